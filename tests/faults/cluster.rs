@@ -54,7 +54,7 @@ pub(crate) fn programs() -> Option<PathBuf> {
 
 /// Runs the following command as the user of the servers. It exits with its parent.
 const AS_USER: [&str; 9] = ["setpriv", "--reuid", USER, "--regid", USER, "--init-groups", "--pdeathsig", "KILL", "--"];
-/// Runs the following command as the first process of a PID namespace, which stands for a host. All processes of the
+/// Runs the following command as the first process of a PID namespace, which represents a host. All processes of the
 /// namespace exit with it.
 const AS_MACHINE: [&str; 10] =
     ["setpriv", "--pdeathsig", "KILL", "--", "unshare", "--pid", "--fork", "--mount-proc", "--kill-child", "--"];

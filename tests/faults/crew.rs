@@ -24,7 +24,7 @@ pub(crate) struct Tally {
     pub(crate) refused: u64,
     /// Writes with unknown outcome.
     pub(crate) unsure: u64,
-    /// Responses by status. 0 stands for a missing response.
+    /// Responses by status. 0 represents a missing response.
     pub(crate) statuses: BTreeMap<u16, u64>,
     /// The slowest response.
     pub(crate) slowest: Duration,

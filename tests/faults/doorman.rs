@@ -17,7 +17,7 @@ const PATIENCE: usize = 40;
 
 pub(crate) struct Doorman {
     account: Account,
-    /// Unused recovery codes. `None` stands for the current passcode.
+    /// Unused recovery codes. `None` represents the current passcode.
     codes: VecDeque<Option<String>>,
     /// The last code of an acknowledged login.
     spent: Option<String>,
@@ -31,7 +31,7 @@ pub(crate) struct Doorman {
 }
 
 impl Doorman {
-    /// Creates a client with an account of its own.
+    /// Creates a client with a separate account.
     pub(crate) fn new(vault: &Vault) -> Self {
         let account = vault.account("Acme", "viewer");
         let (codes, live, ended) = (VecDeque::new(), Vec::new(), Vec::new());
@@ -50,7 +50,7 @@ impl Doorman {
         self.attempts >= FREE_ATTEMPTS
     }
 
-    /// Renews the codes if few are left or the next attempt must wait, and unlocks the account.
+    /// Renews the codes if few remain or the next attempt must wait, and unlocks the account.
     pub(crate) fn refill(&mut self, vault: &Vault) {
         if self.codes.len() < 4 || self.must_wait() {
             let printed = patiently(vault, &["account", "reset-passcode", "--email", &self.account.email, "--json"]);

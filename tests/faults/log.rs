@@ -52,7 +52,7 @@ impl AckLog {
         file.get_ref().sync_data().unwrap();
     }
 
-    /// Returns the path of a file beside the log.
+    /// Returns the path of a file next to the log.
     pub(crate) fn beside(&self, what: &str) -> PathBuf {
         self.path.with_extension(what)
     }

@@ -76,7 +76,7 @@ fn main() -> ExitCode {
     if reports.iter().all(Report::is_clean) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Set in the process that has mounts of its own.
+/// Set in the process that has private mounts.
 const WITHIN: &str = "ORGVAULT_FAULTS_WITHIN_MOUNTS";
 
 /// Runs this program again in namespaces for mounts and networks, if the host allows that. They disappear with it.

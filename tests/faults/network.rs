@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Set in a process that has a network namespace of its own.
+/// Set in a process that has a separate network namespace.
 pub(crate) const OWN: &str = "ORGVAULT_FAULTS_OWN_NETWORK";
 
 /// An address of this program.
@@ -194,7 +194,7 @@ fn ip(words: &str) {
     run(Command::new("ip").args(words.split(' ')));
 }
 
-/// Waits until a process has a network namespace of its own.
+/// Waits until a process has a separate network namespace.
 fn wait_for_own(id: u32) {
     let network = |id: &str| std::fs::read_link(format!("/proc/{id}/ns/net")).ok();
     let (here, begun) = (network("self"), Instant::now());

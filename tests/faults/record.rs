@@ -28,7 +28,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Mounts `disk` at `mounted` and records its writes in a file beside it.
+    /// Mounts `disk` at `mounted` and records its writes in a file next to it.
     pub(crate) fn start(disk: &Path, mounted: &Path) -> Self {
         let (log, export) = (disk.with_extension("record"), disk.with_extension("export"));
         File::create(&log).unwrap();

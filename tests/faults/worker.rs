@@ -68,7 +68,7 @@ impl Key {
 }
 
 impl Worker {
-    /// Creates the client with this number and with a token of its own.
+    /// Creates the client with this number and with a separate token.
     pub(crate) fn new(seed: u64, number: usize, token: &str) -> Self {
         let chance = Chance::of(seed, number as u64 + 1);
         Self {

@@ -1,4 +1,4 @@
-//! Accounts, and the codes each of them still has.
+//! Accounts and their unused codes.
 
 use crate::client::exchange;
 use crate::vault::{Server, Vault};
@@ -11,20 +11,17 @@ use std::thread;
 use time::OffsetDateTime;
 use vault_tests::passcode::{Authenticator, STEP_SECONDS, current_step};
 
-/// How many logins a new account has at once: the codes of two steps and its recovery codes.
+/// Number of logins of a new account in a row: the codes of two steps and its recovery codes.
 pub(crate) const LOGINS: usize = 12;
-/// A code of the step before is used only so long into a step, in seconds, so that it does not grow too old in a
-/// queue.
+/// A code of the previous step is used only in the first seconds of a step, so that it does not expire in a queue.
 const FRESH: i64 = 15;
 
-/// Of the form of a recovery code, and nobody's.
+/// Has the form of a recovery code but belongs to no account.
 const NO_RECOVERY_CODE: &str = "00000000000000000000";
 
-/// An account.
 pub(crate) struct Account {
-    /// Its address.
+    /// The email address.
     pub(crate) email: String,
-    /// Its password.
     pub(crate) password: String,
     authenticator: Authenticator,
     last_step: i64,
@@ -33,19 +30,18 @@ pub(crate) struct Account {
 
 /// A code that works once.
 pub(crate) enum Code {
-    /// That of a step.
+    /// A passcode of a time step.
     Step(i64),
-    /// A recovery code.
     Recovery(String),
 }
 
 impl Account {
-    /// Makes an editor's account.
+    /// Creates an account with the role editor.
     pub(crate) fn create(vault: &Vault, organization: &str, email: &str) -> Result<Self> {
         Self::create_as(vault, organization, email, "editor")
     }
 
-    /// Makes an account of this role.
+    /// Creates an account with this role.
     pub(crate) fn create_as(vault: &Vault, organization: &str, email: &str, role: &str) -> Result<Self> {
         let arguments = ["account", "create", "--org", organization, "--email", email, "--role", role];
         Self::read(&vault.run(&arguments)?).ok_or_else(|| "`account create` printed something else".into())
@@ -62,14 +58,14 @@ impl Account {
         })
     }
 
-    /// Makes `count` accounts, two at a time.
+    /// Creates `count` accounts, two in parallel.
     pub(crate) fn create_many(vault: &Vault, organization: &str, count: usize) -> Result<Vec<Self>> {
         in_pairs(0..count, |number| {
             Self::create(vault, organization, &format!("{}-{number}@example.com", organization.to_lowercase()))
         })
     }
 
-    /// Takes a code that works now, if the account has one left.
+    /// Removes and returns a code that the server accepts now, if the account has an unused one.
     pub(crate) fn take_code(&mut self) -> Option<Code> {
         let now = OffsetDateTime::now_utc().unix_timestamp();
         let step = now / STEP_SECONDS;
@@ -84,7 +80,7 @@ impl Account {
         self.recovery_codes.pop().map(Code::Recovery)
     }
 
-    /// Takes back a code that was not looked at.
+    /// Returns a code that the server did not check.
     pub(crate) fn give_back(&mut self, code: Code) {
         match code {
             Code::Step(step) => self.last_step = self.last_step.min(step - 1),
@@ -92,7 +88,7 @@ impl Account {
         }
     }
 
-    /// The body of a login with `code`.
+    /// Returns the body of a login with `code`.
     pub(crate) fn login(&self, code: &Code) -> String {
         let passcode = match code {
             Code::Step(step) => self.authenticator.code(*step),
@@ -101,42 +97,42 @@ impl Account {
         login(&self.email, &self.password, &passcode)
     }
 
-    /// The body of a login with the right password and the code of this moment, which is not taken.
+    /// Returns the body of a login with the right password and the current passcode without marking it as used.
     pub(crate) fn right_login(&self) -> String {
         login(&self.email, &self.password, &self.right_passcode())
     }
 
-    /// The code of this moment, which is not taken.
+    /// Returns the current passcode without marking it as used.
     pub(crate) fn right_passcode(&self) -> String {
         self.authenticator.code(current_step())
     }
 
-    /// The body of a login with the right password and a code that is wrong.
+    /// Returns the body of a login with the right password and a wrong passcode.
     pub(crate) fn wrong_code_login(&self) -> String {
         login(&self.email, &self.password, &self.authenticator.wrong_code(current_step()))
     }
 
-    /// The body of a login with a wrong password, as long as the right one.
+    /// Returns the body of a login with a wrong password of the same length as the right one.
     pub(crate) fn wrong_password_login(&self) -> String {
         wrong_login(&self.email, self.password.len())
     }
 
-    /// The body of a login with the right password and a recovery code of nobody's.
+    /// Returns the body of a login with the right password and an unknown recovery code.
     pub(crate) fn right_password_login(&self) -> String {
         login(&self.email, &self.password, NO_RECOVERY_CODE)
     }
 
-    /// The same with a wrong password, as long as the right one.
+    /// Returns the body of a login with a wrong password of the same length and an unknown recovery code.
     pub(crate) fn wrong_all_login(&self) -> String {
         login(&self.email, &"x".repeat(self.password.len()), NO_RECOVERY_CODE)
     }
 
-    /// The body of a login at an address that nobody has; all else is like that of this account.
+    /// Returns the body of a login with an unknown email address that otherwise resembles one of this account.
     pub(crate) fn strangers_login(&self, email: &str) -> String {
         wrong_login(email, self.password.len())
     }
 
-    /// Logs in. Returns the access token.
+    /// Logs in and returns the access token.
     pub(crate) fn log_in(&mut self, server: &Server) -> Result<String> {
         let code = self.take_code().ok_or("the account has no code left")?;
         let (status, _, body) = exchange(server.address, &request::login(server.address, &self.login(&code)))?;
@@ -148,7 +144,7 @@ impl Account {
     }
 }
 
-/// The body of a login with a password and a code of nobody's.
+/// Returns the body of a login with a wrong password and a wrong passcode.
 pub(crate) fn wrong_login(email: &str, password_length: usize) -> String {
     login(email, &"x".repeat(password_length), "000000")
 }
@@ -158,16 +154,15 @@ fn login(email: &str, password: &str, passcode: &str) -> String {
     serde_json::json!({"email": email, "password": password, "passcode": passcode, "ttl": ttl}).to_string()
 }
 
-/// An organization of one's own, with a token to work on it.
+/// An organization with the token of an editor.
 pub(crate) struct Organization {
-    /// Its name.
     pub(crate) name: String,
-    /// An editor's token.
+    /// Access token of an editor.
     pub(crate) token: String,
 }
 
 impl Organization {
-    /// Makes an organization and an editor, and logs in.
+    /// Creates an organization and an editor, and logs the editor in.
     pub(crate) fn create(vault: &Vault, server: &Server, name: &str) -> Result<Self> {
         vault.run(&["org", "create", name])?;
         let email = format!("editor@{}.example.com", name.to_lowercase());
@@ -175,17 +170,17 @@ impl Organization {
         Ok(Self { name: name.to_owned(), token })
     }
 
-    /// Makes one of each number, two at a time.
+    /// Creates an organization for each number, two in parallel.
     pub(crate) fn create_many(vault: &Vault, server: &Server, name: &str, numbers: Range<usize>) -> Result<Vec<Self>> {
         in_pairs(numbers, |number| Self::create(vault, server, &format!("{name}-{number}")))
     }
 }
 
-/// Makes one of each number, two at a time, in no order.
+/// Calls `make` for each number, two in parallel, in no particular order.
 fn in_pairs<T: Send>(numbers: Range<usize>, make: impl Fn(usize) -> Result<T> + Sync) -> Result<Vec<T>> {
     let made = Mutex::new(Vec::with_capacity(numbers.len()));
     let next = AtomicUsize::new(numbers.start);
-    // An error crosses threads as text.
+    // Errors cross threads as text because they are not `Send`.
     let maker = || -> std::result::Result<(), String> {
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);

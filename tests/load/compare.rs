@@ -1,14 +1,15 @@
-//! Whether two samples can be told apart.
+//! Statistics that show if two samples can be distinguished.
 
-/// The median of `values`, the upper of two middle ones.
+/// Returns the median of `values`, or the upper one of two middle values.
 pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// The probability that one of `values` exceeds one of `others`, equal ones counted half: Mann–Whitney's U over the
-/// number of pairs, the area under the curve of whoever guesses by it. 0.5: they tell nothing.
+/// Returns the probability that a value exceeds one of `others`, where equal values count half. This is Mann–Whitney's
+/// U divided by the number of pairs, and the area under the ROC curve of a classifier that uses the value. At 0.5, the
+/// samples are indistinguishable.
 pub(crate) fn auc(values: &[f64], others: &[f64]) -> f64 {
     let mut all: Vec<(f64, bool)> = values.iter().map(|value| (*value, true)).collect();
     all.extend(others.iter().map(|value| (*value, false)));
@@ -23,7 +24,7 @@ pub(crate) fn auc(values: &[f64], others: &[f64]) -> f64 {
     exceeded / (values.len() as f64 * others.len() as f64)
 }
 
-/// By how much [`auc`] strays, one standard deviation, if samples of these sizes are of one kind.
+/// Returns the standard deviation of [`auc`] for samples of these sizes from the same distribution.
 pub(crate) fn stray(values: usize, others: usize) -> f64 {
     let (values, others) = (values as f64, others as f64);
     ((values + others + 1.0) / (12.0 * values * others)).sqrt()
@@ -45,7 +46,7 @@ mod tests {
         assert_eq!(auc(&[3.0, 4.0], &[1.0, 2.0]), 1.0);
         assert_eq!(auc(&[1.0, 2.0], &[3.0, 4.0]), 0.0);
         assert_eq!(auc(&[1.0, 1.0], &[1.0]), 0.5);
-        // Of six pairs 2 > 1 twice, 5 > all three; 2 equals 2.
+        // Of the six pairs, four have a greater value: 2 > 1 and all three of 5. One pair is equal.
         assert_eq!(auc(&[2.0, 5.0], &[1.0, 2.0, 3.0]), (1.0 + 0.5 + 3.0) / 6.0);
     }
 

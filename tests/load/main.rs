@@ -1,13 +1,13 @@
-//! Measures the release binary on a real port, on both databases, and prints each figure beside what bounds it,
-//! measured in the same run, and beside its target:
+//! Measures the release binary on a real port with both databases, and prints each result with its upper bound,
+//! measured in the same run, and its target:
 //!
 //! ```text
 //! cargo build --release --workspace --bins --examples
 //! cargo run --release -p vault-tests --bin load
 //! ```
 //!
-//! It starts, and stops, everything it needs itself. What a machine does beside it is shown in the column `others`:
-//! rates of a busy machine say little, the processor time of one answer (`server µs`) still says much.
+//! The program starts and stops everything that it needs. The column `others` shows the load of other programs on the
+//! host: on a busy host, the rates are unreliable, but the processor time of one response (`server µs`) remains useful.
 
 mod account;
 mod client;
@@ -37,7 +37,7 @@ use vault_testkit::postgres::{self, Cluster};
 use vault_tests::Database;
 use vault_tests::machine::Machine;
 
-/// What went wrong, in words: this program has nobody who could do anything about it.
+/// Errors are text because no caller handles them.
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 fn main() -> ExitCode {
@@ -53,9 +53,9 @@ fn main() -> ExitCode {
 /// Measures one subject.
 type Measurement = fn(&Ground<'_>, &mut Report) -> Result<()>;
 
-/// Says what is going on.
+/// Reports progress on standard error.
 fn note(text: &str) {
-    // Nobody may be listening.
+    // Standard error may be closed.
     let _ = writeln!(stderr(), "{text}");
 }
 
@@ -98,7 +98,7 @@ fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Measures everything on one database.
+/// Measures all subjects on one database.
 fn measure(options: &Options, target: &Path, directory: &Path, cluster: Option<&Cluster>) -> Result<Report> {
     std::fs::create_dir(directory)?;
     let name = if cluster.is_some() { "PostgreSQL" } else { "SQLite, encrypted file" };
@@ -116,7 +116,7 @@ fn measure(options: &Options, target: &Path, directory: &Path, cluster: Option<&
     Ok(report)
 }
 
-/// A new database, and the process of its server.
+/// Creates a database, and returns its URL and the PID of its server.
 fn database(cluster: &Cluster) -> Result<(String, u32)> {
     let url = cluster.create_database();
     let id = cluster.execute(&url, "SELECT split_part(pg_read_file('postmaster.pid'), chr(10), 1)");

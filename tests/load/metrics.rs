@@ -1,17 +1,17 @@
-//! What the server counts, read from its operators' listener.
+//! Counters of the server, read from its admin listener.
 
 use crate::client::exchange;
 use crate::vault::Server;
 use crate::{Result, request};
 
-/// Passwords compared with a hash.
+/// Metric for the number of passwords compared with a hash.
 const EVALUATIONS: &str = "orgvault_password_evaluations_total";
 
-/// All counts at one moment.
+/// All counters at one moment.
 pub(crate) struct Metrics(String);
 
 impl Metrics {
-    /// Reads them.
+    /// Reads the counters.
     pub(crate) fn read(server: &Server) -> Result<Self> {
         match exchange(server.admin, &request::get(server.admin, "/metrics"))? {
             (200, _, text) => Ok(Self(String::from_utf8(text)?)),
@@ -19,17 +19,17 @@ impl Metrics {
         }
     }
 
-    /// How many passwords were compared with a stored hash.
+    /// Returns the number of passwords that were compared with a stored hash.
     pub(crate) fn evaluations(&self) -> u64 {
         self.count(EVALUATIONS)
     }
 
-    /// How many logins came to this.
+    /// Returns the number of logins with this outcome.
     pub(crate) fn logins(&self, outcome: &str) -> u64 {
         self.count(&format!("orgvault_logins_total{{outcome=\"{outcome}\"}}"))
     }
 
-    /// The value of one series; nothing if it was never counted.
+    /// Returns the value of one series, or 0 if it does not exist.
     fn count(&self, series: &str) -> u64 {
         let value = self.0.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
         value.and_then(|value| value.trim().parse().ok()).unwrap_or(0)

@@ -1,4 +1,4 @@
-//! What to measure.
+//! The options of the program.
 
 use clap::builder::RangedU64ValueParser;
 use clap::{Parser, ValueEnum};
@@ -8,21 +8,21 @@ use vault_tests::options::SharedOptions;
 
 /// Measures rates, response times, memory and start-up time of the release binary.
 ///
-/// Runs `orgvault` from the directory of this program on new vaults, sends requests over HTTP, and prints each figure
-/// beside its bound, measured in the same run, and beside its target.
+/// Runs `orgvault` from the directory of this program on new vaults and sends requests over HTTP. Prints each result
+/// next to its bound, measured in the same run, and its target.
 #[derive(Parser)]
 #[command(name = "load", max_term_width = 110)]
 pub(crate) struct Options {
-    /// Seconds to measure each rate, all rounds together
+    /// Seconds to measure each rate, as the sum of all rounds
     #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..=600))]
     pub(crate) seconds: u64,
-    /// Rounds of each rate; its bounds and the rates that it is compared with are measured between them
+    /// Number of rounds of each rate; its bounds and the rates that it is compared with are measured between the rounds
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=20))]
     pub(crate) rounds: u64,
     /// Sizes of the organizations to list (lists); up to the largest (growth)
     #[arg(long, value_delimiter = ',', default_value = "100,100000,1000000", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) rows: Vec<u64>,
-    /// The most organizations that save (growth); 10,000 take ten minutes to make, for each database
+    /// Maximum number of organizations that save (growth); 10,000 take ten minutes to create, for each database
     #[arg(long, default_value_t = 256, value_parser = RangedU64ValueParser::<usize>::new().range(1..=10_000))]
     pub(crate) organizations: usize,
     /// Credentials of the organization whose key is rotated (rotation)
@@ -31,7 +31,7 @@ pub(crate) struct Options {
     /// Numbers of connections to measure with
     #[arg(long, value_delimiter = ',', default_value = "1,64,256", value_parser = RangedU64ValueParser::<usize>::new().range(1..=10_000))]
     pub(crate) connections: Vec<usize>,
-    /// Refused logins of each kind whose response times are compared (timing)
+    /// Rejected logins of each kind whose response times are compared (timing)
     #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u64).range(20..=3000))]
     pub(crate) samples: u64,
     /// Logins at different unknown addresses before that (timing)
@@ -52,7 +52,7 @@ pub(crate) struct Options {
     pub(crate) shared: SharedOptions,
 }
 
-/// What can be measured.
+/// The subjects to measure.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Subject {
     /// Saving credentials
@@ -63,39 +63,40 @@ pub(crate) enum Subject {
     Deletes,
     /// Replacing data, and listing by label
     Life,
-    /// Activating namespaces and ending activations: by one integration, by many, by identity tokens, and beside forged ones
+    /// Activating namespaces and ending activations: by one integration, by many, by identity tokens, and during a
+    /// flood of forged tokens
     Activations,
-    /// Saving in many organizations at once, and beside an organization whose saves are all refused
+    /// Saving in many organizations concurrently, and during load of an organization whose saves are all rejected
     Tenants,
-    /// A reader of one organization, beside another organization's flood of lists
+    /// Listing in one organization while another organization sends a flood of list requests
     Fairness,
     /// Saves and lists by connections, credentials and organizations
     Growth,
     /// Replacing the key of an organization
     Rotation,
-    /// Replacements of which a receiver is told
+    /// Replacements that are reported to a receiver
     Receivers,
     /// Logging in
     Logins,
-    /// Whether the response time of a refused login reveals the reason
+    /// Comparing the response times of logins that are rejected for different reasons
     Timing,
-    /// More logins than can be hashed, with lists at the same time
+    /// More logins than the server can hash, with lists at the same time
     Storm,
     /// Commands while a server is busy
     Commands,
-    /// The console in Chromium: its first page, and its pages over many rows
+    /// The console in Chromium: its first page, and pages with many rows
     Console,
-    /// Starting
+    /// Starting the server
     Cold,
 }
 
 impl Options {
-    /// Whether `subject` is to be measured.
+    /// Returns `true` if `subject` is selected.
     pub(crate) fn has(&self, subject: Subject) -> bool {
         self.only.contains(&subject)
     }
 
-    /// The length of one round.
+    /// Returns the length of one round.
     pub(crate) fn round(&self) -> Duration {
         Duration::from_secs(self.seconds).div_f64(self.rounds as f64)
     }

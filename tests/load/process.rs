@@ -1,4 +1,4 @@
-//! What the kernel says of processes: memory and processor time.
+//! Memory and processor time of processes as reported by the kernel.
 
 use crate::Result;
 use std::collections::BTreeMap;
@@ -8,13 +8,13 @@ use std::time::Duration;
 /// Memory of one process, in bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Memory {
-    /// Now.
+    /// Current resident memory.
     pub(crate) resident: u64,
-    /// At most, since it began.
+    /// Peak resident memory.
     pub(crate) peak: u64,
 }
 
-/// The memory of the process `id`.
+/// Returns the memory of the process `id`.
 pub(crate) fn memory(id: u32) -> Result<Memory> {
     let status = fs::read_to_string(format!("/proc/{id}/status"))?;
     let field = |name: &str| -> Result<u64> {
@@ -25,19 +25,19 @@ pub(crate) fn memory(id: u32) -> Result<Memory> {
     Ok(Memory { resident: field("VmRSS")?, peak: field("VmHWM")? })
 }
 
-/// Processor time used in a while.
+/// Processor time of a period.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Work {
-    /// By the watched processes.
+    /// Time of the watched processes.
     pub(crate) server: Duration,
-    /// By this program.
+    /// Time of this program.
     pub(crate) client: Duration,
-    /// By everything else on the machine, the kernel's own work included.
+    /// Time of everything else on the host, including the kernel.
     pub(crate) others: Duration,
 }
 
 impl Work {
-    /// Adds that of another while.
+    /// Adds the processor time of another period.
     pub(crate) fn add(&mut self, other: &Self) {
         self.server += other.server;
         self.client += other.client;
@@ -53,7 +53,7 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// Reads it; `watched` are the processes that count, with all their children, as the server.
+    /// Reads the processor time. `watched` are the processes of the server, whose children are included.
     pub(crate) fn take(watched: &[u32]) -> Result<Self> {
         let processes = processes();
         let belongs = |mut id: u32| {
@@ -78,7 +78,7 @@ impl Reading {
         Ok(Self { server: time(server), client: time(client), all: time(all) })
     }
 
-    /// What was used since `earlier`.
+    /// Returns the processor time used since `earlier`.
     pub(crate) fn since(&self, earlier: &Self) -> Work {
         let server = self.server.saturating_sub(earlier.server);
         let client = self.client.saturating_sub(earlier.client);
@@ -87,7 +87,7 @@ impl Reading {
     }
 }
 
-/// Every process: its parent and the ticks it has used.
+/// Returns the parent and the used ticks of every process.
 fn processes() -> BTreeMap<u32, (u32, u64)> {
     let Ok(directory) = fs::read_dir("/proc") else { return BTreeMap::new() };
     let ids = directory.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -95,7 +95,7 @@ fn processes() -> BTreeMap<u32, (u32, u64)> {
 }
 
 fn parent_and_ticks(stat: &str) -> Option<(u32, u64)> {
-    // The name, in parentheses, may hold anything; the fields that count come after it.
+    // The name, in parentheses, may contain anything. The fields are counted after it.
     let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split_ascii_whitespace().collect();
     let ticks = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
     Some((fields.get(1)?.parse().ok()?, ticks))

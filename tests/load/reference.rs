@@ -1,5 +1,5 @@
-//! What bounds the figures: the rows of the vault alone and behind the least service, and the hash alone, each as an
-//! example. Each is run between the rounds of what it bounds.
+//! Upper bounds of the measured rates: the rows of the vault alone and behind a minimal service, and the hash alone.
+//! Each is an example program that runs between the rounds of the rate that it bounds.
 
 use crate::Result;
 use crate::client::{Plan, Sample, Workload, run};
@@ -11,18 +11,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// The programs that are run.
+/// Names of the programs.
 const PROGRAMS: [&str; 2] = ["bare_vault", "bare_argon2"];
 
-/// The reference programs and where they work.
+/// The reference programs with their database.
 pub(crate) struct References {
     programs: PathBuf,
-    /// What tells `bare_vault` its database.
+    /// The option for the database of `bare_vault`.
     database: String,
 }
 
 impl References {
-    /// The programs under `target`; they work on a file in `directory`, or on the PostgreSQL database at the address.
+    /// Uses the programs under `target`. They work on a file in `directory`, or on the PostgreSQL database at this URL.
     pub(crate) fn new(target: &Path, directory: &Path, postgres: Option<&str>) -> Self {
         let database = match postgres {
             Some(url) => option("postgres", url),
@@ -31,7 +31,7 @@ impl References {
         Self { programs: target.join("examples"), database }
     }
 
-    /// The programs that have not been built.
+    /// Returns the programs that have not been built.
     pub(crate) fn missing(target: &Path) -> Vec<PathBuf> {
         PROGRAMS.map(|name| target.join("examples").join(name)).into_iter().filter(|path| !path.is_file()).collect()
     }
@@ -51,40 +51,43 @@ impl References {
         figure(&figures, "rate")
     }
 
-    /// Rows a second that a loop commits for `callers` at once: one credential and its audit record each.
+    /// Returns the rate at which a loop commits rows for `callers` in parallel: a credential and its audit record each.
     pub(crate) fn save_rate(&self, callers: usize, length: Duration) -> Result<f64> {
         self.store("save", &[option("callers", callers), option("seconds", length.as_secs_f64())])
     }
 
-    /// Fills the store with so many rows.
+    /// Fills the store with this number of rows.
     pub(crate) fn fill(&self, rows: u64) -> Result<f64> {
         self.store("fill", &[option("rows", rows)])
     }
 
-    /// Ranges of 100 rows a second that a loop reads with `callers` at once.
+    /// Returns the rate at which a loop reads ranges of 100 rows for `callers` in parallel.
     pub(crate) fn list_rate(&self, callers: usize, length: Duration) -> Result<f64> {
         self.store("list", &[option("callers", callers), option("seconds", length.as_secs_f64())])
     }
 
-    /// Replacements a second that a loop commits for `callers` at once, on a file.
+    /// Returns the rate at which a loop commits replacements for `callers` in parallel, on a file.
     pub(crate) fn replacement_rate(&self, callers: usize, length: Duration) -> Result<f64> {
         self.store("replace", &[option("callers", callers), option("seconds", length.as_secs_f64())])
     }
 
-    /// Deletes a second that a loop commits for `callers` at once, in random order among `rows`, on a file.
+    /// Returns the rate at which a loop commits deletions for `callers` in parallel, in random order among `rows`, on a
+    /// file.
     pub(crate) fn delete_rate(&self, callers: usize, rows: usize, length: Duration) -> Result<f64> {
         let arguments = [option("callers", callers), option("rows", rows), option("seconds", length.as_secs_f64())];
         self.store("delete", &arguments)
     }
 
-    /// Password hashes a second, `threads` at once, and the processor time of one in microseconds.
+    /// Returns the rate of password hashes with this number of threads, and the processor time of one hash in
+    /// microseconds.
     pub(crate) fn hashes(&self, threads: usize, length: Duration) -> Result<(f64, f64)> {
         let arguments = [option("threads", threads), option("seconds", length.as_secs_f64())];
         let figures = self.figures("bare_argon2", &arguments)?;
         Ok((figure(&figures, "rate")?, figure(&figures, "cost_us")?))
     }
 
-    /// Starts the bare service. The work of `database`, the processes of PostgreSQL, counts as the service's.
+    /// Starts the bare service. The processor time of `database`, the processes of PostgreSQL, is added to that of the
+    /// service.
     pub(crate) fn service(&self, database: &[u32]) -> Result<BareService> {
         let mut command = Command::new(self.programs.join("bare_vault"));
         let mut child = command.arg("serve").arg(&self.database).stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
@@ -108,18 +111,18 @@ fn option(name: &str, value: impl std::fmt::Display) -> String {
     format!("--{name}={value}")
 }
 
-/// The least service that saves and lists.
+/// A minimal service that saves and lists.
 pub(crate) struct BareService {
     child: Child,
     watched: Vec<u32>,
-    /// Where it listens.
+    /// Its address.
     pub(crate) address: SocketAddr,
-    /// The token that it takes.
+    /// The token that it accepts.
     pub(crate) token: String,
 }
 
 impl BareService {
-    /// Drives `workload`, made for its address and token, with the plan of what it bounds.
+    /// Runs `workload`, which was created for its address and token, with the plan of the measurement that it bounds.
     pub(crate) fn measure(&self, plan: &Plan, workload: &mut impl Workload) -> Result<Sample> {
         run(&Plan { address: self.address, watched: self.watched.clone(), ..plan.clone() }, workload)
     }

@@ -1,10 +1,10 @@
-//! Requests as bytes, prepared as far as they can be.
+//! Requests as prepared bytes.
 
 use std::io::Write;
 use std::net::SocketAddr;
 
 const VAULT: &str = "/v1/organization-vault";
-/// A pattern of the namespaces of saves.
+/// A pattern that matches the namespaces of all saves.
 pub(crate) const NAMESPACES: &str = "imports/*";
 
 /// The data of a credential.
@@ -14,7 +14,7 @@ const DATA: &str = concat!(
     r#""region":"eu-central-1","endpoint":"https://s3.eu-central-1.amazonaws.com","key_prefix":"exports/daily/"}"#
 );
 
-/// A request with a path and perhaps a token and a body.
+/// Returns a request with a path and an optional token and body.
 fn request(address: SocketAddr, line: &str, token: Option<&str>, body: Option<&str>) -> Vec<u8> {
     let mut text = format!("{line} HTTP/1.1\r\nHost: {address}\r\n");
     if let Some(token) = token {
@@ -28,60 +28,60 @@ fn request(address: SocketAddr, line: &str, token: Option<&str>, body: Option<&s
     text.into_bytes()
 }
 
-/// A request without token or body.
+/// Returns a request without token or body.
 pub(crate) fn get(address: SocketAddr, path: &str) -> Vec<u8> {
     request(address, &format!("GET {path}"), None, None)
 }
 
-/// A login.
+/// Returns a login request.
 pub(crate) fn login(address: SocketAddr, body: &str) -> Vec<u8> {
     request(address, "POST /v1/login", None, Some(body))
 }
 
-/// A list of 100, the newest.
+/// Returns a request for the newest 100 credentials.
 pub(crate) fn list(address: SocketAddr, token: &str) -> Vec<u8> {
     list_at(address, token, &format!("{VAULT}?limit=100"))
 }
 
-/// A list at the address that an earlier one gave.
+/// Returns a request for a list at the link of an earlier response.
 pub(crate) fn list_at(address: SocketAddr, token: &str, target: &str) -> Vec<u8> {
     request(address, &format!("GET {target}"), Some(token), None)
 }
 
-/// A new receiver.
+/// Returns a request that creates a receiver.
 pub(crate) fn add_receiver(address: SocketAddr, token: &str, body: &str) -> Vec<u8> {
     request(address, "POST /v1/receivers", Some(token), Some(body))
 }
 
-/// A request of which some bytes change each time.
+/// A request in which some bytes change each time.
 pub(crate) struct Template {
     bytes: Vec<u8>,
-    /// Where the changing bytes begin, each run of the same length.
+    /// Positions of the changing bytes. All runs have the same length.
     places: Vec<usize>,
     length: usize,
 }
 
 impl Template {
-    /// The bytes; each run of `#`, all of them `length` long, is what changes.
+    /// Creates a template from `bytes`, in which each run of `length` characters `#` changes.
     fn new(bytes: Vec<u8>, length: usize) -> Self {
         let run = vec![b'#'; length];
         let places = bytes.windows(length).enumerate().filter(|(_, window)| *window == run).map(|(place, _)| place);
         Self { places: places.collect(), bytes, length }
     }
 
-    /// Saves: an object store's credential, as one is saved for a nightly import.
+    /// Creates saves of an object store's credential, as a nightly import would use it.
     pub(crate) fn save(address: SocketAddr, token: &str) -> Self {
         let body = format!(r#"{{"type":"s3","namespace":"imports/nightly-########",{DATA}}}"#);
         Self::new(request(address, &format!("PATCH {VAULT}"), Some(token), Some(&body)), 8)
     }
 
-    /// Saves with labels, all in one namespace.
+    /// Creates saves with labels, all in one namespace.
     pub(crate) fn save_labelled(address: SocketAddr, token: &str, labels: &str) -> Self {
         let body = format!(r#"{{"type":"s3","namespace":"labelled","labels":{labels},{DATA}}}"#);
         Self::new(request(address, &format!("PATCH {VAULT}"), Some(token), Some(&body)), 8)
     }
 
-    /// Saves under one idempotency key: all but the first are refused, because their data differs.
+    /// Creates saves with the same idempotency key. All except the first are rejected because their data differs.
     pub(crate) fn save_under_one_key(address: SocketAddr, token: &str) -> Self {
         let mut bytes = Self::save(address, token).bytes;
         let end_of_line = bytes.windows(2).position(|two| two == b"\r\n").unwrap_or_default();
@@ -89,32 +89,32 @@ impl Template {
         Self::new(bytes, 8)
     }
 
-    /// Replaces data.
+    /// Creates replacements of data.
     pub(crate) fn replace(address: SocketAddr, token: &str) -> Self {
         let line = format!("POST {VAULT}/{}/versions", "#".repeat(36));
         let body = format!("{{{}}}", DATA.replace('#', "0"));
         Self::new(request(address, &line, Some(token), Some(&body)), 36)
     }
 
-    /// Deletes.
+    /// Creates deletes.
     pub(crate) fn delete(address: SocketAddr, token: &str) -> Self {
         let line = format!("DELETE {VAULT}/{}", "#".repeat(36));
         Self::new(request(address, &line, Some(token), None), 36)
     }
 
-    /// Activates the namespace of a save.
+    /// Creates activations of the namespace of a save.
     pub(crate) fn activate(address: SocketAddr, token: &str) -> Self {
         let body = r#"{"namespace":"imports/nightly-########"}"#;
         Self::new(request(address, "POST /v1/activations", Some(token), Some(body)), 8)
     }
 
-    /// Ends an activation.
+    /// Creates requests that end an activation.
     pub(crate) fn end_activation(address: SocketAddr, token: &str) -> Self {
         let line = format!("DELETE /v1/activations/{}", "#".repeat(36));
         Self::new(request(address, &line, Some(token), None), 36)
     }
 
-    /// Writes the request with `text` in the changing places.
+    /// Writes the request with `text` in the changing positions.
     pub(crate) fn write(&self, text: &[u8], request: &mut Vec<u8>) {
         request.extend_from_slice(&self.bytes);
         for place in &self.places {
@@ -122,10 +122,10 @@ impl Template {
         }
     }
 
-    /// Writes the request with `number` in the changing places, in upper-case hexadecimal.
+    /// Writes the request with `number` in the changing positions, in upper-case hexadecimal.
     pub(crate) fn write_number(&self, number: u32, request: &mut Vec<u8>) {
         let mut text = [0; 8];
-        // Eight digits always fit.
+        // The number has at most eight digits.
         let _ = write!(&mut text[..], "{number:08X}");
         self.write(&text, request);
     }

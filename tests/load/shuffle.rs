@@ -1,15 +1,15 @@
-//! Mixing what is to be asked, so that no order tells on the figures.
+//! Random order of requests, so that the order does not bias the measurements.
 
-/// Mixes the same way in each run: two runs ask the same.
+/// Shuffles in the same way in each run, so that two runs send the same requests.
 pub(crate) struct Shuffler(u64);
 
 impl Shuffler {
-    /// At its beginning.
+    /// Creates a shuffler in its initial state.
     pub(crate) const fn new() -> Self {
         Self(0x9E37_79B9_7F4A_7C15)
     }
 
-    /// Mixes `items`.
+    /// Shuffles `items`.
     pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
         for place in (1..items.len()).rev() {
             // xorshift64

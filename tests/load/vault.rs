@@ -1,4 +1,4 @@
-//! A vault to be measured: its data directory, its database, its servers, its commands.
+//! A vault to measure, with its data directory, its database, its servers and its commands.
 
 use crate::client::exchange;
 use crate::process::{self, Memory};
@@ -12,33 +12,32 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a server may take to start or to stop.
+/// Time limit for the start or the stop of a server.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A vault.
 pub(crate) struct Vault {
     binary: PathBuf,
     directory: PathBuf,
-    /// Its database, if that is a server.
+    /// The database URL, if the vault uses a database server.
     pub(crate) database_url: Option<String>,
-    /// Processes of that server.
+    /// The processes of the database server.
     pub(crate) database_processes: Vec<u32>,
 }
 
 /// A running server.
 pub(crate) struct Server {
     child: Child,
-    /// Where the interface is.
+    /// Address of the HTTP API.
     pub(crate) address: SocketAddr,
-    /// Where its operators' listener is.
+    /// Address of the admin listener.
     pub(crate) admin: SocketAddr,
-    /// Where integrations activate namespaces.
+    /// Address of the activation listener.
     pub(crate) activation: SocketAddr,
     watched: Vec<u32>,
 }
 
 impl Vault {
-    /// Makes a vault under `directory`.
+    /// Creates a vault under `directory`.
     pub(crate) fn create(binary: &Path, directory: &Path, database: Option<(String, u32)>) -> Result<Self> {
         let (database_url, process) = database.unzip();
         let vault = Self {
@@ -65,7 +64,7 @@ impl Vault {
         command
     }
 
-    /// Runs a command and reads the document it prints.
+    /// Runs a command and parses the JSON document that it prints.
     pub(crate) fn run(&self, arguments: &[&str]) -> Result<Value> {
         let output = self.command(arguments).arg("--json").output()?;
         if !output.status.success() {
@@ -86,7 +85,7 @@ impl Vault {
         Ok(server)
     }
 
-    /// Starts a server.
+    /// Starts a server without a wait.
     pub(crate) fn spawn(&self) -> Result<Server> {
         let (address, admin, activation) = (free_address()?, free_address()?, free_address()?);
         let log = File::options().create(true).append(true).open(self.directory.with_extension("log"))?;
@@ -94,9 +93,9 @@ impl Vault {
         let mut command = self.command(&arguments);
         command.arg(address.to_string()).arg("--admin-listen").arg(admin.to_string());
         command.arg("--activation-listen").arg(activation.to_string());
-        // Every connection of a load comes from one network, and many are of one integration.
+        // All connections of a load come from one network, and many belong to one integration.
         command.env("ORGVAULT_LOGIN_RATE", "0").args(["--activation-rate", "0", "--max-activations", "1000000"]);
-        // Receivers are on this machine.
+        // Receivers run on this host.
         command.args(["--allow-egress", "127.0.0.0/8"]);
         // As in the systemd unit and in the image.
         command.env("MALLOC_ARENA_MAX", "4");
@@ -106,12 +105,12 @@ impl Vault {
         Ok(Server { child, address, admin, activation, watched })
     }
 
-    /// The bytes of everything in the data directory.
+    /// Returns the size of all files in the data directory, in bytes.
     pub(crate) fn size(&self) -> Result<u64> {
         fs::read_dir(&self.directory)?.map(|entry| Ok(entry?.metadata()?.len())).sum()
     }
 
-    /// The end of what the servers have logged.
+    /// Returns the last lines of the log of the servers.
     pub(crate) fn log(&self) -> String {
         let log = fs::read_to_string(self.directory.with_extension("log")).unwrap_or_default();
         let lines: Vec<&str> = log.lines().collect();
@@ -120,7 +119,7 @@ impl Vault {
 }
 
 impl Server {
-    /// Waits for the first 200 on `path`.
+    /// Waits for the first response with status 200 on `path`.
     pub(crate) fn first_answer(&self, path: &str) -> Result<()> {
         let started = Instant::now();
         let request = request::get(self.address, path);
@@ -133,17 +132,17 @@ impl Server {
         Err("the server does not get ready".into())
     }
 
-    /// The processes whose work is the server's: its own and the database's.
+    /// Returns the processes whose processor time counts as that of the server: its own and those of the database.
     pub(crate) fn watched(&self) -> &[u32] {
         &self.watched
     }
 
-    /// Its memory.
+    /// Returns the memory of the server.
     pub(crate) fn memory(&self) -> Result<Memory> {
         process::memory(self.child.id())
     }
 
-    /// Asks it to stop, and waits until it has.
+    /// Requests a stop and waits for the exit of the server.
     pub(crate) fn stop(mut self) -> Result<()> {
         kill_process(Pid::from_child(&self.child), Signal::TERM)?;
         let started = Instant::now();
@@ -168,7 +167,7 @@ impl Drop for Server {
     }
 }
 
-/// An address that nobody listens on.
+/// Returns an address without a listener.
 fn free_address() -> Result<SocketAddr> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
 }

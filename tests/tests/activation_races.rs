@@ -61,8 +61,8 @@ impl Replicas {
         self.doors[number % REPLICAS].client()
     }
 
-    /// Activates continuously at every replica, runs `command` meanwhile, and continues for a short time. Returns the
-    /// codes of responses to requests that started after the command was acknowledged.
+    /// Activates continuously at every replica while `command` runs, and for a short time afterwards. Returns the codes of
+    /// responses to requests that started after the command was acknowledged.
     fn race(&self, integration: &Integration, command: impl FnOnce()) -> Vec<String> {
         let (acknowledged, working) = (AtomicBool::new(false), AtomicUsize::new(0));
         thread::scope(|scope| {

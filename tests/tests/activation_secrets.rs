@@ -112,7 +112,7 @@ impl Job {
         binary::wait(&mut self.child, std::time::Duration::from_secs(60)).expect("it ends").code()
     }
 
-    /// Waits until all writers of the command's output are closed: it has exited, whoever its parent was.
+    /// Waits until all writers of the command's output are closed: it has exited, regardless of its parent.
     fn command_has_ended(&mut self) {
         std::io::copy(&mut self.output, &mut std::io::sink()).unwrap();
         // Its descriptors are closed shortly before it becomes a zombie or disappears.

@@ -132,7 +132,7 @@ fn a_listener_beyond_loopback_names_what_it_needs() {
 #[test]
 fn a_vault_without_an_account_is_told_of() {
     let mut vault = Vault::start(Database::Sqlite);
-    assert!(vault.log().contains("no account, so nobody can log in"), "{}", vault.log());
+    assert!(vault.log().contains("no account, so no one can log in"), "{}", vault.log());
     vault.stop();
     vault.admin();
     let before = vault.log().len();

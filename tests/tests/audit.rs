@@ -44,7 +44,7 @@ fn what_stands_is_verified(database: Database) {
     let newest = &document["newest_checkpoint"];
     assert_eq!(
         said,
-        format!("Verified {entries} entries in {newest} checkpoints. The anchor knows checkpoint {newest}.\n")
+        format!("Verified {entries} entries in {newest} checkpoints. The anchor contains checkpoint {newest}.\n")
     );
     // A server must seal the entries of commands.
     vault.organization("Globex");
@@ -88,7 +88,7 @@ fn an_older_database_is_refused(database: Database) {
     assert_eq!(findings(&vault), [("cut-off".to_owned(), None)]);
     let refused = Server::fail(vault.serve_command());
     let said = refused.refused().stderr;
-    assert!(said.contains("was set back to an earlier state") && said.contains("orgvault.anchor"), "{said}");
+    assert!(said.contains("was rolled back to an earlier state") && said.contains("orgvault.anchor"), "{said}");
     // The flag for new replicas does not help. It does without the anchor.
     let mut adopting = vault.serve_command();
     adopting.arg("--adopt-anchor");
@@ -284,7 +284,7 @@ fn a_server_whose_database_is_set_back_ends() {
     let mut server = vault.take_server();
     Sql::of(&vault).run("DELETE FROM audit_checkpoints WHERE number = (SELECT max(number) FROM audit_checkpoints)");
     assert_eq!(server.wait(), Some(1));
-    assert!(vault.log().contains("was set back to an earlier state"), "{}", vault.log());
+    assert!(vault.log().contains("was rolled back to an earlier state"), "{}", vault.log());
 }
 
 /// Five manipulations of the audit log with SQL, each detected and named.
@@ -316,7 +316,7 @@ fn what_sql_did_to_the_audit_is_found() {
     let said = vault.run(&["audit", "verify"]).stdout;
     for line in [
         format!("entry {removed} is missing: checkpoint "),
-        format!("entry {changed} was changed: it does not fit its code"),
+        format!("entry {changed} was modified: its MAC does not verify"),
         format!("entry {one} was reordered: it belongs to entry {other}"),
         format!("entry {added} was added after sealing: checkpoint "),
     ] {

@@ -162,7 +162,7 @@ fn a_vault_is_spread_that_was_on_one_machine() {
     let session = vault.admin_session();
     let ids: Vec<String> = (0..200).map(|number| session.save(&small("crew/one", number))).collect();
     vault.stop();
-    assert!(!vault.run(&["doctor"]).done().stdout.contains("half spread"));
+    assert!(!vault.run(&["doctor"]).done().stdout.contains("not distributed correctly"));
     let missing = vault.run(&["migrate", "--spread"]).refused();
     assert!(missing.stderr.contains("does not have the extension Citus"), "{}", missing.stderr);
 
@@ -173,7 +173,7 @@ fn a_vault_is_spread_that_was_on_one_machine() {
         cluster.execute(vault.url(), &format!("SELECT citus_add_node('{node}', 5432)"));
     }
     let said = vault.run(&["migrate"]).done().stdout;
-    assert!(said.contains("no table is spread"), "{said}");
+    assert!(said.contains("no table is distributed"), "{said}");
     // Killed at several moments, it leaves either all tables unchanged, or all distributed.
     for millis in [50, 150, 400, 800] {
         let mut command = vault.owner_command(&["migrate", "--spread"]);
@@ -183,7 +183,7 @@ fn a_vault_is_spread_that_was_on_one_machine() {
         let _ = child.kill();
         let _ = child.wait();
         let half = vault.owner_command(&["doctor"]).output().unwrap();
-        assert!(!String::from_utf8_lossy(&half.stdout).contains("half spread"), "after {millis} ms");
+        assert!(!String::from_utf8_lossy(&half.stdout).contains("not distributed correctly"), "after {millis} ms");
     }
     let mut command = vault.owner_command(&["migrate", "--spread"]);
     let output = command.output().unwrap();
@@ -199,7 +199,7 @@ fn a_vault_is_spread_that_was_on_one_machine() {
     cluster.execute(vault.url(), "SELECT undistribute_table('receivers')");
     let said = vault.run(&["doctor"]);
     assert_eq!(said.status, Some(1));
-    assert!(said.stdout.contains("the schema is half spread: receivers should lie elsewhere"), "{}", said.stdout);
+    assert!(said.stdout.contains("these tables are not distributed correctly: receivers"), "{}", said.stdout);
 }
 
 /// A vault that is migrated from the embedded database is distributed like a new one. `tests/citus` also runs the tests

@@ -74,7 +74,7 @@ fn cut_off(cluster: &Cluster, held: usize, url: &str, session: &Session) -> Stri
             }
             let answer = asked.join().unwrap();
             if cut {
-                // The outcome is unknown, and the response says so.
+                // The outcome is unknown, and the response states that.
                 assert_eq!(answer.status, 503, "{}", answer.text());
                 assert!(answer.header("retry-after").is_some(), "{}", answer.text());
             }
@@ -139,7 +139,7 @@ fn doctor_tells_what_is_wrong_with_the_nodes() {
     cluster.execute_on_worker(1, &url, left);
     let begun = Instant::now();
     let said = doctor();
-    assert!(said.stdout.contains("none waits for its second phase"), "{}", said.stdout);
+    assert!(said.stdout.contains("none is pending"), "{}", said.stdout);
 
     let node = cluster.execute(&url, "SELECT nodename FROM pg_dist_node WHERE groupid > 0 ORDER BY nodeid LIMIT 1");
     cluster.execute(&url, &format!("SELECT stop_metadata_sync_to_node('{node}', 5432)"));

@@ -244,7 +244,7 @@ fn flaws_of_data_and_login_are_told_without_their_values() {
     };
     for flawed in ["", "h7Qz-secret", "[\"h7Qz-secret\"]", "{\"secret_access_key\": \"h7Qz-secret\""] {
         let said = replace(flawed, &[]).refused().stderr;
-        assert!(said.contains("does not hold a JSON object") && !said.contains("h7Qz"), "{said}");
+        assert!(said.contains("does not contain a JSON object") && !said.contains("h7Qz"), "{said}");
     }
     let said = replace("{\"secret_access_key\": \"h7Qz-secret\", \"bucket\": 7}", &[]).refused().stderr;
     assert!(said.contains("data field access_key_id is required") && said.contains("data field bucket must"), "{said}");
@@ -440,7 +440,7 @@ fn places_are_taken_over_unless_they_are_named() {
     let tried = machine.json(&[&replace[..], &["--dry-run"]].concat());
     let told = tried["changes"].to_string();
     for line in [
-        "Taken over from version 1: endpoint.",
+        "Copied from version 1: endpoint.",
         "Changed: bucket from exports to other.",
         "Changed: region from eu-central-1 to none.",
         "Changed: access_key_id from",
@@ -449,7 +449,7 @@ fn places_are_taken_over_unless_they_are_named() {
     }
     assert!(!told.contains("AKIAQ3EGRIYLK") && !told.contains("second"), "{told}");
     let replaced = machine.run(&replace).done();
-    assert!(replaced.stderr.contains("Taken over from version 1: endpoint."), "{}", replaced.stderr);
+    assert!(replaced.stderr.contains("Copied from version 1: endpoint."), "{}", replaced.stderr);
     let information = &machine.json(&["credential", "show", &id])["information"];
     let places = ["bucket", "endpoint", "region"].map(|place| &information[place]);
     assert_eq!(places, [&json!("other"), &json!("https://storage.example.com"), &Value::Null]);

@@ -1,4 +1,4 @@
-//! A full disk: writes fail and the operator is told why, reads continue, and writes resume when there is space.
+//! A full disk: writes fail and the server reports the reason, reads continue, and writes resume when there is space.
 
 #![allow(clippy::print_stderr, reason = "a test that cannot run says so")]
 

@@ -29,7 +29,7 @@ const STEPS: [Step; 9] = [
                 shared_preload_libraries on every node, and restart them",
     },
     Step {
-        // A server that has loaded the extension knows its settings.
+        // A server that has loaded the extension has its settings.
         sql: "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET citus.explain_analyze_sort_method = ''taskId''', current_database()); END $$",
         result: "failed",
         found: "the database has version 12.1-1 of the extension Citus, and 13.0 or later is required. Upgrade it on \
@@ -44,39 +44,39 @@ const STEPS: [Step; 9] = [
         sql: "INSERT INTO pg_dist_node (nodename, nodeport, groupid, shouldhaveshards, hasmetadata, metadatasynced) \
               VALUES ('coordinator.example', 5432, 0, false, true, true)",
         result: "failed",
-        found: "the cluster has no worker that holds spread rows. Add the workers with `SELECT citus_add_node",
+        found: "the cluster has no worker for distributed rows. Add the workers with `SELECT citus_add_node",
     },
     Step {
         sql: "INSERT INTO pg_dist_node (nodename, nodeport, groupid, shouldhaveshards, hasmetadata, metadatasynced) \
               VALUES ('one.example', 5432, 1, true, true, true), ('two.example', 5432, 2, true, false, false)",
         result: "failed",
-        found: "these nodes lack the metadata of the cluster, so they do not know where rows lie: two.example:5432. Run \
+        found: "these nodes lack the metadata of the cluster, so they cannot locate rows: two.example:5432. Run \
                 `SELECT start_metadata_sync_to_all_nodes()` at the coordinator",
     },
     Step {
         sql: "UPDATE pg_dist_node SET hasmetadata = true, metadatasynced = true",
         result: "warning",
-        found: "the database has the extension Citus, and no table is spread",
+        found: "the database has the extension Citus, but no table is distributed",
     },
     Step {
         sql: "INSERT INTO pg_dist_partition SELECT oid, 'h', 'organization_id', 1, 's' FROM pg_class \
               WHERE relname IN ('credentials', 'credential_secrets') AND relkind = 'r'; \
               INSERT INTO pg_dist_partition VALUES ('organizations', 'h', 'id', 1, 's')",
         result: "failed",
-        found: "the schema is half spread: organization_keys, credential_counts",
+        found: "these tables are not distributed correctly: organization_keys, credential_counts",
     },
     Step {
         sql: "CREATE FUNCTION run_command_on_all_nodes(text) RETURNS TABLE (result text) LANGUAGE sql \
               AS $$ VALUES ('2'), ('0'), ('1') $$",
         result: "failed",
-        found: "3 transactions have waited for more than two minutes for their second phase, and hold their rows",
+        found: "3 transactions have been pending for more than two minutes, and hold locks on their rows",
     },
     Step {
         // An unreachable node has no result.
         sql: "CREATE OR REPLACE FUNCTION run_command_on_all_nodes(text) RETURNS TABLE (result text) LANGUAGE sql \
               AS $$ VALUES ('0'), (NULL) $$",
         result: "skipped",
-        found: "the nodes do not say whether any is unfinished",
+        found: "the nodes do not report pending transactions",
     },
 ];
 

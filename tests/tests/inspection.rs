@@ -58,7 +58,7 @@ fn what_was_never_changed_from_outside_stands(database: Database) {
     admin.re_enrol(&vault.account("Acme", "viewer").id).expect(201);
     assert_eq!(findings(&vault), [""; 0]);
     let said = vault.run(&["doctor", "--deep"]).done().stdout;
-    assert!(said.contains("rows can be decrypted and match the audit"), "{said}");
+    assert!(said.contains("rows can be decrypted and match the audit log"), "{said}");
     // Key rotation does not change the recorded states.
     vault.run(&["key", "rotate", "--all"]).done();
     Run::of(&mut vault.owner_command(&["key", "rotate", "--instance"])).done();
@@ -92,7 +92,7 @@ fn rows_that_were_put_back_are_found() {
     vault.run(&["account", "set-role", "--email", &colleague.email, "--role", "viewer"]).done();
     assert_eq!(findings(&vault), [""; 0]);
     put_back("accounts", &account);
-    finds(&vault, &account, "is not as audit entry");
+    finds(&vault, &account, "differs from its state in audit entry");
     // The state in the audit log is no MAC, so it cannot be used to restore an earlier role.
     let granted = sql.value(&format!("SELECT encode(grant_digest, 'hex') FROM accounts WHERE id = '{account}'"));
     let told = sql.value(&format!("SELECT count(*) FROM audit WHERE changed_rows LIKE '%{granted}%'"));
@@ -105,12 +105,12 @@ fn rows_that_were_put_back_are_found() {
     keep("integrations", &integration);
     vault.run(&["integration", "disable", "--org", "Acme", "--name", "nightly"]).done();
     put_back("integrations", &integration);
-    finds(&vault, &integration, "is not as audit entry");
+    finds(&vault, &integration, "differs from its state in audit entry");
     keep("integrations", &integration);
     vault.run(&["integration", "delete", "--org", "Acme", "--name", "nightly", "--yes"]).done();
     assert_eq!(findings(&vault), [""; 0]);
     put_back("integrations", &integration);
-    finds(&vault, &integration, "was removed, as audit entry");
+    finds(&vault, &integration, "was removed according to audit entry");
     sql.run("DELETE FROM integrations");
 
     // A disabled organization, a frozen namespace and a thawed one.
@@ -122,18 +122,18 @@ fn rows_that_were_put_back_are_found() {
     vault.run(&["org", "disable", "Closed"]).done();
     assert_eq!(findings(&vault), [""; 0]);
     sql.run(&format!("UPDATE organizations SET state = 'active' WHERE id = '{closed}'"));
-    finds(&vault, &closed, "is not as audit entry");
+    finds(&vault, &closed, "differs from its state in audit entry");
     vault.run(&["org", "enable", "Closed"]).done();
     vault.run(&["namespace", "freeze", "imports", "--org", "Acme"]).done();
     assert_eq!(findings(&vault), [""; 0]);
     sql.run("CREATE TABLE frozen AS SELECT * FROM frozen_namespaces; DELETE FROM frozen_namespaces");
-    finds(&vault, "row imports of table frozen_namespaces", "is not as audit entry");
+    finds(&vault, "row imports of table frozen_namespaces", "differs from its state in audit entry");
     sql.run("INSERT INTO frozen_namespaces SELECT * FROM frozen");
     until_order_is_certain();
     vault.run(&["namespace", "thaw", "imports", "--org", "Acme"]).done();
     assert_eq!(findings(&vault), [""; 0]);
     sql.run("INSERT INTO frozen_namespaces SELECT * FROM frozen");
-    finds(&vault, "row imports of table frozen_namespaces", "is not as audit entry");
+    finds(&vault, "row imports of table frozen_namespaces", "differs from its state in audit entry");
     sql.run("DELETE FROM frozen_namespaces; DROP TABLE frozen");
 
     // Earlier labels of a credential in an otherwise unchanged row.
@@ -145,7 +145,7 @@ fn rows_that_were_put_back_are_found() {
         sql.run(&format!("UPDATE credentials SET ({said}) = (SELECT {said} FROM {rows}) WHERE id = '{credential}'"));
     };
     said_by("kept");
-    finds(&vault, &credential, "does not fit its code");
+    finds(&vault, &credential, "has a MAC that does not verify");
     said_by("now_kept");
     sql.run("DROP TABLE kept; DROP TABLE now_kept");
     assert_eq!(findings(&vault), [""; 0]);
@@ -155,7 +155,7 @@ fn rows_that_were_put_back_are_found() {
     admin.describe(&credential, &json!({"description": "new"})).expect(200);
     assert_eq!(findings(&vault), [""; 0]);
     put_back("credentials", &credential);
-    finds(&vault, &credential, "is not as audit entry");
+    finds(&vault, &credential, "differs from its state in audit entry");
     admin.describe(&credential, &json!({"description": "newer"})).expect(200);
     admin.describe(&credential, &json!({"description": "newest"})).expect(200);
     assert_eq!(findings(&vault), [""; 0]);
@@ -167,7 +167,7 @@ fn rows_that_were_put_back_are_found() {
     sql.run(&format!("UPDATE audit SET changed_rows = 'account gone' WHERE id = {newest}"));
     let found = findings(&vault);
     assert!(
-        found.iter().any(|it| it.contains(&account) && it.contains("has an audit entry that was changed")),
+        found.iter().any(|it| it.contains(&account) && it.contains("has an audit entry that was modified")),
         "{found:?}"
     );
     assert!(found.len() == 2, "the audit itself says so, too: {found:?}");
@@ -187,26 +187,26 @@ fn rows_that_were_changed_swapped_or_copied_are_found() {
     let of = |table: &str, id: &str, set: &str| format!("UPDATE {table} SET {set} WHERE id = '{id}'");
     let key = sql.value(&format!("SELECT id FROM organization_keys WHERE organization_id = '{organization}'"));
     let cases: Vec<(String, &str, &str)> = vec![
-        (of("accounts", &account, "role = 'admin'"), &account, "does not fit its code"),
+        (of("accounts", &account, "role = 'admin'"), &account, "has a MAC that does not verify"),
         (of("accounts", &account, &flip("password")), &account, "password: not authentic"),
         (of("accounts", &account, &flip("seed")), &account, "seed: not authentic"),
         (
             of("integrations", &sql.value("SELECT id FROM integrations"), "expires_at = NULL, name = 'other'"),
             "",
-            "does not fit its code",
+            "has a MAC that does not verify",
         ),
-        ("UPDATE invitations SET role = 'admin'".to_owned(), "", "does not fit its code"),
+        ("UPDATE invitations SET role = 'admin'".to_owned(), "", "has a MAC that does not verify"),
         (of("credentials", &credential, &flip("information")), &credential, "information: not authentic"),
         (of("credentials", &credential, &flip("metadata")), &credential, "metadata: not authentic"),
-        (of("credentials", &credential, "vend = 'short'"), &credential, "does not fit its code"),
-        (of("credentials", &credential, "namespace = 'exports'"), &credential, "does not fit its code"),
-        (of("credentials", &credential, "type = 'direct-link'"), &credential, "does not fit its code"),
-        (of("credentials", &credential, "staged_version = 2"), &credential, "does not fit its code"),
-        (of("credentials", &credential, "revision = revision + 1"), &credential, "does not fit its code"),
+        (of("credentials", &credential, "vend = 'short'"), &credential, "has a MAC that does not verify"),
+        (of("credentials", &credential, "namespace = 'exports'"), &credential, "has a MAC that does not verify"),
+        (of("credentials", &credential, "type = 'direct-link'"), &credential, "has a MAC that does not verify"),
+        (of("credentials", &credential, "staged_version = 2"), &credential, "has a MAC that does not verify"),
+        (of("credentials", &credential, "revision = revision + 1"), &credential, "has a MAC that does not verify"),
         (
             of("credentials", &credential, "metadata = NULL, metadata_key_id = NULL, metadata_revision = NULL"),
             &credential,
-            "does not fit its code",
+            "has a MAC that does not verify",
         ),
         (
             // The previous version is current again: a completely restored earlier secret.
@@ -217,7 +217,7 @@ fn rows_that_were_changed_swapped_or_copied_are_found() {
                  FROM credential_versions o WHERE t.id = '{credential}' AND o.id = t.id AND o.version = 2"
             ),
             &credential,
-            "does not fit its code",
+            "has a MAC that does not verify",
         ),
         (of("credential_secrets", &credential, &flip("data")), &credential, "data: not authentic"),
         (of("credential_secrets", &credential, &flip("data_key")), &credential, "data_key: not authentic"),
@@ -228,13 +228,13 @@ fn rows_that_were_changed_swapped_or_copied_are_found() {
                  WHERE t.id = '{credential}' AND o.id = '{other}'"
             ),
             &credential,
-            "does not open",
+            "cannot be decrypted",
         ),
         (format!("DELETE FROM credential_secrets WHERE id = '{credential}'"), &credential, "cannot be read"),
         (
             format!("UPDATE credential_labels SET id = '{other}' WHERE id = '{credential}'"),
             "",
-            "is found by other labels",
+            "is indexed under other labels",
         ),
         (
             format!(
@@ -242,7 +242,7 @@ fn rows_that_were_changed_swapped_or_copied_are_found() {
                 "set_byte(label, 0, get_byte(label, 0) # 1)"
             ),
             &credential,
-            "is found by other labels",
+            "is indexed under other labels",
         ),
         (
             of("organizations", &organization, &flip("fingerprint_wrapped")),
@@ -311,8 +311,8 @@ fn rows_of_no_organization_hide_no_others() {
     let found = findings(&vault);
     let has = |id: &str, flawed: &str| found.iter().any(|it| it.contains(id) && it.contains(flawed));
     assert!(has(&credential, "cannot be read"), "{found:?}");
-    assert!(has(&credential, "does not fit its code"), "{found:?}");
-    assert!(has(&colleague.id, "does not fit its code"), "{found:?}");
+    assert!(has(&credential, "has a MAC that does not verify"), "{found:?}");
+    assert!(has(&colleague.id, "has a MAC that does not verify"), "{found:?}");
 }
 
 /// The server's background check reports the modification.
@@ -349,5 +349,5 @@ fn a_server_inspects_what_is_stored_by_itself() {
     vault.serve(); // with the same flags
     eventually("the finding", || vault.log().contains("some were changed outside OrgVault or are damaged"));
     assert_eq!(vault.metric("orgvault_inspection_findings"), 1);
-    assert!(vault.log().contains(&format!("row {account} of table accounts does not fit its code")));
+    assert!(vault.log().contains(&format!("row {account} of table accounts has a MAC that does not verify")));
 }

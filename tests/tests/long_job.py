@@ -1,4 +1,4 @@
-"""Reads one object over and over with one client that is made once, as a long job does, until the file `stop` is there."""
+"""Reads one object repeatedly with one client, as a long job does, until the file `stop` exists."""
 
 import os
 import subprocess

@@ -79,4 +79,5 @@ mod settings;
 mod traces;
 mod upgrade;
 mod versions;
+mod wording;
 mod workloads;

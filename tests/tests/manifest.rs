@@ -150,7 +150,7 @@ fn receivers_are_described() {
     // The URL is no longer needed.
     fs::remove_file(desk.path("receivers/hooks.example")).unwrap();
     desk.write("etl.yaml", &document("[]", ""));
-    assert_eq!(desk.plan(&[]), ["~ receiver https://hooks.example/…: is told all events, becomes active"]);
+    assert_eq!(desk.plan(&[]), ["~ receiver https://hooks.example/…: gets all events, becomes active"]);
     desk.apply(&[]).done();
     assert!(desk.plan(&[]).is_empty());
 }

@@ -140,7 +140,7 @@ fn killed_anywhere_and_run_again_it_ends_well() {
     std::fs::remove_file(vault.data_dir().join("orgvault.db.moved")).unwrap();
     vault.run(&["org", "create", "Later"]).done();
     let said = vault.run(&["migrate-to", &url]).refused().stderr;
-    assert!(said.contains("holds this vault already") && said.contains("another empty database"), "{said}");
+    assert!(said.contains("already contains this vault") && said.contains("another empty database"), "{said}");
     assert!(!is_moved(&vault));
     assert_eq!(Sql::at(&url).everything(), rows);
     vault.run(&["migrate-to", &new_postgres()]).done();

@@ -87,7 +87,7 @@ threading.Thread(target=web.serve_forever, daemon=True).start()
 
 
 def mail_server(**options):
-    # The library asks its own port whether it answers, so the port is chosen before.
+    # The library checks that its port responds, so the port is chosen first.
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -96,7 +96,7 @@ def mail_server(**options):
 
 
 def own_certificate():
-    """A certificate that nobody trusts and that names another host, as mail servers have one on loopback."""
+    """An untrusted certificate for another host name, as mail servers on loopback have."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "mail.invalid")])
     now = datetime.datetime.now(datetime.timezone.utc)
@@ -117,7 +117,7 @@ def log_in(server, session, envelope, mechanism, data):
     return AuthResult(success=(data.login, data.password) == (b"vault", b"a password of mail"))
 
 
-# A login is offered only after STARTTLS, and by the last server not at all.
+# The servers offer a login only after STARTTLS, and the last one does not offer it.
 login = {"authenticator": log_in, "auth_required": True, "auth_require_tls": True}
 tell({
     "web": f"http://127.0.0.1:{web.server_port}",

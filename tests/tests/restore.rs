@@ -146,7 +146,7 @@ fn what_was_revoked_since_the_backup_stays_revoked() {
     assert!(refused.contains(&format!("serve (process {})", vault.server().id())), "{refused}");
     vault.stop();
     let refused = vault.run(&["restore", text(&backup), "--replace"]).refused().stderr;
-    assert!(refused.contains("is older than what") && refused.contains("--older"), "{refused}");
+    assert!(refused.contains("is older than the state in") && refused.contains("--older"), "{refused}");
     let restored = vault.json(&["restore", text(&backup), "--replace", "--older"]);
     let lost = &restored["lost"];
     let ids = |list: &Value| list.as_array().unwrap().iter().map(|one| one["id"].clone()).collect::<Vec<_>>();

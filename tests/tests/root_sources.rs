@@ -59,7 +59,7 @@ fn a_credential_of_systemd_is_the_root_key() {
     assert!(!vault.data_dir().join("root.key").exists());
     run(&vault, variable, &["org", "create", "Acme", flag]).done();
     let doctor = run(&vault, variable, &["doctor", flag]).stdout;
-    assert!(doctor.contains("opens with root key"), "{doctor}");
+    assert!(doctor.contains("can be decrypted with root key"), "{doctor}");
 
     // Outside the service.
     let refused = vault.run(&["org", "list", flag]).misused().stderr;
@@ -164,7 +164,7 @@ fn a_vault_lives_under_a_key_in_a_token(database: Database) {
     for (wrong, said) in [
         (token.flag(OTHER), "needs root key"),
         (token.flag("0000000000000000"), "needs root key"),
-        (flag.replace("token=vault", "token=other"), "no token fits pkcs11:token=other"),
+        (flag.replace("token=vault", "token=other"), "no token matches pkcs11:token=other"),
         (flag.replace("libsofthsm2.so", "nothing.so"), "cannot be read"),
         (flag.replace("/pin", "/no-pin"), "no-pin not found"),
     ] {
@@ -173,7 +173,7 @@ fn a_vault_lives_under_a_key_in_a_token(database: Database) {
     }
     private(&token.pin, b"0000");
     let refused = token.run(&vault, &["org", "list", &flag]).refused().stderr;
-    assert!(refused.contains("refuses the PIN (it is wrong)"), "{refused}");
+    assert!(refused.contains("rejects the PIN (it is wrong)"), "{refused}");
     fs::set_permissions(&token.pin, Permissions::from_mode(0o644)).unwrap();
     let refused = token.run(&vault, &["org", "list", &flag]).refused().stderr;
     assert!(refused.contains("other users can read"), "{refused}");
@@ -246,7 +246,7 @@ fn a_server_waits_for_a_token_that_is_away(database: Database) {
     let mut server = serve("first");
     let (client, admin) = (server.client(), server.admin_client());
     let why = wait_for(&mut server, &admin, 503);
-    assert!(why.contains("no token fits"), "{why}");
+    assert!(why.contains("no token matches"), "{why}");
     let said = wait_for(&mut server, &client, 503);
     assert!(!said.contains("token"), "the public is not told why: {said}");
     client.get("/livez").send().expect(200);

@@ -75,7 +75,7 @@ fn settings_come_from_flags_then_environment_then_file() {
         ("listen = 7\n", "line 1, listen: must be an IP address"),
         ("listen = { host = \"h7Qz\" }\n", "line 1, listen: must be text"),
         ("trusted-proxy = [\n  \"10.0.0.1\", \"h7Qz\"]\n", "line 1, trusted-proxy: must be a network"),
-        ("listen = [\"127.0.0.1:1\", \"127.0.0.1:2\"]\n", "line 1, listen: takes one value"),
+        ("listen = [\"127.0.0.1:1\", \"127.0.0.1:2\"]\n", "line 1, listen: accepts one value"),
         ("role = \"h7Qz\"\n", "line 1, role: must be one of all, api, activation"),
         ("max-ttl = \n", "line 1: not valid TOML"),
         ("# h7Qz\n\ndatabase-url = \"postgres://a:h7Qz@b\n", "line 3: not valid TOML"),

@@ -194,7 +194,7 @@ fn forged_and_foreign_tokens_open_nothing(database: Database) {
     for cause in [
         "its audience is https://github.com/acme, not urn:orgvault:integration:<id>",
         "its audience names an integration that does not exist",
-        "it does not have exactly one audience",
+        "it must have exactly one audience",
         "they differ by the last slash",
         "its issuer is https://evil.example, which is none that the integration trusts",
         "it was not signed by github",
@@ -308,7 +308,7 @@ fn an_issuer_is_added_only_if_it_can_be_believed(database: Database) {
     issuer.set_away(false);
     issuer.publish(&[&issuer.key]);
     add(&["--issuer", &url, "--require-claim", "/repository_id"]).done();
-    assert!(add(&["--issuer", &url]).refused().stderr.contains("an issuer has this name"));
+    assert!(add(&["--issuer", &url]).refused().stderr.contains("an issuer with this name already exists"));
     let shown = vault.json(&["issuer", "show", "own"]);
     assert_eq!((&shown["keys"], &shown["required_claims"]), (&json!(1), &json!(["/repository_id"])));
     assert_eq!(shown["key_ids"], json!(["first"]));
@@ -585,7 +585,7 @@ fn a_job_runs_by_its_identity_token(database: Database) {
     assert!(!run.stdout.contains("eyJ"), "{}", run.stdout);
     let wrong = stage.with(json!({"aud": "https://github.com/acme"}));
     let run = job("ORGVAULT_IDENTITY_TOKEN", &wrong, &["identity", "inspect"]).done();
-    assert!(run.stdout.contains("names no integration"), "{}", run.stdout);
+    assert!(run.stdout.contains("must be exactly one audience"), "{}", run.stdout);
     // Without a token, the command lists the possible sources.
     let said = job("X", "", &exec);
     assert_eq!(said.status, Some(2), "{said:?}");

@@ -1,4 +1,4 @@
-"""A real server, and S3 as moto serves it. ORGVAULT_PROGRAM is the program `orgvault`."""
+"""A real server, and S3 emulated by moto. ORGVAULT_PROGRAM is the program `orgvault`."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def wait_for(ready, process):
         if ready():
             return
         time.sleep(0.1)
-    raise AssertionError("the server does not answer")
+    raise AssertionError("the server does not respond")
 
 
 def answers(port):

@@ -1,4 +1,4 @@
-"""The package with the real server, and S3 as moto serves it."""
+"""The package with a real server, and S3 emulated by moto."""
 
 import json
 import threading
@@ -171,7 +171,7 @@ def test_airflow_asks_once_for_a_connection(job, monkeypatch):
     assert len(asked) == 1 and len(set(answers)) == 1 and len(answers) == 500
     connection = json.loads(answers[0])
     assert (connection["conn_type"], connection["password"]) == ("aws", SECRET)
-    # One that is not there is not asked for again at once, and another backend may have it.
+    # A missing connection is not requested again immediately, and another backend may have it.
     assert backend.get_conn_value("absent") is None and backend.get_conn_value("absent") is None
     assert len(asked) == 2
 
@@ -231,7 +231,7 @@ def test_an_identity_token_stands_in_for_the_integration_token(tmp_path, monkeyp
         _identity.token(None)
     monkeypatch.setenv("ORGVAULT_IDENTITY_TOKEN", "eyJh.eyJz.c2ln\n")
     assert _identity.token(None) == "eyJh.eyJz.c2ln"
-    file = tmp_path / "identity"  # as Kubernetes mounts it: readable by others, and written anew
+    file = tmp_path / "identity"  # as Kubernetes mounts it: readable by others, and rewritten
     file.write_text("eyJh.eyJi.c2ln")
     file.chmod(0o644)
     monkeypatch.setenv("ORGVAULT_IDENTITY_TOKEN_FILE", str(file))
@@ -239,7 +239,7 @@ def test_an_identity_token_stands_in_for_the_integration_token(tmp_path, monkeyp
     file.write_text("eyJh.eyJu.c2ln")
     assert _identity.token(None) == "eyJh.eyJu.c2ln"
     file.write_text("nothing of the kind")
-    with pytest.raises(orgvault.OrgVaultError, match="no JSON Web Token") as refused:
+    with pytest.raises(orgvault.OrgVaultError, match="not a JSON Web Token") as refused:
         _identity.token(None)
     assert "nothing of" not in str(refused.value)
 

@@ -37,13 +37,13 @@ pub(crate) fn start(
     let (Some(every), Some(directory)) = (server.backup_every, &server.backup_to) else { return Ok(None) };
     if settings.database.file().is_none() {
         return Err(Failure::usage(format!(
-            "--backup-every: the vault is on PostgreSQL, which this does not back up. Use pg_dump or physical backups: {}",
+            "--backup-every: the vault is on PostgreSQL, which this setting does not back up. Use pg_dump or physical backups: {}",
             crate::command::backup::POSTGRES_PAGE
         )));
     }
     if !directory.is_dir() {
         return Err(Failure::new(format!(
-            "--backup-to: {} is not a directory. Create it, for the service's user alone",
+            "--backup-to: {} is not a directory. Create it, accessible only to the service's user",
             directory.display()
         )));
     }
@@ -133,8 +133,8 @@ async fn make(settings: &Settings, vault: &OpenVault, plan: &Plan) -> Result<(),
     let made = backup(vault, root_key, BackupTarget::Scheduled(&plan.directory), &mut |_| {}).await.map_err(failure)?;
     let rows: u64 = made.rows.iter().map(|table| table.rows).sum();
     let removed = keep_newest(&plan.directory, vault.instance(), plan.keep).map_err(|error| {
-        Failure::new(format!("a backup was made, but older ones in {} stay: {error}", plan.directory.display()))
+        Failure::new(format!("created a backup, but cannot delete older ones in {}: {error}", plan.directory.display()))
     })?;
-    tracing::info!(backup = %made.path.display(), bytes = made.size, rows, removed = removed.len(), "backup made and checked");
+    tracing::info!(backup = %made.path.display(), bytes = made.size, rows, removed = removed.len(), "created and checked a backup");
     Ok(())
 }

@@ -41,12 +41,12 @@ Exit status: 0 done, 1 refused or failed, 2 wrong usage.";
 
 /// Hint after the help of each command that opens the vault.
 const SETTINGS_HINT: &str =
-    "This command also takes --data-dir, --database-url and others: see `orgvault help settings`.";
+    "This command also supports --data-dir, --database-url and others: see `orgvault help settings`.";
 
 const ABOUT_SETTINGS: &str = "\
 Each setting is a flag (--max-ttl 12h), an environment variable (ORGVAULT_MAX_TTL=12h) and a key of the settings file \
 (max-ttl = \"12h\"). Precedence: flag, environment, file, default. Relative paths in the file are relative to the file. \
-Durations have units: 90s, 15m, 12h, 30d; a number alone counts seconds.";
+Durations have units: 90s, 15m, 12h, 30d; a number without a unit is in seconds.";
 
 const CREATE_EXAMPLE: &str =
     "Example: orgvault integration create --org Acme --name nightly --namespace 'imports/*' --expires 90d";

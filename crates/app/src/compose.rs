@@ -161,7 +161,7 @@ fn is_root_key_being_replaced(settings: &Settings) -> bool {
 /// Next step after an intentional rollback of the database. Opening it unchanged would revive sessions and used
 /// passcodes.
 const AFTER_RECOVERY: &str = "If you recovered the database on purpose, stop all servers and run `orgvault restore \
-                              --after-external`, which ends what must not come back and updates the anchor";
+                              --after-external`, which revokes restored sessions and codes, and updates the anchor";
 
 /// Describes why the vault cannot be opened, with the flags and commands to use.
 pub(crate) fn failure(settings: &Settings, error: OpeningError) -> Failure {
@@ -170,7 +170,7 @@ pub(crate) fn failure(settings: &Settings, error: OpeningError) -> Failure {
             let place = settings.database.file().map_or_else(|| database.clone(), |path| path.display().to_string());
             format!(
                 "no vault found at {place}. If yours is elsewhere, pass --data-dir or --database-url. If there is none yet, \
-                 make one with `orgvault init` or `orgvault quickstart`"
+                 create one with `orgvault init` or `orgvault quickstart`"
             )
         }
         OpeningError::Unfinished { database } => format!(
@@ -178,8 +178,8 @@ pub(crate) fn failure(settings: &Settings, error: OpeningError) -> Failure {
              `orgvault quickstart` again"
         ),
         OpeningError::RootKeyMissing { root_key, vault } => format!(
-            "root key {} not found, but {vault} holds a vault. Restore the key from your copy or pass --root-key-file. A \
-             new key cannot open this vault",
+            "root key {} not found, but {vault} contains a vault. Restore the key from your copy or pass --root-key-file. A \
+             new key cannot decrypt this vault",
             root_key.display()
         ),
         OpeningError::KeyWithoutVault { root_key, database } => format!(
@@ -188,14 +188,14 @@ pub(crate) fn failure(settings: &Settings, error: OpeningError) -> Failure {
             root_key.display()
         ),
         OpeningError::Moved { database, target, mark } => format!(
-            "the vault at {} was moved to {target}. Set --database-url to that database. To go back to the file and lose \
-             what was changed since, first remove {}",
+            "the vault at {} was moved to {target}. Set --database-url to that database. To return to the file and lose \
+             all later changes, first remove {}",
             database.display(),
             mark.display()
         ),
         OpeningError::MigrationsPending { database, count, rolling } => {
             let servers = match rolling {
-                true => "Servers of the previous version may keep running meanwhile",
+                true => "Servers of the previous version may continue to run",
                 false => "Stop all servers of earlier versions first",
             };
             format!(
@@ -203,8 +203,8 @@ pub(crate) fn failure(settings: &Settings, error: OpeningError) -> Failure {
             )
         }
         OpeningError::AnchorMissing { anchor, database, newest } => format!(
-            "{} does not exist, but {database} holds audit checkpoint {newest}, so OrgVault cannot check whether the database \
-             was set back to an earlier state. For a new replica, run `orgvault serve --adopt-anchor`. {AFTER_RECOVERY}. \
+            "{} does not exist, but {database} contains audit checkpoint {newest}, so OrgVault cannot check whether the database \
+             was rolled back to an earlier state. For a new replica, run `orgvault serve --adopt-anchor`. {AFTER_RECOVERY}. \
              Otherwise restore the file, or find out who removed it",
             anchor.display()
         ),
@@ -213,7 +213,9 @@ pub(crate) fn failure(settings: &Settings, error: OpeningError) -> Failure {
         }
         OpeningError::AnchorOvertaken { .. } => format!("{error}, with `orgvault serve --adopt-anchor`"),
         OpeningError::Anchor(_) => {
-            format!("{error}. Restore it, or run `orgvault serve --adopt-anchor` to accept the database as it is")
+            format!(
+                "{error}. Restore it, or run `orgvault serve --adopt-anchor` to accept the database in its current state"
+            )
         }
         OpeningError::RootKey(flawed) => match flawed.flaw() {
             RootKeyFlaw::File(SecretFileFlaw::Owner { owner, user }) => format!(

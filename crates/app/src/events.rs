@@ -76,7 +76,7 @@ pub(crate) fn describe_metrics() {
     metrics::describe_counter!("orgvault_credentials_deleted_total", "Credentials deleted");
     metrics::describe_counter!(
         "orgvault_credential_health_changes_total",
-        "Saved credentials whose check found another state than the one before, by the new state"
+        "Changes of credential health that checks found, by new state"
     );
     metrics::describe_counter!("orgvault_activations_total", "Activations");
     metrics::describe_counter!("orgvault_integrations_refused_total", "Integration tokens refused, by reason");
@@ -86,32 +86,32 @@ pub(crate) fn describe_metrics() {
         "orgvault_short_forms_missed_total",
         "Saved credentials released because no short-lived one was available, by reason"
     );
-    metrics::describe_counter!("orgvault_retries_total", "Reads and changes that were tried again, by reason");
-    metrics::describe_counter!(
-        "orgvault_commits_unsure_total",
-        "Commits of which the database did not say whether they stand"
-    );
+    metrics::describe_counter!("orgvault_retries_total", "Retries of reads and changes, by reason");
+    metrics::describe_counter!("orgvault_commits_unsure_total", "Commits with unknown outcome");
     metrics::describe_counter!(
         "orgvault_requests_repeated_total",
-        "Requests answered as the same request under the same idempotency key was before"
+        "Repeated requests with the same idempotency key that got the earlier response"
     );
     metrics::describe_counter!(
         "orgvault_events_taken_over_total",
-        "How often this server took over the delivery of events from another one"
+        "Takeovers of the event delivery from another server"
     );
     metrics::describe_counter!(
         "orgvault_integrity_failures_total",
-        "Stored rows that failed their integrity check or did not decrypt"
+        "Stored rows that failed their integrity check or could not be decrypted"
     );
-    metrics::describe_counter!(crate::backups::TOTAL, "Backups made by the server, by outcome");
+    metrics::describe_counter!(crate::backups::TOTAL, "Backups by the server, by outcome");
     metrics::describe_gauge!(crate::backups::AGE, metrics::Unit::Seconds, "Age of the newest scheduled backup");
     metrics::describe_gauge!(crate::backups::INTERVAL, metrics::Unit::Seconds, "Interval of the scheduled backups");
     metrics::describe_counter!(crate::audit::DELIVERED, "Audit entries that the sink accepted");
     metrics::describe_counter!(crate::receivers::DELIVERED, "Events that receivers accepted");
-    metrics::describe_counter!(crate::inspections::ROWS, "Stored rows that were inspected");
-    metrics::describe_gauge!(crate::inspections::FINDINGS, "What the last complete inspection found");
-    metrics::describe_gauge!(crate::inspections::COMPLETED, "When the last inspection was complete");
-    metrics::describe_gauge!(crate::audit::WAITING, "Audit checkpoints whose entries wait for the sink");
+    metrics::describe_counter!(crate::inspections::ROWS, "Stored rows checked by the integrity check");
+    metrics::describe_gauge!(crate::inspections::FINDINGS, "Findings of the last complete integrity check");
+    metrics::describe_gauge!(crate::inspections::COMPLETED, "Time of the last complete integrity check");
+    metrics::describe_gauge!(
+        crate::audit::WAITING,
+        "Audit checkpoints with entries that the sink has not accepted yet"
+    );
     figures::describe();
     begin_series();
 }

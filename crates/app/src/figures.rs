@@ -44,16 +44,16 @@ pub(crate) fn describe() {
     );
     metrics::describe_histogram!(BATCH, "Changes that the embedded database committed together");
     metrics::describe_gauge!(CONNECTIONS, "Database connections, by state");
-    metrics::describe_gauge!(CONNECTION_LIMIT, "Most database connections that are used at once");
+    metrics::describe_gauge!(CONNECTION_LIMIT, "Maximum number of concurrent database connections");
     metrics::describe_histogram!(
         CONNECTION_WAITS,
         metrics::Unit::Seconds,
-        "Waits for a database connection when none was free, by whether one became free in time"
+        "Wait time for a database connection if none was free, by outcome"
     );
-    metrics::describe_gauge!(SEATS, "Seats in the queue of the password hash, by state");
+    metrics::describe_gauge!(SEATS, "Slots in the queue of the password hash, by state");
     metrics::describe_gauge!(
         KEY_USES,
-        "Used part of the most used active key's limit, by purpose; at 1 it cannot seal"
+        "Used share of the most used active key's limit, by purpose; at 1 it cannot encrypt"
     );
     metrics::describe_gauge!(
         AUDIT_LAG,

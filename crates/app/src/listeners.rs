@@ -226,10 +226,10 @@ impl Listeners {
         match (settings.server.tls(), settings.server.listen.ip().is_loopback()) {
             (None, false) => tracing::warn!(
                 "TLS is off: passwords and tokens travel unencrypted between the proxy and this server. Only trusted proxies \
-                 and this machine can connect"
+                 and this host can connect"
             ),
             (None, true) if settings.server.trusted_proxy.is_empty() => {
-                tracing::warn!("TLS is off: only programs on this machine can connect");
+                tracing::warn!("TLS is off: only programs on this host can connect");
             }
             _ => {}
         }
@@ -246,7 +246,7 @@ impl Listeners {
         let stopping = tokio::spawn(async move {
             let outcome = ended.await;
             if !is_waiting {
-                tracing::info!("stopping: no new requests are accepted; open ones are completed");
+                tracing::info!("stopping: new requests are rejected, and pending ones are completed");
             }
             join_all(handles.iter().map(|handle| handle.stop(true))).await;
             outcome

@@ -134,7 +134,7 @@ fn run_on_vault(cli: Cli, flags: &ArgMatches, run_as: RunAs, output: Output) -> 
     }
     if settings.shows_password {
         tracing::warn!(
-            "--database-url holds a password, which every user of this machine can read in the list of processes: put the URL \
+            "--database-url contains a password, which every user of this host can read in the list of processes: put the URL \
              into a file and name it with --database-url-file, or set ORGVAULT_DATABASE_URL"
         );
     }

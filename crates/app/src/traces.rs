@@ -114,7 +114,7 @@ fn headers(settings: &Settings) -> Result<Vec<(String, SecretString)>, Failure> 
         headers.push((name.trim().to_owned(), SecretString::from(value.trim())));
     }
     match headers.is_empty() {
-        true => Err(refused("holds no header")),
+        true => Err(refused("contains no header")),
         false => Ok(headers),
     }
 }

@@ -48,7 +48,7 @@ pub(crate) fn flaw(error: &Error) -> String {
     match error.get(ContextKind::ValidValue) {
         Some(ContextValue::Strings(valid)) if !valid.is_empty() => format!("must be one of {}", valid.join(", ")),
         _ if error.kind() == ErrorKind::InvalidValue => "needs a value".to_owned(),
-        _ if error.kind() == ErrorKind::ArgumentConflict => "takes one value".to_owned(),
+        _ if error.kind() == ErrorKind::ArgumentConflict => "accepts one value".to_owned(),
         kind => format!("cannot be used: {kind:?}"),
     }
 }

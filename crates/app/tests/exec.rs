@@ -300,7 +300,7 @@ fn what_is_over_is_begun_anew_and_what_moved_stays() {
         (200, activation(&[replaced])),
     ]);
     let ran = door.run(&["exec", "--namespace", "a/b", "--", "sh", "-euc", ASK_UNTIL, "sh", "AKIAREPLACED"]);
-    for said in ["has another endpoint, region, bucket, prefix or role now", "is no longer in the namespace"] {
+    for said in ["now has another endpoint, region, bucket, prefix or role", "is no longer in the namespace"] {
         assert_eq!(ran.stderr.matches(said).count(), 1, "{ran:?}");
     }
     ran.done();
@@ -530,7 +530,7 @@ fn a_command_runs_under_its_own_name_and_never_without_exec() {
     let mut late = Command::new(env!("CARGO_BIN_EXE_orgvault"));
     let late = late.arg0("orgvault-exec-command").args(["1", "echo", "started"]).output().unwrap();
     let said = support::Ran::of(late).refused(126);
-    assert!(said.contains("echo was not started, because orgvault exec is gone"), "{said}");
+    assert!(said.contains("echo was not started, because orgvault exec has exited"), "{said}");
 }
 
 /// `exec` of a command that is killed; gives what it left, and the command, which goes on.

@@ -20,7 +20,7 @@ pub struct AccountItem {
     /// Time of the last login, RFC 3339 in UTC, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_login_at: Option<String>,
-    /// Whether correct logins may be refused because of a lockout, too many consecutive failed logins, or too many
+    /// `true` if correct logins may be rejected because of a lockout, too many consecutive failed logins, or too many
     /// wrong passcodes.
     #[serde(default)]
     pub locked: bool,

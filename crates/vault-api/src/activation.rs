@@ -107,7 +107,7 @@ pub struct CheckRequest {
 pub struct CheckedNamespace {
     /// Namespace.
     pub namespace: String,
-    /// Whether all credentials can be used.
+    /// `true` if all credentials can be used.
     pub usable: bool,
     /// Credentials, oldest first.
     pub credentials: Vec<CheckedCredential>,
@@ -122,7 +122,7 @@ pub struct CheckedCredential {
     /// Credential type.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Whether it can be used because no check failed.
+    /// `true` if no check of the credential failed.
     pub usable: bool,
     /// Tested form, which is the one that an activation would issue: `raw` or `short`. Absent if the storage was not
     /// contacted.

@@ -82,7 +82,7 @@ pub struct ReplaceRequest<D = WireJson> {
     /// Declared expiry of the data in RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
-    /// Whether the new version is only staged. Default: `false`.
+    /// `true` to stage the new version without promoting it. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<bool>,
 }
@@ -97,7 +97,7 @@ pub struct ReplacedCredential {
     pub version: i64,
 }
 
-/// The version to make current.
+/// The version to promote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -119,7 +119,7 @@ pub struct MatchRequest<D = WireJson> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MatchedCredential {
-    /// Whether the credential's current data equals the sent data.
+    /// `true` if the credential's current data equals the sent data.
     pub same: bool,
 }
 
@@ -179,7 +179,7 @@ pub struct VersionItem<T = String, I = Map<String, Value>> {
     /// Visible part of the data. Absent if it is damaged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub information: Option<I>,
-    /// Whether stored data is damaged and an operator must act.
+    /// `true` if stored data is damaged and an operator must repair it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub damaged: bool,
     /// Time of creation, RFC 3339 in UTC.
@@ -204,7 +204,7 @@ pub struct CredentialItem<T = String, I = Map<String, Value>, L = BTreeMap<Strin
     /// Visible part of the data. Absent if it is damaged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub information: Option<I>,
-    /// Whether stored data is damaged and an operator must act.
+    /// `true` if stored data is damaged and an operator must repair it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub damaged: bool,
     /// Number of the current version.
@@ -218,7 +218,7 @@ pub struct CredentialItem<T = String, I = Map<String, Value>, L = BTreeMap<Strin
     pub labels: Option<L>,
     /// Forms in which it may be issued: `any` or `short`.
     pub vend: T,
-    /// Health, as far as it is known.
+    /// Result of the latest check, if any.
     pub health: HealthItem<T>,
     /// Description of its use.
     #[serde(default, skip_serializing_if = "Option::is_none")]

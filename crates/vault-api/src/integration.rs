@@ -162,7 +162,7 @@ pub struct NamespaceItem {
     pub namespace: String,
     /// Number of credentials, counted up to 1,000.
     pub credentials: i64,
-    /// Whether it is frozen.
+    /// `true` if activations of the namespace are stopped.
     pub frozen: bool,
 }
 

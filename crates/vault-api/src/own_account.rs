@@ -31,11 +31,11 @@ pub struct OwnAccount {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServerAbilities {
-    /// Whether saved credentials can be checked on request.
+    /// `true` if saved credentials can be checked on request.
     pub checks: bool,
-    /// Whether a save or replacement can be checked first, with `?verify=true`.
+    /// `true` if `?verify=true` is available, which checks the data before a save or replacement.
     pub verify: bool,
-    /// Whether the server sends mail to receivers.
+    /// `true` if the server can send e-mail to receivers.
     #[serde(default)]
     pub mail: bool,
     /// URL of the activation listener for integrations. Absent if the server's settings do not contain it.
@@ -76,7 +76,7 @@ pub struct SessionItem {
     /// `User-Agent` of the client that logged in, at most 100 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
-    /// Whether it is the session of this request.
+    /// `true` for the session of this request.
     pub current: bool,
 }
 

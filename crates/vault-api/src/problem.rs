@@ -63,7 +63,7 @@ problem_codes! {
     /// The path does not support this method.
     MethodNotAllowed = 405 "method-not-allowed" "Method not allowed";
     /// The body was not received in time.
-    RequestTimeout = 408 "request-timeout" "The request took too long";
+    RequestTimeout = 408 "request-timeout" "The request timed out";
     /// The current state of the vault forbids the request.
     Conflict = 409 "conflict" "The request conflicts with the current state";
     /// The e-mail address has an account, in this organization or another.
@@ -71,7 +71,7 @@ problem_codes! {
     /// The namespace has more credentials than one activation may issue.
     NamespaceTooLarge = 409 "namespace-too-large" "The namespace has too many credentials";
     /// No activation listener is present to check credentials.
-    NoChecker = 409 "no-checker" "No checks are made at the moment";
+    NoChecker = 409 "no-checker" "Checks are unavailable";
     /// A precondition of the request is not met.
     PreconditionFailed = 412 "precondition-failed" "A precondition failed";
     /// The body is too large.
@@ -81,7 +81,7 @@ problem_codes! {
     /// The body is not plain `application/json`.
     UnsupportedMediaType = 415 "unsupported-media-type" "The media type is not supported";
     /// The host name of the request does not belong to this server.
-    MisdirectedRequest = 421 "misdirected-request" "The host name is not known here";
+    MisdirectedRequest = 421 "misdirected-request" "Unknown host name";
     /// A well-formed value is refused.
     RefusedValue = 422 "refused-value" "A value is not accepted";
     /// The idempotency key was used for another request.

@@ -179,7 +179,7 @@ impl RequestParts {
         // Sent over the wire in this header.
         let value = Zeroizing::new(["Bearer ", token.expose_secret()].concat());
         let mut value = HeaderValue::from_str(&value)
-            .map_err(|_| ClientError::Request("the token has characters that a header cannot hold"))?;
+            .map_err(|_| ClientError::Request("the token has characters that a header cannot contain"))?;
         value.set_sensitive(true);
         self.headers.insert(header::AUTHORIZATION, value);
         Ok(self)
@@ -198,7 +198,7 @@ impl RequestParts {
 
     /// Adds the header `name`.
     pub(crate) fn header(mut self, name: &'static str, value: &str) -> Result<Self, ClientError> {
-        let value = HeaderValue::from_str(value).map_err(|_| ClientError::Request("a header cannot hold this"))?;
+        let value = HeaderValue::from_str(value).map_err(|_| ClientError::Request("a header cannot contain this"))?;
         self.headers.insert(name, value);
         Ok(self)
     }

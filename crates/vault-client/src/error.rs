@@ -14,7 +14,7 @@ pub enum ClientError {
     Problem(Box<Problem>),
     /// The response is not one of the API, but perhaps of a proxy or another service.
     #[error(
-        "unexpected answer from {address}: status {status}, not an OrgVault response. Check the URL, and any proxy"
+        "unexpected response from {address}: status {status}, not an OrgVault response. Check the URL, and any proxy"
     )]
     Unexpected {
         /// URL of the API, or path of the socket.
@@ -70,7 +70,7 @@ impl ClientError {
 pub(crate) fn transport(address: &str, error: ureq::Error) -> ClientError {
     let source: Box<dyn std::error::Error + Send + Sync> = match error {
         ureq::Error::Io(error) => Box::new(error),
-        ureq::Error::Timeout(_) => Box::new(io::Error::new(io::ErrorKind::TimedOut, "no answer in time")),
+        ureq::Error::Timeout(_) => Box::new(io::Error::new(io::ErrorKind::TimedOut, "no response in time")),
         ureq::Error::HostNotFound => "the host name cannot be resolved".into(),
         error => Box::new(error),
     };

@@ -56,7 +56,7 @@ pub enum Refusal {
     #[error("{0}")]
     UnknownWorkload(Box<WorkloadRefusal>),
     /// An issuer with this name exists.
-    #[error("an issuer has this name")]
+    #[error("an issuer with this name already exists")]
     IssuerExists,
     /// Integrations trust the issuer.
     #[error("integrations trust the issuer: {}", .0.join(", "))]
@@ -90,16 +90,16 @@ pub enum Refusal {
     #[error("{0} organizations have invited this address; name one")]
     SeveralInvitations(usize),
     /// Another organization or integration has the name.
-    #[error("the name is taken")]
+    #[error("the name is already in use")]
     NameTaken,
     /// The account has not accepted its invitation.
     #[error("the account has not accepted its invitation")]
     OnlyInvited,
     /// The user of the account must enrol again first.
-    #[error("the account's owner has to enrol again first")]
+    #[error("the user must enrol again first")]
     AwaitsEnrolment,
     /// Users cannot re-enrol their own account.
-    #[error("nobody can re-enrol their own account")]
+    #[error("you cannot re-enrol your own account")]
     OwnAccount,
     /// The organization would have no active admin.
     #[error("the last active admin cannot be demoted, disabled, re-enrolled or deleted")]
@@ -140,7 +140,7 @@ pub enum Refusal {
     #[error("the namespace has too many credentials for one activation")]
     NamespaceTooLarge,
     /// The integration has the maximum number of active activations.
-    #[error("the integration's limit of live activations is reached")]
+    #[error("the integration's limit of active activations is reached")]
     TooManyLive,
     /// A credential cannot be issued in the requested form, so nothing was issued.
     #[error("no short-lived credential can be issued for {credential}: {reason}")]
@@ -167,7 +167,7 @@ pub enum Refusal {
     #[error("the credential is of type {}; data can be replaced only by data of the same type", .0.as_str())]
     TypeDiffers(CredentialType),
     /// The credential may be issued only in short-lived form, and its data has no such form.
-    #[error("the credential has `vend: short`, but no short-lived form can be made of this data: {0}")]
+    #[error("the credential has `vend: short`, but no short-lived credential can be derived from this data: {0}")]
     NoShortForm(CheckReason),
     /// No process of this instance checks credentials.
     #[error("this server does not check saved credentials")]

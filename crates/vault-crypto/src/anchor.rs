@@ -62,7 +62,7 @@ pub enum AnchorFlaw {
     #[error("belongs to another vault (instance {0})")]
     OtherInstance(InstanceId),
     /// Its MAC does not verify.
-    #[error("was changed: it does not fit its code")]
+    #[error("was modified: its MAC does not verify")]
     Changed,
     /// Its MAC does not verify, and it names a later keyring document than the database has: its key is newer than the
     /// database. The numbers are not authenticated.

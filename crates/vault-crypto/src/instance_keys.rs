@@ -153,8 +153,8 @@ impl Document {
 /// The keyring document is older than one that was read before.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the keyring document {found} does not follow document {known}, which this process has read: the database was set back \
-     to an earlier state. Restore it with `orgvault restore`, or put back the newer database"
+    "the keyring document {found} does not follow document {known}, which this process has read: the database was rolled back \
+     to an earlier state. Restore it with `orgvault restore`, or use the newer database"
 )]
 struct PutBack {
     found: i64,

@@ -29,7 +29,7 @@ impl InstanceKeyRewrapper {
     /// Returns the active key of `current` and the keyring document that it opens.
     fn document(&self, current: &InstanceRecord) -> Result<(Arc<InstanceKeys>, Document), SealError> {
         let active = self.keys.find(current.instance_key);
-        let active = active.ok_or_else(|| fault("the active instance key is not known"))?;
+        let active = active.ok_or_else(|| fault("the active instance key is not loaded"))?;
         let opened = active.open_document(current.id, &current.keyring);
         let document = opened.map_err(|error| does_not_open(&Context::keyring(current.id), error))?;
         Ok((active, document))

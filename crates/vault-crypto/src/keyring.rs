@@ -46,9 +46,7 @@ pub struct NewInstance {
 #[non_exhaustive]
 pub enum KeyringError {
     /// The keys are wrapped by another root key.
-    #[error(
-        "wrong root key: this vault needs root key {expected}, but was given root key {given}. Use root key {expected}"
-    )]
+    #[error("wrong root key: this vault needs root key {expected}, but got root key {given}. Use root key {expected}")]
     WrongRoot {
         /// Root key in the record.
         expected: KeyId,

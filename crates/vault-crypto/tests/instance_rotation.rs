@@ -443,7 +443,7 @@ async fn unreadable_blobs_are_findings_and_keep_the_old_key() {
             }));
             let findings = deployment.start().await.findings().await;
             assert_eq!(findings.len(), 1, "{name} {of_seed}: {findings:?}");
-            assert!(findings[0].contains("of table accounts does not open"), "{name}: {findings:?}");
+            assert!(findings[0].contains("of table accounts cannot be decrypted"), "{name}: {findings:?}");
             for _ in 0..2 {
                 let reported = deployment.damage();
                 let end = deployment.rotate().await;

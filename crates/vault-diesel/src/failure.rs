@@ -99,7 +99,7 @@ impl Failure {
             Self::Sql(SqlError::DeserializationError(_)) => StoreError::Integrity {
                 table: "unknown",
                 id: "unknown".to_owned(),
-                reason: "a column does not hold its type",
+                reason: "a column does not have its type",
             },
             Self::Sql(error) => match judge(&error) {
                 Severity::Full => StoreError::Full,

@@ -64,11 +64,13 @@ pub enum SchemaState {
 #[non_exhaustive]
 pub enum MigrateError {
     /// A newer build made the schema.
-    #[error("the database has schema version {0}, which this version of OrgVault does not know. Use the newer version")]
+    #[error(
+        "the database has schema version {0}, which this version of OrgVault does not support. Use the newer version"
+    )]
     Newer(String),
     /// A build from before the first release made the schema.
     #[error(
-        "the database has schema version {0}, made by a build from before OrgVault 0.1.0, which no release reads. Create a new vault"
+        "the database has schema version {0}, created by an unreleased build, which no release supports. Create a new vault"
     )]
     Unreleased(String),
     /// The tables cannot be spread over the nodes of the database.

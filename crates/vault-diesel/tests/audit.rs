@@ -98,7 +98,7 @@ async fn an_entry_that_is_removed_changed_or_moved_in_the_file_is_found() {
     let expected = [
         format!("entry {removed} is missing: checkpoint 1 holds it"),
         format!("entry {renumbered} was reordered: it belongs to checkpoint 2, and its row says checkpoint 3"),
-        format!("entry {changed} was changed: it does not fit its code"),
+        format!("entry {changed} was modified: its MAC does not verify"),
         format!("entry {one} was reordered: it belongs to entry {other}"),
         format!("entry {other} was reordered: it belongs to entry {one}"),
     ];
@@ -113,11 +113,11 @@ async fn a_damaged_checkpoint_is_found_and_does_not_stop_the_next() {
     setting.with_key(|file| {
         file.execute("UPDATE audit_checkpoints SET hash = x'00' WHERE number = 3", []).unwrap();
     });
-    assert_eq!(setting.findings(None).await, ["checkpoint 3 was changed: it does not fit its code"]);
+    assert_eq!(setting.findings(None).await, ["checkpoint 3 was modified: its MAC does not verify"]);
     assert!(!setting.operator.has_checkpoint(anchor).await.unwrap());
     setting.write(2).await;
     assert_eq!(setting.operator.seal_audit(1_000).await.unwrap().entries, 2);
-    assert_eq!(setting.findings(None).await, ["checkpoint 3 was changed: it does not fit its code"]);
+    assert_eq!(setting.findings(None).await, ["checkpoint 3 was modified: its MAC does not verify"]);
 }
 
 /// An entry whose id is none is left out by the sealer, and found.
@@ -133,7 +133,7 @@ async fn entries_with_foreign_ids_are_found_and_stop_nothing() {
     });
     setting.write(2).await;
     assert_eq!(setting.operator.seal_audit(1_000).await.unwrap().entries, 2);
-    let added = |id: &str| format!("entry {id} was added: it does not fit its code, and no checkpoint holds it");
+    let added = |id: &str| format!("entry {id} was added: its MAC does not verify, and no checkpoint contains it");
     assert_eq!(setting.findings(None).await, ["", "00", "78", "ffffff"].map(added));
 }
 

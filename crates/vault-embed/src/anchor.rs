@@ -33,7 +33,7 @@ pub(crate) struct Anchored {
 pub(crate) enum FollowError {
     /// The database no longer contains the checkpoint in the anchor.
     #[error(
-        "the database no longer holds checkpoint {0} of the audit: it was set back to an earlier state, or replaced"
+        "the database no longer contains checkpoint {0} of the audit log: it was rolled back to an earlier state, or replaced"
     )]
     SetBack(i64),
     /// The database could not be read.

@@ -21,9 +21,7 @@ pub enum OpeningError {
         database: String,
     },
     /// A first run that creates the vault was interrupted.
-    #[error(
-        "the vault at {database} is unfinished: its first run was interrupted. Run the command that makes it again"
-    )]
+    #[error("the vault at {database} is unfinished: its creation was interrupted. Run the same command again")]
     Unfinished {
         /// Database, as in [`OpeningError::NotFound`].
         database: String,
@@ -36,8 +34,8 @@ pub enum OpeningError {
     },
     /// A vault exists, but not its root key.
     #[error(
-        "root key {} not found, but {vault} holds a vault. Restore the key from your copy, or name its file. A new key \
-         cannot open this vault", .root_key.display()
+        "root key {} not found, but {vault} contains a vault. Restore the key from your copy, or name its file. A new key \
+         cannot decrypt this vault", .root_key.display()
     )]
     RootKeyMissing {
         /// Expected file of the root key.
@@ -48,7 +46,7 @@ pub enum OpeningError {
     /// A root key exists, but no vault and no mark of an interrupted first run.
     #[error(
         "root key {} exists, but no vault was found at {database}. If the key belongs to a vault, restore its database \
-         or name the right one; a new vault needs a directory of its own", .root_key.display()
+         or name the right one; a new vault needs a separate directory", .root_key.display()
     )]
     KeyWithoutVault {
         /// File of the root key.
@@ -58,8 +56,8 @@ pub enum OpeningError {
     },
     /// Remains of an embedded database exist, but the file itself is missing or empty.
     #[error(
-        "the database {} is {state}, but its key file or log exists, so it held a vault. Restore the database from a \
-         backup; do not make a new vault here", .database.display()
+        "the database {} is {state}, but its key file or log exists, so it contained a vault. Restore the database from a \
+         backup; do not create a new vault here", .database.display()
     )]
     DatabaseLost {
         /// Database file.
@@ -75,7 +73,7 @@ pub enum OpeningError {
     NoDirectory(PathBuf),
     /// The vault was moved to another database.
     #[error(
-        "the vault at {} was moved to {target}. Open it there. To go back to the file and lose what was changed since, \
+        "the vault at {} was moved to {target}. Open it there. To return to the file and lose all later changes, \
          first remove {}", .database.display(), .mark.display()
     )]
     Moved {
@@ -98,7 +96,7 @@ pub enum OpeningError {
     },
     /// The schema is newer than this build.
     #[error(
-        "the database {database} has schema version {version}, which this version of OrgVault does not know. Use the newer version"
+        "the database {database} has schema version {version}, which this version of OrgVault does not support. Use the newer version"
     )]
     NewerSchema {
         /// Database, as in [`OpeningError::NotFound`].
@@ -108,7 +106,7 @@ pub enum OpeningError {
     },
     /// A build from before the first release created the schema.
     #[error(
-        "the database {database} has schema version {version}, made by a build from before OrgVault 0.1.0, which no release reads. \
+        "the database {database} has schema version {version}, created by an unreleased build, which no release supports. \
          Create a new vault with another data directory or database"
     )]
     UnreleasedSchema {
@@ -143,9 +141,9 @@ pub enum OpeningError {
     Store(#[from] StoreError),
     /// The anchor is missing, although the database has audit checkpoints and therefore had an anchor.
     #[error(
-        "the anchor {} does not exist, but the database {database} holds audit checkpoint {newest}, so it cannot be told \
-         whether it was set back to an earlier state. Restore the anchor, or adopt the database as it is if this is a new \
-         replica", .anchor.display()
+        "the anchor {} does not exist, but the database {database} contains audit checkpoint {newest}, so it is unknown \
+         whether it was rolled back to an earlier state. Restore the anchor, or adopt the current database if this is a \
+         new replica", .anchor.display()
     )]
     AnchorMissing {
         /// Expected file of the anchor.
@@ -157,9 +155,9 @@ pub enum OpeningError {
     },
     /// The anchor was unused for so long that its entries were deleted at the end of their retention.
     #[error(
-        "the anchor {} knows audit checkpoint {anchored}, but entries up to checkpoint {start} of {database} were removed \
-         since, because they are too old. So OrgVault cannot check whether the database was set back. Adopt it as it is if \
-         this replica was away for that long", .anchor.display()
+        "the anchor {} contains audit checkpoint {anchored}, but entries up to checkpoint {start} of {database} were removed \
+         since, because they are too old. So OrgVault cannot check whether the database was rolled back. Adopt it if this \
+         replica was stopped for that long", .anchor.display()
     )]
     AnchorOvertaken {
         /// File of the anchor.
@@ -173,8 +171,8 @@ pub enum OpeningError {
     },
     /// The database is older than the anchor.
     #[error(
-        "the database {database} was set back to an earlier state: its newest audit checkpoint is {newest}, and the anchor \
-         {} knows checkpoint {anchored}. Use the newest database", .anchor.display()
+        "the database {database} was rolled back to an earlier state: its newest audit checkpoint is {newest}, but the \
+         anchor {} contains checkpoint {anchored}. Use the newest database", .anchor.display()
     )]
     OlderDatabase {
         /// File of the anchor.
@@ -188,8 +186,8 @@ pub enum OpeningError {
     },
     /// The history of the database differs from that of the anchor.
     #[error(
-        "the database {database} has another history than the anchor {} knows: its audit checkpoint {checkpoint} differs, \
-         or it was restored. Use the database that this anchor was made with", .anchor.display()
+        "the database {database} has another history than the anchor {}: its audit checkpoint {checkpoint} differs, \
+         or it was restored. Use the database that belongs to this anchor", .anchor.display()
     )]
     OtherHistory {
         /// File of the anchor.
@@ -201,7 +199,7 @@ pub enum OpeningError {
     },
     /// The database contains an earlier keyring than the anchor.
     #[error(
-        "the database {database} is older than the anchor {}: it holds keyring document {found}, which does not follow \
+        "the database {database} is older than the anchor {}: it contains keyring document {found}, which does not follow \
          document {anchored}", .anchor.display()
     )]
     OlderKeyring {
@@ -243,7 +241,7 @@ pub enum OpeningError {
     #[error("cannot start the password hashing threads")]
     Hashing(#[source] io::Error),
     /// The runtime was shut down while the database was opened.
-    #[error("the runtime ended while the database was opened")]
+    #[error("the runtime stopped while the database was opened")]
     Cancelled,
 }
 

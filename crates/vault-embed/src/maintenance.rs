@@ -99,7 +99,7 @@ async fn work(operator: Operator, accounts: Accounts, mut ends: oneshot::Receive
                 if let Some(skew_ms) = report.skew {
                     tracing::error!(
                         skew_ms,
-                        "expired rows were not deleted: this machine's clock and the database's differ. Synchronize the clocks"
+                        "expired rows were not deleted: the clocks of this host and the database differ. Synchronize the clocks"
                     );
                 }
                 for (expired, error) in &report.failed {
@@ -109,7 +109,7 @@ async fn work(operator: Operator, accounts: Accounts, mut ends: oneshot::Receive
             }
             _ = record.tick() => {
                 if let Err(error) = operator.record_counts(false).await {
-                    tracing::warn!(error = &error as &dyn Error, "counted acts were not recorded; the next attempt is in seconds");
+                    tracing::warn!(error = &error as &dyn Error, "counted actions were not recorded; the next attempt is in seconds");
                 }
                 if let Err(error) = accounts.write_session_uses().await {
                     tracing::warn!(error = &error as &dyn Error, "uses of sessions were not written; the next attempt is in seconds");

@@ -26,13 +26,13 @@ pub enum MoveError {
     #[error("the target must be a PostgreSQL database: postgres://…")]
     NotPostgres,
     /// The vault was not opened with the server lock, so another process may serve it concurrently.
-    #[error("the vault was not opened as its one server")]
+    #[error("the vault was not opened as its only server")]
     NotTheServer,
     /// The rows could not be moved.
     #[error(transparent)]
     Transfer(#[from] TransferError),
     /// The action was not recorded in the audit log, so it was not carried out.
-    #[error("the act was not recorded in the audit log")]
+    #[error("the action was not recorded in the audit log")]
     Unrecorded(#[source] StoreError),
     /// The rows were copied, but the vault cannot be opened in the target, or the file could not be marked as moved.
     /// The embedded database is unchanged, and still the vault.

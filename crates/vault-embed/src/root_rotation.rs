@@ -74,7 +74,7 @@ pub enum RootRotationError {
     #[error(transparent)]
     Opening(#[from] OpeningError),
     /// Another process is replacing the root key, or exchanging or moving the database.
-    #[error("the vault at {} is in use by {holder}. Wait until it has ended", .database.display())]
+    #[error("the vault at {} is in use by {holder}. Wait until it has exited", .database.display())]
     Busy {
         /// The database file.
         database: PathBuf,
@@ -84,7 +84,7 @@ pub enum RootRotationError {
     /// A replaced instance key is still wrapped by the root key.
     #[error(
         "the instance key is being replaced, and the old one is not destroyed yet. Run `orgvault key rotate --instance` until \
-         it has ended, then replace the root key"
+         it has finished, then replace the root key"
     )]
     InstanceKeyRetires,
     /// Another process has replaced the root key with a different one.

@@ -152,7 +152,7 @@ async fn nothing_is_made_before_the_old_root_key_is_proven() {
     fs::write(place.path("weak.key"), [0; 32]).unwrap();
     fs::set_permissions(place.path("weak.key"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     let refused = place.begin("old.key", "weak.key").await.err().unwrap().to_string();
-    assert!(refused.contains("does not hold a random key"), "{refused}");
+    assert!(refused.contains("does not contain a random key"), "{refused}");
     // A stranger that is the new one is no way in either.
     assert!(place.begin("stranger.key", "stranger.key").await.is_err());
     assert_eq!(place.wraps(), [place.id("old.key")]);

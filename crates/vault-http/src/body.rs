@@ -63,7 +63,7 @@ impl Incoming {
         let mut body = Body::One(Bytes::new());
         while let Some(piece) = self.payload.next().await {
             let piece = piece.map_err(|_| {
-                ProblemResponse::malformed("The body ended early or is not valid chunked encoding.").closing()
+                ProblemResponse::malformed("The body is truncated or is not valid chunked encoding.").closing()
             })?;
             if body.len() + piece.len() > MAX_BODY {
                 return Err(too_large());

@@ -133,7 +133,7 @@ impl ProblemResponse {
 
     /// Creates status 401 for a rejected enrolment.
     pub(crate) fn invalid_enrolment() -> Self {
-        let detail = "Invalid, used or expired enrolment code, or wrong passcode. If you asked for a secret twice, use the \
+        let detail = "Invalid, used or expired enrolment code, or wrong passcode. If you requested a secret twice, use the \
                       latest.";
         Self::unauthorized(ProblemCode::InvalidEnrolment, Challenge::Plain, detail)
     }
@@ -204,7 +204,7 @@ impl ProblemResponse {
 
     /// Creates status 429 for an integration with the maximum number of active activations.
     pub(crate) fn too_many_live() -> Self {
-        let detail = "The integration's limit of live activations is reached. End some, or wait until some expire.";
+        let detail = "The integration's limit of active activations is reached. End some, or wait until some expire.";
         Self::waiting(detail, ActivationTtl::MIN)
     }
 
@@ -217,7 +217,7 @@ impl ProblemResponse {
     /// Creates status 429 for an account or organization with too many requests in progress.
     pub(crate) fn too_many_under_way() -> Self {
         const RETRY_AFTER: u32 = 1; // most requests take milliseconds
-        let detail = "Your account or organization has too many requests in progress. Wait for their answers.";
+        let detail = "Your account or organization has too many requests in progress. Wait for their responses.";
         Self::waiting(detail, RETRY_AFTER)
     }
 

@@ -47,7 +47,7 @@ impl Readiness {
         {
             return ready.clone();
         }
-        let late = || Err(format!("the check did not end within {} s", DEADLINE.as_secs()));
+        let late = || Err(format!("the check did not finish within {} s", DEADLINE.as_secs()));
         let ready = timeout(DEADLINE, (self.0.check)()).await.unwrap_or_else(|_| late());
         *last = Some((Instant::now(), ready.clone()));
         ready

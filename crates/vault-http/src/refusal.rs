@@ -76,7 +76,7 @@ impl From<Refusal> for ProblemResponse {
             Refusal::OnlyInvited => {
                 Self::conflict("The account has not accepted its invitation: only its role can be changed until then.")
             }
-            Refusal::AwaitsEnrolment => Self::conflict("The owner of the account has to enrol again first."),
+            Refusal::AwaitsEnrolment => Self::conflict("The user must enrol again first."),
             Refusal::OwnAccount => Self::conflict(
                 "You cannot re-enrol your own account. Replace your password, passcode or recovery codes, or ask another \
                  admin.",

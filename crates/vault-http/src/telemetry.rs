@@ -27,11 +27,11 @@ const REFUSALS: [(&str, &str); 6] = [
 
 /// Registers the descriptions of the metrics.
 pub(crate) fn describe() {
-    metrics::describe_counter!(REQUESTS, "Requests answered, by operation and status");
-    metrics::describe_histogram!(DURATION, metrics::Unit::Seconds, "Time from the head of a request to its answer");
+    metrics::describe_counter!(REQUESTS, "Requests by operation and status");
+    metrics::describe_histogram!(DURATION, metrics::Unit::Seconds, "Time from the head of a request to its response");
     metrics::describe_counter!(REFUSED, "Connections closed unanswered, by reason");
     metrics::describe_counter!(HANDSHAKES_FAILED, "TLS handshakes that failed or took too long");
-    metrics::describe_gauge!(READY, "Whether requests can be served: 1, or 0 as /readyz says why");
+    metrics::describe_gauge!(READY, "1 if requests can be served, otherwise 0 (see /readyz for the reason)");
     // Create all series at start: a series that starts with its first event shows no increase.
     metrics::counter!(HANDSHAKES_FAILED).absolute(0);
     for refusal in ConnectionRefusal::ALL {

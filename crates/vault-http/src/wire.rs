@@ -26,7 +26,7 @@ impl Document {
             ProblemResponse::malformed(match error {
                 SyntaxError::NotUtf8 => "The body is not UTF-8.",
                 SyntaxError::TooDeep => "The body is nested too deeply.",
-                SyntaxError::TooManyMembers => "The body has too many members.",
+                SyntaxError::TooManyMembers => "The body has too many fields.",
                 _ => {
                     "The body is not valid JSON. In strings, write \\\" for a quotation mark and \\\\ for a backslash."
                 }
@@ -277,7 +277,7 @@ impl<'de> Deserializer<'de> for Value<'_> {
         match self.node {
             None => visitor.visit_none(),
             Some(Node::Null) => {
-                let error = wrong_type(self.place.pointer.clone(), "must not be null: leave the member out instead");
+                let error = wrong_type(self.place.pointer.clone(), "must not be null: omit the field instead");
                 self.flaws.unreadable(&self.place, error);
                 visitor.visit_none()
             }

@@ -18,25 +18,25 @@ pub enum TokenError {
         flaw: String,
     },
     /// No token of this name is there.
-    #[error("no token fits {0}. Insert it, or check its label, serial number or slot")]
+    #[error("no token matches {0}. Insert it, or check its label, serial number or slot")]
     NoToken(String),
     /// Several tokens of this name are there.
-    #[error("{1} tokens fit {0}. Name one by its serial number")]
+    #[error("{1} tokens match {0}. Name one by its serial number")]
     SeveralTokens(String, usize),
     /// The token has no such key.
-    #[error("the token has no AES key that fits {0}. Check the key's id and label")]
+    #[error("the token has no AES key that matches {0}. Check the key's id and label")]
     NoKey(String),
     /// The token has several such keys.
-    #[error("the token has {1} AES keys that fit {0}. Give each key an id of its own")]
+    #[error("the token has {1} AES keys that match {0}. Give each key a separate ID")]
     SeveralKeys(String, usize),
     /// The file of the PIN is refused.
     #[error("PIN: {0}")]
     Pin(#[source] Box<dyn StdError + Send + Sync>),
     /// The PIN is wrong, expired or locked.
-    #[error("the token refuses the PIN ({0}). It is not tried again: tokens lock after some wrong ones")]
+    #[error("the token rejects the PIN ({0}). It is not retried, because tokens lock after several wrong PINs")]
     WrongPin(&'static str),
     /// A call failed.
-    #[error("the token does not work: {call} answered {answer}")]
+    #[error("the token does not work: {call} returned {answer}")]
     Call {
         /// The function.
         call: String,
@@ -46,10 +46,10 @@ pub enum TokenError {
         again: bool,
     },
     /// It did not answer in time.
-    #[error("the token did not answer within {0} s")]
+    #[error("the token did not respond within {0} s")]
     Timeout(u64),
     /// What it gave cannot be what was asked for.
-    #[error("the token gave an answer of an unexpected form")]
+    #[error("the token returned an unexpected response")]
     Malformed,
 }
 

@@ -63,7 +63,7 @@ impl FromStr for TokenUri {
                 "type" => return Err(InvalidUri("type= must be secret-key")),
                 _ => {
                     return Err(InvalidUri(
-                        "takes token, serial, slot-id, id, object and type=secret-key before the ?",
+                        "supports token, serial, slot-id, id, object and type=secret-key before the ?",
                     ));
                 }
             }
@@ -74,9 +74,11 @@ impl FromStr for TokenUri {
                 "module-path" => set(&mut module, file(value)?)?,
                 "pin-source" => set(&mut pin, file(value.strip_prefix("file:").unwrap_or(value))?)?,
                 "pin-value" => {
-                    return Err(InvalidUri("must not hold the PIN: write it to a file and name it with pin-source="));
+                    return Err(InvalidUri(
+                        "must not contain the PIN: write it to a file and name it with pin-source=",
+                    ));
                 }
-                _ => return Err(InvalidUri("takes module-path and pin-source after the ?")),
+                _ => return Err(InvalidUri("supports module-path and pin-source after the ?")),
             }
         }
         if token.is_none() && serial.is_none() && slot.is_none() {
@@ -113,8 +115,8 @@ fn set<T>(place: &mut Option<T>, value: T) -> Result<(), InvalidUri> {
 }
 
 fn text_of(value: &str) -> Result<String, InvalidUri> {
-    let text = percent_decode_str(value).decode_utf8().map_err(|_| InvalidUri("holds bytes that are no text"))?;
-    if text.is_empty() { Err(InvalidUri("holds an empty name")) } else { Ok(text.into_owned()) }
+    let text = percent_decode_str(value).decode_utf8().map_err(|_| InvalidUri("contains bytes that are not text"))?;
+    if text.is_empty() { Err(InvalidUri("contains an empty name")) } else { Ok(text.into_owned()) }
 }
 
 fn file(value: &str) -> Result<PathBuf, InvalidUri> {

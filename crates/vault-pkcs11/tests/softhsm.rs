@@ -117,7 +117,7 @@ async fn inside_seals_and_opens() {
 async fn inside_refuses() {
     let wrong = key_with(&SoftHsm::uri("vault", ID, "/nowhere".as_ref()), pin("wrong"));
     let said = refusal(wrong.seal(&secret("x"), b"").await);
-    assert!(said.contains("refuses the PIN"), "{said}");
+    assert!(said.contains("rejects the PIN"), "{said}");
     assert!(!said.contains("wrong-") && !format!("{wrong:?}").contains("nowhere"), "{said}");
     let unread = key_with(&SoftHsm::uri("vault", ID, "/nowhere".as_ref()), Arc::new(|| Err("no such file".into())));
     assert_eq!(refusal(unread.seal(&secret("x"), b"").await), "PIN: no such file");
@@ -151,5 +151,5 @@ async fn inside_refuses() {
 async fn inside_has_no_token() {
     let refused = key("vault", ID).seal(&secret("x"), b"").await.unwrap_err();
     assert!(matches!(&refused, KeyServiceError::Unavailable(_)), "{refused:?}");
-    assert!(refused.to_string().contains("no token fits pkcs11:token=vault"), "{refused}");
+    assert!(refused.to_string().contains("no token matches pkcs11:token=vault"), "{refused}");
 }

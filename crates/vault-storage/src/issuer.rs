@@ -123,7 +123,7 @@ async fn get(client: &GuardedClient, address: &str) -> Result<Answer, IssuerFail
     match answer.status {
         StatusCode::OK => Ok(answer),
         status if status.is_redirection() => Err(IssuerFailure("it redirects, which is not followed")),
-        _ => Err(IssuerFailure("it answers with an error")),
+        _ => Err(IssuerFailure("it returns an error")),
     }
 }
 
@@ -141,8 +141,8 @@ const fn why(reason: CheckReason) -> &'static str {
         CheckReason::Dns => "its host name does not resolve",
         CheckReason::BlockedEgress => "its keys are at an address in a private network, and it is not",
         CheckReason::Tls => "its certificate is not trusted",
-        CheckReason::Unreachable => "it does not answer",
-        _ => "its answer is not understood",
+        CheckReason::Unreachable => "it does not respond",
+        _ => "its response is invalid",
     }
 }
 

@@ -88,10 +88,10 @@ impl FromStr for KmsUri {
                 Some(("endpoint", value)) if is_endpoint(value) => (&mut endpoint, value.trim_end_matches('/')),
                 Some(("endpoint", _)) => {
                     return Err(InvalidKmsUri(
-                        "endpoint= needs an https URL without path, or an http one of this machine",
+                        "endpoint= needs an https URL without path, or an http one of this host",
                     ));
                 }
-                _ => return Err(InvalidKmsUri("takes credentials-file, profile and endpoint after the ?")),
+                _ => return Err(InvalidKmsUri("supports credentials-file, profile and endpoint after the ?")),
             };
             if place.replace(value).is_some() {
                 return Err(InvalidKmsUri("names something twice"));
@@ -160,7 +160,7 @@ pub enum KmsError {
         profile: String,
     },
     /// The service is unreachable.
-    #[error("AWS KMS at {endpoint} does not answer: {}", .reason.as_str())]
+    #[error("AWS KMS at {endpoint} does not respond: {}", .reason.as_str())]
     Unreachable {
         /// URL of the service.
         endpoint: String,
@@ -168,7 +168,7 @@ pub enum KmsError {
         reason: CheckReason,
     },
     /// The service rejected the request.
-    #[error("AWS KMS at {endpoint} refuses {key}: {code}")]
+    #[error("AWS KMS at {endpoint} rejects {key}: {code}")]
     Refused {
         /// URL of the service.
         endpoint: String,
@@ -310,7 +310,7 @@ impl KeyService for KmsKey {
         let body = json!({"KeyId": self.uri.arn, "Plaintext": *plaintext, "EncryptionContext": context});
         let answer = self.ask("Encrypt", body).await?;
         let sealed = answer.json::<Encrypted>().and_then(|found| STANDARD.decode(found.ciphertext_blob).ok());
-        sealed.filter(|sealed| !sealed.is_empty()).ok_or_else(|| self.refused("its answer has no ciphertext"))
+        sealed.filter(|sealed| !sealed.is_empty()).ok_or_else(|| self.refused("its response has no ciphertext"))
     }
 
     async fn open(&self, sealed: &[u8], context: &[u8]) -> Result<SecretBytes, KeyServiceError> {
@@ -320,7 +320,7 @@ impl KeyService for KmsKey {
         let answer = self.ask("Decrypt", body).await?;
         let found = answer.json::<Decrypted>().map(|found| Zeroizing::new(found.plaintext));
         let opened = found.and_then(|found| STANDARD.decode(&*found).ok());
-        opened.map(SecretBytes::from).ok_or_else(|| self.refused("its answer has no plaintext"))
+        opened.map(SecretBytes::from).ok_or_else(|| self.refused("its response has no plaintext"))
     }
 }
 

@@ -89,7 +89,7 @@ async fn a_service_that_does_not_answer_may_answer_later() {
     let root = key("arn:aws:kms:eu-central-1:111122223333:key/one", "http://127.0.0.1:1", keys(&user));
     let refused = root.seal(&secret("x"), b"").await.unwrap_err();
     assert!(matches!(refused, KeyServiceError::Unavailable(_)), "{refused:?}");
-    assert!(refused.to_string().contains("http://127.0.0.1:1 does not answer"), "{refused}");
+    assert!(refused.to_string().contains("http://127.0.0.1:1 does not respond"), "{refused}");
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn a_uri_names_key_and_credentials() {
         ("aws-kms:arn:aws:kms:r:1:key/x?credentials-file=/c&credentials-file=/d", "twice"),
         ("aws-kms:arn:aws:kms:r:1:key/x?credentials-file=/c&endpoint=http://kms.example", "https"),
         ("aws-kms:arn:aws:kms:r:1:key/x?credentials-file=/c&endpoint=https://a:b@kms.example", "https"),
-        ("aws-kms:arn:aws:kms:r:1:key/x?credentials-file=/c&secret=x", "takes credentials-file"),
+        ("aws-kms:arn:aws:kms:r:1:key/x?credentials-file=/c&secret=x", "supports credentials-file"),
     ] {
         let refused = wrong.parse::<KmsUri>().unwrap_err().to_string();
         assert!(refused.contains(said), "{wrong}: {refused}");

@@ -57,8 +57,8 @@ fn prefixes_that_the_crate_cannot_read_are_refused_with_the_reason() {
         let error = s3(prefix).unwrap_err().to_string();
         assert_eq!(
             error,
-            "format object-store cannot hold this key_prefix: object_store refuses paths with an empty segment, `.` or \
-             `..`; use another --format",
+            "format object-store cannot contain this key_prefix: object_store refuses paths with an empty segment, `.` or \
+             `..`. Use another --format",
             "{prefix}"
         );
     }

@@ -1,12 +1,12 @@
-//! Runs a command beside a PostgreSQL server of its own and stops the server after it:
+//! Runs a command with a temporary PostgreSQL server and stops the server afterwards:
 //!
 //! ```text
 //! cargo run -p vault-testkit --features servers --example throwaway_postgres -- cargo nextest run
 //! ```
 //!
-//! Tests find the server by the variable `ORGVAULT_TEST_POSTGRES`. `THROWAWAY_FSYNC=on` makes commits reach the
-//! disk. `ORGVAULT_TEST_CITUS_WORKERS=2` spreads it over two more servers by the extension Citus. The command's exit status is
-//! this program's.
+//! Tests find the server by the variable `ORGVAULT_TEST_POSTGRES`. `THROWAWAY_FSYNC=on` flushes commits to the
+//! disk. `ORGVAULT_TEST_CITUS_WORKERS=2` distributes it over two more servers with the extension Citus. The program
+//! exits with the status of the command.
 
 #![allow(clippy::print_stderr, reason = "a program for the terminal")]
 
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     let status = Command::new(&program).args(arguments).env(ENVIRONMENT, cluster.base_url()).status();
     drop(cluster);
     match status {
-        // As a shell reports a death by signal.
+        // As a shell reports termination by a signal.
         Ok(status) => {
             let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
             ExitCode::from(u8::try_from(code).unwrap_or(1))

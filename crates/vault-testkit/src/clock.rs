@@ -1,4 +1,4 @@
-//! Time, ids, chance and events that a test has in its hand.
+//! Clocks, IDs, randomness and events under the control of a test.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,30 +7,30 @@ use vault_core::audit::AuditAction;
 use vault_core::port::{Clock, Entropy, Event, EventSink, IdGenerator, NoEntropy};
 use vault_core::time::Timestamp;
 
-/// A clock that moves only when told to.
+/// A clock that a test moves.
 #[derive(Debug)]
 pub struct ManualClock(AtomicI64);
 
 impl ManualClock {
-    /// Where a clock stands that nobody has set: 2030-01-01T00:00:00Z.
+    /// The initial time of a clock: 2030-01-01T00:00:00Z.
     pub const START: Timestamp = Timestamp::from_millis(1_893_456_000_000);
 
-    /// A clock that stands at `now`.
+    /// Creates a clock that shows `now`.
     pub const fn at(now: Timestamp) -> Self {
         Self(AtomicI64::new(now.as_millis()))
     }
 
-    /// Sets it; backwards too.
+    /// Sets the clock, forwards or backwards.
     pub fn set(&self, now: Timestamp) {
         self.0.store(now.as_millis(), Ordering::SeqCst);
     }
 
-    /// Moves it by `seconds`; backwards if negative.
+    /// Moves the clock by `seconds`, backwards if negative.
     pub fn advance_seconds(&self, seconds: i64) {
         self.advance_millis(seconds * 1000);
     }
 
-    /// Moves it by `milliseconds`; backwards if negative.
+    /// Moves the clock by `milliseconds`, backwards if negative.
     pub fn advance_millis(&self, milliseconds: i64) {
         self.0.fetch_add(milliseconds, Ordering::SeqCst);
     }
@@ -48,17 +48,18 @@ impl Clock for ManualClock {
     }
 }
 
-/// Ids by counting: the same in every run, valid UUIDs of the right version. Of different seeds, different ids.
+/// IDs from a counter: the same in every run, and valid UUIDs of the right version. Different seeds produce different
+/// IDs.
 #[derive(Debug)]
 pub struct SequentialIds {
     seed: u64,
-    /// The time of the latest ordered id and how many were made.
+    /// The time of the latest ordered ID, and the number of ordered IDs.
     ordered: Mutex<(u64, u64)>,
     random: AtomicU64,
 }
 
 impl SequentialIds {
-    /// The ids of `seed`, of which 42 bits count.
+    /// Creates the IDs of `seed`, of which 42 bits are used.
     pub const fn seeded(seed: u64) -> Self {
         Self { seed, ordered: Mutex::new((0, 0)), random: AtomicU64::new(0) }
     }
@@ -73,7 +74,7 @@ impl Default for SequentialIds {
 impl IdGenerator for SequentialIds {
     fn ordered(&self, now: Timestamp) -> Uuid {
         let mut latest = lock(&self.ordered);
-        // A clock that was set back must not make an id that sorts before an earlier one.
+        // A clock that was moved back must not create an ID that sorts before an earlier one.
         latest.0 = latest.0.max(u64::try_from(now.as_millis()).unwrap_or(0)) & 0xffff_ffff_ffff;
         latest.1 += 1;
         let (millis, count) = *latest;
@@ -100,12 +101,12 @@ pub struct SeededEntropy {
 }
 
 impl SeededEntropy {
-    /// The bytes of `seed`.
+    /// Creates the bytes of `seed`.
     pub const fn seeded(seed: u64) -> Self {
         Self { state: AtomicU64::new(seed), exhausted: AtomicBool::new(false) }
     }
 
-    /// From now on gives none (`true`), or some again.
+    /// Makes the following requests for randomness fail (`true`) or succeed (`false`).
     pub fn exhaust(&self, exhausted: bool) {
         self.exhausted.store(exhausted, Ordering::SeqCst);
     }
@@ -130,28 +131,28 @@ impl Entropy for SeededEntropy {
     }
 }
 
-/// Remembers every event.
+/// Records every event.
 #[derive(Debug, Default)]
 pub struct RecordingEvents(Mutex<Vec<Event>>);
 
 impl RecordingEvents {
-    /// The events so far.
+    /// Returns the events so far.
     pub fn events(&self) -> Vec<Event> {
         lock(&self.0).clone()
     }
 
-    /// The events so far, forgotten from here on.
+    /// Returns and removes the events so far.
     pub fn take(&self) -> Vec<Event> {
         std::mem::take(&mut lock(&self.0))
     }
 
-    /// How often it was told that this act was carried out.
+    /// Returns how often this audit action was recorded.
     pub fn recorded(&self, action: AuditAction) -> usize {
         let of = |event: &&Event| matches!(event, Event::Recorded(record) if record.action == action);
         lock(&self.0).iter().filter(of).count()
     }
 
-    /// How often exactly this event was emitted.
+    /// Returns how often exactly this event was emitted.
     pub fn count(&self, event: &Event) -> usize {
         lock(&self.0).iter().filter(|emitted| *emitted == event).count()
     }
@@ -171,7 +172,7 @@ pub(crate) const fn scramble(word: u64) -> u64 {
     word ^ (word >> 31)
 }
 
-/// Locks, even after a test panicked with the lock held.
+/// Locks the mutex, even after a test panicked with the lock held.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -152,7 +152,8 @@ pub trait Subject: Send + Sync + 'static {
     /// Returns the actions in the audit records of an organization, by their stored names, in any order.
     async fn audit_actions(&self, organization: OrganizationId) -> Vec<String>;
 
-    /// Returns the names of the tables, or their equivalents, that hold rows of an organization, except the audit.
+    /// Returns the names of the tables, or their equivalents, that contain rows of an organization, except the audit
+    /// log.
     async fn rows(&self, organization: OrganizationId) -> Vec<String>;
 }
 
@@ -195,7 +196,7 @@ pub trait Organizations: Subject {
     /// Disables an organization for all users, or enables it again.
     async fn set_state(&self, organization: OrganizationId, state: OrganizationState);
 
-    /// Deletes an organization with all its data except the audit.
+    /// Deletes an organization with all its data except the audit log.
     async fn delete_organization(&self, organization: OrganizationId);
 }
 
@@ -218,7 +219,7 @@ pub trait IntegrationSubject: Organizations {
 /// Store under test with the activation ports: [`ActivationStore`].
 ///
 /// The suite creates the data that activations depend on with the methods below. Commands have the form that the ports
-/// of the same name take, and none of them may be rejected.
+/// of the same name accept, and none of them may be rejected.
 #[async_trait]
 pub trait ActivationSubject: Organizations {
     /// Returns the ports.
@@ -364,7 +365,7 @@ pub fn run<S>(make: impl Future<Output = S>, page: &str, case: impl AsyncFnOnce(
 
 /// Generates a test for every case.
 ///
-/// Takes an expression for a future that returns a [`ContractStore`](crate::contract::ContractStore); it is evaluated
+/// Accepts an expression for a future that returns a [`ContractStore`](crate::contract::ContractStore). It is evaluated
 /// once per case.
 #[macro_export]
 macro_rules! store_contract {
@@ -445,7 +446,7 @@ macro_rules! store_contract {
 
 /// Generates a test for every case of the account ports: enrolment, logins, sessions and administration.
 ///
-/// Takes an expression for a future that returns an [`AccountSubject`](crate::contract::AccountSubject); it is
+/// Accepts an expression for a future that returns an [`AccountSubject`](crate::contract::AccountSubject). It is
 /// evaluated once per case.
 #[macro_export]
 macro_rules! account_contract {
@@ -572,9 +573,9 @@ macro_rules! account_contract {
     };
 }
 
-/// Generates a test for every case of the operator ports: organizations, the audit and its checkpoints.
+/// Generates a test for every case of the operator ports: organizations, the audit log and its checkpoints.
 ///
-/// Takes an expression for a future that returns an [`OperatorSubject`](crate::contract::OperatorSubject); it is
+/// Accepts an expression for a future that returns an [`OperatorSubject`](crate::contract::OperatorSubject). It is
 /// evaluated once per case. Keys and the audit log also belong to the credential ports and are tested with those.
 #[macro_export]
 macro_rules! operator_contract {
@@ -606,8 +607,8 @@ macro_rules! operator_contract {
 
 /// Generates a test for every case of the credential ports.
 ///
-/// Takes an expression for a future that returns a [`SessionSubject`](crate::contract::SessionSubject) or, after
-/// `embedders:`, a [`CredentialSubject`](crate::contract::CredentialSubject); it is evaluated once per case.
+/// Accepts an expression for a future that returns a [`SessionSubject`](crate::contract::SessionSubject) or, after
+/// `embedders:`, a [`CredentialSubject`](crate::contract::CredentialSubject). It is evaluated once per case.
 #[macro_export]
 macro_rules! credential_contract {
     (@each $make:expr; $sessions:ident) => {
@@ -695,9 +696,9 @@ macro_rules! credential_contract {
 
 /// Generates a test for every case of the integration ports: integrations and frozen namespaces.
 ///
-/// Takes an expression for a future that returns an [`IntegrationSubject`](crate::contract::IntegrationSubject), which
-/// must also be a [`SessionSubject`](crate::contract::SessionSubject) unless it follows `embedders:`; it is evaluated
-/// once per case.
+/// Accepts an expression for a future that returns an [`IntegrationSubject`](crate::contract::IntegrationSubject),
+/// which must also be a [`SessionSubject`](crate::contract::SessionSubject) unless it follows `embedders:`. It is
+/// evaluated once per case.
 #[macro_export]
 macro_rules! integration_contract {
     (@each $make:expr; $sessions:ident) => {
@@ -738,7 +739,7 @@ macro_rules! integration_contract {
 
 /// Generates a test for every case of the activation ports.
 ///
-/// Takes an expression for a future that returns an [`ActivationSubject`](crate::contract::ActivationSubject); it is
+/// Accepts an expression for a future that returns an [`ActivationSubject`](crate::contract::ActivationSubject). It is
 /// evaluated once per case.
 #[macro_export]
 macro_rules! activation_contract {
@@ -825,7 +826,7 @@ mod tests {
         for file in std::fs::read_dir(source).unwrap() {
             let path = file.unwrap().path();
             if path.ends_with("restore.rs") || path.ends_with("instance_rotation.rs") {
-                continue; // each of its cases needs a database of its own
+                continue; // each of its cases needs a separate database
             }
             let text = std::fs::read_to_string(path).unwrap();
             let parts: Vec<_> = text.split("\npub async fn ").collect();

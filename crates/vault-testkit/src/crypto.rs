@@ -1,6 +1,6 @@
-//! Every crypto port, **without any security**: what is sealed can be read, what is keyed can be forged. They
-//! keep what use cases rely on: what is bound to one row opens in no other, digests of different purposes
-//! differ, a token that was changed is refused.
+//! Every crypto port, **without any security**: sealed values can be read, and MACs can be forged. They have the
+//! properties that use cases rely on: a value that is bound to one row cannot be decrypted in another, digests of
+//! different purposes differ, and a changed token is rejected.
 
 mod digest;
 mod hash;

@@ -1,4 +1,4 @@
-//! A vault on fakes: all of its operations, without files, databases and ciphers.
+//! A vault on fakes: all operations, without files, databases and ciphers.
 
 use crate::clock::{ManualClock, RecordingEvents, SeededEntropy, SequentialIds};
 use crate::contract::Store;
@@ -13,8 +13,8 @@ use vault_core::usecase::{
     AccountPorts, Accounts, Activations, AuditTally, Environment, Integrations, Notifier, Operator, Receivers, Vault,
 };
 
-/// A vault on a store in memory, a clock that stands still and crypto without any security. What is done with an open vault
-/// of `vault-embed` is done with it too.
+/// A vault with a store in memory, a fixed clock, and crypto without any security. It has the same
+/// interface as an open vault of `vault-embed`.
 ///
 /// ```
 /// use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
@@ -37,19 +37,19 @@ use vault_core::usecase::{
 /// # }).unwrap();
 /// ```
 pub struct FakeVault {
-    /// What is stored.
+    /// The store.
     pub store: Arc<MemoryStore>,
-    /// Time.
+    /// The clock.
     pub clock: Arc<ManualClock>,
-    /// Ids.
+    /// The source of IDs.
     pub ids: Arc<SequentialIds>,
-    /// What was counted and logged.
+    /// The emitted events.
     pub events: Arc<RecordingEvents>,
-    /// Clock, ids, events and audit codes.
+    /// Clock, IDs, events and audit MACs.
     pub environment: Environment,
-    /// What is counted before it is recorded.
+    /// The counters of the audit log.
     pub tally: Arc<AuditTally>,
-    /// Seals and opens.
+    /// Seals and unseals credentials.
     pub sealer: Arc<PlainSealer>,
     ports: Arc<dyn Store>,
 }
@@ -61,15 +61,15 @@ impl Default for FakeVault {
 }
 
 impl FakeVault {
-    /// The id of its deployment.
+    /// The instance ID of the fake.
     pub const INSTANCE: InstanceId = InstanceId::from_bytes([1; 16]);
 
-    /// An empty vault.
+    /// Creates an empty vault.
     pub fn new() -> Self {
         Self::through(|store| store)
     }
 
-    /// An empty vault whose operations see its store through another one, for example a
+    /// Creates an empty vault whose operations access its store through another one, for example a
     /// [`Faulty`](crate::faulty::Faulty) one.
     pub fn through<S: Store>(wrap: impl FnOnce(Arc<MemoryStore>) -> Arc<S>) -> Self {
         let store = Arc::new(MemoryStore::new());
@@ -88,18 +88,18 @@ impl FakeVault {
         Self { store, clock, ids, events, environment, tally, sealer, ports }
     }
 
-    /// Saves, lists, shows and deletes credentials.
+    /// Returns the use cases of credentials.
     pub fn vault(&self) -> Vault {
         let (sealer, digester) = (self.sealer.clone(), Arc::new(FakeDigester::default()));
         Vault::new(self.environment.clone(), self.tally.clone(), self.ports.clone(), sealer.clone(), sealer, digester)
     }
 
-    /// Creates and changes organizations, and keeps the store small.
+    /// Returns the use cases of operators: organizations and maintenance.
     pub fn operator(&self) -> Operator {
         Operator::new(self.environment.clone(), self.tally.clone(), self.ports.clone(), self.sealer.clone())
     }
 
-    /// Logs in and out, enrols, and shows and changes accounts.
+    /// Returns the use cases of accounts: logins, enrolment and changes.
     pub fn accounts(&self) -> Accounts {
         let digester = Arc::new(FakeDigester::default());
         let ports = AccountPorts {
@@ -115,25 +115,25 @@ impl FakeVault {
         Accounts::new(Self::INSTANCE, ports)
     }
 
-    /// Integrations and namespaces, as admins and operators administer them.
+    /// Returns the administration of integrations and namespaces.
     pub fn integrations(&self) -> Integrations {
         let (entropy, digester) = (Arc::new(SeededEntropy::default()), Arc::new(FakeDigester::default()));
         Integrations::new(self.environment.clone(), self.ports.clone(), entropy, digester)
     }
 
-    /// Receivers, as admins and operators administer them.
+    /// Returns the administration of receivers.
     pub fn receivers(&self) -> Receivers {
         let digester = Arc::new(FakeDigester::default());
         Receivers::new(self.environment.clone(), self.ports.clone(), Arc::new(PlainReceivers), digester)
     }
 
-    /// Reads events and delivers them to receivers through `carrier`.
+    /// Returns the notifier, which reads events and delivers them to receivers through `carrier`.
     pub fn notifier(&self, carrier: Arc<dyn EventCarrier>) -> Notifier {
         let digester = Arc::new(FakeDigester::default());
         Notifier::new(self.environment.clone(), self.ports.clone(), Arc::new(PlainReceivers), carrier, digester)
     }
 
-    /// What integrations do.
+    /// Returns the use cases of integrations.
     pub fn activations(&self) -> Activations {
         let (opener, digester) = (self.sealer.clone(), Arc::new(FakeDigester::default()));
         Activations::new(self.environment.clone(), self.tally.clone(), self.ports.clone(), opener, digester)

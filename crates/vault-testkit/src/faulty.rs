@@ -1,4 +1,4 @@
-//! A store around another one that fails, waits and lies as a test wants it to.
+//! Store around another one that fails, delays calls, and changes commands and results as a test requires.
 
 use async_trait::async_trait;
 use std::any::Any;
@@ -25,16 +25,16 @@ use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys, Re
 use vault_core::session::StoredSession;
 use vault_core::time::Timestamp;
 
-/// What happens to one call of a store's method.
+/// Effect on one call of a store method.
 #[derive(Debug)]
 pub enum Fault {
-    /// It is not carried out and fails so.
+    /// The call is not executed and fails with this error.
     Before(StoreError),
-    /// It is carried out and fails so: its answer is lost.
+    /// The call is executed and fails with this error: its result is lost.
     After(StoreError),
-    /// It is carried out after it let other tasks go first, so many times.
+    /// The call is executed after yielding to other tasks this many times.
     Delayed(usize),
-    /// It is carried out and never answers; whoever waits gives up by dropping the call.
+    /// The call is executed and never returns. The caller abandons it by dropping the call.
     Unanswered,
 }
 
@@ -64,18 +64,18 @@ pub struct Faulty<S: ?Sized> {
 }
 
 impl<S: ?Sized> Faulty<S> {
-    /// A store without faults around `store`.
+    /// Creates a store around `store` without faults.
     pub fn new(store: Arc<S>) -> Self {
         Self { faults: Box::new(|_| None), alterations: Vec::new(), answers: Vec::new(), store }
     }
 
-    /// What `faults` says of a method's name happens to the calls of the method.
+    /// Applies the fault that `faults` returns for the name of a method to its calls.
     #[must_use]
     pub fn faults(self, faults: impl Fn(&'static str) -> Option<Fault> + Send + Sync + 'static) -> Self {
         Self { faults: Box::new(faults), ..self }
     }
 
-    /// The store within is given other commands, or other queries, than it was called with.
+    /// Changes commands or queries before the inner store gets them.
     #[must_use]
     pub fn altered<C: 'static>(mut self, alter: impl Fn(&mut C) + Send + Sync + 'static) -> Self {
         self.alterations.push(Box::new(move |command| {
@@ -84,7 +84,7 @@ impl<S: ?Sized> Faulty<S> {
         self
     }
 
-    /// Calls of `method` are answered otherwise than the store within does.
+    /// Changes the results of `method`.
     #[must_use]
     pub fn answering<T: 'static>(
         mut self,

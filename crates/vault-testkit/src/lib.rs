@@ -19,19 +19,19 @@
 //! # }).unwrap();
 //! ```
 //!
-//! A store of your own proves itself with one line: see [`contract`].
+//! To test your own store with one macro, see [`contract`].
 //!
-//! - [`clock`]: a clock set by hand, deterministic ids and randomness, an event sink that remembers.
-//! - [`fake`]: a vault on all of these, by one constructor.
+//! - [`clock`]: a clock that tests set, deterministic IDs and randomness, and an event sink that records events.
+//! - [`fake`]: a vault with all of these, from one constructor.
 //! - [`memory`]: every store port in memory, under one lock, by the rules of `vault-core`.
 //! - [`crypto`]: every crypto port, readable and insecure by design.
-//! - [`faulty`]: a store around any other that fails, waits and lies on purpose.
-//! - [`storage`]: stores that vend and that are tried out, without any store.
+//! - [`faulty`]: a store around any other that fails, blocks and returns wrong results on purpose.
+//! - [`storage`]: fake storage providers, without any server.
 //! - [`strategy`]: values for property tests.
-//! - [`contract`]: what every implementation of the store ports must do, as cases to run on it.
+//! - [`contract`]: the requirements on every implementation of the store ports, as cases to run on it.
 //!
-//! The feature `servers` is for the tests of the repository itself. It adds `postgres` and `stores`, servers that live as long as a
-//! test, `seed`, the seeds of the fuzz targets, and `page`, tables of the documentation.
+//! The feature `servers` is for the tests of the repository itself. It adds `postgres` and `stores`, servers that run
+//! as long as a test, `seed`, the seeds of the fuzz targets, and `page`, tables of the documentation.
 
 #![allow(
     clippy::unwrap_used,

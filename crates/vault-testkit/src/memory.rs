@@ -1,4 +1,4 @@
-//! All store ports in memory. One lock makes each method an atomic decision; the rules are those of `vault-core`.
+//! All store ports in memory. One lock makes each method an atomic transaction. The rules are those of `vault-core`.
 
 mod account;
 mod activation;
@@ -111,7 +111,7 @@ struct State {
 enum Decided<T> {
     /// The command was executed: its audit record is kept.
     Done(T),
-    /// Nothing changed, except what the refusal itself writes.
+    /// Nothing changed, except the rows that the rejection itself writes.
     Refused(T),
 }
 
@@ -206,8 +206,8 @@ impl MemoryStore {
         change(checkpoints, checkpointed);
     }
 
-    /// Changes the delivery position and the delivery lease of the audit, as an attacker with write access to the
-    /// database might. The audit must have been delivered before.
+    /// Changes the delivery position and the delivery lease of the audit log, as an attacker with write access to the
+    /// database might. The audit log must have been delivered before.
     pub fn tamper_with_delivery(
         &self,
         change: impl FnOnce(&mut vault_core::audit::DeliveryPosition, &mut vault_core::time::Timestamp),
@@ -217,7 +217,7 @@ impl MemoryStore {
         }
     }
 
-    /// Returns the kinds of rows that remain of an organization, except the audit.
+    /// Returns the kinds of rows that remain of an organization, except the audit log.
     pub fn rows(&self, organization: OrganizationId) -> Vec<String> {
         let state = &lock(&self.inner).state;
         let mut invitations = state.invitations.values().map(|row| row.stored.invitation.grant.organization);
@@ -252,7 +252,8 @@ impl MemoryStore {
         lock(&self.inner).state.accounts.get_mut(&account).map(|row| change(&mut row.signed)).is_some()
     }
 
-    /// Changes the sealed password and TOTP secret of an account, as a user of the database might. Returns whether it exists.
+    /// Changes the sealed password and TOTP secret of an account, as an attacker with write access to the database
+    /// might. Returns `false` if the account does not exist.
     pub fn tamper_with_secrets(
         &self,
         account: AccountId,
@@ -262,8 +263,8 @@ impl MemoryStore {
         state.accounts.get_mut(&account).map(|row| change(&mut row.password, &mut row.seed)).is_some()
     }
 
-    /// Changes what an invitation's row grants but not its digest, as somebody who writes to the database might.
-    /// `false`: no such invitation.
+    /// Changes the rights in an invitation's row without its MAC, as an attacker with write access to the database
+    /// might. Returns `false` if the invitation does not exist.
     pub fn tamper_with_invitation(&self, account: AccountId, change: impl FnOnce(&mut Invitation)) -> bool {
         let state = &mut lock(&self.inner).state;
         state.invitations.get_mut(&account).map(|row| change(&mut row.stored.invitation)).is_some()

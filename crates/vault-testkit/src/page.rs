@@ -1,9 +1,9 @@
-//! Tables of the documentation that are made from definitions.
+//! Tables of the documentation that are generated from definitions.
 
 use std::path::Path;
 
-/// Holds a page's table to `rows`, each a line: those after the last line of `head`, the table's head. `ORGVAULT_UPDATE=1` in the
-/// environment writes them anew. What follows the table.
+/// Compares the rows of a page's table, which follow its head `head`, with `rows`. With `ORGVAULT_UPDATE=1` in the
+/// environment, writes them instead. Returns the text after the table.
 ///
 /// # Panics
 /// The table differs, or the page cannot be read.

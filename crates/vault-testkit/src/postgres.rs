@@ -44,7 +44,7 @@ pub struct Options {
     pub max_connections: u16,
     /// Additional settings as `name=value`.
     pub settings: Vec<String>,
-    /// Number of additional servers that hold distributed tables, with the extension Citus, which must be installed.
+    /// Number of additional servers that store distributed tables, with the extension Citus, which must be installed.
     pub workers: usize,
     /// Empty directory for the data, for instance on a separate disk; by default the data is next to the socket. The
     /// caller removes it.
@@ -73,7 +73,8 @@ impl Cluster {
     /// Starts a server.
     ///
     /// # Panics
-    /// PostgreSQL is not installed or does not start. The message says which and what to do.
+    ///
+    /// PostgreSQL is not installed or does not start. The message explains how to fix it.
     pub fn start(options: Options) -> Self {
         let installation = Installation::find();
         let directory = make_directory(&installation);
@@ -248,7 +249,7 @@ impl Cluster {
         self.control(&self.worker(number), &["--mode=immediate", "stop"]);
     }
 
-    /// Restarts a worker and waits until it answers.
+    /// Restarts a worker and waits until it accepts connections.
     ///
     /// # Panics
     /// The worker was started elsewhere, or does not start.
@@ -256,7 +257,7 @@ impl Cluster {
         self.control(&self.worker(number), &["start"]);
     }
 
-    /// Restarts the server and waits until it answers.
+    /// Restarts the server and waits until it accepts connections.
     ///
     /// # Panics
     /// The server was started elsewhere, or does not start.
@@ -264,7 +265,7 @@ impl Cluster {
         self.control(&self.directory, &["start"]);
     }
 
-    /// Restarts the server and waits until it answers.
+    /// Restarts the server and waits until it accepts connections.
     ///
     /// # Errors
     /// Returns the log if the server does not start.
@@ -363,7 +364,7 @@ impl Cluster {
         fs::write(data.join("postgresql.auto.conf"), configuration(&cluster.directory, &options)).unwrap();
         fs::write(data.join("recovery.signal"), "").unwrap();
         cluster.resume();
-        // The server answers before recovery is complete.
+        // The server accepts connections before recovery is complete.
         while cluster.execute("postgres", "SELECT pg_is_in_recovery()") != "f" {
             std::thread::yield_now();
         }

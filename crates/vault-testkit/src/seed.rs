@@ -1,12 +1,12 @@
-//! The seeds of the fuzz targets in `tests/fuzz`, and what becomes of them under a few edits: the short form, for every
-//! test run, of what a fuzzer does for hours.
+//! The seeds of the fuzz targets in `tests/fuzz`, with a few random modifications. This is the short form of fuzzing
+//! for every test run.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
 use std::fs;
 use std::path::Path;
 
-/// The seeds of one target, in the order of their names.
+/// Returns the seeds of one target, in the order of their names.
 pub fn seeds(target: &str) -> Vec<Vec<u8>> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fuzz/seeds").join(target);
     let mut files: Vec<_> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -15,13 +15,13 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
     files.into_iter().map(|file| fs::read(file).unwrap()).collect()
 }
 
-/// The seeds of one target under up to four edits, none included.
+/// Generates the seeds of one target with up to four modifications, or none.
 pub fn edited_seeds(target: &str) -> impl Strategy<Value = Vec<u8>> {
     (proptest::sample::select(seeds(target)), proptest::collection::vec(edit(), 0..5))
         .prop_map(|(seed, edits)| edits.iter().fold(seed, |bytes, edit| edit.apply(bytes)))
 }
 
-/// The same as text; what is not UTF-8 is replaced.
+/// Generates seeds as text. Invalid UTF-8 is replaced.
 pub fn edited_text_seeds(target: &str) -> impl Strategy<Value = String> {
     edited_seeds(target).prop_map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
@@ -35,7 +35,7 @@ enum Edit {
     End(Index),
 }
 
-/// What parsers trip over: punctuation of JSON and URLs, escapes, numbers at their edges, look-alikes, controls.
+/// Input that parsers often mishandle: punctuation of JSON and URLs, escapes, boundary numbers, look-alikes, controls.
 const PIECES: [&str; 24] = [
     "{",
     "}",

@@ -1,4 +1,4 @@
-//! Stores that vend and that are tried out, without any store behind them.
+//! Fake storage providers.
 
 use crate::clock::lock;
 use async_trait::async_trait;
@@ -11,8 +11,8 @@ use vault_core::id::CredentialId;
 use vault_core::port::{CredentialVendor, ProbeRequest, ShortLived, StorageProbe, VendOrder};
 use vault_core::time::Timestamp;
 
-/// Vends what anybody could make up, and remembers for which activations; finds every credential usable, until it
-/// is told otherwise.
+/// Issues made-up credentials and records the activations. Reports every credential as usable unless a test changes
+/// that.
 #[derive(Debug, Default)]
 pub struct FakeStorage(Mutex<Told>);
 
@@ -24,34 +24,34 @@ struct Told {
     probed: Vec<Probed>,
 }
 
-/// What a check asked for.
+/// The parameters of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probed {
-    /// The form that was checked.
+    /// The checked form.
     pub form: VendedForm,
     /// The operations.
     pub operations: Vec<StorageOperation>,
-    /// When the job will be done, if that was said.
+    /// The expected end of the job, if it was given.
     pub until: Option<Timestamp>,
 }
 
 impl FakeStorage {
-    /// From now on there is nothing short-lived for this credential.
+    /// Makes the following requests for short-lived credentials of this credential fail.
     pub fn refuse(&self, credential: CredentialId, reason: CheckReason) {
         lock(&self.0).refusals.insert(credential, reason);
     }
 
-    /// From now on no credential authenticates (`Some`), or every one does.
+    /// Makes the following checks fail with `reason`, or succeed.
     pub fn fail(&self, reason: Option<CheckReason>) {
         lock(&self.0).failure = reason;
     }
 
-    /// What was vended.
+    /// Returns the recorded orders.
     pub fn vended(&self) -> Vec<VendOrder> {
         lock(&self.0).vended.clone()
     }
 
-    /// What was checked.
+    /// Returns the recorded checks.
     pub fn probed(&self) -> Vec<Probed> {
         lock(&self.0).probed.clone()
     }
@@ -89,7 +89,7 @@ impl StorageProbe for FakeStorage {
     }
 }
 
-/// Something that looks short-lived, where the type has it.
+/// Returns short-lived credentials, if the type supports them.
 pub fn short(data: &CredentialData) -> Option<ShortData> {
     Some(match data {
         CredentialData::S3(data) => ShortData::S3(S3Short {

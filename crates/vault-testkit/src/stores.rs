@@ -1,13 +1,13 @@
-//! Servers of outside stores that live as long as a test and leave nothing behind.
+//! Servers of external stores for the duration of a test, which leave nothing behind.
 //!
-//! Each listens on a free port of the loopback address. `tests/run` installs them under `target/tools`; those found in
-//! `PATH` do too.
+//! Each listens on a free port of the loopback address. `tests/run` installs them under `target/tools`; those in `PATH`
+//! also work.
 //!
-//! - [`Moto`]: S3, STS and IAM, which judges signatures and rights once it is told to.
+//! - [`Moto`]: S3, STS and IAM, which checks signatures and permissions once that is enabled.
 //! - [`Azurite`]: Azure Blob.
-//! - [`GoogleEmulator`]: Google Cloud Storage, which judges nothing.
-//! - [`SoftHsm`]: PKCS#11 tokens; no server, and Debian's package rather than one under `target/tools`.
-//! - [`Scripted`]: whatever a test says, for what none of them can be made to answer.
+//! - [`GoogleEmulator`]: Google Cloud Storage, which checks no permissions.
+//! - [`SoftHsm`]: PKCS#11 tokens. It is not a server, and comes from a Debian package instead of `target/tools`.
+//! - [`Scripted`]: responses that a test defines and that none of the others can produce.
 
 mod azurite;
 mod google;
@@ -26,5 +26,5 @@ pub use scripted::{Asked, Scripted};
 pub use softhsm::SoftHsm;
 pub use tools::find_tool;
 
-/// The private key of a service account that exists nowhere, in PEM form: made for tests, and nobody trusts it.
+/// Private key of a service account that does not exist, in PEM form: created for tests only.
 pub const SERVICE_ACCOUNT_KEY: &str = include_str!("stores/service-account.pem");

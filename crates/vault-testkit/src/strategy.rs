@@ -186,7 +186,7 @@ pub fn credential_json() -> impl Strategy<Value = (CredentialType, String)> {
     credential_members().prop_map(|(kind, members)| (kind, object(&members)))
 }
 
-/// Members of a JSON object: names, and values as JSON.
+/// Fields of a JSON object: names, and values as JSON.
 type Members = Vec<(&'static str, String)>;
 
 fn credential_members() -> impl Strategy<Value = (CredentialType, Members)> {
@@ -367,7 +367,7 @@ pub fn enrolment_code() -> impl Strategy<Value = String> {
     any::<u64>().prop_map(move |seed| generate(seed).text().expose_secret().to_owned())
 }
 
-/// Generates passwords that are valid for any account: none is common, and none begins like an address of [`email`] or
+/// Generates passwords that are valid for any account: none is common, and none starts like an address of [`email`] or
 /// a name of [`organization_name`].
 pub fn password() -> impl Strategy<Value = SecretString> {
     prop_oneof!["~\\PC{7}", "~[ -~]{7,40}", "~[a-z]{1023}", "~[пароль 🔐]{7,60}"].prop_map(SecretString::from)
@@ -390,7 +390,7 @@ const BUCKET: &str = "[a-z0-9][a-z0-9-]{1,30}[a-z0-9]";
 /// Random enough that no rule treats it as a placeholder.
 const SECRET: &str = "k[0-9]{2}[A-Za-z0-9/+]{30,60}z";
 
-/// A bucket, or a list of several, as canonical JSON.
+/// Generates a bucket, or a list of several, as canonical JSON.
 fn buckets() -> impl Strategy<Value = String> {
     let several = hash_set(BUCKET, 2..4).prop_map(|names| {
         let names: Vec<String> = names.into_iter().map(quoted).collect();
@@ -464,8 +464,8 @@ fn direct_link() -> impl Strategy<Value = Members> {
     })
 }
 
-/// One step in a history of a vault. Numbers select accounts, sessions, credentials and so on, modulo the number that
-/// exists.
+/// One step in a history of a vault. Numbers select accounts, sessions, credentials and so on, modulo the number of
+/// existing ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub(crate) enum VaultCommand {
@@ -489,7 +489,7 @@ pub(crate) enum VaultCommand {
     Password(usize),
     /// Replaces an account's TOTP secret.
     Passcode(usize),
-    /// Requires re-enrolment of an account, and completes it at once if the flag is set.
+    /// Requires re-enrolment of an account, and completes it immediately if the flag is set.
     ReEnrol(usize, bool),
     /// Unlocks an account.
     Unlock(usize),
@@ -505,7 +505,7 @@ pub(crate) enum VaultCommand {
     Delete(usize, usize),
     /// Replaces the organization's key.
     ReplaceKey,
-    /// Takes uses of the first key, starting at a multiple of the block.
+    /// Reserves uses of the first key, starting at a multiple of the block.
     TakeUses(i64),
     /// Runs a command about integrations, as a session or the operator.
     Activator(usize, ActivatorCommand),
@@ -526,9 +526,9 @@ pub(crate) enum ActivatorCommand {
     Delete(usize),
     /// Freezes or unfreezes a namespace.
     Freeze(usize, bool),
-    /// Takes a namespace's credentials with a token, for an activation or a dry run.
+    /// Reads a namespace's credentials with a token, for an activation or a dry run.
     Take(usize, usize, bool),
-    /// Lists the live activations with a token.
+    /// Lists the active activations with a token.
     List(usize),
     /// Ends an activation with a token.
     End(usize, usize),

@@ -1,4 +1,4 @@
-//! The use cases of integrations, activation and dry runs, on the store in memory and the crypto of the fakes.
+//! Tests of integrations, activations and dry runs, with the store in memory and the crypto of the fakes.
 
 mod activate;
 mod bounds;

@@ -1,4 +1,4 @@
-//! Sealing the audit, and verifying it after somebody who writes to the database was there.
+//! Sealing the audit log, and verifying it after changes by an attacker with write access to the database.
 
 use async_trait::async_trait;
 use proptest::prelude::*;
@@ -19,7 +19,7 @@ use vault_testkit::clock::{ManualClock, RecordingEvents, SequentialIds};
 use vault_testkit::crypto::{FakeAuditSealer, PlainSealer};
 use vault_testkit::memory::MemoryStore;
 
-/// Longer than any round of these tests takes.
+/// Longer than any round of these tests.
 const MILLIS: i64 = 1_000;
 
 struct Setting {
@@ -73,7 +73,7 @@ impl Setting {
         (verification, findings)
     }
 
-    /// Entries in checkpoints of 3, 4 and 5.
+    /// Seals entries in checkpoints with 3, 4 and 5 entries.
     async fn sealed(&self) -> Vec<AuditId> {
         let mut ids = Vec::new();
         for count in [3, 4, 5] {
@@ -131,14 +131,14 @@ async fn sealers_beside_each_other_make_one_chain() {
     assert_eq!(findings, []);
 }
 
-/// A sealer that ends between two checkpoints, or whose answer is lost, leaves a chain that the next one continues.
+/// If a sealer is interrupted between two checkpoints, or its response is lost, the next one continues the chain.
 #[tokio::test]
 async fn the_next_sealer_continues() {
     let setting = setting();
     setting.write(3).await;
     setting.seal().await;
     setting.write(3).await;
-    // The write comes third: entries and newest checkpoint are read first.
+    // The write is the third call: entries and newest checkpoint are read first.
     for read in [true, false] {
         let gone = || StoreError::Unavailable("gone".into());
         match read {
@@ -181,10 +181,11 @@ async fn entries_in_the_place_of_each_other_are_told_from_changed_ones() {
 async fn what_was_added_is_found() {
     let setting = setting();
     setting.sealed().await;
-    // With a code of its own key, as nobody outside the service can make: then it says which checkpoint holds it, falsely.
+    // An entry with a valid MAC, which cannot be computed outside the service, names a checkpoint that does not contain
+    // it.
     let added = setting.write(1).await[0];
     setting.store.tamper_with_checkpoints(|_, numbers| assert!(numbers.insert(added, 2).is_none()));
-    // Without a fitting code, and in no checkpoint.
+    // An entry without a valid MAC, and in no checkpoint.
     let forged = setting.write(1).await[0];
     setting.store.tamper_with_audit(forged, |record| record.count = 9);
     let (_, findings) = setting.verify(None).await;
@@ -211,7 +212,7 @@ async fn checkpoints_that_are_missing_changed_or_replaced_are_found() {
     let (_, findings) = setting.verify(None).await;
     assert_eq!(findings[0], AuditFinding::CheckpointChanged { checkpoint: 2 });
 
-    // Somebody with the audit key makes the second one anew; the third does not follow from it.
+    // An attacker with the audit key recreates the second checkpoint. The third does not continue it.
     let setting = self::setting();
     setting.sealed().await;
     setting.store.tamper_with_checkpoints(|checkpoints, _| {
@@ -224,7 +225,7 @@ async fn checkpoints_that_are_missing_changed_or_replaced_are_found() {
     assert_eq!(setting.verify(None).await.1, [replaced(2), replaced(3)]);
 }
 
-/// The newest entries with their checkpoints: nothing but the anchor knows that they were there.
+/// The newest entries are deleted with their checkpoints. Only the anchor proves that they existed.
 #[tokio::test]
 async fn a_cut_off_end_is_found_by_the_anchor() {
     let setting = setting();
@@ -237,14 +238,14 @@ async fn a_cut_off_end_is_found_by_the_anchor() {
     assert_eq!(setting.verify(None).await.1, []);
     assert_eq!(setting.verify(Some(anchor)).await.1, [AuditFinding::CutOff { newest: 2, anchored: 3 }]);
     assert!(!setting.operator.has_checkpoint(anchor).await.unwrap());
-    // Written again by a service that was started on what is left.
+    // A service that was restarted on the remaining entries writes again.
     setting.write(1).await;
     setting.seal().await;
     assert_eq!(setting.verify(Some(anchor)).await.1, [AuditFinding::AnchorDiffers { checkpoint: 3 }]);
     assert_eq!(setting.verify(Some(CheckpointMark::NONE)).await.1, []);
 }
 
-/// What is older than a moment goes, up to a checkpoint, and what is left is still verified.
+/// Entries older than a limit are deleted, up to a checkpoint. The remaining log can still be verified.
 #[tokio::test]
 async fn what_is_over_is_removed_up_to_a_checkpoint() {
     let setting = setting();
@@ -259,7 +260,7 @@ async fn what_is_over_is_removed_up_to_a_checkpoint() {
     for last in [None, Some(3), Some(9)] {
         assert_eq!(cut(60, last).await, removed(0), "the newest checkpoint stays");
     }
-    // Two entries about it, in a checkpoint of their own.
+    // Two entries about it, in a separate checkpoint.
     assert_eq!(setting.seal().await.entries, 2);
     let newest = setting.operator.newest_checkpoint().await.unwrap();
     let (verification, findings) = setting.verify(Some(newest)).await;
@@ -270,7 +271,8 @@ async fn what_is_over_is_removed_up_to_a_checkpoint() {
     assert_eq!(counts, [3, 4]);
 }
 
-/// Somebody who writes to the database can neither remove the oldest entries in this way nor hide that they did.
+/// An attacker with write access to the database can neither delete the oldest entries in this way nor hide that they
+/// are missing.
 #[tokio::test]
 async fn a_start_that_the_service_did_not_make_is_found() {
     let cut = async || {
@@ -282,7 +284,7 @@ async fn a_start_that_the_service_did_not_make_is_found() {
     let setting = cut().await;
     setting.store.tamper_with_checkpoints(|checkpoints, _| drop(checkpoints.remove(&1)));
     assert_eq!(setting.verify(None).await.1, [AuditFinding::CheckpointsMissing { first: 1, last: 1 }]);
-    // The second one without its entries, as the first.
+    // The second one without its entries, like the first.
     let setting = cut().await;
     setting.store.tamper_with_checkpoints(|checkpoints, _| {
         checkpoints.remove(&1);
@@ -290,13 +292,13 @@ async fn a_start_that_the_service_did_not_make_is_found() {
     });
     let (_, findings) = setting.verify(None).await;
     assert!(findings.contains(&AuditFinding::CheckpointChanged { checkpoint: 2 }), "{findings:?}");
-    // An entry in a checkpoint that is gone.
+    // An entry names a checkpoint that was deleted.
     let setting = cut().await;
     let added = setting.write(1).await[0];
     setting.store.tamper_with_checkpoints(|_, numbers| assert!(numbers.insert(added, 1).is_none()));
     let expected = AuditFinding::Added { entry: added.to_string(), checkpoint: Some(1) };
     assert_eq!(setting.verify(None).await.1, [expected]);
-    // Nothing is removed from a damaged checkpoint on: it is evidence.
+    // Nothing is deleted from a damaged checkpoint on, because it is evidence.
     let setting = cut().await;
     setting.store.tamper_with_checkpoints(|checkpoints, _| {
         checkpoints.get_mut(&2).unwrap().checkpoint.at = Timestamp::from_millis(0)
@@ -305,7 +307,7 @@ async fn a_start_that_the_service_did_not_make_is_found() {
     assert_eq!(removed, RemovedAudit { damaged: Some(2), ..RemovedAudit::default() });
 }
 
-/// Takes entries until it is to refuse.
+/// Accepts entries until it is set to reject them.
 #[derive(Default)]
 struct Sink {
     taken: Mutex<Vec<String>>,
@@ -323,7 +325,8 @@ impl AuditSink for Sink {
     }
 }
 
-/// What is stored is delivered once and in order, by one process at a time; what the sink refuses waits.
+/// Stored entries are delivered once and in order, by one process at a time. Entries that the sink rejects stay
+/// pending.
 #[tokio::test]
 async fn entries_are_delivered_in_order_by_one_process() {
     let setting = setting();
@@ -349,7 +352,7 @@ async fn entries_are_delivered_in_order_by_one_process() {
     assert_eq!(*sink.taken.lock().unwrap(), ids.iter().map(ToString::to_string).collect::<Vec<_>>());
 }
 
-/// How far verifying is: each checkpoint is a step, and going through the entries takes as many again.
+/// Progress of a verification: each checkpoint is a step, and reading the entries takes the same number of steps.
 #[tokio::test]
 async fn progress_is_told_in_steps_of_checkpoints() {
     let setting = setting();
@@ -357,7 +360,7 @@ async fn progress_is_told_in_steps_of_checkpoints() {
     let mut steps = Vec::new();
     setting.operator.verify_audit(None, &mut |_| {}, &mut |done, total| steps.push((done, total))).await.unwrap();
     assert_eq!(steps, [(1, 6), (2, 6), (3, 6), (6, 6)]);
-    // Entries are gone through page by page; those that no checkpoint holds do not count.
+    // Entries are read page by page. Entries without a checkpoint do not count.
     let setting = self::setting();
     setting.write(3 * CHECKPOINT_ENTRIES / 2).await;
     setting.seal().await;
@@ -367,7 +370,7 @@ async fn progress_is_told_in_steps_of_checkpoints() {
     assert_eq!(steps, [(1, 4), (2, 4), (3, 4), (4, 4), (4, 4)]);
 }
 
-/// An entry that names another checkpoint than the one that holds it, or none, says so.
+/// An entry that names no checkpoint, or another than the one that contains it, is reported.
 #[tokio::test]
 async fn an_entry_that_names_another_checkpoint_is_found() {
     let setting = setting();
@@ -385,7 +388,7 @@ async fn an_entry_that_names_another_checkpoint_is_found() {
     assert_eq!(verification.entries, 10);
 }
 
-/// Checkpoints that entries name and that were never made are missing, each once, and not without end.
+/// Checkpoints that entries name and that were never created are each reported as missing once, up to a limit.
 #[tokio::test]
 async fn entries_that_name_checkpoints_to_come_are_found() {
     let setting = setting();
@@ -403,7 +406,7 @@ async fn entries_that_name_checkpoints_to_come_are_found() {
     assert_eq!(setting.verify(None).await.1, (50..1_050).map(missing).collect::<Vec<_>>());
 }
 
-/// In one transaction no more entries are removed than a checkpoint holds, so that the audit is never locked for long.
+/// One transaction deletes at most the entries of one checkpoint, so that the audit log is never locked for long.
 #[tokio::test]
 async fn what_is_over_is_removed_checkpoint_by_checkpoint() {
     let setting = setting();
@@ -428,14 +431,15 @@ async fn what_is_over_is_removed_checkpoint_by_checkpoint() {
     let (verification, findings) = setting.verify(setting.operator.audit_start().await.unwrap()).await;
     assert_eq!(findings, [AuditFinding::Added { entry: added.to_string(), checkpoint: Some(1) }]);
     assert_eq!((verification.start, verification.entries, verification.unsealed), (4, 5, 3));
-    // A start that does not fit its code is none.
+    // A start of the log without a valid MAC is ignored.
     setting.store.tamper_with_checkpoints(|checkpoints, _| {
         checkpoints.get_mut(&4).unwrap().checkpoint.at = Timestamp::from_millis(0);
     });
     assert_eq!(setting.operator.audit_start().await.unwrap(), None);
 }
 
-/// Somebody who writes to the database can delay the delivery by a minute, and not stop it; and cannot do so unseen.
+/// An attacker with write access to the database can delay the delivery by a minute, but can neither stop it nor hide
+/// the change.
 #[tokio::test]
 async fn a_position_that_was_changed_outside_is_reported_and_delivered_anew() {
     type Act = fn(&mut DeliveryPosition, &mut Timestamp);
@@ -461,7 +465,7 @@ async fn a_position_that_was_changed_outside_is_reported_and_delivered_anew() {
         let told = setting.events.take();
         let broken = |event: &Event| matches!(event, Event::IntegrityFailure { table: "audit_delivery", .. });
         assert!(told.iter().any(broken), "{what}: {told:?}");
-        // Who reads the sink learns it too.
+        // A reader of the sink can see it, too.
         setting.seal().await;
         deliver().await;
         let reset =
@@ -469,7 +473,7 @@ async fn a_position_that_was_changed_outside_is_reported_and_delivered_anew() {
         assert!(sink.taken.lock().unwrap().contains(&reset.id.to_string()), "{what}");
         assert_eq!(setting.operator.delivery_progress().await.unwrap().unwrap().breach, None, "{what}");
     }
-    // A right that no process takes for so long is none.
+    // A lease so far in the future cannot come from a process and is ignored.
     let setting = setting();
     let (sink, one, other) = (Sink::default(), Uuid::from_u128(1), Uuid::from_u128(2));
     setting.operator.deliver_audit(&sink, one, MILLIS).await.unwrap().unwrap();
@@ -479,7 +483,7 @@ async fn a_position_that_was_changed_outside_is_reported_and_delivered_anew() {
     assert!(setting.operator.deliver_audit(&sink, other, MILLIS).await.unwrap().is_some());
 }
 
-/// Entries that were bent before their time is over stay, with all that comes after them: they are the evidence.
+/// Entries that were modified before their retention ended are kept as evidence, with all later ones.
 #[tokio::test]
 async fn what_was_bent_is_not_removed() {
     type Act = fn(&Setting, &[AuditId]);
@@ -520,7 +524,7 @@ async fn what_was_bent_is_not_removed() {
     assert_eq!(removed, RemovedAudit { entries: 0, damaged: Some(2), more: false });
 }
 
-/// A round that has delivered something ends when its time is used; one that has not delivers at least one checkpoint.
+/// A round of delivery stops when its time is used up. It delivers at least one checkpoint.
 #[tokio::test]
 async fn a_round_of_delivery_ends_when_its_time_is_used() {
     let setting = setting();
@@ -536,7 +540,7 @@ async fn a_round_of_delivery_ends_when_its_time_is_used() {
     assert_eq!(deliver(0).await, DeliveredAudit { entries: 0, checkpoint: 3, waiting: 0 });
 }
 
-/// What somebody does to one entry.
+/// A change that an attacker makes to one entry.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Remove,
@@ -546,7 +550,7 @@ enum Act {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Whatever is removed and changed: exactly that is found, and all the rest stands.
+    /// Verification reports exactly the deleted and changed entries, and all others are valid.
     #[test]
     fn exactly_what_was_done_is_found(
         sizes in proptest::collection::vec(1_usize..6, 1..6),

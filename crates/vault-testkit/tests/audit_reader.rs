@@ -1,4 +1,4 @@
-//! Reading the audit, page by page and filtered, on the store in memory.
+//! Reading the audit log, page by page and filtered, on the store in memory.
 
 use proptest::collection::vec;
 use proptest::option;
@@ -38,7 +38,7 @@ fn subjects() -> [Subject; 3] {
     ]
 }
 
-/// An entry: how many milliseconds after the one before, and which actor, action and subject.
+/// An entry: milliseconds after the previous one, and the indices of actor, action and subject.
 type Written = (i64, usize, usize, usize);
 
 fn written() -> impl Strategy<Value = Vec<Written>> {
@@ -72,7 +72,7 @@ impl Setting {
         entries
     }
 
-    /// All pages of a list as an operator.
+    /// Returns all pages of a list, as an operator.
     async fn pages(&self, order: AuditOrder, filter: &AuditFilter, limit: usize) -> Vec<Vec<AuditEntry>> {
         let (mut pages, mut cursor) = (Vec::new(), None);
         loop {
@@ -88,7 +88,7 @@ impl Setting {
 }
 
 proptest! {
-    /// Page after page a list gives every entry that fits once, in its order, and nothing else.
+    /// The pages of a list contain every matching entry exactly once, in order.
     #[test]
     fn pages_make_up_the_list(
         written in written(),
@@ -106,7 +106,7 @@ proptest! {
             let entries = setting.write(&written).await;
             let moment = |millis: i64| Timestamp::from_millis(setting.start.as_millis() + millis);
             let (since, until) = (since.map(moment), until.map(moment));
-            // By the whole subject or its id, by the kind of the actor or its id.
+            // Filter by the whole subject or its ID, and by the kind of the actor or its ID.
             let subject = subject.map(|(index, whole)| (subjects()[index], whole));
             let actor = actor.map(|(index, kind)| (actors()[index], kind));
             let id = |subject: Subject| subject.text().rsplit(':').next().unwrap().to_owned();
@@ -138,7 +138,7 @@ proptest! {
             assert_eq!(pages.concat(), expected);
             assert!(pages.iter().all(|page| page.len() <= limit));
             assert_eq!(pages.len(), expected.len().div_ceil(limit).max(1), "no page is empty for nothing");
-            // Read again from the beginning or from a cursor: recorded once.
+            // A list that is read again from the start or from a cursor is recorded once.
             setting.fake.tally.flush(true).await.unwrap();
             let listed = setting.fake.store.audit().into_iter().filter(|one| one.action == AuditAction::AuditListed);
             assert_eq!(listed.map(|one| one.count).collect::<Vec<_>>(), [1]);
@@ -146,7 +146,7 @@ proptest! {
     }
 }
 
-/// A page looks at 10,000 entries at most: it may be empty and still have a successor.
+/// A page reads at most 10,000 entries. It may be empty and still have a successor.
 #[tokio::test]
 async fn a_page_looks_at_a_bounded_number_of_entries() {
     let setting = Setting::new();
@@ -157,12 +157,12 @@ async fn a_page_looks_at_a_bounded_number_of_entries() {
         AuditFilter { action: Some(AuditAction::CredentialDeleted.as_str().to_owned()), ..AuditFilter::default() };
     let pages = setting.pages(AuditOrder::OldestFirst, &filter, 5).await;
     assert_eq!(pages, [vec![], vec![entries[10_400].clone()]]);
-    // As many as fit to one page, and not one more read.
+    // The page is full, and not one more entry is read.
     let pages = setting.pages(AuditOrder::OldestFirst, &AuditFilter::default(), 10_000).await;
     assert_eq!(pages.iter().map(Vec::len).collect::<Vec<_>>(), [10_000, 500]);
 }
 
-/// An id may be ahead of its entry's time, where the clock was set back: for an hour the entry is found all the same.
+/// An ID may be ahead of its entry's time after a clock was moved back. Such entries are found for an hour.
 #[tokio::test]
 async fn entries_are_found_by_their_time_after_a_clock_was_set_back() {
     let setting = Setting::new();
@@ -186,7 +186,7 @@ async fn only_admins_and_operators_read_the_audit() {
     }
 }
 
-/// A cursor belongs to one filter and order: under another it would leave entries out.
+/// A cursor belongs to one filter and order. With another filter, it would skip entries.
 #[tokio::test]
 async fn a_cursor_of_another_filter_is_refused() {
     let setting = Setting::new();
@@ -216,8 +216,8 @@ async fn a_cursor_of_another_filter_is_refused() {
     assert!(matches!(refused, Err(Error::Refused(Refusal::Cursor))));
 }
 
-/// Acts that are counted by the minute are written with the time of writing: whoever asks for what came since the last
-/// time misses none of them.
+/// Actions that are counted by the minute are written with the time of writing, so that a client that polls for new
+/// entries misses none of them.
 #[tokio::test]
 async fn a_client_that_polls_misses_no_counted_entry() {
     let setting = Setting::new();
@@ -234,7 +234,7 @@ async fn a_client_that_polls_misses_no_counted_entry() {
     assert!(seen.iter().any(|entry| entry.action == "credentials.listed" && entry.at == clock.now()), "{seen:?}");
 }
 
-/// By namespace: what is about it, whatever the subject.
+/// A filter by namespace finds all entries about it, whatever their subject.
 #[tokio::test]
 async fn entries_are_found_by_their_namespace() {
     let setting = Setting::new();

@@ -1,4 +1,5 @@
-//! The fakes keep what use cases rely on. Of cryptography, they keep the contract as far as it hides and proves nothing.
+//! The fakes keep the properties that use cases rely on. They pass the contract of cryptography except for
+//! confidentiality and authenticity.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};

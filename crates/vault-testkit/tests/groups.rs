@@ -1,4 +1,4 @@
-//! The contracts of groups of ports, each on a store that shows the ports of that group and no other.
+//! The contracts of groups of ports, each on a store that exposes only the ports of that group.
 
 use async_trait::async_trait;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ impl OperatorSubject for Shown<dyn OperatorStore> {
     }
 }
 
-/// The store's own: no port of a group makes organizations.
+/// Of the store itself: no port of a group creates organizations.
 #[async_trait]
 impl<P: Send + Sync + ?Sized + 'static> Organizations for Shown<P> {
     async fn add_organization(&self, command: CreateOrganization) {

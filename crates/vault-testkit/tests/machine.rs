@@ -1,4 +1,4 @@
-//! Clients at once, many times over: each sequence on a store in memory of its own.
+//! Concurrent clients: many sequences, each on a separate store in memory.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ fn two_thousand_sequences_are_explained() {
     check(2_000, |batches| runtime.block_on(play(&Arc::new(MemoryStore::new()), batches)));
 }
 
-/// As it is printed, a sequence that failed can be pasted.
+/// A failed sequence is printed in a form that can be pasted here.
 #[test]
 fn a_sequence_is_played() {
     let sequence = [

@@ -1,4 +1,5 @@
-//! Tests of use cases over memory, and of the tools for tests. One program: each file is a module of it, so nothing is linked more often than it has to be.
+//! Tests of use cases with the store in memory, and of the tools for tests. All files are modules of one program, so
+//! that dependencies are linked only once.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! Maintenance: what has expired goes, and what was counted is recorded.
+//! Maintenance: expired rows are deleted, and counters are recorded.
 
 use async_trait::async_trait;
 use std::collections::{HashMap, VecDeque};
@@ -23,18 +23,18 @@ use vault_testkit::clock::{ManualClock, RecordingEvents, SequentialIds};
 use vault_testkit::crypto::{FakeAuditSealer, PlainSealer};
 use vault_testkit::memory::MemoryStore;
 
-/// A store of which only maintenance matters: so many rows of each kind have expired, and one kind fails.
+/// A store for maintenance with a number of expired rows of each kind. One kind fails.
 struct Heap {
     rest: Arc<MemoryStore>,
     expired: Mutex<HashMap<Expired, usize>>,
     failing: Option<Expired>,
     clock: Arc<ManualClock>,
-    /// How long a delete_expired takes, in milliseconds.
+    /// Duration of a delete_expired, in milliseconds.
     takes: i64,
-    /// What counts of credentials come to.
+    /// The results of counting credentials.
     slices: Mutex<VecDeque<CountedSlice>>,
     counts: Mutex<Vec<CountCredentials>>,
-    /// How far its clock is off.
+    /// The difference of its clock.
     skew: Mutex<Option<i64>>,
 }
 
@@ -224,16 +224,17 @@ async fn a_round_ends_when_its_time_is_used_and_says_that_more_is_left() {
     let setting = setting(&[(Expired::Sessions, 100 * EXPIRED_SLICE)], None, 10);
     let tidied = setting.operator.maintain(200).await;
     assert!(tidied.more && tidied.failed.is_empty());
-    // The kinds take turns: none starves behind the one with the most rows.
+    // The kinds are served round-robin, so none starves behind the one with the most rows.
     assert!(tidied.deleted >= EXPIRED_SLICE && tidied.deleted < 100 * EXPIRED_SLICE, "{}", tidied.deleted);
     assert!(setting.operator.maintain(10_000).await.deleted > 0);
 }
 
-/// 200 logins a second with a lifetime of 60 s, for ten minutes: what one round a minute leaves does not grow.
+/// With 200 logins per second and a lifetime of 60 s for ten minutes, the number of remaining rows after each round
+/// does not grow.
 #[tokio::test]
 async fn two_hundred_logins_a_second_do_not_outgrow_upkeep() {
     const A_MINUTES_LOGINS: usize = 200 * 60;
-    // A slice takes 100 ms here; a round may take 6 s.
+    // A slice needs 100 ms here, and a round is limited to 6 s.
     let setting = setting(&[], None, 100);
     for _ in 0..10 {
         *setting.heap.expired.lock().unwrap().entry(Expired::Sessions).or_default() += A_MINUTES_LOGINS;
@@ -242,7 +243,7 @@ async fn two_hundred_logins_a_second_do_not_outgrow_upkeep() {
     }
 }
 
-/// A slice of `credentials` credentials without a check, that expire within a day.
+/// Returns a slice of `credentials` credentials that have not been checked and expire within a day.
 fn slice(credentials: usize, last: u8) -> CountedSlice {
     let credentials = credentials as u64;
     CountedSlice {
@@ -288,7 +289,7 @@ async fn wear_is_that_of_the_most_used_key_and_of_the_oldest_unsealed_entry() {
     assert_eq!(setting.operator.key_usage().await.unwrap().unsealed_millis, 0);
 }
 
-/// A log whose appends wait until told to go on.
+/// A log whose appends are blocked until the test continues them.
 struct SlowLog {
     rest: Arc<MemoryStore>,
     gate: tokio::sync::Semaphore,

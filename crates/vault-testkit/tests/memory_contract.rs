@@ -1,4 +1,4 @@
-//! The whole contract, on the store in memory.
+//! The whole contract on the store in memory.
 
 use std::sync::Arc;
 use vault_testkit::memory::MemoryStore;

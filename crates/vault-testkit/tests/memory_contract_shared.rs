@@ -1,4 +1,4 @@
-//! The whole contract, all cases at once on one store in memory: they must not notice each other.
+//! The whole contract, with all cases running concurrently on one store in memory: they must not affect each other.
 
 use std::sync::{Arc, LazyLock};
 use vault_testkit::memory::MemoryStore;

@@ -1,5 +1,5 @@
-//! Small models of what is subtle, checked through all their states. Each names the code that it models, and finds the mistake
-//! that a second form of it makes.
+//! Small models of subtle algorithms, checked in all their states. Each names the code that it models, and finds the
+//! error in a second variant of it.
 
 mod anchor;
 mod key_terms;
@@ -9,7 +9,7 @@ use stateright::{Checker as _, Model};
 use std::fmt::Debug;
 use std::hash::Hash;
 
-/// Goes through all states. The names of the properties that do not hold, and how many states there are.
+/// Visits all states. Returns the names of the violated properties, and the number of states.
 fn broken<M>(model: M) -> (Vec<&'static str>, usize)
 where
     M: Model + Send + Sync + 'static,
@@ -21,7 +21,7 @@ where
     (broken, checker.unique_state_count())
 }
 
-/// Asserts that a model holds in all of its states, of which there are many.
+/// Asserts that a model has many states and no violated property.
 #[track_caller]
 fn holds<M>(model: M)
 where

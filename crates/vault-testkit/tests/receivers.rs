@@ -1,4 +1,4 @@
-//! Telling receivers: what happened is told at least once, in order for each subject, whoever fails.
+//! Notifying receivers: each event is delivered at least once, in order for each subject, despite failures.
 
 use async_trait::async_trait;
 use proptest::prelude::*;
@@ -19,7 +19,7 @@ use vault_testkit::fake::FakeVault;
 const HOLDER: Uuid = Uuid::from_u128(1);
 const OPERATOR: Principal = Principal::Operator;
 
-/// What arrived at each address, and how each address answers from now on.
+/// Messages that arrived at each address, and the next responses of each address.
 #[derive(Default)]
 struct Post {
     arrived: Mutex<Vec<(String, String, String)>>,
@@ -48,7 +48,7 @@ impl Post {
         Ok(())
     }
 
-    /// Ids and bodies that arrived at an address, in their order.
+    /// Returns IDs and bodies that arrived at an address, in order.
     fn at(&self, address: &str) -> Vec<(String, serde_json::Value)> {
         let arrived = self.arrived.lock().unwrap();
         let of = arrived.iter().filter(|(to, ..)| to == address);
@@ -92,7 +92,7 @@ impl World {
         self.vault.receivers().add(who, request).await.unwrap()
     }
 
-    /// Freezes a namespace, or thaws it: an event of the subject of its name.
+    /// Freezes or thaws a namespace, which causes an event with its name as subject.
     async fn freeze(&self, namespace: &str, frozen: bool) {
         let integrations = self.vault.integrations();
         let namespace = namespace.parse().unwrap();
@@ -103,7 +103,7 @@ impl World {
         };
     }
 
-    /// Seals the audit, reads events and delivers what is due.
+    /// Seals the audit log, reads events and delivers pending messages.
     async fn round(&self) {
         self.vault.operator().seal_audit(1_000).await.unwrap();
         while self.notifier.read_events(HOLDER).await.unwrap().is_some_and(|read| read.more) {}
@@ -117,7 +117,7 @@ impl World {
     }
 }
 
-/// What happens to the vault, or to who is told.
+/// A change of the vault, or of a receiver.
 #[derive(Clone, Debug)]
 enum Step {
     Toggle(usize),
@@ -152,8 +152,8 @@ const NAMESPACES: [&str; 3] = ["imports", "exports", "links"];
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever fails and whenever the process is killed: once receivers accept again, each has been told everything, with the
-    /// same id each time, and what happened to one namespace in the order in which it did.
+    /// Despite failures and process kills: once receivers accept again, each has received every event, always with the
+    /// same ID, and the events of one namespace in order.
     #[test]
     fn everything_is_told_in_order(steps in steps()) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -176,7 +176,8 @@ proptest! {
                     Step::Answer(receiver, failure) => world.post.answer(ADDRESSES[receiver], failure),
                     Step::Pass(seconds) => world.pass(seconds),
                     Step::Round => world.round().await,
-                    // What was read and not noted is read again, and so is what was delivered and not noted.
+                    // Events that were read and not recorded are read again, and so are deliveries that were not
+                    // recorded.
                     Step::Crash => world.notifier = world.vault.notifier(world.post.clone()),
                 }
             }
@@ -226,7 +227,7 @@ async fn one_that_fails_slows_nobody_else() {
     let listed = world.vault.receivers().list(&world.admin).await.unwrap();
     let states: Vec<_> = listed.iter().map(|stored| (stored.shown_state(), stored.status.last_failure)).collect();
     assert_eq!(states, [("failing", Some(DeliveryFailure::Unreachable)), ("active", None)]);
-    // It is told again what happens from now on, once it accepts.
+    // The receiver gets later events again once it accepts.
     world.post.answer(ADDRESSES[0], None);
     world.pass(3_600 * 5);
     world.freeze("imports", false).await;
@@ -294,7 +295,7 @@ async fn one_that_is_gone_is_disabled_until_it_is_enabled() {
 async fn mails_are_at_most_one_an_hour() {
     let world = World::new().await;
     let to = "ops@example.com";
-    // The operator's: an organization's mail goes to members.
+    // Operators may do this, but mail of an organization goes only to its users.
     let added = world.add(&OPERATOR, to).await;
     world.round().await;
     let receivers = world.vault.receivers();

@@ -1,5 +1,5 @@
-//! A rotation may end between reading a row and reading the keys: then the row is read once more, and only then is it
-//! damaged.
+//! A rotation may finish between reading a row and reading the keys. The row is then read once more, before it is
+//! reported as damaged.
 
 use async_trait::async_trait;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use vault_core::usecase::{Activations, CredentialPatch, CredentialReplacement, N
 use vault_testkit::crypto::{FakeDigester, PlainSealer};
 use vault_testkit::fake::FakeVault;
 
-/// An opener that does not know the keys of the first rows it is given.
+/// An opener that does not have the keys of the first rows.
 struct Stale {
     sealer: Arc<PlainSealer>,
-    /// How often it knows none.
+    /// Number of rows whose keys it does not have.
     times: usize,
     calls: AtomicUsize,
 }
@@ -104,7 +104,7 @@ struct Setting {
 }
 
 impl Setting {
-    /// A vault with one credential that has a staged version.
+    /// Creates a vault with one credential that has a staged version.
     async fn new() -> Self {
         let fake = FakeVault::new();
         let organization = fake.operator().ensure_organization("Acme").await.unwrap().id;
@@ -143,7 +143,7 @@ impl Setting {
         }
     }
 
-    /// How often damage was reported.
+    /// Returns how often damage was reported.
     fn damage(&self) -> usize {
         let events = self.fake.events.events().into_iter();
         events.filter(|event| matches!(event, Event::IntegrityFailure { .. })).count()
@@ -158,7 +158,8 @@ async fn a_row_of_an_unknown_key_is_read_once_more() {
         setting.act(act, opener.clone()).await.unwrap();
         assert_eq!((setting.damage(), opener.calls.load(Ordering::SeqCst)), (0, 2), "{act:?}");
 
-        // Read twice, it is damaged: a list shows what is left, and what needs the content fails.
+        // A row that was read twice is damaged: lists show its remaining fields, and operations that need its content
+        // fail.
         let setting = Setting::new().await;
         let opener = Stale::new(&setting.fake.sealer, usize::MAX);
         let done = setting.act(act, opener.clone()).await;

@@ -1,4 +1,4 @@
-//! An organization's key is rotated beside its use, by several workers, in pieces.
+//! An organization's key is rotated while it is used, by several workers, in pieces.
 
 use async_trait::async_trait;
 use proptest::prelude::*;
@@ -26,8 +26,8 @@ use vault_testkit::clock::{ManualClock, RecordingEvents, SequentialIds};
 use vault_testkit::crypto::{FakeAuditSealer, FakeDigester, PlainSealer};
 use vault_testkit::memory::MemoryStore;
 
-/// Has no instance keys: they are rotated with real ones in `vault-crypto`. Before it says so it lets somebody else replace the
-/// instance key, if there is somebody.
+/// Has no instance keys: their rotation is tested with real ones in `vault-crypto`. Optionally, another process
+/// replaces the instance key before it returns.
 #[derive(Default)]
 struct NoInstanceKeys(Option<(Arc<MemoryStore>, ReplaceInstanceKey)>);
 
@@ -111,7 +111,7 @@ impl Setting {
         Self { store, events, environment, plain, vault, organization }
     }
 
-    /// The keys' operations of one process, three rows to a transaction.
+    /// Returns the key operations of one process, with three rows per transaction.
     fn keys(&self) -> Keys {
         self.keys_with(NoInstanceKeys::default())
     }
@@ -162,7 +162,7 @@ impl Setting {
         self.vault.replace(&self.editor(), request).await.unwrap();
     }
 
-    /// Each key's id and state.
+    /// Returns each key's ID and state.
     async fn rows(&self) -> Vec<(KeyId, KeyState)> {
         let keys = self.store.organization_keys(self.organization).await.unwrap().unwrap();
         keys.keys.iter().map(|row| (row.id, row.state)).collect()
@@ -172,7 +172,7 @@ impl Setting {
         self.vault.list(&self.editor(), ListFilter::default(), PageRequest::default()).await.unwrap().items
     }
 
-    /// Everything that a member can see opens.
+    /// Asserts that all values that a user can see can be decrypted.
     async fn assert_all_opens(&self) {
         for row in self.listed().await {
             assert!(row.information.is_some() && row.metadata.is_some(), "{row:?}");
@@ -236,12 +236,12 @@ async fn a_rotation_moves_everything_and_destroys_the_old_key() {
     let end = complete(&rotation).await;
     assert_eq!(end, RotationEnd { destroyed: vec![old], kept: Vec::new() });
     assert_eq!(setting.rows().await, [(rotation.key(), KeyState::Active)]);
-    // Revisions, times and all that is shown are as they were.
+    // Revisions, times and all metadata are unchanged.
     assert_eq!(setting.listed().await, before);
     setting.assert_all_opens().await;
     assert_eq!(setting.audited(AuditAction::OrganizationKeyReplaced), 1);
     assert_eq!(setting.audited(AuditAction::OrganizationKeyDestroyed), 1);
-    // A change that was judged by a process which had uses of the old key left is sealed again.
+    // A change is sealed again if the process that decided it had unused reservations of the old key.
     setting.save(11).await;
     setting.replace(ids[3], 102, false).await;
     setting.assert_all_opens().await;
@@ -312,7 +312,7 @@ async fn a_damaged_row_keeps_its_key_and_stops_nothing_else() {
     assert_eq!((left.current, left.total()), (1, 1));
     let failures = setting.events.events().into_iter().filter(|event| matches!(event, Event::IntegrityFailure { .. }));
     assert_eq!(failures.count(), 1);
-    // Once it is deleted, the next run destroys the key.
+    // After it is deleted, the next run destroys the key.
     setting.vault.delete(&setting.editor(), ids[3]).await.unwrap();
     let again = setting.keys().rotate_organization(setting.organization).await.unwrap();
     assert_eq!(complete(&again).await, RotationEnd { destroyed: vec![old], kept: Vec::new() });
@@ -324,7 +324,7 @@ async fn moved_rows_are_uses_of_the_new_key() {
     for number in 0..10 {
         setting.save(number).await;
     }
-    // A key that is replaced on the way is emptied too.
+    // A key that is replaced during the rotation is also emptied.
     let limits = KeyUseLimits::new(3, 1_000, 1_000);
     let old = setting.rows().await[0].0;
     let rotation = setting.keys().limits(limits).rotate_organization(setting.organization).await.unwrap();
@@ -341,7 +341,7 @@ async fn moved_rows_are_uses_of_the_new_key() {
     assert_eq!(end, RotationEnd { destroyed: vec![old, current], kept: Vec::new() });
     let keys = setting.store.organization_keys(setting.organization).await.unwrap().unwrap();
     assert_eq!((keys.keys.len(), keys.keys[0].id), (1, newest));
-    // As many as rows were moved to it.
+    // The number of rows that were moved to it.
     assert_eq!(keys.keys[0].uses, 15);
     setting.assert_all_opens().await;
 }
@@ -411,12 +411,12 @@ async fn a_deleted_organization_has_no_key_to_rotate() {
     assert!(matches!(refused, Some(Error::Refused(Refusal::NoOrganization))));
 }
 
-/// What may happen between the steps of a rotation.
+/// Events between the steps of a rotation.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Step(usize),
     Finish(usize),
-    /// The process with this number ends and begins again.
+    /// The process with this number exits and restarts.
     Restart(usize),
     Save,
     Replace(usize),
@@ -443,8 +443,8 @@ fn act() -> impl Strategy<Value = Act> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// Whatever happens in whatever order between the steps of two processes, every row opens, and no key is destroyed
-    /// that a row names.
+    /// For every order of events between the steps of two processes, every row can be decrypted, and no key is
+    /// destroyed that a row names.
     #[test]
     fn everything_opens_after_every_act(acts in proptest::collection::vec(act(), 1..60)) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

@@ -1,4 +1,4 @@
-//! Uses of organizations' keys are counted, and a key that is used up is replaced.
+//! Uses of organization keys are counted, and a used-up key is replaced.
 
 use async_trait::async_trait;
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ use vault_testkit::clock::{ManualClock, RecordingEvents, SequentialIds};
 use vault_testkit::crypto::{FakeAuditSealer, FakeDigester, PlainSealer};
 use vault_testkit::memory::MemoryStore;
 
-/// The keys of a store in memory. Other tasks run between its calls; it can refuse to replace a key, and can report
+/// The keys of a store in memory. Other tasks run between its calls. It can reject the replacement of a key, and report
 /// rows that are not in the store.
 struct Keys {
     store: Arc<MemoryStore>,
@@ -108,12 +108,12 @@ impl Setting {
         Self { store, keys: Arc::new(keys), events, environment, plain, limits, organization }
     }
 
-    /// The sealer of one process.
+    /// Returns the sealer of one process.
     fn process(&self) -> CountedSealer {
         CountedSealer::new(self.environment.clone(), self.plain.clone(), self.keys.clone()).with_limits(self.limits)
     }
 
-    /// Each key's state and the uses taken of it.
+    /// Returns each key's state and number of reserved uses.
     async fn rows(&self) -> Vec<(KeyState, i64)> {
         let keys = self.store.organization_keys(self.organization).await.unwrap().unwrap();
         keys.keys.iter().map(|row| (row.state, row.uses)).collect()
@@ -205,7 +205,8 @@ async fn a_key_that_cannot_be_replaced_is_used_to_its_end_and_no_further() {
     assert_eq!(setting.rows().await, [(KeyState::Retiring, 200), (KeyState::Active, 10)]);
 }
 
-/// A68: many threads and several replicas, with keys replaced meanwhile, never use a key more often than was taken.
+/// A68: many threads and several replicas, with concurrent key replacements, never use a key more often than was
+/// reserved.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn caps_hold_under_threads_and_replicas() {
     const EACH: usize = 150;
@@ -219,7 +220,7 @@ async fn caps_hold_under_threads_and_replicas() {
             while used.len() < EACH {
                 match setting.seal(&replica).await {
                     Ok(key) => used.push(key),
-                    // The others were faster, time and again.
+                    // Other tasks were faster repeatedly.
                     Err(SealError::Store(StoreError::Unavailable(_))) if overtaken < 100 => overtaken += 1,
                     Err(error) => panic!("{error}"),
                 }
@@ -245,7 +246,7 @@ async fn caps_hold_under_threads_and_replicas() {
     assert_eq!(replaced, rows.len() - 1);
 }
 
-/// Callers that find no uses left at the same moment take one block together.
+/// Concurrent callers without remaining uses reserve one block together.
 #[tokio::test]
 async fn concurrent_callers_take_one_block() {
     let setting = Arc::new(Setting::new(100, 1_000, 2_000).await);
@@ -262,7 +263,7 @@ async fn concurrent_callers_take_one_block() {
     assert_eq!(setting.rows().await, [(KeyState::Active, 100)]);
 }
 
-/// Another process replaces the key after this one took uses of it: the save is sealed again, under the new key.
+/// If another process replaces the key after this one reserved uses of it, the save is sealed again under the new key.
 #[tokio::test]
 async fn a_save_is_sealed_again_when_its_key_was_replaced() {
     let setting = Setting::new(10, 100, 200).await;

@@ -1,5 +1,5 @@
-//! Use cases at once under a scheduler with a seed: at every await it decides who goes on, who waits, whose request is lost,
-//! carried out without an answer, or dropped. The same seed gives the same run.
+//! Concurrent use cases under a scheduler with a seed. At every await, it decides which task continues, and which
+//! request is lost, executed without a response, or dropped. The same seed produces the same run.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ use vault_testkit::memory::MemoryStore;
 
 const KEYS: usize = 4;
 
-/// Numbers that follow from a seed.
+/// Numbers that are derived from a seed.
 pub(crate) struct Chance(AtomicU64);
 
 impl Chance {
@@ -35,7 +35,7 @@ impl Chance {
     }
 }
 
-/// Polls to the end, alone.
+/// Runs a future to its end without other tasks.
 pub(crate) fn alone<T>(future: impl Future<Output = T>) -> T {
     let (mut future, mut context) = (pin!(future), Context::from_waker(Waker::noop()));
     loop {
@@ -45,10 +45,10 @@ pub(crate) fn alone<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// One request on its way; comes to what its caller is told.
+/// One request in flight, which returns the result that its caller sees.
 pub(crate) type Task = Pin<Box<dyn Future<Output = String>>>;
 
-/// What is wrong with a store: nothing, until it rages.
+/// The failures of a store, which can be disabled.
 pub(crate) struct Storm {
     pub(crate) chance: Arc<Chance>,
     raging: Arc<AtomicBool>,
@@ -59,7 +59,7 @@ impl Storm {
         Self { chance: Arc::new(Chance(AtomicU64::new(seed))), raging: Arc::default() }
     }
 
-    /// A vault whose store is in this storm, and wrong as `wrong` makes it.
+    /// Returns a vault whose store has these failures and those that `wrong` adds.
     pub(crate) fn vault(&self, wrong: impl FnOnce(Faulty<MemoryStore>) -> Faulty<MemoryStore>) -> FakeVault {
         let (chance, raging) = (Arc::clone(&self.chance), Arc::clone(&self.raging));
         let fault = move |_| {
@@ -77,7 +77,8 @@ impl Storm {
         FakeVault::through(|memory| Arc::new(wrong(Faulty::new(memory).faults(fault))))
     }
 
-    /// Has the tasks run at once, in an order that the seed decides, and some of them crash; what happened, in order.
+    /// Runs the tasks concurrently, in an order that the seed determines. Some of them crash. Returns the events in
+    /// order.
     pub(crate) fn play(&self, mut running: Vec<(String, Task)>) -> Vec<String> {
         let mut trace = Vec::new();
         self.raging.store(true, Ordering::SeqCst);
@@ -100,7 +101,7 @@ impl Storm {
     }
 }
 
-/// Plays one seed on a store that may forget requests; what happened, in order.
+/// Plays one seed on a store that may lose requests. Returns the events in order.
 fn play_on(forgets: bool, seed: u64) -> Vec<String> {
     let storm = Storm::of(seed);
     let forget = move |command: &mut Command<SaveCredential>| {
@@ -112,7 +113,7 @@ fn play_on(forgets: bool, seed: u64) -> Vec<String> {
     let acme = alone(fake.operator().ensure_organization("acme")).unwrap();
     let who = Principal::embedder(acme.id, AccountId::from_bytes([7; 16]), Role::Editor);
 
-    // Each request comes four times.
+    // Each request is sent four times.
     let answers = Rc::new(RefCell::new(Vec::new()));
     let request = |number: usize| -> (String, Task) {
         let (vault, who, key, answers) = (fake.vault(), who.clone(), number % KEYS, Rc::clone(&answers));

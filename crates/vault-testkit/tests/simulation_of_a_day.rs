@@ -1,5 +1,5 @@
-//! What a day brings, at once and in a storm: credentials are replaced, staged, promoted and deleted, people log in, and
-//! integrations activate. Each request comes several times.
+//! A simulated day with concurrent requests and failures: credentials are replaced, staged, promoted and deleted, users
+//! log in, and integrations activate. Each request is sent several times.
 
 use crate::simulation::{Storm, Task, alone};
 use secrecy::{ExposeSecret, SecretString};
@@ -27,13 +27,13 @@ use vault_testkit::memory::MemoryStore;
 const PASSWORD: &str = "correct horse battery staple";
 const REPLACEMENTS: usize = 3;
 
-/// What callers were told.
+/// The responses that callers received.
 #[derive(Default)]
 struct Told {
-    /// The version that each replacement made, by its idempotency key.
+    /// The version that each replacement created, by idempotency key.
     versions: RefCell<Vec<(String, i64)>>,
     deletions: Cell<usize>,
-    /// The sessions of logins, by the passcode.
+    /// The sessions of logins, by passcode.
     sessions: RefCell<Vec<(String, String)>>,
     activations: Cell<usize>,
     ended: Cell<usize>,
@@ -45,7 +45,7 @@ struct Day {
     told: Rc<Told>,
     changed: CredentialId,
     deleted: CredentialId,
-    /// A passcode of the moment, and a recovery code.
+    /// A current passcode, and a recovery code.
     passcodes: [String; 2],
     token: SecretString,
 }
@@ -192,10 +192,10 @@ impl Day {
         self.fake.store.audit().iter().filter(|entry| entry.action == action).count()
     }
 
-    /// What must be so, whatever was lost, repeated or dropped.
+    /// Checks the invariants, despite lost, repeated and dropped requests.
     fn judge(&self) {
         let count = |action| self.recorded(action);
-        // A request under a key has one effect, and each change of the credential one entry.
+        // A request with an idempotency key has one effect, and each change of the credential has one entry.
         let mut versions = BTreeMap::new();
         for (key, version) in self.told.versions.borrow().iter() {
             assert_eq!(versions.entry(key.clone()).or_insert(*version), version, "{key}");

@@ -1,4 +1,4 @@
-//! The throwaway server starts, answers, crashes, comes back and leaves nothing behind.
+//! The temporary server starts, accepts connections, crashes, restarts and leaves no files.
 
 #![cfg(unix)]
 

@@ -1,4 +1,4 @@
-//! The use cases around accounts, on the store in memory and the crypto of the fakes.
+//! Tests of the account use cases, with the store in memory and the crypto of the fakes.
 
 mod administration;
 mod edges;

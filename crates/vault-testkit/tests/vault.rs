@@ -1,4 +1,4 @@
-//! The vault on the store in memory.
+//! Tests of the vault with the store in memory.
 
 use std::sync::Arc;
 use vault_core::activation::VendRule;
@@ -16,7 +16,7 @@ use vault_core::{Error, Refusal};
 use vault_testkit::fake::FakeVault;
 use vault_testkit::storage::FakeStorage;
 
-/// A vault with one organization, and somebody who saves in it.
+/// Returns a vault with one organization, and a user who saves in it.
 async fn setting() -> (FakeVault, Principal) {
     let fake = FakeVault::new();
     let organization = fake.operator().ensure_organization("Acme").await.unwrap().id;
@@ -44,7 +44,7 @@ async fn a_save_that_is_asked_for_twice_is_told_of_once() {
     assert_eq!(fake.events.recorded(AuditAction::CredentialSaved), 1);
 }
 
-/// Whatever a request says is part of it: none is taken for another one under the same idempotency key.
+/// All fields of a request count: a different request with the same idempotency key is rejected.
 #[tokio::test]
 async fn an_idempotency_key_is_for_one_request() {
     let described = |text: &str| {
@@ -111,7 +111,7 @@ async fn looks_at_a_vault_are_counted() {
     assert_eq!(counts, [2, 2]);
 }
 
-/// What waits to be promoted has no say in when the credential expires, nor has what is destroyed.
+/// Staged and destroyed versions do not affect the expiry of the credential.
 #[tokio::test]
 async fn a_credential_expires_with_its_current_version() {
     let (fake, editor) = setting().await;
@@ -137,7 +137,7 @@ async fn a_credential_expires_with_its_current_version() {
     vault.promote(&editor, credential.into(), 1).await.unwrap();
     vault.destroy_version(&editor, credential.into(), 2).await.unwrap();
     assert_eq!(expires_at().await, ends);
-    // As long before its end as the setting says.
+    // The state changes at the configured time before the expiry.
     for (seconds, state) in [(3_599, HealthState::Unchecked), (3_601, HealthState::Expiring)] {
         let vault = fake.vault().expiring_seconds(seconds);
         assert_eq!(vault.show(&editor, credential).await.unwrap().health.state, state);

@@ -1,4 +1,4 @@
-//! The versions of a credential, as its owners change them, against the rule in a few lines.
+//! The versions of a credential, compared with a model of the rules in a few lines.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -20,10 +20,10 @@ const PREVIOUS_SECONDS: i64 = 100;
 enum Step {
     Replace,
     Stage,
-    /// The version of this number, counted back from the highest.
+    /// Promotes the version with this number, counted back from the highest.
     Promote(i64),
     Destroy(i64),
-    /// So many seconds pass.
+    /// Advances the clock by this number of seconds.
     Wait(i64),
 }
 
@@ -38,7 +38,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     vec(step, 1..20)
 }
 
-/// The numbers of a credential's versions. Of previous ones, with the second in which each was superseded, oldest first.
+/// The numbers of a credential's versions. Previous versions also have the second in which they were superseded, oldest
+/// first.
 #[derive(Debug)]
 struct Rule {
     kept: usize,
@@ -49,7 +50,7 @@ struct Rule {
 }
 
 impl Rule {
-    /// Versions whose time is over are gone, and of the others the oldest go until there is room.
+    /// Removes expired versions, then the oldest of the others until the limit allows one more.
     fn maintain(&mut self, now: i64, always_staged: bool) {
         self.expire(now);
         let others = 1 + usize::from(always_staged || self.staged.is_some());
@@ -72,7 +73,7 @@ impl Rule {
         self.previous.retain(|(previous, _)| *previous != number);
     }
 
-    /// Carries the step out. `None`: it is refused.
+    /// Executes the step. Returns `None` if it is rejected.
     fn take(&mut self, step: Step, now: i64) -> Option<()> {
         self.expire(now);
         match step {
@@ -104,7 +105,7 @@ impl Rule {
         Some(())
     }
 
-    /// Number and state of each version, as a list shows them.
+    /// Returns number and state of each version, as in a list.
     fn listed(&self) -> Vec<(i64, VersionState)> {
         let staged = self.staged.iter().map(|number| (*number, VersionState::Staged));
         let previous = self.previous.iter().map(|(number, _)| (*number, VersionState::Previous));
@@ -176,7 +177,7 @@ proptest! {
                 let before = CredentialRef { revision: Some(revision - 1), ..credential };
                 let (vault, editor) = (&setting.vault, &setting.editor);
                 let number = |back| rule.highest - back;
-                // Whoever has seen an earlier revision changes nothing.
+                // A change based on an earlier revision has no effect.
                 let stale = match step {
                     Step::Replace | Step::Stage => setting.replace(Some(revision - 1), false, None, 1).await.map(drop),
                     Step::Promote(back) => vault.promote(editor, before, number(back)).await.map(drop),
@@ -216,7 +217,7 @@ async fn a_replacement_that_is_asked_for_twice_is_made_once() {
     assert_eq!(setting.replace(None, false, None, 3).await.unwrap(), 3);
     assert_eq!(setting.replace(None, false, Some("first"), 2).await.unwrap(), 2, "the first answer");
     assert_eq!(setting.listed().await[0], (3, VersionState::Current));
-    // The first answer, too, if the revision that it was asked for is long gone.
+    // A repeated request returns the first response even if its revision is outdated.
     let revision = Some(setting.revision().await);
     for _ in 0..2 {
         assert_eq!(setting.replace(revision, false, Some("second"), 4).await.unwrap(), 4);
@@ -231,7 +232,7 @@ async fn a_replacement_that_is_asked_for_twice_is_made_once() {
 async fn changes_of_one_credential_at_one_instant_all_have_their_turn() {
     let lost = Arc::new(AtomicUsize::new(0));
     let others = Arc::clone(&lost);
-    // Another change comes between each of the first forty-nine times.
+    // Another change occurs before each of the first forty-nine attempts.
     let contended = move |method: &str| {
         let comes_between = method == "change_credential" && others.fetch_add(1, Ordering::SeqCst) < 49;
         comes_between.then(|| Fault::Before(StoreError::Refused(Refusal::Changed)))

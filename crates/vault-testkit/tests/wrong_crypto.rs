@@ -1,4 +1,4 @@
-//! Adapters of cryptography that break one guarantee each: the contract suite must fail on them, and says by which case.
+//! Adapters of cryptography that violate one guarantee each: the contract suite must fail on them, in the listed case.
 
 use crate::fakes::{Fakes, fakes};
 use async_trait::async_trait;
@@ -21,7 +21,7 @@ use vault_core::session::{AccessToken, SessionClaims};
 use vault_core::time::Timestamp;
 use vault_testkit::contract::*;
 
-/// What an adapter does wrong.
+/// The violation of an adapter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wrong {
     Nothing,
@@ -70,13 +70,13 @@ enum Wrong {
     RecoveryCodesOfAnybody,
 }
 
-/// Fakes that are right but for one thing.
+/// Fakes with a single violation.
 struct Broken {
     fakes: Fakes,
     wrong: Wrong,
 }
 
-/// An adapter around a right one.
+/// A wrong adapter around a correct one.
 struct Around<P> {
     right: P,
     wrong: Wrong,
@@ -302,7 +302,7 @@ impl KeyedDigester for Around<Arc<dyn KeyedDigester>> {
     }
 
     fn is_signed(&self, purpose: DigestPurpose, parts: &[&[u8]], code: &RowMac) -> bool {
-        // Whatever it is of, if the key is known.
+        // With a known key, any row is accepted.
         let anything = self.wrong == Wrong::SignsAnything && code.key == self.right.active_key();
         anything || self.right.is_signed(purpose, parts, code)
     }
@@ -352,7 +352,7 @@ impl Around<Arc<dyn AuditSealer>> {
         matches!(self.wrong, Wrong::CountsNotInCodes | Wrong::ColumnsNotInCodes)
     }
 
-    /// Of the first bytes alone.
+    /// Uses only the first bytes.
     fn short_code(&self, bytes: &[u8]) -> Digest {
         self.right.hash_checkpoint(&bytes[..bytes.len().min(48)])
     }
@@ -462,7 +462,7 @@ impl Around<Arc<dyn PasscodeVerifier>> {
         if self.wrong == Wrong::AnyAccountsSeed { Self::OWNER } else { account }
     }
 
-    /// The blob that a seed of this id has.
+    /// Returns the original blob of the secret with this ID.
     fn mended(&self, seed: &SealedSeed) -> SealedSeed {
         let mut seed = seed.clone();
         if self.wrong == Wrong::DamagedSeeds {
@@ -491,7 +491,7 @@ impl PasscodeVerifier for Around<Arc<dyn PasscodeVerifier>> {
 
     fn recovery_code(&self, account: AccountId, seed: &SealedSeed, digits: &Digits) -> Result<Digest, SealError> {
         match self.wrong {
-            // With whatever seed.
+            // With any TOTP secret.
             Wrong::RecoveryCodesOfAnybody => {
                 let blob =
                     vault_core::sealed::Blob::from_bytes(format!("not-sealed:{account}:{}", seed.id).into_bytes());
@@ -527,7 +527,7 @@ impl PasscodeVerifier for Around<Arc<dyn PasscodeVerifier>> {
     }
 }
 
-/// Makes the same seed whenever it is asked.
+/// Returns fakes that create the same TOTP secret every time.
 fn fakes_of_one_seed() -> vault_testkit::crypto::FakePasscodes {
     let ids = Arc::new(vault_testkit::clock::SequentialIds::seeded(5));
     vault_testkit::crypto::FakePasscodes::new(ids)
@@ -537,7 +537,7 @@ fn passes(case: impl AsyncFnOnce(&()) + 'static) -> bool {
     catch_unwind(AssertUnwindSafe(|| run(async {}, "embed/own-store.md", case))).is_ok()
 }
 
-/// Each line: what the adapter does wrong, and the case that shows it. A right one passes the case.
+/// Each line has the violation of the adapter and the case that detects it. A correct adapter passes the case.
 macro_rules! wrong_adapters {
     ($($does:ident: $wrong:ident => $module:ident::$case:ident;)*) => {$(
         #[test]
@@ -594,7 +594,7 @@ wrong_adapters! {
         => passcode::recovery_codes_are_ten_and_found_by_their_digest;
 }
 
-/// What fakes are not asked, because it takes cryptography: they do not pass it.
+/// Cases that require cryptography, which fakes do not pass.
 macro_rules! fakes_fail {
     ($($module:ident { $($case:ident)* })*) => {$($(
         #[test]

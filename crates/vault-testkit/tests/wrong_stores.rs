@@ -1,4 +1,4 @@
-//! Stores that break one guarantee each: the contract suite must fail on them, and says by which case.
+//! Stores that violate one guarantee each: the contract suite must fail on them, in the listed case.
 
 use async_trait::async_trait;
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ use vault_testkit::contract::*;
 use vault_testkit::faulty::{Fault, Faulty};
 use vault_testkit::memory::{Flaw, MemoryStore};
 
-/// A store in memory and what it says of itself, and its ports as others see them.
+/// A store in memory with its properties, and its ports as the suite sees them.
 pub(crate) struct Subjected {
     pub(crate) memory: Arc<MemoryStore>,
     pub(crate) ports: Arc<dyn Store>,
@@ -48,7 +48,8 @@ fn passes(memory: MemoryStore, wrong: impl FnOnce(Wrong) -> Wrong, case: impl As
     catch_unwind(AssertUnwindSafe(|| run(async { subject }, "embed/own-store.md", case))).is_ok()
 }
 
-/// Each line: what the store does wrong, how, and the case that shows it. A sound store passes the case.
+/// Each line has the violation of the store, its implementation, and the case that detects it. A correct store passes
+/// the case.
 macro_rules! wrong_stores {
     ($($does:ident: $alter:expr => $module:ident::$case:ident;)*) => {$(
         #[test]
@@ -77,7 +78,7 @@ fn says_done(method: &'static str) -> impl FnOnce(Wrong) -> Wrong {
     move |store| store.answering(method, |answer: &mut Result<(), StoreError>| *answer = Ok(()))
 }
 
-/// It completes what it has to refuse so.
+/// Completes an attempt that it must reject.
 fn concludes_anyway(refusal: LoginRefusal) -> impl FnOnce(Wrong) -> Wrong {
     move |store| {
         store.answering("conclude_attempt", move |answer: &mut Result<Conclusion, StoreError>| {
@@ -88,7 +89,7 @@ fn concludes_anyway(refusal: LoginRefusal) -> impl FnOnce(Wrong) -> Wrong {
     }
 }
 
-/// It takes credentials though it has to refuse.
+/// Returns credentials for an activation that it must reject.
 fn takes_anyway(refused: impl Fn(&StoreError) -> bool + Send + Sync + 'static) -> impl FnOnce(Wrong) -> Wrong {
     move |store| {
         store.answering("take_credentials", move |answer: &mut Result<Vec<TakenCredential>, StoreError>| {
@@ -253,7 +254,7 @@ wrong_stores! {
         let pages = Mutex::new(0);
         store.altered(move |query: &mut List<(OrganizationId, AccountId)>| {
             let mut pages = pages.lock().unwrap();
-            *pages += 1; // not for ever, or the case would not end
+            *pages += 1; // not for ever, because the case must end
             if *pages < 8 {
                 query.after = None;
             }
@@ -287,7 +288,7 @@ wrong_stores! {
         let pages = Mutex::new(0);
         store.altered(move |query: &mut List<NamePosition>| {
             let mut pages = pages.lock().unwrap();
-            *pages += 1; // not for ever, or the case would not end
+            *pages += 1; // not for ever, because the case must end
             if *pages < 8 {
                 query.after = None;
             }
@@ -483,7 +484,7 @@ wrong_stores! {
     } => lockout::five_attempts_are_free_then_waits_double;
 }
 
-/// It knows how many there were sixteen saves ago.
+/// Uses a count that is sixteen saves old.
 fn counts_late(store: Wrong) -> Wrong {
     let saves = Mutex::new(HashMap::<OrganizationId, i64>::new());
     store.altered(move |command: &mut Command<SaveCredential>| {
@@ -494,7 +495,7 @@ fn counts_late(store: Wrong) -> Wrong {
     })
 }
 
-/// It takes the active key for the one that was sealed under.
+/// Uses the active key instead of the one that the value was sealed under.
 fn under_any_key(store: Wrong) -> Wrong {
     let active = Arc::new(Mutex::new(HashMap::<OrganizationId, KeyId>::new()));
     let (made, replaced) = (Arc::clone(&active), Arc::clone(&active));
@@ -510,7 +511,7 @@ fn under_any_key(store: Wrong) -> Wrong {
         })
 }
 
-/// It looks for an id in all organizations.
+/// Searches for an ID in all organizations.
 fn shows_others(store: Wrong) -> Wrong {
     let homes = Arc::new(Mutex::new(HashMap::<CredentialId, OrganizationId>::new()));
     let of = Arc::clone(&homes);

@@ -1,5 +1,5 @@
-//! What bounds the rates of saves and lists on a machine: the rows of the vault on its databases, alone or behind the
-//! least service that could be one. It has the tables and the settings of the vault, but no rules.
+//! Upper bounds for the rates of saves and lists on a host: the rows of the vault on its databases, without any service
+//! or behind a minimal one. It has the tables and the settings of the vault, but no rules.
 //!
 //! ```text
 //! cargo run --release -p vault-tests --example bare_vault -- save --file=/var/tmp/bare.db --callers=64 --seconds=5
@@ -11,14 +11,15 @@
 //! … save --postgres=postgres://… --callers=64 --seconds=5
 //! ```
 //!
-//! - `save` prints `{"rate": …}`: rows a second, where each commit holds one row of each caller; on PostgreSQL of 64
-//!   callers at most.
-//! - `fill`: the same in large commits, for `list`.
-//! - `list`: ranges of 100 rows a second.
-//! - `replace`, on a file: replacements a second of 2,000 credentials in turn, each with four previous versions.
-//! - `delete`, on a file: deletes a second in random order among so many rows.
-//! - `serve` takes saves and lists over HTTP: it checks a token and its session, seals and opens with AES-256-GCM, and
-//!   answers when the row is committed. It prints its address and a token on one line, and serves until it is ended.
+//! - `save` prints `{"rate": …}` in rows per second. Each commit contains one row of each caller, on PostgreSQL of at
+//!   most 64 callers.
+//! - `fill` saves in large commits, for `list`.
+//! - `list` measures ranges of 100 rows per second.
+//! - `replace`, on a file, measures replacements per second of 2,000 credentials, each with four previous versions.
+//! - `delete`, on a file, measures deletes per second in random order among `--rows` rows.
+//! - `serve` accepts saves and lists over HTTP. It checks a token and its session, seals and unseals with AES-256-GCM,
+//!   and responds when the row is committed. It prints its address and a token on one line, and runs until it is
+//!   stopped.
 
 mod postgres;
 mod row;
@@ -34,7 +35,7 @@ use uuid::{Uuid, uuid};
 
 type Failure = Box<dyn Error + Send + Sync>;
 
-/// Rows that a commit of `fill` holds.
+/// Number of rows in a commit of `fill`.
 const FILLED_AT_ONCE: u64 = 1_000;
 /// Rows of one read.
 const PAGE: usize = 100;
@@ -80,7 +81,7 @@ fn number<T: std::str::FromStr>(argument: &str, text: &str) -> Result<T, Failure
     text.parse().map_err(|_| format!("{argument}: expected a number").into())
 }
 
-/// What is asked for.
+/// The options.
 struct Options {
     place: Option<Place>,
     callers: usize,
@@ -88,7 +89,7 @@ struct Options {
     rows: u64,
 }
 
-/// Where the rows lie.
+/// The location of the rows.
 enum Place {
     File(PathBuf),
     Postgres(String),

@@ -15,7 +15,7 @@ use tokio_postgres::{Client, NoTls, Statement};
 use uuid::Uuid;
 use vault_diesel::MIGRATIONS;
 
-/// The most connections: as many as the vault has.
+/// Maximum number of connections, as in the vault.
 const CONNECTIONS: usize = 10;
 
 /// The most rows of a commit.
@@ -54,7 +54,7 @@ async fn connect(url: &str) -> Result<Client, Failure> {
     Ok(client)
 }
 
-/// Makes the tables, if they are not there.
+/// Creates the tables if they do not exist.
 async fn prepare(url: &str) -> Result<(), Failure> {
     let client = connect(url).await?;
     if client.batch_execute("SELECT FROM credentials LIMIT 1").await.is_ok() {
@@ -86,7 +86,7 @@ impl Writer {
         Ok(Self { client, credentials, secrets, audit, common: Common::new() })
     }
 
-    /// Rows in a transaction of their own, all sent at once.
+    /// Commits the rows in one transaction, with all statements sent without waiting.
     async fn commit(&self, organization: Uuid, rows: &[&Own]) -> Result<(), Failure> {
         let ids: Vec<_> = rows.iter().map(|row| row.id).collect();
         let namespaces: Vec<_> = rows.iter().map(|row| row.namespace.as_str()).collect();
@@ -111,7 +111,8 @@ impl Writer {
     }
 }
 
-/// Each commit holds one row of each caller, or of [`LARGEST_COMMIT`] callers; so many connections commit as that takes.
+/// Each commit contains one row of each caller, or of [`LARGEST_COMMIT`] callers. The number of connections follows
+/// from that.
 async fn save(url: &str, callers: usize, length: Duration) -> Result<f64, Failure> {
     let rows = Arc::new(Mutex::new(Rows::new()));
     let at_once = callers.clamp(1, LARGEST_COMMIT);
@@ -193,7 +194,7 @@ pub(super) async fn save_what_waits(url: &str, session: Uuid, waiting: Unbounded
                 let sessions = saves.iter().map(|save| is_session(&writer.client, &find_session, save.session));
                 let (sessions, saved) = tokio::join!(biased; join_all(sessions), writer.commit(SAVED, &rows));
                 for (save, found) in saves.drain(..).zip(sessions) {
-                    // Nobody may be waiting any more.
+                    // The caller may have been dropped.
                     let _ = save.done.send(saved.is_ok() && found);
                 }
             }
@@ -251,7 +252,7 @@ impl Readers {
     }
 }
 
-/// What all tasks did, a second.
+/// Returns the sum of all tasks, per second.
 async fn total(mut tasks: JoinSet<Result<u64, Failure>>, started: Instant) -> Result<f64, Failure> {
     let mut done = 0;
     while let Some(task) = tasks.join_next().await {

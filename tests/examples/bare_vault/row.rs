@@ -6,7 +6,7 @@ use uuid::{Uuid, uuid};
 /// The size of an authentication code.
 const CODE: usize = 32;
 
-/// What every row has alike.
+/// The values that are the same in every row.
 pub(super) struct Common {
     pub(super) key: Uuid,
     pub(super) account: Uuid,
@@ -25,7 +25,7 @@ impl Common {
     }
 }
 
-/// What a row holds sealed.
+/// The sealed values of a row.
 #[derive(Clone)]
 pub(super) struct Sealed {
     pub(super) information: Vec<u8>,
@@ -33,7 +33,7 @@ pub(super) struct Sealed {
     pub(super) data: Vec<u8>,
 }
 
-/// What each row has to itself.
+/// The values that differ in each row.
 pub(super) struct Own {
     pub(super) id: Uuid,
     pub(super) namespace: String,
@@ -42,10 +42,10 @@ pub(super) struct Own {
     pub(super) sealed: Sealed,
 }
 
-/// What a list reads of a row: id, type, namespace, version, when it was created and updated, key, information.
+/// The columns that a list reads: ID, type, namespace, version, creation and update time, key, information.
 pub(super) type Listed = (Uuid, String, String, i64, i64, i64, Uuid, Vec<u8>);
 
-/// Makes rows with rising ids, as those of the vault rise with time.
+/// Creates rows with increasing IDs, as those of the vault increase with time.
 pub(super) struct Rows {
     base: u64,
     next: u64,

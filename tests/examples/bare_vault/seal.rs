@@ -1,4 +1,4 @@
-//! Seals and opens rows, and checks tokens, as the vault does: AES-256-GCM with a data key for each row, and PASETO.
+//! Seals and unseals rows, and checks tokens, as the vault does: AES-256-GCM with a data key for each row, and PASETO.
 
 use crate::Failure;
 use crate::row::Sealed;
@@ -14,7 +14,7 @@ const HEADER: usize = 18;
 const NONCE: usize = 12;
 /// Plaintext is padded to a multiple of it.
 const STEP: usize = 256;
-/// What is authenticated besides: the vault names the row there.
+/// Additional authenticated data: in the vault, it names the row.
 const ASSOCIATED: &[u8] = &[0x11; 120];
 
 /// The keys of a bare vault.
@@ -67,7 +67,7 @@ impl Keys {
         })
     }
 
-    /// The seals of a credential like those that the load saves.
+    /// Returns sealed values like those of the credentials that the load saves.
     pub(super) fn sample(&self) -> Result<Sealed, Failure> {
         let mut data = json!({
             "access_key_id": "AKIAV7Q2MXTE00000000",
@@ -78,7 +78,7 @@ impl Keys {
         self.seal(&mut data).ok_or_else(|| "a sample that cannot be sealed".into())
     }
 
-    /// Opens what a list shows, as JSON text.
+    /// Unseals the value that a list shows, as JSON text.
     pub(super) fn open<'a>(&self, sealed: &'a mut [u8]) -> Option<&'a [u8]> {
         let (head, text) = sealed.split_at_mut_checked(HEADER + NONCE)?;
         let (text, tag) = text.split_at_mut_checked(text.len().checked_sub(16)?)?;

@@ -1,5 +1,5 @@
-//! The least service that saves and lists: a token and its session are checked, three texts sealed, and the rows of
-//! all who wait committed together; a list is one range read, a hundred texts opened, and JSON.
+//! A minimal service that saves and lists. A save checks a token and its session, seals three texts, and commits
+//! together with all pending saves. A list is one range read, a hundred unsealed texts, and JSON.
 
 use crate::row::{Common, Listed, Own, Rows};
 use crate::seal::Keys;
@@ -18,14 +18,14 @@ const VAULT: &str = "/v1/organization-vault";
 
 /// A row that waits to be committed.
 pub(super) struct Save {
-    /// Whose session must exist.
+    /// The session, which must exist.
     pub(super) session: Uuid,
     pub(super) row: Own,
-    /// Told whether it stands.
+    /// Receives whether the row was committed.
     pub(super) done: oneshot::Sender<bool>,
 }
 
-/// What reads pages for one worker.
+/// Reads pages for one worker.
 pub(super) enum Reader {
     File(sqlite::Reader),
     Postgres(postgres::Readers),
@@ -37,7 +37,7 @@ struct Service {
     saves: mpsc::UnboundedSender<Save>,
 }
 
-/// Serves until the process is ended.
+/// Serves until the process is stopped.
 pub(super) fn run(place: &Place) -> Result<(), Failure> {
     actix_web::rt::System::new().block_on(serve(place))
 }
@@ -134,7 +134,7 @@ fn refusal() -> HttpResponse {
     answer(HttpResponse::Unauthorized()).finish()
 }
 
-/// An answer with the header fields that the vault's answers have.
+/// Returns a response with the header fields of the vault's responses.
 fn answer(mut answer: HttpResponseBuilder) -> HttpResponseBuilder {
     answer
         .insert_header((header::CONTENT_TYPE, "application/json"))

@@ -15,9 +15,9 @@ use vault_diesel::MIGRATIONS;
 
 /// Rows that are committed together at most.
 const LARGEST_COMMIT: usize = 1_024;
-/// How many credentials are replaced in turn.
+/// Number of credentials that are replaced, round-robin.
 const REPLACED: usize = 2_000;
-/// How many previous versions each of them has.
+/// Number of previous versions of each of them.
 const VERSIONS: i64 = 4;
 
 const SETTINGS: &str = "PRAGMA busy_timeout = 5000; PRAGMA cipher_log = OFF;
@@ -83,8 +83,8 @@ pub(super) fn run(command: &str, path: &Path, options: &Options) -> Result<f64, 
             let mut place = 0;
             let over = |rows, started| over(rows, started) || rows + callers as u64 > options.rows;
             commit(&mut connection, callers, over, |transaction| {
-                // Every place once, far from the one before: the step is a product of two primes, neither of which divides the
-                // number of rows that is in use.
+                // Visits every index once, far from the previous one: the step is a product of two primes, neither of
+                // which divides the number of rows in use.
                 place = (place + 7_919 * 104_729) % ids.len();
                 saves.delete(transaction, ids[place])
             })
@@ -111,7 +111,7 @@ fn writer(path: &Path) -> Result<Connection, Failure> {
     Ok(connection)
 }
 
-/// Carries so many changes out in each commit until `over`. Changes a second.
+/// Commits this number of changes at a time until `over`. Returns changes per second.
 fn commit(
     connection: &mut Connection,
     at_once: usize,
@@ -148,7 +148,7 @@ impl Saves {
         insert(transaction, self.organization, &self.common, &self.rows.next_with(self.sealed.clone()))
     }
 
-    /// Saves so many in large commits. Their ids.
+    /// Saves `count` rows in large commits. Returns their IDs.
     fn many(&mut self, connection: &mut Connection, count: usize) -> Result<Vec<Uuid>, Failure> {
         let mut ids = Vec::with_capacity(count);
         while ids.len() < count {
@@ -163,7 +163,7 @@ impl Saves {
         Ok(ids)
     }
 
-    /// Keeps the current version as a previous one, in place of the oldest, and writes the version that follows.
+    /// Stores the current version as a previous one instead of the oldest, and writes the next version.
     fn replace(&mut self, transaction: &Transaction<'_>, id: Uuid, version: i64) -> Result<()> {
         let record = self.record(id);
         let (organization, Sealed { information, data_key, data }) = (self.organization, &self.sealed);
@@ -174,7 +174,7 @@ impl Saves {
         audit(transaction, organization, &self.common, &record, "credential.replaced")
     }
 
-    /// What the audit says of a credential.
+    /// Returns the audit record of a credential.
     fn record(&mut self, id: Uuid) -> Own {
         Own { subject: format!("credential:{id}"), ..self.rows.next_with(self.sealed.clone()) }
     }
@@ -202,7 +202,7 @@ fn audit(transaction: &Transaction<'_>, organization: Uuid, common: &Common, row
     Ok(())
 }
 
-/// Commits the saves that wait, all of them at once, on a thread of its own.
+/// Commits the pending saves together, on a separate thread.
 pub(super) fn save_what_waits(path: &Path, session: Uuid, mut waiting: UnboundedReceiver<Save>) -> Result<(), Failure> {
     let mut connection = writer(path)?;
     connection
@@ -220,7 +220,7 @@ pub(super) fn save_what_waits(path: &Path, session: Uuid, mut waiting: Unbounded
                 transaction.commit()
             });
             for save in saves.drain(..) {
-                // Nobody may be waiting any more.
+                // The caller may have been dropped.
                 let _ = save.done.send(saved.is_ok());
             }
         }

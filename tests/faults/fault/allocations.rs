@@ -69,7 +69,7 @@ pub(super) fn fail(ground: &Ground<'_>) -> Report {
     memory.finish()
 }
 
-/// Returns the path of the library, beside the examples of this program.
+/// Returns the path of the library, next to the examples of this program.
 fn library() -> PathBuf {
     let program = std::env::current_exe().expect("this program");
     program.with_file_name("examples").join("libfailing_malloc.so")

@@ -1,4 +1,4 @@
-//! The process cannot open more file descriptors than it has.
+//! The process reaches its limit of open file descriptors.
 
 use super::Ground;
 use crate::report::Report;

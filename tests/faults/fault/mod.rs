@@ -55,9 +55,9 @@ pub(crate) enum Fault {
     DiskFull,
     /// The disk becomes read-only
     ReadOnly,
-    /// No file descriptors are left
+    /// The process runs out of file descriptors
     Descriptors,
-    /// Another program holds the database's lock
+    /// Another program has locked the database
     Lock,
     /// A long read keeps the write-ahead log from being reused
     LongRead,
@@ -65,9 +65,9 @@ pub(crate) enum Fault {
     Connections,
     /// PostgreSQL is killed
     Database,
-    /// A node of a PostgreSQL that is spread over machines by the extension Citus is killed
+    /// A node of a Citus cluster is killed
     Nodes,
-    /// The answer to a COMMIT is lost
+    /// The response to a COMMIT is lost
     LostCommits,
     /// The network to PostgreSQL forwards nothing
     NetworkHangs,
@@ -81,9 +81,9 @@ pub(crate) enum Fault {
     EtcdCut,
     /// The primary of two PostgreSQL servers fails, and the synchronous standby takes over
     Failover,
-    /// The same with an asynchronous standby, which may lose what was acknowledged last
+    /// The same with an asynchronous standby, which may lose the last acknowledged writes
     AsynchronousFailover,
-    /// Two of the faults of a vault on PostgreSQL at once
+    /// Two concurrent faults of a vault on PostgreSQL
     Pairs,
     /// The connection pooler pgbouncer, between the service and PostgreSQL, is killed
     Pooler,

@@ -1,4 +1,4 @@
-//! Two faults at once: each pair of the faults that a vault on PostgreSQL with three replicas can have at the same
+//! Two concurrent faults: each pair of the faults that a vault on PostgreSQL with three replicas can have at the same
 //! time.
 
 use super::Ground;
@@ -43,7 +43,7 @@ impl One {
     }
 }
 
-/// Returns the pairs in random order. Pairs of two network faults are left out because the rig has one proxy.
+/// Returns the pairs in random order. Pairs of two network faults are omitted because the rig has one proxy.
 fn pairs(chance: &mut Chance) -> Vec<[One; 2]> {
     let all = One::ALL.iter().enumerate();
     let mut pairs: Vec<_> = all.flat_map(|(place, one)| One::ALL[place + 1..].iter().map(|two| [*one, *two])).collect();

@@ -44,7 +44,7 @@ pub(super) fn restarted(ground: &Ground<'_>) -> Report {
     report
 }
 
-/// A pooler in session mode: each client gets a connection of its own. Killed on drop.
+/// A pooler in session mode: each client gets a separate connection. Killed on drop.
 struct Pooler(Child);
 
 impl Pooler {

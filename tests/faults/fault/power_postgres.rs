@@ -4,7 +4,7 @@
 //! with the anchor of that moment. All writes that were acknowledged before the cut must be stored.
 //!
 //! While the clients write, PostgreSQL makes checkpoints at any moment, so that it writes its data files as well as its
-//! log. Another program syncs a file of its own on the same disk, so that there are flushes that PostgreSQL did not
+//! log. Another program syncs a separate file on the same disk, so that there are flushes that PostgreSQL did not
 //! request. With `--without-sync`, PostgreSQL does not sync (`fsync=off`): the same check must then find losses, which
 //! shows that it can find them.
 
@@ -213,7 +213,7 @@ fn look(
 
 /// Removes the PID file of a server if its PID now belongs to another process. After a restart of a host, no such
 /// process exists. Without syncs the file can also be empty, for which PostgreSQL asks an operator to act. It is
-/// removed so that the check can go on.
+/// removed so that the check can continue.
 fn forget_server(file: &Path, without_sync: bool) {
     let Ok(text) = fs::read_to_string(file) else { return };
     let is_of_another = text.lines().next().is_some_and(|id| Path::new("/proc").join(id).exists());

@@ -1,4 +1,4 @@
-//! Bytes of the stored file change by themselves. The service must reject the damaged data and never return wrong data.
+//! Bytes of the stored file change spontaneously. The service must reject the damaged data and never return wrong data.
 
 use super::Ground;
 use crate::report::Report;

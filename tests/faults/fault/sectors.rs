@@ -1,6 +1,6 @@
 //! Sectors of the disk with the database or its write-ahead log cannot be read or written (QEMU's `blkdebug` below a
 //! loop device with ext4), either once or until the disk is replaced. The page cache is empty at the start, so reads
-//! reach the disk. A server that exits by itself is started again on the same disk, as systemd does. At the end the
+//! reach the disk. A server that exits is started again on the same disk, as systemd does. At the end the
 //! disk is mounted again, which discards the page cache.
 
 use super::Ground;

@@ -91,7 +91,7 @@ fn kill(id: i32) {
     let _ = kill_process(Pid::from_raw(id).unwrap(), Signal::KILL); // it may have exited
 }
 
-/// Sends a terminating signal to a server, and waits until its other processes have exited by themselves.
+/// Sends a terminating signal to a server, and waits until its other processes have exited.
 pub(super) fn end_all(postmaster: i32, signal: Signal) {
     let children = fs::read_to_string(format!("/proc/{postmaster}/task/{postmaster}/children")).unwrap_or_default();
     let _ = kill_process(Pid::from_raw(postmaster).unwrap(), signal); // it may have exited

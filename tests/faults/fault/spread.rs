@@ -52,8 +52,7 @@ pub(super) fn killed(ground: &Ground<'_>) -> Report {
         rig.check();
     }
     rig.report.times("from the node's start to the next write", healed);
-    // The coordinator recovers transactions by itself once a minute. Maintenance continues meanwhile and has
-    // transactions of its own.
+    // The coordinator recovers transactions automatically once a minute. Maintenance also runs transactions.
     let begun = Instant::now();
     let names = || prepared_names(&cluster, &url);
     let mut still = names();

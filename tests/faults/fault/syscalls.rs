@@ -68,7 +68,7 @@ struct Run {
     happened: bool,
     /// `true` if the server became ready.
     ready: bool,
-    /// `true` if the server exited by itself.
+    /// `true` if the server exited without a signal.
     ended: bool,
     acknowledged: usize,
     unsure: usize,

@@ -226,7 +226,7 @@ fn value_of(bucket: &Value) -> usize {
     number.expect("a bucket of these clients")
 }
 
-/// Returns the response as the history records it, or `None` if it says nothing about the credential, such as a 503.
+/// Returns the response as the history records it, or `None` if it shows nothing about the credential, such as a 503.
 fn response_to(request: &Request, id: &str, answer: &Answer) -> Option<Response> {
     match (answer.status, request) {
         (404, _) => Some(Response::NotFound),

@@ -1,4 +1,4 @@
-//! An access token; or, beginning with `{`, what an authentic one says.
+//! An access token or, if the input starts with `{`, the claims of an authentic one.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! A sealed blob, as it lies in the store.
+//! A sealed blob, as it is stored.
 
 #![no_main]
 

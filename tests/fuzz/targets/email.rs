@@ -6,7 +6,7 @@ use vault_core::email::EmailAddress;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     let parsed = EmailAddress::parse(text);
-    // Case in ASCII never makes another account, nor does it decide what is an address.
+    // The case of ASCII letters does not distinguish accounts, and does not affect whether an address is valid.
     assert_eq!(parsed, EmailAddress::parse(&text.to_ascii_uppercase()));
     assert_eq!(parsed, EmailAddress::parse(&text.to_ascii_lowercase()));
     match parsed {

@@ -1,4 +1,4 @@
-//! The body of what is asked about an integration, or by one.
+//! The body of a request about an integration, or by one.
 
 #![no_main]
 

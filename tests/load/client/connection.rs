@@ -1,49 +1,48 @@
-//! One connection and the answer that is arriving on it.
+//! A connection and its incoming response.
 
 use rustix::net;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
 use std::time::Instant;
 
-/// Bytes of a body that are kept while the rest is counted: enough for an id or a problem document.
+/// Maximum number of bytes of a body to keep, enough for an ID or a problem document. The others are only counted.
 const KEPT_BODY: usize = 4 * 1024;
-/// The longest head that is taken.
+/// Maximum size of a response head.
 const LONGEST_HEAD: usize = 16 * 1024;
 
-/// An answer.
+/// A response.
 pub(crate) struct Answer<'a> {
-    /// Its status.
     pub(crate) status: u16,
-    /// Status line and headers.
+    /// The status line and the headers.
     pub(crate) head: &'a [u8],
-    /// Its body, or the beginning of a long one.
+    /// The body, or the beginning of a long one.
     pub(crate) body: &'a [u8],
-    /// The length of the whole body, in bytes.
+    /// Length of the whole body, in bytes.
     pub(crate) body_length: usize,
 }
 
 impl<'a> Answer<'a> {
-    /// The value of the header `name`, which is given in lower case.
+    /// Returns the value of the header `name`, given in lower case.
     pub(crate) fn header(&self, name: &str) -> Option<&'a str> {
         header(self.head, name)
     }
 }
 
-/// What came of some bytes.
+/// The state of a response after new bytes.
 pub(crate) enum Progress<'a> {
-    /// More are needed.
+    /// More bytes are needed.
     Partial,
-    /// The answer is complete.
+    /// The response is complete.
     Complete(Answer<'a>),
 }
 
-/// The answer that is arriving.
+/// An incoming response.
 pub(crate) struct Incoming {
-    /// What arrived before the bytes at hand: head and the kept part of the body.
+    /// Bytes that arrived earlier: the head and the kept part of the body.
     held: Vec<u8>,
-    /// Bytes of the body that arrived and were not kept.
+    /// Number of bytes of the body that arrived and were not kept.
     skipped: usize,
-    /// How much of a body is kept.
+    /// Maximum number of bytes of a body to keep.
     keep: usize,
 }
 
@@ -54,15 +53,15 @@ struct Head {
 }
 
 impl Incoming {
-    /// Nothing yet; at most `keep` bytes of a body that comes in pieces will be kept.
+    /// Creates an empty response that keeps at most `keep` bytes of a body that arrives in pieces.
     pub(crate) const fn keeping(keep: usize) -> Self {
         Self { held: Vec::new(), skipped: 0, keep }
     }
 
-    /// Takes `bytes`. After a complete answer it must be [cleared](Self::clear).
+    /// Adds `bytes`. After a complete response, call [`clear`](Self::clear).
     pub(crate) fn feed<'a>(&'a mut self, bytes: &'a [u8]) -> io::Result<Progress<'a>> {
         if self.held.is_empty() {
-            // The common case: all of it in one piece.
+            // The common case: the response arrives in one piece.
             match Head::parse(bytes)? {
                 Some(head) if bytes.len() == head.length + head.body_length => {
                     return Ok(Progress::Complete(head.answer(bytes)));
@@ -95,7 +94,7 @@ impl Incoming {
         Ok(Progress::Complete(head.answer(&self.held)))
     }
 
-    /// Holds `bytes`, or counts them where the body grows too long to be kept.
+    /// Stores `bytes`, and only counts those beyond the kept part of the body.
     fn hold(&mut self, head: &Head, bytes: &[u8]) -> io::Result<()> {
         let room = (head.length + head.body_length.min(self.keep)).saturating_sub(self.held.len());
         let (kept, rest) = bytes.split_at(room.min(bytes.len()));
@@ -107,7 +106,7 @@ impl Incoming {
         Ok(())
     }
 
-    /// Makes room for the next answer.
+    /// Prepares for the next response.
     pub(crate) fn clear(&mut self) {
         self.held.clear();
         self.skipped = 0;
@@ -115,7 +114,7 @@ impl Incoming {
 }
 
 impl Head {
-    /// The head at the beginning of `bytes`, once it is all there.
+    /// Parses the head at the beginning of `bytes`, if it is complete.
     fn parse(bytes: &[u8]) -> io::Result<Option<Self>> {
         let broken = |text| io::Error::new(ErrorKind::InvalidData, text);
         let Some(end) = end_of_head(bytes) else {
@@ -171,17 +170,17 @@ pub(super) struct Connection {
     pub(super) stream: TcpStream,
     source: Ipv4Addr,
     pub(super) incoming: Incoming,
-    /// The request being sent or answered.
+    /// The request that is being sent or waits for its response.
     pub(super) request: Vec<u8>,
-    /// How much of it has been sent.
+    /// Number of sent bytes of the request.
     sent: usize,
-    /// When it was begun; `None`: nothing is asked.
+    /// The start of the request, or `None` without a request.
     pub(super) asked: Option<Instant>,
 }
 
 impl Connection {
-    /// The connection of `slot`: each comes from a network of its own, up to 250, because one network may hold only a
-    /// quarter of the seats that wait for a hash.
+    /// Opens the connection of `slot`. Up to 250 connections come from different networks, because one network can use
+    /// only a quarter of the slots in the hash queue.
     pub(super) fn open(address: SocketAddr, slot: usize) -> io::Result<Self> {
         let source = Ipv4Addr::new(127, 0, (slot % 250 + 1) as u8, 1);
         let incoming = Incoming::keeping(KEPT_BODY);
@@ -195,14 +194,14 @@ impl Connection {
         Ok(())
     }
 
-    /// Begins to send the request. `false`: the rest must wait for room.
+    /// Starts to send the request. Returns `false` if the rest must wait until the socket is writable.
     pub(super) fn begin(&mut self, now: Instant) -> io::Result<bool> {
         self.asked = Some(now);
         self.sent = 0;
         self.send()
     }
 
-    /// Sends what is left of the request. `false`: the rest must wait for room.
+    /// Sends the rest of the request. Returns `false` if the socket is not writable before the end.
     pub(super) fn send(&mut self) -> io::Result<bool> {
         while self.sent < self.request.len() {
             match self.stream.write(&self.request[self.sent..]) {
@@ -216,7 +215,7 @@ impl Connection {
         Ok(true)
     }
 
-    /// Reads what is there, once. `None`: nothing.
+    /// Reads available bytes once. Returns `None` if there are none.
     pub(super) fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         match self.stream.read(buffer) {
             Ok(0) => Err(ErrorKind::UnexpectedEof.into()),

@@ -1,4 +1,4 @@
-//! The loop that drives all connections of a load.
+//! The event loop for all connections of a load.
 
 use super::Sample;
 use super::connection::{Answer, Connection, Progress};
@@ -12,66 +12,65 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// No load waits longer for an answer.
+/// Time limit for a response.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// A load in which so many requests failed and none went well is given up.
+/// A load with this number of failures and no success is aborted.
 const HOPELESS: u64 = 1_000;
 
-/// What a connection does next.
+/// The next action of a connection.
 pub(crate) enum Next {
-    /// Asks what was written into the buffer.
+    /// Send the request in the buffer.
     Ask,
-    /// Nothing before this moment.
+    /// Wait until this time.
     Wait(Instant),
-    /// Nothing any more.
+    /// Send no more requests.
     End,
 }
 
-/// How an answer counts.
+/// The classification of a response.
 pub(crate) enum Verdict {
-    /// What was asked for was done.
+    /// The request succeeded.
     Good,
-    /// Refused for now; the connection stays quiet this long.
+    /// The request was rejected for now. The connection waits for this time.
     Throttled(Duration),
-    /// Not what it should be.
+    /// The response was unexpected.
     Bad,
 }
 
-/// Requests, and what is thought of their answers.
+/// Creates requests and classifies their responses.
 pub(crate) trait Workload {
     /// Writes the next request of connection `slot` into `request`, which is empty.
     fn next(&mut self, slot: usize, request: &mut Vec<u8>, now: Instant) -> Next;
 
-    /// Judges the answer to the connection's latest request.
+    /// Classifies the response to the connection's latest request.
     fn answered(&mut self, slot: usize, answer: &Answer<'_>) -> Verdict;
 
-    /// The connection's latest request will never be answered.
+    /// Reports that the connection's latest request gets no response.
     fn lost(&mut self, _slot: usize) {}
 }
 
-/// How long a load lasts.
+/// The length of a load.
 #[derive(Clone, Copy)]
 pub(crate) enum Length {
-    /// So long, after a part that is not counted.
+    /// A fixed time, after a warm-up that is not counted.
     For { warm_up: Duration, counted: Duration },
-    /// Until the workload has nothing more to ask.
+    /// Until the workload has no more requests.
     UntilEnd,
 }
 
-/// A load.
+/// The parameters of a load.
 #[derive(Clone)]
 pub(crate) struct Plan {
-    /// Where to.
+    /// The address of the server.
     pub(crate) address: SocketAddr,
-    /// Connections at once.
+    /// Number of parallel connections.
     pub(crate) connections: usize,
-    /// How long.
     pub(crate) length: Length,
-    /// Processes whose work is counted, with their children: the server's.
+    /// The processes of the server. Their processor time is counted, with that of their children.
     pub(crate) watched: Vec<u32>,
 }
 
-/// Drives `workload`; at the end nothing is left unanswered.
+/// Runs `workload` until all requests have a response.
 pub(crate) fn run(plan: &Plan, workload: &mut impl Workload) -> Result<Sample> {
     let mut engine = Engine {
         epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
@@ -95,7 +94,7 @@ struct Engine {
     epoll: OwnedFd,
     address: SocketAddr,
     connections: Vec<Connection>,
-    /// Connections that wait, by when they go on.
+    /// Waiting connections with the end of their wait.
     waiting: BinaryHeap<Reverse<(Instant, usize)>>,
     in_flight: usize,
     stopping: bool,
@@ -149,7 +148,7 @@ impl Engine {
         }
     }
 
-    /// Whether there is nothing more to ask and nothing left to hear.
+    /// Returns `true` if no request is in flight and no connection waits.
     fn is_quiet(&self) -> bool {
         self.in_flight == 0 && self.waiting.is_empty()
     }
@@ -164,7 +163,7 @@ impl Engine {
         }
     }
 
-    /// Lets connections go on whose wait is over.
+    /// Continues connections whose wait has ended.
     fn resume(&mut self, now: Instant, workload: &mut impl Workload) -> Result<()> {
         while let Some(Reverse((at, slot))) = self.waiting.peek().copied()
             && at <= now
@@ -180,7 +179,7 @@ impl Engine {
             return Ok(());
         }
         let connection = &mut self.connections[slot];
-        // A connection that waited and was closed meanwhile waits twice.
+        // A connection that was closed while it waited has two entries.
         if connection.asked.is_some() {
             return Ok(());
         }
@@ -202,7 +201,7 @@ impl Engine {
         }
     }
 
-    /// Does what a connection is ready for. The inner error is the connection's.
+    /// Handles the events of a connection. The inner error is an error of the connection.
     fn attend(
         &mut self,
         slot: usize,
@@ -255,7 +254,7 @@ impl Engine {
         Ok(Ok(()))
     }
 
-    /// Counts a broken connection and opens another in its place.
+    /// Counts a broken connection and opens another one in its place.
     fn fail(&mut self, slot: usize, error: &io::Error, workload: &mut impl Workload) -> Result<()> {
         let connection = &mut self.connections[slot];
         if connection.asked.is_some() {
@@ -269,7 +268,7 @@ impl Engine {
         let connection = &mut self.connections[slot];
         connection.reopen(self.address)?;
         epoll::add(&self.epoll, &connection.stream, epoll::EventData::new_u64(slot as u64), epoll::EventFlags::IN)?;
-        // Not at once: what broke the connection may break the next as fast.
+        // After a delay, because the next connection may fail as fast.
         if !self.stopping {
             self.waiting.push(Reverse((Instant::now() + Duration::from_millis(10), slot)));
         }

@@ -1,7 +1,7 @@
-//! An HTTP/1.1 client for measuring: one thread, non-blocking sockets, prepared requests. It shares the machine with
-//! the server it measures, so it does as little as it can.
+//! An HTTP/1.1 client for measurements with one thread, non-blocking sockets and prepared requests. It shares the host
+//! with the measured server, so it uses as little processor time as possible.
 //!
-//! The load is a closed loop: each connection asks again as soon as it is answered.
+//! The load is a closed loop: each connection sends its next request as soon as it has a response.
 
 mod connection;
 mod engine;
@@ -17,7 +17,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// One request and its answer on a connection of its own: status, head, body.
+/// Sends a request on a new connection. Returns the status, the head and the body of the response.
 pub(crate) fn exchange(address: SocketAddr, request: &[u8]) -> Result<(u16, String, Vec<u8>)> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_secs(30)))?;

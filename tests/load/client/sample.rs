@@ -1,4 +1,4 @@
-//! What a load came to.
+//! The results of a load.
 
 use crate::Result;
 use crate::process::Work;
@@ -6,25 +6,25 @@ use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The longest latency that is told apart, in microseconds: two minutes.
+/// Maximum recorded latency in microseconds: two minutes.
 const LONGEST: u64 = 120_000_000;
 
 /// Counts and latencies of one load.
 pub(crate) struct Sample {
-    /// Latencies of good answers, in microseconds.
+    /// Latencies of successful responses, in microseconds.
     latencies: Histogram<u64>,
-    /// Those of answers that the server gave to turn a request away for now.
+    /// Latencies of responses that reject a request for now.
     turned_away: Histogram<u64>,
-    /// Everything else that went wrong, by what it was.
+    /// Counts of errors by description.
     pub(crate) errors: BTreeMap<String, u64>,
-    /// How long was measured.
+    /// Length of the measurement.
     pub(crate) elapsed: Duration,
-    /// What the machine did meanwhile.
+    /// Processor time during the measurement.
     pub(crate) work: Work,
 }
 
 impl Sample {
-    /// Nothing yet.
+    /// Creates an empty sample.
     pub(crate) fn empty() -> Result<Self> {
         Ok(Self {
             latencies: Histogram::new_with_bounds(1, LONGEST, 3)?,
@@ -35,12 +35,12 @@ impl Sample {
         })
     }
 
-    /// Counts a good answer.
+    /// Records a successful response.
     pub(super) fn good(&mut self, latency: Duration) {
         self.latencies.saturating_record(microseconds(latency));
     }
 
-    /// Counts an answer that turned a request away for now.
+    /// Records a response that rejects a request for now.
     pub(super) fn turn_away(&mut self, latency: Duration) {
         self.turned_away.saturating_record(microseconds(latency));
     }
@@ -50,7 +50,7 @@ impl Sample {
         *self.errors.entry(what).or_default() += 1;
     }
 
-    /// Adds what another round came to.
+    /// Adds the results of another round.
     pub(crate) fn add(&mut self, other: Self) -> Result<()> {
         self.latencies.add(&other.latencies)?;
         self.turned_away.add(&other.turned_away)?;
@@ -62,17 +62,17 @@ impl Sample {
         Ok(())
     }
 
-    /// Good answers.
+    /// Returns the number of successful responses.
     pub(crate) fn count(&self) -> u64 {
         self.latencies.len()
     }
 
-    /// Answers that turned a request away for now.
+    /// Returns the number of responses that reject a request for now.
     pub(crate) fn turned_away(&self) -> u64 {
         self.turned_away.len()
     }
 
-    /// Parts with the answers that turned a request away: a sample in which those are what was wished for.
+    /// Splits off the responses that reject a request for now, as a sample in which they count as successful.
     pub(crate) fn split_turned_away(&mut self) -> Result<Self> {
         let none = Self::empty()?.turned_away;
         let latencies = std::mem::replace(&mut self.turned_away, none);
@@ -84,27 +84,27 @@ impl Sample {
         if self.elapsed.is_zero() { 0.0 } else { self.count() as f64 / self.elapsed.as_secs_f64() }
     }
 
-    /// The processor time of the watched processes for one good answer, in microseconds.
+    /// Returns the processor time of the watched processes for each successful response, in microseconds.
     pub(crate) fn cost(&self) -> f64 {
         self.per_answer(self.work.server)
     }
 
-    /// So much time for one good answer, in microseconds.
+    /// Returns the given time divided by the number of successful responses, in microseconds.
     pub(crate) fn per_answer(&self, time: Duration) -> f64 {
         time.as_secs_f64() * 1e6 / (self.count().max(1) as f64)
     }
 
-    /// The latency that this share of the good answers kept, in milliseconds.
+    /// Returns the latency quantile of successful responses at `share`, in milliseconds.
     pub(crate) fn quantile(&self, share: f64) -> f64 {
         self.latencies.value_at_quantile(share) as f64 / 1000.0
     }
 
-    /// The longest latency of a good answer, in milliseconds.
+    /// Returns the maximum latency of a successful response, in milliseconds.
     pub(crate) fn longest(&self) -> f64 {
         self.latencies.max() as f64 / 1000.0
     }
 
-    /// How many errors.
+    /// Returns the number of errors.
     pub(crate) fn error_count(&self) -> u64 {
         self.errors.values().sum()
     }

@@ -1,4 +1,4 @@
-//! Activations: what a batch integration asks for before each job, and ends after it.
+//! Activations: a batch integration starts one before each job and ends it afterwards.
 
 use super::saves::{Id, fill, id};
 use super::{Flood, Ground, judge};
@@ -10,19 +10,19 @@ use crate::request::{NAMESPACES, Template};
 use std::time::{Duration, Instant};
 use vault_tests::issuer::{SigningKey, audience, now};
 
-/// Most integrations that are made; beyond that, connections share them.
+/// Maximum number of integrations to create. With more connections, connections share them.
 const MOST: usize = 64;
 
-/// What a connection asks for next.
+/// The next request of a connection.
 #[derive(Clone, Copy)]
 enum Turn {
     Activate,
     End(Id),
 }
 
-/// Each connection activates a namespace of its own and ends the activation, again and again.
+/// Each connection repeatedly activates its own namespace and ends the activation.
 struct Jobs {
-    /// An activation and the end of one, for each integration.
+    /// The requests that start and end an activation, for each integration.
     of: Vec<(Template, Template)>,
     turns: Vec<Turn>,
 }
@@ -63,7 +63,7 @@ impl Workload for Jobs {
     }
 }
 
-/// Measures activations and their ends: of one integration, and of as many as there are connections.
+/// Measures the start and the end of activations with one integration, and with one integration per connection.
 pub(crate) fn activations(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     let organization = Organization::create(ground.vault, ground.server, "Activations")?;
     let most = ground.options.connections.iter().copied().max().unwrap_or(1);
@@ -90,8 +90,8 @@ pub(crate) fn activations(ground: &Ground<'_>, report: &mut Report) -> Result<()
     forged(ground, &workload, report)
 }
 
-/// Measures one job by an identity token, alone and beside forged tokens: of the right issuer and key id, with a signature by
-/// another key.
+/// Measures one job that authenticates with identity tokens, without other load and during a flood of forged tokens.
+/// Forged tokens have the right issuer and key ID but a signature by another key.
 fn forged(ground: &Ground<'_>, workload: &Identity, report: &mut Report) -> Result<()> {
     let address = ground.server.activation;
     let plan = |connections| Plan { address, ..ground.round(connections) };
@@ -120,7 +120,7 @@ fn forged(ground: &Ground<'_>, workload: &Identity, report: &mut Report) -> Resu
     Ok(())
 }
 
-/// Makes an integration for all that is saved. Returns its token.
+/// Creates an integration for all saved credentials. Returns its token.
 fn integration(ground: &Ground<'_>, organization: &Organization, number: usize) -> Result<String> {
     let name = format!("jobs-{number}");
     let arguments = ["integration", "create", "--org", &organization.name, "--name", &name, "--namespace", NAMESPACES];
@@ -128,7 +128,7 @@ fn integration(ground: &Ground<'_>, organization: &Organization, number: usize) 
     Ok(made.get("token").and_then(|token| token.as_str()).ok_or("`integration create` printed no token")?.to_owned())
 }
 
-/// Proves that it is a workload.
+/// Issues the identity tokens of a workload.
 struct Identity {
     key: SigningKey,
     integration: String,
@@ -138,7 +138,7 @@ impl Identity {
     const ISSUER: &str = "https://issuer.example";
     const SUBJECT: &str = "job:load/activations";
 
-    /// One that an integration without a token trusts, by pasted keys.
+    /// Creates the identity of a workload that an integration without a token trusts by pasted keys.
     fn trusted(ground: &Ground<'_>, organization: &Organization) -> Result<Self> {
         let key = SigningKey::new("load");
         let directory = tempfile::tempdir()?;
@@ -154,7 +154,7 @@ impl Identity {
         Ok(Self { key, integration: integration.to_owned() })
     }
 
-    /// A token for the next five minutes.
+    /// Returns a token that is valid for five minutes.
     fn token(&self) -> String {
         let now = now();
         self.key.sign(&serde_json::json!({

@@ -1,14 +1,14 @@
-//! Starting.
+//! Server start-up.
 
 use crate::report::{Report, Target};
 use crate::vault::Vault;
 use crate::{Result, note};
 use std::time::Instant;
 
-/// How often it is started.
+/// Number of starts.
 const RUNS: usize = 15;
 
-/// Measures the time from a start to the first 200.
+/// Measures the time from the start of the process to the first response with status 200.
 pub(crate) fn cold_start(vault: &Vault, which: &str, report: &mut Report) -> Result<()> {
     note("cold starts");
     let mut times = Vec::with_capacity(RUNS);

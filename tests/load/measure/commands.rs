@@ -1,4 +1,4 @@
-//! Commands beside a busy server.
+//! Commands during other load.
 
 use super::Ground;
 use super::saves::Saves;
@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
 
-/// How many connections save meanwhile.
+/// Number of connections that save while the commands run.
 const CONNECTIONS: usize = 64;
-/// How often each command is run.
+/// Number of runs of each command.
 const RUNS: usize = 8;
 
-/// Saves until told to stop.
+/// Saves until it is stopped.
 struct UntilTold<'a> {
     saves: Saves,
     over: &'a AtomicBool,
@@ -31,7 +31,7 @@ impl Workload for UntilTold<'_> {
     }
 }
 
-/// Measures how long commands take while connections save.
+/// Measures the duration of commands while connections save.
 pub(crate) fn commands(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     note("commands beside saves");
     let organization = Organization::create(ground.vault, ground.server, "Commands")?;
@@ -56,11 +56,11 @@ pub(crate) fn commands(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Runs every command; its longest time in seconds.
+/// Runs every command. Returns the longest duration of each, in seconds.
 fn run_all(ground: &Ground<'_>) -> Result<Vec<(&'static str, f64)>> {
     let mut slowest = vec![("account create", 0.0_f64), ("org list", 0.0), ("account passcode", 0.0)];
     for number in 0..RUNS {
-        // A new one each time: the code of an account that was just asked would have to be waited for.
+        // Use a new account each time: a code of the previous account could only be used again in the next time step.
         let email = format!("command-{number}@example.com");
         let create = ["account", "create", "--org", "Commands", "--email", &email, "--role", "viewer"];
         let passcode = ["account", "passcode", "--email", &email];

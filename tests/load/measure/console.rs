@@ -1,4 +1,4 @@
-//! The console in a browser: its first page, and its pages over many rows.
+//! The console in a browser: its first page, and pages with many rows.
 
 use super::Ground;
 use super::life::replacements_of;
@@ -9,38 +9,38 @@ use crate::{Result, note};
 use serde_json::json;
 use vault_tests::browser::Browser;
 
-/// How often the page is opened.
+/// Number of page loads.
 const LOADS: usize = 15;
-/// Notes when there is something to type into.
+/// Records the time at which an input field exists.
 const READY: &str = "new MutationObserver((_, observer) => {
     if (document.querySelector('input')) { window.ready = performance.now(); observer.disconnect(); }
 }).observe(document, {childList: true, subtree: true});";
 const BYTES: &str = "return performance.getEntriesByType('resource').concat(performance.getEntriesByType('navigation'))
     .reduce((sum, entry) => sum + entry.encodedBodySize, 0) / 1000;";
 
-/// How many credentials the pages list.
+/// Number of credentials that the pages list.
 const CREDENTIALS: u64 = 1_000;
-/// How many of their replacements the audit has, beside five of each and their saves.
+/// Number of replacements in the audit log, in addition to five of each credential and the saves.
 const REPLACEMENTS: usize = 4_000;
-/// Notes how long the browser was busy at a stretch, if for 50 ms at least.
+/// Records the longest interval in which the browser was busy, if it was at least 50 ms.
 const STALLS: &str = "window.longest = 0;
 new PerformanceObserver((list) => {
     for (const task of list.getEntries()) window.longest = Math.max(window.longest, task.duration);
 }).observe({type: 'longtask', buffered: true});";
-/// How long it takes from the choice of a page until it shows this many rows.
+/// Returns the time from the choice of a page until it shows this number of rows.
 const SHOW: &str = "if (!window.began) { window.began = performance.now(); location.hash = arguments[0]; }
     const rows = document.querySelectorAll('main tbody tr').length;
-    // Until the page is there, the one before is.
+    // Until the new page is rendered, the document contains the previous one.
     if (document.querySelector('main h1')?.textContent !== arguments[2] || rows < arguments[1]) return null;
     return performance.now() - window.began;";
 
-/// Measures the first page, and those over many rows.
+/// Measures the first page and the pages with many rows.
 pub(crate) fn console(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     first_page(ground, report)?;
     long_pages(ground, report)
 }
 
-/// Opens the pages of 1,000 credentials and of an audit of 10,000 entries.
+/// Opens the pages with 1,000 credentials and with 10,000 audit entries.
 fn long_pages(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     note("the console's pages over many rows");
     let organization = Organization::create(ground.vault, ground.server, "Console")?;
@@ -75,7 +75,7 @@ fn long_pages(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Measures how large the first page is, with all that it loads, and how long it takes until somebody can type.
+/// Measures the size of the first page with everything that it loads, and the time until a user can type.
 fn first_page(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     note("the console's first page");
     let browser = Browser::open(1280, 800);

@@ -10,9 +10,9 @@ use crate::request::Template;
 use crate::shuffle::Shuffler;
 use std::time::{Duration, Instant};
 
-/// Credentials are made for as many deletes a second as may be reached.
+/// The number of credentials to create allows for this number of deletes per second.
 const RATES: [(usize, u64); 2] = [(1, 6_000), (usize::MAX, 30_000)];
-/// For how many times as long as is measured credentials are made at most: deleting is not that much faster.
+/// Limits the time to create credentials, as a multiple of the measured time: deletes are not much faster than saves.
 const FILLING: u64 = 4;
 
 struct Deletes {
@@ -32,8 +32,8 @@ impl Workload for Deletes {
     }
 }
 
-/// Measures deletes, in the order in which nothing lies: neither the oldest nor the newest first. On the embedded file
-/// between rounds of a loop that deletes the same rows, and of one that saves them.
+/// Measures deletes in random order, neither oldest nor newest first. On the embedded database, the rounds alternate
+/// with rounds of a loop that deletes the same rows and of a loop that saves them.
 pub(crate) fn deletes(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     let organization = Organization::create(ground.vault, ground.server, "Deletes")?;
     let mut shuffler = Shuffler::new();

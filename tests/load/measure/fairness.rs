@@ -1,4 +1,4 @@
-//! A reader of one organization, while another organization floods the server with its largest lists.
+//! List requests of one organization while another organization sends a flood of its largest lists.
 
 use super::lists::FirstPage;
 use super::saves::fill;
@@ -9,14 +9,14 @@ use crate::report::{Bound, Rate, Report};
 use crate::{Result, request};
 use std::time::Duration;
 
-/// Rows of the reader's list.
+/// Number of rows of the reader's list.
 const FEW: u64 = 10;
-/// Rows of a list of the flood: the most that one page has.
+/// Number of rows of a list of the flood, which is the maximum of one page.
 const MANY: u64 = 1_000;
-/// How many connections flood.
+/// Numbers of connections of the flood.
 const FLOODS: [usize; 3] = [16, 200, 1_500];
 
-/// Measures one reader alone, then beside each flood.
+/// Measures one reader without other load, then with each flood.
 pub(crate) fn fairness(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     let address = ground.server.address;
     let reading = Organization::create(ground.vault, ground.server, "Reader")?;

@@ -1,4 +1,4 @@
-//! How rates change with the number of connections, of credentials and of organizations.
+//! Rates as a function of the number of connections, credentials and organizations.
 
 use super::Ground;
 use super::lists::FirstPage;
@@ -14,14 +14,14 @@ use std::time::Duration;
 const CONNECTIONS: [usize; 6] = [1, 4, 16, 64, 256, 1_024];
 /// Numbers of organizations that save.
 const ORGANIZATIONS: [usize; 6] = [1, 8, 64, 256, 1_024, 10_000];
-/// The most connections that save in many organizations.
+/// Maximum number of connections that save in many organizations.
 const MOST: usize = 256;
-/// The number of connections where another number grows.
+/// Number of connections while another number grows.
 const USUAL: usize = 64;
-/// How long an organization is filled at most; where that does not do, it stays smaller.
+/// Time limit for creating the credentials of an organization. If it is exceeded, the organization has fewer.
 const FILLING: Duration = Duration::from_secs(200);
 
-/// Measures all three.
+/// Measures all three curves.
 pub(crate) fn growth(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     let address = ground.server.address;
     let one = Organization::create(ground.vault, ground.server, "Growth")?;
@@ -42,7 +42,7 @@ pub(crate) fn growth(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
         }
         let mut lists = FirstPage::new(address, &one.token, rows)?;
         measure(ground, report, "list", Axis::Credentials, size as f64, USUAL, &mut lists)?;
-        // What it saves is little beside what is there, but for the smallest size.
+        // Except at the smallest size, the saved rows are few compared with the existing ones.
         let mut saves = Saves::endless(address, &one.token);
         rows += measure(ground, report, "save", Axis::Credentials, size as f64, USUAL, &mut saves)?;
     }
@@ -61,7 +61,7 @@ pub(crate) fn growth(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Measures one point of a curve. How many were answered.
+/// Measures one point of a curve. Returns the number of successful responses.
 fn measure(
     ground: &Ground<'_>,
     report: &mut Report,

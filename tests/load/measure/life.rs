@@ -1,4 +1,4 @@
-//! Replacing data, and lists by label.
+//! Replacement of data, and lists by label.
 
 use super::saves::{Id, Saves, fill_with};
 use super::{Ground, judge, mean};
@@ -11,26 +11,26 @@ use std::time::{Duration, Instant};
 
 /// Labels of a credential whose data is replaced.
 const LABELS: &str = r#"{"team":"data","env":"production","tier":"1"}"#;
-/// How many credentials are replaced in turn.
+/// Number of credentials that are replaced, round-robin.
 const REPLACED: u64 = 2_000;
-/// Replacements that leave each credential with the most versions.
+/// Number of replacements after which each credential has the maximum number of versions.
 const VERSIONS: usize = 5;
-/// How long an organization is filled at most; where that does not do, it stays smaller.
+/// Time limit for creating the credentials of an organization. If it is exceeded, the organization has fewer.
 const FILLING: Duration = Duration::from_secs(300);
-/// How many credentials have both of two common labels.
+/// Number of credentials that have both of two common labels.
 const OVERLAP: u64 = 10;
 
-/// Replaces the data of one credential after another.
+/// Replaces the data of credentials, round-robin.
 pub(super) struct Replacements {
     template: Template,
     ids: Vec<Id>,
     next: usize,
-    /// How many are still to be made; `None`: no end.
+    /// Number of replacements that remain, or `None` for no limit.
     left: Option<usize>,
 }
 
 impl Replacements {
-    /// Has it end after so many.
+    /// Limits the number of replacements that remain.
     pub(super) fn left(&mut self, count: usize) {
         self.left = Some(count);
     }
@@ -53,7 +53,7 @@ impl Workload for Replacements {
     }
 }
 
-/// The same page again and again.
+/// Requests the same page repeatedly.
 struct Page(Vec<u8>);
 
 impl Workload for Page {
@@ -67,14 +67,14 @@ impl Workload for Page {
     }
 }
 
-/// Measures both.
+/// Measures replacements and lists by label.
 pub(crate) fn life(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     replacements(ground, report)?;
     labels(ground, report)
 }
 
-/// Replacements of credentials with three labels and five versions, between rounds of saves. On the embedded file also
-/// between rounds of a loop that replaces the same rows, and of one that saves them.
+/// Measures replacements of credentials with three labels and five versions, between rounds of saves. On the embedded
+/// database, also between rounds of a loop that replaces the same rows and of a loop that saves them.
 fn replacements(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     let organization = Organization::create(ground.vault, ground.server, "Replacements")?;
     let address = ground.server.address;
@@ -106,7 +106,7 @@ fn replacements(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Replacements without an end of so many credentials, which have five versions each.
+/// Creates `count` credentials with five versions each, and returns an unlimited load of replacements.
 pub(super) fn replacements_of(ground: &Ground<'_>, organization: &Organization, count: u64) -> Result<Replacements> {
     let (address, token) = (ground.server.address, &organization.token);
     let template = Template::save_labelled(address, token, LABELS);
@@ -119,7 +119,8 @@ pub(super) fn replacements_of(ground: &Ground<'_>, organization: &Organization, 
     Ok(workload)
 }
 
-/// Lists of 100 by a label that all have, by namespace, and by two common labels that few have both of.
+/// Measures lists of 100 by a label that all credentials have, by namespace, and by two common labels that few
+/// credentials have together.
 fn labels(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     let organization = Organization::create(ground.vault, ground.server, "Labels")?;
     let (address, token) = (ground.server.address, &organization.token);

@@ -1,4 +1,4 @@
-//! Lists of 100, in organizations of several sizes.
+//! Lists of 100 credentials in organizations of several sizes.
 
 use super::{Ground, judge, mean};
 use crate::account::Organization;
@@ -10,20 +10,20 @@ use serde_json::Value;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// How many credentials a list shows.
+/// Number of credentials in a list.
 pub(super) const PAGE: u64 = 100;
-/// How long an organization is filled at most; where that does not do, it stays smaller.
+/// Time limit for creating the credentials of an organization. If it is exceeded, the organization has fewer.
 const FILLING: Duration = Duration::from_secs(300);
 
-/// The newest page, again and again.
+/// Requests the newest page repeatedly.
 pub(super) struct FirstPage {
     request: Vec<u8>,
-    /// The length of its answer, which stays while nobody saves.
+    /// Length of the response, which is constant while nothing is saved.
     length: usize,
 }
 
 impl FirstPage {
-    /// Asks once, and looks at the answer closely: the owner of the token has so many credentials.
+    /// Requests the page once and checks that it shows an organization with `rows` credentials.
     pub(super) fn new(address: SocketAddr, token: &str, rows: u64) -> Result<Self> {
         let request = request::list(address, token);
         let (status, _, body) = exchange(address, &request)?;
@@ -50,11 +50,11 @@ impl Workload for FirstPage {
     }
 }
 
-/// Each connection reads from page to page.
+/// Each connection follows the links from page to page.
 struct Pages {
     address: SocketAddr,
     token: String,
-    /// Where each connection is; `None`: at the beginning.
+    /// The next target of each connection, or `None` for the first page.
     targets: Vec<Option<String>>,
 }
 
@@ -73,14 +73,14 @@ impl Workload for Pages {
     }
 }
 
-/// The path and query of `<…>; rel="next"`.
+/// Returns the path and query of `<…>; rel="next"`.
 fn next_page(link: &str) -> Option<String> {
     let (address, _) = link.strip_prefix('<')?.split_once('>')?;
     let path = address.split_once("://").map_or(address, |(_, rest)| &rest[rest.find('/').unwrap_or(rest.len())..]);
     Some(path.to_owned())
 }
 
-/// Measures lists. One size takes turns with another, so that the noise of the machine falls on all of them alike.
+/// Measures lists. The sizes alternate, so that other load on the host affects all of them equally.
 pub(crate) fn lists(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     let mut organizations = Vec::new();
     for rows in ground.options.rows.iter().copied() {
@@ -125,7 +125,7 @@ pub(crate) fn lists(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     pages(ground, report, &organizations)
 }
 
-/// Measures lists of which each goes on where the one before ended.
+/// Measures lists that each continue where the previous page ended.
 fn pages(ground: &Ground<'_>, report: &mut Report, organizations: &[(u64, Organization)]) -> Result<()> {
     let connections = 64;
     let Some((rows, organization)) = organizations.iter().max_by_key(|(rows, _)| *rows) else { return Ok(()) };

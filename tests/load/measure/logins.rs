@@ -1,4 +1,4 @@
-//! Logins: password and passcode, each code used once.
+//! Logins with password and passcode. Each code is used once.
 
 use super::pool::Pool;
 use super::{Ground, judge, mean};
@@ -9,15 +9,15 @@ use crate::{Result, note, request};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// More logins a second than this program expects.
+/// Upper limit of the expected logins per second.
 const MOST_LOGINS: u64 = 120;
-/// How long a connection waits while no account has a code left.
+/// Time that a connection waits if no account has an unused code.
 const DROUGHT: Duration = Duration::from_millis(100);
 
 struct Logins<'a> {
     address: SocketAddr,
     pool: Pool<'a>,
-    /// Whether codes ran out, so that the rate says nothing.
+    /// `true` if the codes ran out, which makes the rate meaningless.
     drought: bool,
 }
 
@@ -48,7 +48,7 @@ impl Workload for Logins<'_> {
     }
 }
 
-/// Measures logins, between rounds of the hash alone on as many threads as can be busy.
+/// Measures logins between rounds of only the hash, on as many threads as can be busy.
 pub(crate) fn logins(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     let options = ground.options;
     let most = options.connections.iter().copied().max().unwrap_or(1);

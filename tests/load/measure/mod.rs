@@ -1,4 +1,4 @@
-//! What is measured, one file per subject.
+//! The measurements, with one file per subject.
 
 mod activations;
 mod cold;
@@ -44,59 +44,57 @@ use std::thread;
 use std::time::{Duration, Instant};
 use vault_testkit::postgres::Cluster;
 
-/// What a measurement has to work with.
+/// The environment of a measurement.
 pub(crate) struct Ground<'a> {
-    /// What was asked for.
+    /// The options of the program.
     pub(crate) options: &'a Options,
-    /// The vault.
     pub(crate) vault: &'a Vault,
-    /// Its server.
     pub(crate) server: &'a Server,
-    /// What bounds the figures.
+    /// The references that bound the results.
     pub(crate) references: &'a References,
-    /// Where the vault lies, if not in the embedded file.
+    /// The database server, or `None` for the embedded database.
     pub(crate) cluster: Option<&'a Cluster>,
 }
 
 impl Ground<'_> {
-    /// Whether the vault lies in the embedded file.
+    /// Returns `true` if the vault uses the embedded database.
     fn embedded(&self) -> bool {
         self.cluster.is_none()
     }
 
-    /// Has PostgreSQL look at the tables, as it does by itself within a minute of many changes. Until then it plans for
-    /// tables that are nearly empty.
+    /// Analyses the tables, which PostgreSQL does automatically within a minute of many changes. Until then it plans
+    /// for nearly empty tables.
     fn analyse(&self) {
         if let (Some(cluster), Some(url)) = (self.cluster, &self.vault.database_url) {
             cluster.execute(url, "ANALYZE");
         }
     }
 
-    /// The plan of one round.
+    /// Returns the plan of one round.
     fn round(&self, connections: usize) -> Plan {
         let length = Length::For { warm_up: Duration::from_millis(300), counted: self.options.round() };
         Plan { length, ..self.to_the_end(connections) }
     }
 
-    /// The plan of a load that has an end of its own.
+    /// Returns the plan of a load that ends when its workload has no more requests.
     fn to_the_end(&self, connections: usize) -> Plan {
         let watched = self.server.watched().to_vec();
         Plan { address: self.server.address, connections, length: Length::UntilEnd, watched }
     }
 }
 
-/// One request, again and again. What is turned away is asked again at once.
+/// Sends one request repeatedly. A rejected request is repeated immediately.
 struct Flood {
     request: Vec<u8>,
-    /// The status of its answers.
+    /// The expected status of the responses.
     wished: u16,
 }
 
 impl Flood {
-    /// Measures by `of` while the flood runs on `plan`; gives the sample of the flood, too.
+    /// Runs `of` while the flood runs on `plan`. Returns the result of `of` and the sample of the flood.
     fn beside(&mut self, plan: &Plan, of: impl FnOnce() -> Result<Sample>) -> Result<(Sample, Sample)> {
         thread::scope(|scope| {
-            // Its error crosses threads as text.
+            // Errors cross threads as text because they are not `Send`.
             let flood = scope.spawn(|| run(plan, self).map_err(|error| error.to_string()));
             thread::sleep(Duration::from_millis(200));
             let sample = of()?;
@@ -119,7 +117,7 @@ impl Workload for Flood {
     }
 }
 
-/// What an answer means that should have had the status `wished`.
+/// Classifies a response that should have the status `wished`.
 fn judge(answer: &Answer<'_>, wished: u16) -> Verdict {
     match answer.status {
         status if status == wished => Verdict::Good,
@@ -131,7 +129,7 @@ fn judge(answer: &Answer<'_>, wished: u16) -> Verdict {
     }
 }
 
-/// The mean of what the rounds of a reference came to.
+/// Returns the mean rate of the rounds of a reference.
 fn mean(rates: &[f64]) -> Result<f64> {
     if rates.is_empty() {
         return Err("a reference without a round".into());

@@ -1,9 +1,9 @@
-//! Accounts that log in again and again, none of them twice at a time.
+//! Accounts that log in repeatedly. No account has two concurrent logins.
 
 use crate::account::{Account, Code};
 use std::collections::VecDeque;
 
-/// The accounts, and who of them is logging in.
+/// The accounts, with the state of their logins.
 pub(super) struct Pool<'a> {
     accounts: &'a mut [Account],
     /// Accounts with no login in flight.
@@ -13,13 +13,13 @@ pub(super) struct Pool<'a> {
 }
 
 impl<'a> Pool<'a> {
-    /// All idle.
+    /// Creates a pool in which all accounts are idle.
     pub(super) fn new(accounts: &'a mut [Account], connections: usize) -> Self {
         let idle = (0..accounts.len()).collect();
         Self { accounts, idle, under_way: (0..connections).map(|_| None).collect() }
     }
 
-    /// The body of a login on connection `slot`, by the first of so many idle accounts that has a code left.
+    /// Returns the body of a login on connection `slot`, for the first of `most` idle accounts that has an unused code.
     pub(super) fn ask(&mut self, slot: usize, most: usize) -> Option<String> {
         for _ in 0..self.idle.len().min(most) {
             let place = self.idle.pop_front()?;
@@ -34,8 +34,8 @@ impl<'a> Pool<'a> {
         None
     }
 
-    /// The login on connection `slot`, if one of these accounts made it, is over. If it was not even `looked_at`, its
-    /// code still works.
+    /// Finishes the login on connection `slot`, if an account of this pool sent it. If the server did not check it
+    /// (`looked_at` is `false`), its code can still be used.
     pub(super) fn settle(&mut self, slot: usize, looked_at: bool) {
         if let Some((place, code)) = self.under_way[slot].take() {
             if !looked_at {

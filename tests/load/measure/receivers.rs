@@ -1,4 +1,4 @@
-//! What it costs to have a receiver told of every replacement, and how fast it is told.
+//! Cost of reporting every replacement to a receiver, and delay of the deliveries.
 
 use super::Ground;
 use super::life::replacements_of;
@@ -14,20 +14,20 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How many credentials are replaced in turn.
+/// Number of credentials that are replaced, round-robin.
 const SUBJECTS: u64 = 1_000;
-/// How many events there are.
+/// Number of events.
 const EVENTS: usize = 100_000;
-/// How long the receiver may take to be told.
+/// Time limit for the delivery of all events.
 const LIMIT: Duration = Duration::from_secs(540);
-/// How many clients replace.
+/// Number of clients that replace.
 const CONNECTIONS: usize = 64;
 
-/// What the receiver has been told.
+/// Deliveries to the receiver.
 #[derive(Default)]
 struct Told {
     ids: HashSet<String>,
-    /// The last event of each credential. Ids of events rise with the time.
+    /// The last event of each credential. IDs of events increase with time.
     last: HashMap<String, String>,
     out_of_order: usize,
     repeated: usize,
@@ -46,7 +46,7 @@ impl Told {
     }
 }
 
-/// Replacements without a receiver, then with one; then the rest of what it is to be told.
+/// Measures replacements without a receiver, then with one, then the delivery of the remaining events.
 pub(crate) fn receivers(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     let organization = Organization::create(ground.vault, ground.server, "Receivers")?;
     let mut replacements = replacements_of(ground, &organization, SUBJECTS)?;
@@ -61,7 +61,7 @@ pub(crate) fn receivers(ground: &Ground<'_>, report: &mut Report) -> Result<()> 
     if status != 201 {
         return Err(format!("no receiver: {status} {}", String::from_utf8_lossy(&answer)).into());
     }
-    // Only what happens from the next second on is told.
+    // A new receiver gets only events from the next second on.
     thread::sleep(Duration::from_secs(3));
     let started = Instant::now();
     replacements.left(EVENTS);
@@ -96,7 +96,7 @@ fn count(told: &Mutex<Told>) -> usize {
     told.lock().map_or(0, |told| told.ids.len())
 }
 
-/// A receiver that takes everything.
+/// Starts a receiver that accepts everything.
 fn listen() -> Result<(SocketAddr, Arc<Mutex<Told>>)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let (address, told) = (listener.local_addr()?, Arc::new(Mutex::new(Told::default())));
@@ -110,7 +110,7 @@ fn listen() -> Result<(SocketAddr, Arc<Mutex<Told>>)> {
     Ok((address, told))
 }
 
-/// Takes messages until the connection ends.
+/// Accepts messages until the connection is closed.
 fn take(stream: TcpStream, told: &Mutex<Told>) -> Option<()> {
     stream.set_nodelay(true).ok()?;
     let mut reader = BufReader::new(stream);

@@ -1,4 +1,4 @@
-//! The rotation of an organization's key, idle and beside saves.
+//! Rotation of an organization's key, on an idle server and during saves.
 
 use super::Ground;
 use super::saves::{Saves, fill};
@@ -9,13 +9,13 @@ use crate::report::{Report, Target, grouped};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long the organization is filled at most; where that does not do, it stays smaller.
+/// Time limit for creating the credentials of the organization. If it is exceeded, the organization has fewer.
 const FILLING: Duration = Duration::from_secs(300);
-/// How many connections save beside the rotation.
+/// Number of connections that save during the rotation.
 const BESIDE: usize = 16;
 
-/// Measures how many rows a second `key rotate` moves: once beside a server that has nothing to do, once beside saves of another
-/// organization.
+/// Measures the number of rows per second that `key rotate` moves, once on an idle server and once during saves of
+/// another organization.
 pub(crate) fn rotation(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     let organization = Organization::create(ground.vault, ground.server, "Rotated")?;
     let rows = fill(ground, &organization, ground.options.rotated, FILLING, false)?.count as f64;
@@ -30,7 +30,7 @@ pub(crate) fn rotation(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     let other = Organization::create(ground.vault, ground.server, "BesideRotation")?;
     let plan = ground.round(BESIDE);
     let (beside, saves) = thread::scope(|scope| -> Result<(f64, f64)> {
-        // Its error crosses threads as text.
+        // Errors cross threads as text because they are not `Send`.
         let rotating = scope.spawn(|| rotate().map_err(|error| error.to_string()));
         let mut saves = Sample::empty()?;
         while !rotating.is_finished() {

@@ -1,4 +1,4 @@
-//! Saves: each acknowledged when it is on disk.
+//! Saves. Each is acknowledged when it is on disk.
 
 use super::{Ground, judge, mean};
 use crate::account::Organization;
@@ -9,38 +9,38 @@ use crate::{Result, note};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// The id of a credential, as text.
+/// The ID of a credential, as text.
 pub(super) type Id = [u8; 36];
 
-/// Saves, no two alike.
+/// A load of saves that all differ.
 pub(super) struct Saves {
     template: Template,
     number: u32,
-    /// How many are still to be made; `None`: no end.
+    /// Number of saves that remain, or `None` for no limit.
     left: Option<u64>,
-    /// When to end even so.
+    /// Time limit of the load.
     until: Option<Instant>,
-    /// The ids of what was saved, if they are wanted.
+    /// The IDs of the saved credentials, if they are collected.
     pub(super) ids: Option<Vec<Id>>,
 }
 
 impl Saves {
-    /// Saves without end.
+    /// Creates an unlimited load of saves.
     pub(super) fn endless(address: SocketAddr, token: &str) -> Self {
         Self::endless_of(Template::save(address, token))
     }
 
-    /// The same with saves of another kind.
+    /// Creates an unlimited load of saves with this request.
     pub(super) fn endless_of(template: Template) -> Self {
         Self { template, number: 0, left: None, until: None, ids: None }
     }
 
-    /// So many saves, or as many as are made within `patience`.
+    /// Creates a load of `count` saves that is stopped after `patience`.
     fn counted(template: Template, count: u64, patience: Duration) -> Self {
         Self { template, number: 0, left: Some(count), until: Some(Instant::now() + patience), ids: None }
     }
 
-    /// Whether all saves have been sent; takes the next one if not.
+    /// Returns `true` if all saves have been sent. Otherwise reserves the next one.
     fn is_over(&mut self, now: Instant) -> bool {
         if self.until.is_some_and(|until| now >= until) {
             return true;
@@ -55,7 +55,7 @@ impl Saves {
         }
     }
 
-    /// One more, in place of one that failed.
+    /// Adds a save that replaces a failed one.
     fn again(&mut self) {
         if let Some(left) = &mut self.left {
             *left += 1;
@@ -88,22 +88,22 @@ impl Workload for Saves {
     }
 }
 
-/// The id in what was made.
+/// Extracts the ID from the response to a save.
 pub(super) fn id(body: &[u8]) -> Option<Id> {
     let name = br#""id":""#;
     let start = body.windows(name.len()).position(|window| window == name)? + name.len();
     body.get(start..start + 36)?.try_into().ok()
 }
 
-/// What was filled.
+/// The result of filling an organization.
 pub(super) struct Filled {
-    /// How many credentials were saved.
+    /// Number of saved credentials.
     pub(super) count: u64,
-    /// Their ids, if they were wanted.
+    /// The IDs of the credentials, if they were collected.
     pub(super) ids: Vec<Id>,
 }
 
-/// Saves `count` credentials as fast as the server takes them, or as many as it takes within `patience`.
+/// Saves `count` credentials as fast as the server accepts them, or fewer if `patience` ends before.
 pub(super) fn fill(
     ground: &Ground<'_>,
     organization: &Organization,
@@ -115,7 +115,7 @@ pub(super) fn fill(
     fill_with(ground, organization, template, count, patience, ids)
 }
 
-/// The same with saves of another kind.
+/// Fills an organization with saves of this request.
 pub(super) fn fill_with(
     ground: &Ground<'_>,
     organization: &Organization,
@@ -137,7 +137,7 @@ pub(super) fn fill_with(
     Ok(Filled { count: filled, ids: workload.ids.unwrap_or_default() })
 }
 
-/// Measures saves, between rounds of a loop that commits the same rows and of the least service that saves.
+/// Measures saves, between rounds of a loop that commits the same rows and of the minimal service.
 pub(crate) fn saves(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     let organization = Organization::create(ground.vault, ground.server, "Saves")?;
     let service = ground.references.service(&ground.vault.database_processes)?;

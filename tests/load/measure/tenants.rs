@@ -1,4 +1,4 @@
-//! Saves in many organizations at once, and saves of one organization beside another's.
+//! Concurrent saves in many organizations, and saves of one organization during load of another.
 
 use super::saves::Saves;
 use super::{Ground, judge};
@@ -11,24 +11,24 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::Instant;
 
-/// Up to so many organizations, a connection saves in one.
+/// Up to this number of organizations, each connection saves in one organization.
 const SHARED: usize = 256;
-/// How far apart the turns of a connection are.
+/// Distance between consecutive organizations of a connection.
 const STEP: usize = 7_919;
-/// How many organizations save at once.
+/// Number of organizations that save concurrently.
 const ORGANIZATIONS: usize = 64;
-/// Connections of each of two organizations that save side by side.
+/// Number of connections of each of two organizations that save concurrently.
 const EACH: usize = 32;
 
-/// The requests take turns at the organizations, as far as there are more of these than connections.
+/// Distributes the requests over the organizations, round-robin if there are more organizations than connections.
 pub(super) struct Spread {
     saves: Vec<Saves>,
-    /// Whose turn it is on each connection.
+    /// The next organization of each connection.
     turns: Vec<usize>,
 }
 
 impl Spread {
-    /// Saves of all of them without an end.
+    /// Creates an unlimited load of saves in all of these organizations.
     pub(super) fn endless(address: SocketAddr, organizations: &[Organization]) -> Self {
         let saves = organizations.iter().map(|one| Saves::endless(address, &one.token)).collect();
         Self { saves, turns: Vec::new() }
@@ -45,7 +45,7 @@ impl Workload for Spread {
         while self.turns.len() <= slot {
             self.turns.push(self.turns.len());
         }
-        // A step that no number of organizations in use divides, so that all of them have their turn.
+        // No number of organizations in use divides the step, so all of them are used.
         self.turns[slot] += if self.saves.len() > SHARED { STEP } else { 0 };
         self.of(slot).next(slot, request, now)
     }
@@ -55,7 +55,7 @@ impl Workload for Spread {
     }
 }
 
-/// Saves under an idempotency key that an earlier request has used for other data: the store refuses each of them.
+/// Saves with an idempotency key that an earlier request has used for other data. The store rejects each of them.
 struct Refused(Saves);
 
 impl Workload for Refused {
@@ -68,7 +68,7 @@ impl Workload for Refused {
     }
 }
 
-/// Measures both.
+/// Measures saves in many organizations and saves of one organization during load of another.
 pub(crate) fn tenants(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     let one = Organization::create(ground.vault, ground.server, "One")?;
     spread(ground, &one, report)?;
@@ -95,7 +95,7 @@ fn spread(ground: &Ground<'_>, one: &Organization, report: &mut Report) -> Resul
     Ok(())
 }
 
-/// Saves of one organization, while another's are all refused, and while another's are all made.
+/// Measures saves of one organization while those of another are all rejected, and while they all succeed.
 fn beside(ground: &Ground<'_>, one: &Organization, report: &mut Report) -> Result<()> {
     let other = Organization::create(ground.vault, ground.server, "Other")?;
     let plan = ground.round(EACH);
@@ -116,10 +116,10 @@ fn beside(ground: &Ground<'_>, one: &Organization, report: &mut Report) -> Resul
     Ok(())
 }
 
-/// Saves of one organization, and what another does meanwhile.
+/// Runs saves of one organization concurrently with `other`. Returns both samples.
 fn side_by_side(plan: &Plan, token: &str, mut other: impl Workload + Send) -> Result<(Sample, Sample)> {
     thread::scope(|scope| {
-        // Its error crosses threads as text.
+        // Errors cross threads as text because they are not `Send`.
         let neighbour = scope.spawn(|| run(plan, &mut other).map_err(|error| error.to_string()));
         let saved = run(plan, &mut Saves::endless(plan.address, token))?;
         let meanwhile = neighbour.join().map_err(|_| "the other's load panicked")??;

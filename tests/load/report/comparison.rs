@@ -1,18 +1,18 @@
-//! Two samples side by side.
+//! A comparison of two samples.
 
 use super::{Target, decimal, target_json, verdict};
 use crate::compare::{auc, median, stray};
 use serde_json::{Value, json};
 
-/// The area under the curve that says that nothing can be told.
+/// Range of the area under the curve in which the samples are indistinguishable.
 const INDISTINCT: std::ops::RangeInclusive<f64> = 0.45..=0.55;
 
-/// How well one kind of answer can be told from another by its time.
+/// The extent to which two kinds of responses can be distinguished by their time.
 pub(crate) struct Comparison {
     what: String,
-    /// How many samples of each.
+    /// Number of values in each sample.
     samples: [usize; 2],
-    /// In milliseconds.
+    /// Medians of the samples, in milliseconds.
     medians: [f64; 2],
     auc: f64,
     target: Target,
@@ -31,7 +31,7 @@ impl Comparison {
         }
     }
 
-    /// The titles of its cells.
+    /// Returns the column titles.
     pub(super) fn titles() -> Vec<String> {
         ["", "samples", "median ms", "other's ms", "difference µs", "AUC", "by chance ±", "target"]
             .map(str::to_owned)
@@ -48,7 +48,7 @@ impl Comparison {
         (median - other) * 1000.0
     }
 
-    /// One line for whoever watches.
+    /// Formats the comparison as one line of progress output.
     pub(super) fn line(&self) -> String {
         format!("{}: {:+.0} µs, AUC {:.3}", self.what, self.difference(), self.auc)
     }

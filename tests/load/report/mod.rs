@@ -1,4 +1,4 @@
-//! Figures beside their references and targets, for people and for programs.
+//! Results with their references and targets, as text and as JSON.
 
 mod comparison;
 mod plot;
@@ -11,39 +11,38 @@ use crate::note;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// A target.
 #[derive(Clone)]
 pub(crate) struct Target {
-    /// What it says.
+    /// Description of the target.
     pub(crate) text: String,
-    /// Whether the figure keeps it.
+    /// `true` if the result meets the target.
     pub(crate) met: bool,
 }
 
 impl Target {
-    /// A target in these words.
+    /// Creates a target with this description.
     pub(crate) fn new(text: impl Into<String>, met: bool) -> Self {
         Self { text: text.into(), met }
     }
 }
 
-/// What bounds a rate.
+/// An upper bound of a rate.
 pub(crate) struct Bound {
-    /// What it is.
+    /// Name of the bound.
     pub(crate) name: &'static str,
-    /// Its rate.
+    /// Rate of the bound.
     pub(crate) rate: f64,
-    /// The processor time that one costs, in microseconds, where that is known.
+    /// Processor time of one operation in microseconds, if it is known.
     pub(crate) cost: Option<f64>,
 }
 
 impl Bound {
-    /// A bound of which only the rate is known.
+    /// Creates a bound with only a rate.
     pub(crate) const fn new(name: &'static str, rate: f64) -> Self {
         Self { name, rate, cost: None }
     }
 
-    /// What this sample came to.
+    /// Creates a bound from a sample.
     pub(crate) fn of(name: &'static str, sample: &Sample) -> Self {
         Self { name, rate: sample.rate(), cost: Some(sample.cost()) }
     }
@@ -51,51 +50,50 @@ impl Bound {
 
 /// A rate with its latencies.
 pub(crate) struct Rate {
-    /// Of what.
+    /// The measured operation.
     pub(crate) what: String,
-    /// Connections at once.
+    /// Number of parallel connections.
     pub(crate) connections: usize,
-    /// What was measured.
+    /// The measured sample.
     pub(crate) sample: Sample,
-    /// What bounds it.
+    /// The bounds of the rate.
     pub(crate) references: Vec<Bound>,
-    /// What it should be.
+    /// The target of the rate.
     pub(crate) target: Option<Target>,
 }
 
-/// Any other figure.
+/// Any other result.
 pub(crate) struct Quantity {
-    /// Of what.
+    /// The measured quantity.
     pub(crate) what: String,
-    /// How much.
+    /// Its value.
     pub(crate) value: f64,
-    /// Of which unit.
+    /// Its unit.
     pub(crate) unit: &'static str,
-    /// What it should be.
+    /// Its target.
     pub(crate) target: Option<Target>,
 }
 
-/// The figures of one database.
+/// The results of one database.
 pub(crate) struct Report {
-    /// Which.
+    /// Name of the database.
     pub(crate) database: &'static str,
-    /// Rates.
     pub(crate) rates: Vec<Rate>,
-    /// Samples side by side.
+    /// Comparisons of samples.
     pub(crate) comparisons: Vec<Comparison>,
-    /// Everything else.
+    /// Other results.
     pub(crate) quantities: Vec<Quantity>,
-    /// Curves.
+    /// Points of the growth curves.
     pub(crate) points: Vec<Point>,
 }
 
 impl Report {
-    /// Nothing yet.
+    /// Creates an empty report.
     pub(crate) const fn new(database: &'static str) -> Self {
         Self { database, rates: Vec::new(), comparisons: Vec::new(), quantities: Vec::new(), points: Vec::new() }
     }
 
-    /// Adds a rate, and says what it is: a run takes minutes, and may be broken off.
+    /// Adds a rate and prints it immediately, because a run takes minutes and may be interrupted.
     pub(crate) fn rate(&mut self, rate: Rate) {
         let Rate { what, connections, sample, .. } = &rate;
         let (per_second, p50, p99) =
@@ -109,18 +107,18 @@ impl Report {
         self.points.push(Point { what, axis, at, rate });
     }
 
-    /// Adds two samples, and says how they compare.
+    /// Adds a comparison and prints it.
     pub(crate) fn comparison(&mut self, comparison: Comparison) {
         note(&comparison.line());
         self.comparisons.push(comparison);
     }
 
-    /// Adds a figure that is no rate.
+    /// Adds a result that is not a rate.
     pub(crate) fn quantity(&mut self, what: impl Into<String>, value: f64, unit: &'static str, target: Option<Target>) {
         self.quantities.push(Quantity { what: what.into(), value, unit, target });
     }
 
-    /// The table for people.
+    /// Formats the report as a text table.
     pub(crate) fn table(&self) -> String {
         let mut text = format!("{}\n", self.database);
         if !self.rates.is_empty() {
@@ -146,7 +144,7 @@ impl Report {
         text
     }
 
-    /// The same for programs.
+    /// Formats the report as JSON.
     pub(crate) fn json(&self) -> Value {
         let rates: Vec<_> = self.rates.iter().map(Rate::json).collect();
         let quantities: Vec<_> = self.quantities.iter().map(Quantity::json).collect();
@@ -168,7 +166,7 @@ impl Bound {
 }
 
 impl Rate {
-    /// The share of the machine that neither server nor client used, but somebody did.
+    /// Returns the share of the host's busy time that neither the server nor the client used.
     fn others(&self) -> f64 {
         let work = &self.sample.work;
         let busy = (work.server + work.client + work.others).as_secs_f64();
@@ -231,7 +229,7 @@ fn target_json(target: &Target) -> Value {
     json!({"text": target.text, "met": target.met})
 }
 
-/// Rows in columns, right-aligned except for `left`.
+/// Formats rows in columns, right-aligned except for the columns in `left`.
 fn aligned(rows: &[Vec<String>], left: &[usize]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| rows.iter().filter_map(|row| Some(row.get(column)?.chars().count())).max();
@@ -254,7 +252,7 @@ fn aligned(rows: &[Vec<String>], left: &[usize]) -> String {
     text
 }
 
-/// A number as a reader wants it: three digits, or all before the point.
+/// Formats a number with three significant digits, or as an integer if it has more.
 fn decimal(value: f64) -> String {
     match value.abs() {
         small if small < 10.0 => format!("{value:.2}"),
@@ -263,7 +261,7 @@ fn decimal(value: f64) -> String {
     }
 }
 
-/// A number without decimals, in groups of three digits.
+/// Formats a number of at least 100 without decimals, in groups of three digits.
 pub(crate) fn grouped(value: f64) -> String {
     if value.abs() < 100.0 {
         return format!("{value:.1}");

@@ -1,23 +1,23 @@
-//! The curves of growth as a picture.
+//! Diagrams of the growth measurements.
 
 use super::Report;
 use crate::Result;
 use plotters::prelude::*;
 use std::path::Path;
 
-/// What grows.
+/// The quantity that grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Axis {
     /// Connections.
     Connections,
     /// Credentials of one organization.
     Credentials,
-    /// Organizations that save at once.
+    /// Organizations that save concurrently.
     Organizations,
 }
 
 impl Axis {
-    /// Its name.
+    /// Returns the label of the axis.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Connections => "connections",
@@ -29,17 +29,17 @@ impl Axis {
 
 /// One point of a curve.
 pub(crate) struct Point {
-    /// What was done.
+    /// The measured operation.
     pub(crate) what: &'static str,
-    /// What grew.
+    /// The quantity that grows.
     pub(crate) axis: Axis,
-    /// How far.
+    /// Its value.
     pub(crate) at: f64,
-    /// The rate there, in answers a second.
+    /// The rate at this value, in responses per second.
     pub(crate) rate: f64,
 }
 
-/// Draws the curves of all reports, one diagram for each axis.
+/// Draws the curves of all reports, with one diagram for each axis.
 pub(crate) fn draw(reports: &[Report], path: &Path) -> Result<()> {
     const COLOURS: [RGBColor; 4] =
         [RGBColor(0, 90, 160), RGBColor(0, 150, 110), RGBColor(190, 80, 0), RGBColor(140, 40, 120)];

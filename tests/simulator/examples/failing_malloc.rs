@@ -1,8 +1,8 @@
-//! A library that a program is started with (`LD_PRELOAD`), so that one of its allocations fails: those of Rust, SQLite and the
-//! cipher library alike. The file that FAILING_MALLOC names says which, in two words of eight bytes each that both processes map: how many
-//! allocations there are to go until one fails (0: none does), and how many have failed.
+//! A library to load with `LD_PRELOAD` that makes an allocation of the program fail, whether by Rust, SQLite or the
+//! cipher library. Both processes map the file in FAILING_MALLOC, which has two words of eight bytes: the number of
+//! allocations until one fails (0 for no failure), and the number of failed allocations.
 //!
-//! For glibc, whose own functions allocate under further names.
+//! For glibc, whose own functions allocate through other symbols.
 
 #![allow(unsafe_code, reason = "the functions are called from C")]
 
@@ -28,16 +28,16 @@ unsafe extern "C" {
     fn __libc_memalign(alignment: usize, size: usize) -> *mut c_void;
 }
 
-/// The two words, once they are mapped.
+/// The two mapped words, or null before the file is mapped.
 static WORDS: AtomicPtr<[AtomicU64; 2]> = AtomicPtr::new(null_mut());
 
-/// Run when the library is loaded, before the program begins.
+/// Runs when the library is loaded, before the program starts.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static BEGIN: extern "C" fn() = {
     extern "C" fn begin() {
         const NAME: &CStr = c"FAILING_MALLOC";
-        // SAFETY: nothing else runs yet. The mapping stays for as long as the process lives.
+        // SAFETY: no other code runs yet. The file stays mapped until the process ends.
         unsafe {
             let path = getenv(NAME.as_ptr());
             if path.is_null() {
@@ -57,20 +57,20 @@ static BEGIN: extern "C" fn() = {
     begin
 };
 
-/// Whether this allocation is the one.
+/// Returns `true` if this allocation is to fail.
 fn fails() -> bool {
     let words = WORDS.load(Ordering::Acquire);
     if words.is_null() {
         return false;
     }
-    // SAFETY: the mapping is never taken away.
+    // SAFETY: the file is never unmapped.
     let [to_go, failed] = unsafe { &*words };
     let next = |to_go: u64| to_go.checked_sub(1);
     if to_go.try_update(Ordering::SeqCst, Ordering::SeqCst, next) != Ok(1) {
         return false;
     }
     failed.fetch_add(1, Ordering::SeqCst);
-    // SAFETY: this thread's own.
+    // SAFETY: errno of the current thread.
     unsafe { *__errno_location() = ENOMEM };
     true
 }

@@ -1,39 +1,39 @@
-//! What a file holds: as processes see it, and as a power cut could leave it.
+//! Content of a file, as processes see it and as a power cut could leave it.
 
 use crate::chance::Chance;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What a disk writes whole.
+/// Size of an atomic write.
 const SECTOR: usize = 512;
 
 type Sector = [u8; SECTOR];
 
-/// A file's content. What was written since the last sync may survive a power cut, each sector for itself.
+/// The content of a file. Each sector that was written since the last sync may or may not survive a power cut.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Content {
-    /// What a read gives.
+    /// The content that processes read.
     seen: Vec<u8>,
-    /// What the disk holds for certain.
+    /// The content that certainly survives a power cut.
     kept: Vec<u8>,
-    /// What each sector became since the last sync: the number of the call, and what it then held, oldest first.
+    /// Versions of each sector since the last sync, oldest first, with the number of the call.
     unsynced: BTreeMap<usize, Vec<(u64, Sector)>>,
     /// The sizes since the last sync.
     sizes: Vec<(u64, usize)>,
 }
 
 impl Content {
-    /// A file that the disk holds.
+    /// Creates a file whose content survives a power cut.
     pub(crate) fn kept(bytes: Vec<u8>) -> Self {
         Self { seen: bytes.clone(), kept: bytes, ..Self::default() }
     }
 
-    /// What a read gives.
+    /// Returns the content that processes read.
     pub(crate) fn seen(&self) -> &[u8] {
         &self.seen
     }
 
-    /// Writes, as the call of this number.
+    /// Writes bytes in the call of this number.
     pub(crate) fn write(&mut self, call: u64, offset: usize, bytes: &[u8]) {
         let end = offset + bytes.len();
         if end > self.seen.len() {
@@ -49,7 +49,7 @@ impl Content {
         }
     }
 
-    /// Sets the size, as the call of this number.
+    /// Sets the size in the call of this number.
     pub(crate) fn resize(&mut self, call: u64, size: usize) {
         if size != self.seen.len() {
             self.seen.resize(size, 0);
@@ -57,7 +57,7 @@ impl Content {
         }
     }
 
-    /// The disk now holds what is seen.
+    /// Marks the current content as synced.
     pub(crate) fn sync(&mut self) {
         self.kept.resize(self.seen.len(), 0);
         for (number, _) in std::mem::take(&mut self.unsynced) {
@@ -67,8 +67,8 @@ impl Content {
         self.sizes.clear();
     }
 
-    /// The disk holds some of what was written, and the kernel forgets that the rest was not: a later sync does not write it.
-    /// What is read stays as it was, or, with `reread`, becomes what the disk holds.
+    /// Fails a sync: the disk stores some of the written sectors, and the kernel marks all of them as written, so a
+    /// later sync does not repeat them. Reads return the written content or, with `reread`, the content of the disk.
     pub(crate) fn fail_sync(&mut self, fate: &mut Fate, reread: bool) {
         self.kept = self.survive(fate);
         self.unsynced.clear();
@@ -78,7 +78,7 @@ impl Content {
         }
     }
 
-    /// What a power cut leaves.
+    /// Returns the content after a power cut.
     pub(crate) fn survive(&self, fate: &mut Fate) -> Vec<u8> {
         let size = fate.choose(&self.sizes).map_or(self.kept.len(), |(_, size)| *size);
         let mut left = self.kept.clone();
@@ -89,7 +89,7 @@ impl Content {
                 let length = range.len();
                 left[range].copy_from_slice(&sector[..length]);
             } else if range.start >= self.kept.len() && fate.chance.below(8) == 0 {
-                // A block that the file was given and that was not written: it holds what another file left there.
+                // An allocated block that was not written contains old data of another file.
                 left[range].fill_with(|| fate.chance.next().to_le_bytes()[0]);
             }
         }
@@ -97,12 +97,12 @@ impl Content {
     }
 }
 
-/// Where a sector lies in a file of this size.
+/// Returns the range of a sector in a file of this size.
 fn within(number: usize, size: usize) -> Range<usize> {
     (number * SECTOR).min(size)..((number + 1) * SECTOR).min(size)
 }
 
-/// What a power cut does to writes that were not synced.
+/// Decides which unsynced writes survive a power cut.
 pub(crate) struct Fate {
     rule: Rule,
     pub(crate) chance: Chance,
@@ -110,23 +110,24 @@ pub(crate) struct Fate {
 
 #[derive(Clone, Copy, Debug)]
 enum Rule {
-    /// None is on the disk.
+    /// No write survives.
     Nothing,
-    /// All are.
+    /// All writes survive.
     Everything,
-    /// Those before this call are; of the call's own, some sectors.
+    /// Writes before this call survive, and some sectors of the call itself.
     Until(u64),
-    /// For each sector by itself: so many in a hundred hold the newest, so many the oldest, the others any version.
+    /// Each sector independently has its newest version with the first probability in percent, its oldest with the
+    /// second, and otherwise any version.
     Each { newest: usize, oldest: usize },
 }
 
 impl Fate {
-    /// One that chance chooses, for a cut at the call `last`.
+    /// Returns a random rule for a cut at the call `last`.
     pub(crate) fn of(mut chance: Chance, last: u64) -> Self {
         let rule = match chance.below(10) {
             0 => Rule::Nothing,
             1 => Rule::Everything,
-            // Most batches take some hundred calls.
+            // Most batches need a few hundred calls.
             2 | 3 => Rule::Until(last.saturating_sub(chance.next() % 200)),
             4 => Rule::Each { newest: 98, oldest: 2 },
             5 => Rule::Each { newest: 2, oldest: 98 },
@@ -137,7 +138,7 @@ impl Fate {
         Self { rule, chance }
     }
 
-    /// Which of these, oldest first, the disk holds; `None`: that of before.
+    /// Returns the surviving version, given those since the last sync (oldest first), or `None` for the synced one.
     pub(crate) fn choose<'a, T>(&mut self, versions: &'a [(u64, T)]) -> Option<&'a (u64, T)> {
         match self.rule {
             Rule::Nothing => None,
@@ -178,7 +179,7 @@ mod tests {
             assert_eq!(left.len(), 2_000);
             assert!(left[1_100..].iter().all(|byte| *byte == 1), "seed {seed}");
             for sector in left[..1_024].chunks(SECTOR) {
-                // Whole: the oldest, or what a write left.
+                // A sector is whole: it has its oldest content or that of a write.
                 let kinds = (sector[0], sector[SECTOR - 1]);
                 assert!([(1, 1), (2, 2), (2, 3), (3, 2)].contains(&kinds), "seed {seed}: {kinds:?}");
                 seen[usize::from(kinds.0.max(kinds.1))] = true;

@@ -1,4 +1,5 @@
-//! A disk in memory with the files of one database. It keeps what was synced; what else survives a power cut is left to chance.
+//! A disk in memory with the files of one database. Synced data survives a power cut. Whether unsynced data survives is
+//! random.
 
 use crate::chance::Chance;
 use crate::content::{Content, Fate};
@@ -13,34 +14,34 @@ use tokio::sync::Notify;
 /// A result code of SQLite.
 pub(crate) type Code = std::ffi::c_int;
 
-/// The end of the name of the write-ahead log.
+/// Suffix of the name of the write-ahead log.
 pub(crate) const LOG: &str = "-wal";
 
-/// What the disk does otherwise than it says. Planted, to see that it is found.
+/// A planted fault of the disk, to check that the simulation finds it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lie {
-    /// Nothing.
+    /// No fault.
     #[default]
     None,
     /// No sync keeps anything.
     Syncs,
-    /// The log's syncs keep nothing.
+    /// Syncs of the log keep nothing.
     SyncsOfTheLog,
-    /// The database file's syncs keep nothing.
+    /// Syncs of the database file keep nothing.
     SyncsOfTheDatabase,
-    /// SQLite is told `synchronous = OFF`, and says that it is `FULL`.
+    /// SQLite is set to `synchronous = OFF` but reports `FULL`.
     Synchronous,
 }
 
-/// How calls fail.
+/// The way in which calls fail.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Failure {
-    /// Calls that write or sync, from this number to before that one, with an I/O error. With `reread`, what a failed sync
-    /// did not keep is gone from the kernel's memory too.
+    /// Calls that write or sync, from the first number to before the second, fail with an I/O error. With `reread`, the
+    /// data of a failed sync is also lost from the kernel's cache.
     Calls { numbers: (u64, u64), reread: bool },
-    /// Writes from this number to before that one find the disk full.
+    /// Writes from the first number to before the second fail because the disk is full.
     Full { numbers: (u64, u64) },
-    /// Reads from this number to before that one fail with an I/O error.
+    /// Reads from the first number to before the second fail with an I/O error.
     Reads { numbers: (u64, u64) },
 }
 
@@ -60,25 +61,25 @@ pub(crate) struct Disk {
 
 #[derive(Default)]
 struct State {
-    /// By number. A file without a name lives as long as its handles.
+    /// The files by number. A file without a name exists until its last handle is closed.
     files: BTreeMap<u64, File>,
-    /// What names lead to, as processes see it. Names are what follows the database's.
+    /// The files by name, as processes see them. A name is the suffix after the name of the database.
     names: BTreeMap<String, u64>,
-    /// The same, as the disk holds it for certain.
+    /// The files by name, as they certainly survive a power cut.
     kept_names: BTreeMap<String, u64>,
-    /// What names led to since the directory was synced, by call.
+    /// Changes of names since the last sync of the directory, by call.
     name_changes: Vec<(u64, (String, Option<u64>))>,
     last_number: u64,
-    /// How many calls there were that write, sync, create or delete.
+    /// Number of calls that write, sync, create or delete.
     calls: u64,
     reads: u64,
     syncs: u64,
     stop_at: Option<u64>,
     failure: Option<Failure>,
     failed: u64,
-    /// The call at which the power is cut waits until it has been.
+    /// `true` while the call at which the power is cut is blocked.
     stopped: bool,
-    /// Whoever is about to write a transaction is to wait, and whether one does.
+    /// Whether the next writer of a transaction is to be blocked, and whether one is.
     hold: bool,
     held: bool,
 }
@@ -95,12 +96,12 @@ pub(crate) struct Handle {
     file: u64,
     number: u64,
     suffix: String,
-    /// Its first sync is one of its directory too.
+    /// `true` if the first sync also syncs the directory.
     syncs_directory: bool,
 }
 
 impl Disk {
-    /// A disk whose database file is empty.
+    /// Creates a disk with an empty database file.
     pub(crate) fn empty(lie: Lie) -> Self {
         Self::of(lie, BTreeMap::from([(String::new(), Content::default())]))
     }
@@ -116,7 +117,7 @@ impl Disk {
         Self { state: Mutex::new(state), let_go: Condvar::new(), told: Notify::new(), lie }
     }
 
-    /// What a power cut at this moment leaves.
+    /// Returns the disk as it is after a power cut at this moment.
     pub(crate) fn cut(&self, chance: Chance) -> Self {
         let state = self.state();
         let mut fate = Fate::of(chance, state.calls);
@@ -139,8 +140,8 @@ impl Disk {
         Self::of(self.lie, left.collect())
     }
 
-    /// The disk as the next process finds it, if the one that uses it ends at this moment: all that was written is there, synced
-    /// or not. From then on it has this lie.
+    /// Returns the disk as the next process finds it if the current process is killed at this moment: everything that
+    /// was written is present, synced or not. The new disk has the fault `lie`.
     pub(crate) fn after_process(&self, lie: Lie) -> Self {
         let state = self.state();
         let file = |file: &File| File { content: file.content.clone(), ..File::default() };
@@ -156,64 +157,64 @@ impl Disk {
         Self { state: Mutex::new(next), let_go: Condvar::new(), told: Notify::new(), lie }
     }
 
-    /// How many calls there were that write, sync, create or delete.
+    /// Returns the number of calls that write, sync, create or delete.
     pub(crate) fn calls(&self) -> u64 {
         self.state().calls
     }
 
-    /// How many of them were syncs.
+    /// Returns the number of syncs.
     pub(crate) fn syncs(&self) -> u64 {
         self.state().syncs
     }
 
-    /// How many calls were made to fail.
+    /// Returns the number of calls that failed on purpose.
     pub(crate) fn failed(&self) -> u64 {
         self.state().failed
     }
 
-    /// How many reads there were.
+    /// Returns the number of reads.
     pub(crate) fn reads(&self) -> u64 {
         self.state().reads
     }
 
-    /// From now on calls fail so.
+    /// Sets the failure of the following calls.
     pub(crate) fn fail(&self, failure: Option<Failure>) {
         self.state().failure = failure;
     }
 
-    /// The call of this number waits, so that the power can be cut at it.
+    /// Blocks the call of this number, so that the power can be cut at it.
     pub(crate) fn stop_at(&self, call: u64) {
         self.state().stop_at = Some(call);
     }
 
-    /// Waits until a call waits.
+    /// Waits until a call is blocked.
     pub(crate) async fn stopped(&self) {
         self.wait(|state| state.stopped).await;
     }
 
-    /// Has the call go on, and all that follow.
+    /// Unblocks all calls.
     pub(crate) fn go_on(&self) {
         let mut state = self.state();
         (state.stopped, state.hold, state.stop_at, state.failure) = (false, false, None, None);
         self.let_go.notify_all();
     }
 
-    /// Nobody uses it any more, except connections that the store leaves open for ever after the disk has failed.
+    /// Drops the content. Only connections that the store never closes after a failure of the disk may still use it.
     pub(crate) fn discard(&self) {
         self.state().files.clear();
     }
 
-    /// Whoever is about to write a transaction waits from now on.
+    /// Blocks writers before they write a transaction.
     pub(crate) fn hold(&self) {
         self.state().hold = true;
     }
 
-    /// Waits until somebody waits to write a transaction.
+    /// Waits until a writer is blocked.
     pub(crate) async fn held(&self) {
         self.wait(|state| state.held).await;
     }
 
-    /// Nobody waits any more to write a transaction.
+    /// Unblocks writers.
     pub(crate) fn release(&self) {
         self.state().hold = false;
         self.let_go.notify_all();
@@ -235,7 +236,7 @@ impl Disk {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a call; at the one that is to be stopped, waits.
+    /// Counts a call, and blocks it if it is the one to stop.
     fn stop<'a>(&'a self, mut state: MutexGuard<'a, State>, call: u64) -> MutexGuard<'a, State> {
         if state.stop_at == Some(call) {
             state.stopped = true;
@@ -248,9 +249,9 @@ impl Disk {
     }
 }
 
-/// What SQLite asks of it.
+/// Calls of SQLite.
 impl Disk {
-    /// Opens the file whose name ends so; `None`: one without a name.
+    /// Opens the file with this suffix, or a file without a name.
     pub(crate) fn open(&self, suffix: Option<&str>, create: bool, syncs_directory: bool) -> Result<Handle, Code> {
         let mut state = self.state();
         state.last_number += 1;
@@ -275,12 +276,12 @@ impl Disk {
         Ok(Handle { file, number, suffix: suffix.unwrap_or("(none)").to_owned(), syncs_directory })
     }
 
-    /// Whether there is a file whose name ends so.
+    /// Returns `true` if a file with this suffix exists.
     pub(crate) fn exists(&self, suffix: &str) -> bool {
         self.state().names.contains_key(suffix)
     }
 
-    /// Takes a name away.
+    /// Deletes a name.
     pub(crate) fn delete(&self, suffix: &str, sync_directory: bool) -> Result<(), Code> {
         let mut state = self.state();
         if state.names.remove(suffix).is_none() {
@@ -296,7 +297,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Reads; how many bytes there were.
+    /// Reads bytes and returns their number.
     pub(crate) fn read(&self, handle: &Handle, offset: usize, into: &mut [u8]) -> Result<usize, Code> {
         let mut state = self.state();
         state.reads += 1;
@@ -313,7 +314,7 @@ impl Disk {
         Ok(length)
     }
 
-    /// Writes. A write that fails has left some of its bytes.
+    /// Writes bytes. A write that fails has written some of them.
     pub(crate) fn write(&self, handle: &Handle, offset: usize, bytes: &[u8]) -> Result<(), Code> {
         let mut state = self.state();
         state.calls += 1;
@@ -346,7 +347,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Has the disk keep what was written. Whoever is stopped here has not synced yet.
+    /// Syncs the file. A call that is blocked here has not synced yet.
     pub(crate) fn sync(&self, handle: &mut Handle) -> Result<(), Code> {
         let mut state = self.state();
         state.calls += 1;
@@ -373,29 +374,29 @@ impl Disk {
         Ok(())
     }
 
-    /// The size.
+    /// Returns the size.
     pub(crate) fn size(&self, handle: &Handle) -> Result<usize, Code> {
         Ok(self.state().file(handle)?.content.seen().len())
     }
 
-    /// Takes a lock.
+    /// Acquires a lock.
     pub(crate) fn lock(&self, handle: &Handle, level: Code) -> Result<(), Code> {
         let granted = self.state().file(handle)?.locks.lock(handle.number, level);
         if granted { Ok(()) } else { Err(ffi::SQLITE_BUSY) }
     }
 
-    /// Gives a lock back, down to this one.
+    /// Downgrades a lock to `level`.
     pub(crate) fn unlock(&self, handle: &Handle, level: Code) -> Result<(), Code> {
         self.state().file(handle)?.locks.unlock(handle.number, level);
         Ok(())
     }
 
-    /// Whether somebody is about to write.
+    /// Returns `true` if a handle has a reserved lock.
     pub(crate) fn is_reserved(&self, handle: &Handle) -> Result<bool, Code> {
         Ok(self.state().file(handle)?.locks.is_reserved())
     }
 
-    /// A region of shared memory.
+    /// Returns a region of shared memory.
     pub(crate) fn map(
         &self,
         handle: &Handle,
@@ -406,10 +407,10 @@ impl Disk {
         Ok(self.state().file(handle)?.shared.map(handle.number, index, bytes, extend))
     }
 
-    /// Takes locks on shared memory.
+    /// Acquires locks on shared memory.
     pub(crate) fn lock_shared(&self, handle: &Handle, slots: Range<usize>, exclusive: bool) -> Result<(), Code> {
         let mut state = self.state();
-        // The first of the locks is the one to write a transaction.
+        // The first lock serializes write transactions.
         if exclusive && slots.start == 0 && state.hold {
             state.held = true;
             self.told.notify_waiters();
@@ -422,19 +423,19 @@ impl Disk {
         if granted { Ok(()) } else { Err(ffi::SQLITE_BUSY) }
     }
 
-    /// Gives locks on shared memory back.
+    /// Releases locks on shared memory.
     pub(crate) fn unlock_shared(&self, handle: &Handle, slots: Range<usize>) -> Result<(), Code> {
         self.state().file(handle)?.shared.unlock(handle.number, slots);
         Ok(())
     }
 
-    /// Shared memory is used no more.
+    /// Unmaps shared memory.
     pub(crate) fn unmap(&self, handle: &Handle) -> Result<(), Code> {
         self.state().file(handle)?.shared.unmap(handle.number);
         Ok(())
     }
 
-    /// What the disk lies about.
+    /// Returns the planted fault.
     pub(crate) fn lie(&self) -> Lie {
         self.lie
     }
@@ -456,7 +457,7 @@ impl State {
 mod tests {
     use super::*;
 
-    /// How often the log is there after a power cut, of 100 times.
+    /// Returns how many of 100 power cuts the log survives.
     fn logs(disk: &Disk) -> usize {
         (0..100).filter(|seed| disk.cut(Chance::of(*seed, 1)).exists(LOG)).count()
     }

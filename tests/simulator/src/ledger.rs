@@ -1,28 +1,28 @@
-//! What was acknowledged, and what the database may therefore hold.
+//! The acknowledged writes, and the states of the database that they allow.
 
 use crate::world::Parts;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The versions of a credential, oldest first, by the numbers of their parts. None: there is no such credential.
+/// The numbers of a credential's versions, oldest first. Empty if the credential does not exist.
 pub(crate) type Versions = Vec<u64>;
 
-/// What a request does.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Act {
     /// Saves a new credential.
     Save,
-    /// Gives one a new version.
+    /// Adds a version to a credential.
     Replace,
-    /// Deletes one.
+    /// Deletes a credential.
     Delete,
-    /// Saves one under the key of an earlier request, which has stood.
+    /// Saves a credential with the idempotency key of an earlier request that was committed.
     Repeat {
         /// The earlier request.
         request: u64,
-        /// The credential that it has saved.
+        /// The credential that the earlier request saved.
         saved: u64,
     },
-    /// The same; the earlier request has not stood.
+    /// Saves a credential with the idempotency key of an earlier request that was not committed.
     RepeatLost {
         /// The earlier request.
         request: u64,
@@ -32,59 +32,59 @@ pub(crate) enum Act {
 /// A request.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
-    /// Its number.
     pub(crate) number: u64,
-    /// Of which credential.
+    /// Number of the credential.
     pub(crate) credential: u64,
     pub(crate) act: Act,
-    /// What the credential then is.
+    /// Versions of the credential after the request.
     pub(crate) after: Versions,
 }
 
-/// What a database holds.
+/// The content of a database.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
-    /// By credential: revision, information as the list gives it, and parts of all versions, oldest first.
+    /// The revision, the metadata in a list, and the parts of all versions (oldest first), by credential.
     pub(crate) credentials: BTreeMap<String, (i64, Vec<Parts>)>,
-    /// The ids of audit records.
+    /// IDs of the audit records.
     pub(crate) audit: BTreeSet<String>,
-    /// How many credentials the organization has by its count.
+    /// The stored number of credentials of the organization.
     pub(crate) count: i64,
 }
 
 /// A ledger of one database.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
-    /// What stands.
+    /// The committed versions, by credential.
     stands: BTreeMap<u64, Versions>,
-    /// Requests whose outcome nobody knows, by credential: at most one each.
+    /// Requests with unknown outcome, at most one for each credential.
     open: BTreeMap<u64, Request>,
-    /// Whether the audit has the record of a request.
+    /// For each request, whether the audit log has its record.
     recorded: BTreeMap<u64, bool>,
-    /// Saves of unknown outcome, since known: request, credential, whether it has stood. To be repeated.
+    /// Saves that had an unknown outcome and are to be repeated: request, credential, and whether the save was
+    /// committed.
     pub(crate) to_repeat: Vec<(u64, u64, bool)>,
     last: u64,
 }
 
 impl Ledger {
-    /// A number that was not used yet.
+    /// Returns an unused number.
     pub(crate) fn number(&mut self) -> u64 {
         self.last += 1;
         self.last
     }
 
-    /// The credentials that exist and that no request is open for, with their versions.
+    /// Returns the credentials without a pending request, with their versions.
     pub(crate) fn free(&self) -> Vec<(u64, Versions)> {
         let free = |(number, versions): &(&u64, &Versions)| !versions.is_empty() && !self.open.contains_key(number);
         self.stands.iter().filter(free).map(|(number, versions)| (*number, versions.clone())).collect()
     }
 
-    /// A request is under way.
+    /// Records that a request was sent.
     pub(crate) fn begin(&mut self, request: Request) {
         self.open.insert(request.credential, request);
     }
 
-    /// A request was acknowledged.
+    /// Records that a request was acknowledged.
     pub(crate) fn acknowledge(&mut self, credential: u64) {
         if let Some(request) = self.open.remove(&credential) {
             self.stand(request);
@@ -93,7 +93,7 @@ impl Ledger {
 
     fn stand(&mut self, request: Request) {
         let Request { number, credential, act, after } = request;
-        // What was carried out before is not carried out again.
+        // A request that was executed before is not executed again.
         let done = !matches!(act, Act::Repeat { .. });
         self.recorded.insert(number, done);
         if done {
@@ -101,7 +101,7 @@ impl Ledger {
         }
     }
 
-    /// Compares what a database holds with what it may hold; what it holds is then known to stand.
+    /// Compares a database with the states that the ledger allows, and records its content as committed.
     pub(crate) fn compare(
         &mut self,
         held: &Held,
@@ -142,7 +142,7 @@ impl Ledger {
             flaws.push(format!("{expected} credentials expected, {found} found, {} counted", held.count));
         }
         let known = self.recorded.values().filter(|recorded| **recorded).count();
-        // One is the organization's.
+        // One record is that of the organization's creation.
         if held.audit.len() != known + 1 {
             flaws.push(format!("{} audit records expected, {} found", known + 1, held.audit.len()));
         }

@@ -1,10 +1,12 @@
-//! The embedded store on a simulated disk. The store is the product's, as the product opens it: SQLite with SQLCipher, a write-ahead
-//! log, `synchronous = FULL`, the writer that commits for many. Below it, instead of the operating system's files, lies a disk in
-//! memory that keeps what was synced and leaves to chance what else survives when the power is cut.
+//! The embedded store on a simulated disk. The store is configured as in the product: SQLite with SQLCipher, a
+//! write-ahead log, `synchronous = FULL`, and a writer that commits for many requests. Its files are on a disk in
+//! memory. Synced data survives a power cut. Whether unsynced data survives is random.
 //!
-//! - `disk`: the disk and its failures. `content`: what of a file survives. `vfs`: what SQLite calls. `locks`: its locks.
-//! - `world`: the commands. `ledger`: what was acknowledged. `look`: what a database holds.
-//! - `play`: one seed. All moments, failures and survivors follow from it; SQLite's and SQLCipher's random bytes do not.
+//! - `disk`: the disk and its failures. `content`: the surviving content of a file. `vfs`: the functions that SQLite
+//!   calls. `locks`: file locks.
+//! - `world`: the commands. `ledger`: the acknowledged writes. `look`: reads the content of a database.
+//! - `play`: plays one seed. The seed determines all moments, failures and survivors, but not the random bytes of
+//!   SQLite and SQLCipher.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a seed ends where its rig fails")]
 

@@ -1,4 +1,4 @@
-//! Locks on a file and on the memory that its connections share. They end with the process: a disk holds none.
+//! Locks on a file and on the memory that its connections share. They do not survive the process.
 
 use rusqlite::ffi;
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,12 +6,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-/// Who holds what on a file, by handle (see `sqlite3_io_methods`).
+/// The lock level of each handle of a file (see `sqlite3_io_methods`).
 #[derive(Debug, Default)]
 pub(crate) struct FileLocks(BTreeMap<u64, i32>);
 
 impl FileLocks {
-    /// Whether the handle now has the lock.
+    /// Returns `true` if the handle has acquired the lock.
     pub(crate) fn lock(&mut self, handle: u64, level: i32) -> bool {
         let others = self.0.iter().filter(|(other, _)| **other != handle).map(|(_, level)| *level).max();
         let others = others.unwrap_or(ffi::SQLITE_LOCK_NONE);
@@ -19,7 +19,7 @@ impl FileLocks {
             ffi::SQLITE_LOCK_SHARED => ffi::SQLITE_LOCK_RESERVED,
             ffi::SQLITE_LOCK_RESERVED => ffi::SQLITE_LOCK_SHARED,
             _ => {
-                // Whoever waits for the others keeps new ones out.
+                // A handle that waits for the others blocks new ones.
                 if others < ffi::SQLITE_LOCK_RESERVED {
                     self.0.insert(handle, ffi::SQLITE_LOCK_PENDING);
                 }
@@ -33,7 +33,7 @@ impl FileLocks {
         granted
     }
 
-    /// The handle keeps no more than this.
+    /// Downgrades the lock of the handle to `level`.
     pub(crate) fn unlock(&mut self, handle: u64, level: i32) {
         if level == ffi::SQLITE_LOCK_NONE {
             self.0.remove(&handle);
@@ -42,16 +42,16 @@ impl FileLocks {
         }
     }
 
-    /// Whether some handle is about to write.
+    /// Returns `true` if a handle has a reserved lock.
     pub(crate) fn is_reserved(&self) -> bool {
         self.0.values().any(|level| *level >= ffi::SQLITE_LOCK_RESERVED)
     }
 }
 
-/// How many locks there are on shared memory.
+/// Number of locks on shared memory.
 const SLOTS: usize = ffi::SQLITE_SHM_NLOCK as usize;
 
-/// The memory that a database's connections share, and who holds which of its locks.
+/// The memory that the connections of a database share, and its locks.
 #[derive(Debug, Default)]
 pub(crate) struct SharedMemory {
     regions: Vec<Arc<[AtomicU64]>>,
@@ -61,7 +61,7 @@ pub(crate) struct SharedMemory {
 }
 
 impl SharedMemory {
-    /// A region of so many bytes, which is made if it is not there and `extend` says so.
+    /// Returns a region of `bytes` bytes. Creates it if it does not exist and `extend` is `true`.
     pub(crate) fn map(&mut self, handle: u64, index: usize, bytes: usize, extend: bool) -> Option<Arc<[AtomicU64]>> {
         self.users.insert(handle);
         while extend && self.regions.len() <= index {
@@ -70,7 +70,7 @@ impl SharedMemory {
         self.regions.get(index).cloned()
     }
 
-    /// The handle uses it no more. It is gone with the last that does.
+    /// Unmaps the memory of the handle. The last handle deletes it.
     pub(crate) fn unmap(&mut self, handle: u64) {
         self.users.remove(&handle);
         self.unlock(handle, 0..SLOTS);
@@ -79,7 +79,7 @@ impl SharedMemory {
         }
     }
 
-    /// Whether the handle now has these locks.
+    /// Returns `true` if the handle has acquired these locks.
     pub(crate) fn lock(&mut self, handle: u64, slots: Range<usize>, exclusive: bool) -> bool {
         let foreign = |holder: &u64| *holder != handle;
         let is_taken = |slot: usize| {
@@ -99,7 +99,7 @@ impl SharedMemory {
         true
     }
 
-    /// The handle has none of these locks any more.
+    /// Releases these locks of the handle.
     pub(crate) fn unlock(&mut self, handle: u64, slots: Range<usize>) {
         for slot in slots {
             self.readers[slot].remove(&handle);

@@ -1,4 +1,4 @@
-//! What a database holds, through the store's ports and around them.
+//! Reads the content of a database, through the store's ports and directly.
 
 use crate::ledger::Held;
 use crate::world::{ORGANIZATION, Parts, list};
@@ -13,7 +13,7 @@ pub(crate) const KEY: [u8; 32] = [0xa5; 32];
 
 type Flaw = Box<dyn std::error::Error>;
 
-/// A connection that goes round the store.
+/// Opens a connection without the store.
 pub(crate) fn bare(path: &str) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
     let key: String = KEY.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -21,11 +21,12 @@ pub(crate) fn bare(path: &str) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// All that it holds; whatever is damaged is an error. With `moved`, the log must have been moved into the file.
+/// Returns the whole content, or an error if any of it is damaged. If `moved` is `true`, the log must have been
+/// checkpointed into the file.
 pub(crate) async fn all(store: &SqliteStore, path: &str, moved: bool) -> Result<Held, Flaw> {
     let listed = store.list_credentials(list()).await?.rows;
     let path = path.to_owned();
-    // On another thread: who closes the last connection writes, and may have to wait for the power to be cut.
+    // Use another thread: closing the last connection writes, and may be blocked until the power is cut.
     let held =
         tokio::task::spawn_blocking(move || look(&listed, &path, moved).map_err(|error| error.to_string())).await?;
     Ok(held?)
@@ -39,7 +40,7 @@ fn look(listed: &[StoredCredential], path: &str, moved: bool) -> Result<Held, Fl
         return Err(format!("of {log} pages of the log, {in_file} are in the file").into());
     }
     let checks = [("cipher_integrity_check", None), ("integrity_check", Some("ok")), ("foreign_key_check", None)];
-    // The first reads the file alone: a page there may be torn as long as the log has it.
+    // The first check reads only the file, where a page may be torn as long as the log has it.
     for (check, sound) in checks.into_iter().skip(usize::from(log != in_file)) {
         let mut statement = connection.prepare(&format!("PRAGMA {check}"))?;
         let found: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;

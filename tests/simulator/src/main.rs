@@ -1,4 +1,4 @@
-//! Cuts the power of the embedded store on a simulated disk, seed by seed, and says what was lost:
+//! Cuts the power of the embedded store on a simulated disk, seed by seed, and reports lost writes:
 //!
 //! ```text
 //! cargo run --release -p vault-simulator -- --seeds 100000
@@ -15,26 +15,26 @@ use vault_simulator::{Ground, Lie, Outcome, Planted, play};
 
 /// Cuts the power of the embedded store on a simulated disk, and checks that no acknowledged write is lost.
 ///
-/// Exit status 1: a write was lost, or something was wrong.
+/// Exit status 1: a write was lost, or another check failed.
 #[derive(Parser)]
 #[command(name = "power-cuts", max_term_width = 110)]
 struct Options {
-    /// How many seeds to play
+    /// Number of seeds to play
     #[arg(long, default_value_t = 1_000)]
     seeds: u64,
-    /// The first seed
+    /// First seed
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many seeds to play at once
+    /// Number of seeds to play concurrently
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..))]
     jobs: u8,
-    /// Stop after so many seconds
+    /// Stop after this number of seconds
     #[arg(long)]
     seconds: Option<u64>,
-    /// Play the seeds in this process, and print the figures alone
+    /// Play the seeds in this process, and print only the numbers
     #[arg(long, hide = true)]
     within: bool,
-    /// Plant a fault, to check that it is found; then losses are expected
+    /// Plant a fault, to check that it is found. Losses are then expected
     #[arg(long)]
     plant: Option<Plant>,
 }
@@ -47,7 +47,7 @@ enum Plant {
     LogSyncs,
     /// Syncs of the database file do nothing
     DatabaseSyncs,
-    /// SQLite is told synchronous = OFF
+    /// SQLite is set to synchronous = OFF
     Synchronous,
     /// Writes are acknowledged before they are committed
     EarlyAnswers,
@@ -66,7 +66,7 @@ impl Plant {
     }
 }
 
-/// How many seeds a process plays: the store leaves a connection open for ever where the disk has failed it.
+/// Number of seeds per process: the store never closes a connection after a failure of the disk.
 const CHUNK: u64 = 200;
 
 fn main() -> ExitCode {
@@ -129,7 +129,7 @@ fn chunk(options: &Options) -> Outcome {
     for seed in options.seed..options.seed.saturating_add(options.seeds) {
         let outcome = runtime.block_on(play(seed, planted, &ground));
         for flaw in &outcome.flaws {
-            let _ = writeln!(stderr(), "LOST OR WRONG: {flaw}"); // nobody may be listening
+            let _ = writeln!(stderr(), "LOST OR WRONG: {flaw}"); // the pipe may be closed
         }
         all += outcome;
     }

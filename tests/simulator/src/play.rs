@@ -1,4 +1,4 @@
-//! One seed: a store that lives, writes and is cut off, several times on what is left of one disk.
+//! One seed: starts a store, writes and interrupts it, several times on the same disk.
 
 use crate::chance::Chance;
 use crate::disk::{Disk, Failure, Lie};
@@ -21,37 +21,37 @@ use vault_core::port::{CredentialRepository as _, OrganizationRepository as _, S
 use vault_diesel::{SqliteKey, SqliteSettings, SqliteStore};
 use zeroize::Zeroizing;
 
-/// What is wrong on purpose.
+/// Planted faults.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Planted {
-    /// What the disk lies about.
+    /// The fault of the disk.
     pub lie: Lie,
-    /// The store is taken to acknowledge a write as soon as the writer has been given it.
+    /// If `true`, a write counts as acknowledged as soon as the writer receives it.
     pub early_answers: bool,
 }
 
-/// What came of some seeds.
+/// Results of seeds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// How many seeds.
+    /// Number of seeds.
     pub seeds: u64,
-    /// How many disks, as power cuts left them, were compared with what was acknowledged.
+    /// Number of power cuts after which the disk was compared with the acknowledged writes.
     pub cuts: u64,
-    /// How often the process was killed instead, the disk left as it was.
+    /// Number of process kills, after which the disk is unchanged.
     pub kills: u64,
-    /// How many calls of the store failed.
+    /// Number of failed calls of the store.
     pub failed_calls: u64,
-    /// How often the store stopped because the disk had failed.
+    /// Number of times that the store stopped because of a disk failure.
     pub stops: u64,
-    /// Writes that were acknowledged.
+    /// Number of acknowledged writes.
     pub acknowledged: u64,
-    /// Writes of unknown outcome.
+    /// Number of writes with unknown outcome.
     pub unsure: u64,
-    /// Calls that write, sync, create or delete.
+    /// Number of calls that write, sync, create or delete.
     pub calls: u64,
-    /// How many of them were syncs.
+    /// Number of syncs.
     pub syncs: u64,
-    /// What was lost or wrong.
+    /// Descriptions of lost or wrong data.
     pub flaws: Vec<String>,
 }
 
@@ -71,7 +71,7 @@ impl AddAssign for Outcome {
 }
 
 impl Outcome {
-    /// Its figures in their order, and how many flaws there are.
+    /// Returns the numbers in the order of the fields, followed by the number of flaws.
     pub fn numbers(&self) -> [u64; 10] {
         let Self { seeds, cuts, kills, failed_calls, stops, acknowledged, unsure, calls, syncs, flaws } = self;
         let flaws = u64::try_from(flaws.len()).unwrap_or(u64::MAX);
@@ -79,16 +79,16 @@ impl Outcome {
     }
 }
 
-/// Where seeds are played.
+/// The environment of seeds.
 pub struct Ground {
-    /// What the store makes here is empty: the disks lie in memory.
+    /// The files that the store creates here are empty, because the disks are in memory.
     directory: TempDir,
     /// A disk with a database without credentials.
     new: Disk,
 }
 
 impl Ground {
-    /// Makes it.
+    /// Creates the environment.
     pub async fn prepare() -> Self {
         let memory = Path::new("/dev/shm");
         let directory = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
@@ -130,7 +130,8 @@ impl<'a> Player<'a> {
         let mut disk = if is_new { Disk::empty(lie) } else { self.ground.new.after_process(lie) };
         let lives = 3 + self.chance.below(5);
         for life in 0..lives {
-            // The first one may make the schema, which takes most calls. In a long one the log is moved into the file.
+            // The first round may create the schema, which needs most of the calls. In a long run, the log is
+            // checkpointed.
             let rounds = if self.chance.below(6) == 0 { 60 } else { 6 };
             let calls = if is_new && life == 0 { 1_500 } else { 40 * rounds };
             let stop = disk.calls() + 1 + self.chance.next() % calls;
@@ -138,11 +139,11 @@ impl<'a> Player<'a> {
             let Some(next) = self.live(disk, rounds, stop).await else { return };
             disk = next;
         }
-        // What the last one left.
+        // Check the disk that the last run left.
         drop(self.live(disk, 0, None).await);
     }
 
-    /// One life of the store, at most until the call `stop`. What it leaves; nothing, once something is wrong.
+    /// Runs the store once, at most until the call `stop`. Returns the disk that it leaves, or `None` after an error.
     async fn live(&mut self, disk: Disk, rounds: u64, stop: Option<u64>) -> Option<Disk> {
         let (is_kill, lie) = (self.chance.below(5) == 0, self.planted.lie);
         let cuts: Vec<Chance> = (0..=self.chance.below(3)).map(|_| Chance::of(self.chance.next(), 5)).collect();
@@ -154,7 +155,7 @@ impl<'a> Player<'a> {
         let path = self.new_path();
         let mount = Mount::new(&path, Arc::clone(&disk));
         let mut session = Box::pin(Session { player: self, disk: &disk, path: &path }.run(rounds));
-        // The store first: whatever it has answered when the power is cut was answered before.
+        // Poll the store first: a response that was sent before the power cut counts.
         let end = tokio::select! {
             biased;
             end = &mut session => Some(end),
@@ -165,7 +166,7 @@ impl<'a> Player<'a> {
             false => cuts.into_iter().map(|chance| disk.cut(chance)).collect(),
         };
         let (calls, syncs, failed) = (disk.calls() - calls, disk.syncs() - syncs, disk.failed());
-        // The store goes on, on a disk that nobody looks at any more.
+        // The store continues on a disk that is not used any more.
         disk.go_on();
         drop(session);
         drop(end);
@@ -189,7 +190,7 @@ impl<'a> Player<'a> {
         last.filter(|_| self.outcome.flaws.is_empty())
     }
 
-    /// Compares what a disk holds with the ledger.
+    /// Compares a disk with the ledger.
     async fn glance(&mut self, disk: Disk) {
         let disk = Arc::new(disk);
         let path = self.new_path();
@@ -210,34 +211,34 @@ impl<'a> Player<'a> {
     }
 }
 
-/// Removes the empty file that the store has made in the place of its database.
+/// Removes the empty file that the store created at the path of its database.
 fn remove(path: &str) {
-    // It is not there if the store did not come so far.
+    // The file does not exist if the store failed earlier.
     let _ = std::fs::remove_file(path);
 }
 
-/// A store that lives.
+/// A running store.
 struct Session<'a, 'p> {
     player: &'a mut Player<'p>,
     disk: &'a Arc<Disk>,
     path: &'a str,
 }
 
-/// An answer that is waited for.
+/// A pending response.
 type Answer = Pin<Box<dyn Future<Output = Result<(), Refused>>>>;
 
-/// Why a write was not acknowledged.
+/// The reason why a write was not acknowledged.
 enum Refused {
-    /// Nobody knows whether it was carried out.
+    /// The outcome is unknown.
     Unsure(StoreError),
-    /// It was answered otherwise than it must be.
+    /// The response is wrong.
     Wrongly(String),
 }
 
 impl Session<'_, '_> {
-    /// One life. Then the process ends, with this store, unless that was closed.
+    /// Runs the store once. Returns it unless it was closed. The process then ends with it.
     async fn run(mut self, rounds: u64) -> Option<Arc<SqliteStore>> {
-        // Calls may fail while the store opens, which moves what is in the log.
+        // Calls may also fail while the store opens and checkpoints the log.
         let chance = self.player.chance.below(8);
         let may_fail = rounds > 0 && chance == 0;
         if may_fail {
@@ -293,8 +294,8 @@ impl Session<'_, '_> {
         Some(store)
     }
 
-    /// Opens the store, waits until the writer is at work, which has then moved the log, and makes what a vault has. Whether
-    /// all was there.
+    /// Opens the store, waits until the writer has checkpointed the log, and creates the organization. Returns `true`
+    /// if the organization existed.
     async fn begin(&mut self) -> (Option<Arc<SqliteStore>>, Result<bool, String>) {
         let key = SqliteKey::from_bytes(Zeroizing::new(KEY));
         let settings =
@@ -319,7 +320,7 @@ impl Session<'_, '_> {
         (Some(store), begun)
     }
 
-    /// One that begins within so many calls or reads.
+    /// Returns a failure that starts within this number of calls or reads.
     fn failure(&mut self, calls: u64, reads: u64) -> Failure {
         let chance = &mut self.player.chance;
         let long = if chance.below(2) == 0 { 1 } else { 1 + chance.next() % 30 };
@@ -334,7 +335,7 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Begins to read, or ends it: the log must keep what a reader still needs.
+    /// Starts or ends a read transaction: the log must keep the pages that it needs.
     async fn turn_reader(&self, reader: Option<Connection>) -> Option<Connection> {
         let path = self.path.to_owned();
         let turn = move || {
@@ -350,7 +351,8 @@ impl Session<'_, '_> {
         tokio::task::spawn_blocking(turn).await.expect("a reader begins")
     }
 
-    /// Some requests at once: one, and while the writer is about to write it, the others, which therefore share a transaction.
+    /// Sends several requests concurrently. While the writer is blocked before the first, the others are queued, so
+    /// that they share a transaction.
     async fn round(&mut self, store: &Arc<SqliteStore>) {
         let requests: Vec<Request> = (0..=self.player.chance.below(6)).map(|_| self.choose()).collect();
         let mut answers = Vec::new();
@@ -392,7 +394,7 @@ impl Session<'_, '_> {
         }
     }
 
-    /// A request for a credential that no other request is open for.
+    /// Chooses a request for a credential without a pending request.
     fn choose(&mut self) -> Request {
         let Player { ledger, chance, .. } = &mut *self.player;
         let number = ledger.number();
@@ -422,7 +424,7 @@ impl Session<'_, '_> {
     }
 }
 
-/// Hands a request to the store.
+/// Sends a request to the store.
 fn ask(store: &Arc<SqliteStore>, request: &Request) -> Answer {
     let (store, Request { number, credential, act, after }) = (Arc::clone(store), request.clone());
     Box::pin(async move {

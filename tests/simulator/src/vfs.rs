@@ -1,5 +1,5 @@
-//! The file system that SQLite is given: it hands each call to the disk that is mounted at the path. The one file of this crate with
-//! unsafe code, because SQLite calls it from C.
+//! The file system for SQLite, which forwards each call to the disk that is mounted at the path. Only this file of the
+//! crate has unsafe code, because SQLite calls it from C.
 
 #![allow(unsafe_code, reason = "SQLite is given pointers and gives some")]
 
@@ -11,14 +11,14 @@ use std::ops::Bound;
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, Once, PoisonError};
 
-/// The disks by the path of their database.
+/// The mounted disks by the path of their database.
 static MOUNTED: Mutex<BTreeMap<String, Arc<Disk>>> = Mutex::new(BTreeMap::new());
 
-/// A disk at a path, as long as this lives. Who has a file open there keeps the disk.
+/// Mounts a disk at a path until it is dropped. Open files keep the disk.
 pub(crate) struct Mount(String);
 
 impl Mount {
-    /// Every database of this process is then on such a disk; another path cannot be opened.
+    /// Mounts a disk. All databases of this process must be on mounted disks, because other paths cannot be opened.
     pub(crate) fn new(path: &str, disk: Arc<Disk>) -> Self {
         static REGISTERED: Once = Once::new();
         REGISTERED.call_once(register);
@@ -33,7 +33,7 @@ impl Drop for Mount {
     }
 }
 
-/// The disk of a path, and what follows the database's name in it.
+/// Returns the disk of a path, and the suffix after the name of the database.
 fn find(path: &str) -> Option<(Arc<Disk>, &str)> {
     let mounted = MOUNTED.lock().unwrap_or_else(PoisonError::into_inner);
     let (database, disk) = mounted.range::<str, _>((Bound::Unbounded, Bound::Included(path))).next_back()?;
@@ -75,8 +75,8 @@ static METHODS: ffi::sqlite3_io_methods = ffi::sqlite3_io_methods {
 };
 
 fn register() {
-    // SAFETY: SQLite keeps the pointer for as long as the process lives, and so does the leaked box. Time and randomness are those
-    // of the file system that was the default.
+    // SAFETY: SQLite uses the pointer until the process ends, and the box is leaked. Time and randomness are those of
+    // the previous default file system.
     unsafe {
         let usual = ffi::sqlite3_vfs_find(std::ptr::null());
         assert!(!usual.is_null(), "SQLite has a file system");
@@ -112,17 +112,17 @@ fn code(result: Result<(), Code>) -> Code {
     result.err().unwrap_or(ffi::SQLITE_OK)
 }
 
-/// A number that SQLite means as a size or an offset.
+/// Converts a size or an offset of SQLite.
 fn number(value: impl TryInto<usize>) -> Result<usize, Code> {
     value.try_into().map_err(|_| ffi::SQLITE_IOERR)
 }
 
-/// SAFETY: SQLite passes what `open` has filled in, by one thread at a time.
+/// SAFETY: SQLite passes a file that `open` has initialized, from one thread at a time.
 unsafe fn opened<'a>(file: *mut ffi::sqlite3_file) -> &'a mut Opened {
     unsafe { &mut *(*file.cast::<File>()).opened }
 }
 
-/// SAFETY: a string of SQLite's, which outlives the call.
+/// SAFETY: SQLite passes a string that outlives the call.
 unsafe fn text<'a>(name: *const c_char) -> Option<&'a str> {
     if name.is_null() { None } else { unsafe { CStr::from_ptr(name) }.to_str().ok() }
 }
@@ -138,7 +138,7 @@ unsafe extern "C" fn open(
         (*file).pMethods = std::ptr::null();
         let found = text(name).and_then(find);
         let create = flags & ffi::SQLITE_OPEN_CREATE != 0;
-        // As the file system of Unix does: the first sync of a log that may have been made is one of its directory too.
+        // As in the file system for Unix: the first sync of a log that may be new also syncs its directory.
         let kinds = ffi::SQLITE_OPEN_WAL | ffi::SQLITE_OPEN_MAIN_JOURNAL | ffi::SQLITE_OPEN_SUPER_JOURNAL;
         let (disk, suffix) = match (found, name.is_null()) {
             (Some((disk, suffix)), _) => (disk, Some(suffix)),
@@ -199,7 +199,7 @@ unsafe extern "C" fn read(
     let (Ok(length), Ok(offset)) = (number(length), number(offset)) else { return ffi::SQLITE_IOERR_READ };
     let Opened { disk, handle } = unsafe { opened(file) };
     let into = unsafe {
-        // What is not read is zeros.
+        // Bytes after the end of the file are zeros.
         into.write_bytes(0, length);
         std::slice::from_raw_parts_mut(into.cast::<u8>(), length)
     };
@@ -261,8 +261,8 @@ unsafe extern "C" fn control(file: *mut ffi::sqlite3_file, what: c_int, with: *m
             ffi::SQLITE_OK
         }
         ffi::SQLITE_FCNTL_PRAGMA if disk.lie() == Lie::Synchronous => {
-            // SAFETY: three strings: the answer, the pragma's name, and its value or none. The value is SQLite's own copy; a shorter
-            // one fits in its place. The answer is freed by SQLite.
+            // SAFETY: SQLite passes three strings: the result, the name of the pragma, and its value or null. The value
+            // is SQLite's own copy, so a shorter value can overwrite it. SQLite frees the result.
             unsafe {
                 let [answer, name, value] = &mut *with.cast::<[*mut c_char; 3]>();
                 if text(*name) != Some("synchronous") {
@@ -282,12 +282,12 @@ unsafe extern "C" fn control(file: *mut ffi::sqlite3_file, what: c_int, with: *m
     }
 }
 
-/// As the file system of Unix says.
+/// Same value as the file system for Unix.
 unsafe extern "C" fn sector_size(_: *mut ffi::sqlite3_file) -> c_int {
     4_096
 }
 
-/// As the file system of Unix says.
+/// Same value as the file system for Unix.
 unsafe extern "C" fn characteristics(_: *mut ffi::sqlite3_file) -> c_int {
     ffi::SQLITE_IOCAP_POWERSAFE_OVERWRITE | ffi::SQLITE_IOCAP_SUBPAGE_READ
 }

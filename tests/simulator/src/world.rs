@@ -1,4 +1,4 @@
-//! The organization whose credentials are saved, and commands for it.
+//! The organization whose credentials are saved, and its commands.
 
 use crate::chance::Chance;
 use vault_core::Command;
@@ -23,7 +23,7 @@ const ACCOUNT: AccountId = AccountId::from_bytes([2; 16]);
 const KEY: KeyId = KeyId::from_bytes([3; 16]);
 pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
-/// The parts of a version, as they are stored.
+/// The stored parts of a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Parts {
     pub(crate) data_key: Vec<u8>,
@@ -32,7 +32,7 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Those of this number. Some fill several pages.
+    /// Returns the parts of a version. Some fill several pages.
     pub(crate) fn of(number: u64) -> Self {
         let mut chance = Chance::of(number, 3);
         let mut bytes = |length: usize| -> Vec<u8> { (0..length).map(|_| chance.next().to_le_bytes()[0]).collect() };
@@ -56,17 +56,17 @@ pub(crate) fn principal() -> Principal {
     Principal::embedder(ORGANIZATION, ACCOUNT, Role::Editor)
 }
 
-/// The credential of this number.
+/// Returns the ID of a credential.
 pub(crate) fn credential(number: u64) -> CredentialId {
     CredentialId::from_bytes(bytes(number))
 }
 
-/// The audit record of the request of this number.
+/// Returns the ID of a request's audit record.
 pub(crate) fn audit(number: u64) -> AuditId {
     AuditId::from_bytes(bytes(number))
 }
 
-/// Not in order: rows are written all over their tables.
+/// Returns bytes that do not increase with `number`, so that rows are written to random pages.
 fn bytes(number: u64) -> [u8; 16] {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&Chance::of(number, 1).next().to_be_bytes());
@@ -96,7 +96,7 @@ fn record(number: u64, action: AuditAction, subject: Subject) -> SealedAuditReco
     SealedAuditRecord { record, key: KEY, code: Digest::from_bytes([4; 32]) }
 }
 
-/// Makes the organization.
+/// Creates the organization.
 pub(crate) fn organization() -> CreateOrganization {
     let key = OrganizationKeyRecord {
         organization: ORGANIZATION,
@@ -122,7 +122,7 @@ pub(crate) fn organization() -> CreateOrganization {
     }
 }
 
-/// Saves the credential of this number with these parts, under the idempotency key of the request `key`.
+/// Saves a credential with these parts and the idempotency key of the request `key`.
 pub(crate) fn save(request: u64, number: u64, parts: u64, key: u64) -> Command<SaveCredential> {
     let id = credential(number);
     let act = SaveCredential {
@@ -145,7 +145,7 @@ pub(crate) fn save(request: u64, number: u64, parts: u64, key: u64) -> Command<S
     command(request, AuditAction::CredentialSaved, id, act)
 }
 
-/// Gives the credential of this number, at this revision, a new version with these parts. Each version makes a revision.
+/// Adds a version with these parts to the credential at this revision. Each version increments the revision.
 pub(crate) fn replace(request: u64, number: u64, revision: i64, parts: u64) -> Command<ChangeCredential> {
     let id = credential(number);
     let version = NewVersion {
@@ -166,14 +166,14 @@ pub(crate) fn replace(request: u64, number: u64, revision: i64, parts: u64) -> C
     command(request, AuditAction::CredentialReplaced, id, act)
 }
 
-/// Deletes the credential of this number.
+/// Deletes a credential.
 pub(crate) fn delete(request: u64, number: u64) -> Command<DeleteCredential> {
     let id = credential(number);
     let act = DeleteCredential { organization: ORGANIZATION, id, revision: None };
     command(request, AuditAction::CredentialDeleted, id, act)
 }
 
-/// Lists all.
+/// Lists all credentials.
 pub(crate) fn list() -> ListCredentials {
     ListCredentials {
         principal: principal(),

@@ -1,5 +1,5 @@
-//! The short form of the campaign: a fixed number of seeds, and the faults that the campaign must find. Longer ones have a command,
-//! `cargo run --release -p vault-simulator`.
+//! The short form of the campaign: a fixed number of seeds, and the faults that the campaign must find. For longer
+//! runs, use `cargo run --release -p vault-simulator`.
 
 use vault_simulator::{Ground, Lie, Outcome, Planted, play};
 
@@ -16,7 +16,7 @@ async fn seeds(seeds: impl IntoIterator<Item = u64>, planted: Planted) -> Outcom
 async fn what_was_acknowledged_survives_every_power_cut() {
     let outcome = seeds(1..=40, Planted::default()).await;
     assert!(outcome.flaws.is_empty(), "{outcome:#?}");
-    // Nothing that is to be tried is left out.
+    // The seeds must cover every kind of event.
     let Outcome { cuts, kills, failed_calls, stops, acknowledged, unsure, .. } = outcome;
     for (what, count, least) in [
         ("power cuts", cuts, 250),
@@ -35,7 +35,7 @@ async fn the_same_seed_is_the_same_run() {
     assert_eq!(seeds(100..104, Planted::default()).await, seeds(100..104, Planted::default()).await);
 }
 
-/// Seeds until something is found.
+/// Plays seeds until one finds an error.
 async fn is_found(planted: Planted) {
     let ground = Ground::prepare().await;
     for seed in 1..=60 {

@@ -14,7 +14,7 @@ Vend = Literal["raw", "short", "prefer-short"]
 
 @dataclass(frozen=True)
 class Credential:
-    """One credential of an activation. `data` is secret and is left out of its representation."""
+    """One credential of an activation. `data` is secret and is omitted from `repr()`."""
 
     id: str
     type: str
@@ -36,7 +36,7 @@ def _credential(value: dict[str, Any]) -> Credential:
 
 
 class Activation:
-    """A live activation of one namespace. As a context manager it ends when the block ends. Threads may share it."""
+    """An active activation of one namespace. As a context manager, it ends with the block. Threads may share it."""
 
     def __init__(self, listener: Listener, request: dict[str, Any]) -> None:
         self._listener = listener
@@ -63,13 +63,13 @@ class Activation:
         raise OrgVaultError(f"{len(found)} credentials of {self.namespace} match, expected one: choose type or id of {have}")
 
     def renew(self) -> None:
-        """Gets the namespace's current credentials and another end. A credential that was rotated meanwhile is there then.
+        """Fetches the namespace's current credentials and extends the activation. Rotated credentials are updated.
 
-        An activation that has expired, or whose credential has no such form any more, is begun anew with the same request.
+        If the activation has expired, or its form is no longer available, starts a new activation with the same request.
         """
         with self._lock:
             if self._ended:
-                raise OrgVaultError(f"the activation of {self.namespace} has ended: begin a new one")
+                raise OrgVaultError(f"the activation of {self.namespace} has ended: start a new one")
             body = {"ttl": self._request["ttl"]} if "ttl" in self._request else {}
             try:
                 self._take(self._listener.request("POST", f"/activations/{self.id}/renew", body))
@@ -99,7 +99,7 @@ class Activation:
         try:
             self.end()
         except OrgVaultError:
-            if error is None:  # else the block's own error counts; the activation expires by itself
+            if error is None:  # otherwise the block's error is raised, and the activation expires automatically
                 raise
 
     def __repr__(self) -> str:

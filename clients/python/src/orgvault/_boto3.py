@@ -34,7 +34,7 @@ def boto3_session(activation: Activation, id: str | None = None) -> Any:
     first = activation.credential("s3", id)
     chosen = first.id
     session = botocore.session.get_session()
-    # botocore has no public way to give a session credentials that refresh.
+    # botocore has no public API for refreshable credentials of a session.
     session._credentials = RefreshableCredentials.create_from_metadata(metadata(), refresh, "orgvault")
     if style := _addressing(first.data, "virtual", "path"):
         session.set_default_client_config(Config(s3={"addressing_style": style}))

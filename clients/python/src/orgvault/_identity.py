@@ -1,4 +1,4 @@
-"""Whose token is shown: the integration's own, or an identity token of the job's surroundings. Each is read for every request."""
+"""Sources of tokens: an integration token, or an identity token from the job's environment. Each is read for every request."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ def _read_own(path: str) -> str:
     except OSError as error:
         raise OrgVaultError(f"cannot read the token file {path}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise OrgVaultError(f"the token file {path} must hold one integration token (ovi_…)") from None
+        raise OrgVaultError(f"the token file {path} must contain one integration token (ovi_…)") from None
     if not token.startswith("ovi_") or len(token.split()) != 1:
-        raise OrgVaultError(f"the token file {path} must hold one integration token (ovi_…)")
+        raise OrgVaultError(f"the token file {path} must contain one integration token (ovi_…)")
     return token
 
 
 def _checked(token: str, place: str) -> str:
     token = token.strip()
     if not token.startswith("eyJ") or token.count(".") != 2 or len(token.split()) != 1:
-        raise OrgVaultError(f"the identity token in {place} is no JSON Web Token")
+        raise OrgVaultError(f"the identity token in {place} is not a JSON Web Token")
     return token
 
 
@@ -53,7 +53,7 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 def _of_github() -> str:
     integration = os.environ.get("ORGVAULT_INTEGRATION_ID")
     if not integration:
-        raise OrgVaultError("ORGVAULT_INTEGRATION_ID is missing: GitHub makes an identity token for one integration")
+        raise OrgVaultError("ORGVAULT_INTEGRATION_ID is missing: GitHub issues an identity token for one integration")
     audience = urllib.parse.quote(f"urn:orgvault:integration:{integration}", safe="")
     url = os.environ[_GITHUB_URL]
     if not url.startswith("https://"):
@@ -62,14 +62,14 @@ def _of_github() -> str:
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {os.environ[_GITHUB_TOKEN]}"})
     try:
         with urllib.request.build_opener(_NoRedirects).open(request, timeout=20) as answer:
-            return _checked(json.load(answer)["value"], "GitHub's answer")
+            return _checked(json.load(answer)["value"], "GitHub's response")
     except (OSError, ValueError, KeyError, TypeError) as error:
         reason = getattr(error, "reason", None) or type(error).__name__
-        raise OrgVaultError(f"GitHub gave no identity token: {reason}") from None
+        raise OrgVaultError(f"GitHub returned no identity token: {reason}") from None
 
 
 def token(token_file: str | None) -> str:
-    """The first of these that there is: `token_file`, `ORGVAULT_INTEGRATION_TOKEN_FILE`, `ORGVAULT_IDENTITY_TOKEN_FILE`,
+    """Returns the first available of these: `token_file`, `ORGVAULT_INTEGRATION_TOKEN_FILE`, `ORGVAULT_IDENTITY_TOKEN_FILE`,
     `ORGVAULT_IDENTITY_TOKEN`, GitHub's."""
     if path := token_file or os.environ.get("ORGVAULT_INTEGRATION_TOKEN_FILE"):
         return _read_own(path)
@@ -80,7 +80,7 @@ def token(token_file: str | None) -> str:
         except OSError as error:
             raise OrgVaultError(f"cannot read the identity token {path}: {error.strerror}") from None
         except UnicodeDecodeError:
-            raise OrgVaultError(f"the identity token in {path} is no JSON Web Token") from None
+            raise OrgVaultError(f"the identity token in {path} is not a JSON Web Token") from None
     if text := os.environ.get(_TOKEN):
         return _checked(text, _TOKEN)
     if os.environ.get(_GITHUB_URL) and os.environ.get(_GITHUB_TOKEN):

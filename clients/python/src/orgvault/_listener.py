@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from . import _identity
 from ._error import OrgVaultError
 
-# The largest answer has 100 credentials, each with some fields of at most 16,384 bytes.
+# The largest response has 100 credentials, each with a few fields of at most 16,384 bytes.
 _MAX_ANSWER_BYTES = 32 * 1024 * 1024
 
 
@@ -40,7 +40,7 @@ def _is_loopback(host: str) -> bool:
 
 
 class Listener:
-    """Where activations are requested, and as whom: the token is read for each request, so a new one is used at once."""
+    """The activation listener and the source of the token. The token is read for each request, so a new one is used immediately."""
 
     def __init__(self, url: str | None, token_file: str | None, timeout: float) -> None:
         url = url or os.environ.get("ORGVAULT_ACTIVATION_URL")
@@ -76,7 +76,7 @@ class Listener:
         return http.client.HTTPSConnection(self._host, self._port, timeout=self._timeout, context=context)
 
     def request(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-        """The JSON of a successful answer, None if it has no content; else raises `OrgVaultError`."""
+        """Returns the JSON of a successful response, or None without content. Otherwise raises `OrgVaultError`."""
         headers = {"Authorization": "Bearer " + _identity.token(self._token_file), "Content-Type": "application/json"}
         try:
             connection = self._connection()
@@ -93,7 +93,7 @@ class Listener:
         except ValueError:
             answer = None
             if response.status < 300:
-                raise OrgVaultError("the activation listener answered something that is not JSON", response.status) from None
+                raise OrgVaultError("the activation listener returned a response that is not JSON", response.status) from None
         if response.status < 300:
             return answer
         problem = answer if isinstance(answer, dict) else {}

@@ -1,4 +1,4 @@
-"""What other tools take, filled with the credentials of an activation. Each holds secrets: print none of it."""
+"""Settings for other tools, with the credentials of an activation. They contain secrets, so do not print them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _set(**values: Any) -> dict[str, Any]:
 
 
 def _connection(data: dict[str, Any]) -> dict[str, str]:
-    """The parts of a connection string of Azure."""
+    """Returns the parts of an Azure connection string."""
     pairs = (part.partition("=") for part in (data.get("connection_string") or "").split(";"))
     return {name.strip().lower(): value for name, _, value in pairs if value}
 
@@ -60,7 +60,7 @@ _PUBLIC_SUFFIXES = (".core.windows.net", ".storage.azure.net", ".fabric.microsof
 
 
 def _is_public(data: dict[str, Any]) -> bool:
-    """Whether the account belongs to Azure's public cloud, whose directory these tools use."""
+    """Returns True if the account belongs to Azure's public cloud, whose directory these tools use."""
     parts = _connection(data)
     hosts = [urlsplit(value).hostname or "" for name, value in parts.items() if name.endswith("endpoint")]
     suffix = parts.get("endpointsuffix", "").lower()
@@ -86,27 +86,27 @@ def _is_ip_address(host: str | None) -> bool:
 
 
 def _is_path_style(data: dict[str, Any]) -> bool:
-    """Whether a check has the bucket in the path of its URLs; else it is the first part of the host."""
+    """Returns True if the bucket is in the path of URLs. Otherwise it is the first part of the host."""
     endpoint = data.get("endpoint")
     is_address = bool(endpoint) and _is_ip_address(urlsplit(endpoint).hostname)
     return bool(data.get("path_style_access")) or is_address or not all(map(_HOST_LABEL.fullmatch, _buckets(data)))
 
 
 def _addressing(data: dict[str, Any], host: Any, path: Any) -> Any:
-    """One of both; None if tools address Amazon's stores so by themselves."""
+    """Returns one of both, or None if it is the default of tools for Amazon's stores."""
     is_path = _is_path_style(data)
     is_usual = not data.get("endpoint") and data.get("path_style_access") is None and not is_path
     return None if is_usual else path if is_path else host
 
 
 def _domain_endpoint(data: dict[str, Any]) -> str | None:
-    """The saved endpoint, or Amazon's in a region that a tool would look for under another domain."""
+    """Returns the saved endpoint, or Amazon's in a region for which a tool would use another domain."""
     region = data.get("region") or ""
     return data.get("endpoint") or (f"https://s3.{region}.amazonaws.com.cn" if region.startswith("cn-") else None)
 
 
 def _bucket_endpoint(data: dict[str, Any], bucket: str) -> str | None:
-    """The endpoint as `object_store` expects it: with the bucket, if that is in the host."""
+    """Returns the endpoint as `object_store` expects it: with the bucket, if that is in the host."""
     endpoint = _domain_endpoint(data)
     if not endpoint or _is_path_style(data):
         return endpoint
@@ -128,7 +128,7 @@ def _s3(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _unusual_host(data: dict[str, Any]) -> str | None:
-    """The host of the account's blobs, unless it is the usual one in the public cloud."""
+    """Returns the host of the account's blobs, or None for the default in the public cloud."""
     host = urlsplit(_connection(data).get("blobendpoint", "")).hostname
     return host if host != f"{_account(data)}.blob.core.windows.net" else None
 
@@ -144,7 +144,7 @@ def _azure(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _google(data: dict[str, Any]) -> None:
-    """Refuses a key of another cloud than Google's own, which these tools would send to Google."""
+    """Rejects keys of clouds other than Google's, which these tools would send to Google."""
     key = data.get("service_account_key") or data
     if key.get("universe_domain", "googleapis.com") != "googleapis.com":
         raise OrgVaultError("the key belongs to another universe than googleapis.com: use the client libraries of Google with the key file")
@@ -159,7 +159,7 @@ _OPTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {"s3": _s3, "a
 
 
 def storage_options(activation: Activation, type: str | None = None, id: str | None = None) -> dict[str, Any]:
-    """The options that `fsspec` gives to s3fs, adlfs or gcsfs, and so what pandas and Dask take as `storage_options`.
+    """Returns the options that `fsspec` passes to s3fs, adlfs or gcsfs, which are the `storage_options` of pandas and Dask.
 
     They are those of the credential as it is now: ask again after `activation.renew()`.
     """
@@ -174,7 +174,7 @@ def _quoted(value: Any) -> str:
 
 
 def duckdb_secret(activation: Activation, name: str = "orgvault", type: str | None = None, id: str | None = None) -> str:
-    """The statement `CREATE OR REPLACE SECRET` that has DuckDB read and write what the credential is for, and nothing else."""
+    """Returns a `CREATE OR REPLACE SECRET` statement, with which DuckDB can access only the credential's storage."""
     credential = _chosen(activation, type, id, {"s3": None, "azure_identity": None}, "secret of DuckDB")
     data, kind, provider = credential.data, "s3", "config"
     if not name.isidentifier():
@@ -213,7 +213,7 @@ def _ends(activation: Activation, credential: Credential) -> datetime:
 
 
 def _obstore_secret(credential: Credential) -> dict[str, Any]:
-    """What a credential provider of obstore gives."""
+    """The credential that an obstore credential provider returns."""
     data = credential.data
     if credential.type == "s3":
         return {
@@ -227,7 +227,7 @@ def _obstore_secret(credential: Credential) -> dict[str, Any]:
 
 
 def _provider(activation: Activation, id: str, secret: Callable[[Credential], dict[str, Any]]) -> Callable[[], tuple[Any, datetime]]:
-    """Gives the credential as it is and when it ends; the second call and each after it renew the activation first."""
+    """Returns the credential and its expiry. The second and each later call renew the activation first."""
     asked = False
 
     def provide() -> tuple[dict[str, Any], datetime]:
@@ -242,7 +242,7 @@ def _provider(activation: Activation, id: str, secret: Callable[[Credential], di
 
 
 def _lasts(credential: Credential) -> bool:
-    """Whether a provider cannot give it: a saved key of Azure or Google, which obstore takes as configuration."""
+    """Returns True if obstore accepts the credential only as configuration: a saved key of Azure or Google."""
     return credential.type != "s3" and credential.form == "raw"
 
 
@@ -256,7 +256,7 @@ def _obstore_azure(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def obstore_store(activation: Activation, type: str | None = None, id: str | None = None, bucket: str | None = None) -> Any:
-    """A store of `obstore` at the credential's bucket or container; `bucket` chooses one of several.
+    """Returns an `obstore` store for the credential's bucket or container. `bucket` chooses one of several.
 
     It asks for another credential when its own is about to end: the activation is renewed then, in the thread that uses the store.
     """
@@ -293,7 +293,7 @@ def _is_http(address: str | None) -> bool:
 
 
 def polars_options(activation: Activation, id: str | None = None, bucket: str | None = None) -> dict[str, Any]:
-    """What `polars.scan_csv` and its kind take for an `s3` credential: `pl.scan_csv(url, **polars_options(activation))`.
+    """Returns the arguments of `polars.scan_csv` and similar for an `s3` credential: `pl.scan_csv(url, **polars_options(activation))`.
 
     Polars asks for another key when its own is about to end: the activation is renewed then.
     """

@@ -23,7 +23,7 @@ from ._tools import _addressing
 
 try:
     from airflow.secrets import BaseSecretsBackend
-except ImportError:  # Airflow is not there: the class can be tried out by itself
+except ImportError:  # without Airflow, the class can still be tested
 
     class BaseSecretsBackend:  # type: ignore[no-redef]
         def __init__(self, **kwargs: Any) -> None:
@@ -46,7 +46,7 @@ _EARLY_SECONDS = 300.0
 
 
 def connection(activation: Activation) -> dict[str, Any]:
-    """The activation's one credential, as Airflow describes a connection."""
+    """Returns the activation's only credential as an Airflow connection."""
     credential = activation.credential()
     data = credential.data
     if credential.type == "s3":
@@ -55,7 +55,7 @@ def connection(activation: Activation) -> dict[str, Any]:
             extra["aws_session_token"] = session
         if style := _addressing(data, "virtual", "path"):
             extra["config_kwargs"] = {"s3": {"addressing_style": style}}
-        if isinstance(data["bucket"], str):  # the hook names one bucket
+        if isinstance(data["bucket"], str):  # the hook supports one bucket
             extra["bucket_name"] = data["bucket"]
         return {"conn_type": "aws", "login": data["access_key_id"], "password": data["secret_access_key"], "extra": extra}
     if credential.type == "gcs":
@@ -89,7 +89,7 @@ def _mask(described: dict[str, Any]) -> None:
 
 
 class OrgVaultBackend(BaseSecretsBackend):
-    """Connections of Airflow from an OrgVault."""
+    """Provides Airflow connections from OrgVault."""
 
     def __init__(
         self,
@@ -103,12 +103,12 @@ class OrgVaultBackend(BaseSecretsBackend):
         super().__init__(**kwargs)
         self._prefix, self._asking = prefix, {"vend": vend, "ttl": ttl, "url": url, "token_file": token_file}
         self._lock = threading.Lock()
-        # Connection ids, each with what Airflow gets, and until when it does.
+        # Cached connections by connection ID, with their expiry.
         self._known: dict[str, tuple[str | None, float]] = {}
 
     def get_conn_value(self, conn_id: str) -> str | None:
-        """The connection as JSON; None if the vault has none of this id."""
-        with self._lock:  # one request for a namespace, however many threads ask
+        """Returns the connection as JSON, or None if the vault has no connection with this ID."""
+        with self._lock:  # only one request for a namespace, even with many threads
             value, until = self._known.get(conn_id, (None, 0.0))
             if time.time() < until:
                 return value
@@ -128,11 +128,11 @@ class OrgVaultBackend(BaseSecretsBackend):
         try:
             activation = activate(self._prefix + conn_id, purpose="airflow", **self._asking)
         except OrgVaultError as error:
-            # A namespace that is not there, that is not this integration's, or whose name is none: another backend may have it.
+            # The namespace does not exist, is not allowed, or has an invalid name: another backend may have the connection.
             if error.status in (403, 404, 422):
                 return None, time.time() + _ABSENT_SECONDS
             raise
-        # It is not ended: the connection is used after this call, and ends with its time.
+        # Do not end it: the connection is used after this call, until it expires.
         credential = activation.credential()
         ends = min(activation.expires_at, credential.expires_at or activation.expires_at).timestamp()
         left = max(ends - time.time(), 0.0)

@@ -1,4 +1,4 @@
-"""A file of Airflow whose 500 tasks each ask for a connection while it is parsed, as people write them. See test_airflow.py."""
+"""An Airflow file whose 500 tasks each request a connection while it is parsed, which is a common mistake. See test_airflow.py."""
 
 import os
 

@@ -47,5 +47,5 @@ def test_500_tasks_that_are_parsed_ask_the_vault_once_in_each_process(airflow):
     for run in parsed:
         assert run.returncode == 0, run.stderr[-2000:]
         assert run.stdout.split()[-1] == "500"
-    # The activations go on until their time is over: the connection is used after it was looked up.
+    # The activations are active until they expire: the connection is used after the lookup.
     assert len(live()) - before == 4

@@ -1,4 +1,4 @@
-"""The libraries that jobs are written with, filled by the package and by `orgvault activate --format`, at emulated stores."""
+"""The libraries that jobs are written with, configured by the package and by `orgvault activate --format`, with emulated stores."""
 
 import http.server
 import json
@@ -18,7 +18,7 @@ AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZ
 
 @pytest.fixture(scope="session")
 def bucket(moto):
-    """Reads an object of the bucket, without any of the libraries. moto looks at no signature."""
+    """Reads an object of the bucket, without any of the libraries. moto does not check signatures."""
 
     def ask(method, path, content=None):
         signed = "AWS4-HMAC-SHA256 Credential=any/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"
@@ -177,7 +177,7 @@ def test_polars_reads_by_a_provider(job, bucket):
 def test_a_store_of_obstore_outlives_its_first_activation(job, bucket):
     import obstore
 
-    # obstore asks again five minutes before the end: with an activation of a minute, at each request.
+    # obstore renews five minutes before the expiry: with an activation of a minute, at each request.
     with orgvault.activate("imports/nightly", ttl=60) as activation:
         store, ends = orgvault.obstore_store(activation), activation.expires_at
         assert bytes(obstore.get(store, "in/a.csv").bytes()) == CONTENT
@@ -188,7 +188,7 @@ def test_a_store_of_obstore_outlives_its_first_activation(job, bucket):
 
 @pytest.fixture
 def proxy():
-    """A proxy that denies every request; and the URLs that it was asked for."""
+    """A proxy that denies every request, and the requested URLs."""
     asked = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -225,7 +225,7 @@ def test_every_library_puts_the_bucket_in_the_host(job, vault, proxy, monkeypatc
     connection.execute(printed("duckdb", "imports/host"))
     answer, iceberg = json.loads(printed("fsspec", "imports/host")), json.loads(printed("iceberg", "imports/host"))
     store = json.loads(printed("object-store", "imports/host"))
-    # obstore takes the crate's options for the client apart from those of the store.
+    # obstore accepts the crate's options for the client separately from those of the store.
     http = {"client_options": {"allow_http": store["options"].pop("allow_http") == "true"}}
     rclone = ["rclone", "--config", "/dev/null", "--retries", "1", "lsf", "orgvault:daily"]
     aws = ["aws", "s3", "cp", "s3://daily/in.csv", "in.csv"]

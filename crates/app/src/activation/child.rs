@@ -53,7 +53,7 @@ fn replace_process(mut arguments: ArgsOs) -> Failure {
     // If the parent died before the request, the kernel sends no signal.
     if getppid() != parent {
         return Failure::with_status(
-            format!("{} was not started, because orgvault exec is gone", program.to_string_lossy()),
+            format!("{} was not started, because orgvault exec has exited", program.to_string_lossy()),
             NOT_STARTED,
         );
     }

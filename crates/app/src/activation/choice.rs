@@ -95,7 +95,7 @@ impl fmt::Display for Unclear {
             ),
             Self::NameAlone => f.write_str("--name: for several credentials, write each as NAME=ID or NAME=TYPE"),
             Self::SameName => {
-                f.write_str("--name: two names give the same variables; upper and lower case, - and _ count as equal")
+                f.write_str("--name: two names result in the same variables: case, - and _ are not distinguished")
             }
         }
     }

@@ -73,7 +73,7 @@ impl Endpoint {
         let failed = |error| Failure::new(format!("cannot listen on 127.0.0.1 for the command's tools: {error}"));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(failed)?;
         let SocketAddr::V4(address) = listener.local_addr().map_err(failed)? else {
-            return Err(Failure::new("127.0.0.1 is no IPv4 address on this machine"));
+            return Err(Failure::new("127.0.0.1 is not an IPv4 address of this host"));
         };
         let inner = Arc::new(Inner { address, token: token(entropy)?, served: Mutex::new(None), clock });
         tokio::spawn(accept(listener, Arc::clone(&inner)));
@@ -170,10 +170,10 @@ impl Inner {
         }
         match path {
             KEY_PATH if request.method != Method::GET => {
-                return refusal(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered");
+                return refusal(StatusCode::METHOD_NOT_ALLOWED, "only GET is supported");
             }
             TOKEN_PATH if request.method != Method::POST => {
-                return refusal(StatusCode::METHOD_NOT_ALLOWED, "only POST is answered");
+                return refusal(StatusCode::METHOD_NOT_ALLOWED, "only POST is supported");
             }
             KEY_PATH | TOKEN_PATH => {}
             _ => return refusal(StatusCode::NOT_FOUND, "nothing is here"),

@@ -69,7 +69,7 @@ impl TokenSource {
                     Ok(github_identity_token(&variable(GITHUB_URL)?, &variable(GITHUB_TOKEN)?.into(), &audience(id))?)
                 }
                 None => Err(Failure::usage(
-                    "--integration-id is missing: the identity token of GitHub Actions is made for one integration. \
+                    "--integration-id is missing: GitHub Actions issues an identity token for one integration. \
                      `orgvault integration show` prints its id",
                 )),
             },
@@ -93,7 +93,7 @@ impl TokenSource {
         let token = SecretString::from(text.trim());
         match claims(&token) {
             Some(_) => Ok(token),
-            None => Err(Failure::new(format!("the identity token {self} is no JSON Web Token"))),
+            None => Err(Failure::new(format!("the identity token {self} is not a JSON Web Token"))),
         }
     }
 

@@ -204,12 +204,12 @@ pub(super) fn token(flag: &str, path: &Path) -> Result<SecretString, Failure> {
     let expected = format!("an integration token ({} characters, starting with ovi_)", IntegrationToken::LENGTH);
     let found = match text {
         text if text.starts_with("ovi_") => "it starts like one, but was changed or not copied whole",
-        text if text.starts_with("v4.local.") => "it has an access token, as a login gives it to an account",
+        text if text.starts_with("v4.local.") => "it contains an access token, which a login returns for an account",
         text if text.starts_with("-----BEGIN") => "it has a certificate or a key",
         "" => "it is empty or not text",
         _ => "it has something else",
     };
-    Err(Failure::new(format!("{flag}: {} does not hold {expected}: {found}", path.display())))
+    Err(Failure::new(format!("{flag}: {} does not contain {expected}: {found}", path.display())))
 }
 
 #[cfg(test)]
@@ -256,7 +256,7 @@ mod tests {
         ] {
             let flaw = read(content, 0o600).expect_err("not a token");
             assert!(
-                flaw.contains("token does not hold an integration token (53 characters, starting with ovi_)"),
+                flaw.contains("token does not contain an integration token (53 characters, starting with ovi_)"),
                 "{flaw}"
             );
             assert!(flaw.contains(found) && !flaw.contains(short), "{flaw}");

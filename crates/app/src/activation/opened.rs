@@ -42,8 +42,9 @@ impl Opened {
     /// Validates a response.
     pub(crate) fn read(answer: BegunActivation) -> Result<Self, Failure> {
         let expires_at = moment(&answer.expires_at)?;
-        let namespace = Namespace::parse(&answer.namespace, "")
-            .map_err(|flaw| Failure::new(format!("the listener's answer has an invalid namespace: {}", flaw.detail)))?;
+        let namespace = Namespace::parse(&answer.namespace, "").map_err(|flaw| {
+            Failure::new(format!("the listener's response has an invalid namespace: {}", flaw.detail))
+        })?;
         let credentials = answer.credentials.into_iter().map(OpenedCredential::read).collect::<Result<_, _>>()?;
         Ok(Self { activation: answer.id, namespace, expires_at, credentials })
     }
@@ -69,7 +70,7 @@ impl OpenedCredential {
     fn read(answer: VendedCredential) -> Result<Self, Failure> {
         let younger = || {
             Failure::new(format!(
-                "credential {} has a type or form that this program does not know. It is older than the server: update it",
+                "credential {} has an unsupported type or form. This program is older than the server: update it",
                 answer.id
             ))
         };
@@ -85,5 +86,5 @@ impl OpenedCredential {
 }
 
 fn moment(text: &str) -> Result<Timestamp, Failure> {
-    Timestamp::from_rfc3339(text).ok_or_else(|| Failure::new("the listener's answer has an invalid time"))
+    Timestamp::from_rfc3339(text).ok_or_else(|| Failure::new("the listener's response has an invalid time"))
 }

@@ -100,8 +100,9 @@ impl PrivateDirectory {
     /// Removes the directory.
     pub(crate) fn remove(self) -> Result<(), Failure> {
         let (path, removed) = (self.path.clone(), std::fs::remove_dir_all(&self.path));
-        removed
-            .map_err(|error| Failure::new(format!("cannot remove {}, which holds a secret: {error}", path.display())))
+        removed.map_err(|error| {
+            Failure::new(format!("cannot remove {}, which contains a secret: {error}", path.display()))
+        })
     }
 }
 

@@ -97,7 +97,7 @@ impl Supply {
             let flaw = self.take_one(number, opened)?;
             let credential = &mut self.credentials[number];
             if let Some(flaw) = flaw.filter(|flaw| credential.flaw != Some(flaw)) {
-                warn(&format!("credential {} {flaw}. The command keeps what it has of it", credential.id));
+                warn(&format!("credential {} {flaw}. The command keeps the previous values", credential.id));
             }
             credential.flaw = flaw;
         }
@@ -111,12 +111,12 @@ impl Supply {
         };
         let subject = opened.subject(index, name.as_ref());
         let Ok(environment) = render(&subject, self.endpoint.as_ref().map(|(_, told)| told)) else {
-            return Ok(Some("has a value now that variables and files cannot hold"));
+            return Ok(Some("now has a value that variables and files cannot contain"));
         };
         // These variables do not contain the key, but the location where it is used.
         if environment.answer.is_some() && !are_same(variables, &environment.variables) {
             return Ok(Some(
-                "has another endpoint, region, bucket, prefix or role now, which a running command cannot be told",
+                "now has another endpoint, region, bucket, prefix or role. A running command cannot get them",
             ));
         }
         let ends_at = subject.ends_at();

@@ -159,10 +159,7 @@ impl Plan {
             );
         }
         if removed.entries > 0 {
-            tracing::info!(
-                entries = removed.entries,
-                "audit entries removed, because their time is over (--keep-audit)"
-            );
+            tracing::info!(entries = removed.entries, "removed audit entries that are older than --keep-audit");
         }
         removed.more
     }

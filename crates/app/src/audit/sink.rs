@@ -88,7 +88,7 @@ impl Sink {
                 let flag = "--audit-sink-token-file";
                 let bytes = secret_file::read(&settings.files, flag, path, MAX_TOKEN)?;
                 let text = std::str::from_utf8(&bytes).ok().map(str::trim).filter(|text| !text.is_empty());
-                let text = text.ok_or_else(|| Failure::new(format!("{flag}: {} holds no token", path.display())))?;
+                let text = text.ok_or_else(|| Failure::new(format!("{flag}: {} contains no token", path.display())))?;
                 Some(SecretString::from(text))
             }
             None => None,
@@ -123,7 +123,7 @@ impl Sink {
             }
             Self::Http(client, token) => match client.post(JSON_LINES, token.as_ref(), &joined(lines)) {
                 Err(ClientError::Unexpected { status, .. }) => {
-                    Err(format!("the log service answers with status {status}").into())
+                    Err(format!("the log service returned status {status}").into())
                 }
                 answered => Ok(answered?),
             },

@@ -151,7 +151,7 @@ fn in_file(file: &Path) -> Result<Data, Failure> {
     let bytes = secret_file::read_or_stdin(&NamedFiles::default(), FLAG, file, MAX_DATA)?;
     let text = std::str::from_utf8(&bytes).ok();
     let found = text.and_then(|text| Some((text, serde_json::from_str::<Map<String, Value>>(text).ok()?)));
-    let found = found.ok_or_else(|| Failure::new(format!("{FLAG}: {} does not hold a JSON object", file.display())));
+    let found = found.ok_or_else(|| Failure::new(format!("{FLAG}: {} does not contain a JSON object", file.display())));
     let (text, members) = found?;
     Ok(Data { members, typed: None, text: Some(Zeroizing::new(text.to_owned())) })
 }

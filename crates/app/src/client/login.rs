@@ -197,7 +197,7 @@ impl Login {
 fn directory() -> Result<PathBuf, Failure> {
     let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")));
-    let state = state.ok_or_else(|| Failure::new("no place for the login: set HOME or XDG_STATE_HOME"))?;
+    let state = state.ok_or_else(|| Failure::new("no directory for the login: set HOME or XDG_STATE_HOME"))?;
     Ok(state.join("orgvault/logins"))
 }
 
@@ -205,7 +205,7 @@ fn directory() -> Result<PathBuf, Failure> {
 pub(crate) fn failure(doing: &str, error: &ClientError) -> Failure {
     Failure::new(match error {
         _ if error.code() == Some(ProblemCode::InvalidToken) => {
-            format!("cannot {doing}: your login has expired or was ended. Run `orgvault login`")
+            format!("cannot {doing}: your login has expired or was revoked. Run `orgvault login`")
         }
         ClientError::Problem(problem) if !problem.errors.is_empty() => {
             let errors = problem.errors.iter().map(|error| (flag_of(&error.pointer), &*error.detail));

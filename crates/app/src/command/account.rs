@@ -168,7 +168,7 @@ pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, 
         }
         Asked::Enable(account) => {
             let done = |grant: &AccountGrant| match grant.state {
-                AccountState::ReEnrolling => format!("Enabled {}. Its owner has to enrol again first.", grant.email),
+                AccountState::ReEnrolling => format!("Enabled {}. The user must enrol again first.", grant.email),
                 _ => format!("Enabled {}.", grant.email),
             };
             change(vault, AccountRef::email(&account.email), AccountCommand::Enable, "enable", done, output).await

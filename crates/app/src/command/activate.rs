@@ -95,7 +95,7 @@ fn print(form: Form, opened: &Opened, pieces: &[SecretText]) -> Result<(), Failu
 /// Ends an activation. If the request fails, the activation expires later.
 pub(super) fn end(listener: &Listener, activation: &str) {
     if let Err(failure) = listener.end(activation) {
-        warn(&format!("{failure}\n  It expires by itself"));
+        warn(&format!("{failure}\n  It expires automatically"));
     }
 }
 

@@ -76,7 +76,7 @@ async fn verify(settings: &Settings, vault: &OpenVault, output: Output) -> Resul
             findings.push(Finding::from(finding));
         }
     };
-    let mut progress = Progress::of("verifying the audit")?;
+    let mut progress = Progress::of("verifying the audit log")?;
     let mut tell = |done, total| progress.tell(done, total);
     let verification = vault.operator().verify_audit(known, &mut report, &mut tell).await?;
     drop(progress);
@@ -100,13 +100,13 @@ async fn verify(settings: &Settings, vault: &OpenVault, output: Output) -> Resul
         text += &format!(" Entries up to checkpoint {start} were removed, because they are older than --keep-audit.");
     }
     text += &match anchored {
-        Some(number) => format!(" The anchor knows checkpoint {number}."),
-        None => " There is no anchor here, so a cut-off end would not be found.".to_owned(),
+        Some(number) => format!(" The anchor contains checkpoint {number}."),
+        None => " No anchor is available, so a truncated end cannot be detected.".to_owned(),
     };
     output.print(&document, &text)?;
     if found > 0 {
         return Err(Failure::new(format!(
-            "the audit was changed outside OrgVault: {}. Keep a copy of the database, and compare it with a backup",
+            "the audit log was modified outside OrgVault: {}. Keep a copy of the database, and compare it with a backup",
             counted(found, "finding")
         )));
     }

@@ -56,10 +56,10 @@ async fn make(settings: &Settings, vault: &OpenVault, args: &BackupArgs) -> Resu
 pub(crate) fn failure(error: BackupError) -> Failure {
     let advice = match &error {
         BackupError::Copy(vault_embed::CopyError::Full(_)) | BackupError::Full(_) => {
-            "Free space, or choose another place: while it is made, a backup needs twice its size. No backup was made"
+            "Free space, or choose another directory: a backup needs twice its size while it is created. No backup was created"
         }
-        BackupError::Exists(_) | BackupError::NoDirectory(_) | BackupError::Taken { .. } => "No backup was made",
-        _ => "No backup was made. Remove the cause, then run the command again",
+        BackupError::Exists(_) | BackupError::NoDirectory(_) | BackupError::Taken { .. } => "No backup was created",
+        _ => "No backup was created. Fix the cause, then run the command again",
     };
     Failure::new(format!("{}. {advice}", Failure::from(error)))
 }
@@ -120,8 +120,8 @@ impl Made {
     fn text(&self, restore: &str) -> String {
         let rows = |table: &str, row: &str| counted(self.tables.get(table).copied().unwrap_or_default(), row);
         format!(
-            "Backed up the vault to {}\n  {} bytes, the state of {}\n  {}, {}, {}, {}, {}\n  checked: it opens with the root key, every page and table is sound, all {} \
-             rows are there\n\nThe root key is not in it. Keep a copy of the key, but not with the backup.\nRestore it with: \
+            "Backed up the vault to {}\n  {} bytes, the state of {}\n  {}, {}, {}, {}, {}\n  checked: it can be decrypted with the root key, every page and table is valid, all \
+             {} rows exist\n\nThe root key is not in it. Keep a copy of the key, but not with the backup.\nRestore it with: \
              {restore}\n",
             self.backup,
             self.bytes,

@@ -167,7 +167,7 @@ fn compare(data: &mut Data, item: &CredentialItem, complete: bool) -> Vec<String
     let taken = if complete { Vec::new() } else { data.carry_over(&item.kind, before) };
     let mut lines = Vec::new();
     if !taken.is_empty() {
-        lines.push(format!("Taken over from version {}: {}.", item.version, taken.join(", ")));
+        lines.push(format!("Copied from version {}: {}.", item.version, taken.join(", ")));
     }
     let differences = data.differences(&item.kind, before);
     let line = |Difference { field, before, after }: &Difference| format!("Changed: {field} from {before} to {after}.");
@@ -224,7 +224,7 @@ fn confirm_several(session: &Session, namespace: &str, is_repeatable: bool, outp
     };
     let text = format!(
         "{namespace} already has a credential ({}, {}).{used} Jobs that do not choose one are refused once there are several. \
-         They choose with --type, --bucket or --id, or use each under a name with --name. To give jobs a new key, run \
+         They choose with --type, --bucket or --id, or use each under a name with --name. To replace the key of jobs, run \
          `orgvault credential replace {}` instead",
         other.id, other.kind, other.id
     );
@@ -323,7 +323,7 @@ fn replace(session: &Session, id: &str, new: Replacing, asking: &AskingArgs, out
         let (item, tag) = told(doing, session.show_tagged(id))?;
         if item.staged_version != Some(number) && item.version != number {
             let message =
-                "somebody else staged another version meanwhile. List them with `orgvault credential versions`";
+                "another user staged a version in the meantime. List them with `orgvault credential versions`";
             return Err(Failure::new(format!("cannot {}: {message}", doing())));
         }
         told(doing, session.promote(id, number, tag.as_deref()))?;
@@ -331,12 +331,12 @@ fn replace(session: &Session, id: &str, new: Replacing, asking: &AskingArgs, out
     let (state, text) = match becoming {
         Becoming::Staged => {
             let text = format!(
-                "Staged version {number} of credential {id}. It is issued once you promote it:\n  orgvault credential \
+                "Staged version {number} of credential {id}. Jobs get it after you promote it:\n  orgvault credential \
                  promote {id}"
             );
             ("staged", text)
         }
-        _ => ("current", format!("Version {number} of credential {id} is issued from now on.")),
+        _ => ("current", format!("Saved version {number} of credential {id}. Jobs get it at their next activation.")),
     };
     output.print(&Replaced { id, version: number, state }, &text)
 }
@@ -399,7 +399,7 @@ fn promote(session: &Session, id: &str, number: Option<i64>, yes: bool, output: 
     }
     let answer = session.promote(id, number, tag.as_deref());
     let item = told(|| format!("promote version {number} of credential {id}"), answer)?;
-    output.print(&item, &format!("Version {number} of credential {id} is issued from now on."))
+    output.print(&item, &format!("Promoted version {number} of credential {id}. Jobs get it at their next activation."))
 }
 
 fn destroy_version(session: &Session, id: &str, number: i64, yes: bool, output: Output) -> Result<(), Failure> {
@@ -598,7 +598,7 @@ fn described(item: &CredentialItem) -> String {
     rows.push(("changed", item.updated_at.clone()));
     match &item.information {
         Some(information) => rows.extend(information.iter().map(|(name, value)| (&**name, shown(value)))),
-        None => rows.push(("damaged", "yes; ask an operator to look at the server's log".to_owned())),
+        None => rows.push(("damaged", "yes; ask an operator to check the server's log".to_owned())),
     }
     let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     rows.iter().fold(String::new(), |mut text, (name, value)| {

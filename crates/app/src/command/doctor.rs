@@ -87,7 +87,7 @@ pub(crate) async fn run(settings: &Settings, args: &DoctorArgs, output: Output) 
     };
     match opened {
         Ok((vault, opener)) => {
-            let found = format!("instance {} opens with root key {}", vault.instance(), vault.root_key());
+            let found = format!("instance {} can be decrypted with root key {}", vault.instance(), vault.root_key());
             checks.insert(0, Check::passed("vault", found));
             checks.push(clock(&vault).await);
             checks.push(keys(&vault).await);
@@ -105,7 +105,7 @@ pub(crate) async fn run(settings: &Settings, args: &DoctorArgs, output: Output) 
             vault.close().await?;
         }
         Err(failure) => {
-            let found = format!("it does not open: {failure}");
+            let found = format!("it cannot be opened: {failure}");
             checks.insert(0, Check { check: "vault", result: Outcome::Failed, found, remedy: None });
         }
     }
@@ -154,10 +154,7 @@ fn root_key(settings: &Settings) -> Check {
         return Check::passed("root-key", format!("{} is not in a file", settings.root_key));
     };
     let Some(database) = settings.database.file() else {
-        return Check::passed(
-            "root-key",
-            format!("{} is on this machine, the database is on a server", path.display()),
-        );
+        return Check::passed("root-key", format!("{} is on this host, the database is on a server", path.display()));
     };
     let remedy = "A stolen or copied disk exposes both. Store the root key elsewhere, for example as a systemd \
                   credential, and set --root-key-file (docs/operate/root-key.md).";
@@ -209,7 +206,7 @@ pub(crate) fn require_disk_encryption(settings: &Settings) -> Result<(), Failure
     match disk::of(directory) {
         Ok(DiskEncryption::Encrypted { .. }) => Ok(()),
         Ok(found) => refused(format!("{}: {found}", directory.display())),
-        Err(error) => refused(format!("the disk of {} cannot be looked at: {error}", directory.display())),
+        Err(error) => refused(format!("the disk of {} cannot be inspected: {error}", directory.display())),
     }
 }
 
@@ -247,7 +244,7 @@ fn backups(settings: &Settings, vault: &OpenVault) -> Check {
         };
         return Check::other("backups", Outcome::Skipped, found, remedy);
     };
-    let remedy = "Look for `backup` in the log of the server, or run `orgvault backup`.";
+    let remedy = "Search the log of the server for `backup`, or run `orgvault backup`.";
     let shown = directory.display();
     match backups::newest(directory, vault) {
         Err(error) => Check::other("backups", Outcome::Skipped, format!("{shown} cannot be read: {error}"), remedy),
@@ -274,7 +271,7 @@ fn swap() -> Check {
     let table = match std::fs::read_to_string("/proc/swaps") {
         Ok(table) => table,
         Err(error) => {
-            let remedy = "See that the machine's swap is off or encrypted.";
+            let remedy = "Disable or encrypt the swap of this host.";
             return Check::other("swap", Outcome::Skipped, format!("/proc/swaps cannot be read: {error}"), remedy);
         }
     };
@@ -306,17 +303,17 @@ fn is_safe_swap(area: &Path) -> bool {
 /// Checks the clock against the database's. Passcodes depend on the time, and replicas must agree on the expiry of
 /// tokens.
 async fn clock(vault: &OpenVault) -> Check {
-    let remedy = "Synchronize the clocks of this machine and of the database server, for example with chrony.";
+    let remedy = "Synchronize the clocks of this host and of the database server, for example with chrony.";
     match vault.operator().check_store().await {
-        Err(error) => Check::other("clock", Outcome::Failed, format!("the database does not answer: {error}"), remedy),
+        Err(error) => Check::other("clock", Outcome::Failed, format!("the database does not respond: {error}"), remedy),
         Ok(Some(skew)) if skew.abs() > MAX_SKEW => {
             let found = format!(
-                "this machine's clock and the database's differ by {skew} ms; above {MAX_SKEW} ms a server is not ready"
+                "the clocks of this host and the database differ by {skew} ms; above {MAX_SKEW} ms a server is not ready"
             );
             Check::other("clock", Outcome::Failed, found, remedy)
         }
         Ok(Some(skew)) => {
-            Check::passed("clock", format!("this machine's clock and the database's differ by {skew} ms"))
+            Check::passed("clock", format!("the clocks of this host and the database differ by {skew} ms"))
         }
         Ok(None) if Path::new(SYNCHRONIZED).exists() => Check::passed("clock", "synchronized by systemd-timesyncd"),
         Ok(None) => {
@@ -329,11 +326,11 @@ async fn clock(vault: &OpenVault) -> Check {
 
 /// Checks whether the recorded delivery progress of the audit log was modified.
 async fn audit_sink(vault: &OpenVault) -> Check {
-    let remedy = "Somebody wrote to the table audit_delivery. A server with --audit-sink then delivers all stored entries \
-                  anew. Find out who can write to the database, and compare the sink with `orgvault audit export`.";
+    let remedy = "The table audit_delivery was modified. A server with --audit-sink then delivers all stored entries \
+                  again. Find out who can write to the database, and compare the sink with `orgvault audit export`.";
     match vault.operator().delivery_progress().await {
         Err(error) => {
-            let found = format!("the audit's delivery cannot be read: {error}");
+            let found = format!("the delivery state of the audit log cannot be read: {error}");
             Check::other("audit-sink", Outcome::Failed, found, "See the log of the server and of the database.")
         }
         Ok(None) => Check::passed("audit-sink", "no server has had an --audit-sink"),
@@ -342,7 +339,7 @@ async fn audit_sink(vault: &OpenVault) -> Check {
         }
         Ok(Some(DeliveryProgress { waiting, .. })) => {
             let waiting = counted(waiting.unsigned_abs(), "checkpoint");
-            Check::passed("audit-sink", format!("the position fits its code; {waiting} not delivered yet"))
+            Check::passed("audit-sink", format!("the MAC of the position verifies; {waiting} not delivered yet"))
         }
     }
 }
@@ -365,7 +362,7 @@ async fn keys(vault: &OpenVault) -> Check {
     if most < replace_at.saturating_mul(2) {
         return Check::passed("keys", found);
     }
-    let remedy = format!("Keys are replaced at {replace_at} uses by a save. Look for the reason in the server's log.");
+    let remedy = format!("Keys are replaced at {replace_at} uses by a save. See the server's log for the reason.");
     Check::other("keys", Outcome::Warning, found, remedy)
 }
 
@@ -381,10 +378,10 @@ mod tests {
             Check::other("swap", Outcome::Skipped, "unknown", "Turn it off."),
         ];
         assert_eq!(
-            text(&checks, &["row 1 of table accounts does not fit its code".to_owned()]),
+            text(&checks, &["row 1 of table accounts has a MAC that does not verify".to_owned()]),
             "CHECK  RESULT   FOUND\nvault  passed   it opens\ndisk   warning  /data: plain\nswap   skipped  unknown\n\n\
              What to do:\n  disk: Encrypt it.\n  swap: Turn it off.\n\n\
-             Found:\n  row 1 of table accounts does not fit its code\n"
+             Found:\n  row 1 of table accounts has a MAC that does not verify\n"
         );
     }
 }

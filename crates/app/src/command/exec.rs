@@ -85,7 +85,7 @@ async fn activate_and_run(args: &ExecArgs, base_path: Option<&str>, listener: Ar
     tokio::select! {
         biased;
         result = spawn_blocking(move || end(&ending, &ended)) => result?,
-        _ = signals.stop() => warn(&format!("stopped before activation {activation} was ended; it expires by itself")),
+        _ = signals.stop() => warn(&format!("stopped before activation {activation} was ended. It expires automatically")),
     }
     status
 }

@@ -42,7 +42,7 @@ fn read(source: &TokenSource, args: &InspectIdentity) -> Result<Value, Failure> 
         }
         source => source.stored()?,
     };
-    claims(&token).ok_or_else(|| Failure::new(format!("the identity token {source} is no JSON Web Token")))
+    claims(&token).ok_or_else(|| Failure::new(format!("the identity token {source} is not a JSON Web Token")))
 }
 
 fn document(claims: &Value) -> Value {
@@ -89,12 +89,12 @@ fn text(source: &TokenSource, document: &Value) -> String {
     };
     let audience = match &document["integration_id"] {
         Value::Null => {
-            format!("{} (names no integration: it must be urn:orgvault:integration:<id>, alone)", line("audience"))
+            format!("{} (must be exactly one audience: urn:orgvault:integration:<id>)", line("audience"))
         }
         _ => line("audience"),
     };
     let mut text = format!(
-        "The identity token {source} says, unverified:\n\n  issuer      {}\n  subject     {}\n  audience    {audience}\n  \
+        "Claims of the identity token {source} (not verified):\n\n  issuer      {}\n  subject     {}\n  audience    {audience}\n  \
          issued      {}\n  not before  {}\n  expires     {}\n\n",
         line("issuer"),
         line("subject"),
@@ -108,7 +108,7 @@ fn text(source: &TokenSource, document: &Value) -> String {
         text.push_str(&format!("{others}\n"));
     }
     text.push_str(&format!(
-        "This trust would fit it, with the issuer's name as `orgvault issuer list` has it:\n\n  {}\n",
+        "This trust would accept it. Use the issuer's name from `orgvault issuer list`:\n\n  {}\n",
         document["trust"]
     ));
     text

@@ -138,7 +138,7 @@ pub(crate) fn run(args: ImportArgs, output: Output) -> Result<ExitCode, Failure>
         if !args.yes {
             let _ = write!(io::stderr(), "{}", shown(&imports)); // standard error may be closed
             let credentials = if ready == 1 { "1 credential".to_owned() } else { format!("{ready} credentials") };
-            output.confirm(&format!("Saves {credentials}."), "yes")?;
+            output.confirm(&format!("This saves {credentials}."), "yes")?;
         }
         save(&session, &mut imports);
     }

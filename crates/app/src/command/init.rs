@@ -37,7 +37,7 @@ pub(crate) async fn run(settings: &Settings, output: Output) -> Result<(), Failu
     let hidden = settings.database.file().is_none() && settings.database.url_without_password().is_none();
     let database = match hidden {
         true => {
-            "\nThe database's URL holds a password, so it is not shown below. Set ORGVAULT_DATABASE_URL to it first."
+            "\nThe database's URL contains a password, so it is not shown below. Set ORGVAULT_DATABASE_URL to it first."
         }
         false => "",
     };
@@ -57,14 +57,14 @@ pub(crate) async fn run(settings: &Settings, output: Output) -> Result<(), Failu
 pub(crate) fn root_key_warning(settings: &Settings) -> String {
     let Some(path) = settings.root_key.file() else {
         return format!(
-            "The root key is {}. Without it nobody can open the vault, and no backup contains it: protect it from deletion, and \
-             keep a copy where its place allows one.",
+            "The root key is {}. Without it, the vault cannot be decrypted, and no backup contains it. Protect it from \
+             deletion, and keep a copy if possible.",
             settings.root_key
         );
     };
     let mut text = format!(
-        "Keep a copy of the root key ({}) apart from the data. Without it nobody can open the vault, and no backup \
-         contains it.",
+        "Keep a copy of the root key ({}) apart from the data. Without it, the vault cannot be decrypted, and no \
+         backup contains it.",
         path.display()
     );
     if let Some(file) = settings.database.file()

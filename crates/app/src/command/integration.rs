@@ -128,8 +128,9 @@ pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, 
             let (organization, meant) = place(vault, &integration).await?;
             let ended = vault.integrations().distrust(&Principal::Operator, organization, &meant, id).await;
             let ended = ended.map_err(|error| refused(error, "no such integration or trust"));
-            ended.doing(|| format!("end trust {trust} of integration {}", integration.name))?;
-            let text = format!("Ended trust {trust} of integration {}. Its workloads act no more.", integration.name);
+            ended.doing(|| format!("remove trust {trust} from integration {}", integration.name))?;
+            let text =
+                format!("Removed trust {trust} from integration {}. Its workloads are now rejected.", integration.name);
             output.print(&serde_json::json!({"id": trust}), &text)
         }
         Asked::List { org } => list(vault, org, output).await,
@@ -276,7 +277,7 @@ fn workloads(settings: &Settings, integration: &Integration) -> String {
     if !integration.trusts.is_empty() {
         let url = settings.server.activation_url().unwrap_or_else(|| "https://HOST:PORT/v1".to_owned());
         text.push_str(&format!(
-            "\nA job asks its surroundings for an identity token of this audience, and is told:\n\n  \
+            "\nA job requests an identity token with this audience from its platform. Set its environment variables:\n\n  \
              ORGVAULT_ACTIVATION_URL={url}\n  ORGVAULT_INTEGRATION_ID={}\n",
             integration.id
         ));
@@ -313,7 +314,7 @@ fn job_lines(settings: &Settings, integration: &Integration, namespaces: &[Strin
     };
     let pattern = namespaces.first().map_or("", String::as_str);
     let (namespace, hint) = match pattern.strip_suffix('*') {
-        Some(prefix) => (format!("{prefix}NAME"), ", with the namespace in place of NAME"),
+        Some(prefix) => (format!("{prefix}NAME"), ", with the namespace instead of NAME"),
         None => (pattern.to_owned(), ""),
     };
     let (url, missing) = match settings.server.activation_url() {

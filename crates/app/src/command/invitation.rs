@@ -72,7 +72,8 @@ pub(super) async fn re_enrol(
     let account = AccountRef::email(email);
     let changed = vault.accounts().change(&Principal::Operator, account, AccountCommand::ReEnrol).await;
     let changed = changed.map_err(|error| refused(error, NO_ACCOUNT)).doing(what)?;
-    let (code, expires_at) = changed.enrolment.ok_or_else(|| Failure::new("no enrolment code was made")).doing(what)?;
+    let (code, expires_at) =
+        changed.enrolment.ok_or_else(|| Failure::new("no enrolment code was created")).doing(what)?;
     let invited = Invited { grant: changed.account.grant, code, expires_at };
     let (grant, organization) = (&invited.grant, organization_name(vault, &invited.grant).await?);
     let server = Server::of(settings);
@@ -134,7 +135,7 @@ impl Server {
     fn warn_if_local(&self, output: Output) {
         if !output.is_json() && self.is_local {
             warn(&format!(
-                "{} can be reached from this machine only. Set --public-url to the URL at which others reach the server",
+                "{} can be reached only from this host. Set --public-url to the URL that other hosts use",
                 self.base_url
             ));
         }
@@ -145,7 +146,7 @@ impl Server {
 fn text(done: &str, invited: &Invited, link: &str) -> String {
     let grant = &invited.grant;
     format!(
-        r#"{done} Give its owner this link, which opens the enrolment in a browser; it is not shown again:
+        r#"{done} Send the user this enrolment link. It is shown only once:
 
   {link}
 
@@ -154,7 +155,7 @@ fn text(done: &str, invited: &Invited, link: &str) -> String {
   valid until    {until}
   account id     {id}
 
-Without a browser, its owner runs `orgvault enrol` and pastes the link.
+Without a browser, the user runs `orgvault enrol` and pastes the link.
 "#,
         email = grant.email,
         code = invited.code.text().expose_secret(), // printed for its owner, once

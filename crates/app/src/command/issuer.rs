@@ -65,7 +65,9 @@ async fn add_issuer(vault: &OpenVault, add: AddIssuer, output: Output) -> Result
         }
         (None, Some(_)) => KeySource::Pasted,
         (None, None) if add.issuer.starts_with("spiffe://") => {
-            return Err(Failure::usage("a SPIFFE trust domain has no discovery: give --jwks-url or --jwks-file"));
+            return Err(Failure::usage(
+                "a SPIFFE trust domain does not support discovery: pass --jwks-url or --jwks-file",
+            ));
         }
         (None, None) => KeySource::Discovery(String::new()),
     };
@@ -138,7 +140,7 @@ async fn remove(vault: &OpenVault, name: &IssuerName, force: bool, output: Outpu
         }
     }
     let document = serde_json::json!({"name": name.as_str(), "trusts_removed_from": trusting.len()});
-    output.print(&document, &format!("Removed issuer {name}. Its tokens open nothing any more."))
+    output.print(&document, &format!("Removed issuer {name}. Its tokens are no longer accepted."))
 }
 
 fn shown(stored: &StoredIssuer, organizations: &Organizations) -> Shown {

@@ -186,7 +186,7 @@ fn purpose_table(keys: &[ShownPurposeKey]) -> String {
 /// Destroys replaced keys that no row needs. Before it destroys a lookup key, it moves all rows to the new one.
 async fn destroy_replaced(vault: &OpenVault) -> Result<Vec<KeyTerm>, Failure> {
     let bar = progress::bar("{msg} {pos} rows {per_sec}")?;
-    bar.set_message("moving digests to the new look-up key");
+    bar.set_message("moving digests to the new lookup key");
     let mut seen = |rows| bar.set_position(rows);
     vault.keys().destroy_replaced(&mut seen).await.doing(|| "destroy replaced keys".to_owned())
 }
@@ -199,8 +199,8 @@ async fn prune(vault: &OpenVault, output: Output) -> Result<(), Failure> {
     let kept = keys.overview().await?.purposes.into_iter().filter(|key| key.term.state == KeyState::Retiring);
     let pruned = Pruned { destroyed, kept: kept.map(ShownPurposeKey::from).collect() };
     let text = match (pruned.destroyed.len(), pruned.kept.is_empty()) {
-        (0, true) => "No replaced key is left.".to_owned(),
-        (count, true) => format!("Destroyed {count} replaced keys; none is left."),
+        (0, true) => "No replaced key remains.".to_owned(),
+        (count, true) => format!("Destroyed {count} replaced keys. None remains."),
         (count, false) => format!(
             "Destroyed {count} replaced keys. Kept, because something needs them or they were replaced less than a minute ago:\n\n{}",
             purpose_table(&pruned.kept)
@@ -302,7 +302,7 @@ impl From<vault_core::Error> for Stopped {
         match error {
             Error::Refused(Refusal::NoOrganization) | Error::Denied(Denial::OrganizationClosed) => Self::Gone,
             error if error.kind() == ErrorKind::Retry => Self::Failed(
-                Failure::from(error).noting("no data is lost. Run the command again: it continues where it ended"),
+                Failure::from(error).noting("no data is lost. Run the command again: it continues where it stopped"),
             ),
             error => Self::Failed(error.into()),
         }
@@ -464,7 +464,7 @@ impl Progress {
         let name = name.to_owned();
         bar.set_message(name.clone());
         if !rotation.is_new() {
-            bar.suspend(|| tracing::info!("{name}: completing an earlier rotation, {total} rows are left"));
+            bar.suspend(|| tracing::info!("{name}: completing an earlier rotation: {total} rows remain"));
         }
         let began = Instant::now();
         Ok(Self { bar, name, moved: AtomicU64::new(0), total, began })
@@ -494,12 +494,12 @@ impl Rotated {
             }
             (Subject::Organization { name, .. }, false) => {
                 format!(
-                    "Completed the rotation of organization {name} to key {active_key}, which an earlier run had begun"
+                    "Completed the rotation of organization {name} to key {active_key}, which an earlier run started"
                 )
             }
             (Subject::Instance { .. }, true) => format!("Rotated the instance key: new key {active_key}"),
             (Subject::Instance { .. }, false) => {
-                format!("Completed the rotation of the instance key to {active_key}, which an earlier run had begun")
+                format!("Completed the rotation of the instance key to {active_key}, which an earlier run started")
             }
         };
         let destroyed = match destroyed.len() {

@@ -94,7 +94,7 @@ pub(crate) fn log_out(profile: &Profile, output: Output) -> Result<(), Failure> 
     Login::remove(profile)?;
     let text = match ended {
         true => format!("Logged {email} out of {url}."),
-        false => format!("The login of {email} to {url} had ended. Removed it from this machine."),
+        false => format!("The login of {email} to {url} had expired or was revoked. Removed it from this host."),
     };
     let document = serde_json::json!({"profile": profile.as_str(), "url": url, "email": email, "ended": ended});
     output.print(&document, &text)

@@ -127,11 +127,13 @@ pub(crate) fn apply(args: &ApplyArgs, output: Output) -> Result<ExitCode, Failur
         _ => false,
     });
     if let (Some(change), None) = (makes_secrets, &args.secrets_out) {
-        return Err(Failure::usage(format!("`{change}` makes a secret that is shown once: pass --secrets-out FILE")));
+        return Err(Failure::usage(format!(
+            "`{change}` creates a secret that is shown only once: pass --secrets-out FILE"
+        )));
     }
     if !changes.is_empty() && !args.yes {
         write!(io::stderr(), "{}", text_of(&changes))?;
-        output.confirm(&format!("Makes {}.", count(changes.len(), "change")), "yes")?;
+        output.confirm(&format!("This makes {}.", count(changes.len(), "change")), "yes")?;
     }
     // Create the file before the first change whose secret it must contain.
     let secrets = args.secrets_out.as_deref().map(Secrets::create).transpose()?;
@@ -141,7 +143,7 @@ pub(crate) fn apply(args: &ApplyArgs, output: Output) -> Result<ExitCode, Failur
         if let Err(error) = apply.make(change) {
             output.print(&document_of(&done), &format!("{}{}", text_of(&done), count_done(&done, &changes)))?;
             return Err(error.noting(format!(
-                "in the middle: {} of {} were made. Run it again",
+                "stopped after {} of {} changes. Run it again",
                 done.len(),
                 changes.len()
             )));
@@ -157,7 +159,7 @@ fn count(number: usize, what: &str) -> String {
 }
 
 fn count_done(done: &[Change], all: &[Change]) -> String {
-    format!("{} of {} made\n", done.len(), count(all.len(), "change"))
+    format!("Made {} of {}\n", done.len(), count(all.len(), "change"))
 }
 
 fn document_of(changes: &[Change]) -> Value {

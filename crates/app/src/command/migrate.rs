@@ -45,9 +45,10 @@ pub(crate) async fn run(settings: &Settings, args: &MigrateArgs, output: Output)
 /// Distributes the tables. Returns the number of moved tables and a message.
 async fn spread(vault: &OpenVault) -> Result<(Option<usize>, String), Failure> {
     let begun = Instant::now();
-    let moved = vault.spread().await.map_err(|error| Failure::new(format!("the tables were not spread: {error}")))?;
+    let moved =
+        vault.spread().await.map_err(|error| Failure::new(format!("the tables were not distributed: {error}")))?;
     let text = match moved {
-        0 => "\nEvery table lies where it should already.".to_owned(),
+        0 => "\nAll tables are already distributed correctly.".to_owned(),
         moved => {
             let tables = counted(u64::try_from(moved).unwrap_or(u64::MAX), "table");
             format!(
@@ -64,7 +65,7 @@ async fn notice(vault: &OpenVault) -> Result<(Option<usize>, String), Failure> {
     let could_be = vault.spreading().await.is_ok_and(|found| found.is_some_and(|found| found.is_absent()));
     let text = match could_be {
         true => {
-            "\nThe database has the extension Citus, and no table is spread. `orgvault migrate --spread` spreads them."
+            "\nThe database has the extension Citus, but no table is distributed. To distribute them, run `orgvault migrate --spread`."
         }
         false => "",
     };

@@ -140,8 +140,8 @@ fn reachable(settings: &mut Settings) {
         server.listen.set_ip(Ipv4Addr::UNSPECIFIED.into());
         server.trusted_proxy.push(IpAddr::from(gateway).into());
         warn(&format!(
-            "in a container: listening on {} without TLS, for connections of the container engine ({gateway}) alone. Publish the \
-             port on this machine only: -p 127.0.0.1:{port}:{port}",
+            "in a container: listening on {} without TLS, only for connections of the container engine ({gateway}). Publish the \
+             port only on this host: -p 127.0.0.1:{port}:{port}",
             server.listen,
             port = server.listen.port()
         ));
@@ -364,7 +364,7 @@ fn created_text(
     text += "\nPassword and codes are not shown again.\n";
     match &set_up.signed_in {
         Ok(until) => {
-            let _ = writeln!(text, "\nYou are signed in on this machine until {until}. In another terminal:\n");
+            let _ = writeln!(text, "\nYou are signed in on this host until {until}. In another terminal:\n");
             text += &next_commands(set_up.token_file.is_some());
         }
         Err(reason) => {
@@ -375,8 +375,7 @@ fn created_text(
         }
     }
     if is_local {
-        text +=
-            "\nStorage on this machine (an emulator) is allowed, because this vault is for users of this machine.\n";
+        text += "\nStorage on this host (an emulator) is allowed, because this vault is for users of this host.\n";
     }
     let _ =
         write!(text, "\n{}\nCtrl-C stops the server. The same command starts it again.\n", root_key_warning(settings));

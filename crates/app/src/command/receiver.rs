@@ -95,13 +95,13 @@ pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, 
             let rows: Vec<_> =
                 events.iter().map(|kind| vec![kind.as_str().to_owned(), kind.title().to_owned()]).collect();
             let names: Vec<_> = events.iter().map(|kind| kind.as_str()).collect();
-            output.print(&names, &table(&["EVENT", "TOLD WHEN"], &rows))
+            output.print(&names, &table(&["EVENT", "EVENTS"], &rows))
         }
         Asked::Change { id, state, event } => {
             let state = state.as_deref().and_then(ReceiverState::parse);
             let edit = ReceiverEdit { state, events: Some(event).filter(|names| !names.is_empty()) };
             if edit == ReceiverEdit::default() {
-                return Err(Failure::usage("give --state or --event"));
+                return Err(Failure::usage("pass --state or --event"));
             }
             let changed = receivers.change(&OPERATOR, id, edit).await.map_err(|error| refused(error, NO_RECEIVER));
             let shown = shown(&changed.doing(|| format!("change receiver {id}"))?);
@@ -140,7 +140,7 @@ pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, 
         Asked::Resend { id, event } => {
             let resent = receivers.resend(&OPERATOR, id, event).await.map_err(|error| refused(error, NO_EVENT));
             let delivery = resent.doing(|| format!("send event {event} again"))?;
-            output.print(&shown_delivery(&delivery), &format!("Event {event} is on its way to receiver {id} again."))
+            output.print(&shown_delivery(&delivery), &format!("Queued event {event} for receiver {id} again."))
         }
     }
 }
@@ -168,10 +168,10 @@ fn read(settings: &Settings, address: ReceiverAddress) -> Result<(Channel, Strin
             let flag = "--url-file";
             let bytes = secret_file::read(&settings.files, flag, &path, MAX_ADDRESS_LENGTH + 2)?;
             let text = std::str::from_utf8(&bytes).map(|text| text.trim().to_owned());
-            let text = text.map_err(|_| Failure::new(format!("{flag}: {} holds no text", path.display())))?;
+            let text = text.map_err(|_| Failure::new(format!("{flag}: {} contains no text", path.display())))?;
             Ok((Channel::Webhook, text))
         }
-        _ => Err(Failure::usage("give --url, --url-file or --email")),
+        _ => Err(Failure::usage("pass --url, --url-file or --email")),
     }
 }
 

@@ -207,31 +207,31 @@ impl Document {
                 let _ = writeln!(text, "  migrations applied: {}", migrations.join(", "));
             }
             if let Some(replaced) = replaced {
-                let _ = writeln!(text, "The files that were there are in {replaced}");
+                let _ = writeln!(text, "The previous files are in {replaced}");
             }
             if let Some(reason) = replaced_unread {
                 let _ = writeln!(
                     text,
-                    "They could not be read ({reason}). What was disabled, frozen, revoked or deleted after the backup is no \
-                     longer: check accounts, integrations, organizations and namespaces"
+                    "They could not be read ({reason}). All changes after the backup are lost, such as \
+                     disabling, freezing, revoking or deleting: check accounts, integrations, organizations and namespaces"
                 );
             }
         }
         let Ended { sessions, recovery_codes, activations, invitations } = self.ended;
         let _ = writeln!(
             text,
-            "\nEnded: {sessions} sessions and every older access token, {recovery_codes} recovery codes, {activations} \
-             activations, {invitations} enrolment codes. Passcodes shown before now do not work; wait for the next one."
+            "\nRevoked: {sessions} sessions and every older access token, {recovery_codes} recovery codes, {activations} \
+             activations, {invitations} enrolment codes. Passcodes that were shown before now are rejected; wait for the next one."
         );
         if let Some(kept) = &self.kept {
             let _ = writeln!(
                 text,
-                "Kept as they were before the restore: the state of {} organizations, {} accounts, {} integrations; {} frozen \
+                "Kept in their state before the restore: {} organizations, {} accounts, {} integrations; {} frozen \
                  namespaces; {} enrolment codes.",
                 kept.organizations, kept.accounts, kept.integrations, kept.frozen_namespaces, kept.invitations
             );
-            list_named(&mut text, "Back, but disabled: accounts", &kept.disabled_accounts);
-            list_named(&mut text, "Back, but disabled: integrations", &kept.disabled_integrations);
+            list_named(&mut text, "Restored, but disabled: accounts", &kept.disabled_accounts);
+            list_named(&mut text, "Restored, but disabled: integrations", &kept.disabled_integrations);
         }
         if let Some(lost) = &self.lost {
             lost.write(&mut text);
@@ -241,7 +241,7 @@ impl Document {
         }
         let _ = writeln!(
             text,
-            "\nNext: {}\nOwners of accounts make new recovery codes: docs/API.md, \"Your own account\".",
+            "\nNext: {}\nUsers must create new recovery codes: docs/API.md, \"Your own account\".",
             settings.command_line("serve")
         );
         text
@@ -268,8 +268,8 @@ impl Lost {
         list_named(text, "Lost: accounts created since", &self.accounts);
         list_named(text, "Lost: integrations created since", &self.integrations);
         list_credentials(text, "Lost: credentials saved since", &self.credentials_saved);
-        list_credentials(text, "As they were in the backup: credentials changed since", &self.credentials_changed);
-        list_credentials(text, "Back: credentials deleted since", &self.credentials_deleted);
+        list_credentials(text, "Restored to their state in the backup: credentials", &self.credentials_changed);
+        list_credentials(text, "Restored although deleted after the backup: credentials", &self.credentials_deleted);
         if text.len() == before {
             let _ = writeln!(text, "Nothing is lost: no organization, account, integration or credential is newer.");
         }

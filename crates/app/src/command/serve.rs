@@ -192,8 +192,8 @@ async fn serve(
         }
         return Err(Failure::new(match failure {
             VaultFailure::SetBack => {
-                "the database was set back to an earlier state, or replaced, while it was served: it no longer holds the \
-                 audit checkpoint that the anchor knows. Use the newest database, then start again"
+                "the database was rolled back to an earlier state, or replaced, while a server used it: it no longer contains \
+                 the audit checkpoint in the anchor. Use the newest database, then start again"
             }
             _ => {
                 "the disk failed while the database was written. Requests that were not acknowledged may be lost. Check the \
@@ -264,7 +264,7 @@ async fn warn_without_accounts(vault: &OpenVault) {
     let accounts = vault.accounts().list(&Principal::Operator, Scope::All, page).await;
     if accounts.is_ok_and(|page| page.items.is_empty()) {
         tracing::warn!(
-            "the vault has no account, so nobody can log in. Run `orgvault org create NAME`, then `orgvault account create \
+            "the vault has no account, so no one can log in. Run `orgvault org create NAME`, then `orgvault account create \
              --org NAME --email ADDRESS --role admin`"
         );
     }
@@ -278,7 +278,7 @@ fn announce(settings: &Settings, vault: &OpenVault) {
             settings.data_dir.display()
         );
     }
-    tracing::info!(database = %settings.database, instance = %vault.instance(), root_key = %vault.root_key(), "vault open");
+    tracing::info!(database = %settings.database, instance = %vault.instance(), root_key = %vault.root_key(), "opened the vault");
     match settings.database.file() {
         Some(file) if settings.root_key.file().is_some_and(|key| key.parent() == file.parent()) => tracing::warn!(
             "the root key is in the same directory as the database, so a stolen disk exposes both. Move it and set \

@@ -341,7 +341,7 @@ impl Reader<'_> {
                     self.flaw(
                         node.line,
                         name,
-                        "is a secret, which must not stand in a document: say `file: PATH` or `env: NAME`",
+                        "is a secret, which a document must not contain: use `file: PATH` or `env: NAME`",
                     );
                     continue;
                 }

@@ -86,7 +86,7 @@ impl Judge {
         self.fields(at, ManagedBy::parse(name, "name").err());
         if labels.len() + OWN_LABELS.len() > Labels::MAX {
             let most = Labels::MAX - OWN_LABELS.len();
-            self.flaw(at, "labels", format!("must be at most {most}, beside {}", OWN_LABELS.join(", ")));
+            self.flaw(at, "labels", format!("must be at most {most}, in addition to {}", OWN_LABELS.join(", ")));
         }
         let labels = Value::from_iter(labels.clone()).to_string();
         if let Ok(document) = json::parse(labels.as_bytes(), Limits::REQUEST) {

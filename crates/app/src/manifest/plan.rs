@@ -86,8 +86,8 @@ impl fmt::Display for Change {
             }
             Self::UpdateReceiver { address, change, .. } => {
                 let events = change.events.as_ref().map(|events| match events.is_empty() {
-                    true => "is told all events".to_owned(),
-                    false => format!("is told {}", events.join(", ")),
+                    true => "gets all events".to_owned(),
+                    false => format!("gets {}", events.join(", ")),
                 });
                 let state = change.state.as_ref().map(|state| format!("becomes {state}"));
                 write!(f, "~ receiver {address}: {}", events.into_iter().chain(state).collect::<Vec<_>>().join(", "))
@@ -252,7 +252,7 @@ fn change_receiver(wanted: &Receiver, present: &Present) -> Result<Option<Change
         [item] => item,
         _ => {
             let reason =
-                format!("there are several receivers at {}: documents tell them by their hosts", wanted.address);
+                format!("several receivers have the host {}: documents distinguish receivers by host", wanted.address);
             return Err(Flaw { at: wanted.at.clone(), field: "webhook".to_owned(), reason });
         }
     };
@@ -302,10 +302,7 @@ fn change_credential(set: &str, wanted: &Credential, present: &Present) -> Resul
         }
     };
     if item.kind != wanted.kind.as_str() {
-        return Err(flaw(
-            "type",
-            format!("is {}, and the credential that is there is {}", wanted.kind.as_str(), item.kind),
-        ));
+        return Err(flaw("type", format!("is {}, but the existing credential is {}", wanted.kind.as_str(), item.kind)));
     }
     if let Some(other) = label(item, MANAGED_BY).filter(|other| **other != *set) {
         return Err(flaw("name", format!("the set {other} describes it, too")));
@@ -319,7 +316,7 @@ fn change_credential(set: &str, wanted: &Credential, present: &Present) -> Resul
     if wanted.data_version > from {
         changes.push(Change::Replace { id: item.id.clone(), from, credential: Box::new(wanted.clone()) });
     } else if let Some(field) = moved(wanted, item) {
-        return Err(flaw(field, "differs from what is there: raise data_version to send the data".to_owned()));
+        return Err(flaw(field, "differs from the stored value: increase data_version to send the data".to_owned()));
     }
     changes.extend(describe(set, wanted, item));
     Ok(changes)

@@ -70,17 +70,17 @@ fn every_flaw_is_told_with_file_line_and_field() {
             "etl.yaml:6: namespaces: is required",
             "etl.yaml:11: name: is a label that this command sets itself",
             "etl.yaml:11: team: must be text: put it in quotation marks",
-            "etl.yaml:13: secret_access_key: is a secret, which must not stand in a document: say `file: PATH` or `env: NAME`",
+            "etl.yaml:13: secret_access_key: is a secret, which a document must not contain: use `file: PATH` or `env: NAME`",
             "etl.yaml:14: colour: is no field of s3",
             "etl.yaml:15: bucket: is shown to every user, so its value must be in the document",
         ]
     );
     for (text, reason) in [
-        ("set: &a etl\n", "etl.yaml:1: anchors are not taken"),
+        ("set: &a etl\n", "etl.yaml:1: anchors are not supported"),
         ("set: etl\npeople: *a\n", "etl.yaml:2: "),
-        ("set: !x etl\n", "etl.yaml:1: tags are not taken"),
-        ("set: etl\npeople:\n  - {<<: 1}\n", "etl.yaml:3: merge keys are not taken"),
-        ("set: a\nset: b\n", "etl.yaml:2: set is there twice"),
+        ("set: !x etl\n", "etl.yaml:1: tags are not supported"),
+        ("set: etl\npeople:\n  - {<<: 1}\n", "etl.yaml:3: merge keys are not supported"),
+        ("set: a\nset: b\n", "etl.yaml:2: set is defined twice"),
         ("set: [", "etl.yaml:"),
         ("set: a\n---\nset: b\n", "set: is b, and another document's is a"),
         ("people: []\n", "set: is required"),
@@ -559,7 +559,7 @@ fn what_cannot_be_planned_says_why() {
     item.labels.get_or_insert_default().insert(DATA_VERSION.to_owned(), "2".to_owned());
     item.information.get_or_insert_default().insert("bucket".to_owned(), json!("other"));
     present.credentials = vec![item.clone()];
-    assert!(said(&present)[0].contains("bucket: differs from what is there: raise data_version"));
+    assert!(said(&present)[0].contains("bucket: differs from the stored value: increase data_version"));
     item.labels.get_or_insert_default().insert(MANAGED_BY.to_owned(), "other".to_owned());
     present.credentials = vec![item.clone()];
     assert!(said(&present)[0].contains("the set other describes it, too"));

@@ -65,7 +65,7 @@ impl<'input> Reader<'input> {
     }
 
     fn node(&mut self, line: usize, event: Event<'input>, depth: usize) -> Result<Node, SyntaxFlaw> {
-        let refused = |what: &str| Err((line, format!("{what} are not taken: write the value out")));
+        let refused = |what: &str| Err((line, format!("{what} are not supported: write the value out")));
         if depth > MAX_DEPTH {
             return Err((line, "values lie too deep in each other".to_owned()));
         }
@@ -104,10 +104,10 @@ impl<'input> Reader<'input> {
                 (line, _) => return Err((line, "a name must be text".to_owned())),
             };
             if name == "<<" {
-                return Err((line, "merge keys are not taken: write the members out".to_owned()));
+                return Err((line, "merge keys are not supported: write the fields out".to_owned()));
             }
             if members.iter().any(|(other, _)| *other == name) {
-                return Err((line, format!("{name} is there twice")));
+                return Err((line, format!("{name} is defined twice")));
             }
             let (below, event) = self.next()?;
             let mut node = self.node(below, event, depth + 1)?;

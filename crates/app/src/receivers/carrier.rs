@@ -82,7 +82,7 @@ impl Mailer {
                     let bytes = secret_file::read(&settings.files, flag, path, LONGEST_PASSWORD)?;
                     let text = std::str::from_utf8(&bytes).ok().map(|text| text.trim_end_matches(['\r', '\n']));
                     text.filter(|text| !text.is_empty())
-                        .ok_or_else(|| Failure::new(format!("{flag}: {} holds no password", path.display())))?
+                        .ok_or_else(|| Failure::new(format!("{flag}: {} contains no password", path.display())))?
                         .to_owned()
                 }
                 None => return Err(Failure::usage("--smtp-url names a user, so it needs --smtp-password-file")),

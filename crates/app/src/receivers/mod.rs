@@ -93,7 +93,7 @@ async fn work(notifier: Notifier, holder: Uuid, mut stopped: Stopped) {
     }
     telling.shutdown().await;
     if let Err(error) = notifier.end(holder).await {
-        warn(&error, "another replica tells receivers after a minute");
+        warn(&error, "another replica notifies receivers after a minute");
     }
 }
 
@@ -127,7 +127,7 @@ fn note(told: &Result<usize, vault_core::Error>) {
         Ok(count) => {
             metrics::counter!(DELIVERED).increment(u64::try_from(*count).unwrap_or_default());
         }
-        Err(error) => warn(error, "a receiver was not told; the next attempt is in seconds"),
+        Err(error) => warn(error, "a delivery to a receiver failed; the next attempt is in seconds"),
     }
 }
 

@@ -50,7 +50,7 @@ impl Alarm {
     pub(crate) async fn raise(&self) {
         if let Err(error) = self.alarms.receivers.raise(self.kind, None).await {
             let (error, event) = (&error as &dyn Error, self.kind.as_str());
-            tracing::warn!(error, event, "the receivers of the instance were not told of an event");
+            tracing::warn!(error, event, "an event for the receivers of the instance was not stored");
         }
     }
 }

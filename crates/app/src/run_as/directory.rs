@@ -67,8 +67,8 @@ impl Directory {
             if *uid != 0 && *uid != owner {
                 let path = path.display();
                 return Err(Failure::new(format!(
-                    "root does not use {}: {path} on the way to it belongs to user {1}, who could put another directory in \
-                     its place. Run the command as user {1}, or move the directory",
+                    "root does not use {}: {path} on the way to it belongs to user {1}, who could replace it with another \
+                     directory. Run the command as user {1}, or move the directory",
                     self.path.display(),
                     name_of(*uid),
                 )));
@@ -78,7 +78,7 @@ impl Directory {
             match below_owner {
                 Some(above) if *uid == 0 => {
                     return Err(Failure::new(format!(
-                        "root does not use {}: user {} could put another directory in the place of {}, which belongs to \
+                        "root does not use {}: user {} could replace {}, which belongs to \
                          root, through {}. Move the directory",
                         self.path.display(),
                         name_of(owner),
@@ -218,7 +218,7 @@ mod tests {
         assert!(refused.contains("23456") && refused.contains(path.join("home").to_str().unwrap()), "{refused}");
         let of_roots = make(&path.join("home/of-root"), 0);
         assert!(Directory::open(&of_roots).unwrap().judge(0).is_err());
-        assert!(Directory::open(&path.join("home/missing")).unwrap().judge(0).is_err(), "it would be made there");
+        assert!(Directory::open(&path.join("home/missing")).unwrap().judge(0).is_err(), "it would be created there");
     }
 
     #[test]

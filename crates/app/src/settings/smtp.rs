@@ -35,7 +35,7 @@ impl FromStr for SmtpUrl {
         let url = Url::parse(text).map_err(|_| wrong())?;
         if url.password().is_some() {
             return Err(
-                "must not hold the password: put it into a file and name it with --smtp-password-file".to_owned()
+                "must not contain the password: put it into a file and name it with --smtp-password-file".to_owned()
             );
         }
         let is_implicit = match url.scheme() {

@@ -98,7 +98,9 @@ pub enum FormError {
         kind: CredentialType,
     },
     /// The format does not support short-lived credentials.
-    #[error("format {form} cannot hold a short-lived credential of type {kind}: use another --format, or --vend raw")]
+    #[error(
+        "format {form} cannot contain a short-lived credential of type {kind}: use another --format, or --vend raw"
+    )]
     NotForShort {
         /// The form.
         form: Form,
@@ -120,7 +122,7 @@ pub enum FormError {
         form: Form,
     },
     /// The format cannot express a value.
-    #[error("format {form} cannot hold this {field}: {reason}; use another --format")]
+    #[error("format {form} cannot contain this {field}: {reason}. Use another --format")]
     Unrepresentable {
         /// The form.
         form: Form,
@@ -226,8 +228,7 @@ impl Form {
     }
 
     const fn cloud_unknown(self) -> FormError {
-        let reason =
-            "the account's cloud is not known, and the application's secret must not reach the directory of another";
+        let reason = "the account's cloud is unknown, and the application's secret must not be sent to another cloud";
         self.unrepresentable("connection_string", reason)
     }
 

@@ -20,7 +20,7 @@ pub enum Vended {
     },
 }
 
-const INVALID: Invalid = Invalid("the answer's data is not of the shape of its type and form");
+const INVALID: Invalid = Invalid("the response's data does not match its type and form");
 
 impl Vended {
     /// Returns the type of the credential.

@@ -54,11 +54,11 @@ pub struct DeliveryState {
 pub enum DeliveryBreach {
     /// The MAC of the position does not verify.
     #[error(
-        "the position of the audit's delivery, checkpoint {0}, was changed outside the service: it does not fit its code"
+        "the delivery position of the audit log, checkpoint {0}, was modified outside the service: its MAC does not verify"
     )]
     Changed(i64),
     /// The position is after the newest checkpoint.
-    #[error("the position of the audit's delivery is checkpoint {position}, but the newest checkpoint is {newest}")]
+    #[error("the delivery position of the audit log is checkpoint {position}, but the newest checkpoint is {newest}")]
     Ahead {
         /// Number in the position.
         position: i64,
@@ -66,6 +66,6 @@ pub enum DeliveryBreach {
         newest: i64,
     },
     /// The lease is longer than any process acquires it.
-    #[error("the audit's delivery is reserved until {}, longer than any server reserves it", .0.to_rfc3339().unwrap_or_default())]
+    #[error("the delivery of the audit log is reserved until {}, which is longer than any server reserves it", .0.to_rfc3339().unwrap_or_default())]
     Reserved(Timestamp),
 }

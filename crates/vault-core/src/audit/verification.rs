@@ -114,30 +114,30 @@ impl fmt::Display for AuditFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing { entry, checkpoint } => {
-                write!(f, "entry {entry} is missing: checkpoint {checkpoint} holds it")
+                write!(f, "entry {entry} is missing: checkpoint {checkpoint} contains it")
             }
-            Self::Changed { entry, .. } => write!(f, "entry {entry} was changed: it does not fit its code"),
+            Self::Changed { entry, .. } => write!(f, "entry {entry} was modified: its MAC does not verify"),
             Self::Reordered { entry, belongs } => write!(f, "entry {entry} was reordered: it belongs to {belongs}"),
             Self::Added { entry, checkpoint: Some(checkpoint) } => {
-                write!(f, "entry {entry} was added after sealing: checkpoint {checkpoint} does not hold it")
+                write!(f, "entry {entry} was added after sealing: checkpoint {checkpoint} does not contain it")
             }
             Self::Added { entry, checkpoint: None } => {
-                write!(f, "entry {entry} was added: it does not fit its code, and no checkpoint holds it")
+                write!(f, "entry {entry} was added: its MAC does not verify, and no checkpoint contains it")
             }
             Self::CheckpointsMissing { first, last } if first == last => write!(f, "checkpoint {first} is missing"),
             Self::CheckpointsMissing { first, last } => write!(f, "checkpoints {first} to {last} are missing"),
             Self::CheckpointChanged { checkpoint } => {
-                write!(f, "checkpoint {checkpoint} was changed: it does not fit its code")
+                write!(f, "checkpoint {checkpoint} was modified: its MAC does not verify")
             }
             Self::CheckpointReplaced { checkpoint } => {
-                write!(f, "checkpoint {checkpoint} does not follow from the one before it, which was replaced")
+                write!(f, "checkpoint {checkpoint} does not continue the previous checkpoint, which was replaced")
             }
             Self::CutOff { newest, anchored } => write!(
                 f,
-                "the end was cut off: the newest checkpoint is {newest}, and the anchor knows checkpoint {anchored}"
+                "the end was truncated: the newest checkpoint is {newest}, but the anchor contains checkpoint {anchored}"
             ),
             Self::AnchorDiffers { checkpoint } => {
-                write!(f, "checkpoint {checkpoint} is not the one that the anchor knows: the audit was replaced")
+                write!(f, "checkpoint {checkpoint} differs from the one in the anchor: the audit log was replaced")
             }
         }
     }

@@ -31,7 +31,7 @@ pub enum StoredDataError {
     #[error("stored data {0}")]
     Syntax(SyntaxError),
     /// The data does not have the format of its type.
-    #[error("stored data is not of the shape of its type ({} flaws)", .0.len())]
+    #[error("stored data does not match its type ({} violations)", .0.len())]
     Shape(Vec<FieldError>),
 }
 

@@ -176,7 +176,7 @@ fn unpack(text: &SecretText, checks: Checks) -> Result<Vec<Member>, Flaw> {
     };
     match json::parse(text.as_bytes(), limits) {
         Ok(Document { root: Node::Object(members), duplicates }) if duplicates.is_empty() => Ok(members),
-        Ok(Document { root: Node::Object(_), .. }) => Err(Flaw::new(FieldCode::Malformed, "must not repeat a member")),
+        Ok(Document { root: Node::Object(_), .. }) => Err(Flaw::new(FieldCode::Malformed, "must not repeat a field")),
         _ => {
             hygiene::check_content(text, FieldClass::Secret)?;
             let detail = "must be the whole key file, as a JSON object or as text in a JSON string";

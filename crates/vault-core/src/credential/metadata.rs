@@ -193,7 +193,7 @@ impl Description {
             return flaw(FieldCode::TooLong, "must be at most 500 characters");
         }
         if !text.chars().all(is_printable) {
-            return flaw(FieldCode::ControlCharacter, "must not hold control or invisible characters");
+            return flaw(FieldCode::ControlCharacter, "must not contain control or invisible characters");
         }
         Ok(Self(text.to_owned()))
     }

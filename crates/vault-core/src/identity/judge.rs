@@ -40,7 +40,7 @@ impl fmt::Display for Mismatch {
         let Self { pointer, found, .. } = self;
         match found {
             Some(found) => write!(f, "claim {pointer} is {found}, which no trust of this integration allows"),
-            None => write!(f, "the token has no claim {pointer}, which every trust of this integration asks for"),
+            None => write!(f, "the token has no claim {pointer}, which every trust of this integration requires"),
         }
     }
 }
@@ -79,7 +79,7 @@ impl WorkloadRefusal {
         match self {
             Self::Unverified(reason) => reason.clone(),
             Self::NoKeys => {
-                "the keys of its issuer are more than a day old, because the issuer does not answer".to_owned()
+                "the keys of its issuer are more than a day old, because the issuer does not respond".to_owned()
             }
             Self::Time(reason) => (*reason).to_owned(),
             Self::NotTrusted(mismatch) => mismatch.cause(),
@@ -92,9 +92,9 @@ impl fmt::Display for WorkloadRefusal {
         match self {
             Self::Unverified(_) => f.write_str(
                 "The identity token is not accepted. Its audience must be urn:orgvault:integration:<id>, and the integration \
-                 must trust its issuer. `orgvault identity inspect` shows what it says; the server's log has the reason.",
+                 must trust its issuer. `orgvault identity inspect` shows its claims. The server's log contains the reason.",
             ),
-            Self::NoKeys => f.write_str("The issuer of the token does not answer, so its keys are not known. Try again later."),
+            Self::NoKeys => f.write_str("The issuer of the token does not respond, so its keys are unknown. Retry later."),
             Self::Time(reason) => write!(f, "The identity token is not valid at this time: {reason}."),
             Self::NotTrusted(mismatch) => write!(f, "The identity token is genuine, but {mismatch}."),
         }

@@ -121,7 +121,7 @@ impl TrustRequest {
     pub fn satisfies(&self, issuer: &Issuer, field: &str) -> Result<(), Vec<FieldError>> {
         let is_exact = |pointer: &&ClaimPointer| matches!(self.claims.get(pointer), Some(ClaimPattern::Exact(_)));
         let flaw = |pointer: &ClaimPointer| {
-            let detail = format!("must say {pointer} exactly: the issuer is shared by others");
+            let detail = format!("must specify {pointer} exactly: the issuer is shared with others");
             FieldError::new(format!("{field}/claims"), FieldCode::Required, detail)
         };
         let flaws: Vec<_> = issuer.required.iter().filter(|pointer| !is_exact(pointer)).map(flaw).collect();
@@ -149,7 +149,7 @@ fn parse_claims(
     }
     let has_subject = claims.get(ClaimPointer::SUBJECT).is_some_and(Value::is_string);
     if !has_subject {
-        errors.push(FieldError::new(field, FieldCode::Required, "must say /sub, as a string"));
+        errors.push(FieldError::new(field, FieldCode::Required, "must specify /sub, as a string"));
     }
     if claims.len() > MAX_CLAIMS {
         errors.push(FieldError::new(field, FieldCode::TooLong, "may have at most 16 claims"));

@@ -7,7 +7,7 @@ use crate::field::{FieldCode, FieldError, child};
 /// Returns the message for a member that is not one of `known`.
 pub fn unknown_field(known: &[&str]) -> String {
     match known {
-        [] => "unknown field; this request takes none".to_owned(),
+        [] => "unknown field; this request has no fields".to_owned(),
         known => format!("unknown field; expected one of {}", known.join(", ")),
     }
 }
@@ -78,7 +78,7 @@ impl ObjectReader {
     /// Returns the member `name` of any type, if present.
     pub fn optional_node(&mut self, name: &str) -> Option<Node> {
         match self.take(name) {
-            Some(Node::Null) => self.wrong_type(name, "must not be null: leave the member out instead"),
+            Some(Node::Null) => self.wrong_type(name, "must not be null: omit the field instead"),
             found => found,
         }
     }

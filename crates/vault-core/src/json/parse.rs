@@ -43,7 +43,7 @@ pub enum SyntaxError {
     #[error("is nested too deeply")]
     TooDeep,
     /// More than [`Limits::members`].
-    #[error("has too many members")]
+    #[error("has too many fields")]
     TooManyMembers,
 }
 

@@ -20,7 +20,7 @@ pub enum StoreError {
     Refused(#[from] Refusal),
     /// The disk of the database has no space left. Nothing was changed, and nothing that has to be recorded first is
     /// possible, such as an activation.
-    #[error("no space left on device: free space on the disk of the database, then writes resume by themselves")]
+    #[error("no space left on device: free space on the disk of the database, then writes resume automatically")]
     Full,
     /// The database is unreachable, locked or overloaded. A retry may succeed. If the response of a transaction
     /// was lost, it may have been committed.
@@ -84,7 +84,7 @@ pub enum SealError {
 impl SealError {
     /// Creates the error for a credential's row whose MAC does not verify, because it was changed outside the service.
     pub(crate) fn unsound_credential(id: CredentialId) -> Self {
-        let reason = "it does not fit the row, which was changed outside the service";
+        let reason = "its MAC does not verify: the row was modified outside the service";
         Self::Integrity { table: "credentials", column: "code", object: id.to_string(), reason }
     }
 }
@@ -97,7 +97,7 @@ pub enum HashError {
     #[error("too many logins in progress")]
     Busy,
     /// The operating system has no memory for the hash. A retry may succeed.
-    #[error("no memory for a password hash, which takes {bytes} bytes: give the process more, or end others")]
+    #[error("no memory for a password hash, which needs {bytes} bytes: increase the memory of the process")]
     NoMemory {
         /// Requested memory in bytes.
         bytes: usize,

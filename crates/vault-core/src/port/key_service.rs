@@ -29,7 +29,7 @@ pub trait KeyService: Send + Sync {
 #[non_exhaustive]
 pub enum KeyServiceError {
     /// The sealed secret was modified, moved, or sealed under another key.
-    #[error("the key does not open it")]
+    #[error("the key does not decrypt it")]
     DoesNotOpen,
     /// The service is unreachable or overloaded, or the token is absent. A retry may succeed.
     #[error(transparent)]

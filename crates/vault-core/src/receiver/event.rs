@@ -47,52 +47,52 @@ enum Scope {
 
 events! {
     ReceiverTest = "receiver.test", Both, "This is a test.",
-        "Nothing is to be done: this receiver works.";
+        "No action is required: this receiver works.";
     CredentialExpiring = "credential.expiring", Organization, "A credential is about to expire.",
         "Jobs that use it fail from then on. Create a new key at the provider, and replace the credential with it.";
     CredentialExpired = "credential.expired", Organization, "A credential has expired.",
         "Jobs that use it fail. Create a new key at the provider, and replace the credential with it.";
     CredentialFailing = "credential.failing", Organization, "A credential no longer works.",
-        "Its storage refuses it or cannot be reached. Check it at the provider, and replace it if the key was withdrawn.";
+        "Its storage rejects it or cannot be reached. Check it at the provider, and replace it if the key was withdrawn.";
     CredentialHealthyAgain = "credential.healthy-again", Organization, "A credential works again.",
-        "Nothing is to be done.";
+        "No action is required.";
     CredentialReplaced = "credential.replaced", Organization, "A credential was replaced.",
-        "Jobs get the new key at their next activation or renewal. Disable the old key at the provider once none holds it.";
+        "Jobs get the new key at their next activation or renewal. Disable the old key at the provider when no job uses it.";
     CredentialDeleted = "credential.deleted", Organization, "A credential was deleted.",
         "Jobs can no longer activate it.";
     IntegrationTokenExpiring = "integration.token-expiring", Organization, "An integration is about to expire.",
-        "Its token and its trusts work no longer from then on. Set a later expiry, or create another integration.";
+        "Its token and its trusts are then rejected. Set a later expiry, or create another integration.";
     IntegrationRefusedAfterFreeze = "integration.refused-after-freeze", Organization,
-        "A job was refused because its namespace is frozen.",
-        "It is refused until the namespace is thawed.";
+        "A job was rejected because its namespace is frozen.",
+        "It is rejected until the namespace is thawed.";
     AccountLocked = "account.locked", Organization, "An account was locked after many failed attempts.",
-        "If its owner did not do this, somebody is guessing. An admin can unlock the account.";
-    AccountReEnrolled = "account.re-enrolled", Organization, "An account's password and passcode were taken from it.",
-        "Its owner gets new ones with the enrolment code. If nobody asked for this, find out who did it in the audit.";
+        "If this was not its owner, someone is guessing. An admin can unlock the account.";
+    AccountReEnrolled = "account.re-enrolled", Organization, "An account's password and passcode were revoked.",
+        "Its owner sets new ones with the enrolment code. If no one requested this, see the audit log for the actor.";
     AccountReEnrolmentConfirmed = "account.re-enrolment-confirmed", Organization,
-        "An account's owner has enrolled again.", "If this was not its owner, disable the account.";
+        "A user has enrolled again.", "If this was not its owner, disable the account.";
     AccountRecoveryCodeUsed = "account.recovery-code-used", Organization,
-        "Somebody logged in with a recovery code.", "If this was not the account's owner, disable the account.";
+        "A user logged in with a recovery code.", "If this was not the account's owner, disable the account.";
     AccountAdminAdded = "account.admin-added", Organization, "An account has become an admin.",
-        "If nobody of you did this, disable the account.";
+        "If no admin of your organization did this, disable the account.";
     NamespaceFrozen = "namespace.frozen", Organization, "A namespace was frozen.",
         "Jobs can no longer activate it until it is thawed.";
     NamespaceThawed = "namespace.thawed", Organization, "A namespace was thawed.",
         "Jobs can activate it again.";
     BackupFailed = "backup.failed", Instance, "A backup failed.",
-        "The server's log says why. It tries again by itself.";
+        "The server's log contains the reason. The server retries automatically.";
     BackupOverdue = "backup.overdue", Instance, "No backup has succeeded for twice the interval.",
-        "What was saved since then would be lost with the disk. The server's log says why backups fail.";
-    AnchorRefused = "anchor.refused", Instance, "The database was set back to an earlier state while it was served.",
+        "Data that was saved since then is lost if the disk fails. The server's log contains the reason.";
+    AnchorRefused = "anchor.refused", Instance, "The database was rolled back to an earlier state while a server used it.",
         "The server has stopped. Use the newest database, or restore one with `orgvault restore`.";
-    InspectionFound = "inspection.found", Instance, "Stored rows are damaged or were changed outside the service.",
-        "Run `orgvault doctor --deep`, which names them.";
+    InspectionFound = "inspection.found", Instance, "Stored rows are damaged or were modified outside the service.",
+        "Run `orgvault doctor --deep`, which lists them.";
     AuditSinkBehind = "audit.sink-behind", Instance, "The audit sink has not accepted entries for 15 minutes.",
-        "Entries wait in the vault. The server's log says why the sink refuses them.";
-    KeyNearingLimit = "key.nearing-limit", Instance, "An organization's key has sealed 80 % of what it may seal.",
-        "At its limit it seals nothing more. Run `orgvault key rotate`.";
+        "Entries are kept in the vault. The server's log contains the reason.";
+    KeyNearingLimit = "key.nearing-limit", Instance, "An organization's key has reached 80 % of its usage limit.",
+        "At the limit it cannot encrypt. Run `orgvault key rotate`.";
     IssuerUnreachable = "issuer.unreachable", Instance, "The keys of an issuer of identity tokens cannot be fetched.",
-        "Known keys are used for a day at most. `orgvault issuer show` says why.";
+        "Cached keys are used for at most a day. `orgvault issuer show` shows the reason.";
 }
 
 impl EventKind {

@@ -91,22 +91,27 @@ impl fmt::Display for RowFinding {
         write!(f, "row {id} of table {table} ")?;
         match flaw {
             Flaw::Unreadable(reason) => write!(f, "cannot be read: {reason}"),
-            Flaw::Sealed { column, reason } => write!(f, "does not open: {column}: {reason}"),
-            Flaw::Code => f.write_str("does not fit its code: it was changed, copied or moved outside the service"),
-            Flaw::Labels => f.write_str("is found by other labels than it has"),
+            Flaw::Sealed { column, reason } => write!(f, "cannot be decrypted: {column}: {reason}"),
+            Flaw::Code => {
+                f.write_str("has a MAC that does not verify: it was modified, copied or moved outside the service")
+            }
+            Flaw::Labels => f.write_str("is indexed under other labels than it has"),
             Flaw::NotAsRecorded { entry } => {
-                write!(f, "is not as audit entry {entry} recorded it: it was put back or changed outside the service")
+                write!(
+                    f,
+                    "differs from its state in audit entry {entry}: it was rolled back or modified outside the service"
+                )
             }
             Flaw::Removed { entry } => {
-                write!(f, "was removed, as audit entry {entry} recorded, and was put back outside the service")
+                write!(f, "was removed according to audit entry {entry}, and was restored outside the service")
             }
             Flaw::LookUp { table } => {
-                write!(f, "is not found where it is looked up: table {table} does not lead to it")
+                write!(f, "cannot be looked up: table {table} does not refer to it")
             }
             Flaw::NoCredential => {
-                f.write_str("is the version of no credential: it was moved or left outside the service")
+                f.write_str("is a version without a credential: it was moved or kept outside the service")
             }
-            Flaw::Entry { entry } => write!(f, "has an audit entry that was changed outside the service: {entry}"),
+            Flaw::Entry { entry } => write!(f, "has an audit entry that was modified outside the service: {entry}"),
         }
     }
 }
@@ -513,7 +518,7 @@ impl Inspector {
             || numbers.into_iter().chain([current.version]).any(|number| number > whole.versions.highest)
             || current.staged.is_some_and(|staged| whole.versions.others.iter().all(|other| other.number != staged))
         {
-            seen.find(TABLE, id, Flaw::Unreadable("its versions are not those that it has"));
+            seen.find(TABLE, id, Flaw::Unreadable("its versions differ from its list of versions"));
             return Ok(());
         }
         let at = |version| CredentialContext { organization, credential: id, version };

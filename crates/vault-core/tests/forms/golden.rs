@@ -29,8 +29,8 @@ fn aws_credential_process() {
     let error = render(Form::AwsCredentialProcess, &s3("AKIA", "s", "t")).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "format aws-credential-process cannot hold this endpoint: it holds keys alone, so the tool would send its \
-         requests to Amazon; use another --format"
+        "format aws-credential-process cannot contain this endpoint: it contains only keys, so the tool would send its \
+         requests to Amazon. Use another --format"
     );
     let by_path = raw(
         CredentialType::S3,
@@ -342,7 +342,7 @@ fn each_form_carries_what_it_can() {
     let error = render(Form::GcpKeyFile, &short_gcs()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "format gcp-key-file cannot hold a short-lived credential of type gcs: use another --format, or --vend raw"
+        "format gcp-key-file cannot contain a short-lived credential of type gcs: use another --format, or --vend raw"
     );
     let error = render(Form::Rclone, &link("https://h/", "x")).unwrap_err();
     assert_eq!(error.to_string(), "format rclone is not available for credentials of type direct-link");

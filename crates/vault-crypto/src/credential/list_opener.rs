@@ -72,7 +72,7 @@ impl ListOpener {
             };
             opened.push(
                 open(&context, &key, row.blob)
-                    .and_then(|text| parse(text).map_err(|_| damaged(&context, "not what is sealed here"))),
+                    .and_then(|text| parse(text).map_err(|_| damaged(&context, "sealed for another purpose"))),
             );
             current = Some(key);
         }

@@ -38,7 +38,7 @@ impl DatabaseKeyError {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DatabaseKeyFlaw {
     /// The file does not exist. Without it the database cannot be read.
-    #[error("not found; restore it from the backup that holds the database")]
+    #[error("not found; restore it from the backup that contains the database")]
     Missing,
     /// A new key was requested, but the path already exists.
     #[error("already exists and is never overwritten")]
@@ -47,7 +47,7 @@ pub(crate) enum DatabaseKeyFlaw {
     #[error("is damaged or has an unknown version; restore it from a backup")]
     Malformed,
     /// The file is wrapped under other root keys.
-    #[error("needs root key {}, but was given root key {given}. Use the root key of this vault", list(.wrapped_under))]
+    #[error("needs root key {}, but got root key {given}. Use the root key of this vault", list(.wrapped_under))]
     OtherRoot {
         /// Root keys that open the file.
         wrapped_under: Vec<KeyId>,

@@ -32,7 +32,7 @@ async fn a_wrong_root_is_named_by_its_id() {
     let wrong = RootKeyFile::generate(&directory.path().join("root.key"), Arc::new(OsEntropy)).unwrap();
     let error = open(&wrong, &made).await.unwrap_err();
     let expected = format!(
-        "wrong root key: this vault needs root key {}, but was given root key {}. Use root key {}",
+        "wrong root key: this vault needs root key {}, but got root key {}. Use root key {}",
         root.id(),
         wrong.id(),
         root.id()

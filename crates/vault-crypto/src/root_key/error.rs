@@ -40,12 +40,12 @@ pub enum RootKeyFlaw {
     Exists,
     /// The file is not 32 bytes long; holds the actual length.
     #[error(
-        "has {0} bytes; expected 32. {hint}Do not replace it: a new key cannot open a vault made with this one",
+        "has {0} bytes; expected 32. {hint}Do not replace it: a new key cannot decrypt a vault that was created with this one",
         hint = encoding(*.0)
     )]
     Length(u64),
     /// The content is all zero, text, an example, or otherwise not random.
-    #[error("does not hold a random key ({0}); expected 32 random bytes. Restore the key from your copy")]
+    #[error("does not contain a random key ({0}); expected 32 random bytes. Restore the key from your copy")]
     Weak(&'static str),
     /// The file cannot be written.
     #[error("cannot be written: {0}")]

@@ -102,7 +102,7 @@ fn what_is_said_of_a_damaged_key_never_invites_a_new_one() {
         load(&path).unwrap_err().to_string()
     };
     let key = path.display();
-    let keep = "Do not replace it: a new key cannot open a vault made with this one";
+    let keep = "Do not replace it: a new key cannot decrypt a vault that was created with this one";
     let line = says(b"0fDFpI5rOXIAT6fmmxyD0vheYLdJKtMcf+WAS5bCrRM=\n");
     assert_eq!(
         line,

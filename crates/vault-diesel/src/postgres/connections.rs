@@ -151,7 +151,7 @@ impl Connections {
     ) -> Result<T, E> {
         tokio::time::timeout(self.longest_wait, decision)
             .await
-            .unwrap_or_else(|_| Err(unavailable("the database did not answer in time").into()))
+            .unwrap_or_else(|_| Err(unavailable("the database did not respond in time").into()))
     }
 
     /// Makes a decision, on the connection that was taken for it or on another. `rows` is the organization whose rows it is about,

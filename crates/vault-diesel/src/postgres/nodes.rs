@@ -90,7 +90,7 @@ impl Nodes {
             Ok(connection) => Some(connection),
             Err(error) => {
                 let (host, port) = &address;
-                tracing::warn!(host, port, error = %error, "a node of the database is not reached; another is asked");
+                tracing::warn!(host, port, error = %error, "a node of the database cannot be reached; trying another");
                 self.known().avoided.insert(address, Instant::now());
                 None
             }

@@ -42,7 +42,7 @@ pub enum ConnectError {
     Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The tables are spread, and the server did not load the extension that finds their rows.
     #[error(
-        "the extension Citus has spread the tables of the database, but its server has not loaded it. Add citus to \
+        "the tables of the database are distributed with Citus, but its server has not loaded it. Add citus to \
          shared_preload_libraries on every node, and restart them"
     )]
     NotLoaded,

@@ -113,12 +113,14 @@ impl Spreading {
 pub enum SpreadError {
     /// The database lacks the extension.
     #[error(
-        "the database does not have the extension Citus, by which tables are spread. Create it on every node, and add the workers \
+        "the database does not have the extension Citus, which distributes tables. Create it on every node, and add the workers \
          with citus_add_node"
     )]
     NoExtension,
     /// The database is the embedded file.
-    #[error("an embedded database file cannot be spread. Move the vault to PostgreSQL with `orgvault migrate-to`")]
+    #[error(
+        "the tables of an embedded database cannot be distributed. Move the vault to PostgreSQL with `orgvault migrate-to`"
+    )]
     Embedded,
     /// The extension is too old.
     #[error(
@@ -133,9 +135,7 @@ pub enum SpreadError {
     )]
     NotLoaded,
     /// The server is a worker.
-    #[error(
-        "this server is a worker, and tables are spread by the coordinator. Run the command with the coordinator's address"
-    )]
+    #[error("this server is a worker. Run the command with the coordinator's address")]
     NotCoordinator,
     /// The coordinator has no address.
     #[error(
@@ -145,12 +145,12 @@ pub enum SpreadError {
     NoCoordinator,
     /// There is no worker.
     #[error(
-        "the cluster has no worker that holds spread rows. Add the workers with `SELECT citus_add_node('HOST', PORT)`"
+        "the cluster has no worker for distributed rows. Add the workers with `SELECT citus_add_node('HOST', PORT)`"
     )]
     NoWorker,
     /// Workers do not know the tables.
     #[error(
-        "these nodes lack the metadata of the cluster, so they do not know where rows lie: {}. Run \
+        "these nodes lack the metadata of the cluster, so they cannot locate rows: {}. Run \
          `SELECT start_metadata_sync_to_all_nodes()` at the coordinator", .0.join(", ")
     )]
     WithoutMetadata(Vec<String>),

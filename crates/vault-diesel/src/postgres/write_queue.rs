@@ -105,7 +105,7 @@ impl<A: Queued> Waiting<A> {
                     continue;
                 }
                 if next.caller.since.elapsed() > longest {
-                    next.caller.tell(Err(unavailable("too many writes wait for the database")));
+                    next.caller.tell(Err(unavailable("too many writes are queued for the database")));
                     continue;
                 }
                 size = larger;
@@ -158,7 +158,7 @@ impl<A: Queued> WriteQueue<A> {
             waiting.push(Entry { command, caller: Caller { reply, since: Instant::now() } });
         }
         self.start_worker();
-        let answer = async { answer.await.unwrap_or_else(|_| Err(unavailable("the decision was not made"))) };
+        let answer = async { answer.await.unwrap_or_else(|_| Err(unavailable("the transaction was not executed"))) };
         self.connections.in_time(answer).await
     }
 

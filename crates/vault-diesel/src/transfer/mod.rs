@@ -80,10 +80,10 @@ pub enum TransferError {
     #[error("the target database is not empty: it has {0}")]
     NotEmpty(String),
     /// The target holds another vault.
-    #[error("the target database holds another vault (instance {0})")]
+    #[error("the target database contains another vault (instance {0})")]
     OtherVault(String),
     /// The target holds this vault, with other rows.
-    #[error("the target database holds this vault already, with other rows in table {table}")]
+    #[error("the target database already contains this vault, with other rows in table {table}")]
     Differs {
         /// The first table that differs.
         table: String,
@@ -92,18 +92,16 @@ pub enum TransferError {
     #[error("the target database has a schema that lacks {0} migrations")]
     OlderSchema(usize),
     /// A newer build made the target's schema.
-    #[error("the target database has schema version {0}, which this program does not know")]
+    #[error("the target database has schema version {0}, which this version of OrgVault does not support")]
     NewerSchema(String),
     /// A build from before the first release made the target's schema.
-    #[error(
-        "the target database has schema version {0}, made by a build from before OrgVault 0.1.0, which no release reads"
-    )]
+    #[error("the target database has schema version {0}, created by an unreleased build, which no release supports")]
     UnreleasedSchema(String),
     /// The target's tables are not those of the embedded database.
     #[error("table {0} is not the same in both databases")]
     Tables(String),
     /// What was read back is not what was copied.
-    #[error("table {0} was not copied faithfully: the rows read back differ")]
+    #[error("table {0} was not copied correctly: the rows in the target differ")]
     Unfaithful(String),
     /// The embedded database cannot be read.
     #[error("the embedded database cannot be read")]
@@ -117,6 +115,6 @@ pub enum TransferError {
         source: Box<dyn Error + Send + Sync>,
     },
     /// The target's answer to the last statement is missing, so that it either holds everything or nothing.
-    #[error("the target database did not confirm the transfer, so it holds everything or nothing")]
+    #[error("the target database did not confirm the transfer, so it contains everything or nothing")]
     Unconfirmed(#[source] Box<dyn Error + Send + Sync>),
 }

@@ -63,7 +63,7 @@ impl QueryableByName<Sqlite> for AnyRow {
                 Some(SqliteType::Long) => FromDiesel::<sql_types::BigInt, Sqlite>::from_sql(value).map(Value::Integer),
                 Some(SqliteType::Text) => FromDiesel::<sql_types::Text, Sqlite>::from_sql(value).map(Value::Text),
                 Some(SqliteType::Binary) => FromDiesel::<sql_types::Binary, Sqlite>::from_sql(value).map(Value::Bytes),
-                other => Err(format!("a column holds a value of type {other:?}").into()),
+                other => Err(format!("a column contains a value of type {other:?}").into()),
             }
         };
         (0..row.field_count()).map(value).collect::<Result<_, _>>().map(Self)

@@ -52,7 +52,7 @@ pub struct ArchiveError {
 pub(crate) enum ArchiveFlaw {
     #[error("not found. Check the path")]
     Missing,
-    #[error("is not a backup: expected {expected}, found {found}. Name a file that a backup made")]
+    #[error("is not a backup: expected {expected}, found {found}. Pass a file that `orgvault backup` created")]
     NotABackup { expected: String, found: String },
     #[error("has format {found}; this version of OrgVault reads format {FORMAT}. Use the newer version")]
     NewerFormat { found: u32 },

@@ -87,7 +87,7 @@ pub struct BackupProgress {
 #[non_exhaustive]
 pub enum BackupError {
     /// The vault is not on an embedded database.
-    #[error("the vault is on PostgreSQL, which this does not back up")]
+    #[error("the vault is on PostgreSQL, which this command does not back up")]
     NotEmbedded,
     /// A file with this name exists.
     #[error("{} exists already and is never overwritten. Choose another name", .0.display())]
@@ -110,7 +110,7 @@ pub enum BackupError {
     #[error(transparent)]
     Copy(#[from] CopyError),
     /// The copy does not contain the rows that were read.
-    #[error("the copy is not faithful: table {table} should have {expected} rows and has {found}")]
+    #[error("the copy is incomplete: table {table} should have {expected} rows and has {found}")]
     Unfaithful {
         /// Name of the table.
         table: String,
@@ -126,10 +126,10 @@ pub enum BackupError {
     #[error(transparent)]
     DatabaseKey(#[from] DatabaseKeyError),
     /// The keys of the copy cannot be unwrapped with the root key.
-    #[error("the copy does not open under the root key")]
+    #[error("the copy cannot be decrypted with the root key")]
     Keyring(#[from] KeyringError),
     /// The archive differs from what was written.
-    #[error("the archive {} is not as it was written. Check the disk", .0.display())]
+    #[error("the archive {} differs from the written data. Check the disk", .0.display())]
     Unreadable(PathBuf),
     /// The archive cannot be read back.
     #[error(transparent)]

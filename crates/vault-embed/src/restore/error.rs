@@ -12,7 +12,7 @@ use vault_diesel::{CopyError, MigrateError};
 #[non_exhaustive]
 pub enum RestoreError {
     /// The database is not an embedded one.
-    #[error("the database is on PostgreSQL, which a backup of an embedded database is not restored to")]
+    #[error("the database is on PostgreSQL, and a backup of an embedded database cannot be restored to it")]
     NotEmbedded,
     /// A vault exists.
     #[error("a vault exists at {}", .0.display())]
@@ -36,7 +36,7 @@ pub enum RestoreError {
     },
     /// A newer build created the backup.
     #[error(
-        "backup {} has schema version {version}, which this version of OrgVault does not know. Use the newer version",
+        "backup {} has schema version {version}, which this version of OrgVault does not support. Use the newer version",
         .backup.display()
     )]
     NewerSchema {
@@ -47,7 +47,7 @@ pub enum RestoreError {
     },
     /// A build from before the first release created the backup.
     #[error(
-        "backup {} has schema version {version}, made by a build from before OrgVault 0.1.0, which no release reads. Use another \
+        "backup {} has schema version {version}, created by an unreleased build, which no release supports. Use another \
          backup", .backup.display()
     )]
     UnreleasedSchema {
@@ -66,7 +66,7 @@ pub enum RestoreError {
     },
     /// The backup belongs to another vault.
     #[error(
-        "backup {} holds vault {found}, but {} holds vault {present}. Restore to another data directory, or use a backup of \
+        "backup {} contains vault {found}, but {} contains vault {present}. Restore to another data directory, or use a backup of \
          this vault", .backup.display(), .database.display()
     )]
     Foreign {
@@ -81,7 +81,7 @@ pub enum RestoreError {
     },
     /// The anchor belongs to another vault.
     #[error(
-        "backup {} holds vault {found}, but anchor {} belongs to vault {present}. Restore to another data directory, or use a \
+        "backup {} contains vault {found}, but anchor {} belongs to vault {present}. Restore to another data directory, or use a \
          backup of this vault", .backup.display(), .anchor.display()
     )]
     ForeignAnchor {
@@ -96,7 +96,7 @@ pub enum RestoreError {
     },
     /// The database in use cannot be opened, and no anchor shows that it is the vault of the backup.
     #[error(
-        "database {} does not open, and anchor {} does not say that it is the vault of backup {}: {reason}. If it is, move the \
+        "database {} cannot be opened, and anchor {} does not identify it as the vault of backup {}: {reason}. If it is, move the \
          database's files out of the data directory, then restore without replacing", .database.display(), .anchor.display(),
         .backup.display()
     )]
@@ -112,7 +112,7 @@ pub enum RestoreError {
     },
     /// The anchor contains a later state than the backup.
     #[error(
-        "backup {} is older than what {} knows of the vault: the backup has {newest} audit checkpoints and lacks number {anchored}",
+        "backup {} is older than the state in {}: the backup has {newest} audit checkpoints and lacks number {anchored}",
         .backup.display(), .anchor.display()
     )]
     Older {
@@ -144,7 +144,7 @@ pub enum RestoreError {
     #[error(transparent)]
     Migrate(#[from] MigrateError),
     /// The objects that must not be reactivated could not be revoked.
-    #[error("the restored database was not settled")]
+    #[error("the restore was not finished")]
     Unsettled(#[source] vault_core::Error),
     /// The operating system refused the operation.
     #[error("cannot write {}", .path.display())]

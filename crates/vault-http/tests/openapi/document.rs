@@ -52,8 +52,8 @@ pub(crate) fn document() -> Value {
             "title": "OrgVault",
             "version": env!("CARGO_PKG_VERSION"),
             "summary": "A vault for the storage credentials of an organization",
-            "description": "Log in for an access token. With it, save, list and delete credentials. What is saved is never read back \
-                in full. Integrations get credentials from a listener of their own.",
+            "description": "Log in to get an access token. Use it to save, list and delete credentials. Saved secrets cannot be read \
+                back. Integrations get credentials from the activation listener.",
             "license": {"name": "Apache-2.0 OR MIT"},
         },
         "servers": [{"url": "/", "description": "This server"}],
@@ -63,8 +63,8 @@ pub(crate) fn document() -> Value {
             "responses": responses,
             "schemas": schemas,
             "securitySchemes": {
-                "accessToken": {"type": "http", "scheme": "bearer", "bearerFormat": "PASETO v4.local", "description": "From a login."},
-                "integrationToken": {"type": "http", "scheme": "bearer", "description": "Of an integration: ovi_…"},
+                "accessToken": {"type": "http", "scheme": "bearer", "bearerFormat": "PASETO v4.local", "description": "Returned by a login."},
+                "integrationToken": {"type": "http", "scheme": "bearer", "description": "Token of an integration: ovi_…"},
             },
         },
     })
@@ -138,8 +138,8 @@ fn described(operation: &Operation, route: &Route, generator: &mut SchemaGenerat
 
 fn answered(status: u16, answer: &Answer, generator: &mut SchemaGenerator) -> Value {
     let description = match status {
-        201 => "Made",
-        202 => "Taken on",
+        201 => "Created",
+        202 => "Accepted",
         204 => "Done",
         _ => "Found",
     };
@@ -151,7 +151,7 @@ fn answered(status: u16, answer: &Answer, generator: &mut SchemaGenerator) -> Va
         Answer::One(schema) => answered["content"] = of(schema(generator).to_value()),
         Answer::Tagged(schema) => {
             answered["content"] = of(schema(generator).to_value());
-            answered["headers"] = json!({"ETag": header("Counts the changes that clients make; for If-Match.")});
+            answered["headers"] = json!({"ETag": header("Revision of the credential, for If-Match.")});
         }
         Answer::List(schema) => {
             answered["content"] = of(json!({"type": "array", "items": schema(generator).to_value()}))
@@ -208,7 +208,7 @@ fn name_of(codes: &[ProblemCode]) -> String {
 fn refused(status: u16, codes: &[ProblemCode]) -> Value {
     let said: Vec<String> = codes.iter().map(|code| format!("`{code}`: {}", code.title())).collect();
     let examples = codes.iter().map(|code| {
-        let problem = Problem::new(*code, "What happened, and how to fix it.", "c58e6472-3f0a-4d5b-9a43-0f2f1b6e7d11");
+        let problem = Problem::new(*code, "Cause, and how to fix it.", "c58e6472-3f0a-4d5b-9a43-0f2f1b6e7d11");
         (code.as_str().to_owned(), json!({"value": problem}))
     });
     let examples: Map<String, Value> = examples.collect();
@@ -218,7 +218,7 @@ fn refused(status: u16, codes: &[ProblemCode]) -> Value {
         |name: &str, description: &str| json!({name: {"description": description, "schema": {"type": "string"}}});
     match status {
         401 => response["headers"] = header("WWW-Authenticate", "Bearer (RFC 6750)"),
-        429 | 503 => response["headers"] = header("Retry-After", "Seconds after which it may be worth to ask again"),
+        429 | 503 => response["headers"] = header("Retry-After", "Seconds to wait before a retry"),
         _ => {}
     }
     response

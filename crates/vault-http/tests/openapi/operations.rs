@@ -198,7 +198,7 @@ pub(crate) const OPERATIONS: &[Operation] = &[
     },
     Operation {
         name: "promote",
-        summary: "Make another version the current one",
+        summary: "Promote a version",
         caller: Editor,
         parameters: &["If-Match"],
         request: takes::<PromoteRequest>(|| json!({"version": 2})),
@@ -217,7 +217,7 @@ pub(crate) const OPERATIONS: &[Operation] = &[
     },
     Operation {
         name: "match",
-        summary: "Tell whether data equals the stored data",
+        summary: "Compare data with the stored data",
         caller: Editor,
         request: Some(Request {
             schema: schemas::MATCH,
@@ -232,7 +232,7 @@ pub(crate) const OPERATIONS: &[Operation] = &[
     },
     Operation {
         name: "check-credential",
-        summary: "Ask for a check of a credential at its storage",
+        summary: "Request a check of a credential at its storage",
         caller: Editor,
         request: may_take::<CheckCredentialRequest>(|| json!({"version": 2})),
         status: 202,
@@ -260,7 +260,7 @@ pub(crate) const OPERATIONS: &[Operation] = &[
     Operation {
         name: "invite",
         tag: "Accounts",
-        summary: "Invite somebody",
+        summary: "Invite a user",
         caller: Admin,
         request: takes::<InviteRequest>(|| json!({"email": "ada@example.com", "role": "editor"})),
         status: 201,
@@ -290,7 +290,7 @@ pub(crate) const OPERATIONS: &[Operation] = &[
     Operation {
         name: "unlock-account",
         tag: "Accounts",
-        summary: "End the lockouts of an account",
+        summary: "Unlock an account",
         caller: Admin,
         status: 204,
         problems: &[P::NotFound, P::Conflict],
@@ -299,7 +299,7 @@ pub(crate) const OPERATIONS: &[Operation] = &[
     Operation {
         name: "re-enrol",
         tag: "Accounts",
-        summary: "Have the owner of an account enrol again",
+        summary: "Require a user to enrol again",
         caller: Admin,
         status: 201,
         answer: One(one::<ReEnrolment>()),
@@ -309,7 +309,7 @@ pub(crate) const OPERATIONS: &[Operation] = &[
     Operation {
         name: "enrol",
         tag: "Enrolment",
-        summary: "Take an invitation up: choose a password, get a secret for an authenticator",
+        summary: "Accept an invitation: set a password and get a secret for an authenticator",
         caller: Invited,
         request: takes::<EnrolRequest>(
             || json!({"enrolment_code": "oven_EXAMPLE", "password": "correct horse battery"}),
@@ -345,7 +345,7 @@ pub(crate) const OPERATIONS: &[Operation] = &[
     Operation {
         name: "end-session",
         tag: "Own account",
-        summary: "End one of your own sessions",
+        summary: "Revoke one of your own sessions",
         status: 204,
         problems: &[P::NotFound],
         ..DEFAULT
@@ -400,7 +400,7 @@ pub(crate) const OPERATIONS: &[Operation] = &[
     Operation {
         name: "create-integration",
         tag: "Integrations",
-        summary: "Make an integration and its token",
+        summary: "Create an integration and its token",
         caller: Admin,
         request: takes::<CreateIntegrationRequest>(|| json!({"name": "nightly", "namespaces": ["imports/*"]})),
         status: 201,
@@ -411,7 +411,7 @@ pub(crate) const OPERATIONS: &[Operation] = &[
     Operation {
         name: "list-trusts",
         tag: "Integrations",
-        summary: "List the workloads that may act for an integration",
+        summary: "List the trusts of an integration",
         caller: Admin,
         answer: List(one::<TrustItem>()),
         problems: &[P::NotFound],
@@ -420,7 +420,7 @@ pub(crate) const OPERATIONS: &[Operation] = &[
     Operation {
         name: "create-trust",
         tag: "Integrations",
-        summary: "Have workloads of an issuer act for an integration",
+        summary: "Trust workloads of an issuer for an integration",
         caller: Admin,
         request: takes::<TrustRequest>(
             || json!({"issuer": "github", "claims": {"/sub": "repo:acme/etl:ref:refs/heads/main"}}),
@@ -433,7 +433,7 @@ pub(crate) const OPERATIONS: &[Operation] = &[
     Operation {
         name: "delete-trust",
         tag: "Integrations",
-        summary: "End a trust of an integration",
+        summary: "Remove a trust from an integration",
         caller: Admin,
         status: 204,
         problems: &[P::NotFound],
@@ -471,7 +471,7 @@ pub(crate) const OPERATIONS: &[Operation] = &[
     Operation {
         name: "change-receiver",
         tag: "Receivers",
-        summary: "Change what a receiver is told, or whether it is told anything",
+        summary: "Change a receiver's events, or enable or disable it",
         caller: Admin,
         request: takes::<ChangeReceiverRequest>(|| json!({"state": "active"})),
         answer: One(one::<ReceiverItem>()),
@@ -481,7 +481,7 @@ pub(crate) const OPERATIONS: &[Operation] = &[
     Operation {
         name: "remove-receiver",
         tag: "Receivers",
-        summary: "Remove a receiver, with what waits for it",
+        summary: "Remove a receiver and its pending events",
         caller: Admin,
         status: 204,
         problems: &[P::NotFound],
@@ -490,7 +490,7 @@ pub(crate) const OPERATIONS: &[Operation] = &[
     Operation {
         name: "rotate-receiver-secret",
         tag: "Receivers",
-        summary: "Give a webhook another signing secret; for a day, the one before signs too",
+        summary: "Replace the signing secret of a webhook; the old one also signs for a day",
         caller: Admin,
         answer: One(one::<IssuedReceiver>()),
         problems: &[P::NotFound],
@@ -499,7 +499,7 @@ pub(crate) const OPERATIONS: &[Operation] = &[
     Operation {
         name: "test-receiver",
         tag: "Receivers",
-        summary: "Send a test to a receiver",
+        summary: "Send a test event to a receiver",
         caller: Admin,
         status: 202,
         answer: One(one::<DeliveryItem>()),
@@ -509,7 +509,7 @@ pub(crate) const OPERATIONS: &[Operation] = &[
     Operation {
         name: "list-deliveries",
         tag: "Receivers",
-        summary: "List what was and is to be delivered to a receiver, the newest first",
+        summary: "List the deliveries to a receiver, newest first",
         caller: Admin,
         parameters: &["limit", "cursor"],
         answer: Page(one::<DeliveryItem>()),
@@ -529,7 +529,7 @@ pub(crate) const OPERATIONS: &[Operation] = &[
     Operation {
         name: "rotate-integration",
         tag: "Integrations",
-        summary: "Give an integration a new token",
+        summary: "Replace the token of an integration",
         caller: Admin,
         request: may_take::<RotateIntegrationRequest>(|| json!({"overlap": 3600})),
         answer: One(one::<IssuedIntegration>()),
@@ -567,7 +567,7 @@ pub(crate) const OPERATIONS: &[Operation] = &[
     Operation {
         name: "freeze-namespace",
         tag: "Namespaces",
-        summary: "Stop activations of a namespace at once",
+        summary: "Freeze a namespace: stop its activations immediately",
         caller: Admin,
         request: takes::<NamespaceRequest>(|| json!({"namespace": "imports/nightly"})),
         answer: One(one::<FrozenNamespace>()),
@@ -577,7 +577,7 @@ pub(crate) const OPERATIONS: &[Operation] = &[
     Operation {
         name: "thaw-namespace",
         tag: "Namespaces",
-        summary: "Permit activations of a frozen namespace again",
+        summary: "Thaw a namespace",
         caller: Admin,
         request: takes::<NamespaceRequest>(|| json!({"namespace": "imports/nightly"})),
         status: 204,
@@ -595,7 +595,7 @@ pub(crate) const OPERATIONS: &[Operation] = &[
     Operation {
         name: "live",
         tag: "Probes",
-        summary: "Tell whether the process answers",
+        summary: "Check whether the process responds (liveness)",
         caller: Anybody,
         answer: One(one::<ProbeStatus>()),
         ..DEFAULT
@@ -603,7 +603,7 @@ pub(crate) const OPERATIONS: &[Operation] = &[
     Operation {
         name: "ready",
         tag: "Probes",
-        summary: "Tell whether requests can be served",
+        summary: "Check whether the server can serve requests (readiness)",
         caller: Anybody,
         answer: One(one::<ProbeStatus>()),
         ..DEFAULT
@@ -631,7 +631,7 @@ pub(crate) const OPERATIONS: &[Operation] = &[
     Operation {
         name: "list-activations",
         tag: "Activation",
-        summary: "List the integration's live activations",
+        summary: "List the integration's active activations",
         caller: Integration,
         answer: List(one::<ActivationItem>()),
         ..DEFAULT
@@ -665,7 +665,7 @@ pub(crate) const OPERATIONS: &[Operation] = &[
     Operation {
         name: "check-namespace",
         tag: "Activation",
-        summary: "Try the credentials of a namespace without getting them",
+        summary: "Check the credentials of a namespace without issuing them",
         caller: Integration,
         request: takes::<CheckRequest>(|| json!({"namespace": "imports/nightly", "operations": ["list", "read"]})),
         answer: One(one::<CheckedNamespace>()),

@@ -30,7 +30,7 @@ fn reference(name: &str) -> Value {
 
 fn any_data() -> Value {
     json!({
-        "description": "The data, whole, in the shape of the credential's type.",
+        "description": "All data, in the format of the credential's type.",
         "anyOf": CredentialType::ALL.map(|kind| reference(data_name(kind))),
     })
 }
@@ -88,16 +88,16 @@ fn value(kind: ValueKind) -> Value {
         ValueKind::Bucket => {
             let name = text("A bucket: letters, digits and `. _ : -`, no ARN.", 255);
             json!({
-                "description": "The bucket, or a list of buckets that the same key opens.",
+                "description": "The bucket, or a list of buckets with the same key.",
                 "anyOf": [name, {"type": "array", "minItems": 1, "maxItems": 100, "uniqueItems": true, "items": name}],
             })
         }
-        ValueKind::Container => text("The container: as a bucket, may begin with `$`.", 255),
+        ValueKind::Container => text("The container: as a bucket, and may start with `$`.", 255),
         ValueKind::Region => text("The region: letters, digits and `. _ -`.", 64),
         ValueKind::Endpoint => {
             text("The store's address: http or https, without bucket, user, query and fragment.", 2_048)
         }
-        ValueKind::KeyPrefix => text("The beginning of object names.", 1_024),
+        ValueKind::KeyPrefix => text("Prefix of object names.", 1_024),
         ValueKind::KmsKeyId => {
             json!({"type": "string", "description": "A key of AWS KMS: an ARN, an id or alias/<name>."})
         }
@@ -107,7 +107,7 @@ fn value(kind: ValueKind) -> Value {
         ValueKind::Flag => json!({"type": "boolean"}),
         ValueKind::ConnectionString => secret("A connection string of Azure storage."),
         ValueKind::KeyFile => json!({
-            "description": "The key file of a service account: its JSON object, or the same as a string.",
+            "description": "The key file of a service account: a JSON object, or its text as a string.",
             "anyOf": [{"type": "object"}, {"type": "string", "format": "password"}],
         }),
         ValueKind::Link => secret("The address behind the link: https."),
@@ -176,7 +176,7 @@ fn vend() -> Value {
     json!({
         "type": "string",
         "enum": RULES.map(VendRule::as_str),
-        "description": "`short`: only ever issued as short-lived credentials made from it. To lift it takes an admin.",
+        "description": "`short`: issue only short-lived credentials that are derived from the data. Only an admin can remove this rule.",
     })
 }
 
@@ -191,8 +191,8 @@ fn save() -> Value {
                 "namespace": reference("Namespace"),
                 "data": reference(data_name(kind)),
                 "labels": reference("Labels"),
-                "description": {"type": "string", "maxLength": Description::MAX_LENGTH, "description": "What it is for."},
-                "expires_at": time("When its issuer ends it."),
+                "description": {"type": "string", "maxLength": Description::MAX_LENGTH, "description": "Purpose of the credential."},
+                "expires_at": time("Time when the issuer's key expires."),
                 "vend": vend(),
             },
             "required": ["type", "namespace", "data"],
@@ -208,7 +208,7 @@ fn replace() -> Value {
         "properties": {
             "data": any_data(),
             "expires_at": time("When the data expires."),
-            "stage": {"type": "boolean", "default": false, "description": "Whether the new version waits to be promoted."},
+            "stage": {"type": "boolean", "default": false, "description": "`true` to stage the new version without promoting it."},
         },
         "required": ["data"],
         "additionalProperties": false,
@@ -229,11 +229,11 @@ fn describe() -> Value {
     let nullable = |schema: Value| json!({"anyOf": [schema, {"type": "null"}]});
     json!({
         "type": "object",
-        "description": "A merge patch (RFC 7396): an absent member stays, null removes.",
+        "description": "A merge patch (RFC 7396): absent fields stay unchanged, null removes a field.",
         "properties": {
             "labels": nullable(reference("LabelPatch")),
             "description": nullable(json!({"type": "string", "maxLength": Description::MAX_LENGTH})),
-            "expires_at": nullable(time("When its issuer ends the current version.")),
+            "expires_at": nullable(time("Time when the current version's key expires.")),
             "vend": vend(),
         },
         "additionalProperties": false,
@@ -369,42 +369,44 @@ pub(crate) fn parameter(name: &str) -> (Value, &'static str) {
     match name {
         "limit" => (
             json!({"type": "integer", "minimum": 1, "maximum": 1_000, "default": 1_000}),
-            "How many items a page has at most.",
+            "Maximum number of items on a page.",
         ),
         "cursor" => {
-            (json!({"type": "string", "minLength": 1}), "Where the page begins: from the `Link` of the page before.")
+            (json!({"type": "string", "minLength": 1}), "Start of the page, from the `Link` of the previous page.")
         }
-        "namespace" => (reference("Namespace"), "Only those of this namespace."),
+        "namespace" => (reference("Namespace"), "Only items in this namespace."),
         "type" => (
             json!({"type": "string", "enum": CredentialType::ALL.map(CredentialType::as_str)}),
-            "Only those of this type.",
+            "Only items of this type.",
         ),
         "label" => (
             json!({"type": "array", "maxItems": Labels::MAX, "items": {"type": "string", "pattern": "^[a-z0-9._/-]{1,63}:[A-Za-z0-9._-]{0,63}$"}}),
-            "Only those with this label, as name:value. If repeated, only those with all.",
+            "Only items with this label, as name:value. If repeated, items must have all labels.",
         ),
         "health" => {
-            (json!({"type": "string", "enum": HealthState::ALL.map(HealthState::as_str)}), "Only those in this state.")
+            (json!({"type": "string", "enum": HealthState::ALL.map(HealthState::as_str)}), "Only items in this state.")
         }
         "expires_before" => {
-            (json!({"type": "string", "format": "date-time"}), "Only those that expire before this time.")
+            (json!({"type": "string", "format": "date-time"}), "Only items that expire before this time.")
         }
         "since" => (json!({"type": "string", "format": "date-time"}), "Only entries from this time on."),
         "until" => (json!({"type": "string", "format": "date-time"}), "Only entries before this time."),
         "action" => (text, "Only entries of this action, such as credential.saved."),
-        "subject" => (text, "Only entries in which this object had a part: credential:<id>, or an id alone."),
-        "actor" => (text, "Only entries of this account or integration, by its id, or of a kind such as operator."),
+        "subject" => (text, "Only entries that refer to this object: credential:<id>, or only an ID."),
+        "actor" => {
+            (text, "Only entries by this account or integration, as an ID, or by a kind of actor, such as operator.")
+        }
         "verify" => (
             json!({"type": "boolean", "default": false}),
-            "Whether the data is tried at its storage first. 400 if the server does not do that.",
+            "Checks the data at its storage first. 400 if the server does not support it.",
         ),
         "Idempotency-Key" => (
             json!({"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"}),
-            "A name for this request, kept for 24 hours: a repetition gets the same answer and has no other effect.",
+            "Unique name of the request, stored for 24 hours. A repeated request returns the same response without another effect.",
         ),
         "If-Match" => (
             json!({"type": "string", "pattern": "^(\\*|\"[0-9]+\")$"}),
-            "The entity tag of the credential as it was read: 412 if it was changed since.",
+            "The entity tag of the revision that was read. 412 if the credential has changed since.",
         ),
         "id" => (json!({"type": "string", "format": "uuid"}), "The id."),
         "version" => (json!({"type": "integer", "minimum": 1}), "The number of the version."),

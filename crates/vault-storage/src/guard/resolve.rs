@@ -61,7 +61,7 @@ impl Resolve for SystemResolver {
             };
             let _ = sender.send(answer); // the deadline may have ended the wait
         })?;
-        found.await.unwrap_or_else(|_| Err(io::Error::other("the look-up returned no address")))
+        found.await.unwrap_or_else(|_| Err(io::Error::other("the lookup returned no address")))
     }
 }
 

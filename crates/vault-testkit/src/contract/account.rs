@@ -1,4 +1,4 @@
-//! Cases of [`AccountRepository`](vault_core::port::AccountRepository): making, finding, reading.
+//! Cases of [`AccountRepository`](vault_core::port::AccountRepository): creating, finding and reading accounts.
 
 use super::AccountSubject;
 use super::tools::{Settled as _, address, race};
@@ -14,7 +14,7 @@ use vault_core::port::{IdGenerator, List, ReadPasscode};
 use vault_core::principal::{Principal, Scope};
 use vault_core::role::Role;
 
-/// A new account is found by its address and in the lists, as it was made.
+/// A new account is found by its address and in the lists as it was created.
 pub async fn an_account_is_found_as_it_was_made(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.new_holder(Role::Viewer);
@@ -36,7 +36,7 @@ pub async fn an_account_is_found_as_it_was_made(suite: &dyn AccountSubject) {
     assert_eq!(world.audited(AuditAction::AccountCreated).await, 1);
 }
 
-/// An address belongs to one account, whatever the organization.
+/// An address belongs to one account across all organizations.
 pub async fn an_address_belongs_to_one_account(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let holder = world.holder(Role::Admin).await;
@@ -52,7 +52,7 @@ pub async fn an_address_belongs_to_one_account(suite: &dyn AccountSubject) {
     assert_eq!(other.accounts(Some(other.organization)).await, []);
 }
 
-/// Of several that take an address at once, in two organizations, one succeeds.
+/// Of concurrent accounts with one address in two organizations exactly one is created.
 pub async fn parallel_creations_of_one_address_make_one(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let wanted = address(&format!("{}@contract.example", world.ids.random()));
@@ -75,7 +75,7 @@ pub async fn parallel_creations_of_one_address_make_one(suite: &dyn AccountSubje
     assert_eq!((audited, accounts), (1, 1));
 }
 
-/// Where there is no such organization, no account is made and the address stays free.
+/// Without an organization no account is created and the address stays free.
 pub async fn an_account_needs_an_organization(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let nowhere = OrganizationId::from_uuid(world.ids.random());
@@ -90,8 +90,8 @@ pub async fn an_account_needs_an_organization(suite: &dyn AccountSubject) {
     assert_eq!(outcome, Ok(()));
 }
 
-/// An organization's accounts and invitations, the newest first; of all organizations, those of one are together. Pages
-/// leave nothing out and show nothing twice.
+/// Accounts and invitations of an organization are listed newest first; in a list of all organizations they are grouped
+/// by organization. Pages neither omit nor repeat entries.
 pub async fn accounts_are_listed_by_organization_newest_first(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     for role in [Role::Viewer, Role::Admin, Role::Editor] {
@@ -129,7 +129,7 @@ pub async fn accounts_are_listed_by_organization_newest_first(suite: &dyn Accoun
     }
 }
 
-/// Reading a seed is recorded; another organization's account is not there.
+/// Reading a TOTP secret is recorded; an account of another organization is not found.
 pub async fn reading_a_passcode_is_recorded(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let holder = world.holder(Role::Admin).await;

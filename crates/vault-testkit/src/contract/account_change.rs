@@ -14,7 +14,7 @@ use vault_core::port::{AccountChange, Conclusion, IdGenerator, LoginRefusal, Res
 use vault_core::principal::Denial;
 use vault_core::role::Role;
 
-/// Role and state are replaced with the digest over them; the version rises.
+/// A change of role and state replaces them with their MAC, and the version increases.
 pub async fn a_grant_is_replaced(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -36,7 +36,7 @@ pub async fn a_grant_is_replaced(suite: &dyn AccountSubject) {
     assert_eq!((reserved.signed, reserved.digest), (after.signed, after.digest));
 }
 
-/// The new password is what the next login is decided on, under a new password version.
+/// The new password applies to the next login, with a new password version.
 pub async fn a_password_is_replaced(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -51,7 +51,8 @@ pub async fn a_password_is_replaced(suite: &dyn AccountSubject) {
     assert_eq!(world.audited(AuditAction::AccountPasswordChanged).await, 1);
 }
 
-/// Seed and recovery codes are replaced: the old ones prove nothing, no step was used with the new ones.
+/// TOTP secret and recovery codes are replaced: the old ones are invalid, and no step has been used with the new
+/// secret.
 pub async fn a_passcode_is_replaced(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -71,7 +72,7 @@ pub async fn a_passcode_is_replaced(suite: &dyn AccountSubject) {
     assert_eq!(world.audited(AuditAction::AccountPasscodeReset).await, 1);
 }
 
-/// A deleted account is gone with its sessions; its address is free.
+/// A deleted account is removed with its sessions; its address is free.
 pub async fn an_account_is_deleted(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let (holder, colleague) = (world.holder(Role::Editor).await, world.holder(Role::Viewer).await);
@@ -92,7 +93,7 @@ pub async fn an_account_is_deleted(suite: &dyn AccountSubject) {
     assert_eq!(complete(&world, &holder, stale).await, Conclusion::Refused(LoginRefusal::Overtaken));
 }
 
-/// Every change but unlocking ends all of the account's sessions and nobody else's.
+/// Every change except unlocking ends all sessions of the account and no others.
 pub async fn every_change_but_unlocking_ends_sessions(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let colleague = world.holder(Role::Editor).await;
@@ -100,7 +101,7 @@ pub async fn every_change_but_unlocking_ends_sessions(suite: &dyn AccountSubject
     type Change = fn(&Accounts<'_>, &Holder) -> Wanted;
     let changes: [(Change, Result<(), Denial>); 8] = [
         (|_, _| AccountChange::Unlock.into(), Ok(())),
-        // The same role again: the row still has what the token says, so what refuses is that the session ended.
+        // The same role again: the row still matches the token, so the refusal is due to the ended session.
         (|_, holder| regrant(holder, Role::Editor, AccountState::Active), Err(Denial::SessionEnded)),
         (|world, _| AccountChange::Password(world.password()).into(), Err(Denial::SessionEnded)),
         (
@@ -124,7 +125,7 @@ pub async fn every_change_but_unlocking_ends_sessions(suite: &dyn AccountSubject
     }
 }
 
-/// A role that is taken back by another change revives no session.
+/// A role that is restored by another change does not revive a session.
 pub async fn a_role_that_returns_revives_no_session(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Admin).await;
@@ -134,7 +135,7 @@ pub async fn a_role_that_returns_revives_no_session(suite: &dyn AccountSubject) 
     assert_eq!(world.acts(&session).await, Err(Denial::SessionEnded));
 }
 
-/// A change decided on an earlier version of the row, or on an account that is not there, changes nothing.
+/// A change based on an earlier version of the row, or of an unknown account, changes nothing.
 pub async fn a_stale_or_stray_change_changes_nothing(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let holder = world.holder(Role::Viewer).await;
@@ -164,7 +165,7 @@ pub async fn a_stale_or_stray_change_changes_nothing(suite: &dyn AccountSubject)
     assert_eq!((world.audit_length().await, other.audit_length().await), (entries, strange_entries));
 }
 
-/// Of several changes decided on one version, one is made.
+/// Of concurrent changes based on one version exactly one succeeds.
 pub async fn parallel_changes_of_one_version_make_one(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -183,7 +184,7 @@ pub async fn parallel_changes_of_one_version_make_one(suite: &dyn AccountSubject
     assert_eq!(world.audited(AuditAction::AccountPasswordChanged).await, 1);
 }
 
-/// Another role and state.
+/// Returns a change of role and state.
 pub(super) fn regrant(_holder: &Holder, role: Role, state: AccountState) -> Wanted {
     Wanted { change: AccountChange::Grant, grant: Some((role, state)) }
 }

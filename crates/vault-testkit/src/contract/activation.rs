@@ -68,8 +68,8 @@ pub async fn a_rotated_integration_is_found_by_both_tokens(suite: &dyn Activatio
     assert_eq!(by(fourth.integration.token).await, Some(fourth));
 }
 
-/// All credentials of exactly this namespace and organization are taken as they were saved, oldest first, without
-/// deleted ones.
+/// An activation returns all credentials of exactly this namespace and organization as they were saved, oldest first,
+/// without deleted ones.
 pub async fn credentials_are_taken_as_they_were_saved(suite: &dyn ActivationSubject) {
     let (world, other) = (Activators::new(suite).await, Activators::new(suite).await);
     let principal = world.activator(&world.integration().await);
@@ -115,13 +115,13 @@ pub async fn credentials_are_taken_as_they_were_saved(suite: &dyn ActivationSubj
     assert_eq!(world.activations(&principal).await, [activation]);
     assert_eq!(world.audited(AuditAction::ActivationBegun).await, 1);
 
-    // A dry run takes the same credentials and starts no activation.
+    // A dry run reads the same credentials and starts no activation.
     assert_eq!(world.taken(dry(world.take(&principal, "below/a"))).await, expected);
     assert_eq!(world.activations(&principal).await.len(), 1);
     assert_eq!(world.audited(AuditAction::ActivationBegun).await, 2);
 }
 
-/// An activation takes the current version, whatever other versions are stored.
+/// An activation returns the current version, regardless of other stored versions.
 pub async fn an_activation_takes_the_current_version(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     let id = world.saved_in("contract").await.id;
@@ -186,7 +186,7 @@ pub async fn refusals_come_in_their_order(suite: &dyn ActivationSubject) {
     }
 }
 
-/// Credentials of a namespace cannot be taken after it was frozen, even with concurrent activations.
+/// An activation cannot return credentials of a namespace after it was frozen, even if both run concurrently.
 pub async fn a_freeze_holds_beside_activations(suite: &dyn ActivationSubject) {
     const FROZEN: Result<Vec<TakenCredential>, Refusal> = Err(Refusal::Frozen);
     let world = Activators::new(suite).await;
@@ -248,7 +248,7 @@ pub async fn a_closed_organizations_integrations_are_refused(suite: &dyn Activat
     denied(&other, &moved, IntegrationRefusal::Unknown).await;
 }
 
-/// The limit on live activations is exact under concurrent requests; activations of other integrations do not count.
+/// The limit on active activations is exact under concurrent requests. Activations of other integrations do not count.
 pub async fn the_number_of_live_activations_is_exact(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     world.saved_in("contract").await;
@@ -269,7 +269,7 @@ pub async fn the_number_of_live_activations_is_exact(suite: &dyn ActivationSubje
     assert_eq!(world.activations(&principal).await.len(), 5);
     assert_eq!(world.audited(AuditAction::ActivationBegun).await, 9);
 
-    // An activation that expired or was ended makes room for another.
+    // An activation that expired or was ended no longer counts towards the limit.
     let one = world.activations(&principal).await[0].id;
     assert!(world.store.end_activation(world.end_activation(&principal, one)).await.unwrap());
     world.taken(limited()).await;
@@ -279,7 +279,7 @@ pub async fn the_number_of_live_activations_is_exact(suite: &dyn ActivationSubje
     assert_eq!(world.activations(&principal).await.len(), 1);
 }
 
-/// An integration lists only its own live activations, newest first.
+/// An integration lists only its own active activations, newest first.
 pub async fn activations_are_listed_to_their_integration(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     world.saved_in("contract").await;
@@ -305,8 +305,8 @@ pub async fn activations_are_listed_to_their_integration(suite: &dyn ActivationS
     assert_eq!(live(&world, &principal).await, expected);
 }
 
-/// Of concurrent ends of an activation exactly one succeeds; no integration ends an activation of another, or one that
-/// is over.
+/// If several requests end the same activation, exactly one succeeds. No integration can end an activation of another,
+/// or one that has ended.
 pub async fn an_activation_ends_once_in_parallel(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     world.saved_in("contract").await;
@@ -332,8 +332,8 @@ pub async fn an_activation_ends_once_in_parallel(suite: &dyn ActivationSubject) 
     assert_eq!(world.audited(AuditAction::ActivationEnded).await, 1);
 }
 
-/// Aborting ends an activation and is recorded, even if the activation had already ended; another organization's
-/// activation remains.
+/// Aborting ends an activation and is recorded, even if the activation had already ended. Activations of another
+/// organization are unchanged.
 pub async fn an_aborted_activation_is_gone(suite: &dyn ActivationSubject) {
     let (world, other) = (Activators::new(suite).await, Activators::new(suite).await);
     world.saved_in("contract").await;

@@ -128,7 +128,7 @@ impl<S: ?Sized> World<'_, S> {
         Command { principal: principal.clone(), now: self.now(), audit: self.audit(action), act }
     }
 
-    /// Returns the command that takes the credentials of a namespace for an activation.
+    /// Returns the command that reads the credentials of a namespace for an activation.
     pub(super) fn take(&self, principal: &IntegrationPrincipal, name: &str) -> ForIntegration<TakeCredentials> {
         let act = TakeCredentials {
             namespace: namespace(name),

@@ -12,7 +12,8 @@ use vault_core::role::Role;
 
 const OPERATOR: Principal = Principal::Operator;
 
-/// An admin's session makes, finds, lists and changes its own organization's integrations; another's are not there.
+/// An admin's session creates, finds, lists and changes integrations of its own organization, and finds none of
+/// another.
 pub async fn an_admins_session_reaches_its_own_integrations(suite: &(impl IntegrationSubject + SessionSubject)) {
     let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
     let [session, _] = suite.sessions(world.organization, Role::Admin, world.now()).await;
@@ -39,7 +40,7 @@ pub async fn an_admins_session_reaches_its_own_integrations(suite: &(impl Integr
     assert_eq!(world.integrations(&authority, own).await, []);
 }
 
-/// A session that has ended is refused everything, before anything else.
+/// Every request of a session that has ended is denied before any other check.
 pub async fn an_ended_session_administers_no_integration(suite: &(impl IntegrationSubject + SessionSubject)) {
     let world = World::of_integrations(suite).await;
     let [session, _] = suite.sessions(world.organization, Role::Admin, world.now()).await;
@@ -62,7 +63,7 @@ pub async fn an_ended_session_administers_no_integration(suite: &(impl Integrati
     assert_eq!(world.audit_length().await, entries);
 }
 
-/// An admin's session freezes and lists its own organization's alone, an ended one nothing.
+/// An admin's session freezes and lists only namespaces of its own organization. An ended session cannot do either.
 pub async fn a_session_freezes_its_own_organizations_namespaces(suite: &(impl IntegrationSubject + SessionSubject)) {
     let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
     let [session, _] = suite.sessions(world.organization, Role::Admin, world.now()).await;

@@ -1,5 +1,5 @@
-//! Cases of [`AuditLog`](vault_core::port::AuditLog) and [`AuditTrail`](vault_core::port::AuditTrail). That each command leaves its entry exactly when it changed
-//! something stands with the commands' own cases.
+//! Cases of [`AuditLog`](vault_core::port::AuditLog) and [`AuditTrail`](vault_core::port::AuditTrail). The cases of
+//! each command check that it writes its entry exactly if it changed something.
 
 use super::OperatorSubject;
 use super::tools::{namespace, paged, race};
@@ -17,7 +17,7 @@ use vault_core::port::{AuditOrder, AuditRange, AuditSealer, IdGenerator, List, O
 use vault_core::principal::{Principal, Scope};
 use vault_core::time::Timestamp;
 
-/// What is appended is read as it was written, by its ids and in lists, whatever its actor, subject and note.
+/// Appended entries are returned unchanged by their IDs and in lists, for every kind of actor, subject and note.
 pub async fn entries_are_read_as_they_were_written(suite: &dyn OperatorSubject) {
     let world = World::of_operators(suite).await;
     let (account, session) = (AccountId::from_uuid(world.ids.random()), SessionId::from_uuid(world.ids.random()));
@@ -53,7 +53,8 @@ pub async fn entries_are_read_as_they_were_written(suite: &dyn OperatorSubject) 
     assert!(found.iter().all(|entry| entry.is_genuine(&FakeAuditSealer)));
 }
 
-/// Lists go both ways, within a range of ids, page by page; an organization's begin once its entries are sealed.
+/// Lists work in both directions, within a range of IDs, and page by page. An organization's list includes entries once
+/// they are sealed.
 pub async fn entries_are_listed_in_ranges(suite: &dyn OperatorSubject) {
     let (world, other) = (World::of_operators(suite).await, World::of_operators(suite).await);
     let entries: Vec<_> = (0..7).map(|_| world.audit(AuditAction::CredentialShown)).collect();
@@ -93,7 +94,7 @@ pub async fn entries_are_listed_in_ranges(suite: &dyn OperatorSubject) {
     assert_eq!(found, 6);
 }
 
-/// A checkpoint is read as it was made; its entries name it, and wait for no other.
+/// A checkpoint is returned unchanged. Its entries name it and are not pending for another.
 pub async fn a_checkpoint_holds_its_entries(suite: &dyn OperatorSubject) {
     let world = World::of_operators(suite).await;
     let entries: Vec<_> = (0..3).map(|_| world.audit(AuditAction::CredentialShown)).collect();
@@ -113,7 +114,7 @@ pub async fn a_checkpoint_holds_its_entries(suite: &dyn OperatorSubject) {
     assert_eq!(checkpoints, [Some(number), Some(number), None]);
 }
 
-/// A number that is taken or leaves a gap, and an entry that is sealed or not there: no such checkpoint is added.
+/// A checkpoint is rejected if its number exists or leaves a gap, or if one of its entries is sealed or does not exist.
 pub async fn a_checkpoint_that_does_not_fit_changes_nothing(suite: &dyn OperatorSubject) {
     let world = World::of_operators(suite).await;
     let entries: Vec<_> = (0..3).map(|_| world.audit(AuditAction::CredentialShown)).collect();
@@ -135,7 +136,8 @@ pub async fn a_checkpoint_that_does_not_fit_changes_nothing(suite: &dyn Operator
     assert_eq!(world.store.checkpoints(number - 1, 1).await.unwrap()[0].sealed, Some(made));
 }
 
-/// Of several checkpoints of one number one is added, so sealers beside each other make one chain.
+/// If several processes add a checkpoint with the same number, exactly one succeeds, so that concurrent sealers create
+/// one chain.
 pub async fn parallel_checkpoints_make_one_chain(suite: &dyn OperatorSubject) {
     let world = World::of_operators(suite).await;
     let entries: Vec<_> = (0..8).map(|_| world.audit(AuditAction::CredentialShown)).collect();
@@ -168,7 +170,7 @@ pub async fn parallel_checkpoints_make_one_chain(suite: &dyn OperatorSubject) {
     }
 }
 
-/// The checkpoint that holds `entries` and comes next.
+/// Returns the next checkpoint, with `entries`.
 async fn checkpoint_of(store: &dyn OperatorStore, entries: &[SealedAuditRecord], at: Timestamp) -> SealedCheckpoint {
     let newest = store.newest_checkpoint().await.unwrap().map(|stored| stored.sealed.unwrap().checkpoint.mark());
     let newest = newest.unwrap_or(CheckpointMark::NONE);
@@ -179,7 +181,7 @@ async fn checkpoint_of(store: &dyn OperatorStore, entries: &[SealedAuditRecord],
     FakeAuditSealer.seal_checkpoint(Checkpoint { number: content.number, at, entries: ids, hash })
 }
 
-/// Puts `entries` into the next checkpoint, whatever others seal meanwhile.
+/// Adds `entries` to the next checkpoint, while other cases may seal concurrently.
 async fn add(store: &dyn OperatorStore, entries: &[SealedAuditRecord], at: Timestamp) -> SealedCheckpoint {
     for _ in 0..1_000 {
         let sealed = checkpoint_of(store, entries, at).await;
@@ -194,7 +196,7 @@ async fn seal(world: &Operators<'_>, entries: &[SealedAuditRecord]) -> SealedChe
     add(&*world.store, entries, world.now()).await
 }
 
-/// How many of `entries` no checkpoint holds.
+/// Returns the number of `entries` that no checkpoint contains.
 async fn unsealed(world: &Operators<'_>, entries: &[SealedAuditRecord]) -> usize {
     let ids: Vec<_> = entries.iter().map(|sealed| sealed.record.id.to_string()).collect();
     let page = async |last: Option<&UnsealedEntry>| {

@@ -1,4 +1,4 @@
-//! Cases of what an admin's session may do with accounts, and what an operator may do beyond.
+//! Cases of account administration by an admin's session and by the operator.
 
 use super::AccountSubject;
 use super::account_change::regrant;
@@ -12,7 +12,7 @@ use vault_core::principal::{Denial, Principal, Scope, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::{Command, ErrorKind, Refusal};
 
-/// A session finds and lists its own organization's accounts; another's are not there.
+/// A session finds and lists only accounts of its own organization.
 pub async fn a_session_sees_its_own_organization(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let (admin, colleague) = (world.holder(Role::Admin).await, world.holder(Role::Viewer).await);
@@ -32,7 +32,7 @@ pub async fn a_session_sees_its_own_organization(suite: &dyn AccountSubject) {
     for key in [by_address.clone(), by_id.clone(), misplaced] {
         assert_eq!(world.find(authority.clone(), key).await, None);
     }
-    // An operator who names an organization finds nobody of another.
+    // An operator who names an organization finds no account of another.
     for key in [by_address, by_id] {
         let confined = Find { of: Scope::One(world.organization), ..world.look_for(Principal::Operator, key) };
         assert_eq!(world.store.find_account(confined).await.unwrap(), None);
@@ -50,7 +50,7 @@ pub async fn a_session_sees_its_own_organization(suite: &dyn AccountSubject) {
     assert_eq!(invited.grant.state, AccountState::Invited);
 }
 
-/// A session that may no longer act sees and changes nothing, whatever it asks for.
+/// A session that is no longer valid sees and changes nothing.
 pub async fn an_ended_session_administers_nothing(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let (admin, colleague) = (world.holder(Role::Admin).await, world.holder(Role::Viewer).await);
@@ -77,7 +77,7 @@ pub async fn an_ended_session_administers_nothing(suite: &dyn AccountSubject) {
     assert_eq!((world.read(&colleague).await, world.audit_length().await), (before, entries));
 }
 
-/// An admin's session changes and deletes its organization's accounts; another's are not there.
+/// An admin's session changes and deletes only accounts of its own organization.
 pub async fn a_session_changes_its_own_organization(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let (admin, colleague) = (world.holder(Role::Admin).await, world.holder(Role::Viewer).await);
@@ -101,8 +101,8 @@ pub async fn a_session_changes_its_own_organization(suite: &dyn AccountSubject) 
     assert_eq!((other.read(&stranger).await, other.audit_length().await), (before, entries));
 }
 
-/// A session takes no organization's last active admin: not its own, and none beside disabled and re-enrolling ones, other
-/// roles, invitations and other organizations' admins. An operator may.
+/// A session cannot remove an organization's last active admin, not even its own; disabled and re-enrolling admins,
+/// other roles, invitations and admins of other organizations do not count. An operator can.
 pub async fn the_last_active_admin_stays(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let admin = world.holder(Role::Admin).await;
@@ -122,11 +122,11 @@ pub async fn the_last_active_admin_stays(suite: &dyn AccountSubject) {
     }
     assert_eq!((world.read(&admin).await.signed.version, world.audit_length().await), (version, entries));
 
-    // A change that leaves the admin one is none of these.
+    // A change that keeps the admin role is permitted.
     let same = regrant(&admin, Role::Admin, AccountState::Active);
     let command = by(&session, world.change_account(&admin, version, same));
     world.store.change_account(command).await.unwrap();
-    // With a second one, the first may go; an operator lowers even the last.
+    // With a second admin the first may be removed; an operator may demote even the last.
     let successor = world.holder(Role::Admin).await;
     let session = world.log_in(&admin).await;
     let version = world.read(&admin).await.signed.version;
@@ -136,7 +136,7 @@ pub async fn the_last_active_admin_stays(suite: &dyn AccountSubject) {
     assert_eq!(world.read(&successor).await.signed.grant.role, Role::Viewer);
 }
 
-/// Two admins that lower, disable, re-enrol or delete each other at once: one of them stays.
+/// If two admins concurrently demote, disable, re-enrol or delete each other, one of them remains.
 pub async fn two_admins_do_not_take_each_other(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     for round in 0..8 {
@@ -155,7 +155,7 @@ pub async fn two_admins_do_not_take_each_other(suite: &dyn AccountSubject) {
         .await;
         let changed = outcomes.iter().filter(|outcome| **outcome == Ok(())).count();
         assert_eq!(changed, 1, "{outcomes:?}");
-        // Whoever was overtaken lost its session by that.
+        // The admin whose change came second lost its session by the first.
         let refused = [Err(ErrorKind::Unauthenticated), Err(Refusal::LastAdmin.kind())];
         assert!(refused.iter().any(|refused| outcomes.contains(refused)), "{outcomes:?}");
         let list = world.accounts(Some(world.organization)).await;
@@ -166,7 +166,7 @@ pub async fn two_admins_do_not_take_each_other(suite: &dyn AccountSubject) {
     }
 }
 
-/// Several admins that each give the role up at once: one of them keeps it.
+/// If all admins concurrently give up the role, one of them keeps it.
 pub async fn admins_do_not_all_resign_at_once(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let mut commands = Vec::new();
@@ -187,7 +187,7 @@ pub async fn admins_do_not_all_resign_at_once(suite: &dyn AccountSubject) {
     assert_eq!(world.audited(AuditAction::AccountRoleChanged).await, 5);
 }
 
-/// The changes that take an admin.
+/// Returns the changes that remove an admin.
 fn takings(world: &Accounts<'_>, admin: &Holder) -> [Wanted; 4] {
     [
         regrant(admin, Role::Editor, AccountState::Active),

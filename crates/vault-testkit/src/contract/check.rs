@@ -1,4 +1,5 @@
-//! Cases of checks, and of what the activation side notes of credentials, for stores with its ports alone.
+//! Cases of checks and of credential usage recorded by the activation process, for stores with only the activation
+//! ports.
 
 use super::ActivationSubject;
 use super::activators::Activators;
@@ -11,12 +12,12 @@ use vault_core::port::{ActivationRepository, CredentialChange, DueCheck, NoteAct
 impl<S: ActivationRepository + ?Sized> World<'_, S> {
     pub(super) async fn take_checks(&self, turn: Option<(usize, i64)>) -> Vec<DueCheck> {
         let checks = self.store.take_checks(TakeChecks { now: self.now(), most: 10, turn }).await.unwrap();
-        // A store may hold other organizations.
+        // A store may contain other organizations.
         checks.into_iter().filter(|check| check.organization == self.organization).collect()
     }
 }
 
-/// Every credential has its turn once in a round, and the next round begins when it may.
+/// Every credential is checked once per round, and the next round starts at its time.
 pub async fn checks_come_in_rounds(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     let mut saved = Vec::new();
@@ -24,7 +25,7 @@ pub async fn checks_come_in_rounds(suite: &dyn ActivationSubject) {
         saved.push(world.saved_in("contract").await.id);
     }
     let mut seen = Vec::new();
-    // Stores that are shared hold credentials of other organizations too.
+    // Shared stores also contain credentials of other organizations.
     for _ in 0..10_000 {
         let due = world.take_checks(Some((3, 1_000_000))).await;
         seen.extend(due.iter().map(|check| check.credential.id));
@@ -35,7 +36,7 @@ pub async fn checks_come_in_rounds(suite: &dyn ActivationSubject) {
     assert_eq!(seen, saved);
 }
 
-/// What a check found is stored with its version, and recorded; not if there is no such version any more.
+/// The result of a check is stored with its version and recorded, unless that version no longer exists.
 pub async fn a_check_is_of_the_version_that_it_was_made_of(suite: &dyn ActivationSubject) {
     let (world, other) = (Activators::new(suite).await, Activators::new(suite).await);
     let id = world.saved_in("contract").await.id;
@@ -55,7 +56,7 @@ pub async fn a_check_is_of_the_version_that_it_was_made_of(suite: &dyn Activatio
     assert_eq!(other.audited(AuditAction::CredentialFailing).await, 0);
 }
 
-/// The latest minute in which a credential was activated is kept, and shown to whoever takes it.
+/// The latest minute in which a credential was activated is stored, and returned with the credential.
 pub async fn the_latest_activation_is_noted(suite: &dyn ActivationSubject) {
     let (world, other) = (Activators::new(suite).await, Activators::new(suite).await);
     let (id, neighbour) = (world.saved_in("contract").await.id, world.saved_in("contract").await.id);

@@ -151,7 +151,7 @@ pub async fn a_credential_is_deleted_once_in_parallel(suite: &dyn CredentialSubj
     assert_eq!(world.audited(AuditAction::CredentialDeleted).await, 1);
 }
 
-/// The limit on credentials is enforced per organization; a deletion makes room again.
+/// The limit on credentials is enforced per organization. Deleted credentials do not count.
 pub async fn a_limit_is_kept(suite: &dyn CredentialSubject) {
     let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
     for _ in 0..3 {

@@ -49,15 +49,15 @@ use vault_core::port::{
 pub struct SealingPorts {
     /// Seals only. It cannot decrypt.
     pub sealer: Arc<dyn Sealer>,
-    /// Opens information and metadata.
+    /// Decrypts information and metadata.
     pub lister: Arc<dyn InformationOpener>,
-    /// Opens data.
+    /// Decrypts data.
     pub opener: Arc<dyn Opener>,
     /// Reseals under another key.
     pub rewrapper: Arc<dyn Rewrapper>,
 }
 
-/// Adapters of an instance that seal and open credentials.
+/// Adapters of an instance that encrypt and decrypt credentials.
 pub trait SealingSubject {
     /// Returns the ports, as a process that starts now has them. The organization keys are in `keys`.
     fn start(&self, keys: Arc<dyn KeyRepository>) -> SealingPorts;

@@ -1,11 +1,11 @@
-//! Cases of [`KeyedDigester`](vault_core::port::KeyedDigester) that fakes pass, too.
+//! Cases of [`KeyedDigester`](vault_core::port::KeyedDigester) that fakes also pass.
 
 use super::crypto::DigestSubject;
 use std::collections::HashSet;
 use vault_core::digest::{Digest, DigestPurpose, RowMac};
 use vault_core::id::KeyId;
 
-/// What rows and cursors are signed for.
+/// Purposes for which rows and cursors are signed.
 pub(super) const SIGNED: [DigestPurpose; 4] = [
     DigestPurpose::AccountGrant,
     DigestPurpose::InvitationGrant,
@@ -13,7 +13,7 @@ pub(super) const SIGNED: [DigestPurpose; 4] = [
     DigestPurpose::Cursor,
 ];
 
-/// What is looked up is found: equal parts have equal digests, whoever computes them in the deployment.
+/// Equal parts have equal digests in every process of the instance.
 pub async fn equal_parts_have_equal_digests<S: DigestSubject>(make: impl AsyncFn() -> S) {
     let subject = make().await;
     for purpose in DigestPurpose::ALL {
@@ -30,7 +30,7 @@ pub async fn equal_parts_have_equal_digests<S: DigestSubject>(make: impl AsyncFn
     }
 }
 
-/// What a digest is for is part of it.
+/// Equal parts have different digests for different purposes.
 pub async fn digests_of_different_purposes_never_agree<S: DigestSubject>(make: impl AsyncFn() -> S) {
     let digester = make().await.digester();
     let digests: HashSet<_> =
@@ -38,8 +38,8 @@ pub async fn digests_of_different_purposes_never_agree<S: DigestSubject>(make: i
     assert_eq!(digests.len(), DigestPurpose::ALL.len());
 }
 
-/// Digests of different parts differ, also if the parts' bytes are the same in a row: of one label in two organizations, of one
-/// code of two accounts.
+/// Digests of different parts differ, even if the concatenated bytes are equal, such as one label in two organizations
+/// or one code of two accounts.
 pub async fn parts_do_not_run_together<S: DigestSubject>(make: impl AsyncFn() -> S) {
     let digester = make().await.digester();
     let all: [&[&[u8]]; 12] = [
@@ -62,7 +62,7 @@ pub async fn parts_do_not_run_together<S: DigestSubject>(make: impl AsyncFn() ->
     }
 }
 
-/// A code says that these parts were signed for this purpose under the key that it names; of nothing else.
+/// A MAC verifies only for these parts, this purpose and the key that it names.
 pub async fn a_code_is_of_what_was_signed<S: DigestSubject>(make: impl AsyncFn() -> S) {
     let subject = make().await;
     let digester = subject.digester();
@@ -86,7 +86,7 @@ pub async fn a_code_is_of_what_was_signed<S: DigestSubject>(make: impl AsyncFn()
     }
 }
 
-/// Without the deployment's keys nobody computes a digest, of whatever may be guessed. What cannot be guessed needs no key.
+/// Guessable values have different digests in different instances. Values that cannot be guessed need no key.
 pub async fn digests_of_different_deployments_never_agree<S: DigestSubject>(make: impl AsyncFn() -> S) {
     let (ours, strange) = (make().await.digester(), make().await.digester());
     for purpose in DigestPurpose::ALL {

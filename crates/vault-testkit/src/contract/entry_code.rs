@@ -1,4 +1,4 @@
-//! Cases of [`AuditSealer`] that fakes pass, too.
+//! Cases of [`AuditSealer`] that fakes also pass.
 
 use super::crypto::DigestSubject;
 use crate::clock::ManualClock;
@@ -42,7 +42,7 @@ pub(super) fn is_genuine(sealer: &dyn AuditSealer, sealed: &SealedAuditRecord) -
     sealer.is_code(sealed.key, &sealed.record.to_authenticated_bytes(), sealed.code)
 }
 
-/// An entry fits its code until anything of it is changed.
+/// The MAC of an entry verifies until any field of the entry is changed.
 pub async fn a_change_of_any_field_shows<S: DigestSubject>(make: impl AsyncFn() -> S) {
     let sealer = make().await.audit_sealer();
     let sealed = sealer.seal(record());
@@ -68,7 +68,7 @@ pub async fn a_change_of_any_field_shows<S: DigestSubject>(make: impl AsyncFn() 
     }
 }
 
-/// A stored entry is judged by its columns, whatever they hold.
+/// A stored entry is verified by its columns, whatever their content.
 pub async fn a_change_of_any_column_shows<S: DigestSubject>(make: impl AsyncFn() -> S) {
     let sealer = make().await.audit_sealer();
     let noted = AuditRecord { note: Some(AuditNote::of(super::tools::namespace("imports"))), ..record() };
@@ -107,7 +107,8 @@ pub async fn a_change_of_any_column_shows<S: DigestSubject>(make: impl AsyncFn()
     }
 }
 
-/// A checkpoint fits its code until anything of it is changed; equal contents have equal hashes, others not.
+/// The MAC of a checkpoint verifies until any field of it is changed. Checkpoints have equal hashes exactly if their
+/// contents are equal.
 pub async fn a_change_of_a_checkpoint_shows<S: DigestSubject>(make: impl AsyncFn() -> S) {
     let sealer = make().await.audit_sealer();
     let sealed = sealer.seal_checkpoint(checkpoint());

@@ -1,10 +1,10 @@
-//! Cases of access tokens that only cryptography passes.
+//! Cases of access tokens that require cryptography.
 
 use super::crypto::TokenSubject;
 use super::token::{NOW, claims, issue};
 use vault_core::role::Role;
 
-/// The beginning of one token and the end of another, of the same length, are none.
+/// The start of one token and the end of another of the same length do not form a valid token.
 pub async fn no_token_is_put_together_of_two<S: TokenSubject>(make: impl AsyncFn() -> S) {
     let subject = make().await;
     let issuer = subject.issuer();
@@ -23,7 +23,7 @@ pub async fn no_token_is_put_together_of_two<S: TokenSubject>(make: impl AsyncFn
     assert!(mixed > 40 && whole < one.len(), "{mixed} were put together");
 }
 
-/// Whoever sees a token does not read in it whose it is.
+/// A token does not disclose its claims.
 pub async fn no_token_shows_what_it_says<S: TokenSubject>(make: impl AsyncFn() -> S) {
     let subject = make().await;
     let claims = claims(subject.instance(), Role::Editor);

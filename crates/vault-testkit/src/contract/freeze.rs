@@ -10,7 +10,7 @@ use vault_core::principal::{Principal, Scope};
 
 const OPERATOR: Principal = Principal::Operator;
 
-/// Frozen once, listed, thawed once; each on record once. Others are not touched by it.
+/// A namespace is frozen once, listed, and thawed once. Each change is recorded once. Other namespaces are unchanged.
 pub async fn a_namespace_is_frozen_until_it_is_thawed(suite: &dyn IntegrationSubject) {
     let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
     let since = world.now();
@@ -53,7 +53,7 @@ pub async fn a_namespace_is_frozen_until_it_is_thawed(suite: &dyn IntegrationSub
     assert_eq!(world.audited(AuditAction::NamespaceThawed).await, 1);
 }
 
-/// Of several that freeze at once, one is told that it did; so of several that thaw.
+/// If several requests freeze the same namespace, exactly one succeeds, and the same applies to thawing it.
 pub async fn parallel_freezes_of_one_namespace_make_one(suite: &dyn IntegrationSubject) {
     let world = World::of_integrations(suite).await;
     for (frozen, action) in [(true, AuditAction::NamespaceFrozen), (false, AuditAction::NamespaceThawed)] {
@@ -67,7 +67,7 @@ pub async fn parallel_freezes_of_one_namespace_make_one(suite: &dyn IntegrationS
     }
 }
 
-/// Those that have credentials or are frozen, by name, page by page; counts stop.
+/// Namespaces that have credentials or are frozen are listed by name, page by page. Their counts have an upper limit.
 pub async fn namespaces_are_listed_with_what_they_have(suite: &dyn IntegrationSubject) {
     let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
     for name in ["b", "a/1", "b", "a/1", "b", "A"] {

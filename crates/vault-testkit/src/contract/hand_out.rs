@@ -12,7 +12,7 @@ use vault_core::integration::{IntegrationPrincipal, IntegrationRefusal, Overlap}
 use vault_core::organization::OrganizationState;
 use vault_core::port::{CredentialChange, HandOut, StoredMetadata};
 
-/// A hand-out is recorded once, and the activation stays live.
+/// Issuing credentials is recorded once, and the activation stays active.
 pub async fn what_is_handed_out_is_recorded(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     let saved = [world.saved_in("contract").await.id, world.saved_in("contract").await.id];
@@ -28,7 +28,8 @@ pub async fn what_is_handed_out_is_recorded(suite: &dyn ActivationSubject) {
     assert_eq!(live(&world, &principal).await, [id]);
 }
 
-/// After any revocation since the activation began nothing is returned: the activation is ended, and that is recorded.
+/// After any revocation since the start of the activation, no credentials are issued: the activation is ended, and that
+/// is recorded.
 pub async fn what_was_revoked_meanwhile_is_not_handed_out(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     let saved = [world.saved_in("contract").await.id, world.saved_in("contract").await.id];
@@ -94,7 +95,7 @@ pub async fn what_was_revoked_meanwhile_is_not_handed_out(suite: &dyn Activation
     assert_eq!(world.audited(AuditAction::NamespaceActivated).await, 0);
 }
 
-/// Of a concurrent hand-out and deletion of a credential, one is decided first.
+/// If a credential is issued and deleted concurrently, one runs entirely before the other.
 pub async fn a_hand_out_and_a_deletion_are_decided_one_after_the_other(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     let principal = world.activator(&world.integration().await);
@@ -128,8 +129,8 @@ pub async fn a_rule_that_came_meanwhile_holds(suite: &dyn ActivationSubject) {
     assert_eq!(world.store.hand_out(short).await.unwrap(), None);
 }
 
-/// Renewal gives a live activation a new end and the current number of returned credentials. Only its own integration
-/// finds it, and only while it is live.
+/// Renewal assigns an active activation a new expiry and the current number of returned credentials. Only its own
+/// integration can renew it, and only while it is active.
 pub async fn an_activation_is_renewed_while_it_lives(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     let first = world.saved_in("contract").await.id;

@@ -1,4 +1,4 @@
-//! Cases of what the activation side notes of credentials: whether they work and where they are used.
+//! Cases of credential health and usage recorded by the activation process.
 
 use super::ContractStore;
 use super::tools::{Settled as _, race};
@@ -19,7 +19,7 @@ use vault_core::principal::Principal;
 use vault_core::time::Timestamp;
 
 impl World<'_> {
-    /// Records what a check of a version found after `before`.
+    /// Records the result of a check of a version after `before`.
     async fn record_check(
         &self,
         (id, version): (CredentialId, i64),
@@ -44,7 +44,7 @@ impl World<'_> {
     }
 }
 
-/// Each state of health that a list is filtered by.
+/// A list is filtered by each health state.
 pub async fn a_list_is_filtered_by_health(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let principal = world.embedder();
@@ -70,7 +70,7 @@ pub async fn a_list_is_filtered_by_health(suite: &dyn ContractStore) {
     assert_eq!(world.page(health(HealthState::Unchecked)).await, []);
 }
 
-/// Counts of comparisons go when their hour is over.
+/// Comparison counts are deleted after their hour.
 pub async fn counts_of_comparisons_are_deleted(suite: &dyn ContractStore) {
     let long_ago = Timestamp::from_millis(1_000_000_000_000); // it sweeps nothing of other cases
     let world = World::at(suite, long_ago).await;
@@ -81,7 +81,7 @@ pub async fn counts_of_comparisons_are_deleted(suite: &dyn ContractStore) {
     assert!(world.store.delete_expired(Expired::HourlyCounts, world.now()).await.unwrap() >= 1);
 }
 
-/// A requested check is taken by one activation side, once; what it found is stored with its version.
+/// A requested check is claimed by one activation process, once; its result is stored with its version.
 pub async fn a_requested_check_is_made_once(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let principal = world.embedder();
@@ -109,7 +109,7 @@ pub async fn a_requested_check_is_made_once(suite: &dyn ContractStore) {
     assert_eq!(ours.len(), 1);
     assert_eq!((ours[0].credential.version, ours[0].before), (2, None));
     assert_eq!(ours[0].credential.sealed, world.sealed_version(id, 2));
-    // Whoever took it may have died.
+    // The process that claimed it may have ended.
     world.clock.advance_millis(CHECK_AGAIN_SECONDS * 1_000);
     assert_eq!(world.take_checks(None).await.len(), 1);
     assert!(world.record_check((id, 2), ours[0].before, Some(CheckReason::UnknownKey)).await);
@@ -120,7 +120,7 @@ pub async fn a_requested_check_is_made_once(suite: &dyn ContractStore) {
     let checked_at = world.now().plus_seconds(-CHECK_AGAIN_SECONDS);
     let read = world.versions(&principal, id).await;
     assert_eq!((read.current.check, read.others[0].check), (None, failed(checked_at)));
-    // Health goes with its version, and changes no revision.
+    // Health belongs to the version and does not change the revision.
     let promote = CredentialChange::Promote { number: 2, destroy_at: world.destroy_at(), destroyed: Vec::new() };
     let read = world.changed(&principal, &read, promote).await;
     assert_eq!((read.current.check, read.others[0].check), (failed(checked_at), None));
@@ -129,7 +129,7 @@ pub async fn a_requested_check_is_made_once(suite: &dyn ContractStore) {
     assert!(!world.record_check((id, 2), None, None).await, "it is gone");
 }
 
-/// An organization requests sixty checks an hour.
+/// The limit is sixty requested checks per hour and organization.
 pub async fn requested_checks_are_limited(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let principal = world.embedder();
@@ -143,7 +143,7 @@ pub async fn requested_checks_are_limited(suite: &dyn ContractStore) {
     assert_eq!(world.audited(AuditAction::CredentialCheckRequested).await, HourlyLimit::CHECKS as usize);
 }
 
-/// Handing out is a use of each credential, which its organization sees, newest first, for thirty days.
+/// Returning a credential counts as a use, which its organization sees, newest first, for thirty days.
 pub async fn what_is_handed_out_is_a_use(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let principal = world.embedder();

@@ -13,7 +13,7 @@ use vault_core::port::{CredentialStore, Find, Idempotency, KeyedDigester, SaveCr
 use vault_core::principal::{Denial, Principal};
 use vault_core::{Command, Error, Refusal};
 
-/// The same request again has no effect and names what it made the first time; another one is refused.
+/// A repeated request has no effect and names the credential of the first one; a different request is rejected.
 pub async fn a_request_has_one_effect(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
@@ -29,7 +29,7 @@ pub async fn a_request_has_one_effect(suite: &dyn CredentialSubject) {
     assert_eq!(world.audited(AuditAction::CredentialSaved).await, 1);
 }
 
-/// The same request many times at once has one effect, and all of them name it.
+/// Concurrent repetitions of a request have one effect, and all name it.
 pub async fn a_request_has_one_effect_in_parallel(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
@@ -44,7 +44,7 @@ pub async fn a_request_has_one_effect_in_parallel(suite: &dyn CredentialSubject)
     assert_eq!(world.audited(AuditAction::CredentialSaved).await, 1);
 }
 
-/// Different requests under one key at once: one is carried out, the others are refused.
+/// Of concurrent different requests with one key exactly one is executed, and the others are rejected.
 pub async fn parallel_requests_under_one_key_have_one_effect(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
@@ -58,7 +58,7 @@ pub async fn parallel_requests_under_one_key_have_one_effect(suite: &dyn Credent
     assert_eq!(world.listed(&principal).await.len(), 1);
 }
 
-/// A key is one account's: colleagues and other organizations use the same text for requests of their own.
+/// A key belongs to one account: other users and organizations may use the same text.
 pub async fn keys_are_independent_per_account(suite: &dyn CredentialSubject) {
     let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
     let mut principals = Vec::new();
@@ -72,7 +72,7 @@ pub async fn keys_are_independent_per_account(suite: &dyn CredentialSubject) {
     assert_eq!(world.listed(&principals[0].1).await.len(), 2);
 }
 
-/// Keys are compared exactly and may hold any visible ASCII character, up to 255 of them.
+/// Keys are compared exactly and may contain any visible ASCII character, up to 255.
 pub async fn keys_are_compared_exactly(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
@@ -83,7 +83,7 @@ pub async fn keys_are_compared_exactly(suite: &dyn CredentialSubject) {
     }
 }
 
-/// A request that was carried out is answered as it was then, whatever became of credential, key and limit.
+/// A repeated request gets the response of the first one, even if credential, key or limit have changed.
 pub async fn a_replay_outlasts_what_it_made(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
@@ -102,7 +102,7 @@ pub async fn a_replay_outlasts_what_it_made(suite: &dyn CredentialSubject) {
     assert_eq!(world.listed(&principal).await, [kept_id]);
 }
 
-/// What a save under a key came to is found without saving; who may no longer act finds nothing.
+/// The result of an earlier save with a key is found without saving; a principal without permission finds nothing.
 pub async fn an_earlier_save_is_found(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
@@ -122,7 +122,7 @@ pub async fn an_earlier_save_is_found(suite: &dyn CredentialSubject) {
     assert!(matches!(find("body").await, Err(Error::Denied(Denial::OrganizationClosed))));
 }
 
-/// A request that was not carried out leaves its key free.
+/// A request that was not executed does not use up its key.
 pub async fn a_refused_request_leaves_its_key_free(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
@@ -135,7 +135,7 @@ pub async fn a_refused_request_leaves_its_key_free(suite: &dyn CredentialSubject
     save(&world, &principal, "key", "body").await.unwrap();
 }
 
-/// A save under an idempotency key.
+/// Returns a save with an idempotency key.
 pub(super) fn keyed<S: CredentialStore + ?Sized>(
     world: &World<'_, S>,
     principal: &Principal,

@@ -1,5 +1,5 @@
-//! Cases of [`Inspection`](vault_core::port::Inspection). Other tests may write to the same database, so each looks at the rows of
-//! its own organizations.
+//! Cases of [`Inspection`](vault_core::port::Inspection). Other tests may write to the same database, so each case
+//! reads only the rows of its own organizations.
 
 use super::ContractStore;
 use super::idempotency::digest;
@@ -17,11 +17,11 @@ use vault_core::port::{
 };
 use vault_core::role::Role;
 
-/// How many places a case reads at once.
+/// Number of row keys per page.
 const PAGE: usize = 2;
 
 impl World<'_> {
-    /// All places that `page` gives one page after the other, and that are of this organization.
+    /// Returns all row keys of this organization that `page` returns, page by page.
     async fn places(&self, page: impl AsyncFn(Option<StoredPlace>) -> Vec<StoredPlace>) -> Vec<StoredPlace> {
         let mut places = paged(PAGE, async |last: Option<&StoredPlace>| page(last.cloned()).await).await;
         assert!(places.is_sorted_by(|one, next| one < next), "each once, in their order");
@@ -34,7 +34,7 @@ impl World<'_> {
         self.places(async |after| self.store.credential_places(after, PAGE).await.unwrap()).await
     }
 
-    /// Appends an entry that says in which state an act left a row.
+    /// Appends an entry with the state of a row after an action.
     async fn record_state(&self, subject: Subject, row: RecordedRow, state: RowState, name: Option<&str>) -> String {
         let id = AuditId::from_uuid(self.ids.ordered(self.now()));
         let note = name.map(|name| AuditNote::of(namespace(name)));
@@ -51,7 +51,7 @@ impl World<'_> {
     }
 }
 
-/// The places of credentials come page by page, those of disabled organizations too.
+/// The row keys of credentials are returned page by page, including those of disabled organizations.
 pub async fn every_credential_has_a_place(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     assert_eq!(world.credential_places().await, []);
@@ -66,7 +66,7 @@ pub async fn every_credential_has_a_place(suite: &dyn ContractStore) {
     assert_eq!(world.credential_places().await, expected);
 }
 
-/// A credential comes with each of its versions, sealed as they were stored, and the digests of its labels.
+/// A credential is returned with all its versions, sealed as they were stored, and the digests of its labels.
 pub async fn a_credential_is_read_whole(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let embedder = world.embedder();
@@ -95,7 +95,7 @@ pub async fn a_credential_is_read_whole(suite: &dyn ContractStore) {
     assert!(world.store.whole_credential(world.organization, nobody).await.unwrap().is_none());
 }
 
-/// The rows with something under the instance key come by their place, part by part.
+/// Rows with values that are sealed under the instance key are returned by row key, part by part.
 pub async fn every_row_under_the_instance_key_has_a_place(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     world.holder(Role::Editor).await;
@@ -117,7 +117,7 @@ pub async fn every_row_under_the_instance_key_has_a_place(suite: &dyn ContractSt
     }
 }
 
-/// What is closed of an organization: itself, and its frozen namespaces.
+/// The closures of an organization are its own disabling and its frozen namespaces.
 pub async fn closures_are_those_of_the_organization(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let closures = async |state, frozen: &[&str]| {
@@ -141,7 +141,8 @@ pub async fn closures_are_those_of_the_organization(suite: &dyn ContractStore) {
     assert_eq!(world.store.closures(nobody).await.unwrap(), None);
 }
 
-/// Entries about a row come newest first; none about another row, subject, namespace or organization.
+/// Entries about a row are returned newest first, without entries about another row, subject, namespace or
+/// organization.
 pub async fn the_newest_entries_about_a_row_come_first(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let subject = Subject::Credential(CredentialId::from_uuid(world.ids.random()));

@@ -171,7 +171,7 @@ fn is_contended<T: std::fmt::Debug>(outcome: Result<T, StoreError>) -> bool {
     matches!(outcome, Err(StoreError::Refused(Refusal::Contended)))
 }
 
-/// Of concurrent replacements exactly one succeeds; after it nothing is stored under the previous key.
+/// If several requests replace the key, exactly one succeeds. After that, nothing is stored under the previous key.
 pub async fn nothing_comes_under_a_replaced_instance_key(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let old = world.with_instance().await;
@@ -406,7 +406,7 @@ const fn term(purpose: TermPurpose, id: KeyId, since: Timestamp) -> KeyTerm {
     KeyTerm { purpose, id, state: KeyState::Retiring, since }
 }
 
-/// A key that is none.
+/// Returns a key that does not exist.
 fn old_but_other(old: KeyId) -> KeyId {
     let mut bytes = *old.as_bytes();
     bytes[0] ^= 1;

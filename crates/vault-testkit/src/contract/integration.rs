@@ -15,7 +15,7 @@ use vault_core::principal::{Denial, Principal, Scope};
 
 const OPERATOR: Principal = Principal::Operator;
 
-/// Every member comes back, by id and by name; under another organization it is not there.
+/// An integration is found by id and by name with all its fields; not under another organization.
 pub async fn an_integration_is_found_as_it_was_made(suite: &dyn IntegrationSubject) {
     let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
     let many: Vec<_> = (0..64).map(|n| format!("Namespace.{n}/{}*", "x/".repeat(n % 20))).collect();
@@ -43,7 +43,7 @@ pub async fn an_integration_is_found_as_it_was_made(suite: &dyn IntegrationSubje
     assert_eq!(world.audited(AuditAction::IntegrationCreated).await, 2);
 }
 
-/// Within an organization a name is taken whatever its ASCII case; others may have it.
+/// Within an organization a name is unique without regard to ASCII case; other organizations may use it.
 pub async fn an_integrations_name_is_its_organizations_own(suite: &dyn IntegrationSubject) {
     let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
     for (place, name, outcome) in [
@@ -58,7 +58,7 @@ pub async fn an_integrations_name_is_its_organizations_own(suite: &dyn Integrati
     assert_eq!(world.audited(AuditAction::IntegrationCreated).await, 2);
 }
 
-/// Of several that make an integration of one name at once, one is told that it did.
+/// Of concurrent creations of an integration with one name exactly one succeeds.
 pub async fn parallel_integrations_of_one_name_make_one(suite: &dyn IntegrationSubject) {
     let world = World::of_integrations(suite).await;
     let outcomes = race((0..8).map(|_| {
@@ -73,7 +73,7 @@ pub async fn parallel_integrations_of_one_name_make_one(suite: &dyn IntegrationS
     assert_eq!(world.audited(AuditAction::IntegrationCreated).await, 1);
 }
 
-/// Without an organization there is none.
+/// Without an organization no integration is created.
 pub async fn an_integration_needs_an_organization(suite: &dyn IntegrationSubject) {
     let world = World::of_integrations(suite).await;
     let nobody = OrganizationId::from_uuid(world.ids.random());
@@ -83,7 +83,7 @@ pub async fn an_integration_needs_an_organization(suite: &dyn IntegrationSubject
     assert_eq!(world.audited_in(nobody, AuditAction::IntegrationCreated).await, 0);
 }
 
-/// No more than an organization may have.
+/// The limit on integrations per organization is enforced.
 pub async fn the_number_of_integrations_is_limited(suite: &dyn IntegrationSubject) {
     let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
     other.integration().await;
@@ -95,7 +95,7 @@ pub async fn the_number_of_integrations_is_limited(suite: &dyn IntegrationSubjec
     assert_eq!(world.audited(AuditAction::IntegrationCreated).await, 2);
 }
 
-/// By organization, then by name without regard to case.
+/// Integrations are listed by organization, then by name without regard to case.
 pub async fn integrations_are_listed_by_organization_and_name(suite: &dyn IntegrationSubject) {
     let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
     for (place, name) in [(&world, "b"), (&world, "C"), (&other, "a"), (&world, "a")] {
@@ -104,7 +104,7 @@ pub async fn integrations_are_listed_by_organization_and_name(suite: &dyn Integr
     }
     let listed = world.integrations(&OPERATOR, Scope::One(world.organization)).await;
     assert_eq!(names(&listed), ["a", "b", "C"]);
-    // Page by page, whoever else has some.
+    // The list has pages, and other organizations may have integrations.
     let position = |row: &StoredIntegration| NamePosition {
         organization: row.integration.organization,
         name: row.integration.name.uniqueness_key(),
@@ -128,7 +128,7 @@ pub async fn integrations_are_listed_by_organization_and_name(suite: &dyn Integr
     }
 }
 
-/// A change of an old version, of another organization or of nothing changes nothing.
+/// A change based on an old version, of another organization or of an unknown integration changes nothing.
 pub async fn a_stale_or_stray_change_of_an_integration_changes_nothing(suite: &dyn IntegrationSubject) {
     let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
     let before = world.integration().await;
@@ -151,7 +151,7 @@ pub async fn a_stale_or_stray_change_of_an_integration_changes_nothing(suite: &d
     assert_eq!(world.audited(AuditAction::IntegrationDeleted).await, 1);
 }
 
-/// Of several that change one version at once, one is told that it did.
+/// Of concurrent changes based on one version exactly one succeeds.
 pub async fn parallel_rotations_of_one_version_make_one(suite: &dyn IntegrationSubject) {
     let world = World::of_integrations(suite).await;
     let stored = world.integration().await;
@@ -173,7 +173,7 @@ pub async fn parallel_rotations_of_one_version_make_one(suite: &dyn IntegrationS
     assert_eq!(world.audited(AuditAction::IntegrationRotated).await, 1);
 }
 
-/// A closed organization's integrations stay as they are; once it is deleted, nothing is left.
+/// Disabling an organization does not change its integrations; deleting it deletes them.
 pub async fn an_integration_does_not_outlast_its_organization(suite: &dyn IntegrationSubject) {
     let world = World::of_integrations(suite).await;
     let stored = world.integration().await;
@@ -189,7 +189,8 @@ pub async fn an_integration_does_not_outlast_its_organization(suite: &dyn Integr
     assert_eq!(suite.rows(world.organization).await, Vec::<String>::new());
 }
 
-/// A user of an embedding service administers its own organization's integrations and namespaces, while it is in use.
+/// A user of an embedding service administers only integrations and namespaces of the user's own organization, while it
+/// is active.
 pub async fn an_embedder_administers_its_own_organization(suite: &dyn IntegrationSubject) {
     let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
     let user = world.embedder();

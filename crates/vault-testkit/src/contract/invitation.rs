@@ -44,8 +44,8 @@ pub async fn an_invitation_is_found_as_it_was_made(suite: &dyn AccountSubject) {
     assert_eq!(world.audited(AuditAction::AccountInvited).await, 1);
 }
 
-/// An address in use cannot be invited by any organization, and each refusal is recorded. An open invitation prevents
-/// another invitation or account of the address in its own organization, and in no other.
+/// No organization can invite an address that is in use, and each refusal is recorded. A pending invitation prevents
+/// other invitations and accounts for the address only in its own organization.
 pub async fn an_invited_address_is_taken(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let (_, invited) = world.invited(Role::Editor).await;
@@ -343,7 +343,7 @@ pub async fn a_disabled_organization_enrols_nobody(suite: &dyn AccountSubject) {
     assert!(world.confirms(confirm()).await);
 }
 
-/// A change of the role replaces only grant and digest; a version that was read before cannot be confirmed.
+/// A change of the role replaces only rights and MAC. A version that was read before cannot be confirmed.
 pub async fn an_invited_role_is_replaced(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let (invitation, address) = world.invited(Role::Admin).await;
@@ -367,7 +367,7 @@ pub async fn an_invited_role_is_replaced(suite: &dyn AccountSubject) {
     assert_eq!(world.account(address).await.unwrap().signed.grant.role, Role::Viewer);
 }
 
-/// A withdrawn invitation is deleted, open or expired, and its address is free.
+/// A withdrawn invitation is deleted, whether pending or expired, and its address can be used again.
 pub async fn an_invitation_is_withdrawn(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     for over in [false, true] {
@@ -428,7 +428,7 @@ pub async fn an_admins_session_reaches_its_own_invitations(suite: &dyn AccountSu
     assert_eq!(world.audit_length().await, entries);
 }
 
-/// A role change concurrent with a confirmation never grants a role that was taken away before.
+/// A role change concurrent with a confirmation never grants a role that was revoked before.
 pub async fn a_role_lowered_beside_a_confirmation_is_lowered(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     for _ in 0..8 {

@@ -13,7 +13,8 @@ use vault_core::{Command, Refusal};
 
 const OPERATOR: Principal = Principal::Operator;
 
-/// Of several that add an issuer of one name at once, exactly one succeeds; it is found, listed, and removed once.
+/// If several requests add an issuer with the same name, exactly one succeeds. The issuer is found, listed, and removed
+/// once.
 pub async fn parallel_additions_of_one_issuer_make_one(suite: &dyn OperatorSubject) {
     let world = World::of_operators(suite).await;
     let rows: Vec<_> = (0..8).map(|nth| issuer(&world, "raced", nth)).collect();
@@ -42,7 +43,7 @@ pub async fn parallel_additions_of_one_issuer_make_one(suite: &dyn OperatorSubje
     assert_eq!(world.audited(AuditAction::IssuerRemoved).await, 1);
 }
 
-/// What an issuer answered is noted at the row that was read; at a row that another has noted meanwhile, nothing is.
+/// The keys of an issuer are recorded only if its row is unchanged since it was read.
 pub async fn keys_are_noted_at_the_row_that_was_read(suite: &dyn OperatorSubject) {
     let world = World::of_operators(suite).await;
     let first = issuer(&world, "first", 0);
@@ -70,7 +71,7 @@ fn addition(world: &Operators<'_>, row: &StoredIssuer) -> Command<StoredIssuer> 
     world.command(&OPERATOR, AuditAction::IssuerAdded, row.clone())
 }
 
-/// An issuer whose name no other case has; `nth` tells rows of one name apart.
+/// Returns an issuer with a name that no other case uses. `nth` distinguishes rows with the same name.
 fn issuer(world: &Operators<'_>, prefix: &str, nth: usize) -> StoredIssuer {
     let name = format!("{prefix}-{}", world.organization);
     let issuer = Issuer {

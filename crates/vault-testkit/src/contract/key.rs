@@ -22,7 +22,7 @@ pub async fn an_instance_is_made_once(suite: &dyn CredentialSubject) {
         async move { store.create_instance(command).await.unwrap() }
     }))
     .await;
-    // None succeeds if another user of the same database was earlier.
+    // None succeeds if another test created the instance in the same database earlier.
     let winners: Vec<_> = commands.iter().zip(&made).filter(|(_, made)| **made).map(|(command, _)| command).collect();
     assert!(winners.len() <= 1);
     assert_eq!(world.audited(AuditAction::InstanceCreated).await, winners.len());
@@ -87,7 +87,7 @@ pub async fn an_organizations_keys_are_read(suite: &dyn CredentialSubject) {
     assert_eq!(world.store.organization_keys(nobody).await.unwrap(), None);
 }
 
-/// A block of uses is taken by a command that names the current count; of concurrent ones, exactly one succeeds.
+/// A block of key uses is reserved by a command that specifies the current count. If several do, exactly one succeeds.
 pub async fn a_block_of_uses_is_taken_once(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     for from in [0, 65_536, 131_072] {
@@ -105,7 +105,7 @@ pub async fn a_block_of_uses_is_taken_once(suite: &dyn CredentialSubject) {
     assert_eq!(uses(&world).await, 196_608);
 }
 
-/// Uses are taken only from the organization's active key.
+/// Uses can be reserved only for the organization's active key.
 pub async fn uses_are_taken_of_the_active_key_only(suite: &dyn CredentialSubject) {
     let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
     let strays = [
@@ -121,7 +121,8 @@ pub async fn uses_are_taken_of_the_active_key_only(suite: &dyn CredentialSubject
     assert_eq!((uses(&world).await, uses(&other).await), (0, 0));
 }
 
-/// The new key is active and its predecessor only opens; of concurrent replacements exactly one succeeds.
+/// After a replacement, the new key is active and the previous key only decrypts. If several requests replace a key,
+/// exactly one succeeds.
 pub async fn a_key_is_replaced_once(suite: &dyn CredentialSubject) {
     let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
     let before = keys(&world).await;
@@ -203,7 +204,7 @@ async fn keys(world: &World<'_, dyn CredentialStore>) -> OrganizationKeys {
     world.store.organization_keys(world.organization).await.unwrap().expect("the organization is there")
 }
 
-/// Returns how many uses of the world's first key have been taken.
+/// Returns the number of reserved uses of the world's first key.
 async fn uses(world: &World<'_, dyn CredentialStore>) -> i64 {
     keys(world).await.keys.iter().find(|key| key.id == world.key).unwrap().uses
 }

@@ -1,10 +1,11 @@
-//! Cases of digests and codes that only something with keys passes.
+//! Cases of digests and MACs that require secret keys.
 
 use super::crypto::DigestSubject;
 use super::digest::SIGNED;
 use super::entry_code::{checkpoint, is_genuine, record};
 
-/// Without the deployment's keys nobody makes a code of a row, of an entry or of a checkpoint, whatever key it names.
+/// Without the deployment's keys, a MAC of a row, an entry or a checkpoint cannot be computed, whatever key ID it
+/// names.
 pub async fn no_code_is_another_deployments<S: DigestSubject>(make: impl AsyncFn() -> S) {
     let (ours, strange) = (make().await, make().await);
     for purpose in SIGNED {

@@ -1,4 +1,4 @@
-//! Cases of what is said of a credential, of lists by it, and of comparisons.
+//! Cases of credential metadata, of lists filtered by it, and of comparisons.
 
 use super::CredentialSubject;
 use super::idempotency::digest;
@@ -19,7 +19,7 @@ use vault_core::time::Timestamp;
 use vault_core::{Command, Refusal};
 
 impl<S: CredentialStore + ?Sized> World<'_, S> {
-    /// A credential with labels and an expiry.
+    /// Saves a credential with labels and an expiry.
     pub(super) async fn said(
         &self,
         principal: &Principal,
@@ -73,7 +73,7 @@ impl<S: CredentialStore + ?Sized> World<'_, S> {
     }
 }
 
-/// What is said of a credential is read back with it, and replaced as a whole by a change of the revision that was read.
+/// Metadata is returned with its credential, and replaced as a whole by a change based on the current revision.
 pub async fn what_is_said_of_a_credential_is_replaced(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
@@ -97,7 +97,7 @@ pub async fn what_is_said_of_a_credential_is_replaced(suite: &dyn CredentialSubj
     for (label, found) in [("a", vec![]), ("b", vec![id]), ("c", vec![id])] {
         assert_eq!(world.page(world.labelled(&principal, &[label])).await, found, "{label}");
     }
-    // A change of the versions alone leaves it as it is.
+    // A change of only the versions does not affect it.
     let read = world.versions(&principal, id).await;
     let read = world.changed(&principal, &read, world.replacement(&read)).await;
     assert_eq!((read.current.vend, read.current.metadata), (expected.vend, expected.metadata));
@@ -106,7 +106,7 @@ pub async fn what_is_said_of_a_credential_is_replaced(suite: &dyn CredentialSubj
     assert_eq!(world.audited(AuditAction::CredentialDescribed).await, 1);
 }
 
-/// Metadata under a key that is no longer active is refused, saved or changed.
+/// Metadata under a key that is no longer active is rejected, both saved and changed.
 pub async fn metadata_needs_an_active_key(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
@@ -121,7 +121,7 @@ pub async fn metadata_needs_an_active_key(suite: &dyn CredentialSubject) {
     assert_eq!(world.versions(&principal, id).await, read);
 }
 
-/// A list of labels holds those that have all of them, page by page, and nothing of another organization.
+/// A list by labels contains the credentials that have all of them, in pages, without those of other organizations.
 pub async fn a_list_is_filtered_by_labels(suite: &dyn CredentialSubject) {
     let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
     let (principal, stranger) = (world.embedder(), other.embedder());
@@ -153,7 +153,7 @@ pub async fn a_list_is_filtered_by_labels(suite: &dyn CredentialSubject) {
     assert_eq!(world.page(world.labelled(&principal, &["two"])).await, two);
 }
 
-/// The soonest to expire first, page by page.
+/// A list by expiry starts with the earliest, in pages.
 pub async fn a_list_is_filtered_by_expiry(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
@@ -182,7 +182,7 @@ pub async fn a_list_is_filtered_by_expiry(suite: &dyn CredentialSubject) {
     assert_eq!(paged, [expired, first, second, third]);
 }
 
-/// Data is compared ten times an hour, for each credential; each time is recorded.
+/// The limit is ten comparisons per hour and credential; each is recorded.
 pub async fn comparisons_are_counted(suite: &dyn CredentialSubject) {
     let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
     let (principal, stranger) = (world.embedder(), other.embedder());

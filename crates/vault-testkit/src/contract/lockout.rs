@@ -44,8 +44,8 @@ pub async fn a_reservation_carries_the_facts(suite: &dyn AccountSubject) {
     assert_eq!(reserved.attempts, 2);
 }
 
-/// Five attempts are free; each further one requires a wait that doubles. Reserving alone counts an attempt, and
-/// rejected attempts are not counted.
+/// Five attempts are free. Each further one requires a wait, which doubles each time. A reservation counts as an
+/// attempt. Rejected attempts are not counted.
 pub async fn five_attempts_are_free_then_waits_double(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -68,7 +68,7 @@ pub async fn five_attempts_are_free_then_waits_double(suite: &dyn AccountSubject
     }
 }
 
-/// A clock that is set back does not end a wait.
+/// Moving the clock back does not end a lockout.
 pub async fn a_clock_set_back_ends_no_wait(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -77,7 +77,7 @@ pub async fn a_clock_set_back_ends_no_wait(suite: &dyn AccountSubject) {
     assert!(!is_counted(&world, &holder, world.network()).await);
 }
 
-/// Of fifty concurrent attempts, five are evaluated.
+/// If fifty attempts run concurrently, exactly five are evaluated.
 pub async fn parallel_attempts_win_nothing(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -106,7 +106,7 @@ pub async fn unknown_addresses_never_wait(suite: &dyn AccountSubject) {
     assert!(matches!(world.store.reserve_attempt(attempt).await.unwrap(), Reservation::Account(_)));
 }
 
-/// A network is known to all accounts once any account has logged in from it, for exactly 90 days.
+/// A network counts as known to all accounts for exactly 90 days after any account has logged in from it.
 pub async fn networks_are_known_to_all(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let (holder, colleague) = (world.holder(Role::Viewer).await, world.holder(Role::Viewer).await);
@@ -186,7 +186,7 @@ pub async fn known_networks_are_classes_of_their_own(suite: &dyn AccountSubject)
     assert!(is_counted(&world, &holder, office).await);
 }
 
-/// A network that one account knows is not known to another account.
+/// A network that is known for one account is not known for another.
 pub async fn networks_are_known_per_account(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let (holder, colleague) = (world.holder(Role::Viewer).await, world.holder(Role::Viewer).await);

@@ -1,4 +1,4 @@
-//! Cases of [`AuditLog`](vault_core::port::AuditLog): entries without a change of their own, and changes without an entry.
+//! Cases of [`AuditLog`](vault_core::port::AuditLog): entries without a change, and changes without an entry.
 
 use super::CredentialSubject;
 use super::idempotency::keyed;
@@ -58,20 +58,20 @@ pub async fn entries_need_no_organization(suite: &dyn CredentialSubject) {
     assert_eq!(world.audited(AuditAction::LoginThrottled).await, 0);
 }
 
-/// All of them or none: where one cannot be appended, because its id is taken, the others are not either.
+/// Either all entries are appended or none: if the ID of one exists, the others are not appended either.
 pub async fn entries_are_appended_all_or_none(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let first = world.audit(AuditAction::CredentialShown);
     world.store.append(vec![first.clone()]).await.unwrap();
     let mut others: Vec<_> = (0..4).map(|_| world.audit(AuditAction::CredentialsListed)).collect();
     others.insert(2, first);
-    // A store may also take the repetition for a retry, and append what is new.
+    // A store may also treat the repetition as a retry, and append only the new entries.
     let expected = if world.store.append(others).await.is_ok() { 4 } else { 0 };
     assert_eq!(world.audited(AuditAction::CredentialsListed).await, expected);
     assert_eq!(world.audited(AuditAction::CredentialShown).await, 1);
 }
 
-/// An organization's entries are its own, and outlast a long time.
+/// Entries are listed only for their organization, whatever their age.
 pub async fn entries_belong_to_one_organization(suite: &dyn CredentialSubject) {
     let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
     let entries = other.audit_length().await;
@@ -83,8 +83,8 @@ pub async fn entries_belong_to_one_organization(suite: &dyn CredentialSubject) {
     assert_eq!(other.audit_length().await, entries);
 }
 
-/// A change of a credential or key whose entry cannot be written, because the entry's id is taken, fails and changes
-/// nothing; its idempotency key stays free.
+/// A change of a credential or key fails without effect if its entry cannot be written because the entry's ID exists.
+/// Its idempotency key can be used again.
 pub async fn a_change_without_its_entry_does_not_happen(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();

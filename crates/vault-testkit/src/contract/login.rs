@@ -1,4 +1,5 @@
-//! Cases of the end of an attempt: [`conclude_attempt`](vault_core::port::LoginAttemptRepository::conclude_attempt).
+//! Cases of the last step of a login attempt:
+//! [`conclude_attempt`](vault_core::port::LoginAttemptRepository::conclude_attempt).
 
 use super::AccountSubject;
 use super::account_change::regrant;
@@ -30,14 +31,14 @@ pub async fn a_login_makes_a_session(suite: &dyn AccountSubject) {
     assert_eq!(world.audited(AuditAction::LoginSucceeded).await, 2);
 }
 
-/// A time step proves one login, even with concurrent attempts.
+/// A time step can be used for one login, even if attempts run concurrently.
 pub async fn a_step_is_spent_once_in_parallel(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     spent_once(&world, &holder, world.fresh_step()).await;
 }
 
-/// A recovery code proves one login, even with concurrent attempts, and no later one.
+/// A recovery code can be used for one login, even if attempts run concurrently.
 pub async fn a_recovery_code_is_spent_once_in_parallel(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -47,7 +48,7 @@ pub async fn a_recovery_code_is_spent_once_in_parallel(suite: &dyn AccountSubjec
     completes(&world, other).await;
 }
 
-/// After a time step, neither it nor an earlier one proves a login; a refusal changes nothing.
+/// After a time step was used, it and all earlier ones are rejected. A rejection changes nothing.
 pub async fn an_earlier_step_is_refused(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -111,7 +112,7 @@ pub async fn a_login_is_overtaken_by_each_change(suite: &dyn AccountSubject) {
         if matches!(change.change, AccountChange::ReEnrol { .. } | AccountChange::Delete) {
             continue;
         }
-        // With the new values the same proof works.
+        // With the new values, the same proof is accepted.
         world.change(&holder, regrant(&holder, Role::Viewer, AccountState::Active)).await;
         let Reservation::Account(facts) = world.reserve(&holder, world.network()).await else { panic!("it is free") };
         let holder = holder.as_reserved(&facts);
@@ -258,8 +259,8 @@ pub async fn the_twentieth_wrong_passcode_is_recorded(suite: &dyn AccountSubject
     assert_eq!(world.notices(&session).await, told);
 }
 
-/// The record of a lockout is kept with that of the refusal, if one is given, with a notice to the user, and neither is
-/// kept with a login.
+/// The audit record of a lockout is written with that of the rejected attempt, if there is one, and with a notice to
+/// the user. Neither is written for a successful login.
 pub async fn a_closed_class_is_recorded(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -332,8 +333,8 @@ async fn completes(world: &Accounts<'_>, command: ConcludeProof) -> vault_core::
     principal
 }
 
-/// Asserts that the login ends with `conclusion` in one decision that records the refusal, without a session or a
-/// record of a login.
+/// Asserts that the login has the result `conclusion` in one transaction that records the rejection, without a session
+/// or an audit record of a login.
 async fn refused(world: &Accounts<'_>, command: ConcludeProof, conclusion: Conclusion) {
     let recorded = world.audited(AuditAction::LoginSucceeded).await;
     let entries = world.audit_length().await;

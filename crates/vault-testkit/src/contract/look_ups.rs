@@ -1,4 +1,4 @@
-//! Cases of rows that are found and verified by digests under more than one look-up key, and of their move to another.
+//! Cases of rows that are found and verified by digests under more than one lookup key, and of rekeying them.
 
 use super::ContractStore;
 use super::idempotency::digest;
@@ -12,7 +12,7 @@ use vault_core::port::{AccountKey, InstancePart, ListCredentials, LookUpMove, Re
 use vault_core::principal::Principal;
 use vault_core::role::Role;
 
-/// The digests of an address under an old key and a new one.
+/// The digests of an address under an old and a new key.
 #[derive(Clone, Copy)]
 struct Address {
     old: Digest,
@@ -25,32 +25,32 @@ impl Address {
         Self { old: digest(&format!("old {email}")), new: digest(&format!("new {email}")) }
     }
 
-    /// As a process has it that knows the old key alone.
+    /// Returns the digests in a process that has only the old key.
     fn before(self) -> LookUpDigests {
         self.old.into()
     }
 
-    /// While processes may know the old key alone, or know the new one and use the old one.
+    /// Returns the digests while processes may have only the old key, or have the new one and write with the old one.
     fn unsettled(self) -> LookUpDigests {
         LookUpDigests::new(vec![self.old, self.new], [])
     }
 
-    /// While other processes may still use the old key.
+    /// Returns the digests while other processes may still use the old key.
     fn undrained(self) -> LookUpDigests {
         LookUpDigests::new(vec![self.new, self.old], [])
     }
 
-    /// While rows are moved.
+    /// Returns the digests while rows are moved.
     fn drained(self) -> LookUpDigests {
         LookUpDigests::new(vec![self.new], [self.old])
     }
 
-    /// Once the old key is destroyed.
+    /// Returns the digests after the old key is destroyed.
     fn after(self) -> LookUpDigests {
         self.new.into()
     }
 
-    /// Each state that may meet another one, in their order.
+    /// Returns all states that can exist concurrently, in order.
     fn all(self) -> [LookUpDigests; 5] {
         [self.before(), self.unsettled(), self.undrained(), self.drained(), self.after()]
     }
@@ -76,7 +76,8 @@ impl World<'_> {
     }
 }
 
-/// An address leads to one account, whichever keys the processes know that enter it: of two that may meet, the second is refused.
+/// An address belongs to one account, whichever keys the processes have: of two states that can coexist, the second is
+/// rejected.
 pub async fn an_address_is_unique_under_two_keys(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     for first in 0..4_usize {
@@ -86,7 +87,7 @@ pub async fn an_address_is_unique_under_two_keys(suite: &dyn ContractStore) {
             assert_eq!(world.create(&holder, address.all()[first].clone()).await, Ok(()));
             let again = world.create(&other, address.all()[second].clone()).await;
             assert_eq!(again, Err(Refusal::AddressTaken), "{first} before {second}");
-            // What was refused left nothing behind.
+            // The rejected request left no rows.
             let third = world.new_holder(Role::Viewer);
             assert_eq!(world.create(&third, Address::of(&other).all()[second].clone()).await, Ok(()));
             assert!(world.is_found(&holder, address.drained()).await);
@@ -118,7 +119,7 @@ pub async fn an_invitation_is_unique_under_two_keys(suite: &dyn ContractStore) {
     }
 }
 
-/// A moved account is found under the new key alone, and not by what it was found by before; its deletion frees the address.
+/// A rekeyed account is found only under the new key. Its deletion makes the address available.
 pub async fn a_moved_account_is_found_under_the_new_key(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     for entered in 0..4 {
@@ -138,8 +139,8 @@ pub async fn a_moved_account_is_found_under_the_new_key(suite: &dyn ContractStor
     }
 }
 
-/// A credential gets another code and other digests of its labels if it has the code that was read; it is found by digests under either
-/// key while there are two.
+/// A credential is rekeyed with another MAC and other digests of its labels only if its MAC is unchanged since it was
+/// read. While there are two keys, it is found by digests under either.
 pub async fn a_credential_moves_if_it_is_as_read(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let principal: Principal = world.log_in(&world.holder(Role::Editor).await).await.into();

@@ -1,8 +1,8 @@
 //! Concurrent clients, some of which abandon their command, compared with a model of a few maps and counters that
 //! shares no rule with the store.
 //!
-//! Commands come in batches whose members run at the same time. Their results must be the results of the model in some
-//! order; a command whose client abandoned it runs at some later time, or never.
+//! Commands are sent in batches and run concurrently within a batch. Their results must be those of the model in some
+//! order. A command that its client abandoned runs at some later time, or never.
 
 use super::CredentialSubject;
 use super::idempotency::digest;
@@ -55,7 +55,7 @@ pub enum Act {
     Replace(usize, i64, usize),
     /// Replaces a key.
     ReplaceKey(usize),
-    /// Takes the block of uses of a key with this number.
+    /// Reserves the block of uses of a key with this number.
     TakeUses(usize, i64),
     /// Enables or disables the organization; always the only command of its batch.
     SetOpen(bool),
@@ -145,7 +145,7 @@ enum Answer {
     NotFound,
 }
 
-/// A command as it was sent: saves and keys are numbered in the order in which they are sent.
+/// A command as it was sent. Saves and keys are numbered in the order in which they are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Given {
     Act(Act, usize),
@@ -311,8 +311,8 @@ fn pasted(batches: &[Vec<Asked>]) -> String {
 /// Runs one sequence.
 ///
 /// # Errors
+///
 /// No order of the commands explains their results.
-/// No order of the commands explains what they answered.
 pub async fn play(suite: &dyn CredentialSubject, batches: &[Vec<Asked>]) -> Result<(), String> {
     let mut clients = Clients::new(suite).await;
     let mut possible = vec![(Model::new(), Vec::new())];
@@ -359,7 +359,7 @@ impl<'a> Clients<'a> {
         Self { suite, users, keys: vec![world.key], credentials: Vec::new(), world }
     }
 
-    /// Sends all commands of a batch at once.
+    /// Sends all commands of a batch concurrently.
     async fn ask(&mut self, batch: &[Asked]) -> Result<Vec<(Given, Option<Answer>)>, String> {
         if let [(act @ Act::SetOpen(open), _)] = batch {
             let state = if *open { OrganizationState::Active } else { OrganizationState::Disabled };

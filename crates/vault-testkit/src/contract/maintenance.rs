@@ -122,7 +122,7 @@ pub async fn what_has_expired_is_deleted_in_slices(suite: &dyn ContractStore) {
     assert_eq!(world.audited(AuditAction::CredentialSaved).await, MANY + 2);
 }
 
-/// The store answers.
+/// The health check of the store succeeds.
 pub async fn the_store_answers(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     world.store.check(world.now()).await.unwrap();
@@ -148,7 +148,7 @@ async fn delete_all_expired(world: &World<'_>) -> Swept {
     all
 }
 
-/// Starts an activation that ends with the first sessions, and one that ends later.
+/// Starts an activation that expires with the first sessions, and one that expires later.
 async fn activate_twice(world: &World<'_>) -> IntegrationPrincipal {
     let activator = world.activator(&world.integration().await);
     for seconds in [SESSION_SECONDS, 2 * SESSION_SECONDS] {
@@ -212,7 +212,7 @@ pub async fn credentials_are_counted_in_slices(suite: &dyn ContractStore) {
     assert_eq!(world.store.count_credentials(nothing).await.unwrap(), CountedSlice::default());
 }
 
-/// The use count of the most used active key is found; keys that only open do not count.
+/// The use count of the most used active key is returned. Keys that only decrypt do not count.
 pub async fn the_most_used_active_key_is_found(suite: &dyn ContractStore) {
     /// More than any other case uses.
     const MANY_USES: i64 = 1 << 27;

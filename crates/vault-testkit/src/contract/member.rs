@@ -1,4 +1,4 @@
-//! Cases of sessions that act on credentials, for stores that have sessions.
+//! Cases of sessions that access credentials, for stores that have sessions.
 
 use super::idempotency::keyed;
 use super::tools::Settled as _;
@@ -21,7 +21,7 @@ pub async fn a_key_outlasts_its_session(suite: &(impl CredentialSubject + Sessio
     assert_eq!(world.store.save_credential(later).await.decided(), Ok(made));
 }
 
-/// A session acts until it ends, within its own organization, account and role.
+/// A session is authorized until it ends, only within its own organization, account and role.
 pub async fn a_session_acts_until_it_ends(suite: &(impl CredentialSubject + SessionSubject)) {
     let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
     let [session, later] = suite.sessions(world.organization, Role::Editor, world.now()).await;

@@ -1,4 +1,4 @@
-//! A world's invitations, and what the owners of its accounts ask for.
+//! Invitations, and changes that users make to their own accounts.
 
 use super::tools::{Settled as _, address, principal_of, proof_of};
 use super::world::{Holder, World};
@@ -22,7 +22,7 @@ use vault_core::role::Role;
 use vault_core::sealed::SealedPassword;
 use vault_core::time::Timestamp;
 
-/// The account with this address, as an operator finds it in `store`.
+/// Returns the account with this address, as an operator finds it in `store`.
 pub(super) async fn account_in<S: AccountStore + ?Sized>(
     store: &S,
     address: Digest,
@@ -46,7 +46,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         self.store.find_account(self.look_for(principal, key)).await.unwrap()
     }
 
-    /// The account with this address, as an operator finds it.
+    /// Returns the account with this address, as an operator finds it.
     pub(super) async fn account(&self, address: Digest) -> Option<Account> {
         account_in(&*self.store, address, self.now()).await
     }
@@ -55,7 +55,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         List { principal, of: scope, after: None, limit: 100_000, now: self.now() }
     }
 
-    /// What an operator's list of an organization holds, or of all.
+    /// Returns the accounts in an operator's list of one organization or of all.
     pub(super) async fn accounts(&self, organization: Option<OrganizationId>) -> Vec<ListedAccount> {
         let scope = organization.map_or(Scope::All, Scope::One);
         self.store.list_accounts(self.list_accounts(Principal::Operator, scope)).await.unwrap()
@@ -63,7 +63,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
 
     // Invitations
 
-    /// An invitation of somebody new, and the digest of the address.
+    /// Returns an invitation of a new user, and the digest of the address.
     pub(super) fn invitation(&self, role: Role) -> (Invitation, Digest) {
         let account = AccountId::from_uuid(self.ids.ordered(self.now()));
         let email = EmailAddress::parse(&format!("{account}@contract.example")).unwrap();
@@ -92,7 +92,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         Command { principal, ..self.by_operator(organization, AuditAction::AccountInvited, act) }
     }
 
-    /// Somebody who was invited by an operator.
+    /// Returns an invitation that an operator sent to a new user.
     pub(super) async fn invited(&self, role: Role) -> (Invitation, Digest) {
         let (invitation, address) = self.invitation(role);
         let outcome = self.store.create_invitation(self.invite(&Principal::Operator, &invitation, address)).await;
@@ -116,7 +116,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         }
     }
 
-    /// Writes a draft; what it holds.
+    /// Writes a draft and returns its content.
     pub(super) async fn drafted(&self, invitation: &Invitation) -> EnrolmentDraft {
         let command = self.write_draft(invitation);
         let draft = command.draft.clone();
@@ -147,12 +147,12 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         }
     }
 
-    /// Confirms an enrolment. Whether the account was made.
+    /// Confirms an enrolment. Returns `true` if the account was created.
     pub(super) async fn confirms(&self, command: ConfirmEnrolment) -> bool {
         self.store.confirm_enrolment(command).await.decided() == Ok(())
     }
 
-    /// The change by which the holder has to enrol again, and the invitation to it.
+    /// Returns the change that requires the user to enrol again, and the invitation to it.
     pub(super) fn re_enrolment(&self, holder: &Holder) -> (AccountChange, Invitation) {
         let (Invitation { code, created_at, expires_at, .. }, _) = self.invitation(holder.signed.grant.role);
         let grant = AccountGrant { state: AccountState::ReEnrolling, ..holder.signed.grant.clone() };
@@ -162,14 +162,14 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         (AccountChange::ReEnrol { invitation: Box::new(stored) }, invitation)
     }
 
-    /// Has the holder enrol again, as an operator.
+    /// Requires the user to enrol again, as an operator.
     pub(super) async fn re_enrolling(&self, holder: &Holder) -> Invitation {
         let (change, invitation) = self.re_enrolment(holder);
         self.change(holder, change).await;
         invitation
     }
 
-    /// Takes the newest draft of a re-enrolment; the holder as it then is.
+    /// Completes a re-enrolment with the newest draft. Returns the user's new values.
     pub(super) async fn re_enrolled(&self, holder: &Holder, invitation: &Invitation) -> Holder {
         let draft = self.drafted(invitation).await;
         let open = self.open(invitation).await.expect("it is open");
@@ -198,13 +198,13 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
 
     // Own account
 
-    /// The change of a password, decided on what the holder knows.
+    /// Returns a change of the user's password, based on the known values.
     pub(super) fn own_password(&self, holder: &Holder, password: SealedPassword) -> OwnChange {
         let after = holder.signed.with_new_password();
         OwnChange::Password { password, digest: after.digest(&FakeDigester::default()), after }
     }
 
-    /// A change of one's own account, proven by `passcode`.
+    /// Returns a change of the user's own account, authenticated by `passcode`.
     pub(super) fn prove(
         &self,
         holder: &Holder,
@@ -223,7 +223,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         self.bring(holder, self.network(), VerifiedFactors::Proof(Box::new(proof)))
     }
 
-    /// Carries a change of one's own account out.
+    /// Executes a change of the user's own account.
     pub(super) async fn proven(&self, holder: &Holder, principal: &SessionPrincipal, change: OwnChange) {
         let command = self.prove(holder, principal, self.fresh_step(), change);
         assert_eq!(self.conclude(command).await, Conclusion::Completed);
@@ -233,12 +233,12 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         self.store.own_account(principal.clone(), self.now()).await.unwrap()
     }
 
-    /// Whether the session may act, by its account as a port of the group shows it.
+    /// Returns whether the session is authorized, according to a port that reads its account.
     pub(super) async fn acts(&self, principal: &SessionPrincipal) -> Result<(), Denial> {
         self.store.own_account(principal.clone(), self.now()).await.settled().map(drop)
     }
 
-    /// The notices of the principal's account, sorted.
+    /// Returns the notices of the principal's account, sorted.
     pub(super) async fn notices(&self, principal: &SessionPrincipal) -> Vec<(NoticeCode, i64)> {
         let notices = self.own_account(principal).await.notices;
         let mut notices: Vec<_> = notices.iter().map(|notice| (notice.code, notice.at.as_millis())).collect();
@@ -246,7 +246,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         notices
     }
 
-    /// An attempt with a wrong passcode, or else with a wrong password.
+    /// Returns an attempt with a wrong passcode, or otherwise with a wrong password.
     pub(super) fn refuse(&self, holder: &Holder, wrong_passcode: bool) -> ConcludeProof {
         let brought = match wrong_passcode {
             true => VerifiedFactors::WrongPasscode,
@@ -257,7 +257,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
 
     // Sessions
 
-    /// A login whose session lasts for `seconds`.
+    /// Logs in, with a session that is valid for `seconds`.
     pub(super) async fn log_in_for(&self, holder: &Holder, seconds: i64) -> SessionPrincipal {
         let mut command = self.complete_login(holder, self.network(), self.fresh_step());
         if let ProofEffect::Session(session) = &mut proof_of(&mut command).effect {
@@ -273,7 +273,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         Command { act: EndSession { session }, audit, ..self.end_session(principal) }
     }
 
-    /// The ids of the sessions that the principal's list holds, in its order.
+    /// Returns the IDs of the sessions in the principal's list, in order.
     pub(super) async fn sessions(&self, principal: &SessionPrincipal) -> Vec<SessionId> {
         let sessions = self.store.list_sessions(principal.clone(), self.now()).await.unwrap();
         sessions.into_iter().map(|stored| stored.session.id).collect()

@@ -1,4 +1,4 @@
-//! The store against [`MemoryStore`]: random histories must come to the same in both.
+//! Comparison of the store with [`MemoryStore`]: random histories must have the same results in both.
 
 use super::account_change::regrant;
 use super::credential::position;
@@ -35,9 +35,9 @@ const HISTORIES: u32 = 16;
 const LENGTH: usize = 120;
 const DAY_MILLIS: i64 = 24 * 3_600 * 1_000;
 
-/// Whatever is done in whatever order comes to the same, step by step, as it does by the rules alone.
+/// Random commands have the same results, step by step, as in memory.
 pub async fn random_commands_come_to_what_they_come_to_in_memory(suite: &dyn ContractStore) {
-    // The runner is not asynchronous; it shrinks a history that differs.
+    // The runner is not asynchronous; it shrinks a history with a difference.
     tokio::task::block_in_place(|| {
         let mut runner = TestRunner::new(Config { cases: HISTORIES, failure_persistence: None, ..Config::default() });
         let outcome = runner.run(&vec(vault_command(), 1..LENGTH), |commands| {
@@ -59,13 +59,13 @@ async fn play(suite: &dyn ContractStore, commands: &[VaultCommand]) -> Result<()
     history.compare_rest().await
 }
 
-/// A world that stands twice: in the store under test and in memory.
+/// World with two stores: the store under test and the one in memory.
 struct History<'a> {
     suite: &'a dyn ContractStore,
     world: World<'a>,
     memory: Arc<MemoryStore>,
     model: Arc<dyn Store>,
-    /// What is known of each account.
+    /// Known values of each account.
     holders: Vec<Holder>,
     networks: Vec<Digest>,
     sessions: Vec<SessionPrincipal>,
@@ -75,7 +75,7 @@ struct History<'a> {
     active_key: KeyId,
 }
 
-/// Gives both stores the same command; what it comes to, if it comes to the same.
+/// Sends the same command to both stores; returns the result if it is the same.
 macro_rules! both {
     ($history:expr, $method:ident($command:expr)) => {{
         let command = $command;
@@ -84,7 +84,7 @@ macro_rules! both {
     }};
 }
 
-/// As `both!`, where the command may be denied or refused.
+/// Like `both!`, for commands that may be denied or rejected.
 macro_rules! decided {
     ($history:expr, $method:ident($command:expr)) => {{
         let command = $command;
@@ -215,7 +215,7 @@ impl<'a> History<'a> {
         Ok(())
     }
 
-    /// Changes an account as both stores have it.
+    /// Changes an account with the version that both stores have.
     async fn change(&mut self, account: usize, wanted: impl Into<Wanted>) -> Result<(), Difference> {
         let index = account % self.holders.len();
         let wanted = wanted.into();
@@ -233,7 +233,7 @@ impl<'a> History<'a> {
         Ok(())
     }
 
-    /// Has an account's owner enrol again, as far as the organization lets anybody.
+    /// Re-enrols an account, if the organization permits it.
     async fn re_enrol(&mut self, account: usize, confirmed: bool) -> Result<(), Difference> {
         let (change, invitation) = self.world.re_enrolment(self.holder(account));
         self.change(account, change).await?;
@@ -264,7 +264,7 @@ impl<'a> History<'a> {
             false => (OrganizationState::Disabled, AuditAction::OrganizationDisabled),
         };
         let current = both!(self, organization(organization))?.map(|organization| organization.state);
-        // Whether setting the state that it has already is worth a record is the store's own.
+        // Each store decides whether setting the current state is recorded.
         if current != Some(state) {
             let audit = self.world.audit(action);
             both!(self, set_organization_state(SetOrganizationState { organization, state, audit }))?;
@@ -273,7 +273,7 @@ impl<'a> History<'a> {
     }
 
     async fn save(&mut self, who: usize, namespace: usize, key: Option<usize>, body: usize) -> Result<(), Difference> {
-        // A key of each day, so that none grows old enough to be deleted or not.
+        // One key per day, so that none gets close to its expiry.
         let day = self.world.now().as_millis() / DAY_MILLIS;
         let body_digest = FakeDigester::default().digest(DigestPurpose::IdempotentBody, &[&[body == 0].map(u8::from)]);
         let principal = self.principal(who);
@@ -293,7 +293,7 @@ impl<'a> History<'a> {
         Ok(())
     }
 
-    /// What no command looked at.
+    /// Compares everything that no command read.
     async fn compare_rest(&self) -> Result<(), Difference> {
         let organization = self.world.organization;
         let audit = |mut actions: Vec<String>| {
@@ -322,7 +322,7 @@ impl<'a> History<'a> {
         }
     }
 
-    /// A credential that was saved once, or one that never was.
+    /// Returns a credential that was saved once, or one that never existed.
     fn credential(&self, index: usize) -> CredentialId {
         let nothing = CredentialId::from_bytes([0x77; 16]);
         self.credentials.get(index % (self.credentials.len() + 1)).copied().unwrap_or(nothing)

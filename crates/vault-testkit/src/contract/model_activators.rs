@@ -1,4 +1,4 @@
-//! What random histories do about integrations, in two stores.
+//! Random histories of integrations, run on two stores.
 
 use super::Store;
 use super::activators::replacement;
@@ -13,19 +13,19 @@ use vault_core::namespace::Namespace;
 use vault_core::port::{AbortActivation, Find, IntegrationChange, IntegrationKey, List};
 use vault_core::principal::{Principal, Scope};
 
-/// How many credentials a namespace may have, and how many live activations an integration: few, so that histories
-/// come to it.
+/// Maximum number of credentials in a namespace and of active activations of an integration. Low, so that histories
+/// reach the limits.
 const MOST: usize = 3;
 const LIMIT: i64 = 2;
 
-/// A world, whose store is under test, and the store that it is compared with.
+/// The store under test with its world, and the store that it is compared with.
 #[derive(Clone, Copy)]
 pub(super) struct Pair<'a> {
     pub(super) world: &'a World<'a>,
     pub(super) model: &'a dyn Store,
 }
 
-/// Gives both stores the same command; what it comes to, if it comes to the same. `None`: both denied it.
+/// Runs the same command on both stores. Returns its result if both agree, or `None` if both denied it.
 macro_rules! both {
     ($pair:expr, $method:ident($command:expr)) => {{
         let command = $command;
@@ -34,16 +34,16 @@ macro_rules! both {
     }};
 }
 
-/// What a history has come to know of integrations.
+/// The state of integrations in a history.
 #[derive(Default)]
 pub(super) struct Activators {
     integrations: Vec<IntegrationId>,
-    /// The holders of all tokens, as they were verified once.
+    /// The principals of all tokens, as they were verified.
     principals: Vec<IntegrationPrincipal>,
     activations: Vec<Begun>,
 }
 
-/// An activation that was begun.
+/// A started activation.
 struct Begun {
     id: ActivationId,
     namespace: Namespace,
@@ -116,7 +116,7 @@ impl Activators {
         Ok(())
     }
 
-    /// Changes an integration as both stores have it, or deletes it.
+    /// Changes or deletes an integration in both stores.
     async fn change(
         &mut self,
         pair: Pair<'_>,
@@ -140,7 +140,7 @@ impl Activators {
         Ok(())
     }
 
-    /// An integration, as the two stores have it.
+    /// Returns an integration from both stores.
     async fn find(&self, pair: Pair<'_>, which: usize) -> Result<Option<StoredIntegration>, Difference> {
         if self.integrations.is_empty() {
             return Ok(None);
@@ -158,7 +158,7 @@ impl Activators {
         Ok(found)
     }
 
-    /// Verifies whoever holds the latest token, if it works.
+    /// Verifies the latest token and stores its principal if the token is valid.
     fn learn(&mut self, pair: Pair<'_>, stored: &StoredIntegration) {
         let Integration { token, .. } = stored.integration;
         self.principals.extend(stored.integration.principal(token, stored.digest.code, pair.world.now()));
@@ -192,7 +192,7 @@ impl Activators {
         both!(pair, hand_out(command)).map(drop)
     }
 
-    /// What no command looked at.
+    /// Compares the rows that no command read.
     pub(super) async fn compare_rest(&self, pair: Pair<'_>) -> Result<(), Difference> {
         let (principal, now) = (Principal::Operator, pair.world.now());
         let scope = Scope::One(pair.world.organization);

@@ -23,7 +23,7 @@ pub async fn a_name_is_taken_once_whatever_its_case(suite: &dyn OperatorSubject)
     assert_eq!((found.id, found.name), (world.organization, world.name.clone()));
 }
 
-/// Of several that make an organization of one name at once, exactly one succeeds.
+/// If several requests create an organization with the same name, exactly one succeeds.
 pub async fn parallel_creations_of_one_name_make_one(suite: &dyn OperatorSubject) {
     let world = World::of_operators(suite).await;
     let taken = format!("Parallel {}", world.ids.random());
@@ -41,7 +41,7 @@ pub async fn parallel_creations_of_one_name_make_one(suite: &dyn OperatorSubject
     }
 }
 
-/// Found as it was made, by its id and by its name without regard to ASCII case; others are not there.
+/// An organization is found as it was created, by id and by name without regard to ASCII case; others are not found.
 pub async fn an_organization_is_found_by_id_and_name(suite: &dyn OperatorSubject) {
     let world = World::of_operators(suite).await;
     let made = Organization {
@@ -61,7 +61,7 @@ pub async fn an_organization_is_found_by_id_and_name(suite: &dyn OperatorSubject
     assert_eq!(world.store.organization_keys(nobody).await.unwrap(), None);
 }
 
-/// Names hold any printable characters; only ASCII letters have two cases.
+/// Names may contain any printable characters; only ASCII letters are compared without case.
 pub async fn names_keep_their_spelling(suite: &dyn OperatorSubject) {
     let world = World::of_operators(suite).await;
     let lower = name(&format!("Größe “Ωmega” % _ \\ ' {}", world.ids.random()));
@@ -73,7 +73,7 @@ pub async fn names_keep_their_spelling(suite: &dyn OperatorSubject) {
     }
 }
 
-/// All of them, by name.
+/// All organizations are listed by name.
 pub async fn organizations_are_listed_by_name(suite: &dyn OperatorSubject) {
     let world = World::of_operators(suite).await;
     let prefix = world.ids.random().to_string();
@@ -87,7 +87,7 @@ pub async fn organizations_are_listed_by_name(suite: &dyn OperatorSubject) {
     assert_eq!(ours.collect::<Vec<_>>(), names);
 }
 
-/// Disabled and enabled again; where there is no such organization, nothing happens.
+/// An organization is disabled and enabled again; an unknown one is not affected.
 pub async fn a_state_is_set(suite: &dyn OperatorSubject) {
     let world = World::of_operators(suite).await;
     for state in [OrganizationState::Disabled, OrganizationState::Active] {
@@ -104,7 +104,7 @@ pub async fn a_state_is_set(suite: &dyn OperatorSubject) {
     assert_eq!(world.audited_in(nobody, AuditAction::OrganizationDisabled).await, 0);
 }
 
-/// Of several that delete an organization at once, one is told that it did.
+/// Of concurrent deletions of an organization exactly one succeeds.
 pub async fn parallel_deletions_delete_once(suite: &dyn OperatorSubject) {
     let world = World::of_operators(suite).await;
     let deleted = race((0..8).map(|_| {

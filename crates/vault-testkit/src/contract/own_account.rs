@@ -82,7 +82,7 @@ pub async fn an_owner_replaces_the_password(suite: &dyn AccountSubject) {
     let stale = world.complete_login(&holder, world.network(), world.fresh_step());
     assert_eq!(world.conclude(stale).await, Conclusion::Refused(LoginRefusal::Overtaken));
 
-    // The new MAC must cover the row as it is now.
+    // The new MAC must cover the current row.
     let mut change = world.own_password(&colleague, world.password());
     if let OwnChange::Password { after, digest, .. } = &mut change {
         after.version += 1;
@@ -222,8 +222,8 @@ pub async fn a_change_from_outside_drops_a_waiting_seed(suite: &dyn AccountSubje
     }
 }
 
-/// A proof changes the account that it proves, for a valid session of that account; otherwise nothing is changed, the
-/// proof is not used up, and the refusal is recorded.
+/// A re-authentication changes its own account, for a valid session of that account. Otherwise nothing is changed, the
+/// re-authentication is not used up, and the rejection is recorded.
 pub async fn a_proof_needs_a_session_of_its_account(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let (holder, colleague) = (world.holder(Role::Editor).await, world.holder(Role::Editor).await);
@@ -290,7 +290,8 @@ pub async fn a_proof_is_spent_once_whatever_for(suite: &dyn AccountSubject) {
     assert_eq!(world.audit_length().await, entries + 1, "the refusal is recorded");
 }
 
-/// A proof for a change resets the throttle bucket of its attempt and makes its network known, as a login does.
+/// A re-authentication for a change resets the throttle bucket of its attempt and makes its network known, as a login
+/// does.
 pub async fn a_proof_resets_its_class_as_a_login_does(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Editor).await;

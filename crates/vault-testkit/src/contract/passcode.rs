@@ -1,4 +1,4 @@
-//! Cases of [`PasscodeVerifier`] that fakes pass, too.
+//! Cases of [`PasscodeVerifier`] that fakes also pass.
 
 use super::crypto::PasscodeSubject;
 use crate::clock::ManualClock;
@@ -34,14 +34,14 @@ fn code(passcodes: &dyn PasscodeVerifier, seed: &SealedSeed, step: TimeStep) -> 
     passcodes.code_at(ACCOUNT, seed, step).unwrap().expose_secret().to_owned()
 }
 
-/// Whether a seed is refused as one of `account`, for whatever code.
+/// Returns whether a TOTP secret is rejected as one of `account`, for any code.
 pub(super) fn refused(passcodes: &dyn PasscodeVerifier, account: AccountId, seed: &SealedSeed) -> bool {
     let found = passcodes.matching_step(account, seed, &digits("755224"), NOW);
     matches!(found, Err(SealError::Integrity { .. } | SealError::UnknownKey { .. }))
         && passcodes.code_at(account, seed, TimeStep::at(NOW)).is_err()
 }
 
-/// The code of this step and of the one before are taken, no other; also after a restart.
+/// Only the codes of the current and the previous time step are accepted, also after a restart.
 pub async fn this_step_and_the_one_before<S: PasscodeSubject>(make: impl AsyncFn() -> S) {
     let subject = make().await;
     let passcodes = subject.passcodes();
@@ -54,7 +54,7 @@ pub async fn this_step_and_the_one_before<S: PasscodeSubject>(make: impl AsyncFn
         for second in [0, TimeStep::SECONDS - 1] {
             let now = current.begins_at().plus_seconds(second);
             let found = subject.passcodes().matching_step(ACCOUNT, &seed, &digits(&text), now).unwrap();
-            // Two steps may have one code.
+            // Two time steps may have the same code.
             let right = [current, current.previous()].into_iter().find(|one| code(&*passcodes, &seed, *one) == text);
             assert_eq!(found, right, "{step:?} at {second}");
         }
@@ -63,7 +63,7 @@ pub async fn this_step_and_the_one_before<S: PasscodeSubject>(make: impl AsyncFn
     assert!(different.len() > 3, "codes hardly change");
 }
 
-/// Twenty digits are no six.
+/// A recovery code of twenty digits is not accepted as a TOTP code.
 pub async fn a_recovery_code_is_no_time_based_code<S: PasscodeSubject>(make: impl AsyncFn() -> S) {
     let passcodes = make().await.passcodes();
     let seed = new_seed(&*passcodes).sealed;
@@ -71,7 +71,7 @@ pub async fn a_recovery_code_is_no_time_based_code<S: PasscodeSubject>(make: imp
     assert_eq!(passcodes.matching_step(ACCOUNT, &seed, &digits(&twice), NOW).unwrap(), None);
 }
 
-/// A new seed has an id, a secret and codes of its own.
+/// Each new TOTP secret has a unique id, secret and recovery codes.
 pub async fn every_seed_has_codes_of_its_own<S: PasscodeSubject>(make: impl AsyncFn() -> S) {
     let passcodes = make().await.passcodes();
     let seeds: Vec<_> = (0..4).map(|_| new_seed(&*passcodes)).collect();
@@ -87,7 +87,7 @@ pub async fn every_seed_has_codes_of_its_own<S: PasscodeSubject>(make: impl Asyn
     }
 }
 
-/// A seed is one account's, under one id.
+/// A TOTP secret can be unsealed only for its account and ID.
 pub async fn a_seed_opens_in_its_place_only<S: PasscodeSubject>(make: impl AsyncFn() -> S) {
     let passcodes = make().await.passcodes();
     let (seed, next) = (new_seed(&*passcodes).sealed, new_seed(&*passcodes).sealed);
@@ -97,7 +97,7 @@ pub async fn a_seed_opens_in_its_place_only<S: PasscodeSubject>(make: impl Async
     assert!(refused(&*passcodes, ACCOUNT, &SealedSeed { blob: next.blob, ..seed }));
 }
 
-/// A change of any byte shows, and one of the length.
+/// A change of any byte or of the length is detected.
 pub async fn every_flipped_byte_of_a_seed_is_refused<S: PasscodeSubject>(make: impl AsyncFn() -> S) {
     let passcodes = make().await.passcodes();
     let seed = new_seed(&*passcodes).sealed;
@@ -112,8 +112,8 @@ pub async fn every_flipped_byte_of_a_seed_is_refused<S: PasscodeSubject>(make: i
     assert!(refused(&*passcodes, ACCOUNT, &altered([sound, &[0]].concat())));
 }
 
-/// Ten, each another, each found by the digest of its account and digits, with or without hyphens; also with the seed that takes the place
-/// of the one that they were made with.
+/// An account has ten different recovery codes, found by the digest of account and digits, with or without hyphens;
+/// also with the TOTP secret that replaces the one they were created with.
 pub async fn recovery_codes_are_ten_and_found_by_their_digest<S: PasscodeSubject>(make: impl AsyncFn() -> S) {
     let subject = make().await;
     let passcodes = subject.passcodes();

@@ -1,4 +1,4 @@
-//! Cases of [`PasswordHasher`] that fakes pass, too.
+//! Cases of [`PasswordHasher`] that fakes also pass.
 
 use super::crypto::PasswordSubject;
 use vault_core::id::AccountId;
@@ -24,7 +24,7 @@ pub(super) async fn verify(
     hasher.verify(permit, of, password.into(), stored.cloned()).await.unwrap()
 }
 
-/// Every byte counts, and nothing is trimmed or normalised.
+/// Every byte counts, and nothing is trimmed or normalized.
 pub async fn the_right_password_and_no_other<S: PasswordSubject>(make: impl AsyncFn() -> S) {
     let hasher = make().await.hasher();
     for password in ["correct horse", "correct horse ", "pass\0word", "\u{1f511}\u{1f511}", &"x".repeat(1024)] {
@@ -49,7 +49,7 @@ pub async fn the_right_password_and_no_other<S: PasswordSubject>(make: impl Asyn
     }
 }
 
-/// Not after 72 bytes, as bcrypt would, nor after more.
+/// Passwords are not truncated, neither after 72 bytes as by bcrypt nor later.
 pub async fn no_password_is_cut_short<S: PasswordSubject>(make: impl AsyncFn() -> S) {
     let hasher = make().await.hasher();
     for length in [73, 129, 1024] {
@@ -60,7 +60,7 @@ pub async fn no_password_is_cut_short<S: PasswordSubject>(make: impl AsyncFn() -
     }
 }
 
-/// Whoever has no account, or an account without a password, has no right one.
+/// No password is right for an unknown account or for an account without a password.
 pub async fn without_a_stored_password_every_password_is_wrong<S: PasswordSubject>(make: impl AsyncFn() -> S) {
     let hasher = make().await.hasher();
     for of in [None, Some(ACCOUNT)] {
@@ -70,7 +70,7 @@ pub async fn without_a_stored_password_every_password_is_wrong<S: PasswordSubjec
     }
 }
 
-/// Whoever can write the database cannot give an account the password of another.
+/// A verifier that is copied to another account does not verify any password there.
 pub async fn a_row_copied_to_another_account_refuses_both_passwords<S: PasswordSubject>(make: impl AsyncFn() -> S) {
     let hasher = make().await.hasher();
     let attackers = hash(&*hasher, ACCOUNT, "the attacker's").await;

@@ -18,8 +18,8 @@ use vault_core::principal::{Principal, Scope};
 use vault_core::role::Role;
 use vault_core::{Command, ErrorKind, Refusal};
 
-/// Re-enrolment invalidates all secrets of the user; id, address, role and login records remain, and the account is
-/// listed once. Its address stays taken.
+/// Re-enrolment invalidates all secrets of the user. ID, address, role and login records remain, and the account is
+/// listed once. Its address remains in use.
 pub async fn a_re_enrolling_account_has_nothing_to_log_in_with(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Editor).await;
@@ -306,8 +306,8 @@ pub async fn parallel_confirmations_re_enrol_once(suite: &dyn AccountSubject) {
     assert_eq!(world.audited(AuditAction::AccountEnrolled).await, 1);
 }
 
-/// A role change, a deletion or another re-enrolment concurrent with a confirmation is decided before or after it: the
-/// first one finds the account as it was read, and no change is lost.
+/// A role change, a deletion or another re-enrolment concurrent with a confirmation runs entirely before or after it:
+/// the first one finds the account unchanged, and no change is lost.
 pub async fn a_change_beside_a_re_enrolment_is_not_lost(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     for round in 0..12 {

@@ -84,7 +84,7 @@ pub async fn receivers_are_their_organizations(suite: &dyn ContractStore) {
     assert_refused(world.store.change_receiver(again).await, &Refusal::NotFound);
 }
 
-/// E-mail is sent only to members: the address must belong to an active account of the organization.
+/// E-mail is sent only to users: the address must belong to an active account of the organization.
 pub async fn mail_goes_to_members_alone(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let (holder, colleague) = (world.holder(Role::Admin).await, world.holder(Role::Viewer).await);

@@ -1,5 +1,5 @@
-//! Cases of [`RestoreRepository`](vault_core::port::RestoreRepository). They end what belongs to every organization of the
-//! database, so each needs a database of its own: they are not among the cases of [`store_contract!`](crate::store_contract).
+//! Cases of [`RestoreRepository`](vault_core::port::RestoreRepository). They revoke data of every organization, so each
+//! needs a separate database: they are not among the cases of [`store_contract!`](crate::store_contract).
 
 use super::ContractStore;
 use super::own_account::pend;
@@ -10,7 +10,8 @@ use vault_core::port::{Conclusion, SettleRestore, Settled, StoreError};
 use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
 
-/// Sessions, recovery codes, activations, unconfirmed seeds and drafts end; steps are spent; credentials stay.
+/// Finishing a restore revokes sessions, recovery codes, activations, unconfirmed TOTP secrets and drafts. Time steps
+/// count as used. Credentials are kept.
 pub async fn a_settled_restore_ends_what_was(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Editor).await;

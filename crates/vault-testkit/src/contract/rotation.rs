@@ -15,7 +15,7 @@ use vault_core::principal::Principal;
 use vault_core::sealed::{Blob, SealedCredential, SealedMetadata};
 use vault_core::{Command, Refusal};
 
-/// What `key` made of a part: it names the key, so that a part and its key cannot be taken for another pair.
+/// Returns a part sealed under `key`. It names the key, so that a part cannot be combined with another key.
 fn sealed(what: &str, key: KeyId) -> Blob {
     blob(&format!("{what} under {key}"))
 }
@@ -33,7 +33,7 @@ fn metadata_under(key: KeyId, id: CredentialId, revision: i64) -> SealedMetadata
     SealedMetadata { key, revision, blob: sealed(&format!("metadata {id} {revision}"), key) }
 }
 
-/// The row as `to` would seal it.
+/// Returns the row as sealed under `to`.
 fn rewrapped(row: &SealedRow, to: KeyId) -> SealedRow {
     let (credential, version) = row.place();
     let content = match &row.content {
@@ -50,7 +50,7 @@ fn rewrapped(row: &SealedRow, to: KeyId) -> SealedRow {
 }
 
 impl World<'_> {
-    /// A credential under `key`, with metadata if `described`.
+    /// Saves a credential under `key`, with metadata if `described`.
     async fn saved_under(&self, principal: &Principal, key: KeyId, described: bool) -> CredentialId {
         let command = with(self.save(principal), |save| {
             save.sealed = version_under(key, save.id, 1);
@@ -104,7 +104,7 @@ impl World<'_> {
         self.store.count_sealed(self.organization, key).await.unwrap()
     }
 
-    /// Replaces the active key; its successor.
+    /// Replaces the active key and returns its successor.
     async fn next_key(&self, current: KeyId) -> KeyId {
         let command = self.replace_key(current);
         let next = command.next.id;
@@ -136,8 +136,8 @@ fn places(rows: &[SealedRow]) -> Vec<(CredentialId, i64)> {
     rows.iter().map(SealedRow::place).collect()
 }
 
-/// What a key seals is read in the order of its places, from any place on, and counted; of another key or organization
-/// nothing.
+/// The parts under a key are read in the order of their row keys, from any row key on, and counted, without parts of
+/// another key or organization.
 pub async fn what_a_key_seals_is_found_in_slices(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let principal = world.embedder();
@@ -159,7 +159,7 @@ pub async fn what_a_key_seals_is_found_in_slices(suite: &dyn ContractStore) {
     for (part, expected) in all {
         let rows = world.under(world.key, part).await;
         assert_eq!(places(&rows), expected, "{part:?}");
-        // Each is what was stored.
+        // Each row is as it was stored.
         rows.iter().for_each(|row| _ = rewrapped(row, world.key));
         let page = async |last: Option<&(CredentialId, i64)>| {
             let query = FindSealed { after: last.copied(), limit: 2, ..world.sealed_under(world.key, part) };
@@ -181,7 +181,7 @@ pub async fn what_a_key_seals_is_found_in_slices(suite: &dyn ContractStore) {
     assert_eq!(other.counted(world.key).await, SealedCount::default());
 }
 
-/// Parts are under their new key afterwards; revision, times and data are as they were.
+/// Moved parts are under their new key; revision, times and data are unchanged.
 pub async fn parts_are_moved_and_nothing_else_changes(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let principal = world.embedder();
@@ -210,7 +210,7 @@ pub async fn parts_are_moved_and_nothing_else_changes(suite: &dyn ContractStore)
     assert_eq!(world.versions(&principal, id).await, expected);
 }
 
-/// What was replaced, described anew or deleted since it was read stays as it is.
+/// A credential that was replaced, described or deleted since it was read is not moved.
 pub async fn what_changed_meanwhile_is_not_moved(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let principal = world.embedder();
@@ -221,7 +221,7 @@ pub async fn what_changed_meanwhile_is_not_moved(suite: &dyn ContractStore) {
     let next = world.next_key(world.key).await;
     let current = world.under(world.key, SealedPart::Current).await;
     let metadata = world.under(world.key, SealedPart::Metadata).await;
-    // The first is replaced, the second described, the third deleted.
+    // The first is replaced, the second gets new metadata, the third is deleted.
     let read = world.versions(&principal, ids[0]).await;
     world.store.change_credential(world.replace_under(&principal, &read, next)).await.unwrap();
     let read = world.versions(&principal, ids[1]).await;
@@ -246,7 +246,7 @@ pub async fn what_changed_meanwhile_is_not_moved(suite: &dyn ContractStore) {
     assert_eq!(world.counted(world.key).await, SealedCount { current: 0, other: 1, metadata: 0 });
 }
 
-/// Nothing is moved to a key that is not the organization's active one.
+/// Parts are moved only to the organization's active key.
 pub async fn parts_are_moved_to_the_active_key_only(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let principal = world.embedder();
@@ -261,7 +261,7 @@ pub async fn parts_are_moved_to_the_active_key_only(suite: &dyn ContractStore) {
     assert_eq!(world.move_all(world.key, third, SealedPart::Current).await, Some(1));
 }
 
-/// A key is destroyed once, and recorded, when it is retiring and no part names it.
+/// A key is destroyed once, with an audit record, when it is retiring and no part names it.
 pub async fn a_key_is_destroyed_when_nothing_names_it(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let principal = world.embedder();
@@ -291,8 +291,8 @@ pub async fn a_key_is_destroyed_when_nothing_names_it(suite: &dyn ContractStore)
     assert_eq!(keys.keys.iter().map(|key| key.id).collect::<Vec<_>>(), [next]);
 }
 
-/// Metadata that a change stores again as it was read is refused if it was moved to another key meanwhile: the key that it
-/// names may be gone.
+/// A change that stores metadata as it was read is rejected if the metadata was moved to another key in between,
+/// because the key that it names may have been destroyed.
 pub async fn metadata_that_was_moved_is_not_put_back(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let principal = world.embedder();
@@ -312,8 +312,8 @@ pub async fn metadata_that_was_moved_is_not_put_back(suite: &dyn ContractStore) 
     assert_eq!(world.versions(&principal, id).await.current.metadata, Some(metadata_under(next, id, 1)));
 }
 
-/// Beside saves, changes of every kind and deletions, two rotators move everything, and no row ever names a key that was
-/// destroyed.
+/// Concurrently with saves, changes of every kind and deletions, two rotators move everything, and no row ever names a
+/// destroyed key.
 pub async fn a_rotation_beside_changes_loses_nothing(suite: &dyn ContractStore) {
     const ROUNDS: usize = 12;
     let world = World::new(suite).await;
@@ -347,7 +347,7 @@ pub async fn a_rotation_beside_changes_loses_nothing(suite: &dyn ContractStore) 
                     world.change_under(&principal, &read, stage, None)
                 }
                 _ => {
-                    // Goes back to the newest previous version, under whatever key that is.
+                    // Returns to the newest previous version, under any key.
                     let Some(number) = read.others.last().map(|version| version.number) else {
                         let command = world.replace_under(&principal, &read, next);
                         let store = Arc::clone(&world.store);
@@ -367,7 +367,7 @@ pub async fn a_rotation_beside_changes_loses_nothing(suite: &dyn ContractStore) 
             acts.push(Box::pin(async move { _ = store.destroy_organization_key(command).await.unwrap() }));
         }
         race(acts).await;
-        // Every part still names a key that exists, and is what that key has sealed.
+        // Every part still names an existing key, and is what that key sealed.
         let keys = world.store.organization_keys(world.organization).await.unwrap().unwrap();
         let mut parts = 0;
         for known in &keys.keys {

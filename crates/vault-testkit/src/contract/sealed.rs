@@ -1,15 +1,15 @@
-//! Cases of sealing that only something that encrypts passes.
+//! Cases of sealing that only real encryption passes.
 
 use super::crypto::SealingSubject;
 use super::sealing::{Deployment, INFORMATION, LINK, METADATA, is_damaged};
 use vault_core::port::SealedContent;
 use vault_core::sealed::{Blob, SealedCredential, SealedMetadata};
 
-/// The parts of a version that are sealed.
+/// Sealed parts of a version.
 const PARTS: [fn(&mut SealedCredential) -> &mut Blob; 3] =
     [|sealed| &mut sealed.data_key, |sealed| &mut sealed.data, |sealed| &mut sealed.information];
 
-/// What is sealed, all of it altered in one part as `alter` says, is refused.
+/// Asserts that a sealed credential is rejected after `alter` changed one of its parts, for each part.
 async fn altered<S: SealingSubject>(make: impl AsyncFn() -> S, alter: impl Fn(&[u8]) -> Vec<Vec<u8>>) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
@@ -25,7 +25,7 @@ async fn altered<S: SealingSubject>(make: impl AsyncFn() -> S, alter: impl Fn(&[
                 _ => is_damaged(ports.open(place, &damaged).await),
             };
             assert!(refused, "part {part}, alteration {number}");
-            // Data is not opened when it is moved.
+            // Moving does not decrypt data.
             if part != 1 {
                 let moved = deployment.rewrap(place, to, SealedContent::Version(damaged)).await;
                 assert!(is_damaged(moved), "part {part}, alteration {number}");
@@ -40,7 +40,7 @@ async fn altered<S: SealingSubject>(make: impl AsyncFn() -> S, alter: impl Fn(&[
     }
 }
 
-/// A change of any byte shows, when it is opened and when it is moved.
+/// A change of any byte is detected when the blob is decrypted and when it is moved.
 pub async fn every_flipped_byte_is_refused<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let flipped = |bytes: &[u8], place: usize| {
         let mut bytes = bytes.to_vec();
@@ -50,7 +50,7 @@ pub async fn every_flipped_byte_is_refused<S: SealingSubject>(make: impl AsyncFn
     altered(make, |bytes| (0..bytes.len()).map(|place| flipped(bytes, place)).collect()).await;
 }
 
-/// What was cut short or made longer does not open.
+/// A truncated or extended blob cannot be decrypted.
 pub async fn every_other_length_is_refused<S: SealingSubject>(make: impl AsyncFn() -> S) {
     altered(make, |bytes| {
         let mut others: Vec<_> = (0..bytes.len()).map(|end| bytes[..end].to_vec()).collect();
@@ -60,7 +60,7 @@ pub async fn every_other_length_is_refused<S: SealingSubject>(make: impl AsyncFn
     .await;
 }
 
-/// Two seals of one value have nothing in common but their length.
+/// Two blobs of one value have only their length in common.
 pub async fn nothing_is_sealed_twice_alike<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
@@ -76,7 +76,7 @@ pub async fn nothing_is_sealed_twice_alike<S: SealingSubject>(make: impl AsyncFn
     }
 }
 
-/// No piece of what is sealed stands in it.
+/// A blob contains no part of the plaintext.
 pub async fn no_plaintext_is_in_what_is_sealed<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
@@ -91,7 +91,7 @@ pub async fn no_plaintext_is_in_what_is_sealed<S: SealingSubject>(make: impl Asy
     }
 }
 
-/// Whoever has the rows, but not the deployment's keys, opens nothing.
+/// The rows cannot be decrypted without the keys of their instance.
 pub async fn another_deployment_opens_nothing<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;

@@ -1,5 +1,5 @@
 //! Cases of [`Sealer`](vault_core::port::Sealer), [`InformationOpener`](vault_core::port::InformationOpener),
-//! [`Opener`](vault_core::port::Opener) and [`Rewrapper`](vault_core::port::Rewrapper) that fakes pass, too.
+//! [`Opener`](vault_core::port::Opener) and [`Rewrapper`](vault_core::port::Rewrapper) that fakes also pass.
 
 use super::crypto::{SealingPorts, SealingSubject};
 use super::world::World;
@@ -18,16 +18,16 @@ use vault_core::port::{
 };
 use vault_core::sealed::{KeyState, SealedCredential, SealedMetadata};
 
-/// A link whose whole address is secret.
+/// Link whose whole URL is secret.
 pub(super) const LINK: &[u8] = br#"{"url":"https://example.com/drop?signature=c2VjcmV0"}"#;
 pub(super) const INFORMATION: &str = r#"{"secrets":["url"],"fingerprint":"000000000000"}"#;
 pub(super) const METADATA: &str = r#"{"labels":{"stage":"nightly"}}"#;
 
-/// A deployment with organizations and their keys.
+/// Instance with organizations and their keys.
 pub(super) struct Deployment<S> {
     subject: S,
     store: Arc<MemoryStore>,
-    /// Of the process that runs.
+    /// Ports of the running process.
     pub(super) ports: SealingPorts,
 }
 
@@ -38,13 +38,13 @@ impl<S: SealingSubject> Deployment<S> {
         Self { ports: subject.start(Arc::clone(&store) as Arc<dyn KeyRepository>), store, subject }
     }
 
-    /// The same deployment with another process, which has nothing in memory.
+    /// Returns the same instance in a new process, which has an empty cache.
     fn restarted(self) -> Self {
         let ports = self.subject.start(Arc::clone(&self.store) as Arc<dyn KeyRepository>);
         Self { ports, ..self }
     }
 
-    /// Another deployment's process, which reads the keys of this one.
+    /// Returns a process of another instance that reads the keys of this one.
     pub(super) async fn intruded(&self, make: &impl AsyncFn() -> S) -> SealingPorts {
         make().await.start(Arc::clone(&self.store) as Arc<dyn KeyRepository>)
     }
@@ -53,7 +53,7 @@ impl<S: SealingSubject> Deployment<S> {
         World::within(&self.store, organization, ManualClock::START)
     }
 
-    /// The third version of a credential of a new organization.
+    /// Returns the row key of the third version of a credential in a new organization.
     pub(super) async fn place(&self) -> CredentialContext {
         let (world, mut creation) = World::prepare(&self.store, ManualClock::START);
         let organization = world.organization;
@@ -63,7 +63,7 @@ impl<S: SealingSubject> Deployment<S> {
         CredentialContext { organization, credential, version: 3 }
     }
 
-    /// Another credential of the same organization.
+    /// Returns the row key of another credential in the same organization.
     fn beside(&self, place: CredentialContext) -> CredentialContext {
         CredentialContext { credential: CredentialId::from_uuid(self.world(place.organization).ids.random()), ..place }
     }
@@ -73,7 +73,7 @@ impl<S: SealingSubject> Deployment<S> {
         keys.keys.iter().find(|key| key.state == KeyState::Active).unwrap().id
     }
 
-    /// Puts another key in the place of the organization's active one.
+    /// Replaces the organization's active key.
     pub(super) async fn next_key(&self, organization: OrganizationId) -> KeyId {
         let (world, current) = (self.world(organization), self.active_key(organization).await);
         let next = self.ports.sealer.new_organization_key(organization, world.now()).unwrap();
@@ -151,7 +151,7 @@ fn row(place: CredentialContext, content: SealedContent) -> SealedRow {
     SealedRow { credential: place.credential, version: place.version, content }
 }
 
-/// Of another organization, the key is unknown.
+/// Returns whether the result is an integrity error. For another organization the key is unknown.
 pub(super) fn is_damaged<T>(result: Result<T, SealError>) -> bool {
     matches!(result, Err(SealError::Integrity { .. } | SealError::UnknownKey { .. }))
 }
@@ -160,7 +160,7 @@ fn is_unknown<T>(result: Result<T, SealError>) -> bool {
     matches!(result, Err(SealError::UnknownKey { .. }))
 }
 
-/// Data, information and metadata come back as they were; data of another type does not.
+/// Data, information and metadata are decrypted as they were sealed. Data of another type is rejected.
 pub async fn what_is_sealed_opens<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
@@ -174,7 +174,7 @@ pub async fn what_is_sealed_opens<S: SealingSubject>(make: impl AsyncFn() -> S) 
     assert!(is_damaged(ports.opener.open(place, &namespace(), CredentialType::S3, &sealed).await));
 }
 
-/// The key is the one that is named; another organization's, or nobody's, is refused.
+/// A credential is sealed under the requested key; an unknown key or one of another organization is rejected.
 pub async fn a_credential_is_sealed_under_the_key_that_is_named<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let (place, other) = (deployment.place().await, deployment.place().await);
@@ -194,7 +194,7 @@ pub async fn a_credential_is_sealed_under_the_key_that_is_named<S: SealingSubjec
     }
 }
 
-/// Moved to another organization, credential, version, namespace or column, nothing opens.
+/// A blob that is moved to another organization, credential, version, namespace or column cannot be decrypted.
 pub async fn a_credential_opens_in_its_place_only<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let (place, strange) = (deployment.place().await, deployment.place().await);
@@ -206,7 +206,7 @@ pub async fn a_credential_opens_in_its_place_only<S: SealingSubject>(make: impl 
         assert!(is_damaged(ports.open(other, &sealed).await), "{other:?}");
         assert!(is_damaged(ports.list(other, &sealed).await), "{other:?}");
         assert!(is_damaged(ports.read(other, &said).await), "{other:?}");
-        // Nor under a key that the other organization has.
+        // It cannot be decrypted under a key of the other organization either.
         let key = deployment.active_key(other.organization).await;
         let renamed = SealedCredential { key, ..sealed.clone() };
         assert!(is_damaged(ports.open(other, &renamed).await), "{other:?}");
@@ -216,10 +216,10 @@ pub async fn a_credential_opens_in_its_place_only<S: SealingSubject>(make: impl 
         let opened = ports.opener.open(place, &other, CredentialType::DirectLink, &sealed).await;
         assert!(is_damaged(opened), "{other}");
     }
-    // Parts of two versions of one credential do not mix.
+    // Parts of two versions of one credential cannot be mixed.
     let mixed = SealedCredential { data_key: deployment.seal(next).await.data_key, ..sealed.clone() };
     assert!(is_damaged(ports.open(place, &mixed).await));
-    // Nor is a part what another is.
+    // One part cannot replace another.
     let exchanged =
         SealedCredential { data: sealed.information.clone(), information: sealed.data.clone(), ..sealed.clone() };
     assert!(is_damaged(ports.open(place, &exchanged).await) && is_damaged(ports.list(place, &exchanged).await));
@@ -229,7 +229,7 @@ pub async fn a_credential_opens_in_its_place_only<S: SealingSubject>(make: impl 
     assert!(is_damaged(ports.read(place, &exchanged).await));
 }
 
-/// A row of another organization does not open, and keeps no other from being opened.
+/// A row of another organization cannot be decrypted, and does not prevent the decryption of others.
 pub async fn a_list_is_of_one_organization<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let places = [deployment.place().await, deployment.place().await];
@@ -247,7 +247,7 @@ pub async fn a_list_is_of_one_organization<S: SealingSubject>(make: impl AsyncFn
     assert_eq!(opened.remove(0).unwrap().as_json(), INFORMATION);
 }
 
-/// Rows under keys that were replaced open beside the others, in their order.
+/// Rows under replaced keys are decrypted together with the others, in order.
 pub async fn a_list_may_lie_under_several_keys<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
@@ -269,7 +269,7 @@ pub async fn a_list_may_lie_under_several_keys<S: SealingSubject>(make: impl Asy
     assert_eq!(rows.iter().map(|row| row.key).collect::<HashSet<_>>().len(), 3);
 }
 
-/// Equal for equal data within an organization, also after a restart; otherwise different.
+/// Fingerprints are equal exactly for equal data within an organization, also after a restart.
 pub async fn fingerprints_tell_data_apart_within_an_organization<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let [one, two] = [deployment.place().await.organization, deployment.place().await.organization];
@@ -281,13 +281,13 @@ pub async fn fingerprints_tell_data_apart_within_an_organization<S: SealingSubje
     for other in [&b"{}"[..], &LINK[..LINK.len() - 1], b""] {
         assert_ne!(first, of(&deployment, one, other).await);
     }
-    // Another key of the organization changes nothing.
+    // A new key of the organization does not change fingerprints.
     deployment.next_key(one).await;
     let deployment = deployment.restarted();
     assert_eq!(first, of(&deployment, one, LINK).await);
 }
 
-/// Without its keys, an organization's data is gone.
+/// An organization without keys can neither seal nor open.
 pub async fn an_organization_without_keys_neither_seals_nor_opens<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
@@ -306,7 +306,7 @@ pub async fn an_organization_without_keys_neither_seals_nor_opens<S: SealingSubj
     assert!(matches!(deployment.rewrap(place, key, content).await, Err(SealError::NoKeys)));
 }
 
-/// An organization gets one active key, which nobody has used; each new key has an id of its own.
+/// An organization gets one active key without uses; each new key has a unique id.
 pub async fn new_keys_have_ids_of_their_own<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let (organization, now) = (deployment.place().await.organization, ManualClock::START);
@@ -323,7 +323,8 @@ pub async fn new_keys_have_ids_of_their_own<S: SealingSubject>(make: impl AsyncF
     }
 }
 
-/// Once the old key is destroyed, everything opens with the new one alone; the data is the same bytes as before.
+/// After the old key is destroyed, everything can be decrypted with only the new key. The data has the same bytes as
+/// before.
 pub async fn what_was_moved_to_another_key_opens_with_that_key_alone<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
@@ -353,7 +354,7 @@ pub async fn what_was_moved_to_another_key_opens_with_that_key_alone<S: SealingS
     assert!(is_unknown(deployment.rewrap(place, before.key, SealedContent::Version(after)).await), "to such a key");
 }
 
-/// Nothing is moved that would not open where it is; that keeps no other row from being moved.
+/// A row that cannot be decrypted at its row key is not moved. Other rows are.
 pub async fn what_does_not_open_is_not_moved<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
@@ -371,7 +372,7 @@ pub async fn what_does_not_open_is_not_moved<S: SealingSubject>(make: impl Async
     }
 }
 
-/// Whatever goes wrong, neither the error nor what is shown for debugging has a piece of a secret.
+/// Neither errors nor debug output contain a part of a secret.
 pub async fn no_secret_is_in_an_error<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;

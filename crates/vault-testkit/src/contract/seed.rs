@@ -1,10 +1,10 @@
-//! Cases of passcode seeds that only something that encrypts them passes.
+//! Cases of TOTP secrets that require encryption.
 
 use super::crypto::PasscodeSubject;
 use super::passcode::{ACCOUNT, new_seed, refused};
 use secrecy::ExposeSecret as _;
 
-/// The secret does not stand in what is sealed: neither its text, nor its bytes, nor these in hexadecimal digits.
+/// The sealed value does not contain the secret as text, as bytes or in hexadecimal digits.
 pub async fn no_seed_is_in_what_is_sealed<S: PasscodeSubject>(make: impl AsyncFn() -> S) {
     let new = new_seed(&*make().await.passcodes());
     let secret = new.secret.secret.expose_secret();
@@ -25,7 +25,7 @@ pub async fn no_seed_is_in_what_is_sealed<S: PasscodeSubject>(make: impl AsyncFn
     }
 }
 
-/// A row of another deployment has no codes.
+/// A row of another deployment has no valid codes.
 pub async fn no_seed_is_another_deployments<S: PasscodeSubject>(make: impl AsyncFn() -> S) {
     let seed = new_seed(&*make().await.passcodes()).sealed;
     assert!(refused(&*make().await.passcodes(), ACCOUNT, &seed));

@@ -11,7 +11,7 @@ use vault_core::principal::{Denial, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::session::{NewSession, StoredSession};
 
-/// Of several that end a session at once, one is told that it did.
+/// Of concurrent ends of a session exactly one succeeds.
 pub async fn a_session_ends_once_in_parallel(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -27,7 +27,7 @@ pub async fn a_session_ends_once_in_parallel(suite: &dyn AccountSubject) {
     assert_eq!(world.acts(&other).await, Ok(()), "the account's other session goes on");
 }
 
-/// The owner's live sessions, the newest first, as they were made; nobody else's.
+/// A user's active sessions are listed newest first, as they were created, without those of others.
 pub async fn sessions_are_listed_to_their_owner(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let (holder, colleague) = (world.holder(Role::Viewer).await, world.holder(Role::Viewer).await);
@@ -57,7 +57,7 @@ pub async fn sessions_are_listed_to_their_owner(suite: &dyn AccountSubject) {
     assert_eq!(world.store.list_sessions(ended, world.now()).await.settled(), Err(Denial::SessionEnded));
 }
 
-/// The latest use of a session is kept, whatever order uses are written in; a session that is gone is skipped.
+/// The latest use of a session is kept, regardless of the order of writes; a session that no longer exists is skipped.
 pub async fn the_latest_use_of_a_session_is_kept(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -74,8 +74,8 @@ pub async fn the_latest_use_of_a_session_is_kept(suite: &dyn AccountSubject) {
     assert_eq!(world.sessions(&session).await, [session.session]);
 }
 
-/// One session ends another of the same account, once; another account's, an unknown one and an expired one are
-/// not there.
+/// A session ends another one of the same account, once; it finds no unknown or expired session and none of another
+/// account.
 pub async fn a_session_ends_another_of_its_account(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let (holder, colleague) = (world.holder(Role::Viewer).await, world.holder(Role::Viewer).await);

@@ -1,4 +1,4 @@
-//! Cases of the question before every operation on credentials: may this principal still act?
+//! Cases of the authorization before every operation on credentials.
 
 use super::ContractStore;
 use super::account_change::regrant;
@@ -14,7 +14,7 @@ use vault_core::port::{AccountChange, IdGenerator};
 use vault_core::principal::{Denial, Principal, SessionPrincipal};
 use vault_core::role::Role;
 
-/// A session of an editor, and what it has saved.
+/// Returns a session of an editor and a credential that it saved.
 async fn editor_at_work(world: &World<'_>) -> (SessionPrincipal, CredentialId) {
     let holder = world.holder(Role::Editor).await;
     let session = world.log_in(&holder).await;
@@ -22,7 +22,7 @@ async fn editor_at_work(world: &World<'_>) -> (SessionPrincipal, CredentialId) {
     (session, credential)
 }
 
-/// Whoever holds an ended session can do nothing any more, and leaves no trace.
+/// Every request of an ended session is denied without effect.
 pub async fn an_ended_session_is_refused_everything(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let (session, credential) = editor_at_work(&world).await;
@@ -30,7 +30,7 @@ pub async fn an_ended_session_is_refused_everything(suite: &dyn ContractStore) {
     refused_everything(&world, &session, credential, Denial::SessionEnded).await;
 }
 
-/// A session works until the moment at which it expires, and not at it.
+/// A session is valid until its expiry, exclusively.
 pub async fn an_expired_session_is_refused_everything(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let (session, credential) = editor_at_work(&world).await;
@@ -40,7 +40,7 @@ pub async fn an_expired_session_is_refused_everything(suite: &dyn ContractStore)
     refused_everything(&world, &session, credential, Denial::SessionEnded).await;
 }
 
-/// The row no longer has what the token says: another role, or none.
+/// Requests are denied if the account has another role than the token specifies, or does not exist.
 pub async fn a_changed_account_is_refused_everything(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let credential = world.saved(&world.embedder()).await;
@@ -52,7 +52,7 @@ pub async fn a_changed_account_is_refused_everything(suite: &dyn ContractStore) 
     }
 }
 
-/// A disabled organization's accounts are refused, whatever their sessions.
+/// Requests for accounts of a disabled organization are denied, whatever their sessions.
 pub async fn a_disabled_organization_is_refused_everything(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let (session, credential) = editor_at_work(&world).await;
@@ -60,7 +60,7 @@ pub async fn a_disabled_organization_is_refused_everything(suite: &dyn ContractS
     refused_everything(&world, &session, credential, Denial::OrganizationClosed).await;
 }
 
-/// A session is one account's, in one organization, in one role; whoever claims anything else is refused.
+/// A session belongs to one account with one role in one organization. All other claims are denied.
 pub async fn a_session_is_worth_nothing_to_others(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let (holder, colleague) = (world.holder(Role::Editor).await, world.holder(Role::Editor).await);
@@ -85,7 +85,7 @@ pub async fn a_session_is_worth_nothing_to_others(suite: &dyn ContractStore) {
     assert_eq!(world.listed(&Principal::Session(session)).await, [credential]);
 }
 
-/// Once the end of a session is acknowledged, nothing that begins later is done for it, under load too.
+/// After the end of a session is acknowledged, no request that starts later is authorized for it, also under load.
 pub async fn the_end_of_a_session_takes_effect_at_once(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Editor).await;
@@ -119,7 +119,7 @@ pub async fn the_end_of_a_session_takes_effect_at_once(suite: &dyn ContractStore
     assert_eq!(world.audited(AuditAction::CredentialSaved).await, saved);
 }
 
-/// The principal is refused saving, listing, showing, deleting and ending the session, and nothing changes.
+/// Asserts that saving, listing, showing, deleting and ending the session are denied, and that nothing changes.
 async fn refused_everything(world: &World<'_>, session: &SessionPrincipal, credential: CredentialId, refusal: Denial) {
     let principal = Principal::Session(session.clone());
     let entries = world.audit_length().await;
@@ -135,7 +135,7 @@ async fn refused_everything(world: &World<'_>, session: &SessionPrincipal, crede
     }
 }
 
-/// What an account has saved is its organization's: it outlasts the account, and that its owner has to enrol again.
+/// Saved credentials belong to the organization: they are kept if the account is deleted or enrols again.
 pub async fn credentials_outlast_the_account_that_saved_them(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Editor).await;

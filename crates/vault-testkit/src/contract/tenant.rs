@@ -1,4 +1,4 @@
-//! Cases of who acts on credentials: users of organizations that are in use.
+//! Cases of authorization on credentials: users of active organizations.
 
 use super::CredentialSubject;
 use super::idempotency::keyed;
@@ -10,7 +10,7 @@ use vault_core::port::{Find, IdGenerator, List};
 use vault_core::principal::{Denial, EmbedderPrincipal, Principal};
 use vault_core::role::Role;
 
-/// An embedding service's user needs no account and no session, only an organization that is in use.
+/// A user of an embedding service needs no account and no session, only an active organization.
 pub async fn an_embedder_acts_while_its_organization_is_in_use(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
@@ -36,8 +36,8 @@ pub async fn an_embedder_acts_while_its_organization_is_in_use(suite: &dyn Crede
     assert_eq!(world.store.save_credential(world.save(&nowhere)).await.settled(), Err(closed));
 }
 
-/// Who may not act is denied before anything else is looked at: before replays, limits and keys, and whether there is such
-/// a credential. Nothing is recorded.
+/// An unauthorized principal is denied before any other check: before replays, limits and keys, and regardless of
+/// whether the credential exists. Nothing is recorded.
 pub async fn a_closed_organization_is_denied_everything(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
@@ -82,7 +82,7 @@ pub async fn a_closed_organization_is_denied_everything(suite: &dyn CredentialSu
     assert_eq!(world.listed(&principal).await, [id]);
 }
 
-/// Nothing is left of a deleted organization but its audit, and nobody acts in it.
+/// Only the audit log remains of a deleted organization, and no request is authorized in it.
 pub async fn a_deleted_organization_leaves_its_audit_alone(suite: &dyn CredentialSubject) {
     let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
     let (principal, stranger) = (world.embedder(), other.embedder());
@@ -99,7 +99,7 @@ pub async fn a_deleted_organization_leaves_its_audit_alone(suite: &dyn Credentia
     assert_eq!((other.listed(&stranger).await, suite.rows(other.organization).await), (vec![kept], rows));
 }
 
-/// A credential that nobody activated has no uses, and no check is requested where no activation side makes any.
+/// A credential without activations has no uses, and no check is requested without an activation process.
 pub async fn nothing_is_used_or_checked_without_an_activation_side(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();

@@ -1,4 +1,4 @@
-//! Cases of [`TokenIssuer`] that fakes pass, too.
+//! Cases of [`TokenIssuer`] that fakes also pass.
 
 use super::crypto::TokenSubject;
 use crate::clock::ManualClock;
@@ -28,7 +28,7 @@ pub(super) fn issue(issuer: &dyn TokenIssuer, claims: &SessionClaims) -> String 
     issuer.issue(claims).unwrap().0.expose_secret().to_owned()
 }
 
-/// A token of an editor, and what it says.
+/// Returns a token of an editor, and its claims.
 async fn token<S: TokenSubject>(make: impl AsyncFn() -> S) -> (S, SessionClaims, String) {
     let subject = make().await;
     let claims = claims(subject.instance(), Role::Editor);
@@ -36,7 +36,7 @@ async fn token<S: TokenSubject>(make: impl AsyncFn() -> S) -> (S, SessionClaims,
     (subject, claims, token)
 }
 
-/// What a token was issued for is what it says, in every role, also after a restart.
+/// A token has the claims with which it was issued, for every role, also after a restart.
 pub async fn what_is_issued_is_verified<S: TokenSubject>(make: impl AsyncFn() -> S) {
     let subject = make().await;
     for role in [Role::Viewer, Role::Editor, Role::Admin] {
@@ -46,7 +46,7 @@ pub async fn what_is_issued_is_verified<S: TokenSubject>(make: impl AsyncFn() ->
     }
 }
 
-/// A change of any bit shows.
+/// A change of any bit is detected.
 pub async fn every_flipped_bit_is_refused<S: TokenSubject>(make: impl AsyncFn() -> S) {
     let (subject, _, token) = token(make).await;
     let issuer = subject.issuer();
@@ -61,7 +61,7 @@ pub async fn every_flipped_bit_is_refused<S: TokenSubject>(make: impl AsyncFn() 
     }
 }
 
-/// What was cut short, made longer or wrapped in something is no token.
+/// A truncated, extended or wrapped token is rejected.
 pub async fn other_lengths_are_refused<S: TokenSubject>(make: impl AsyncFn() -> S) {
     let (subject, _, token) = token(make).await;
     let issuer = subject.issuer();
@@ -76,7 +76,7 @@ pub async fn other_lengths_are_refused<S: TokenSubject>(make: impl AsyncFn() -> 
     assert!(issuer.verify(&format!("{token}{}", "A".repeat(100_000)), NOW).is_err());
 }
 
-/// It works until the moment at which it expires, and not at it.
+/// A token is valid until its expiry time, exclusive.
 pub async fn a_token_works_until_it_expires<S: TokenSubject>(make: impl AsyncFn() -> S) {
     let (subject, claims, token) = token(make).await;
     let (issuer, end) = (subject.issuer(), claims.expires_at.as_millis());
@@ -86,7 +86,7 @@ pub async fn a_token_works_until_it_expires<S: TokenSubject>(make: impl AsyncFn(
     }
 }
 
-/// A few seconds are what clocks may differ by; more is not.
+/// A token from a few seconds in the future is accepted, because clocks may differ; a later one is rejected.
 pub async fn a_token_of_the_future_is_refused<S: TokenSubject>(make: impl AsyncFn() -> S) {
     let (subject, _, token) = token(make).await;
     for early in [60, SECONDS, 365 * 86_400] {
@@ -95,7 +95,7 @@ pub async fn a_token_of_the_future_is_refused<S: TokenSubject>(make: impl AsyncF
     }
 }
 
-/// A token is worth nothing in another deployment.
+/// A token is invalid in another instance.
 pub async fn no_token_is_another_deployments<S: TokenSubject>(make: impl AsyncFn() -> S) {
     let (_, _, token) = token(&make).await;
     assert!(make().await.issuer().verify(&token, NOW).is_err());

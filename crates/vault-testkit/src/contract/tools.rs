@@ -1,4 +1,4 @@
-//! Small things that cases need.
+//! Helpers for cases.
 
 use crate::clock::scramble;
 use crate::crypto::FakeDigester;
@@ -21,7 +21,7 @@ use vault_core::principal::{Denial, SessionPrincipal};
 use vault_core::sealed::Blob;
 use vault_core::{Command, Error, Refusal};
 
-/// The proof that `command` brings.
+/// Returns the proof in `command`.
 pub(super) fn proof_of(command: &mut ConcludeProof) -> &mut VerifiedProof {
     match &mut command.brought {
         VerifiedFactors::Proof(proof) => proof,
@@ -29,7 +29,7 @@ pub(super) fn proof_of(command: &mut ConcludeProof) -> &mut VerifiedProof {
     }
 }
 
-/// The holder of the session that `command` makes or is given by.
+/// Returns the principal of the session that `command` creates or belongs to.
 pub(super) fn principal_of(command: &ConcludeProof) -> SessionPrincipal {
     let AccountGrant { organization, account, role, .. } = command.reserved.grant;
     let VerifiedFactors::Proof(proof) = &command.brought else { panic!("no proof: {command:?}") };
@@ -56,27 +56,27 @@ pub(super) fn namespace(text: &str) -> Namespace {
     Namespace::parse(text, "").unwrap()
 }
 
-/// A decoy. Cases share them: they decide nothing.
+/// Returns a decoy. Cases share it, because it does not affect decisions.
 pub(super) fn decoy() -> u16 {
     u16::try_from(chance() % u64::from(DECOYS)).unwrap()
 }
 
-/// Whether no account was found.
+/// Returns whether no account was found.
 pub(super) fn is_nobody(reservation: &Reservation) -> bool {
     matches!(reservation, Reservation::Unknown)
 }
 
-/// Concludes an attempt on an account.
+/// Finishes an attempt on an account.
 pub(super) async fn conclude<S: LoginAttemptRepository + ?Sized>(store: &S, command: ConcludeProof) -> Conclusion {
     store.conclude_attempt(ConcludeAttempt::Account(Box::new(command))).await.unwrap()
 }
 
-/// A number that another case, in another process, hardly draws too.
+/// Returns a number that no case in another process is likely to draw.
 pub(super) fn chance() -> u64 {
     scramble(RandomState::new().hash_one(std::process::id()))
 }
 
-/// Begins all of them at once and waits for all; their results in their order.
+/// Starts all futures concurrently and returns their results in order.
 pub(super) async fn race<F>(contenders: impl IntoIterator<Item = F>) -> Vec<F::Output>
 where
     F: Future<Output: Send> + Send + 'static,
@@ -96,18 +96,18 @@ where
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-/// An answer of which only a denial is expected to be an error.
+/// Result in which only a denial is expected as an error.
 pub(super) trait Settled<T> {
-    /// What the store decided.
+    /// Returns the store's decision.
     ///
     /// # Panics
     /// The store failed.
     fn settled(self) -> Result<T, Denial>;
 
-    /// What the store decided for a principal that may act.
+    /// Returns the store's decision for a principal with permission.
     ///
     /// # Panics
-    /// The store failed, or denied the principal.
+    /// The store failed or denied the principal.
     fn decided(self) -> Result<T, Refusal>;
 }
 
@@ -129,7 +129,7 @@ impl<T> Settled<T> for Result<T, StoreError> {
     }
 }
 
-/// What the store decided, a denial or a refusal included.
+/// Returns the store's decision, including a denial or refusal.
 ///
 /// # Panics
 /// The store failed.
@@ -140,14 +140,15 @@ pub(super) fn judged<T>(answer: Result<T, StoreError>) -> Result<T, Error> {
     })
 }
 
-/// `command` with its change replaced by `change`.
+/// Returns `command` after `change` modified its content.
 pub(super) fn with<A, P>(command: Command<A, P>, change: impl FnOnce(&mut A)) -> Command<A, P> {
     let mut command = command;
     change(&mut command.act);
     command
 }
 
-/// The rows of all pages, until one is empty. `page` is given the last row of the page before; a page has `limit` rows at most.
+/// Returns the rows of all pages, until one is empty. `page` gets the last row of the previous page; a page has at most
+/// `limit` rows.
 pub(super) async fn paged<T>(limit: usize, page: impl AsyncFn(Option<&T>) -> Vec<T>) -> Vec<T> {
     let mut rows = Vec::new();
     for _ in 0..10_000 {

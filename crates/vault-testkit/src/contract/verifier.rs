@@ -1,4 +1,4 @@
-//! Cases of stored passwords that only something that hashes and seals them passes.
+//! Cases of stored passwords that require hashing and encryption.
 
 use super::crypto::PasswordSubject;
 use super::password::{ACCOUNT, ANOTHER, hash, verify};
@@ -7,7 +7,7 @@ use vault_core::sealed::{Blob, SealedPassword};
 
 const PASSWORD: &str = "correct horse battery";
 
-/// A change of a byte, or of the length, shows; no such row lets anybody in.
+/// A change of any byte or of the length is detected. Such a row accepts no login.
 pub async fn every_damaged_row_is_refused<S: PasswordSubject>(make: impl AsyncFn() -> S) {
     let hasher = make().await.hasher();
     let stored = hash(&*hasher, ACCOUNT, PASSWORD).await;
@@ -25,7 +25,7 @@ pub async fn every_damaged_row_is_refused<S: PasswordSubject>(make: impl AsyncFn
     }
 }
 
-/// No piece of a password stands in what is stored of it.
+/// The stored verifier contains no part of the password.
 pub async fn no_password_is_stored<S: PasswordSubject>(make: impl AsyncFn() -> S) {
     let stored = hash(&*make().await.hasher(), ACCOUNT, PASSWORD).await;
     for piece in PASSWORD.as_bytes().windows(6) {
@@ -33,7 +33,7 @@ pub async fn no_password_is_stored<S: PasswordSubject>(make: impl AsyncFn() -> S
     }
 }
 
-/// Nobody sees that two accounts, or one before and after a change, have one password.
+/// Equal passwords of two accounts, or of one account before and after a change, cannot be recognized.
 pub async fn equal_passwords_are_stored_differently<S: PasswordSubject>(make: impl AsyncFn() -> S) {
     let hasher = make().await.hasher();
     let (one, two) = (hash(&*hasher, ACCOUNT, PASSWORD).await, hash(&*hasher, ACCOUNT, PASSWORD).await);
@@ -42,7 +42,7 @@ pub async fn equal_passwords_are_stored_differently<S: PasswordSubject>(make: im
     assert_ne!(tail(&one), tail(&hash(&*hasher, ANOTHER, PASSWORD).await));
 }
 
-/// A row of another deployment lets nobody in.
+/// A verifier of another deployment accepts no password.
 pub async fn no_password_is_another_deployments<S: PasswordSubject>(make: impl AsyncFn() -> S) {
     let stored = hash(&*make().await.hasher(), ACCOUNT, PASSWORD).await;
     let verdict = verify(&*make().await.hasher(), Some(ACCOUNT), PASSWORD, Some(&stored)).await;

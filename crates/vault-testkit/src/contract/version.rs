@@ -17,7 +17,7 @@ use vault_core::sealed::SealedCredential;
 use vault_core::time::Timestamp;
 use vault_core::{Command, Error, Refusal};
 
-/// How long previous versions are kept in these cases, in seconds.
+/// Time for which these cases keep previous versions, in seconds.
 const KEPT_SECONDS: i64 = 1_000;
 
 impl<S: ?Sized> World<'_, S> {
@@ -72,7 +72,7 @@ impl<S: CredentialStore + ?Sized> World<'_, S> {
         versions
     }
 
-    /// A credential whose data was replaced once.
+    /// Returns a credential whose data was replaced once.
     pub(super) async fn replaced(&self, principal: &Principal) -> CredentialId {
         let id = self.saved(principal).await;
         let read = self.versions(principal, id).await;
@@ -91,7 +91,7 @@ impl<S: CredentialStore + ?Sized> World<'_, S> {
     }
 }
 
-/// A new version is current at once, the one before is kept; id, namespace and time of saving stay.
+/// A new version is current immediately, and the previous one is kept. ID, namespace and creation time are unchanged.
 pub async fn a_replaced_version_is_kept_beside_the_new_one(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
@@ -123,7 +123,7 @@ pub async fn a_replaced_version_is_kept_beside_the_new_one(suite: &dyn Credentia
     assert_eq!(world.audited(AuditAction::CredentialReplaced).await, 1);
 }
 
-/// A version is staged, another takes its place, it is promoted, and the way back is a promotion too.
+/// A version is staged, superseded by another, and promoted. The promotion is undone by another promotion.
 pub async fn a_version_is_staged_promoted_and_taken_back(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
@@ -151,7 +151,7 @@ pub async fn a_version_is_staged_promoted_and_taken_back(suite: &dyn CredentialS
     let read = world.changed(&principal, &read, back).await;
     assert_eq!(states(&read), (1, None, 3, vec![(3, true)]));
     let read = world.changed(&principal, &read, CredentialChange::Destroy(3)).await;
-    // A number is never given twice.
+    // A version number is never reused.
     assert_eq!(states(&read), (1, None, 3, vec![]));
     for action in [AuditAction::CredentialPromoted, AuditAction::CredentialStaged] {
         assert_eq!(world.audited(action).await, 2);
@@ -159,7 +159,7 @@ pub async fn a_version_is_staged_promoted_and_taken_back(suite: &dyn CredentialS
     assert_eq!(world.audited(AuditAction::CredentialVersionDestroyed).await, 1);
 }
 
-/// A version that is not kept is gone with the change that superseded it.
+/// A version that is not kept is deleted in the transaction that supersedes it.
 pub async fn a_version_that_is_not_kept_is_gone_at_once(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
@@ -175,7 +175,7 @@ pub async fn a_version_that_is_not_kept_is_gone_at_once(suite: &dyn CredentialSu
     assert_eq!((read.current.version, read.others.len()), (3, 0));
 }
 
-/// Whoever changes what another has changed since is refused, and nothing happens.
+/// A change based on an outdated revision is rejected without effect.
 pub async fn a_change_of_what_was_read_before_another_change_is_refused(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
@@ -201,7 +201,7 @@ pub async fn a_change_of_what_was_read_before_another_change_is_refused(suite: &
     assert_eq!(world.store.credential_versions(world.show(&principal, id)).await.unwrap(), None);
 }
 
-/// Of many changes of one revision at once, one is made.
+/// If several changes are based on the same revision, exactly one succeeds.
 pub async fn parallel_changes_of_one_revision_make_one(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
@@ -219,7 +219,7 @@ pub async fn parallel_changes_of_one_revision_make_one(suite: &dyn CredentialSub
     assert_eq!(world.versions(&principal, id).await.current.revision, 2);
 }
 
-/// The same request again gives the number that it gave, another one under its key is refused.
+/// A repeated request returns the same version number. A different request with the same idempotency key is rejected.
 pub async fn a_replacement_has_one_effect_per_idempotency_key(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
@@ -246,7 +246,7 @@ pub async fn a_replacement_has_one_effect_per_idempotency_key(suite: &dyn Creden
     assert_eq!(world.audited(AuditAction::CredentialReplaced).await, 1);
 }
 
-/// Whoever may not act, another organization and a key that is no longer active change nothing.
+/// An unauthorized principal, another organization and an inactive key cannot change versions.
 pub async fn versions_change_for_their_own_organization_alone(suite: &dyn CredentialSubject) {
     let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
     let principal = world.embedder();
@@ -272,7 +272,7 @@ pub async fn versions_change_for_their_own_organization_alone(suite: &dyn Creden
     assert_eq!(world.versions(&principal, id).await, read);
 }
 
-/// A deleted credential leaves nothing of its versions.
+/// Deleting a credential deletes all its versions.
 pub async fn deletion_takes_all_versions(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();

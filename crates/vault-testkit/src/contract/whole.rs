@@ -1,4 +1,4 @@
-//! Cases that need ports of several groups at once.
+//! Cases that need ports of several groups.
 
 use super::ContractStore;
 use super::organization::{another, deletion};
@@ -12,7 +12,7 @@ use vault_core::port::{
 use vault_core::principal::{Denial, Principal, Scope};
 use vault_core::role::Role;
 
-/// A disabled organization's sessions do not work, and not when it is enabled again either.
+/// Disabling an organization ends its sessions permanently, even if it is enabled again.
 pub async fn disabling_ends_sessions_for_good(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Editor).await;
@@ -27,7 +27,7 @@ pub async fn disabling_ends_sessions_for_good(suite: &dyn ContractStore) {
     assert_eq!(world.store.list_credentials(world.list(&principal)).await.settled().map(drop), Ok(()));
 }
 
-/// Accounts, sessions, credentials and keys are gone; the audit is still there.
+/// Deletion removes accounts, sessions, credentials and keys, and keeps the audit log.
 pub async fn deletion_leaves_nothing_but_the_audit(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Editor).await;
@@ -58,7 +58,7 @@ pub async fn deletion_leaves_nothing_but_the_audit(suite: &dyn ContractStore) {
     assert_eq!(world.audit_length().await, entries + 1);
 }
 
-/// Name and addresses of a deleted organization are free, and what takes them over inherits nothing.
+/// Name and addresses of a deleted organization are free, and new users of them inherit nothing.
 pub async fn deletion_frees_name_and_addresses(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Admin).await;
@@ -82,7 +82,7 @@ pub async fn deletion_frees_name_and_addresses(suite: &dyn ContractStore) {
     assert_eq!(outcome, Ok(()));
 }
 
-/// Another organization keeps everything.
+/// Deletion does not affect another organization.
 pub async fn deletion_leaves_others_alone(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let holder = other.holder(Role::Editor).await;
@@ -94,7 +94,7 @@ pub async fn deletion_leaves_others_alone(suite: &dyn ContractStore) {
     assert_eq!(other.accounts(Some(other.organization)).await.len(), 1);
 }
 
-/// A command whose entry cannot be written, because the entry's id is taken, fails and changes nothing.
+/// A command fails without effect if its audit record cannot be written because the record's ID exists.
 pub async fn what_cannot_be_recorded_does_not_happen(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Admin).await;
@@ -133,7 +133,7 @@ pub async fn what_cannot_be_recorded_does_not_happen(suite: &dyn ContractStore) 
     }
 }
 
-/// A session lists its own organization's entries, while it lasts; nobody else's, and not those of all.
+/// A valid session lists only the audit records of its own organization.
 pub async fn sessions_list_their_own_organizations_entries(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let holder = world.holder(Role::Admin).await;

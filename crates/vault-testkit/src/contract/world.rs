@@ -210,7 +210,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         self.account(holder.address).await.expect("the account is there")
     }
 
-    /// Returns a change based on `version` of the values that the holder knows.
+    /// Returns a change based on `version` of the user's known values.
     pub(super) fn change_account(
         &self,
         holder: &Holder,
@@ -267,7 +267,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         PasscodeProof::Step(TimeStep(TimeStep::at(ManualClock::START).0 + ahead))
     }
 
-    /// Returns the conclusion of an attempt with the factors `brought`.
+    /// Returns the last step of an attempt with the factors `brought`.
     pub(super) fn bring(&self, holder: &Holder, network: Digest, brought: VerifiedFactors) -> ConcludeProof {
         let record = |action| self.audit_in(holder.signed.grant.organization, action);
         ConcludeProof {

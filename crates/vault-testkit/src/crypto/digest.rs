@@ -1,4 +1,4 @@
-//! Keyed digests and audit codes that anybody could compute.
+//! Keyed digests and audit MACs without any security.
 
 use crate::clock::scramble;
 use async_trait::async_trait;
@@ -9,17 +9,17 @@ use vault_core::id::KeyId;
 use vault_core::port::{AuditSealer, KeyedDigester, SealError};
 use vault_core::time::Timestamp;
 
-/// Digests by a simple 64-bit mixing function: fit to be looked up in tests, worthless against anybody.
+/// Digests by a simple 64-bit mixing function: usable for lookups in tests, and without any security.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FakeDigester {
     key: u64,
 }
 
 impl FakeDigester {
-    /// The id of the first key; `key` is added to it.
+    /// The ID of the first key, to which `key` is added.
     const FIRST_KEY: u128 = 0x1257_a4ce_0000_4000_8000_0000_0000_0000;
 
-    /// The digests under `key`.
+    /// Creates the digests under `key`.
     pub const fn keyed(key: u64) -> Self {
         Self { key }
     }
@@ -64,12 +64,12 @@ impl KeyedDigester for FakeDigester {
     }
 }
 
-/// Codes audit entries with a digest that anybody could compute.
+/// Signs audit entries with a digest that is not secret.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FakeAuditSealer;
 
 impl FakeAuditSealer {
-    /// The id that its codes name as their key.
+    /// The key ID in its MACs.
     pub const KEY: KeyId = KeyId::from_uuid(Uuid::from_u128(0x0a0d_1770_0000_4000_8000_0000_0000_0001));
 }
 
@@ -102,7 +102,7 @@ impl AuditSealer for FakeAuditSealer {
     }
 }
 
-/// Four lanes over all bytes, the length of each part before it.
+/// Hashes all bytes in four lanes, with the length of each part before it.
 pub(super) fn digest(key: u64, label: &str, parts: &[&[u8]]) -> Digest {
     let mut bytes = [0; 32];
     for (lane, out) in (0_u64..).zip(bytes.chunks_exact_mut(8)) {

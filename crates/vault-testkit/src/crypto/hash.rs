@@ -12,19 +12,19 @@ use vault_core::port::{HashError, HashPermit, PasswordHasher, PasswordVerdict};
 use vault_core::sealed::{Blob, SealedPassword};
 use vault_core::seats::Requester;
 
-/// Compares passwords as they are; the verifier is bound to its account, as a real one is.
+/// Compares passwords in plaintext. A verifier is bound to its account, as a real one is.
 #[derive(Debug)]
 pub struct FakeHasher {
     permits: Arc<Semaphore>,
-    /// Verifiers made under an earlier value of it lag behind.
+    /// Verifiers that were created with an earlier value are outdated.
     parameters: AtomicUsize,
-    /// For which account each password was verified; `None` for a decoy.
+    /// The account of each verified password, or `None` for a decoy.
     verified: Mutex<Vec<Option<AccountId>>>,
     requested: Mutex<Vec<Requester>>,
 }
 
 impl FakeHasher {
-    /// A hasher that is [`HashError::Busy`] while `permits` are held, whoever holds them.
+    /// Creates a hasher that returns [`HashError::Busy`] while `permits` permits are acquired.
     pub fn with_permits(permits: usize) -> Self {
         Self {
             permits: Arc::new(Semaphore::new(permits)),
@@ -34,24 +34,24 @@ impl FakeHasher {
         }
     }
 
-    /// Makes all verifiers so far lag behind, so that the next right password is hashed anew.
+    /// Makes all existing verifiers outdated, so that the next right password is rehashed.
     pub fn raise_parameters(&self) {
         self.parameters.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// For which account each password so far was verified; `None` for a decoy.
+    /// Returns the account of each password that was verified, or `None` for a decoy.
     pub fn verified(&self) -> Vec<Option<AccountId>> {
         lock(&self.verified).clone()
     }
 
-    /// Who asked for a permit so far.
+    /// Returns the requesters of all permits so far.
     pub fn requested(&self) -> Vec<Requester> {
         lock(&self.requested).clone()
     }
 
     fn verifier(&self, account: AccountId, password: &SecretString) -> SealedPassword {
         let parameters = self.parameters.load(Ordering::SeqCst);
-        // Stored as it is: this is the fake.
+        // Stored in plaintext: this is the fake.
         let text = format!("{}{parameters}:{}", prefix(account), password.expose_secret());
         SealedPassword(Blob::from_bytes(text.into_bytes()))
     }
@@ -84,7 +84,7 @@ impl PasswordHasher for FakeHasher {
         let Some((_, right)) = stored_text.strip_prefix(&prefix(account)).and_then(|rest| rest.split_once(':')) else {
             return Ok(PasswordVerdict::Damaged);
         };
-        // Compared as it is: this is the fake.
+        // Compared in plaintext: this is the fake.
         if right != password.expose_secret() {
             return Ok(PasswordVerdict::Wrong);
         }

@@ -1,4 +1,4 @@
-//! Passcodes that follow from the seed's id.
+//! Passcodes that are derived from the ID of the TOTP secret.
 
 use super::digest::digest;
 use secrecy::SecretString;
@@ -12,22 +12,22 @@ use vault_core::port::{IdGenerator, NewRecoveryCodes, NewSeed, PasscodeVerifier,
 use vault_core::sealed::{Blob, SealedSeed};
 use vault_core::time::Timestamp;
 
-/// How many recovery codes an account has.
+/// Number of recovery codes of an account.
 const RECOVERY_CODES: u64 = 10;
 
-/// Codes that anybody who knows the seed's id can compute; each seed and each step has its own.
+/// Codes that can be computed from the secret's ID. Each secret and each step has its own.
 pub struct FakePasscodes {
     ids: Arc<dyn IdGenerator>,
     made: AtomicU64,
 }
 
 impl FakePasscodes {
-    /// Seeds with ids of `ids`.
+    /// Creates secrets with IDs from `ids`.
     pub fn new(ids: Arc<dyn IdGenerator>) -> Self {
         Self { ids, made: AtomicU64::new(0) }
     }
 
-    /// What an authenticator shows in `step` that was set up with `secret`; `None` if no seed has this secret.
+    /// Returns the code that an authenticator with `secret` shows in `step`, or `None` if the secret is unknown.
     pub fn shown_by_authenticator(secret: &str, step: TimeStep) -> Option<String> {
         Some(code(SeedId::from_bytes(unbase32(secret)?), step))
     }
@@ -76,7 +76,7 @@ impl PasscodeVerifier for FakePasscodes {
     ) -> Result<Option<TimeStep>, SealError> {
         check(account, seed)?;
         let step = TimeStep::at(now);
-        // Compared as they are: this is the fake.
+        // Compared in plaintext: this is the fake.
         Ok([step, step.previous()].into_iter().find(|step| code(seed.id, *step) == digits.expose()))
     }
 
@@ -102,7 +102,7 @@ fn code(seed: SeedId, step: TimeStep) -> String {
     decimal(&[seed.as_bytes(), &step.0.to_be_bytes()], Passcode::TIME_BASED_DIGITS)
 }
 
-/// As many decimal digits, at most 32, as follow from `parts`.
+/// Returns decimal digits, at most 32, that are derived from `parts`.
 fn decimal(parts: &[&[u8]], length: usize) -> String {
     let digest = digest(0, "passcode", parts);
     digest.as_bytes().iter().take(length).map(|byte| char::from(b'0' + byte % 10)).collect()
@@ -118,7 +118,7 @@ fn base32(bytes: &[u8]) -> String {
     (0..bytes.len() * 8).step_by(5).map(|start| char::from(ALPHABET[quintet(start)])).collect()
 }
 
-/// The 16 bytes that `text` spells.
+/// Decodes the 16 bytes of `text`.
 fn unbase32(text: &str) -> Option<[u8; 16]> {
     let quintets: Option<Vec<_>> =
         text.bytes().map(|letter| ALPHABET.iter().position(|&known| known == letter)).collect();

@@ -1,4 +1,4 @@
-//! Receivers whose secrets anybody could read.
+//! Receivers with secrets in plaintext.
 
 use secrecy::{ExposeSecret as _, SecretString};
 use vault_core::id::ReceiverId;
@@ -7,7 +7,7 @@ use vault_core::receiver::SealedTarget;
 use vault_core::sealed::Blob;
 use vault_core::time::Timestamp;
 
-/// Keeps addresses and signing secrets as they are, and signs with nothing.
+/// Stores addresses and signing secrets in plaintext, and does not sign.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PlainReceivers;
 

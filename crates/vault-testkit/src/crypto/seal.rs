@@ -1,4 +1,4 @@
-//! Sealing that seals nothing.
+//! Sealing without encryption.
 
 use super::digest::digest;
 use async_trait::async_trait;
@@ -14,15 +14,15 @@ use vault_core::port::{
 use vault_core::sealed::{Blob, KeyState, OrganizationKeyRecord, OrganizationKeys, SealedCredential, SealedMetadata};
 use vault_core::time::Timestamp;
 
-/// Writes what a blob is bound to and the plaintext after it. Opens only what was sealed for the same place, as a real
-/// one does, and seals under stored keys only.
+/// Writes the context of a blob, followed by the plaintext. As a real sealer, it unseals only in the same context and
+/// seals only under stored keys.
 pub struct PlainSealer {
     keys: Arc<dyn KeyRepository>,
     ids: Arc<dyn IdGenerator>,
 }
 
 impl PlainSealer {
-    /// Seals under the keys of `keys`, makes new ones with ids of `ids`.
+    /// Creates a sealer that uses the keys of `keys` and creates new ones with IDs from `ids`.
     pub fn new(keys: Arc<dyn KeyRepository>, ids: Arc<dyn IdGenerator>) -> Self {
         Self { keys, ids }
     }
@@ -31,12 +31,12 @@ impl PlainSealer {
         self.keys.organization_keys(organization).await?.ok_or(SealError::NoKeys)
     }
 
-    /// The ids of the organization's keys.
+    /// Returns the IDs of the organization's keys.
     async fn known(&self, organization: OrganizationId) -> Result<Vec<KeyId>, SealError> {
         Ok(self.keys(organization).await?.keys.iter().map(|row| row.id).collect())
     }
 
-    /// The same; none, if there is no such organization.
+    /// Returns the keys, or an empty list if the organization does not exist.
     async fn known_if_any(&self, organization: OrganizationId) -> Result<Vec<KeyId>, SealError> {
         match self.known(organization).await {
             Err(SealError::NoKeys) => Ok(Vec::new()),
@@ -49,7 +49,7 @@ impl PlainSealer {
 impl Sealer for PlainSealer {
     async fn fingerprint(&self, organization: OrganizationId, data: &SecretBytes) -> Result<Fingerprint, SealError> {
         self.keys(organization).await?;
-        // Digested, not shown.
+        // A digest, so that the fingerprint does not show the data.
         let digest = digest(0, "fingerprint", &[organization.as_bytes(), data.expose()]);
         Ok(Fingerprint::from_digest(digest.as_bytes()))
     }
@@ -68,7 +68,7 @@ impl Sealer for PlainSealer {
         Ok(SealedCredential {
             key,
             data_key: Column::DataKey.write(context, key, &[]),
-            // Stored as it is: this is the fake.
+            // Stored in plaintext: this is the fake.
             data: Column::Data.write(context, DATA_KEY, &[namespace.as_str().as_bytes(), b":", data.expose()].concat()),
             information: Column::Information.write(context, key, information.as_json().as_bytes()),
         })
@@ -226,7 +226,7 @@ impl Opener for PlainSealer {
     }
 }
 
-/// Stands for the data keys of all credentials: data is not sealed under an organization key.
+/// Represents the data keys of all credentials: data is not sealed under an organization key.
 const DATA_KEY: KeyId = KeyId::from_bytes([0; 16]);
 
 #[derive(Clone, Copy)]

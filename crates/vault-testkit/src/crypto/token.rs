@@ -1,4 +1,4 @@
-//! Tokens that anybody could write.
+//! Tokens without any security.
 
 use super::digest::digest;
 use secrecy::SecretString;
@@ -11,14 +11,14 @@ use vault_core::time::Timestamp;
 
 const HEADER: &str = "fake";
 
-/// Tokens whose claims stand in them as text, with a check sum that tells accidents but no forgery.
+/// Tokens that contain their claims as text, with a checksum that detects accidents but not forgery.
 #[derive(Clone, Copy, Debug)]
 pub struct FakeTokens {
     instance: InstanceId,
 }
 
 impl FakeTokens {
-    /// The tokens of this deployment.
+    /// Creates the tokens of this deployment.
     pub const fn new(instance: InstanceId) -> Self {
         Self { instance }
     }

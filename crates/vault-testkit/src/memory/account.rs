@@ -60,7 +60,7 @@ impl AccountRepository for MemoryStore {
     }
 }
 
-/// Whose rows a query may see; `Ok(None)`: those of every organization.
+/// Returns the organization whose rows a query may read, or `Ok(None)` for all organizations.
 fn confine(principal: &Principal, scope: Scope) -> Result<Option<OrganizationId>, StoreError> {
     match scope {
         Scope::One(organization) => Ok(Some(organization)),
@@ -180,14 +180,14 @@ fn change(state: &mut State, principal: &Principal, now: Timestamp, act: ChangeA
 }
 
 impl State {
-    /// How many other accounts of the organization are active admins.
+    /// Returns the number of other active admins of the organization.
     fn other_active_admins(&self, organization: OrganizationId, account: AccountId) -> u64 {
         let grants = self.accounts.values().map(|row| &row.signed.grant);
         let others = grants.filter(|grant| grant.organization == organization && grant.account != account);
         others.filter(|grant| grant.is_active_admin()).map(|_| 1).sum()
     }
 
-    /// The account with its open enrolment code.
+    /// Returns the account with its pending enrolment code.
     fn shown(&self, row: &AccountRow, now: Timestamp) -> Account {
         let invitation = self.invitations.get(&row.signed.grant.account).map(|row| &row.stored.invitation);
         let open = invitation.filter(|invitation| invitation.is_open(now));

@@ -12,7 +12,7 @@ use vault_core::port::{AuditLog, AuditOrder, AuditRange, AuditTrail, CutAudit, D
 use vault_core::principal::{Denial, Scope};
 use vault_core::time::Timestamp;
 
-/// How far the audit was delivered, and who may deliver it until when.
+/// Delivery position of the audit log, and the lease of the delivering process.
 #[derive(Clone)]
 pub(super) struct DeliveryRow {
     pub(super) position: DeliveryPosition,
@@ -149,7 +149,7 @@ fn stored(sealed: &SealedCheckpoint) -> StoredCheckpoint {
 }
 
 impl Inner {
-    /// Every entry, by id.
+    /// Returns every entry by ID.
     pub(super) fn entries(&self) -> Vec<AuditEntry> {
         let entry = |sealed: &SealedAuditRecord| {
             let checkpoint = self.state.checkpointed.get(&sealed.record.id).copied();

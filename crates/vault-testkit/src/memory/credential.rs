@@ -206,7 +206,7 @@ fn delete(state: &mut State, command: Command<DeleteCredential>) -> Answer<bool>
 }
 
 impl CredentialRow {
-    /// The credential and its versions, without their data.
+    /// Returns the credential and its versions, without their data.
     pub(super) fn versions(&self) -> StoredVersions {
         StoredVersions {
             current: self.stored.clone(),
@@ -275,7 +275,7 @@ impl VersionRow {
 }
 
 impl State {
-    /// Why something is refused that was done `most` times within the hour.
+    /// Returns the refusal of an action that was executed `most` times within the hour.
     pub(super) fn refused_for(
         &self,
         organization: OrganizationId,
@@ -335,7 +335,7 @@ impl State {
         }
     }
 
-    /// The request that used the key before.
+    /// Returns the earlier request with the same key.
     fn earlier_request(&self, organization: OrganizationId, idempotency: &Idempotency) -> Option<EarlierRequest> {
         let place = (organization, idempotency.account, idempotency.key.clone());
         self.idempotency.get(&place).map(|row| row.request)

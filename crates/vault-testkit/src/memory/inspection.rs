@@ -1,4 +1,4 @@
-//! Reading what is stored row by row.
+//! Reading stored rows for integrity checks.
 
 use super::MemoryStore;
 use crate::clock::lock;
@@ -11,7 +11,7 @@ use vault_core::port::{
     TakenCredential, WholeCredential,
 };
 
-/// The next places.
+/// Returns the next page of row keys.
 fn page<O: ToString, I: ToString>(
     places: impl Iterator<Item = (O, I)>,
     after: Option<StoredPlace>,
@@ -79,11 +79,11 @@ impl Inspection for MemoryStore {
         _: InstancePlace,
         _: Vec<LookUp>,
     ) -> Result<Vec<&'static str>, StoreError> {
-        self.decide(|_| Vec::new()) // it finds rows by themselves
+        self.decide(|_| Vec::new()) // rows are found without an index
     }
 
     async fn version_places(&self, _: Option<StoredPlace>, _: usize) -> Result<Vec<(StoredPlace, bool)>, StoreError> {
-        self.decide(|_| Vec::new()) // a credential holds its versions
+        self.decide(|_| Vec::new()) // versions are stored in the credential
     }
 
     async fn closures(&self, organization: OrganizationId) -> Result<Option<ClosedState>, StoreError> {

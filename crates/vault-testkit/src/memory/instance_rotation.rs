@@ -91,14 +91,14 @@ impl InstanceKeyRotation for MemoryStore {
 }
 
 impl MemoryStore {
-    /// How many entries of the audit a key signed.
+    /// Returns the number of audit entries that a key signed.
     fn entries_under(&self, key: KeyId) -> usize {
         lock(&self.inner).trail.iter().filter(|entry| entry.key == key).count()
     }
 }
 
 impl State {
-    /// How much still needs a key that signed so many `entries` of the audit.
+    /// Returns how many values still need a key that signed `entries` audit entries.
     fn count_under(&self, term: KeyTerm, entries: usize) -> i64 {
         let KeyTerm { purpose, id, since, .. } = term;
         let rows = |parts: &[InstancePart]| {
@@ -128,7 +128,7 @@ impl State {
         i64::try_from(count).unwrap_or(i64::MAX)
     }
 
-    /// Whether anything was changed.
+    /// Returns `true` if anything was changed.
     fn move_look_up(&mut self, moved: &LookUpMove) -> bool {
         match moved {
             LookUpMove::Address { part, place: (_, id), address } => {

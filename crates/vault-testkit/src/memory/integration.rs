@@ -105,7 +105,7 @@ impl IntegrationRepository for MemoryStore {
 }
 
 impl State {
-    /// Whether `principal` may see the rows of `scope`.
+    /// Checks that `principal` may read the rows of `scope`.
     pub(super) fn judge_scope(&self, principal: &Principal, scope: Scope, now: Timestamp) -> Result<(), Denial> {
         if principal.may_see(scope) { self.judge(principal, now) } else { Err(Denial::InsufficientRole) }
     }

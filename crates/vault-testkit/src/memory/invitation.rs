@@ -87,7 +87,7 @@ impl InvitationRepository for MemoryStore {
     }
 }
 
-/// What addresses in use are counted as.
+/// The name of the counter of rejected addresses.
 const HOURLY: &str = "address conflicts";
 
 fn create(state: &mut State, principal: &Principal, now: Timestamp, act: CreateInvitation) -> Decided<Answer> {
@@ -177,7 +177,7 @@ fn confirm(state: &mut State, command: ConfirmEnrolment) -> Answer {
     Ok(())
 }
 
-/// The invitation, if it can be taken up now.
+/// Returns the invitation if it can be accepted now.
 fn open_invitation(state: &State, account: AccountId, now: Timestamp) -> Option<&InvitationRow> {
     state.invitations.get(&account).filter(|row| {
         let invitation = &row.stored.invitation;

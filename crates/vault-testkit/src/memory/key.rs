@@ -90,7 +90,7 @@ impl KeyRepository for MemoryStore {
 }
 
 impl State {
-    /// Whether what is about to be stored was sealed and signed under the active instance key, where there is an instance.
+    /// Checks that new values are sealed and signed under the active instance key, if the instance exists.
     pub(super) fn require_active(&self, keys: impl IntoIterator<Item = KeyId>) -> Result<(), Refusal> {
         let Some(instance) = &self.instance else { return Ok(()) };
         if keys.into_iter().all(|key| key == instance.instance_key) { Ok(()) } else { Err(Refusal::Contended) }

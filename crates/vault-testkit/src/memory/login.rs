@@ -1,4 +1,4 @@
-//! The two decisions of a proof.
+//! The two transactions of a login or re-authentication.
 
 use super::row::{AccountRow, PendingSeed, SessionRow};
 use super::{MemoryStore, State};
@@ -24,7 +24,7 @@ impl LoginAttemptRepository for MemoryStore {
 
     async fn conclude_attempt(&self, command: ConcludeAttempt) -> Result<Conclusion, StoreError> {
         self.decide(|state| match command {
-            // What a decoy holds decides nothing: nothing to do here.
+            // The content of a decoy has no effect.
             ConcludeAttempt::Decoy { .. } => Ok(Conclusion::Refused(LoginRefusal::UnknownAddress)),
             ConcludeAttempt::Account(proof) => {
                 state.require_active(proof.brought.instance_keys())?;

@@ -58,7 +58,7 @@ impl Maintenance for MemoryStore {
             Expired::HourlyCounts => sweep_hashed(&mut state.hourly, |row: &HourlyLimit| {
                 row.since.is_none_or(|since| since.plus_seconds(HOUR_SECONDS) <= now)
             }),
-            // Deleting an organization takes its rows at once here.
+            // Here, deleting an organization deletes its rows immediately.
             Expired::Erasures => 0,
         })
     }
@@ -99,7 +99,7 @@ impl Maintenance for MemoryStore {
     }
 }
 
-/// Calls `take_one` on each account while it takes something, up to a slice.
+/// Calls `take_one` on each account repeatedly until it removes nothing, or until a slice is full.
 fn sweep_lists(state: &mut State, take_one: impl Fn(&mut AccountRow) -> bool) -> usize {
     let mut taken = 0;
     for account in state.accounts.values_mut() {

@@ -1,4 +1,4 @@
-//! One's own account.
+//! Changes that users make to their own accounts.
 
 use super::row::PendingSeed;
 use super::{Decided, MemoryStore};

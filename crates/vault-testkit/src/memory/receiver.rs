@@ -1,4 +1,4 @@
-//! Receivers of events, and what is on its way to them.
+//! Receivers of events, and pending deliveries.
 
 use super::{Decided, MemoryStore, State, leads};
 use async_trait::async_trait;
@@ -21,7 +21,7 @@ use vault_core::receiver::{
 use vault_core::time::Timestamp;
 use vault_core::{Command, Refusal};
 
-/// How far events were read, and which process may read.
+/// The position of the event reader, and its lease.
 #[derive(Clone)]
 pub(super) struct PositionRow {
     pub(super) position: EventPosition,
@@ -29,7 +29,7 @@ pub(super) struct PositionRow {
     until: Timestamp,
 }
 
-/// By which a delivery is stored.
+/// The key of a stored delivery.
 pub(super) type DeliveryKey = (ReceiverOwner, ReceiverId, EventId);
 
 fn key(delivery: &EventDelivery) -> DeliveryKey {

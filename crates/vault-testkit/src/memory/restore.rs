@@ -1,4 +1,4 @@
-//! The restore epoch, and what a restore ends.
+//! The restore epoch, and the revocations after a restore.
 
 use super::{Decided, MemoryStore};
 use async_trait::async_trait;

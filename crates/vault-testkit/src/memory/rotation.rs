@@ -58,7 +58,7 @@ impl KeyRotation for MemoryStore {
 }
 
 impl CredentialRow {
-    /// The parts of this kind, by version.
+    /// Returns the parts of this kind, by version.
     fn parts(&self, part: SealedPart) -> Vec<SealedRow> {
         let credential = self.stored.id;
         let row = |version, content| SealedRow { credential, version, content };
@@ -77,7 +77,7 @@ impl CredentialRow {
         }
     }
 
-    /// Stores a part as its new key sealed it, if it is still the part that was sealed again.
+    /// Stores a resealed part, if the part is unchanged since it was read.
     fn take_over(&mut self, part: SealedPart, from: KeyId, row: SealedRow) -> bool {
         let same = |stored: &SealedRow| stored.place() == row.place() && stored.key() == from;
         if !self.parts(part).iter().any(same) {

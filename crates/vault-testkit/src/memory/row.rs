@@ -1,4 +1,4 @@
-//! What the maps hold.
+//! Rows of the in-memory store.
 
 use std::collections::BTreeMap;
 use vault_core::account::{Account, AccountLogins, SignedAccount};
@@ -24,7 +24,7 @@ pub(super) struct AccountRow {
     pub(super) password: SealedPassword,
     pub(super) seed: SealedSeed,
     pub(super) passcode_enrolled_at: Timestamp,
-    /// A seed that waits to be confirmed.
+    /// TOTP secret that is not confirmed yet.
     pub(super) pending: Option<PendingSeed>,
     pub(super) last_step: TimeStep,
     pub(super) wrong_passcodes: WrongPasscodes,
@@ -36,7 +36,7 @@ pub(super) struct AccountRow {
     pub(super) last_refused_at: Option<Timestamp>,
 }
 
-/// What an account begins with.
+/// Values of a new account.
 pub(super) struct NewAccount {
     pub(super) signed: SignedAccount,
     pub(super) digest: RowMac,
@@ -52,7 +52,7 @@ pub(super) struct NewAccount {
 pub(super) struct PendingSeed {
     pub(super) seed: SealedSeed,
     pub(super) expires_at: Timestamp,
-    /// Codes tried so far.
+    /// Number of passcodes tried so far.
     pub(super) tried: u32,
 }
 
@@ -80,7 +80,7 @@ pub(super) struct CredentialRow {
     /// Creation time of the current version.
     pub(super) version_created_at: Timestamp,
     pub(super) highest: i64,
-    /// The versions that are not current.
+    /// Versions that are not current.
     pub(super) others: BTreeMap<i64, VersionRow>,
 }
 
@@ -92,12 +92,12 @@ pub(super) struct VersionRow {
     pub(super) check: Option<LastCheck>,
 }
 
-/// A check that waits.
+/// Check that waits.
 #[derive(Clone)]
 pub(super) struct CheckRow {
     pub(super) version: i64,
     pub(super) requested_at: Timestamp,
-    /// When an activation side took it.
+    /// Time at which an activation process claimed it.
     pub(super) taken_at: Option<Timestamp>,
 }
 
@@ -108,7 +108,7 @@ pub(super) struct IdempotencyRow {
 }
 
 impl AccountRow {
-    /// Where no step was ever used.
+    /// Value if no step was ever used.
     pub(super) const NO_STEP: TimeStep = TimeStep(0);
 
     pub(super) fn new(new: NewAccount) -> Self {
@@ -167,7 +167,7 @@ impl AccountRow {
         }
     }
 
-    /// The class that the login came in by begins anew, and its network is known from here on.
+    /// Resets the throttle bucket of the login and makes its network known.
     pub(super) fn note_login(&mut self, network: Digest, now: Timestamp) {
         let after = self.classes.after_login(&network, now);
         if after.resets_shared {
@@ -177,7 +177,7 @@ impl AccountRow {
         self.classes.networks.push(LoginNetwork { network, last_login_at: now, class: ThrottleCounter::default() });
     }
 
-    /// Lifts waits and closed classes.
+    /// Ends waits and lockouts.
     pub(super) fn unlock(&mut self) {
         self.classes.shared = ThrottleCounter::default();
         for network in &mut self.classes.networks {

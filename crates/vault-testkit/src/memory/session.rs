@@ -1,4 +1,4 @@
-//! Sessions, and the question that every vault operation asks first.
+//! Sessions, and the authorization before every vault operation.
 
 use super::row::SessionRow;
 use super::{Decided, MemoryStore, State};

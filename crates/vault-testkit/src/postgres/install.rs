@@ -1,4 +1,4 @@
-//! Where PostgreSQL is installed, and as whom it runs.
+//! Location of the PostgreSQL installation, and the user that runs it.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -9,15 +9,16 @@ use std::process::{Command, Output, Stdio};
 #[derive(Debug)]
 pub(super) struct Installation {
     programs: PathBuf,
-    /// The server refuses to run as root: then it runs as this user.
+    /// The user that runs the server if this process runs as root, which the server rejects.
     user: Option<&'static str>,
 }
 
 impl Installation {
-    /// The first in `PATH` that is complete, or else the newest where systems put it.
+    /// Returns the first complete installation in `PATH`, or otherwise the newest one in the default directories.
     ///
     /// # Panics
-    /// There is none.
+    ///
+    /// PostgreSQL is not installed.
     pub(super) fn find() -> Self {
         let found = in_path().chain(in_usual_places()).find(|directory| is_complete(directory));
         let programs = found.unwrap_or_else(|| {
@@ -31,7 +32,7 @@ impl Installation {
         Self { programs, user: is_root().then(unprivileged_user) }
     }
 
-    /// Whether an extension is installed.
+    /// Returns `true` if an extension is installed.
     pub(super) fn has_extension(&self, name: &str) -> bool {
         let asked = Command::new(self.path("pg_config")).arg("--sharedir").output();
         let Ok(output) = asked else { return false };
@@ -43,7 +44,7 @@ impl Installation {
         self.programs.join(program)
     }
 
-    /// A program of this installation, or `sh`, run as the server's user.
+    /// Returns a program of this installation, or `sh`, run as the server's user.
     pub(super) fn command(&self, program: &str) -> Command {
         let program = if program == "sh" { PathBuf::from(program) } else { self.path(program) };
         let mut command = match self.user {
@@ -54,13 +55,13 @@ impl Installation {
                 command
             }
         };
-        // The working directory may be closed to that user.
+        // That user may not have access to the working directory.
         command.current_dir("/").stdin(Stdio::null());
         without_settings(&mut command);
         command
     }
 
-    /// A client program of this installation, run as whoever runs this.
+    /// Returns a client program of this installation, run as the current user.
     pub(super) fn client(&self, program: &str) -> Command {
         let mut command = Command::new(self.path(program));
         command.stdin(Stdio::null());
@@ -68,7 +69,7 @@ impl Installation {
         command
     }
 
-    /// Makes the directory the server's user's own.
+    /// Changes the owner of the directory to the server's user.
     pub(super) fn give(&self, directory: &Path) {
         if let Some(user) = self.user {
             succeed("chown", Command::new("chown").arg(user).arg(directory).output());
@@ -76,10 +77,11 @@ impl Installation {
     }
 }
 
-/// What the program printed.
+/// Returns the output of the program.
 ///
 /// # Panics
-/// It failed; says how.
+///
+/// The program failed. The message contains its error.
 pub(super) fn succeed(program: &str, outcome: io::Result<Output>) -> String {
     let output = outcome.unwrap_or_else(|error| panic!("{program} does not start: {error}"));
     let complaint = String::from_utf8_lossy(&output.stderr);
@@ -87,7 +89,7 @@ pub(super) fn succeed(program: &str, outcome: io::Result<Output>) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Variables of the user's own servers (`PGHOST`, `PGDATA`, `PGPORT`, …) must not reach these.
+/// Removes variables of the user's own servers (`PGHOST`, `PGDATA`, `PGPORT`, …).
 fn without_settings(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         if name.as_encoded_bytes().starts_with(b"PG") {
@@ -100,7 +102,7 @@ fn is_complete(directory: &Path) -> bool {
     ["initdb", "pg_ctl", "postgres", "createdb", "psql"].iter().all(|program| directory.join(program).is_file())
 }
 
-/// Where the `initdb` of each directory in `PATH` really lies: a link may lead to the whole installation.
+/// Returns the resolved directories of each `initdb` in `PATH`: a link may point into a complete installation.
 fn in_path() -> impl Iterator<Item = PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let directories: Vec<_> = std::env::split_paths(&path).collect();
@@ -128,13 +130,13 @@ fn in_usual_places() -> impl Iterator<Item = PathBuf> {
 }
 
 fn is_root() -> bool {
-    // The process's own entry belongs to the user that it runs as; elsewhere `id` tells.
+    // The entry of the process in `/proc` belongs to its user. Elsewhere, run `id`.
     std::fs::metadata("/proc/self").map(|own| own.uid() == 0).unwrap_or_else(|_| {
         Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
     })
 }
 
-/// Part of util-linux, and in a directory that not every `PATH` names.
+/// It is part of util-linux, in a directory that `PATH` may not contain.
 fn runuser() -> &'static str {
     let places = ["/usr/sbin/runuser", "/sbin/runuser", "/usr/bin/runuser"];
     places.into_iter().find(|place| Path::new(place).is_file()).unwrap_or("runuser")

@@ -5,7 +5,7 @@ use super::tools::find_tool;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The account that every Azurite has, and its key, which its documentation publishes.
+/// The default account of Azurite, and its published key.
 const ACCOUNT: &str = "devstoreaccount1";
 const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
@@ -31,7 +31,7 @@ const request = client.request(url, { method: 'PUT', headers, rejectUnauthorized
 request.end(body);
 ";
 
-/// Where a server's certificate and its key lie, in PEM form. They must name `127.0.0.1`.
+/// Paths of a server's certificate and its key in PEM format. They must name `127.0.0.1`.
 #[derive(Clone, Copy, Debug)]
 pub struct TlsFiles<'a> {
     /// The certificate.
@@ -48,10 +48,11 @@ pub struct Azurite {
 }
 
 impl Azurite {
-    /// Starts one. Over TLS it takes access tokens too, and believes those that look as if they came from a directory.
+    /// Starts a server. With TLS, it also accepts access tokens, without checking their signatures.
     ///
     /// # Panics
-    /// There is none on this machine, or it does not start.
+    ///
+    /// Azurite is not installed or does not start.
     pub fn start(tls: Option<TlsFiles<'_>>) -> Self {
         let server = Server::start("azurite-blob", &[], |port, directory| {
             let directory = directory.join("data").display().to_string();
@@ -68,32 +69,32 @@ impl Azurite {
         Self { server, scheme: if tls.is_some() { "https" } else { "http" } }
     }
 
-    /// The address of the account's blobs.
+    /// Returns the address of the account's blobs.
     pub fn endpoint(&self) -> String {
         format!("{}://{}/{ACCOUNT}", self.scheme, self.server.address())
     }
 
-    /// The account's name.
+    /// Returns the account's name.
     pub const fn account(&self) -> &'static str {
         ACCOUNT
     }
 
-    /// The account's key.
+    /// Returns the account's key.
     pub const fn key(&self) -> &'static str {
         KEY
     }
 
-    /// The account's connection string, with its key.
+    /// Returns the account's connection string, which contains its key.
     pub fn connection_string(&self) -> String {
         format!("AccountName={ACCOUNT};AccountKey={KEY};BlobEndpoint={}", self.endpoint())
     }
 
-    /// Makes a container.
+    /// Creates a container.
     pub fn create_container(&self, container: &str) {
         self.put_at(&format!("/{container}?restype=container"), "");
     }
 
-    /// Puts a blob, whose content is given in base64, into a container.
+    /// Uploads a blob, whose content is given in base64, to a container.
     pub fn put(&self, container: &str, name: &str, base64: &str) {
         self.put_at(&format!("/{container}/{name}"), base64);
     }

@@ -3,7 +3,7 @@
 use super::http::{encode, have};
 use super::process::Server;
 
-/// The server. It asks nobody for a token.
+/// The server. It does not require tokens.
 #[derive(Debug)]
 pub struct GoogleEmulator(Server);
 
@@ -11,7 +11,8 @@ impl GoogleEmulator {
     /// Starts one.
     ///
     /// # Panics
-    /// There is none on this machine, or it does not start.
+    ///
+    /// The emulator is not installed or does not start.
     pub fn start() -> Self {
         Self(Server::start("gcp-storage-emulator", &[], |port, _| {
             let port = port.to_string();
@@ -19,7 +20,7 @@ impl GoogleEmulator {
         }))
     }
 
-    /// Its address: `http://127.0.0.1:port`.
+    /// Returns the address: `http://127.0.0.1:port`.
     pub fn endpoint(&self) -> String {
         format!("http://{}", self.0.address())
     }
@@ -37,7 +38,7 @@ impl GoogleEmulator {
         have(self.0.address(), "POST", &path, &[("Content-Type", "text/plain")], content);
     }
 
-    /// What a listing of a bucket says, as JSON.
+    /// Returns the list of a bucket's objects, as JSON.
     pub fn list(&self, bucket: &str) -> String {
         have(self.0.address(), "GET", &format!("/storage/v1/b/{bucket}/o"), &[], b"").body
     }

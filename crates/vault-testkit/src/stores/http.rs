@@ -1,19 +1,19 @@
-//! Just enough HTTP to set a server up.
+//! A minimal HTTP client to prepare servers.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-/// What a server answered.
+/// The response of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// The status.
     pub status: u16,
-    /// All that followed the head.
+    /// Everything after the head.
     pub body: String,
 }
 
 impl Reply {
-    /// What stands in the first XML element `name`.
+    /// Returns the content of the first XML element `name`.
     ///
     /// # Panics
     /// There is no such element.
@@ -24,7 +24,7 @@ impl Reply {
     }
 }
 
-/// Asks, and reads until the server hangs up.
+/// Sends a request, and reads until the server closes the connection.
 pub(super) fn ask(address: SocketAddr, method: &str, path: &str, fields: &[(&str, &str)], body: &[u8]) -> Reply {
     let mut stream = TcpStream::connect(address).unwrap();
     let mut head = format!(
@@ -45,14 +45,14 @@ pub(super) fn ask(address: SocketAddr, method: &str, path: &str, fields: &[(&str
     Reply { status: status.unwrap_or_else(|| panic!("no HTTP: {answer}")), body: body.to_owned() }
 }
 
-/// As [`ask`], of a server that must be willing.
+/// Sends a request as [`ask`] does, and requires success.
 pub(super) fn have(address: SocketAddr, method: &str, path: &str, fields: &[(&str, &str)], body: &[u8]) -> Reply {
     let reply = ask(address, method, path, fields, body);
     assert!((200..300).contains(&reply.status), "{method} {path}: {reply:?}");
     reply
 }
 
-/// A form.
+/// Encodes pairs as a form.
 pub(super) fn form(pairs: &[(&str, &str)]) -> String {
     let pairs: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}={}", encode(value))).collect();
     pairs.join("&")

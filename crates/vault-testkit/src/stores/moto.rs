@@ -16,7 +16,7 @@ pub struct AccessKey {
     pub secret: String,
 }
 
-/// Until it judges signatures, only the service in one of them counts.
+/// Until signatures are checked, only the service in them matters.
 fn nobody(service: &str) -> String {
     format!(
         "AWS4-HMAC-SHA256 Credential=AKIA/20260101/us-east-1/{service}/aws4_request, SignedHeaders=host, Signature=0"
@@ -27,7 +27,8 @@ impl Moto {
     /// Starts one, which believes everybody everything until [`Moto::judge`].
     ///
     /// # Panics
-    /// There is none on this machine, or it does not start.
+    ///
+    /// Moto is not installed or does not start.
     pub fn start() -> Self {
         let variables = [("INITIAL_NO_AUTH_ACTION_COUNT", "inf"), ("MOTO_ALLOW_NONEXISTENT_REGION", "true")];
         Self(Server::start("moto_server", &variables, |port, _| {
@@ -35,7 +36,7 @@ impl Moto {
         }))
     }
 
-    /// Its address: `http://127.0.0.1:port`.
+    /// Returns the address: `http://127.0.0.1:port`.
     pub fn endpoint(&self) -> String {
         format!("http://{}", self.0.address())
     }
@@ -51,12 +52,12 @@ impl Moto {
         have(self.0.address(), "PUT", &format!("/{bucket}/{name}"), &[("Authorization", &nobody("s3"))], content);
     }
 
-    /// What a listing of a bucket says, as XML. Before [`Moto::judge`] only.
+    /// Returns the list of a bucket's objects, as XML. Works only before [`Moto::judge`].
     pub fn list(&self, bucket: &str) -> String {
         have(self.0.address(), "GET", &format!("/{bucket}?list-type=2"), &[("Authorization", &nobody("s3"))], b"").body
     }
 
-    /// Makes a user whose rights are the policy `policy` (JSON), and an access key of it.
+    /// Creates a user with the rights in `policy` (JSON), and an access key for it.
     pub fn create_user(&self, name: &str, policy: &str) -> AccessKey {
         self.identity(&[("Action", "CreateUser"), ("UserName", name)]);
         self.identity(&[
@@ -69,8 +70,7 @@ impl Moto {
         AccessKey { id: reply.element("AccessKeyId").to_owned(), secret: reply.element("SecretAccessKey").to_owned() }
     }
 
-    /// Makes a role that everybody may take on whose own rights allow it, with the policy `policy`, and gives its name
-    /// among all resources.
+    /// Creates a role with the policy `policy` that every user with the right to assume it may assume. Returns its ARN.
     pub fn create_role(&self, name: &str, policy: &str) -> String {
         let trust = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"AWS":"*"},"Action":"sts:AssumeRole"}]}"#;
         let reply = self.identity(&[("Action", "CreateRole"), ("RoleName", name), ("AssumeRolePolicyDocument", trust)]);
@@ -83,7 +83,7 @@ impl Moto {
         reply.element("Arn").to_owned()
     }
 
-    /// Makes a symmetric key in KMS, and gives its name among all resources.
+    /// Creates a symmetric key in KMS, and returns its ARN.
     pub fn create_kms_key(&self) -> String {
         let fields = [
             ("Authorization", &*nobody("kms")),
@@ -95,12 +95,12 @@ impl Moto {
         rest.split('"').nth(1).expect("the name is a text").to_owned()
     }
 
-    /// From here on signatures and rights are judged.
+    /// Enables the check of signatures and rights.
     pub fn judge(&self) {
         have(self.0.address(), "POST", "/moto-api/reset-auth", &[], b"0");
     }
 
-    /// From here on they are not.
+    /// Disables the check of signatures and rights.
     pub fn believe(&self) {
         have(self.0.address(), "POST", "/moto-api/reset-auth", &[], b"inf");
     }

@@ -13,9 +13,9 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Maximum number of starts when another process has taken the port.
+/// Maximum number of starts if another process uses the port.
 const TRIES: usize = 5;
-/// Maximum time that a server may take to start.
+/// Maximum start-up time of a server.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Running server. Dropping it stops the server.
@@ -30,7 +30,7 @@ pub(super) struct Server {
 
 impl Server {
     /// Starts `program` with the arguments that `arguments` returns for its port and directory, and waits until it
-    /// answers.
+    /// accepts connections.
     ///
     /// # Panics
     /// The server does not start. The message contains its output.
@@ -52,7 +52,7 @@ impl Server {
                 .stdin(Stdio::null())
                 .stdout(log.try_clone().unwrap())
                 .stderr(log)
-                // In a separate process group, which is ended as a whole.
+                // In a separate process group, so that the whole group can be killed.
                 .process_group(0)
                 .spawn()
                 .unwrap_or_else(|error| panic!("{program} does not start: {error}"));
@@ -83,7 +83,7 @@ impl Drop for Server {
     }
 }
 
-/// Waits until the server answers; returns `false` if it ends before.
+/// Waits until the server accepts connections. Returns `false` if it exits before.
 fn wait_for(server: &mut Child, address: SocketAddr) -> bool {
     let begin = Instant::now();
     while begin.elapsed() < PATIENCE {
@@ -109,7 +109,7 @@ fn make_directory(program: &str) -> PathBuf {
     directory
 }
 
-/// Starts a shell that ends when its input closes, and then stops the server and removes its directory.
+/// Starts a shell that exits when its input closes, and then stops the server and removes its directory.
 fn hire_janitor(server: u32, directory: &Path) -> Child {
     const SCRIPT: &str = "cat >/dev/null; kill -s KILL -- \"-$1\" 2>/dev/null; rm -rf \"$2\"";
     Command::new("sh")

@@ -1,4 +1,4 @@
-//! A server that answers what a test says.
+//! HTTP server whose responses a test defines.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// A request.
+/// Request to the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// The method.
     pub method: String,
     /// Path and query.
     pub path: String,
-    /// Header fields, their names in lower case.
+    /// Header fields, with names in lower case.
     pub fields: HashMap<String, String>,
     /// The body.
     pub body: String,
@@ -22,7 +22,7 @@ pub struct Asked {
 
 type Script = dyn Fn(&Asked) -> (u16, Vec<(&'static str, String)>, String) + Send + Sync;
 
-/// The server. Ends when it is dropped.
+/// Server with scripted responses. It stops when it is dropped.
 pub struct Scripted {
     address: SocketAddr,
     asked: Arc<Mutex<Vec<Asked>>>,
@@ -30,10 +30,10 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    /// Starts one that answers with the status, header fields and body that `script` makes of a request.
+    /// Starts a server that answers with the status, header fields and body that `script` returns for a request.
     ///
     /// # Panics
-    /// There is no port to be had.
+    /// No port is available.
     pub fn start(
         script: impl Fn(&Asked) -> (u16, Vec<(&'static str, String)>, String) + Send + Sync + 'static,
     ) -> Self {
@@ -54,15 +54,15 @@ impl Scripted {
         Self { address, asked, is_over }
     }
 
-    /// Its address: `http://127.0.0.1:port`.
+    /// Returns the server's URL: `http://127.0.0.1:port`.
     pub fn endpoint(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// All that it was asked so far.
+    /// Returns all requests so far.
     ///
     /// # Panics
-    /// A script panicked.
+    /// The script panicked.
     pub fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
     }
@@ -71,12 +71,12 @@ impl Scripted {
 impl Drop for Scripted {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::SeqCst);
-        // Wakes it, so that it sees.
+        // A connection wakes the thread, so that it checks the flag.
         drop(TcpStream::connect(self.address));
     }
 }
 
-/// One request, one answer. Whoever sends something else is hung up on.
+/// Handles one request with one response, and closes the connection on any other input.
 fn serve(stream: TcpStream, script: &Script, told: &Mutex<Vec<Asked>>) -> Option<()> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();

@@ -4,11 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where Debian and others put the module.
+/// Paths of the module on Debian and other systems.
 const MODULES: [&str; 3] =
     ["/usr/lib/softhsm/libsofthsm2.so", "/usr/lib64/pkcs11/libsofthsm2.so", "/usr/local/lib/softhsm/libsofthsm2.so"];
 
-/// A token of one test's own. Whoever uses it needs [`SoftHsm::variable`] in its environment.
+/// A separate token for one test. Processes that use it need [`SoftHsm::variable`] in their environment.
 #[derive(Debug)]
 pub struct SoftHsm {
     home: PathBuf,
@@ -18,7 +18,7 @@ impl SoftHsm {
     /// The PIN of every token.
     pub const PIN: &str = "a-pin-4711";
 
-    /// Makes the directory `home` for tokens.
+    /// Creates the directory `home` for tokens.
     ///
     /// # Panics
     /// It exists, or cannot be written.
@@ -36,23 +36,24 @@ impl SoftHsm {
     /// The module.
     ///
     /// # Panics
-    /// There is none on this machine.
+    ///
+    /// SoftHSM is not installed.
     pub fn module() -> &'static Path {
         let found = MODULES.iter().map(Path::new).find(|path| path.exists());
         found.expect("SoftHSM is missing: apt-get install softhsm2, or run tests/run")
     }
 
-    /// The variable by which the module finds its tokens.
+    /// Returns the environment variable with the configuration of the module.
     pub fn variable(&self) -> (&'static str, PathBuf) {
         ("SOFTHSM2_CONF", self.home.join("softhsm2.conf"))
     }
 
-    /// Makes a token.
+    /// Creates a token.
     pub fn create_token(&self, label: &str) {
         self.run(&["--init-token", "--free", "--label", label, "--so-pin", "so-pin-0815", "--pin", Self::PIN]);
     }
 
-    /// Puts an AES-256 key into a token; `id` in hexadecimal.
+    /// Imports an AES-256 key into a token. `id` is hexadecimal.
     pub fn import_key(&self, token: &str, label: &str, id: &str, key: &[u8; 32]) {
         let file = self.home.join("key");
         fs::write(&file, key).unwrap();
@@ -61,12 +62,12 @@ impl SoftHsm {
         fs::remove_file(file).unwrap();
     }
 
-    /// Where the tokens are; to take them away and bring them back.
+    /// Returns the directory of the tokens, so that a test can remove and restore it.
     pub fn tokens(&self) -> PathBuf {
         self.home.join("tokens")
     }
 
-    /// The URI of a key whose PIN is in the file `pin`; `id` in hexadecimal.
+    /// Returns the URI of a key whose PIN is in the file `pin`. `id` is hexadecimal.
     pub fn uri(token: &str, id: &str, pin: &Path) -> String {
         let id: String =
             id.to_uppercase().as_bytes().chunks(2).map(|byte| format!("%{}", String::from_utf8_lossy(byte))).collect();

@@ -1,11 +1,12 @@
-//! Where the programs are.
+//! Locations of the programs.
 
 use std::path::{Path, PathBuf};
 
 /// The program `name`: below `target/tools`, or else in `PATH`.
 ///
 /// # Panics
-/// There is none; says what to do.
+///
+/// The program is not installed. The message explains how to install it.
 pub fn find_tool(name: &str) -> PathBuf {
     let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools");
     let installed = ["venv/bin", "node_modules/.bin"].map(|directory| tools.join(directory));

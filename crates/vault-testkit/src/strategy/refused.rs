@@ -1,4 +1,4 @@
-//! Values that must be refused, each with the error that it must be refused with; alone where there is only one error.
+//! Invalid values, each with the error that it must be rejected with, or without if only one error is possible.
 
 use super::{Members, credential_members, integration_token, object, quoted};
 use proptest::collection::vec;
@@ -15,7 +15,7 @@ use vault_core::organization::OrganizationName;
 use vault_core::password::{MAX_BYTES, MIN_CHARACTERS, PasswordFlaw};
 use vault_core::time::Ttl;
 
-/// What separates, joins or ends where nothing must: controls, and characters that nobody sees.
+/// Characters that are invisible or separate, join or end text: controls and format characters.
 const UNSEEN: [char; 9] = ['\0', '\n', '\t', '\u{7f}', '\u{85}', '\u{200b}', '\u{202e}', '\u{2028}', '\u{200f}'];
 
 fn labelled<T: Clone + Debug + 'static>(
@@ -25,7 +25,7 @@ fn labelled<T: Clone + Debug + 'static>(
     texts.prop_map(move |text| (text, code)).boxed()
 }
 
-/// Refused as a [`Namespace`](vault_core::namespace::Namespace).
+/// Generates text that is not a [`Namespace`](vault_core::namespace::Namespace).
 pub fn namespace() -> impl Strategy<Value = (String, FieldCode)> {
     let foreign = "[A-Za-z0-9][a-z/]{0,10}[ \\\\?:#%@äé\u{0}\n\u{200b}][a-z/]{0,10}";
     prop_oneof![
@@ -33,12 +33,12 @@ pub fn namespace() -> impl Strategy<Value = (String, FieldCode)> {
         labelled(FieldCode::TooLong, "[A-Za-z0-9][A-Za-z0-9._/-]{128,300}"),
         labelled(FieldCode::Malformed, foreign),
         labelled(FieldCode::Malformed, "[._/-][A-Za-z0-9._/-]{0,100}"),
-        // It would stand in lists and in the audit.
+        // It would appear in lists and in the audit log.
         labelled(FieldCode::NotAllowed, integration_token()),
     ]
 }
 
-/// Refused as a [`NamespacePattern`](vault_core::integration::NamespacePattern).
+/// Generates text that is not a [`NamespacePattern`](vault_core::integration::NamespacePattern).
 pub fn namespace_pattern() -> impl Strategy<Value = (String, FieldCode)> {
     prop_oneof![
         namespace(),
@@ -47,7 +47,7 @@ pub fn namespace_pattern() -> impl Strategy<Value = (String, FieldCode)> {
     ]
 }
 
-/// Refused as [`NamespacePatterns`], with the place of the first flaw in the list; `None`: the list itself.
+/// Invalid [`NamespacePatterns`], with the index of the first violation, or `None` for the list itself.
 pub fn namespace_patterns() -> impl Strategy<Value = (Vec<String>, Option<usize>, FieldCode)> {
     let sound = || vec("[a-z]{1,9}(/\\*)?", 0..5);
     let too_many = vec("[a-z]{1,9}", NamespacePatterns::MAX + 1..NamespacePatterns::MAX + 20);
@@ -63,7 +63,7 @@ pub fn namespace_patterns() -> impl Strategy<Value = (Vec<String>, Option<usize>
     ]
 }
 
-/// Refused as text of 1 to `most` printable characters.
+/// Generates text that is not 1 to `most` printable characters.
 fn printable(most: usize) -> impl Strategy<Value = (String, FieldCode)> {
     let long = most + 1..most + 100;
     let unseen = ("[a-z ]{0,20}", select(UNSEEN.to_vec()), "[a-z ]{0,20}");
@@ -74,29 +74,29 @@ fn printable(most: usize) -> impl Strategy<Value = (String, FieldCode)> {
     ]
 }
 
-/// Refused as an [`IntegrationName`].
+/// Generates text that is not an [`IntegrationName`].
 pub fn integration_name() -> impl Strategy<Value = (String, FieldCode)> {
     let surrounded = "[ \t\u{a0}][a-z]{1,20}|[a-z]{1,20}[ \n\u{2003}]";
     prop_oneof![3 => printable(IntegrationName::MAX_LENGTH), 1 => labelled(FieldCode::Surrounded, surrounded)]
 }
 
-/// Refused as a [`Purpose`].
+/// Generates text that is not a [`Purpose`].
 pub fn purpose() -> impl Strategy<Value = (String, FieldCode)> {
     printable(Purpose::MAX_LENGTH)
 }
 
-/// Refused as a [`Description`].
+/// Generates text that is not a [`Description`].
 pub fn description() -> impl Strategy<Value = (String, FieldCode)> {
     printable(Description::MAX_LENGTH)
 }
 
-/// Refused as an [`OrganizationName`].
+/// Generates text that is not an [`OrganizationName`].
 pub fn organization_name() -> impl Strategy<Value = String> {
     let surrounded = "[ \t\u{a0}][a-z]{1,20}|[a-z]{1,20}[ \n\u{2003}]";
     prop_oneof![printable(OrganizationName::MAX_LENGTH).prop_map(|(text, _)| text), surrounded]
 }
 
-/// Refused as an [`EmailAddress`].
+/// Generates text that is not an [`EmailAddress`].
 pub fn email() -> impl Strategy<Value = String> {
     let (local, domain) = ("[a-z0-9]{1,12}", "[a-z]{1,12}\\.example");
     let locals = prop_oneof![
@@ -132,12 +132,12 @@ pub fn email() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Refused as an [`IdempotencyKey`](vault_core::usecase::IdempotencyKey).
+/// Generates text that is not an [`IdempotencyKey`](vault_core::usecase::IdempotencyKey).
 pub fn idempotency_key() -> impl Strategy<Value = String> {
     prop_oneof![Just(String::new()), "[!-~]{256,300}", "[!-~]{0,20}[ \t\n\u{7f}äé\u{200b}][!-~]{0,20}"]
 }
 
-/// Refused as a [`FormName`](vault_core::activation::FormName).
+/// Generates text that is not a [`FormName`](vault_core::activation::FormName).
 pub fn form_name() -> impl Strategy<Value = String> {
     prop_oneof![
         Just(String::new()),
@@ -147,7 +147,7 @@ pub fn form_name() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Refused as an id of any kind: other spellings of one.
+/// Generates other spellings of IDs, which are invalid.
 pub fn id() -> impl Strategy<Value = String> {
     prop_oneof![
         "[0-9A-F]{7}A-[0-9A-F]{4}-4[0-9A-F]{3}-8[0-9A-F]{3}-[0-9A-F]{12}",
@@ -159,13 +159,13 @@ pub fn id() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Refused as a name of a closed list: other spellings of the name `of`.
+/// Generates other spellings of the name `of`, which are invalid.
 pub fn spelling(of: &str) -> impl Strategy<Value = String> {
     let cut = of[..of.len() - 1].to_owned();
     select(vec![format!(" {of}"), format!("{of} "), format!("{of}\0"), of.to_uppercase(), cut, format!("{of}{of}")])
 }
 
-/// Refused as a [`Ttl`] under a ceiling, which it comes with.
+/// Generates numbers that are not a [`Ttl`], each with its upper limit.
 pub fn ttl() -> impl Strategy<Value = (i64, u32)> {
     (Ttl::MIN..=Ttl::MAX).prop_flat_map(|ceiling| {
         let above = i64::from(ceiling) + 1;
@@ -174,7 +174,7 @@ pub fn ttl() -> impl Strategy<Value = (i64, u32)> {
     })
 }
 
-/// Refused as an [`ActivationTtl`].
+/// Generates numbers that are not an [`ActivationTtl`].
 pub fn activation_ttl() -> impl Strategy<Value = i64> {
     prop_oneof![
         i64::MIN..i64::from(ActivationTtl::MIN),
@@ -184,12 +184,12 @@ pub fn activation_ttl() -> impl Strategy<Value = i64> {
     ]
 }
 
-/// Refused as an [`Overlap`](vault_core::integration::Overlap).
+/// Generates numbers that are not an [`Overlap`](vault_core::integration::Overlap).
 pub fn overlap() -> impl Strategy<Value = i64> {
     prop_oneof![i64::MIN..0, Just(-1), Just(MAX_OVERLAP_SECONDS + 1), MAX_OVERLAP_SECONDS + 1..=i64::MAX]
 }
 
-/// Refused as a point in time.
+/// Generates text that is not a time in RFC 3339.
 pub fn rfc3339() -> impl Strategy<Value = String> {
     prop_oneof![
         "\\PC{0,20}",
@@ -202,7 +202,7 @@ pub fn rfc3339() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Refused as an enrolment code.
+/// Generates text that is not an enrolment code.
 pub fn enrolment_code() -> impl Strategy<Value = String> {
     prop_oneof!["[a-km-np-z2-9]{0,25}", "[a-km-np-z2-9]{27,40}", "[a-km-np-z2-9]{25}[A-Zlo01 -]", "\\PC{0,30}"]
         .prop_filter("a code", |text| {
@@ -210,7 +210,8 @@ pub fn enrolment_code() -> impl Strategy<Value = String> {
         })
 }
 
-/// Refused as an [`IntegrationToken`](vault_core::integration::IntegrationToken): none, or one with a flaw of the hand.
+/// Invalid texts of an [`IntegrationToken`](vault_core::integration::IntegrationToken): other texts, and tokens with
+/// typing errors.
 pub fn integration_token_text() -> impl Strategy<Value = String> {
     let spoilt =
         (integration_token(), any::<Index>(), "[A-Za-z0-9]").prop_filter_map("the same", |(text, at, typed)| {
@@ -221,7 +222,7 @@ pub fn integration_token_text() -> impl Strategy<Value = String> {
     prop_oneof![spoilt, integration_token().prop_map(|text| text + " "), "(ovi_)?[A-Za-z0-9]{0,40}"]
 }
 
-/// Refused as a [`LabelFilter`](vault_core::credential::LabelFilter).
+/// Generates text that is not a [`LabelFilter`](vault_core::credential::LabelFilter).
 pub fn label_filter() -> impl Strategy<Value = (String, FieldCode)> {
     labelled(
         FieldCode::Malformed,
@@ -236,7 +237,7 @@ pub fn label_filter() -> impl Strategy<Value = (String, FieldCode)> {
     )
 }
 
-/// Refused as [`Labels`]: JSON, and where in it the flaw is, as a pointer.
+/// Invalid [`Labels`]: JSON, and the position of the violation as a JSON pointer.
 pub fn labels() -> impl Strategy<Value = (String, String, FieldCode)> {
     let here = |code, texts: BoxedStrategy<String>| texts.prop_map(move |text| (text, String::new(), code)).boxed();
     let at = |code, values: BoxedStrategy<String>| {
@@ -261,12 +262,12 @@ pub fn labels() -> impl Strategy<Value = (String, String, FieldCode)> {
     ]
 }
 
-/// Refused as the new password of the account `email` of `organization`.
+/// Generates passwords that are not allowed for the account `email` of `organization`.
 pub fn password(email: &EmailAddress, organization: &str) -> impl Strategy<Value = (String, PasswordFlaw)> + use<> {
     let guesses = [email.as_str(), email.local_part(), organization, "orgvault"];
     let guesses: Vec<_> =
         guesses.into_iter().filter(|guess| guess.chars().count() >= MIN_CHARACTERS).map(str::to_owned).collect();
-    // Of the address 1@example.com, 12345678 is a guess before it is common.
+    // For the address 1@example.com, 12345678 is rejected because of the address before it is rejected as common.
     let begins = [email.local_part().to_lowercase(), organization.to_lowercase()];
     let is_guess = |text: &str| {
         let folded = text.to_lowercase();
@@ -286,7 +287,7 @@ pub fn password(email: &EmailAddress, organization: &str) -> impl Strategy<Value
     ]
 }
 
-/// What happens to values on their way through screens, shells and templates.
+/// Returns `text` as screens, shells and templates often damage it.
 pub fn spoilt(text: &str) -> Vec<(String, FieldCode)> {
     let tail: String = text.chars().skip(text.chars().count().saturating_sub(4)).collect();
     vec![
@@ -310,7 +311,7 @@ pub fn spoilt(text: &str) -> Vec<(String, FieldCode)> {
     ]
 }
 
-/// The same for values that have no white space or control characters of their own.
+/// Returns damaged values as [`spoilt`] does, for values that contain no white space or control characters.
 pub fn spoilt_by_space(text: &str) -> Vec<(String, FieldCode)> {
     vec![
         (format!(" {text}"), FieldCode::Surrounded),
@@ -322,7 +323,7 @@ pub fn spoilt_by_space(text: &str) -> Vec<(String, FieldCode)> {
     ]
 }
 
-/// Refused as the data of a credential of a type: JSON, and where in it the flaw is, as a pointer.
+/// Invalid data of a credential of a type: JSON, and the position of the violation as a JSON pointer.
 pub fn credential_json() -> impl Strategy<Value = (CredentialType, String, String, FieldCode)> {
     (credential_members(), any::<Index>(), any::<Index>(), option::weighted(0.5, 0_u8..4)).prop_map(
         |((kind, mut members), at, which, form)| {
@@ -364,7 +365,7 @@ fn surplus(kind: CredentialType, mut members: Members) -> (CredentialType, Strin
     (kind, object(&members), "/surplus".to_owned(), FieldCode::Unknown)
 }
 
-/// Any text, as JSON.
+/// Returns any text as JSON.
 fn escaped(text: &str) -> String {
     let escape = |c: char| match c {
         '"' | '\\' => format!("\\{c}"),

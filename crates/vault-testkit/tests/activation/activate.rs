@@ -28,7 +28,7 @@ async fn an_integration_gets_what_its_namespace_holds() {
     assert_eq!(activated.credentials.iter().map(|one| one.id).collect::<Vec<_>>(), [first, second]);
     assert_eq!(activated.expires_at, setting.now().plus_seconds(600));
     let Vended::Raw(data) = &activated.credentials[0].vended else { panic!("not raw") };
-    // The sample has its members in their order.
+    // The fields of the sample are in canonical order.
     assert_eq!(data.to_canonical_json().expose(), PLAIN_S3.as_bytes());
     assert_eq!(activated.credentials[0].data().expose(), PLAIN_S3.as_bytes());
     assert!(setting.storage.vended().is_empty());
@@ -70,7 +70,7 @@ async fn refusals_tell_no_more_than_they_must_and_are_on_record() {
         Err(Error::Refused(refusal)) => refusal,
         other => panic!("{name}: {other:?}"),
     };
-    // Outside its patterns nothing differs, whether it exists, is frozen or not.
+    // A namespace outside the patterns gets the same response, whether it exists, is frozen, or does not exist.
     for name in ["secret", "imports/x", "unheard-of"] {
         assert!(matches!(refusal(name).await, Refusal::NamespaceNotAllowed));
     }
@@ -96,7 +96,7 @@ async fn what_changed_meanwhile_is_known() {
     setting.saved(setting.acme, "imports", PLAIN_S3).await;
     let made = setting.integration("nightly", &["imports"]).await;
     let principal = setting.principal(&made.token).await;
-    // Rotated after it was recognised: within the overlap it goes on, after it no longer.
+    // A token that is replaced after it was accepted remains valid during the overlap, and not afterwards.
     setting.rotate("nightly", 60).await;
     setting.activated(&principal, "imports", VendMode::Raw).await.unwrap();
     assert_eq!(setting.live(&principal).await.unwrap().len(), 1);
@@ -162,7 +162,8 @@ async fn the_form_is_the_one_asked_for_or_nothing() {
     assert_eq!(forms(&setting, "both").await, [VendedForm::Short, VendedForm::Short, VendedForm::Raw]);
     assert_eq!(setting.events.count(&Event::ShortFormMissed(CheckReason::NoRole)), 1);
 
-    // All or nothing: what was issued with the one that failed is recorded, since nobody can revoke it; nothing is live.
+    // All or nothing: credentials that were issued before the failure are recorded, because they cannot be revoked. No
+    // activation is active.
     let before = setting.live(&principal).await.unwrap().len();
     let refused = setting.activated(&principal, "both", VendMode::Short).await;
     assert!(matches!(refused, Err(Error::Refused(Refusal::NotVended { reason: CheckReason::NoRole, .. }))));
@@ -291,7 +292,7 @@ async fn a_renewal_hands_out_what_is_current() {
 
     setting.clock.advance_seconds(599);
     let second = setting.saved(setting.acme, "imports", ROLE_S3).await;
-    // The limit of live activations is reached, and a renewal begins none.
+    // The limit of active activations is reached, and a renewal starts none.
     let renewed = renew(&principal).await.unwrap();
     assert_eq!((renewed.id, renewed.namespace.as_str()), (activated.id, "imports"));
     assert_eq!(renewed.expires_at, setting.now().plus_seconds(900));

@@ -1,4 +1,4 @@
-//! What a storage issues is looked at before it is handed out, and a use is noted once a minute.
+//! Credentials from a storage provider are validated before they are issued, and uses are recorded once a minute.
 
 use super::setting::{ROLE_S3, Setting, request, s3};
 use async_trait::async_trait;
@@ -10,7 +10,7 @@ use vault_core::port::{CredentialVendor, ShortLived, VendOrder};
 use vault_core::{Error, Refusal};
 use vault_testkit::storage::short;
 
-/// Issues something for this data, whatever it is asked for, that ends so many milliseconds from now.
+/// Issues this data for every request, with an expiry this number of milliseconds from now.
 struct Vendor {
     data: CredentialData,
     lasts: i64,
@@ -29,7 +29,7 @@ fn gcs() -> CredentialData {
     CredentialData::from_canonical_json(CredentialType::Gcs, json).unwrap()
 }
 
-/// What has ended already, and what is for another type of storage, is not handed out.
+/// Credentials that have expired or belong to another type of storage are not issued.
 #[tokio::test]
 async fn what_a_storage_issues_by_mistake_is_not_handed_out() {
     let setting = Setting::new().await;

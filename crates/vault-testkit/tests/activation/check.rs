@@ -1,4 +1,4 @@
-//! Dry runs, of namespaces and before saving.
+//! Dry runs of namespaces, and checks before saving.
 
 use super::setting::{PLAIN_S3, ROLE_S3, Setting, namespace, s3};
 use vault_core::activation::{VendMode, VendedForm};
@@ -107,7 +107,7 @@ async fn what_is_tried_out_before_saving_is_saved_only_if_it_works() {
     assert_eq!(report.checks.last(), Some(&Check::failed(CheckKind::Authenticate, CheckReason::SignatureMismatch)));
     assert_eq!(setting.audited(AuditAction::CredentialSaved).len(), 1);
 
-    // A request that was carried out gets its first answer and is not checked again.
+    // A request that was executed returns its first response and does not check again.
     setting.storage.fail(None);
     let key = IdempotencyKey::parse("nightly").unwrap();
     let keyed = || NewCredential { idempotency: Some(key.clone()), ..saving() };
@@ -119,7 +119,7 @@ async fn what_is_tried_out_before_saving_is_saved_only_if_it_works() {
     assert!(matches!(other, Err(Error::Refused(Refusal::IdempotencyMismatch))));
     assert_eq!(setting.storage.probed().len(), reached);
 
-    // Nobody without a live session makes the service reach out.
+    // Without an active session, the service connects to no storage.
     let reached = setting.storage.probed().len();
     let stranger = Principal::Session(setting.session(Role::Admin));
     let refused = setting.vault().save(&stranger, saving()).await;
@@ -132,7 +132,7 @@ async fn what_is_tried_out_before_saving_is_saved_only_if_it_works() {
     assert!(matches!(refused, Err(Error::Refused(Refusal::VerifyUnavailable))));
 }
 
-/// A check tries the very form that the same activation would hand out.
+/// A check tests the same form that the activation would issue.
 #[tokio::test]
 async fn the_form_that_would_be_handed_out_is_checked() {
     let mut setting = Setting::new().await;
@@ -152,7 +152,7 @@ async fn the_form_that_would_be_handed_out_is_checked() {
     assert_eq!(check(&setting, "role", VendMode::PreferShort).await.0, Some(VendedForm::Short));
     assert_eq!(check(&setting, "plain", VendMode::PreferShort).await.0, Some(VendedForm::Raw));
 
-    // Where an activation would hand nothing out, the check says the reason that it would say.
+    // If an activation would be rejected, the check returns the same reason.
     let failed = |reason| Check::failed(CheckKind::Authenticate, reason);
     let probed = setting.storage.probed().len();
     assert!(check(&setting, "plain", VendMode::Short).await.1.contains(&failed(CheckReason::NoRole)));
@@ -165,7 +165,7 @@ async fn the_form_that_would_be_handed_out_is_checked() {
     assert_eq!(setting.live(&principal).await.unwrap(), []);
 }
 
-/// Whether every credential can be used.
+/// Returns `true` if every credential can be used.
 fn is_usable(checked: &[CheckedCredential]) -> bool {
     checked.iter().all(|one| one.report.is_usable())
 }

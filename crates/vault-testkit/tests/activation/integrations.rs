@@ -1,4 +1,4 @@
-//! Creating, changing, listing and recognising integrations; freezing and listing namespaces.
+//! Creating, changing, listing and authenticating integrations; freezing and listing namespaces.
 
 use super::setting::{OPERATOR, PLAIN_S3, Setting, creation, named, namespace, text};
 use secrecy::ExposeSecret;
@@ -45,19 +45,19 @@ async fn a_token_is_recognised_while_it_works() {
     }
 }
 
-/// The metrics tell the reasons apart, so that one who guesses shows.
+/// The metrics count each reason separately, so that guessing is visible.
 #[tokio::test]
 async fn each_reason_of_a_refusal_is_counted_as_itself() {
     let setting = Setting::new().await;
     let first = setting.integration("nightly", &["imports"]).await.token;
     let second = setting.rotate("nightly", 0).await;
     assert_eq!(setting.refusal(first.text()).await, Some(IntegrationRefusal::Replaced));
-    // Nor by a server whose clock is behind.
+    // A server with a slow clock rejects it, too.
     setting.clock.set(Timestamp::from_millis(setting.now().as_millis() - 3_000));
     assert_eq!(setting.refusal(first.text()).await, Some(IntegrationRefusal::Replaced));
     setting.operator().change_organization("Acme", OrganizationCommand::Disable).await.unwrap();
     assert_eq!(setting.refusal(second.text()).await, Some(IntegrationRefusal::OrganizationClosed));
-    // Unlike a session's, an integration's token works again after that.
+    // Unlike a session, an integration's token is valid again afterwards.
     setting.operator().change_organization("Acme", OrganizationCommand::Enable).await.unwrap();
     assert!(setting.works(&second).await);
     let unknown =
@@ -202,7 +202,7 @@ async fn nobody_but_admins_with_a_live_session_administers() {
             integrations.list_frozen(principal, Scope::One(acme), None, 1).await.map(drop),
         ]
     };
-    // An admin's token whose session nobody knows is recognised last.
+    // For an admin's token with an unknown session, the session is checked last.
     for (role, expected) in [
         (Role::Editor, Denial::InsufficientRole),
         (Role::Viewer, Denial::InsufficientRole),
@@ -299,7 +299,7 @@ async fn a_row_planted_or_altered_by_sql_grants_nothing_and_is_not_signed_anew()
             setting.delete(name).await;
         }
     }
-    // A disabled one that is enabled from outside.
+    // A disabled integration that is enabled again by a change outside OrgVault.
     let made = setting.integration("disabled", &["imports"]).await;
     setting.set_state("disabled", IntegrationState::Disabled).await;
     setting.store.tamper_with_integration(made.integration.id, |row| row.state = IntegrationState::Active);
@@ -333,7 +333,7 @@ async fn freezing_a_namespace_says_what_it_concerns_and_is_recorded() {
     }
 }
 
-/// One entry says all that one request changed, under the gravest act; it is found by each.
+/// One entry contains all changes of one request, under the most severe action. It is found by each of them.
 #[tokio::test]
 async fn what_an_integration_may_do_is_recorded_from_what_to_what() {
     let setting = Setting::new().await;

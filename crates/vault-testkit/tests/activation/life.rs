@@ -1,4 +1,4 @@
-//! The life of a credential: what is said of it, in which forms it leaves, whether it works, where it is used.
+//! The life of a credential: its metadata, the forms in which it is issued, its checks, and its uses.
 
 use super::setting::{PLAIN_S3, ROLE_S3, Setting, namespace, s3};
 use async_trait::async_trait;
@@ -115,7 +115,7 @@ async fn an_expiry_belongs_to_its_version() {
     vault.replace(&saver, replacing(id, PLAIN_S3, false)).await.unwrap();
     assert_eq!(expires_at().await, None);
 
-    // The earlier of what was said and what the data says.
+    // The earlier one of the given expiry and the expiry in the data.
     let signed = setting.now().plus_seconds(500).as_seconds();
     let json = format!(r#"{{"url":"https://files.example/a?Expires={signed}&Signature=x"}}"#);
     let data = || CredentialData::from_canonical_json(CredentialType::DirectLink, json.as_bytes()).unwrap();
@@ -148,7 +148,7 @@ async fn what_must_be_short_lived_never_leaves_as_it_is() {
         assert!(matches!(refused, Err(Error::Refused(Refusal::NotVended { .. }))), "{mode:?}");
     }
 
-    // No way around: other data, an earlier version, the rule itself.
+    // The rule cannot be bypassed by other data, an earlier version, or a change of the rule itself.
     let refused = vault.replace(&editor, replacing(id, PLAIN_S3, false)).await;
     assert!(matches!(refused, Err(Error::Invalid(flaws)) if flaws[0].pointer == "/vend"));
     let refused = vault.describe(&editor, id.into(), vend(VendRule::Any)).await;
@@ -210,7 +210,7 @@ async fn a_requested_check_is_answered_by_the_activation_side() {
     let shown = vault.show(&saver, id).await.unwrap().health;
     assert_eq!((shown.state, shown.reason), (HealthState::Failing, Some(CheckReason::UnknownKey)));
 
-    // A staged version is tried out before it is promoted.
+    // A staged version can be checked before it is promoted.
     vault.replace(&saver, replacing(id, ROLE_S3, true)).await.unwrap();
     setting.storage.fail(None);
     vault.request_check(&saver, id, None).await.unwrap();
@@ -218,7 +218,7 @@ async fn a_requested_check_is_answered_by_the_activation_side() {
     assert_eq!(health(&setting, id).await, HealthState::Failing, "the current version was not checked");
     vault.promote(&saver, id.into(), 2).await.unwrap();
     assert_eq!(health(&setting, id).await, HealthState::Healthy);
-    // Health blocks nothing, and a change of it is recorded once.
+    // Health does not prevent activations, and a change of it is recorded once.
     vault.request_check(&saver, id, Some(2)).await.unwrap();
     assert_eq!(checker.check_due(None).await.unwrap(), 1);
     assert_eq!(setting.audited(AuditAction::CredentialFailing).len(), 1);
@@ -245,7 +245,7 @@ async fn every_credential_is_checked_again_in_its_turn() {
     assert_eq!(checker.check_due(Some((2, 3_600))).await.unwrap(), 2);
 }
 
-/// A storage that takes connections and says nothing until it is told to, beside others that answer.
+/// A storage that accepts connections and does not respond until the test allows it, next to others that respond.
 struct Silent {
     asked: AtomicUsize,
     told: Semaphore,
@@ -273,7 +273,7 @@ impl StorageProbe for Silent {
     }
 }
 
-/// It is asked twice at once at most, and nobody else waits for it.
+/// At most two checks of it run concurrently, and checks of other storages do not wait for it.
 #[tokio::test]
 async fn a_silent_storage_keeps_the_checks_of_no_other() {
     let setting = Setting::new().await;
@@ -344,7 +344,8 @@ async fn each_activation_is_a_use() {
     assert!(matches!(refused, Err(Error::Refused(Refusal::NotFound))));
 }
 
-/// The audit says what was changed, from what to what, in which namespace; of what is sealed, only that it was.
+/// The audit log contains the changed fields with old and new values, and the namespace. For sealed values it contains
+/// only that they changed.
 #[tokio::test]
 async fn changes_are_recorded_with_what_they_changed() {
     let setting = Setting::new().await;
@@ -389,7 +390,7 @@ async fn changes_are_recorded_with_what_they_changed() {
     assert_eq!(told(AuditAction::CredentialDeleted), []);
 }
 
-/// A rule that the data does not allow is refused with what `vend` of a credential takes.
+/// The rejection of a rule that the data does not allow lists the permitted values of `vend`.
 #[tokio::test]
 async fn the_refusal_of_a_rule_advises_what_the_rule_takes() {
     let setting = Setting::new().await;

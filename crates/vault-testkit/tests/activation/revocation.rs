@@ -1,4 +1,4 @@
-//! What is revoked while an activation waits for a storage: nothing is handed out after the revocation returned.
+//! Revocations while an activation waits for a storage: no credential is issued after the revocation has returned.
 
 use super::setting::{ROLE_S3, Setting, denied, request};
 use async_trait::async_trait;
@@ -18,7 +18,7 @@ use vault_core::{Error, Refusal};
 
 type Deed = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A storage during whose answer something happens: a deed for each time that it is asked, then none.
+/// A storage that runs one of `deeds` during each of its responses.
 struct Slow {
     setting: Arc<Setting>,
     deeds: Mutex<Vec<Deed>>,
@@ -51,7 +51,7 @@ impl Scene {
         Self { setting, credential, principal }
     }
 
-    /// Activates while `deeds` happen, one each time that the storage is asked, the last one first.
+    /// Activates while `deeds` run, one during each request to the storage, the last one first.
     async fn activate(
         &self,
         vend: VendMode,
@@ -132,14 +132,14 @@ impl Revocation {
     }
 }
 
-/// In whatever form it was requested, and whether or not the storage issued anything.
+/// Applies to every requested form, whether or not the storage issued credentials.
 #[tokio::test]
 async fn nothing_is_handed_out_after_a_revocation_returned() {
     for revocation in Revocation::ALL {
         for (vend, answer, left) in [
             (VendMode::Short, Ok(()), 1),
             (VendMode::PreferShort, Ok(()), 1),
-            // The saved secret, after the storage refused.
+            // The saved secret is issued after the storage rejected the request.
             (VendMode::PreferShort, Err(CheckReason::Denied), 0),
         ] {
             let scene = Scene::new().await;
@@ -150,7 +150,7 @@ async fn nothing_is_handed_out_after_a_revocation_returned() {
             assert_eq!(scene.setting.audited(AuditAction::NamespaceActivated), [], "{revocation:?} {vend:?}");
             assert_eq!(scene.setting.events.recorded(AuditAction::NamespaceActivated), 0);
 
-            // Recorded, with what nobody can revoke.
+            // The entry includes the credentials that cannot be revoked.
             let (begun, failed) = (scene.setting.audited(AuditAction::ActivationBegun), scene.failed());
             assert_eq!((begun.len(), failed.len()), (1, 1), "{revocation:?} {vend:?}");
             assert_eq!(failed[0].subject, begun[0].subject);
@@ -161,7 +161,8 @@ async fn nothing_is_handed_out_after_a_revocation_returned() {
     }
 }
 
-/// A changed credential starts it over with what the namespace holds then; what is handed out is of that version.
+/// If a credential changes, the activation starts again with the current content of the namespace, and issues the new
+/// version.
 #[tokio::test]
 async fn a_credential_that_changed_meanwhile_starts_it_over() {
     let scene = Scene::new().await;
@@ -178,7 +179,7 @@ async fn a_credential_that_changed_meanwhile_starts_it_over() {
     let live = scene.setting.live(&scene.principal).await.unwrap();
     assert_eq!(live.iter().map(|one| one.id).collect::<Vec<_>>(), [activated.id], "the first one is gone");
 
-    // Of two, the one that is left is handed out alone.
+    // Of two credentials, only the remaining one is issued.
     let second = scene.setting.saved(scene.setting.acme, "imports", ROLE_S3).await;
     let delete =
         scene.deed(|setting| async move { setting.vault().delete(&setting.member(), credential).await.unwrap() });
@@ -186,7 +187,7 @@ async fn a_credential_that_changed_meanwhile_starts_it_over() {
     assert_eq!(activated.credentials.iter().map(|one| one.id).collect::<Vec<_>>(), [second]);
 }
 
-/// Three times, then later may work.
+/// It starts again at most three times. A later request may succeed.
 #[tokio::test]
 async fn it_is_not_started_over_without_end() {
     for (changes, succeeds) in [(3, true), (4, false)] {
@@ -206,13 +207,13 @@ async fn it_is_not_started_over_without_end() {
             assert_eq!(scene.setting.live(&scene.principal).await.unwrap(), []);
         }
     }
-    // A routine rotation with an overlap is one such change.
+    // A routine rotation with an overlap is also such a change.
     let scene = Scene::new().await;
     let rotate = scene.deed(|setting| async move { drop(setting.rotate("nightly", 600).await) });
     assert!(scene.activate(VendMode::Short, Ok(()), vec![rotate]).await.is_ok());
 }
 
-/// No answer says of itself that it is over.
+/// The response itself does not show that it has expired.
 #[tokio::test]
 async fn nothing_is_handed_out_that_has_expired_meanwhile() {
     let scene = Scene::new().await;
@@ -224,7 +225,7 @@ async fn nothing_is_handed_out_that_has_expired_meanwhile() {
     );
 }
 
-/// The integration itself may think better of it.
+/// The integration itself may end the activation.
 #[tokio::test]
 async fn an_activation_that_was_ended_meanwhile_hands_nothing_out() {
     let scene = Scene::new().await;

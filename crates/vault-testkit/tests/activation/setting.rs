@@ -1,4 +1,4 @@
-//! Every use case of the activation side, and organizations with credentials.
+//! All use cases of the activation process, and organizations with credentials.
 
 use secrecy::SecretString;
 use std::sync::Arc;
@@ -80,7 +80,7 @@ impl Setting {
         Integrations::new(self.environment.clone(), self.store.clone(), entropy, digester)
     }
 
-    /// What integrations do. Nothing is checked against storages.
+    /// Returns the use cases of integrations, without checks of storages.
     pub(crate) fn blind(&self) -> Activations {
         let (store, opener, digester) = (self.store.clone(), self.sealer.clone(), self.digester.clone());
         Activations::new(self.environment.clone(), self.tally.clone(), store, opener, digester)
@@ -99,12 +99,12 @@ impl Setting {
         Vault::new(self.environment.clone(), tally, store, sealer.clone(), sealer, digester).limit(1_000).probe(probe)
     }
 
-    /// Somebody of an embedding service in Acme.
+    /// Returns a user of an embedding service in Acme.
     pub(crate) fn member(&self) -> Principal {
         self.saver(self.acme)
     }
 
-    /// Somebody of an embedding service, who saves.
+    /// Returns a user of an embedding service who saves.
     pub(crate) fn saver(&self, organization: OrganizationId) -> Principal {
         let account = AccountId::from_uuid(self.ids.random());
         Principal::Embedder(EmbedderPrincipal { organization, account, role: Role::Editor })
@@ -115,7 +115,7 @@ impl Setting {
         self.vault().save(&self.saver(organization), request).await.unwrap()
     }
 
-    /// Puts another version in the place of a credential of Acme.
+    /// Replaces a credential of Acme with another version.
     pub(crate) async fn replace(&self, credential: CredentialId, name: &str, version: i64) {
         let key = self.store.sealed_credential(credential).unwrap().key;
         let data = s3(ROLE_S3);
@@ -128,7 +128,7 @@ impl Setting {
             .tamper_with_row(credential, |row| row.code = row.state().code(&*self.digester, self.acme, credential));
     }
 
-    /// An admin's session that no store knows.
+    /// Returns an admin's session that is not stored.
     pub(crate) fn session(&self, role: Role) -> SessionPrincipal {
         SessionPrincipal {
             organization: self.acme,
@@ -138,7 +138,7 @@ impl Setting {
         }
     }
 
-    /// An integration of Acme with these namespaces.
+    /// Creates an integration of Acme with these namespaces.
     pub(crate) async fn integration(&self, name: &str, namespaces: &[&str]) -> Made {
         let made = self.integrations().create(&OPERATOR, self.acme, creation(name, namespaces)).await.unwrap();
         Made { integration: made.integration, token: made.token.unwrap() }
@@ -170,7 +170,7 @@ impl Setting {
         self.activations().authenticate(token.text(), None).await.unwrap()
     }
 
-    /// Why the token is refused, if it is.
+    /// Returns the reason why the token is rejected, if it is.
     pub(crate) async fn refusal(&self, text: &SecretString) -> Option<IntegrationRefusal> {
         match self.activations().authenticate(text, None).await {
             Ok(_) => None,
@@ -179,7 +179,7 @@ impl Setting {
         }
     }
 
-    /// Whether the token works.
+    /// Returns `true` if the token is accepted.
     pub(crate) async fn works(&self, token: &IntegrationToken) -> bool {
         self.refusal(token.text()).await.is_none()
     }
@@ -193,13 +193,13 @@ impl Setting {
         self.activations().activate(principal, request(name, vend)).await
     }
 
-    /// The live activations of an integration.
+    /// Returns the active activations of an integration.
     pub(crate) async fn live(&self, principal: &IntegrationPrincipal) -> Result<Vec<Activation>, Error> {
         let page = PageRequest { limit: 1_000, cursor: None };
         Ok(self.activations().list(principal, page).await?.items)
     }
 
-    /// The records of this action, oldest first.
+    /// Returns the records of this action, oldest first.
     pub(crate) fn audited(&self, action: AuditAction) -> Vec<AuditRecord> {
         self.store.audit().into_iter().filter(|record| record.action == action).collect()
     }
@@ -228,7 +228,7 @@ pub(crate) fn creation(name: &str, namespaces: &[&str]) -> CreateIntegrationRequ
     }
 }
 
-/// Whether the integration was denied for this reason.
+/// Returns `true` if the integration was denied for this reason.
 pub(crate) fn denied<T>(outcome: Result<T, Error>, refusal: IntegrationRefusal) -> bool {
     matches!(outcome, Err(Error::Denied(Denial::Integration(found))) if found == refusal)
 }

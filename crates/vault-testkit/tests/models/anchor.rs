@@ -1,5 +1,6 @@
-//! The anchor against a database that is put back, and against restores that an operator makes. Models `vault-embed/src/anchor.rs` and
-//! `vault-crypto/src/anchor.rs`: a server opens a database only if it holds what the anchor knows, and `restore` tells the anchor.
+//! The anchor against rollback of the database, and against restores by an operator. Models `vault-embed/src/anchor.rs`
+//! and `vault-crypto/src/anchor.rs`: a server opens a database only if it contains the checkpoint in the anchor, and
+//! `restore` updates the anchor.
 
 use super::{broken, holds};
 use stateright::{Model, Property};
@@ -9,25 +10,26 @@ const CHECKPOINTS: u8 = 4;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mistake {
     None,
-    /// Only the number of the checkpoint is compared, not its hash.
+    /// Compares only the number of the checkpoint, not its hash.
     IgnoresTheHash,
-    /// The anchor is written before the checkpoint is in the database.
+    /// Writes the anchor before the checkpoint is in the database.
     AnchorsFirst,
 }
 
 struct Anchored(Mistake);
 
-/// Which checkpoints a database holds, each by what it is chained to: two of one number differ where the history before does.
+/// The checkpoints of a database, each by the value that it is chained to: two with the same number differ if their
+/// history differs.
 type Database = Vec<u8>;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct State {
     database: Database,
-    /// Number and hash of the newest checkpoint that it knows. The hash stands for the whole history.
+    /// Number and hash of the newest checkpoint in the anchor. The hash represents the whole history.
     anchor: Database,
     copies: Vec<Database>,
     is_open: bool,
-    /// What was acknowledged to the outside as sealed.
+    /// The checkpoints that were acknowledged as sealed.
     sealed: Database,
     made: u8,
     restores: u8,
@@ -35,16 +37,16 @@ struct State {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Action {
-    /// The server seals entries; the content tells histories apart.
+    /// The server seals entries. The content distinguishes histories.
     Seal,
-    /// The anchor follows.
+    /// The anchor is updated.
     Follow,
     Stop,
     Open,
     Copy,
-    /// Somebody puts an earlier copy in place of the database.
+    /// An attacker replaces the database with an earlier copy.
     PutBack(usize),
-    /// The operator restores a copy, which the anchor is told.
+    /// The operator restores a copy, which updates the anchor.
     Restore(usize),
 }
 
@@ -102,7 +104,7 @@ impl Model for Anchored {
                 state.database.push(state.made);
                 state.sealed = state.database.clone();
                 if self.0 == Mistake::AnchorsFirst {
-                    // And the machine fails between the two.
+                    // The host fails between the two writes.
                     state.anchor = state.database.clone();
                     state.database.pop();
                     state.sealed = state.database.clone();
@@ -115,7 +117,7 @@ impl Model for Anchored {
                 if !self.accepts(&state) {
                     return None;
                 }
-                // What it goes on with is what it has.
+                // It continues with its current content.
                 (state.is_open, state.sealed) = (true, state.database.clone());
             }
             Action::Copy => state.copies.push(state.database.clone()),

@@ -1,6 +1,7 @@
 //! Token keys that are replaced and destroyed while two servers issue and verify tokens. The rules are those of
-//! [`KeyTerm`](vault_core::keyring::KeyTerm) themselves; the rest models `vault-crypto/src/purpose_keys.rs` (which key signs, which are
-//! known) and `Keys::destroy_replaced` in `vault-core` with `count_under` of the stores (what keeps a key).
+//! [`KeyTerm`](vault_core::keyring::KeyTerm) itself. The rest models `vault-crypto/src/purpose_keys.rs` (the signing
+//! key and the loaded keys) and `Keys::destroy_replaced` in `vault-core` with `count_under` of the stores (the values
+//! that still need a key).
 
 use super::{broken, holds};
 use stateright::{Model, Property};
@@ -9,9 +10,10 @@ use vault_core::keyring::{KeyTerm, TermPurpose};
 use vault_core::sealed::KeyState;
 use vault_core::time::Timestamp;
 
-/// A step of time, in milliseconds. A server reads the keys at least once in it, which is later than the one second of a real one.
+/// A step of time in milliseconds. A server reads the keys at least once per step, which is slower than the one second
+/// of a real server.
 const STEP: i64 = 2_500;
-/// How many steps a session lives, and how many there are.
+/// Lifetime of a session in steps, and number of steps.
 const LIFETIME: u8 = 28;
 const STEPS: u8 = 60;
 const REPLACEMENTS: u8 = 2;
@@ -19,26 +21,26 @@ const REPLACEMENTS: u8 = 2;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mistake {
     None,
-    /// A new key signs at once.
+    /// A new key signs immediately.
     SignsAtOnce,
-    /// A key is destroyed as soon as it is replaced and no session is there.
+    /// A key is destroyed as soon as it is replaced and no session exists.
     DestroysAtOnce,
-    /// Only the time since the replacement keeps a key, not the sessions.
+    /// Destroys a key by the time since its replacement, regardless of sessions.
     ForgetsSessions,
 }
 
 struct Keys(Mistake);
 
-/// A key: its number, and since when it is active or retires, in steps.
+/// A key: its number, whether it is active, and the step since when it is active or retiring.
 type Term = (u8, bool, u8);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct State {
     now: u8,
     stored: Vec<Term>,
-    /// What each server has read, and whether it has read since the last step of time.
+    /// The keys that each server has loaded, and whether it has loaded them since the last step of time.
     servers: [(Vec<Term>, bool); 2],
-    /// Sessions that live: when they began, and the key of their token.
+    /// Active sessions: their start, and the key of their token.
     tokens: Vec<(u8, u8)>,
     made: u8,
 }
@@ -62,7 +64,7 @@ fn term((number, is_active, since): Term) -> KeyTerm {
 }
 
 impl Keys {
-    /// The key that a server signs with.
+    /// Returns the key that a server signs with.
     fn signing(&self, known: &[Term], now: u8) -> u8 {
         let active = known.iter().copied().find(|(_, is_active, _)| *is_active).unwrap();
         let before = known.iter().filter(|(_, is_active, _)| !is_active).max_by_key(|(_, _, since)| *since);
@@ -72,7 +74,7 @@ impl Keys {
         }
     }
 
-    /// Whether nothing needs the key.
+    /// Returns `true` if nothing needs the key.
     fn is_free(&self, state: &State, key: Term) -> bool {
         let until = at(key.2).plus_seconds(KeyTerm::DRAINED_SECONDS);
         let is_needed = self.0 != Mistake::ForgetsSessions && state.tokens.iter().any(|(began, _)| at(*began) <= until);

@@ -9,9 +9,9 @@ const STEPS: u8 = 4;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mistake {
     None,
-    /// The step is compared when it is read, and then written whatever it is by now.
+    /// Compares the step when it is read, and then writes it unconditionally.
     WritesWhatever,
-    /// A restore brings back the step of the backup.
+    /// A restore restores the step of the backup.
     RestoresTheStep,
 }
 
@@ -19,12 +19,12 @@ struct Codes(Mistake);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct State {
-    /// The time, in steps of a passcode.
+    /// The time in passcode steps.
     now: u8,
     last: u8,
     backup: Option<u8>,
     restored: bool,
-    /// The code that a server verifies, and the step that it has read.
+    /// For each server, the code that it verifies and the step that it has read.
     servers: [Option<(u8, u8)>; 2],
     /// How often a code of each step was accepted.
     accepted: [u8; STEPS as usize + 1],
@@ -60,7 +60,7 @@ impl Model for Codes {
         }
         for server in 0..2 {
             match state.servers[server] {
-                // Codes of this step and of the one before are taken.
+                // Codes of the current and the previous step are accepted.
                 None => actions.extend([state.now, state.now - 1].map(|step| Action::Begin(server, step))),
                 Some(_) => actions.push(Action::Conclude(server)),
             }

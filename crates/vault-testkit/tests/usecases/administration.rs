@@ -1,4 +1,4 @@
-//! What admins and operators do with accounts.
+//! Administration of accounts by admins and operators.
 
 use super::service::{Service, exposed};
 use vault_core::account::AccountState;
@@ -125,7 +125,7 @@ async fn an_owner_is_told_what_an_operator_did() {
     assert!(matches!(&listed[..], [only] if only.session.id == session.session));
 }
 
-/// What changes nothing ends no session and is not recorded; what changes is recorded with what it was.
+/// A change to the current value ends no session and is not recorded. Other changes are recorded with the old value.
 #[tokio::test]
 async fn an_account_that_is_so_already_is_left_alone() {
     let service = Service::new().await;
@@ -150,7 +150,7 @@ async fn an_account_that_is_so_already_is_left_alone() {
     let change = |field, from: &str, to: &str| vec![vec![AuditChange::new(field, Some(from.into()), Some(to.into()))]];
     assert_eq!(changes(AuditAction::AccountRoleChanged), change(ChangedField::Role, "viewer", "editor"));
     assert_eq!(changes(AuditAction::AccountDisabled), change(ChangedField::State, "active", "disabled"));
-    // Of an invitation, too.
+    // The same applies to an invitation.
     let invited = service.invites(&session, "new@example.com", Role::Viewer).await.unwrap().grant.account;
     service.as_admin(&session, invited, AccountCommand::SetRole(Role::Viewer)).await.unwrap();
     assert_eq!(service.audited(AuditAction::InvitationChanged).0, 0);

@@ -1,4 +1,4 @@
-//! Where the rules of logins, sessions and passcodes begin and end.
+//! Limits of the rules for logins, sessions and passcodes.
 
 use super::service::{PASSWORD, Service, network};
 use vault_core::audit::{Actor, AuditAction, Subject};
@@ -12,7 +12,7 @@ use vault_core::role::Role;
 use vault_core::usecase::{CreateAccountRequest, CurrentPasscode, LogInRequest, OwnerProof};
 use vault_core::{Error, Refusal};
 
-/// The longest password is a password. A longer one is none, and costs no hash.
+/// A password of maximum length works. A longer one is rejected without hashing.
 #[tokio::test]
 async fn the_longest_password_logs_in() {
     let service = Service::new().await;
@@ -46,7 +46,7 @@ async fn the_longest_password_logs_in() {
     service.try_log_in(&email, proof(&password)).await.unwrap();
 }
 
-/// A login ends a wait only if there was one: the last of the free attempts is followed by none.
+/// A login ends a lockout only if there was one: the last free attempt is followed by none.
 #[tokio::test]
 async fn a_login_at_the_last_free_attempt_ends_no_wait() {
     let service = Service::new().await;
@@ -81,7 +81,7 @@ async fn an_account_with_a_taken_address_costs_no_hash() {
     assert!(!work.iter().any(|operation| operation.contains("hash")), "{work:?}");
 }
 
-/// A code that an operator reads is one that logs in: the code of the step that was used is not shown again.
+/// An operator can read only a code that can still be used: the code of a used step is not shown.
 #[tokio::test]
 async fn an_operator_reads_only_codes_that_can_be_used() {
     let service = Service::new().await;
@@ -129,7 +129,7 @@ async fn no_session_is_longer_than_the_setting_allows() {
     }
 }
 
-/// What is counted in one minute is recorded once that is over, with the time of recording.
+/// Actions that are counted by the minute are recorded after it, with the time of recording.
 #[tokio::test]
 async fn counts_are_recorded_when_their_minute_is_over() {
     let service = Service::new().await;

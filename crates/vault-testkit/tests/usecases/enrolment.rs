@@ -14,7 +14,7 @@ async fn invited(service: &Service, name: &str, role: Role) -> Invited {
     service.accounts.invite(&Service::OPERATOR, acme, &format!("{name}@Example.com"), role).await.unwrap()
 }
 
-/// Drafts an enrolment; who the account's owner will be.
+/// Drafts an enrolment. Returns the future user of the account.
 async fn draft(service: &Service, invited: &Invited) -> Person {
     let drafted = service.accounts.enrol(invited.code.text(), PASSWORD.into()).await.unwrap();
     Person {
@@ -42,7 +42,7 @@ async fn an_invited_person_enrols_and_logs_in() {
     assert!(matches!(early, Err(Error::Refused(Refusal::InvalidLogin))), "nothing is in force yet");
 
     confirm(&service, &invited, &person).await.unwrap();
-    // A25: the code that confirmed it is spent.
+    // A25: the code that confirmed the enrolment is used up.
     let passcode = service.code(&person.secret);
     let same = OwnerProof { password: PASSWORD.into(), passcode, network: network() };
     assert!(service.try_log_in("jane@example.com", same).await.is_err());
@@ -90,7 +90,8 @@ async fn a_code_that_opens_nothing_costs_no_hash() {
     assert_eq!(service.audited(AuditAction::EnrolmentDrafted).0, 1);
 }
 
-/// A code moved to another invitation's row by somebody who writes to the database opens neither.
+/// If an attacker with write access to the database moves a code to another invitation's row, it is accepted for
+/// neither.
 #[tokio::test]
 async fn a_code_does_not_move_to_another_invitation() {
     let service = Service::new().await;
@@ -120,7 +121,7 @@ async fn the_newest_draft_counts() {
     service.log_in(&newer).await;
 }
 
-/// Two organizations invite one address: the first to confirm has it.
+/// If two organizations invite one address, the first confirmation gets it.
 #[tokio::test]
 async fn the_first_to_confirm_has_the_address() {
     let service = Service::new().await;

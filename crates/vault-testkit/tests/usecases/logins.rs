@@ -1,4 +1,4 @@
-//! What a login does, whatever it comes to.
+//! Logins with all their outcomes.
 
 use super::service::{PASSWORD, Person, Service, network};
 use vault_core::audit::AuditAction;
@@ -14,7 +14,7 @@ fn wrong() -> OwnerProof {
     OwnerProof { password: "a wrong password".into(), passcode: "123456".into(), network: network() }
 }
 
-/// Why logins were refused.
+/// Returns the reasons of rejected logins.
 fn refusals(service: &Service) -> Vec<LoginRefusal> {
     let refused = |event| match event {
         Event::LoginRefused { refusal, .. } => Some(refusal),
@@ -28,7 +28,8 @@ async fn refused(service: &Service, email: &str, proof: OwnerProof) {
     assert!(matches!(outcome, Err(Error::Refused(Refusal::InvalidLogin))), "{outcome:?}");
 }
 
-/// An unknown address, a wait, a disabled account: each is hashed, and against a decoy, however often it is tried.
+/// Logins to an unknown, a locked out or a disabled account are each hashed against a decoy, however often they are
+/// tried.
 #[tokio::test]
 async fn every_login_is_hashed_and_only_what_counts_against_its_own_verifier() {
     let service = Service::new().await;
@@ -56,8 +57,8 @@ async fn every_login_is_hashed_and_only_what_counts_against_its_own_verifier() {
     assert_eq!(number(LoginRefusal::Closed), 3 * free);
 }
 
-/// Every refused login asks the same operations of the crypto, in the same order: whether an account has the address,
-/// whether the password is right, during a wait, in a closed class, and on an account that is disabled or re-enrolling.
+/// Every rejected login uses the same crypto operations in the same order: for known and unknown addresses, right and
+/// wrong passwords, during a lockout, in a locked throttle bucket, and for a disabled or re-enrolling account.
 #[tokio::test]
 async fn every_refused_login_asks_the_same_of_the_crypto() {
     let service = Service::new().await;
@@ -95,7 +96,7 @@ async fn every_refused_login_asks_the_same_of_the_crypto() {
             refused(&service, &format!("{name}@example.com"), proof).await;
             assert_eq!(refusals(&service), [refusal], "{name}");
             let mut work = service.work.take();
-            // An attempt that may prove something has the record of a success with it.
+            // An attempt that may succeed also seals the record of a success.
             work.retain(|operation| operation != "seal the record login.succeeded");
             let before =
                 ["digest Network", "digest AttemptBucket", "permit a hash", "digest Address", "digest AccountGrant"];
@@ -107,8 +108,8 @@ async fn every_refused_login_asks_the_same_of_the_crypto() {
     }
 }
 
-/// However many unknown addresses are tried, the audit gets one row a minute for all of them, and one for each account
-/// that waits, each with its count.
+/// For any number of unknown addresses, the audit log gets one entry per minute, and one for each account that is
+/// locked out, each with its count.
 #[tokio::test]
 async fn refusals_that_count_nowhere_are_recorded_once_a_minute() {
     let service = Service::new().await;
@@ -129,7 +130,7 @@ async fn refusals_that_count_nowhere_are_recorded_once_a_minute() {
     assert_eq!(service.audited(AuditAction::LoginRefused).0, usize::try_from(FREE_ATTEMPTS).unwrap());
 }
 
-/// A wait is not lengthened by what is refused during it, and the right login succeeds after it.
+/// A lockout is not extended by logins that are rejected during it, and the right login succeeds afterwards.
 #[tokio::test]
 async fn what_is_refused_during_a_wait_leaves_no_trace_in_the_class() {
     let service = Service::new().await;
@@ -140,11 +141,11 @@ async fn what_is_refused_during_a_wait_leaves_no_trace_in_the_class() {
     for _ in 0..200 {
         refused(&service, "jane@example.com", wrong()).await;
     }
-    // `proof` takes a step of its own, 30 s later.
+    // `proof` uses a separate step, 30 s later.
     service.log_in(&jane).await;
 }
 
-/// A spent code of the right password is refused and counts as no wrong passcode.
+/// A used code with the right password is rejected, and is not counted as a wrong passcode.
 #[tokio::test]
 async fn a_spent_code_is_refused_and_not_counted() {
     let service = Service::new().await;
@@ -166,7 +167,7 @@ async fn a_spent_code_is_refused_and_not_counted() {
     assert!(shown.logins.last_refused_at.is_some() && shown.logins.last_login_at.is_some());
 }
 
-/// The hasher is told whether anybody has logged in from the network, before the address is looked up.
+/// The hasher gets whether any account has logged in from the network, before the address is looked up.
 #[tokio::test]
 async fn seats_are_asked_for_by_the_network_alone() {
     let service = Service::new().await;
@@ -189,7 +190,7 @@ async fn seats_are_asked_for_by_the_network_alone() {
     assert!(!known(&service));
 }
 
-/// A row that does not fit its code lets nobody in, after the same work, and is reported.
+/// A row whose MAC does not verify accepts no login. The work is the same, and the row is reported.
 #[tokio::test]
 async fn a_row_put_together_from_others_lets_nobody_in() {
     let service = Service::new().await;
@@ -212,8 +213,8 @@ async fn a_row_put_together_from_others_lets_nobody_in() {
     assert_eq!(service.evaluations(), 0);
 }
 
-/// What the log tells of an account whose logins fail: each refusal with account and network, each wait with its end, the
-/// class that closes, passcodes that are disabled, and the login that ends it.
+/// The log contains for an account with failed logins: each rejection with account and network, each lockout with its
+/// end, the locking of a throttle bucket, disabled passcodes, and the login that ends it.
 #[tokio::test]
 async fn lockouts_are_told_when_they_begin_and_when_a_login_ends_them() {
     let service = Service::new().await;

@@ -1,4 +1,4 @@
-//! What people do with their own accounts.
+//! Changes that users make to their own accounts.
 
 use super::service::{Person, Service, exposed, network};
 use vault_core::audit::{Actor, AuditAction};
@@ -36,7 +36,7 @@ async fn an_owner_changes_the_password() {
     assert!(matches!(refused, Err(Error::Refused(Refusal::InvalidLogin))));
     assert_eq!(service.audited(AuditAction::LoginRefused), (1, Some(Actor::from(&session))));
 
-    service.hasher.raise_parameters(); // A verifier made anew of the old password must not be what is stored.
+    service.hasher.raise_parameters(); // A rehash of the old password must not be stored.
     service.accounts.change_password(&session, service.proof(&jane), NEW_PASSWORD.into()).await.unwrap();
     assert_eq!([service.lives(&session).await, service.lives(&other).await], [true, false]);
     assert_eq!(service.audited(AuditAction::AccountPasswordChanged), (1, Some(Actor::from(&session))));
@@ -113,7 +113,7 @@ async fn an_owner_replaces_the_recovery_codes() {
     service.try_log_in("jane@example.com", new).await.unwrap();
 }
 
-/// Proofs count and wait with logins, as one.
+/// Re-authentications count towards the limits of logins.
 #[tokio::test]
 async fn a_proof_counts_as_a_login() {
     let service = Service::new().await;
@@ -141,7 +141,7 @@ async fn a_proof_counts_as_a_login() {
         outcomes.push(service.evaluations() > evaluated);
     }
     assert_eq!(outcomes, [true, true, true, true, true, false, false, false]);
-    // Within the wait the right proof is refused as well.
+    // During the lockout, the right re-authentication is rejected as well.
     let right = service.accounts.change_password(&session, service.proof(&jane), NEW_PASSWORD.into()).await;
     assert!(right.is_ok(), "30 s are over by now");
 }
@@ -220,7 +220,7 @@ async fn an_owner_lists_and_ends_sessions() {
     assert!(service.lives(&theirs).await);
 }
 
-/// A session's latest use is kept to the minute, and written at most once a minute.
+/// A session's last use is stored to the minute, and written at most once a minute.
 #[tokio::test]
 async fn the_last_use_of_a_session_is_shown_to_its_owner() {
     let service = Service::new().await;

@@ -1,4 +1,4 @@
-//! A colleague who lost phone and codes enrols again.
+//! A user without phone and recovery codes enrols again.
 
 use super::service::{Person, Service, exposed, network};
 use secrecy::SecretString;
@@ -15,7 +15,7 @@ use vault_core::{Error, Refusal};
 
 const NEW_PASSWORD: &str = "another long password";
 
-/// The code by which the session's admin has the person enrol again.
+/// Returns the code with which the person enrols again, as the session's admin.
 async fn re_enrol(service: &Service, session: &SessionPrincipal, person: &Person) -> SecretString {
     let changed = service.as_admin(session, person.account, AccountCommand::ReEnrol).await.unwrap();
     let (code, expires_at) = changed.enrolment.unwrap();
@@ -25,7 +25,7 @@ async fn re_enrol(service: &Service, session: &SessionPrincipal, person: &Person
     code.text().clone()
 }
 
-/// Drafts an enrolment; who its owner will be.
+/// Drafts an enrolment. Returns its user.
 async fn draft(service: &Service, person: &Person, code: &SecretString) -> Person {
     let drafted = service.accounts.enrol(code, NEW_PASSWORD.into()).await.unwrap();
     assert_eq!(drafted.email, person.email);
@@ -134,7 +134,7 @@ async fn nobody_re_enrols_themselves_and_only_admins_others() {
     service.log_in(&stranger).await;
 }
 
-/// An operator helps everybody, also an organization's only admin.
+/// An operator can require any user to enrol again, including an organization's only admin.
 #[tokio::test]
 async fn an_operator_has_the_last_admin_enrol_again() {
     let service = Service::new().await;
@@ -147,7 +147,7 @@ async fn an_operator_has_the_last_admin_enrol_again() {
     assert_eq!(service.log_in(&again).await.role, Role::Admin);
 }
 
-/// Password and passcode come from the owner alone until then.
+/// Until then, only the owner can set the password and the passcode.
 #[tokio::test]
 async fn nobody_gives_secrets_to_an_account_that_awaits_its_owner() {
     let service = Service::new().await;
@@ -166,7 +166,7 @@ async fn nobody_gives_secrets_to_an_account_that_awaits_its_owner() {
     service.person("Acme", "jane", Role::Viewer).await;
 }
 
-/// Disabling and enabling revives nothing: who is enabled has to enrol first.
+/// Disabling and enabling restores nothing: an enabled user must enrol first.
 #[tokio::test]
 async fn a_disabled_account_stays_disabled_and_an_enabled_one_has_to_enrol() {
     let service = Service::new().await;
@@ -195,7 +195,7 @@ async fn a_disabled_account_stays_disabled_and_an_enabled_one_has_to_enrol() {
     }
 }
 
-/// The role is the account's own, whatever it was when the code was made.
+/// The role is that of the account, even if it had another role when the code was created.
 #[tokio::test]
 async fn a_role_lowered_meanwhile_stays_lowered() {
     let service = Service::new().await;
@@ -210,7 +210,7 @@ async fn a_role_lowered_meanwhile_stays_lowered() {
     assert_eq!(service.log_in(&again).await.role, Role::Viewer);
 }
 
-/// Made again, the earlier code is dead; over, it is, and nothing comes back.
+/// A code is invalid after a new one was created or after it has expired, and stays invalid.
 #[tokio::test]
 async fn a_code_is_dead_once_there_is_another_or_its_time_is_over() {
     let service = Service::new().await;
@@ -233,12 +233,12 @@ async fn a_code_is_dead_once_there_is_another_or_its_time_is_over() {
     service.log_in(&again).await;
 }
 
-/// Somebody who writes to the database gains nothing: what grants is signed.
+/// An attacker with write access to the database gains nothing, because the privileged row is signed.
 #[tokio::test]
 async fn a_tampered_re_enrolment_enrols_nobody() {
     type Tampering = fn(&Service, &Person) -> bool;
     let tamperings: [(Tampering, &str); 6] = [
-        // It would make an account of the role that was.
+        // The confirmation would create an account with the previous role.
         (
             |service, jane| {
                 service.store.tamper_with_invitation(jane.account, |row| row.grant.state = AccountState::Invited)

@@ -1,4 +1,4 @@
-//! Every use case of a service, and people that use it.
+//! All use cases of a service, and its users.
 
 use super::work::{Noted, Work};
 use secrecy::SecretString;
@@ -31,7 +31,7 @@ pub(crate) struct Service {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) events: Arc<RecordingEvents>,
     pub(crate) hasher: Arc<FakeHasher>,
-    /// What the use cases around accounts ask of the crypto.
+    /// Records the crypto operations of the account use cases.
     pub(crate) work: Arc<Work>,
     ids: Arc<SequentialIds>,
     tokens: Arc<FakeTokens>,
@@ -40,7 +40,7 @@ pub(crate) struct Service {
     pub(crate) accounts: Accounts,
 }
 
-/// Somebody with an account, and what they know.
+/// A user with an account, and the values that the user knows.
 pub(crate) struct Person {
     pub(crate) account: AccountId,
     pub(crate) email: EmailAddress,
@@ -100,22 +100,22 @@ impl Service {
         Operator::new(self.environment.clone(), tally, self.store.clone(), sealer)
     }
 
-    /// Somebody with access to the machine.
+    /// A user with access to the host.
     pub(crate) const OPERATOR: Principal = Principal::Operator;
 
-    /// The organization of this name.
+    /// Returns the organization with this name.
     pub(crate) async fn organization_named(&self, name: &str) -> OrganizationId {
         let name = OrganizationName::parse(name).unwrap();
         self.store.find_organization(&name).await.unwrap().unwrap().id
     }
 
-    /// Whom the session's admin lists.
+    /// Lists accounts as the session's admin.
     pub(crate) async fn listed(&self, session: &SessionPrincipal) -> Result<Vec<ListedAccount>, Error> {
         let (principal, scope) = (Principal::from(session.clone()), Scope::One(session.organization));
         Ok(self.accounts.list(&principal, scope, PageRequest::default()).await?.items)
     }
 
-    /// Invites as the session's admin.
+    /// Invites a user as the session's admin.
     pub(crate) async fn invites(&self, session: &SessionPrincipal, email: &str, role: Role) -> Result<Invited, Error> {
         self.accounts.invite(&session.clone().into(), session.organization, email, role).await
     }
@@ -136,7 +136,7 @@ impl Service {
         self.accounts.change(&Self::OPERATOR, AccountRef::email(email), command).await
     }
 
-    /// Somebody for whom an operator made an account in the organization.
+    /// Creates a user with an account in the organization, as an operator.
     pub(crate) async fn person(&self, organization: &str, name: &str, role: Role) -> Person {
         let request = CreateAccountRequest {
             organization: self.organization_named(organization).await,
@@ -154,12 +154,12 @@ impl Service {
         }
     }
 
-    /// A code of the seed that was shown as `secret`, as an authenticator makes it at this moment.
+    /// Returns the current code of an authenticator with `secret`.
     pub(crate) fn code(&self, secret: &str) -> SecretString {
         FakePasscodes::shown_by_authenticator(secret, TimeStep::at(self.clock.now())).unwrap().into()
     }
 
-    /// What the person brings to prove to be here, in a time step of its own.
+    /// Returns the user's re-authentication, in a separate time step.
     pub(crate) fn proof(&self, person: &Person) -> OwnerProof {
         self.clock.advance_seconds(TimeStep::SECONDS);
         OwnerProof {
@@ -174,7 +174,7 @@ impl Service {
         let (email, client) = (email.to_owned(), Some("a client".to_owned()));
         let request = LogInRequest { email, password, passcode, ttl: Some(86_400), network, client };
         let token = self.accounts.log_in(request).await?.token;
-        // Only to read it back.
+        // Authenticate only to read it back.
         Ok(self.accounts.authenticate(secrecy::ExposeSecret::expose_secret(&token.0)).unwrap())
     }
 
@@ -183,7 +183,7 @@ impl Service {
         self.try_log_in(person.email.as_str(), proof).await.unwrap()
     }
 
-    /// A request comes with the session's token.
+    /// Makes a request with the session's token.
     pub(crate) fn used(&self, session: &SessionPrincipal) {
         let claims = SessionClaims {
             instance: INSTANCE,
@@ -198,17 +198,17 @@ impl Service {
         assert_eq!(&self.accounts.authenticate(secrecy::ExposeSecret::expose_secret(&token.0)).unwrap(), session);
     }
 
-    /// How many passwords were verified against an account's own verifier.
+    /// Returns how many passwords were verified against an account's own verifier.
     pub(crate) fn evaluations(&self) -> usize {
         self.events.events().iter().filter(|event| **event == Event::PasswordEvaluated).count()
     }
 
-    /// Whether the session may still act.
+    /// Returns `true` if the session is still authorized.
     pub(crate) async fn lives(&self, session: &SessionPrincipal) -> bool {
         self.accounts.own(session).await.is_ok()
     }
 
-    /// How often `action` is recorded, and by whom the last time.
+    /// Returns how often `action` is recorded, and the actor of the latest record.
     pub(crate) fn audited(&self, action: AuditAction) -> (usize, Option<Actor>) {
         let records: Vec<_> = self.store.audit().into_iter().filter(|record| record.action == action).collect();
         (records.len(), records.last().map(|record| record.actor))
@@ -224,7 +224,7 @@ pub(crate) fn network() -> Network {
     Network::of(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7)))
 }
 
-/// The secret as its owner types it into an authenticator.
+/// Returns the secret as the user types it into an authenticator.
 pub(crate) fn exposed(passcode: &PasscodeSecret) -> String {
     secrecy::ExposeSecret::expose_secret(&passcode.secret).to_owned()
 }

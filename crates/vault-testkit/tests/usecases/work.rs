@@ -1,4 +1,4 @@
-//! What the use cases ask of the crypto, in order.
+//! The crypto operations of the use cases, in order.
 
 use async_trait::async_trait;
 use secrecy::SecretString;
@@ -26,13 +26,13 @@ impl Work {
         self.0.lock().unwrap().push(what.into());
     }
 
-    /// The operations since it was last asked.
+    /// Returns the operations since the last call.
     pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap())
     }
 }
 
-/// An adapter whose operations are noted.
+/// An adapter that records its operations.
 pub(crate) struct Noted<A> {
     pub(crate) adapter: A,
     pub(crate) work: Arc<Work>,

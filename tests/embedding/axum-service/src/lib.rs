@@ -1,5 +1,5 @@
-//! A small web service with users of its own and a vault in it. It decides who is logged in; the vault decides what each
-//! of them may do, keeps organizations apart and records who did what.
+//! A small web service with its own users and a vault. It authenticates the users. The vault authorizes them, separates
+//! the organizations and records all requests.
 //!
 //! | Request | Does |
 //! |---|---|
@@ -25,10 +25,10 @@ use vault_core::principal::Principal;
 use vault_core::usecase::{IdempotencyKey, NewCredential, Vault};
 use vault_core::{Error, ErrorKind};
 
-/// Who is logged in, as this service knows it: by the cookie `session`. A real one asks its session store here.
+/// The logged-in users by the cookie `session`. A real service queries its session store here.
 pub type Sessions = Arc<HashMap<String, Principal>>;
 
-/// What the handlers share.
+/// The state of the handlers.
 #[derive(Clone)]
 struct App {
     vault: Vault,
@@ -50,7 +50,7 @@ pub fn router(vault: Vault, sessions: Sessions) -> Router {
         .with_state(App { vault, sessions })
 }
 
-/// Somebody who is logged in.
+/// A logged-in user.
 struct User(Principal);
 
 impl FromRequestParts<App> for User {
@@ -107,7 +107,7 @@ async fn remove(State(vault): State<Vault>, User(user): User, Path(id): Path<Str
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Whatever went wrong: one type, one match.
+/// Any error: one type, one match.
 struct Failure(Error);
 
 impl<E: Into<Error>> From<E> for Failure {
@@ -128,6 +128,6 @@ impl IntoResponse for Failure {
             // Damage and faults are for the operator's log, not for the caller.
             _ => return StatusCode::INTERNAL_SERVER_ERROR.into_response(),
         };
-        (status, Json(json!({ "error": self.0.to_string() }))).into_response() // never holds values
+        (status, Json(json!({ "error": self.0.to_string() }))).into_response() // never contains values
     }
 }

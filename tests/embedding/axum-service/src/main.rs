@@ -21,6 +21,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let _ = tokio::signal::ctrl_c().await;
     };
     axum::serve(listener, router(opened.vault(), sessions)).with_graceful_shutdown(stop).await?;
-    opened.close().await?; // ends the maintenance, and records how often lists were read
+    opened.close().await?; // stops the maintenance, and records how often lists were read
     Ok(())
 }

@@ -41,7 +41,7 @@ async fn call(service: &Router, who: &str, method: &str, path: &str, body: &str)
     (status, serde_json::from_slice(&body).unwrap_or_default())
 }
 
-/// What users of the service see, whatever lies below.
+/// Checks the service as its users see it, on any store.
 async fn users_get_along(service: &Router) {
     assert_eq!(call(service, "nobody", "GET", "/credentials", "").await.0, StatusCode::UNAUTHORIZED);
     let (status, saved) = call(service, "ann", "POST", "/credentials/direct-link/imports/nightly", LINK).await;

@@ -1,8 +1,8 @@
-//! The ports of credentials on [redb](https://docs.rs/redb), for a service whose users act as embedders: an adapter that
-//! this project does not ship, as an outside team would write it. `tests/contract.rs` proves it.
+//! The ports of credentials on [redb](https://docs.rs/redb), for a service whose users are embedders: an adapter that
+//! this project does not ship, as an outside team would write it. `tests/contract.rs` runs the contract suite on it.
 //!
-//! redb has one writer at a time, so each method is one write transaction: it judges, decides and records, and drops the
-//! transaction where anything failed.
+//! redb has one writer at a time, so each method is one write transaction: it authorizes, decides and records, and
+//! drops the transaction if anything failed.
 
 mod row;
 
@@ -44,7 +44,7 @@ const REQUESTS: Table = Table::new("requests");
 const COMPARISONS: Table = Table::new("comparisons");
 /// By id.
 const AUDIT: Table = Table::new("audit");
-/// Whatever belongs to one organization.
+/// The tables with rows of one organization.
 const OWNED: [Table; 4] = [ORGANIZATIONS, CREDENTIALS, REQUESTS, COMPARISONS];
 
 /// The store.
@@ -53,7 +53,7 @@ pub struct RedbStore {
 }
 
 impl RedbStore {
-    /// Opens the database in a file, or makes it.
+    /// Opens the database in a file, or creates it.
     ///
     /// # Errors
     /// The file is no database, is damaged or cannot be written.
@@ -61,7 +61,7 @@ impl RedbStore {
         Ok(Self { database: Arc::new(Database::create(path).map_err(fault)?) })
     }
 
-    /// One decision. Blocking work goes to threads that may block; dropping the call does not undo it.
+    /// Runs one transaction on a thread that may block. Dropping the call does not undo it.
     async fn decide<T: Send + 'static>(
         &self,
         decision: impl FnOnce(&Rows) -> Result<T, StoreError> + Send + 'static,
@@ -93,7 +93,7 @@ impl RedbStore {
         .await
     }
 
-    /// Closes an organization, or opens it again.
+    /// Disables an organization, or enables it again.
     ///
     /// # Errors
     /// The store failed.
@@ -106,7 +106,7 @@ impl RedbStore {
         .await
     }
 
-    /// Deletes an organization with everything of it, the audit aside.
+    /// Deletes an organization with all its data except the audit log.
     ///
     /// # Errors
     /// The store failed.
@@ -122,7 +122,7 @@ impl RedbStore {
         .await
     }
 
-    /// The names of the tables that hold rows of an organization, the audit aside.
+    /// Returns the names of the tables with rows of an organization, except the audit log.
     ///
     /// # Errors
     /// The store failed.
@@ -191,7 +191,7 @@ impl Rows {
         Ok(removed)
     }
 
-    /// The rows whose keys begin with `prefix`, in the order of their keys.
+    /// Returns the rows whose keys start with `prefix`, in the order of their keys.
     fn scan<T: DeserializeOwned>(&self, table: Table, prefix: &[u8]) -> Result<Vec<(Vec<u8>, T)>, StoreError> {
         let table = self.0.open_table(table).map_err(fault)?;
         let mut found = Vec::new();
@@ -214,7 +214,7 @@ impl Rows {
         self.get(ORGANIZATIONS, id.as_bytes())
     }
 
-    /// Whether the principal may act: first of all, in every decision.
+    /// Authorizes the principal, first in every transaction.
     fn judge(&self, principal: &Principal) -> Result<(), StoreError> {
         match principal {
             Principal::Embedder(user) => match self.organization(user.organization)? {
@@ -226,7 +226,7 @@ impl Rows {
         }
     }
 
-    /// Writes an entry of the audit. One whose id is taken fails, and with it the decision.
+    /// Writes an audit entry. If its ID exists, the entry and the whole transaction fail.
     fn record(&self, sealed: &SealedAuditRecord) -> Result<(), StoreError> {
         let id = sealed.record.id;
         if self.get::<serde::de::IgnoredAny>(AUDIT, id.as_bytes())?.is_some() {
@@ -280,7 +280,7 @@ impl Rows {
         self.get(CREDENTIALS, &place(organization, id))
     }
 
-    /// Whether the key is the one that new parts are sealed under.
+    /// Returns `true` if the key is the one that new parts are sealed under.
     fn is_active(&self, organization: OrganizationId, key: KeyId) -> Result<bool, StoreError> {
         Ok(self.organization(organization)?.and_then(|row| row.active_key()) == Some(key))
     }
@@ -449,7 +449,7 @@ impl CredentialRepository for RedbStore {
                 let version = row.versions.get(version);
                 version.is_some_and(|it| it.superseded().is_none_or(|over| over.is_kept(command.now)))
             };
-            // There is no activation side that would make it.
+            // No activation process exists that would check it.
             let refusal = if version.as_ref().is_none_or(kept) { Refusal::NoChecker } else { Refusal::NoSuchVersion };
             Err(refusal.into())
         })

@@ -1,4 +1,4 @@
-//! What is stored, as JSON. Every secret part is sealed before it comes here.
+//! The stored rows, as JSON. Every secret part is already sealed.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -120,7 +120,7 @@ impl Instance {
         }
     }
 
-    /// Nothing, where a purpose is unknown: the row is damaged.
+    /// Returns `None` if a purpose is unknown, because the row is then damaged.
     pub(crate) fn keys(&self) -> Option<Vec<InstanceKeyRecord>> {
         let key = |(id, purpose, wrapped, created_at): &(Id, String, Vec<u8>, i64)| {
             Some(InstanceKeyRecord {
@@ -156,7 +156,7 @@ pub(crate) struct Credential {
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Version {
     created_at: i64,
-    /// When it ceased to be the current one, and when it is destroyed.
+    /// The times when it was superseded and when it is destroyed.
     pub(crate) superseded: Option<(i64, i64)>,
     key: Id,
     data_key: Vec<u8>,
@@ -263,7 +263,7 @@ impl Credential {
         self.versions.iter().map(|(number, version)| (*number, version)).filter(|(number, _)| *number != self.current)
     }
 
-    /// Nothing, where the row holds a value that it cannot hold.
+    /// Returns `None` if the row contains an invalid value.
     pub(crate) fn stored(&self, id: CredentialId) -> Option<StoredCredential> {
         let current = self.versions.get(&self.current)?;
         Some(StoredCredential {
@@ -304,7 +304,7 @@ impl Credential {
     }
 }
 
-/// A request that was carried out.
+/// An executed request.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Request {
     pub(crate) body: [u8; 32],
@@ -320,7 +320,7 @@ pub(crate) struct HourlyLimit {
     pub(crate) since: Option<i64>,
 }
 
-/// An entry of the audit; what of it is stored decides what [`vault_core::port::AuditTrail`] can read and verify.
+/// An audit entry. Its stored fields determine what [`vault_core::port::AuditTrail`] can read and verify.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Entry {
     pub(crate) organization: Option<Id>,

@@ -1,5 +1,5 @@
-//! From a store that keeps the contract to a vault that runs: keys are made once and opened again, and the ports become a
-//! `Vault`.
+//! From a store that fulfils the contract to a running vault: keys are created once and then loaded, and the ports form
+//! a `Vault`.
 
 use redb_store::RedbStore;
 use std::error::Error;
@@ -15,15 +15,15 @@ use vault_core::usecase::{AuditTally, Environment, NewCredential, Vault};
 use vault_crypto::{Keyring, OsEntropy, RootKeyFile};
 use vault_embed::{LoggedEvents, SystemClock, SystemIds};
 
-/// A vault that is open.
+/// An open vault.
 struct Running {
     vault: Vault,
     tally: Arc<AuditTally>,
-    /// Who acts: a user of this service.
+    /// The principal: a user of this service.
     who: Principal,
 }
 
-/// Opens the vault in a directory, or makes it, for one organization.
+/// Opens or creates the vault in a directory, for one organization.
 async fn open(directory: &Path, organization: OrganizationId) -> Result<Running, Box<dyn Error>> {
     let store = Arc::new(RedbStore::open(&directory.join("vault.redb"))?);
     let (entropy, ids) = (Arc::new(OsEntropy), Arc::new(SystemIds::default()));
@@ -36,7 +36,8 @@ async fn open(directory: &Path, organization: OrganizationId) -> Result<Running,
         request_context: Arc::new(NoRequest),
     };
 
-    // The keys: made at the first start, opened at every later one. What the store keeps is useless without the root key.
+    // The keys are created at the first start and loaded at every later one. The stored values are useless without the
+    // root key.
     let keyring = match store.instance().await? {
         Some(instance) => {
             let root = RootKeyFile::load(&root_path, entropy.clone())?;
@@ -53,7 +54,7 @@ async fn open(directory: &Path, organization: OrganizationId) -> Result<Running,
         }
     };
 
-    // The ports become a vault. What opens data (`crypto.opener`) is not among them.
+    // The ports form a vault. The port that decrypts data (`crypto.opener`) is not among them.
     let (environment, crypto) = (environment(&keyring), keyring.credentials(store.clone()));
     if store.organization_keys(organization).await?.is_none() {
         let keys = crypto.sealer.new_organization_keys(organization, now)?;
@@ -82,7 +83,7 @@ async fn a_vault_runs_on_the_store_and_outlives_its_process() -> Result<(), Box<
     let running = open(directory.path(), organization).await?;
     let page = running.vault.list(&running.who, Default::default(), Default::default()).await?;
     assert_eq!(page.items.iter().map(|item| item.id).collect::<Vec<_>>(), [id]);
-    // Lists are counted in memory: write the counts before the process ends.
+    // Lists are counted in memory: write the counters before the process exits.
     running.tally.flush(true).await?;
     drop(running);
     let stored = std::fs::read(directory.path().join("vault.redb"))?;

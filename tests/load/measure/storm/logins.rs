@@ -1,4 +1,4 @@
-//! Logins without end, of accounts and of strangers.
+//! Unlimited logins of accounts and of unknown addresses.
 
 use crate::account::{Account, wrong_login};
 use crate::client::{Answer, Next, Verdict, Workload};
@@ -9,24 +9,24 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// How long the passwords of strangers are: as those that are generated.
+/// Length of the passwords of unknown addresses, which is that of generated passwords.
 const PASSWORD_LENGTH: usize = 24;
 
-/// On every other connection an account logs in, as long as one has a code; on all others an address that nobody has,
-/// and none of those twice.
+/// On every other connection an account logs in if it has an unused code. All other connections use unknown addresses,
+/// each of them once.
 pub(super) struct Logins<'a> {
     address: SocketAddr,
     pool: Pool<'a>,
     strangers: &'a mut u64,
     connections: usize,
-    /// Whether a connection that was turned away waits as it is told, or asks again at once.
+    /// `true` if a throttled connection waits for the returned time, `false` if it retries immediately.
     waits: bool,
-    /// How many answers had which status.
+    /// Number of responses by status.
     pub(super) statuses: BTreeMap<u16, u64>,
 }
 
 impl<'a> Logins<'a> {
-    /// The logins of one round. `strangers` counts the addresses that were used up.
+    /// Creates the logins of one round. `strangers` counts the used addresses.
     pub(super) fn new(
         address: SocketAddr,
         connections: usize,
@@ -46,7 +46,7 @@ impl<'a> Logins<'a> {
 
 impl Workload for Logins<'_> {
     fn next(&mut self, slot: usize, request: &mut Vec<u8>, _now: Instant) -> Next {
-        // One look, since a storm asks often: codes come back with time.
+        // Try one account only, because a storm asks often. Codes become available with time.
         let account = if slot.is_multiple_of(2) { self.pool.ask(slot, 1) } else { None };
         let login = account.unwrap_or_else(|| self.stranger());
         *request = request::login(self.address, &login);
@@ -57,7 +57,8 @@ impl Workload for Logins<'_> {
         *self.statuses.entry(answer.status).or_default() += 1;
         let verdict = match judge(answer, 200) {
             Verdict::Throttled(_) if !self.waits => Verdict::Throttled(Duration::ZERO),
-            // Up to twice as long as it must: all were turned away at one moment, and are not to come back at one.
+            // Wait up to twice the required time: all were throttled at the same moment and should not return at the
+            // same moment.
             Verdict::Throttled(wait) => Verdict::Throttled(wait.mul_f64(1.0 + slot as f64 / self.connections as f64)),
             Verdict::Bad if answer.status == 401 => Verdict::Good,
             verdict => verdict,

@@ -1,7 +1,6 @@
-//! A storm: many more logins than the cores can hash, and lists beside them.
+//! A storm: many more logins than the cores can hash, with concurrent lists.
 //!
-//! The processor time in the row of a storm is that of everything that goes on in it, the lists and what is turned
-//! away included.
+//! The processor time in the row of a storm includes the concurrent lists and the rejected logins.
 
 mod logins;
 mod outcome;
@@ -20,21 +19,21 @@ use outcome::{Bounds, Outcome};
 use std::thread;
 use std::time::Duration;
 
-/// Accounts that log in; each has a dozen logins at once and two more a minute.
+/// Number of accounts that log in. Each has codes for a dozen logins at the start and for two more per minute.
 const ACCOUNTS: usize = 64;
-/// The pauses of those who list: as people do, and without pause, which takes all time that there is from hashing.
+/// Pauses between lists: the pause of a person, and none, which leaves no processor time for hashing.
 const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::ZERO];
 
 /// One kind of storm.
 struct Storm {
     connections: usize,
-    /// Whether those who were turned away wait as they are told.
+    /// `true` if throttled clients wait for the returned time.
     waits: bool,
-    /// Which of [`PAUSES`].
+    /// Index of the pause in [`PAUSES`].
     pause: usize,
 }
 
-/// All of them.
+/// All kinds of storms.
 const STORMS: [Storm; 5] = [
     Storm { connections: 64, waits: true, pause: 0 },
     Storm { connections: 256, waits: true, pause: 0 },
@@ -43,7 +42,7 @@ const STORMS: [Storm; 5] = [
     Storm { connections: 64, waits: true, pause: 1 },
 ];
 
-/// Measures storms, between rounds of the hash alone and of lists alone.
+/// Measures storms, between rounds of only the hash and of only lists.
 pub(crate) fn storm(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     let organization = Organization::create(ground.vault, ground.server, "Reading")?;
     fill(ground, &organization, PAGE, Duration::from_secs(10), false)?;
@@ -74,7 +73,7 @@ pub(crate) fn storm(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// One round of one storm, and lists beside it.
+/// Runs one round of one storm with concurrent lists.
 fn round(
     ground: &Ground<'_>,
     organization: &Organization,
@@ -94,7 +93,7 @@ fn round(
     outcome.add(logins?, lists.map_err(|_| "the lists panicked")??, workload.statuses, evaluated)
 }
 
-/// In words.
+/// Describes the pause.
 fn pace(pause: Duration) -> String {
     if pause.is_zero() { "without pause".to_owned() } else { format!("every {} ms each", pause.as_millis()) }
 }

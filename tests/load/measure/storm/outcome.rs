@@ -1,4 +1,4 @@
-//! What storms came to.
+//! Results of storms.
 
 use super::reading;
 use super::{PAUSES, Storm, pace};
@@ -8,20 +8,20 @@ use crate::measure::mean;
 use crate::report::{Bound, Rate, Report, Target};
 use std::collections::BTreeMap;
 
-/// How long 99 of 100 lists may take beside a storm, and 99 of 100 logins to be turned away, in milliseconds.
+/// Target of the 99th percentile of lists during a storm, and of rejected logins, in milliseconds.
 const AT_ONCE: f64 = 10.0;
-/// The share of the rate of the hash alone that is to be served.
+/// Target share of the rate of the hash without other load.
 const SERVED: f64 = 0.95;
 
-/// What lists beside a storm are held against.
+/// The latencies that lists during a storm are compared with.
 pub(super) struct Bounds {
     rate: f64,
-    /// In milliseconds.
+    /// Median in milliseconds.
     median: f64,
 }
 
 impl Bounds {
-    /// Those that lists alone set.
+    /// Computes the bounds from lists without other load.
     pub(super) fn of(idle: &Sample) -> Self {
         Self { rate: idle.rate(), median: idle.quantile(0.5) }
     }
@@ -31,22 +31,22 @@ impl Bounds {
 pub(super) struct Outcome {
     logins: Sample,
     lists: Sample,
-    /// How many logins were answered with which status.
+    /// Number of logins by the status of their response.
     statuses: BTreeMap<u16, u64>,
-    /// Passwords that were compared with a hash.
+    /// Number of passwords that were compared with a hash.
     evaluated: u64,
-    /// Of the hash alone: rates, and the processor times of one in microseconds.
+    /// Results of the hash without other load: rates, and the processor time of one hash in microseconds.
     hashes: (Vec<f64>, Vec<f64>),
 }
 
 impl Outcome {
-    /// No round yet.
+    /// Creates an outcome without rounds.
     pub(super) fn new() -> Result<Self> {
         let (logins, lists) = (Sample::empty()?, Sample::empty()?);
         Ok(Self { logins, lists, statuses: BTreeMap::new(), evaluated: 0, hashes: (Vec::new(), Vec::new()) })
     }
 
-    /// Adds a round of the hash alone: its rate, and the processor time of one.
+    /// Adds a round of the hash without other load: its rate, and the processor time of one hash.
     pub(super) fn add_reference(&mut self, (rate, cost): (f64, f64)) {
         self.hashes.0.push(rate);
         self.hashes.1.push(cost);
@@ -69,13 +69,13 @@ impl Outcome {
         Ok(())
     }
 
-    /// The share of the logins answered with 200 or 401 that were hashed. The others met a wait.
+    /// Returns the share of logins with status 200 or 401 that were hashed. The others were locked out.
     fn share_hashed(&self) -> f64 {
         let answered: u64 = [200, 401].iter().filter_map(|status| self.statuses.get(status)).sum();
         if answered == 0 { 0.0 } else { (self.evaluated as f64 / answered as f64).min(1.0) }
     }
 
-    /// Three rows: what was served, what was turned away, the lists beside it.
+    /// Adds three rows to the report: served logins, rejected logins, and concurrent lists.
     pub(super) fn report(mut self, storm: &Storm, idle: &Bounds, report: &mut Report) -> Result<()> {
         let hashes = mean(&self.hashes.0)?;
         let argon2id = Bound { cost: Some(mean(&self.hashes.1)?), ..Bound::new("argon2id", hashes) };
@@ -83,7 +83,7 @@ impl Outcome {
         let turned_away = self.logins.split_turned_away()?;
         let Storm { connections, waits, pause } = *storm;
         let served = self.logins.rate() * share;
-        // Lists without pause take what they can get, and hashing is the least urgent work.
+        // No target without a pause: the lists then use all processor time, and hashing has the lowest priority.
         let target = (!PAUSES[pause].is_zero())
             .then(|| Target::new(format!("≥ {SERVED} of argon2id"), served >= SERVED * hashes));
         let manner = if waits { "waiting as told" } else { "without pause" };

@@ -1,4 +1,4 @@
-//! Lists of 100 beside something else, or beside nothing.
+//! Lists of 100 credentials, with or without other load.
 
 use crate::Result;
 use crate::account::Organization;
@@ -7,14 +7,14 @@ use crate::measure::Ground;
 use crate::measure::lists::{FirstPage, PAGE};
 use std::time::{Duration, Instant};
 
-/// How many connections list.
+/// Number of connections that list.
 pub(super) const CONNECTIONS: usize = 8;
 
-/// The newest page, with a pause after each answer.
+/// Requests the newest page with a pause after each response.
 struct Paced {
     page: FirstPage,
     pause: Duration,
-    /// When each connection asks next.
+    /// Time of the next request of each connection.
     due: Vec<Instant>,
 }
 
@@ -29,11 +29,11 @@ impl Workload for Paced {
     }
 }
 
-/// Lists for one round, with this pause after each answer.
+/// Lists for one round, with this pause after each response.
 pub(super) fn list(ground: &Ground<'_>, organization: &Organization, pause: Duration) -> Result<Sample> {
     let page = FirstPage::new(ground.server.address, &organization.token, PAGE)?;
     let now = Instant::now();
-    // One after the other, not all at once.
+    // Start the connections one after the other instead of concurrently.
     let due = (0..CONNECTIONS).map(|slot| now + pause.mul_f64(slot as f64 / CONNECTIONS as f64)).collect();
     run(&ground.round(CONNECTIONS), &mut Paced { page, pause, due })
 }

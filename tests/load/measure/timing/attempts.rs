@@ -1,4 +1,4 @@
-//! Logins one at a time, and how long each took to be refused.
+//! Sequential logins and the response time of each rejection.
 
 use crate::client::{Answer, Next, Verdict, Workload, run};
 use crate::measure::{Ground, judge};
@@ -7,14 +7,14 @@ use crate::{Result, request};
 use std::net::SocketAddr;
 use std::time::Instant;
 
-/// A login of one of the kinds that are compared.
+/// A login of one of the compared kinds.
 pub(super) struct Attempt {
     kind: usize,
     request: Vec<u8>,
 }
 
 impl Attempt {
-    /// A login with this body.
+    /// Creates a login with this body.
     pub(super) fn new(kind: usize, address: SocketAddr, body: &str) -> Self {
         Self { kind, request: request::login(address, body) }
     }
@@ -23,9 +23,9 @@ impl Attempt {
 /// Attempts in a given order on one connection.
 struct Attempts<'a> {
     attempts: &'a [Attempt],
-    /// What is still to be asked, the last of it first.
+    /// The remaining attempts, last first.
     order: Vec<usize>,
-    /// Opens the connection, so that no attempt is its first request.
+    /// The first request on the connection, so that no attempt opens it.
     greeting: Option<Vec<u8>>,
     asked: Option<(usize, Instant)>,
     times: Vec<(usize, f64)>,
@@ -47,7 +47,7 @@ impl Workload for Attempts<'_> {
         }
         let Some(attempt) = self.order.pop().map(|place| &self.attempts[place]) else { return Next::End };
         request.extend_from_slice(&attempt.request);
-        // From here, not from before the request was written.
+        // Start the clock after the request is built.
         self.asked = Some((attempt.kind, Instant::now()));
         Next::Ask
     }
@@ -60,16 +60,16 @@ impl Workload for Attempts<'_> {
     }
 }
 
-/// What came of some attempts.
+/// Results of attempts.
 pub(super) struct Taken {
-    /// Kind and response time, in milliseconds, of each.
+    /// Kind and response time, in milliseconds, of each attempt.
     pub(super) times: Vec<(usize, f64)>,
     before: Metrics,
     after: Metrics,
 }
 
 impl Taken {
-    /// Makes these attempts in this order, the last of it first.
+    /// Sends these attempts in this order, last first.
     pub(super) fn take(ground: &Ground<'_>, attempts: &[Attempt], order: Vec<usize>) -> Result<Self> {
         let mut workload = Attempts::new(ground.server.address, attempts, order);
         let before = Metrics::read(ground.server)?;
@@ -77,12 +77,12 @@ impl Taken {
         Ok(Self { times: workload.times, before, after: Metrics::read(ground.server)? })
     }
 
-    /// How many passwords were compared with a stored hash.
+    /// Returns the number of passwords that were compared with a stored hash.
     pub(super) fn evaluations(&self) -> u64 {
         self.after.evaluations() - self.before.evaluations()
     }
 
-    /// How many logins came to this.
+    /// Returns the number of logins with this outcome.
     pub(super) fn logins(&self, outcome: &str) -> u64 {
         self.after.logins(outcome) - self.before.logins(outcome)
     }

@@ -1,4 +1,4 @@
-//! Logins at addresses that nobody has, each of them once.
+//! Logins with unknown email addresses, each of them used once.
 
 use crate::account::wrong_login;
 use crate::client::{Answer, Next, Verdict, Workload, run};
@@ -8,9 +8,9 @@ use crate::{Result, note, request};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// At once: less than the quarter of the seats that one network may take.
+/// Number of connections, below the quarter of the hash queue that one network may use.
 const CONNECTIONS: usize = 4;
-/// As long as passwords that the program makes.
+/// Length of generated passwords.
 const PASSWORD_LENGTH: usize = 26;
 
 struct Strangers {
@@ -29,14 +29,14 @@ impl Workload for Strangers {
 
     fn answered(&mut self, _slot: usize, answer: &Answer<'_>) -> Verdict {
         match judge(answer, 401) {
-            // It is not asked again, but does not count either: see below.
+            // The login is neither repeated nor counted: see below.
             Verdict::Throttled(_) => Verdict::Throttled(Duration::ZERO),
             verdict => verdict,
         }
     }
 }
 
-/// Sends as many as were asked for.
+/// Sends the number of logins that the options specify.
 pub(super) fn flood(ground: &Ground<'_>) -> Result<()> {
     let strangers = ground.options.strangers;
     note(&format!("{strangers} logins at unknown addresses"));

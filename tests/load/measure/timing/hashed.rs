@@ -1,4 +1,4 @@
-//! Logins that are refused, and do not have to wait.
+//! Logins that are rejected without a lockout.
 
 use super::FREE_ATTEMPTS;
 use super::attempts::{Attempt, Taken};
@@ -9,10 +9,10 @@ use crate::shuffle::Shuffler;
 use crate::{Result, note};
 use std::net::SocketAddr;
 
-/// Accounts that a block uses up: one for each kind but the first.
+/// Number of accounts that a block uses: one for each kind except the first.
 const ACCOUNTS: usize = 5;
 
-/// What is wrong with a login, what the server counts it as, and whether against a stored hash.
+/// For each kind: the error, the outcome that the server counts, and whether a stored hash was checked.
 const KINDS: [(&str, &str, bool); ACCOUNTS + 1] = [
     ("unknown address", "unknown-address", false),
     ("wrong password", "wrong-password", true),
@@ -22,10 +22,10 @@ const KINDS: [(&str, &str, bool); ACCOUNTS + 1] = [
     ("right password, 20 digits", "wrong-passcode", true),
 ];
 
-/// Which kinds are compared.
+/// Pairs of kinds that are compared.
 const PAIRS: [(usize, usize); 5] = [(1, 0), (2, 0), (3, 0), (2, 1), (5, 4)];
 
-/// Compares them in blocks: each uses up the free attempts of one account of each kind.
+/// Compares the kinds in blocks. Each block uses the free attempts of one account of each kind.
 pub(super) fn compare(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     let blocks = usize::try_from(ground.options.samples)?.div_ceil(FREE_ATTEMPTS);
     note(&format!("making {} accounts", blocks * ACCOUNTS));
@@ -37,7 +37,7 @@ pub(super) fn compare(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
         let [wrong_password, wrong_code, disabled, wrong_long, right_long] = block else { continue };
         ground.vault.run(&["account", "disable", "--email", &disabled.email])?;
         let logins = [
-            // As long as those of the accounts.
+            // The addresses have the length of those of the accounts.
             wrong_password.strangers_login(&format!("absent-{number}@example.com")),
             wrong_password.wrong_password_login(),
             wrong_code.wrong_code_login(),
@@ -58,7 +58,7 @@ pub(super) fn compare(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Whether all of them came to what they were meant for.
+/// Checks that all attempts had the expected outcome.
 fn check(taken: &Taken) -> Result<()> {
     let meant = |outcome: &str| KINDS.iter().filter(|kind| kind.1 == outcome).count() * FREE_ATTEMPTS;
     for (what, outcome, _) in KINDS {
@@ -78,7 +78,7 @@ fn attempts(address: SocketAddr, logins: &[String]) -> Vec<Attempt> {
     logins.iter().enumerate().map(|(kind, login)| Attempt::new(kind, address, login)).collect()
 }
 
-/// As often as attempts are free, all kinds.
+/// Returns an order with as many attempts of each kind as are free.
 fn order(shuffler: &mut Shuffler) -> Vec<usize> {
     let mut order = Vec::with_capacity(FREE_ATTEMPTS * KINDS.len());
     for _ in 0..FREE_ATTEMPTS {

@@ -1,9 +1,9 @@
-//! Whether the time of a refused login tells why it was refused.
+//! Response times of rejected logins: whether they disclose the reason of the rejection.
 //!
-//! First comes what an attacker would send to make unknown addresses differ from known ones: logins at many addresses
-//! that nobody has. Then one login at a time; the kinds that are compared take turns in random order, so that whatever
-//! else the machine does falls on all of them alike. What the server counts is read before and after: only what came to
-//! what it was meant for is a sample.
+//! The measurement first sends what an attacker would send to make unknown addresses differ from known ones: logins at
+//! many unknown addresses. Then it sends one login at a time. The compared kinds alternate in random order, so that
+//! other load on the host affects all of them equally. The counters of the server are read before and after. Only
+//! attempts with the expected outcome are part of a sample.
 
 mod attempts;
 mod flood;
@@ -14,10 +14,10 @@ use super::Ground;
 use crate::Result;
 use crate::report::Report;
 
-/// Attempts in a row before an account must wait.
+/// Number of attempts in a row before an account is locked out.
 const FREE_ATTEMPTS: usize = 5;
 
-/// Measures the response times of refused logins.
+/// Measures the response times of rejected logins.
 pub(crate) fn timing(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     flood::flood(ground)?;
     hashed::compare(ground, report)?;

@@ -1,4 +1,4 @@
-//! Logins that are refused during a wait: whether they tell a right password from a wrong one.
+//! Logins that are rejected during a lockout: whether they disclose that the password was right.
 
 use super::FREE_ATTEMPTS;
 use super::attempts::{Attempt, Taken};
@@ -8,15 +8,15 @@ use crate::report::{Comparison, Report};
 use crate::shuffle::Shuffler;
 use crate::{Result, note};
 
-/// How many accounts wait at once.
+/// Number of accounts that are locked out concurrently.
 const ACCOUNTS: usize = 10;
-/// How many attempts of each kind are made in one wait: it lasts 30 seconds, and each is hashed.
+/// Number of attempts of each kind during one lockout, which lasts 30 seconds. Each attempt is hashed.
 const PER_WAIT: usize = 100;
 
-/// What is sent, in turns with each account.
+/// The kinds of attempts, in the order in which each account uses them.
 const KINDS: [&str; 3] = ["unknown address", "wrong password in a wait", "right password in a wait"];
 
-/// Compares unknown addresses, and wrong and right passwords of accounts that must wait, all with 20 digits.
+/// Compares unknown addresses with wrong and right passwords of accounts that are locked out, all with 20 digits.
 pub(super) fn compare(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     let wanted = usize::try_from(ground.options.samples)?;
     let waits = wanted.div_ceil(PER_WAIT);
@@ -46,11 +46,11 @@ pub(super) fn compare(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// All kinds with the first account, all with the second, and so on.
+/// Returns attempts of all kinds with the first account, then of all kinds with the second, and so on.
 fn attempts(ground: &Ground<'_>, accounts: &[Account], wait: usize) -> Vec<Attempt> {
     let address = ground.server.address;
     let of_one = |(number, account): (usize, &Account)| {
-        // As long as those of the accounts.
+        // The addresses have the length of those of the accounts.
         let email = format!("nowhere-{}@example.com", wait * ACCOUNTS + number);
         [
             Attempt::new(0, address, &account.strangers_login(&email)),
@@ -61,7 +61,7 @@ fn attempts(ground: &Ground<'_>, accounts: &[Account], wait: usize) -> Vec<Attem
     accounts.iter().enumerate().flat_map(of_one).collect()
 }
 
-/// So many turns, all kinds with one account each.
+/// Returns an order of `turns` groups, each with all kinds for one account.
 fn order(shuffler: &mut Shuffler, turns: usize) -> Vec<usize> {
     let mut order = Vec::with_capacity(KINDS.len() * turns);
     for turn in 0..turns {

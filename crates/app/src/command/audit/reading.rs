@@ -198,7 +198,7 @@ async fn account_id(vault: &OpenVault, text: Option<String>) -> Result<Option<St
     let found = names.0.into_iter().find(|(_, address)| *address == email.as_str()).map(|(id, _)| id);
     found
         .map(Some)
-        .ok_or_else(|| Failure::new(format!("no account has the address {text}. Of a deleted account, pass the id")))
+        .ok_or_else(|| Failure::new(format!("no account has the address {text}. For a deleted account, pass its ID")))
 }
 
 /// Addresses of accounts by ID.

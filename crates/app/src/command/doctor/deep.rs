@@ -16,7 +16,7 @@ use vault_embed::OpenVault;
 const TOLD: usize = 10_000;
 /// Number of rows per batch.
 const AT_A_TIME: usize = 256;
-const SHARED_REMEDY: &str = "Stop the server, keep a copy of the database, and compare it with a backup. Whoever changed it may still have write access.";
+const SHARED_REMEDY: &str = "Stop the server, keep a copy of the database, and compare it with a backup. The attacker may still have write access.";
 
 fn told(findings: &mut Vec<String>, finding: String) {
     if findings.len() < TOLD {
@@ -30,7 +30,7 @@ pub(super) async fn pages(vault: &OpenVault, findings: &mut Vec<String>) -> Opti
     match vault.check_pages().await {
         Ok(None) => None,
         Ok(Some(flaws)) if flaws.is_empty() => {
-            Some(Check::passed("pages", "every page of the database file is as it was written"))
+            Some(Check::passed("pages", "every page of the database file is unchanged"))
         }
         Ok(Some(flaws)) => {
             let found = format!("{} in the database file", counted(flaws.len() as u64, "finding"));
@@ -59,8 +59,9 @@ pub(super) async fn audit(
     let epoch = vault.restore_epoch().await?;
     let anchor = match vault.read_anchor(&compose::anchor(settings)) {
         Ok(Some(anchor)) if anchor.epoch != epoch => {
-            let found = "the database says that it was restored, and the anchor does not know of that".to_owned();
-            let remedy = "If you restored it: `orgvault restore --after-external`. If not, somebody changed it: stop the server.";
+            let found = "the database was restored, but the anchor was not updated".to_owned();
+            let remedy =
+                "If you restored it: `orgvault restore --after-external`. If not, it was modified: stop the server.";
             return Ok(Check::other("audit", Outcome::Failed, found, remedy));
         }
         Ok(anchor) => anchor.map(|anchor| anchor.checkpoint),
@@ -70,12 +71,12 @@ pub(super) async fn audit(
             return Ok(Check::other("audit", Outcome::Failed, found, remedy));
         }
     };
-    let mut progress = Progress::of("verifying the audit")?;
+    let mut progress = Progress::of("verifying the audit log")?;
     let mut tell = |done, total| progress.tell(done, total);
     let mut report = |finding: AuditFinding| told(findings, finding.to_string());
     let verified = vault.operator().verify_audit(anchor, &mut report, &mut tell).await?;
     if verified.findings > 0 {
-        let found = format!("{} in the audit", counted(verified.findings, "finding"));
+        let found = format!("{} in the audit log", counted(verified.findings, "finding"));
         return Ok(Check::other("audit", Outcome::Failed, found, SHARED_REMEDY));
     }
     let found = format!("{} are unchanged", counted(verified.entries, "entry"));
@@ -83,8 +84,13 @@ pub(super) async fn audit(
         Some(_) => Ok(Check::passed("audit", found)),
         None => {
             let remedy =
-                "Run this where a server keeps its anchor, which remembers the newest checkpoint of the audit.";
-            Ok(Check::other("audit", Outcome::Warning, format!("{found}, but a cut-off end would not show"), remedy))
+                "Run this on the host with a server's anchor, which contains the newest checkpoint of the audit log.";
+            Ok(Check::other(
+                "audit",
+                Outcome::Warning,
+                format!("{found}, but a truncated end cannot be detected"),
+                remedy,
+            ))
         }
     }
 }
@@ -95,7 +101,7 @@ pub(super) async fn rows(
     opener: Arc<dyn Opener>,
     findings: &mut Vec<String>,
 ) -> Result<Check, Failure> {
-    let bar = progress::bar("{spinner} inspecting what is stored: {pos} rows, {elapsed}")?;
+    let bar = progress::bar("{spinner} checking stored rows: {pos} rows, {elapsed}")?;
     let (mut round, mut found) = (vault.inspector(Some(opener)).begin(), 0_u64);
     let mut report = |finding: RowFinding| {
         found += 1;
@@ -111,11 +117,11 @@ pub(super) async fn rows(
         return Ok(Check::other("rows", Outcome::Failed, found, SHARED_REMEDY));
     }
     match round.unrecorded() {
-        0 => Ok(Check::passed("rows", format!("{rows} can be decrypted and match the audit"))),
+        0 => Ok(Check::passed("rows", format!("{rows} can be decrypted and match the audit log"))),
         unrecorded => {
-            let found = format!("{rows} can be decrypted; the audit has no recorded state of {unrecorded} of them");
+            let found = format!("{rows} can be decrypted; the audit log has no recorded state of {unrecorded} of them");
             let remedy = "They were written by an earlier version, or their entries are past --keep-audit. A server records those \
-                          of accounts, invitations and integrations by itself (--inspect-every); a credential's with its next change.";
+                          of accounts, invitations and integrations automatically (--inspect-every), and that of a credential with its next change.";
             Ok(Check::other("rows", Outcome::Warning, found, remedy))
         }
     }

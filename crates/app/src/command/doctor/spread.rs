@@ -17,14 +17,13 @@ pub(super) async fn tables(vault: &OpenVault) -> Vec<Check> {
 
 fn places(found: &Spreading) -> Check {
     if found.is_absent() {
-        let text = "the database has the extension Citus, and no table is spread";
-        let remedy =
-            "Nothing, if one machine is enough. Otherwise stop the servers and run `orgvault migrate --spread`.";
+        let text = "the database has the extension Citus, but no table is distributed";
+        let remedy = "None if one node is enough. Otherwise stop the servers and run `orgvault migrate --spread`.";
         return Check::other("tables", Outcome::Warning, text, remedy);
     }
     let misplaced = found.misplaced();
     if !misplaced.is_empty() {
-        let text = format!("the schema is half spread: {} should lie elsewhere", misplaced.join(", "));
+        let text = format!("these tables are not distributed correctly: {}", misplaced.join(", "));
         let remedy = "Stop the servers, back the database up, and run `orgvault migrate --spread`.";
         return Check::other("tables", Outcome::Failed, text, remedy);
     }
@@ -46,25 +45,18 @@ fn places(found: &Spreading) -> Check {
 
 fn unfinished(found: &Spreading) -> Option<Check> {
     match found.unfinished {
-        Some(0) => Some(Check::passed("transactions", "none waits for its second phase")),
+        Some(0) => Some(Check::passed("transactions", "none is pending")),
         Some(count) => {
             let (has, its, holds) = if count == 1 { ("has", "its", "holds") } else { ("have", "their", "hold") };
             let count = counted(u64::try_from(count).unwrap_or(u64::MAX), "transaction");
-            let text = format!(
-                "{count} {has} waited for more than two minutes for {its} second phase, and {holds} {its} rows"
-            );
-            let remedy = "The coordinator finishes them once a minute. See that it runs and reaches every node, or run \
+            let text = format!("{count} {has} been pending for more than two minutes, and {holds} locks on {its} rows");
+            let remedy = "The coordinator finishes them once a minute. Check that it runs and reaches every node, or run \
                           `SELECT recover_prepared_transactions()` there.";
             Some(Check::other("transactions", Outcome::Failed, text, remedy))
         }
         None => {
             let remedy = "Run `orgvault doctor` as the owner of the tables.";
-            Some(Check::other(
-                "transactions",
-                Outcome::Skipped,
-                "the nodes do not say whether any is unfinished",
-                remedy,
-            ))
+            Some(Check::other("transactions", Outcome::Skipped, "the nodes do not report pending transactions", remedy))
         }
     }
 }

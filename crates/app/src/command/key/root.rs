@@ -36,7 +36,7 @@ pub(crate) async fn rotate(settings: &Settings, args: &RotateArgs, output: Outpu
         rotation.map_err(|error| failure(settings, error)).doing(|| "replace the root key".to_owned())?;
     let done = take_steps(&mut rotation).await.map_err(|error| {
         let failure = failure(settings, error);
-        failure.noting("the vault opens with the old root key or the new one. Run the command again: it continues")
+        failure.noting("the old or the new root key decrypts the vault. Run the command again: it continues")
     });
     let (old, new, state) = (rotation.current(), rotation.next(), rotation.state());
     let closed = rotation.close().await;
@@ -62,8 +62,8 @@ async fn take_steps(rotation: &mut RootRotation) -> Result<(), RootRotationError
     while let Some(step) = rotation.step().await? {
         match step {
             RootStep::WrapDatabaseKey => tracing::info!("wrapped the database key under root key {next} too"),
-            RootStep::MoveInstanceKey => tracing::info!("the vault opens with root key {next} from now on"),
-            RootStep::DropOldWrap => tracing::info!("the database key is wrapped under root key {next} alone"),
+            RootStep::MoveInstanceKey => tracing::info!("root key {next} now decrypts the vault"),
+            RootStep::DropOldWrap => tracing::info!("the database key is wrapped only under root key {next}"),
         }
     }
     Ok(())
@@ -81,9 +81,9 @@ fn text(settings: &Settings, place: &RootKeyPlace, replaced: &Replaced) -> Strin
     let done = match (*result, old_root_key) {
         ("unchanged", _) => return format!("The vault uses root key {root_key} already. Nothing was changed."),
         (_, Some(old)) => format!("Replaced root key {old} by {root_key}."),
-        (_, None) => format!("Completed the replacement of the root key, which an earlier run had begun: {root_key}."),
+        (_, None) => format!("Completed the replacement of the root key, which an earlier run started: {root_key}."),
     };
-    let mut text = format!("{done} The vault opens with the new one only.\n\nNow:\n1. ");
+    let mut text = format!("{done} Only the new one decrypts the vault.\n\nNow:\n1. ");
     if settings.root_key != *place {
         text += &format!("Set {} for servers and commands, or its environment variable.", quoted(&place.flag()));
         if let (RootKeyPlace::File(old), RootKeyPlace::File(new)) = (&settings.root_key, place) {
@@ -91,9 +91,9 @@ fn text(settings: &Settings, place: &RootKeyPlace, replaced: &Replaced) -> Strin
         }
         text += "\n   ";
     }
-    text += "Running servers go on. They need the new root key at their next start, and for --backup-every.\n\
-             2. Keep a copy of the new root key apart from the data, and make a backup.\n\
-             3. Backups made before need the old root key. Keep it as long as you keep them, then destroy it and its copies.";
+    text += "Running servers continue. They need the new root key at their next start, and for --backup-every.\n\
+             2. Keep a copy of the new root key apart from the data, and create a backup.\n\
+             3. Earlier backups need the old root key. Keep it as long as you keep them, then destroy it and its copies.";
     text
 }
 

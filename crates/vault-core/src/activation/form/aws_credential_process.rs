@@ -10,11 +10,11 @@ pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError>
     let kind = subject.vended.kind();
     let view = S3View::of(subject.vended).ok_or(FORM.not_for_type(kind))?;
     if view.endpoint.is_some() {
-        let reason = "it holds keys alone, so the tool would send its requests to Amazon";
+        let reason = "it contains only keys, so the tool would send its requests to Amazon";
         return Err(FORM.unrepresentable("endpoint", reason));
     }
     if view.path_style_access == Some(true) {
-        let reason = "it holds keys alone, so the tool would not know how to address the bucket";
+        let reason = "it contains only keys, so the tool would not know how to address the bucket";
         return Err(FORM.unrepresentable("path_style_access", reason));
     }
     // Without an expiry, tools would use the credential forever, even after the activation has expired.

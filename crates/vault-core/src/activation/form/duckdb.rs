@@ -15,7 +15,7 @@ pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError>
     let with_nul = parts.iter().find(|(_, value)| value.expose().contains('\0')).map(|(name, _)| *name);
     let scope_with_nul = scopes.iter().any(|scope| scope.contains('\0')).then_some("SCOPE");
     if let Some(name) = with_nul.or(scope_with_nul) {
-        return Err(FORM.unrepresentable(name, "a statement cannot hold a NUL character"));
+        return Err(FORM.unrepresentable(name, "a statement cannot contain a NUL character"));
     }
     Ok(gather(|sink| {
         sink("CREATE OR REPLACE SECRET \"");
@@ -106,7 +106,7 @@ fn azure_raw(data: &AzureIdentity) -> Result<(&'static str, &'static str, Vec<Se
     };
     let account = connection.account_name().ok_or(FORM.missing("an account name in the connection string"))?;
     if connection.blob_endpoint().and_then(|endpoint| unusual_blob_endpoint(account, endpoint)).is_some() {
-        let reason = "DuckDB looks for an application's account at NAME.blob.core.windows.net";
+        let reason = "DuckDB expects an application's account at NAME.blob.core.windows.net";
         return Err(FORM.unrepresentable("connection_string", reason));
     }
     let identity = settings([

@@ -22,7 +22,7 @@ pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError>
     if let Some((AzureAccess::Application(..), data)) = &azure
         && !data.connection_string.blob_endpoint().is_some_and(|endpoint| is_host(&endpoint))
     {
-        let reason = "adlfs takes an application's account at https://HOST only, without a port or path";
+        let reason = "adlfs supports an application's account only at https://HOST, without a port or path";
         return Err(FORM.unrepresentable("connection_string", reason));
     }
     Ok(gather(|sink| {

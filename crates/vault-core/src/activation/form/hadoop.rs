@@ -18,7 +18,7 @@ pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError>
     // Spark trims values.
     let is_cut = |value: &str| value.starts_with(|c| c <= ' ') || value.ends_with(|c| c <= ' ');
     if properties.iter().any(|(_, value)| is_cut(value.expose())) {
-        return Err(FORM.unrepresentable("value", "it begins or ends with a space"));
+        return Err(FORM.unrepresentable("value", "it starts or ends with a space"));
     }
     Ok(gather(|sink| {
         for (name, value) in &properties {

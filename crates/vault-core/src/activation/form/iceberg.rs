@@ -35,7 +35,7 @@ fn properties(subject: &FormSubject<'_>) -> Result<Vec<Property>, FormError> {
         Vended::Raw(CredentialData::AzureIdentity(data)) => azure_raw(data),
         Vended::Short { data: ShortData::AzureIdentity(data), .. } => azure_short(data),
         Vended::Raw(CredentialData::Gcs(_)) => {
-            let reason = "Iceberg takes an access token: activate with --vend short";
+            let reason = "Iceberg requires an access token: activate with --vend short";
             Err(FORM.unrepresentable("service_account_key", reason))
         }
         Vended::Short { data: ShortData::Gcs(data), .. } => Ok(named([
@@ -98,7 +98,7 @@ fn account_host(account: &str, endpoint: String) -> Result<Option<String>, FormE
     let url =
         Url::parse(&endpoint).ok().filter(|url| url.scheme() == "https" && url.port().is_none() && url.path() == "/");
     let host = url.and_then(|url| url.host_str().map(str::to_owned));
-    let reason = "Iceberg takes an account at https://HOST only, without a port or path";
+    let reason = "Iceberg supports an account only at https://HOST, without a port or path";
     host.map(Some).ok_or(FORM.unrepresentable("connection_string", reason))
 }
 

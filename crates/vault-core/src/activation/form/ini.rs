@@ -2,7 +2,7 @@
 
 /// Reason why a value cannot be written if [`holds`] returns `false`.
 pub(super) const UNQUOTABLE: &str =
-    "it contains a character that INI files cannot hold (a line break, a comment sign or surrounding space)";
+    "it contains a character that INI files cannot contain (a line break, a comment sign or surrounding space)";
 
 /// Returns whether every parser reads `value` unchanged: one line, without leading or trailing space that would be
 /// trimmed, and without anything that could be read as a comment.

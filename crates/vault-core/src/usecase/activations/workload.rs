@@ -51,10 +51,10 @@ impl Activations {
             |reason: &str| self.refuse_workload(WorkloadRefusal::Unverified(reason.to_owned()), None, network);
         let Some(identity) = &self.identity else { return Err(unverified("this server verifies no identity tokens")) };
         let Some(token) = identity.verifier.read_unverified(text) else {
-            return Err(unverified("it is no JSON Web Token of at most 8,192 bytes"));
+            return Err(unverified("it is not a JSON Web Token of at most 8,192 bytes"));
         };
         let Some(audience) = token.audience.as_deref() else {
-            return Err(unverified("it does not have exactly one audience"));
+            return Err(unverified("it must have exactly one audience"));
         };
         let Some(integration) = integration_of(audience) else {
             let audience = told(audience);
@@ -195,7 +195,7 @@ impl Activations {
             Ok(found) if identity.verifier.count_keys(&found.keys, asked.issuer.key_use()).is_some() => {
                 StoredIssuer::sign(asked.issuer.clone(), found.keys, now, &*self.digester)
             }
-            Ok(_) => self.unreachable(&asked, "its answer is no key set"),
+            Ok(_) => self.unreachable(&asked, "its response is not a key set"),
             Err(failure) => self.unreachable(&asked, failure.0),
         };
         self.store.note_keys(asked, next.clone()).await?;

@@ -335,7 +335,7 @@ impl InstanceRotation {
         let (rewrapper, digester) = (&self.keys.instance_rewrapper, &*self.keys.digester);
         let unsigned = || {
             let (table, object, reason) =
-                (row.part().table(), row.place().1.to_string(), "the row does not fit its code");
+                (row.part().table(), row.place().1.to_string(), "the MAC of the row does not verify");
             SealError::Integrity { table, column: "code", object, reason }
         };
         let signed = |fits: bool, made: RowMac, code: &RowMac| {

@@ -14,7 +14,7 @@ pub const LEAST_AUDIT_SECONDS: i64 = 24 * 3600;
 
 /// The difference between this host's clock and the store's is too large.
 #[derive(Debug, thiserror::Error)]
-#[error("this machine's clock and the database's differ by {0} ms: synchronize them")]
+#[error("the clocks of this host and the database differ by {0} ms: synchronize them")]
 struct ClockSkew(i64);
 
 /// Result of one round of deletion.

@@ -49,12 +49,12 @@ fn notice(notice: &Notice) -> AccountNotice {
 const fn detail(code: NoticeCode) -> &'static str {
     match code {
         NoticeCode::AttemptsClosed => {
-            "100 consecutive logins failed, so logins from their network are locked out. If they were not yours, somebody is \
+            "100 consecutive logins failed, so logins from their network are locked out. If they were not yours, someone is \
              guessing your password."
         }
         NoticeCode::PasscodeDisabled => {
             "20 passcodes were wrong, so time-based passcodes are disabled; recovery codes still work. If they were not \
-             yours, somebody knows your password: change it, and ask an operator to reset the passcode."
+             yours, someone knows your password: change it, and ask an operator to reset the passcode."
         }
         NoticeCode::PasswordChangedByOperator => {
             "An operator set a new password. If you did not request this, ask your operator."
@@ -74,6 +74,6 @@ const fn detail(code: NoticeCode) -> &'static str {
             "A recovery code was used. If it was not you, change password, passcode and recovery codes now."
         }
         NoticeCode::LockedOut => "Logins from a network were locked out for a time after failed attempts.",
-        NoticeCode::RecoveryCodesLow => "Three or fewer recovery codes are left. Create new ones.",
+        NoticeCode::RecoveryCodesLow => "Three or fewer recovery codes remain. Create new ones.",
     }
 }

@@ -42,7 +42,7 @@ fn parse(body: &[u8]) -> Result<AddReceiverRequest, ProblemResponse> {
             Channel::Email => ("/to", to, "/url", url),
         };
         if surplus.is_some() {
-            let detail = format!("is not a member of a receiver of kind {}", channel.as_str());
+            let detail = format!("is not a field of a receiver of kind {}", channel.as_str());
             flaws.report(FieldError::new(other, FieldCode::Unknown, detail));
         }
         let missing = || FieldError::new(wanted, FieldCode::Required, format!("is required for {}", channel.as_str()));
