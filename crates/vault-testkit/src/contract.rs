@@ -418,6 +418,7 @@ macro_rules! store_contract {
                 a_requested_check_is_made_once
                 requested_checks_are_limited
                 what_is_handed_out_is_a_use
+                renewal_and_end_update_the_use
             }
             rotation in "ROTATION.md" {
                 what_a_key_seals_is_found_in_slices

@@ -301,18 +301,24 @@ pub struct RequestCheck {
     pub version: Option<i64>,
 }
 
-/// An issuance of a credential.
+/// An activation that issued a credential, including its renewals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CredentialUse {
     /// ID of the activation.
     pub activation: ActivationId,
-    /// Time of the event.
+    /// Start of the activation.
     pub at: Timestamp,
+    /// Time at which the activation expires or expired (exclusive end).
+    pub expires_at: Timestamp,
+    /// Time at which its integration ended the activation before it expired.
+    pub ended_at: Option<Timestamp>,
+    /// Version that was issued last.
+    pub version: i64,
     /// ID of the integration.
     pub integration: IntegrationId,
     /// Name of the integration. `None` if it was deleted.
     pub name: Option<IntegrationName>,
-    /// Form in which the credential was issued.
+    /// Form in which the credential was issued last.
     pub form: VendedForm,
     /// Purpose that the integration stated.
     pub purpose: Option<Purpose>,
@@ -320,13 +326,13 @@ pub struct CredentialUse {
     pub workload: Option<String>,
 }
 
-/// Retention of the uses of a credential, in seconds: 30 days.
+/// Retention of the uses of a credential after the activation expired, in seconds: 30 days.
 pub const USE_SECONDS: i64 = 30 * 24 * 3_600;
 
 /// A position in the list of a credential's uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UsePosition {
-    /// Time of the event.
+    /// Start of the activation.
     pub at: Timestamp,
     /// ID of the activation.
     pub activation: ActivationId,

@@ -1,6 +1,7 @@
 //! Cases of what the activation side notes of credentials: whether they work and where they are used.
 
 use super::ContractStore;
+use super::activators::ACTIVATION_SECONDS;
 use super::tools::{Settled as _, race};
 use super::world::World;
 use std::sync::Arc;
@@ -143,7 +144,7 @@ pub async fn requested_checks_are_limited(suite: &dyn ContractStore) {
     assert_eq!(world.audited(AuditAction::CredentialCheckRequested).await, HourlyLimit::CHECKS as usize);
 }
 
-/// Handing out is a use of each credential, which its organization sees, newest first, for thirty days.
+/// An activation is a use of each credential, listed for its organization, newest first, until 30 days after it expired.
 pub async fn what_is_handed_out_is_a_use(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let principal = world.embedder();
@@ -174,7 +175,50 @@ pub async fn what_is_handed_out_is_a_use(suite: &dyn ContractStore) {
         world.store.note_activated(act).await.unwrap();
     }
     assert_eq!(world.versions(&principal, id).await.current.last_activated_at, Some(minute));
-    world.clock.advance_millis(USE_SECONDS * 1_000);
+    world.clock.advance_millis((ACTIVATION_SECONDS + USE_SECONDS) * 1_000);
     while world.store.delete_expired(Expired::CredentialUses, world.now()).await.unwrap() > 0 {}
     assert_eq!(world.uses(&principal, id, None).await.unwrap(), Vec::<String>::new());
+}
+
+/// An activation is one use of a credential: a renewal updates it, and an end before the expiry is recorded.
+pub async fn renewal_and_end_update_the_use(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let principal = world.embedder();
+    let activator = world.activator(&world.integration().await);
+    let id = world.saved(&principal).await;
+    let uses = async || {
+        let of = (world.organization, id);
+        let query = List { principal: principal.clone(), of, after: None, limit: 9, now: world.now() };
+        let uses = world.store.list_uses(query).await.unwrap().unwrap();
+        uses.iter().map(|one| (one.activation, one.at, one.expires_at, one.ended_at, one.version)).collect::<Vec<_>>()
+    };
+    let started = world.now();
+    let (begun, _) = world.activate(&activator, "contract").await;
+    let command = world.hand_out(&activator, "contract", begun, &[id]);
+    let expiry = command.act.expires_at;
+    assert_eq!(world.store.hand_out(command).await.unwrap(), None);
+    assert_eq!(uses().await, [(begun, started, expiry, None, 1)]);
+
+    let read = world.versions(&principal, id).await;
+    world.changed(&principal, &read, CredentialChange::Stage(world.new_version(id, 2))).await;
+    let read = world.versions(&principal, id).await;
+    let promote = CredentialChange::Promote { number: 2, destroy_at: world.destroy_at(), destroyed: Vec::new() };
+    world.changed(&principal, &read, promote).await;
+    world.clock.advance_millis(1_000);
+    let mut renewal = world.renew(&activator, begun, &[id]);
+    renewal.act.credentials[0].version = 2;
+    let later = renewal.act.expires_at;
+    assert_eq!(world.store.hand_out(renewal).await.unwrap(), None);
+    assert_eq!(uses().await, [(begun, started, later, None, 2)]);
+
+    world.clock.advance_millis(1_000);
+    assert!(world.store.end_activation(world.end_activation(&activator, begun)).await.unwrap());
+    let ended = [(begun, started, later, Some(world.now()), 2)];
+    assert_eq!(uses().await, ended);
+    assert!(!world.store.end_activation(world.end_activation(&activator, begun)).await.unwrap());
+    assert_eq!(uses().await, ended);
+    // The time counts from the expiry, so that an activation that is renewed for longer is listed while it is active.
+    world.clock.advance_millis(USE_SECONDS * 1_000);
+    while world.store.delete_expired(Expired::CredentialUses, world.now()).await.unwrap() > 0 {}
+    assert_eq!(uses().await, ended);
 }
