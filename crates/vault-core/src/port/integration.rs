@@ -1,11 +1,13 @@
 //! Store port for integrations.
 
 use super::{Find, FreezeRepository, IssuerRepository, List, StoreError};
+use crate::audit::AuditAction;
 use crate::command::Command;
 use crate::digest::RowMac;
 use crate::error::Refusal;
-use crate::id::{IntegrationId, OrganizationId};
+use crate::id::{AuditId, IntegrationId, OrganizationId};
 use crate::integration::{Integration, IntegrationName, StoredIntegration};
+use crate::time::Timestamp;
 use async_trait::async_trait;
 
 /// Key of an integration, unique in its organization.
