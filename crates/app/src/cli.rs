@@ -578,9 +578,15 @@ pub(crate) struct AuditFilterArgs {
     /// Only entries before this time
     #[arg(long, value_name = "TIME")]
     pub(crate) until: Option<Moment>,
-    /// Only entries of this action, for example credential.saved
+    /// Only entries of this action, for example credential.saved; repeatable
     #[arg(long, value_name = "ACTION", value_parser = actions(), hide_possible_values = true)]
-    pub(crate) action: Option<String>,
+    pub(crate) action: Vec<String>,
+    /// Only denied requests, and credentials that could not be issued
+    #[arg(long)]
+    pub(crate) denied: bool,
+    /// Omit entries about reads of credentials' information and of the audit log
+    #[arg(long)]
+    pub(crate) no_reads: bool,
     /// Only entries about this object: KIND:ID, an ID, or an account's e-mail address
     #[arg(long, value_name = "SUBJECT")]
     pub(crate) subject: Option<String>,

@@ -150,15 +150,22 @@ pub struct HealthItem<T = String> {
     pub since: Option<T>,
 }
 
-/// An activation that issued a credential.
+/// An activation that issued a credential, including its renewals.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CredentialUse {
     /// Name of the integration, or its ID if it was deleted.
     pub integration: String,
-    /// Time of the issuance, RFC 3339 in UTC.
+    /// Start of the activation, RFC 3339 in UTC.
     pub at: String,
-    /// Issued form: `raw` or `short`.
+    /// Time at which the activation expires or expired, RFC 3339 in UTC.
+    pub expires_at: String,
+    /// Time at which the integration ended the activation before it expired, RFC 3339 in UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<String>,
+    /// Version that was issued last.
+    pub version: i64,
+    /// Form that was issued last: `raw` or `short`.
     pub form: String,
     /// Purpose that the integration stated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -232,4 +239,10 @@ pub struct CredentialItem<T = String, I = Map<String, Value>, L = BTreeMap<Strin
     /// Number of the staged version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub staged_version: Option<i64>,
+    /// Number of the version that was current before, while it is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous_version: Option<i64>,
+    /// Time until which the previous version is kept, RFC 3339 in UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous_version_until: Option<T>,
 }

@@ -45,8 +45,12 @@ pub struct AuditFilter {
     pub since: Option<String>,
     /// Exclusive latest time, RFC 3339.
     pub until: Option<String>,
-    /// Action.
-    pub action: Option<String>,
+    /// Actions, of which an entry must have one. Empty: all.
+    pub actions: Vec<String>,
+    /// Outcome: `denied`.
+    pub outcome: Option<String>,
+    /// Whether entries about reads are included. `None` includes them.
+    pub reads: Option<bool>,
     /// Subject: `credential:<id>`, or an ID.
     pub subject: Option<String>,
     /// Actor: a kind, or an ID.
@@ -62,18 +66,20 @@ impl AuditFilter {
         let parameters = [
             ("since", self.since.as_deref()),
             ("until", self.until.as_deref()),
-            ("action", self.action.as_deref()),
+            ("outcome", self.outcome.as_deref()),
+            ("reads", self.reads.map(|reads| if reads { "true" } else { "false" })),
             ("subject", self.subject.as_deref()),
             ("actor", self.actor.as_deref()),
             ("limit", limit.as_deref()),
             ("cursor", cursor),
         ];
-        query(parameters.into_iter().filter_map(|(name, value)| Some((name, value?))))
+        let actions = self.actions.iter().map(|action| ("action", Some(action.as_str())));
+        query(actions.chain(parameters).filter_map(|(name, value)| Some((name, value?))))
     }
 }
 
 /// Returns the query of these parameters with a leading question mark, or an empty text.
-fn query<'a>(parameters: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+pub(crate) fn query<'a>(parameters: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     let mut query = String::new();
     for (name, value) in parameters {
         let mark = if query.is_empty() { '?' } else { '&' };

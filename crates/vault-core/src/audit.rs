@@ -325,6 +325,40 @@ actions! {
     StateRecorded = "row.state-recorded",
 }
 
+impl AuditAction {
+    /// Returns whether the action is a request that was denied, or a credential that could not be issued.
+    pub const fn is_denied(self) -> bool {
+        matches!(
+            self,
+            Self::InvitationRefused
+                | Self::EnrolmentRefused
+                | Self::AccountPasscodeUnconfirmed
+                | Self::LoginRefused
+                | Self::LoginPasscodeRefused
+                | Self::LoginThrottled
+                | Self::LoginClassClosed
+                | Self::LoginPasscodeDisabled
+                | Self::ActivationRefusedOutside
+                | Self::ActivationRefusedToken
+                | Self::ActivationRefusedWorkload
+                | Self::ActivationRefusedFrozen
+                | Self::ActivationRefused
+                | Self::ActivationFailed
+                | Self::ActivationRenewalFailed
+        )
+    }
+
+    /// Returns whether the action only reads lists or information that contains no secret.
+    pub const fn is_read(self) -> bool {
+        matches!(self, Self::CredentialsListed | Self::CredentialShown | Self::AuditListed)
+    }
+
+    /// Returns the action with this stored name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|action| action.as_str() == name)
+    }
+}
+
 /// The object of an audit entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Subject {

@@ -253,6 +253,8 @@ diesel::table! {
         revision -> BigInt,
         highest_version -> BigInt,
         staged_version -> Nullable<BigInt>,
+        previous_version -> Nullable<BigInt>,
+        previous_until -> Nullable<BigInt>,
         version_created_at -> BigInt,
         expires_at -> BigInt,
         vend -> Text,
@@ -282,7 +284,10 @@ diesel::table! {
         at -> BigInt,
         activation_id -> crate::stored::Id,
         integration_id -> crate::stored::Id,
+        version -> BigInt,
         form -> Text,
+        expires_at -> BigInt,
+        ended_at -> Nullable<BigInt>,
         purpose -> Nullable<Text>,
         workload -> Nullable<Text>,
     }
@@ -558,7 +563,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     credential_labels,
     organizations
 );
-diesel::allow_tables_to_appear_in_same_query!(credential_uses, integrations);
+diesel::allow_tables_to_appear_in_same_query!(credential_uses, integrations, credentials);
 diesel::allow_tables_to_appear_in_same_query!(activations, integrations);
 diesel::allow_tables_to_appear_in_same_query!(check_requests, organizations);
 diesel::allow_tables_to_appear_in_same_query!(decoy_accounts, decoys);

@@ -41,16 +41,18 @@ fn exact(time: Timestamp) -> String {
 /// Adds the filters of an audit list to `path`.
 pub(crate) fn audit(path: &str, filter: &AuditFilter) -> String {
     // None of these values contains characters that need escaping.
-    let AuditFilter { since, until, action, subject, actor, namespace } = filter;
+    let AuditFilter { since, until, actions, denied, without_reads, subject, actor, namespace } = filter;
     let parameters = [
         ("since", since.map(exact)),
         ("until", until.map(exact)),
-        ("action", action.clone()),
+        ("outcome", denied.then(|| "denied".to_owned())),
+        ("reads", without_reads.then(|| "false".to_owned())),
         ("subject", subject.clone()),
         ("actor", actor.clone()),
         ("namespace", namespace.clone()),
     ];
-    let given = parameters.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?)));
+    let actions = actions.iter().map(|action| ("action", Some(action.clone())));
+    let given = parameters.into_iter().chain(actions).filter_map(|(name, value)| Some(format!("{name}={}", value?)));
     let query: Vec<String> = given.collect();
     if query.is_empty() { path.to_owned() } else { format!("{path}?{}", query.join("&")) }
 }
@@ -64,13 +66,15 @@ mod tests {
         assert_eq!(audit("/v1/audit", &AuditFilter::default()), "/v1/audit");
         let filter = AuditFilter {
             since: Some(Timestamp::from_millis(0)),
-            action: Some("credential.saved".to_owned()),
+            actions: ["credential.saved", "login.refused"].map(str::to_owned).to_vec(),
+            denied: true,
+            without_reads: true,
             actor: Some("system".to_owned()),
             ..AuditFilter::default()
         };
         assert_eq!(
             audit("/v1/audit", &filter),
-            "/v1/audit?since=1970-01-01T00:00:00Z&action=credential.saved&actor=system"
+            "/v1/audit?since=1970-01-01T00:00:00Z&outcome=denied&reads=false&actor=system&action=credential.saved&action=login.refused"
         );
     }
     use vault_core::credential::{CredentialType, HealthState, LabelFilter};

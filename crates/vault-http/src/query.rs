@@ -17,6 +17,8 @@ pub(crate) const MAX_LIMIT: usize = 1_000;
 
 /// Maximum length of an action, subject or actor in a filter.
 const MAX_NAME: usize = 100;
+/// Maximum number of actions in a filter.
+const MAX_ACTIONS: usize = 32;
 
 /// Rejects all parameters.
 pub(crate) fn none(query: Option<&str>) -> Result<(), ProblemResponse> {
@@ -27,7 +29,7 @@ pub(crate) fn none(query: Option<&str>) -> Result<(), ProblemResponse> {
 pub(crate) fn save(query: Option<&str>, available: bool) -> Result<bool, ProblemResponse> {
     let mut parameters = Parameters::read(query)?;
     let verify = parameters.take("verify");
-    let verify = parameters.keep(verify.map(|text| parse_verify(&text)).transpose()).unwrap_or(false);
+    let verify = parameters.keep(verify.map(|text| parse_bool(&text, "/verify")).transpose()).unwrap_or(false);
     if verify && !available {
         parameters.errors.push(verify_unavailable());
     }
@@ -44,11 +46,11 @@ pub(crate) fn verify_unavailable() -> FieldError {
     )
 }
 
-fn parse_verify(text: &str) -> Result<bool, FieldError> {
+fn parse_bool(text: &str, pointer: &'static str) -> Result<bool, FieldError> {
     match text {
         "true" => Ok(true),
         "false" => Ok(false),
-        _ => Err(FieldError::new("/verify", FieldCode::WrongType, "must be true or false")),
+        _ => Err(FieldError::new(pointer, FieldCode::WrongType, "must be true or false")),
     }
 }
 
@@ -83,12 +85,31 @@ pub(crate) fn page(query: Option<&str>) -> Result<PageRequest, ProblemResponse> 
     Ok(page)
 }
 
+/// Parses the optional start of a period.
+pub(crate) fn since(query: Option<&str>) -> Result<Option<Timestamp>, ProblemResponse> {
+    let mut parameters = Parameters::read(query)?;
+    let since = parameters.time("since");
+    parameters.finish()?;
+    Ok(since)
+}
+
 /// Parses filters and page of the audit log.
 pub(crate) fn audit(query: Option<&str>) -> Result<(AuditFilter, PageRequest), ProblemResponse> {
     let mut parameters = Parameters::read(query)?;
     let since = parameters.time("since");
     let until = parameters.time("until");
-    let action = parameters.name("action");
+    let mut actions: Vec<_> =
+        parameters.take_all("action").iter().filter_map(|text| parameters.plain("action", text)).collect();
+    actions.sort();
+    actions.dedup();
+    if actions.len() > MAX_ACTIONS {
+        let detail = "must be repeated at most 32 times";
+        parameters.errors.push(FieldError::new("/action", FieldCode::TooLong, detail));
+    }
+    let outcome = parameters.take("outcome");
+    let denied = parameters.keep(outcome.map(|text| parse_outcome(&text)).transpose()).is_some();
+    let reads = parameters.take("reads");
+    let reads = parameters.keep(reads.map(|text| parse_bool(&text, "/reads")).transpose());
     let subject = parameters.name("subject");
     let actor = parameters.name("actor");
     let namespace = parameters.take("namespace");
@@ -96,7 +117,8 @@ pub(crate) fn audit(query: Option<&str>) -> Result<(AuditFilter, PageRequest), P
     let namespace = namespace.map(|namespace| namespace.to_string());
     let page = parameters.page();
     parameters.finish()?;
-    Ok((AuditFilter { since, until, action, subject, actor, namespace }, page))
+    let without_reads = reads == Some(false);
+    Ok((AuditFilter { since, until, actions, denied, without_reads, subject, actor, namespace }, page))
 }
 
 pub(crate) fn parse_type(text: &str) -> Result<CredentialType, FieldError> {
@@ -110,6 +132,13 @@ fn parse_health(text: &str) -> Result<HealthState, FieldError> {
         let detail = "must be unchecked, healthy, failing, expiring or expired";
         FieldError::new("/health", FieldCode::OutOfRange, detail)
     })
+}
+
+fn parse_outcome(text: &str) -> Result<(), FieldError> {
+    match text {
+        "denied" => Ok(()),
+        _ => Err(FieldError::new("/outcome", FieldCode::OutOfRange, "must be denied")),
+    }
 }
 
 fn parse_limit(text: &str) -> Result<usize, FieldError> {
@@ -146,9 +175,13 @@ impl<'a> Parameters<'a> {
     /// Parses an optional action, subject or actor. A value that was never recorded matches no entries.
     fn name(&mut self, name: &str) -> Option<String> {
         let text = self.take(name)?;
+        self.plain(name, &text)
+    }
+
+    fn plain(&mut self, name: &str, text: &str) -> Option<String> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".:_-/".contains(&byte);
         if (1..=MAX_NAME).contains(&text.len()) && text.bytes().all(plain) {
-            return Some(text.into_owned());
+            return Some(text.to_owned());
         }
         let detail = "must be 1 to 100 characters of A-Z a-z 0-9 . : _ - /";
         self.errors.push(FieldError::new(child("", name), FieldCode::Malformed, detail));
@@ -234,6 +267,20 @@ mod tests {
 
     fn code(query: &str) -> Option<ProblemCode> {
         list(Some(query)).err().map(|problem_response| problem_response.code())
+    }
+
+    #[test]
+    fn actions_outcome_and_reads_filter_the_audit_log() {
+        let query = "action=login.refused&action=activation.failed&action=login.refused&outcome=denied&reads=false";
+        let Ok((filter, _)) = audit(Some(query)) else { panic!("all are known") };
+        assert_eq!(filter.actions, ["activation.failed", "login.refused"]);
+        assert!(filter.denied && filter.without_reads);
+        let Ok((filter, _)) = audit(Some("reads=true")) else { panic!("all are known") };
+        assert_eq!(filter, AuditFilter::default());
+        let many: String = (0..33).map(|number| format!("action=a{number}&")).collect();
+        for refused in ["outcome=ok", "outcome=", "reads=0", "action=a%20b", "outcome=denied&outcome=denied", &many] {
+            assert!(audit(Some(refused)).is_err(), "{refused}");
+        }
     }
 
     #[test]

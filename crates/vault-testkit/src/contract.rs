@@ -420,6 +420,9 @@ macro_rules! store_contract {
                 a_requested_check_is_made_once
                 requested_checks_are_limited
                 what_is_handed_out_is_a_use
+                renewal_and_end_update_the_use
+                a_check_before_a_save_is_the_health_of_its_version
+                actions_of_integrations_are_counted
             }
             rotation in "ROTATION.md" {
                 what_a_key_seals_is_found_in_slices
@@ -642,6 +645,7 @@ macro_rules! credential_contract {
                 a_replacement_has_one_effect_per_idempotency_key
                 versions_change_for_their_own_organization_alone
                 deletion_takes_all_versions
+                the_previous_version_is_shown_with_the_credential
             }
             life in "embed/own-store.md" {
                 what_is_said_of_a_credential_is_replaced

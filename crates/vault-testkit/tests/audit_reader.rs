@@ -117,10 +117,10 @@ proptest! {
             let filter = AuditFilter {
                 since,
                 until,
-                action: action.map(|action| action.as_str().to_owned()),
+                actions: action.iter().map(|action| action.as_str().to_owned()).collect(),
                 subject: subject.map(|(subject, whole)| if whole { subject.text() } else { id(subject) }),
                 actor: actor.map(|(actor, kind)| if kind { actor.kind().to_owned() } else { whose(actor) }),
-                namespace: None,
+                ..AuditFilter::default()
             };
             let mut expected: Vec<_> = entries.iter().zip(&written).filter(|(entry, (_, by, done, on))| {
                 let by = actors()[*by];
@@ -146,6 +146,35 @@ proptest! {
     }
 }
 
+#[tokio::test]
+async fn entries_are_filtered_by_actions_outcome_and_reads() {
+    let setting = Setting::new();
+    let actions = [
+        AuditAction::CredentialsListed,
+        AuditAction::LoginRefused,
+        AuditAction::CredentialSaved,
+        AuditAction::ActivationRefusedFrozen,
+        AuditAction::CredentialShown,
+    ];
+    let record = |action| {
+        setting.fake.clock.advance_millis(1);
+        setting.fake.environment.record(setting.fake.clock.now(), None, Actor::System, action, Subject::Vault)
+    };
+    setting.fake.store.append(actions.map(record).to_vec()).await.unwrap();
+    let found = async |filter: AuditFilter| {
+        let pages = setting.pages(AuditOrder::OldestFirst, &filter, 1).await;
+        pages.concat().into_iter().map(|entry| entry.action).collect::<Vec<_>>()
+    };
+    let of = |actions: &[&str]| actions.iter().map(|action| (*action).to_owned()).collect();
+    let denied = AuditFilter { denied: true, ..AuditFilter::default() };
+    assert_eq!(found(denied.clone()).await, ["login.refused", "activation.refused-frozen"]);
+    let without_reads = AuditFilter { without_reads: true, ..AuditFilter::default() };
+    assert_eq!(found(without_reads).await, ["login.refused", "credential.saved", "activation.refused-frozen"]);
+    let either = AuditFilter { actions: of(&["credential.saved", "login.refused"]), ..AuditFilter::default() };
+    assert_eq!(found(either.clone()).await, ["login.refused", "credential.saved"]);
+    assert_eq!(found(AuditFilter { denied: true, ..either }).await, ["login.refused"]);
+}
+
 /// A page reads at most 10,000 entries. It may be empty and still have a successor.
 #[tokio::test]
 async fn a_page_looks_at_a_bounded_number_of_entries() {
@@ -154,7 +183,7 @@ async fn a_page_looks_at_a_bounded_number_of_entries() {
     written[10_400].2 = 1;
     let entries = setting.write(&written).await;
     let filter =
-        AuditFilter { action: Some(AuditAction::CredentialDeleted.as_str().to_owned()), ..AuditFilter::default() };
+        AuditFilter { actions: vec![AuditAction::CredentialDeleted.as_str().to_owned()], ..AuditFilter::default() };
     let pages = setting.pages(AuditOrder::OldestFirst, &filter, 5).await;
     assert_eq!(pages, [vec![], vec![entries[10_400].clone()]]);
     // The page is full, and not one more entry is read.
@@ -204,7 +233,9 @@ async fn a_cursor_of_another_filter_is_refused() {
         AuditFilter::default(),
         AuditFilter { since: Some(setting.start), ..filter.clone() },
         AuditFilter { until: Some(setting.start), ..filter.clone() },
-        AuditFilter { action: text("credential.saved"), ..filter.clone() },
+        AuditFilter { actions: vec!["credential.saved".to_owned()], ..filter.clone() },
+        AuditFilter { denied: true, ..filter.clone() },
+        AuditFilter { without_reads: true, ..filter.clone() },
         AuditFilter { subject: text("vault"), ..filter.clone() },
         AuditFilter { namespace: text("operator"), actor: None, ..filter.clone() },
     ];

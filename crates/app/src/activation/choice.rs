@@ -131,12 +131,7 @@ impl ChoiceArgs {
         self.among(&opened.namespace, &opened.candidates(), all)
     }
 
-    fn among(
-        &self,
-        namespace: &Namespace,
-        there: &[Candidate],
-        all: bool,
-    ) -> Result<Vec<Chosen>, Unclear> {
+    fn among(&self, namespace: &Namespace, there: &[Candidate], all: bool) -> Result<Vec<Chosen>, Unclear> {
         let fits = |one: &Candidate| {
             self.id.is_none_or(|wanted| wanted == one.id) && self.kind.is_none_or(|wanted| wanted == one.kind)
         };
@@ -147,7 +142,10 @@ impl ChoiceArgs {
         let only = |indices: Vec<usize>| match indices.as_slice() {
             [] => Err(Unclear::Nothing(namespace.clone(), there.to_vec())),
             [index] => Ok(*index),
-            _ => Err(Unclear::Several(namespace.clone(), indices.into_iter().map(|index| there[index].clone()).collect())),
+            _ => Err(Unclear::Several(
+                namespace.clone(),
+                indices.into_iter().map(|index| there[index].clone()).collect(),
+            )),
         };
         match self.names.as_slice() {
             [] => Ok(vec![(only(fitting)?, None)]),

@@ -519,11 +519,15 @@ fn uses(session: &Session, id: &str, output: Output) -> Result<(), Failure> {
     let rows: Vec<Vec<String>> = uses
         .iter()
         .map(|used| {
+            let end = match &used.ended_at {
+                Some(at) => format!("{at} (ended)"),
+                None => used.expires_at.clone(),
+            };
             let purpose = used.purpose.clone().unwrap_or_default();
-            vec![used.at.clone(), used.integration.clone(), used.form.clone(), purpose]
+            vec![used.at.clone(), end, used.integration.clone(), used.version.to_string(), used.form.clone(), purpose]
         })
         .collect();
-    output.print(&uses, &table(&["AT", "INTEGRATION", "FORM", "PURPOSE"], &rows))
+    output.print(&uses, &table(&["START", "EXPIRES", "INTEGRATION", "VERSION", "FORM", "PURPOSE"], &rows))
 }
 
 /// An integration that activated a credential in the last 30 days.
@@ -578,6 +582,8 @@ fn described(item: &CredentialItem) -> String {
         ("version", item.version.to_string()),
     ];
     rows.extend(item.staged_version.map(|number| ("staged version", number.to_string())));
+    let previous = item.previous_version.zip(item.previous_version_until.as_ref());
+    rows.extend(previous.map(|(number, until)| ("previous version", format!("{number}, kept until {until}"))));
     rows.extend(item.expires_at.clone().map(|at| ("expires", at)));
     let health = &item.health;
     rows.push((

@@ -180,7 +180,7 @@ pub struct HandOut {
     pub expires_at: Timestamp,
     /// Its namespace.
     pub namespace: Namespace,
-    /// Credentials to issue. Each counts as a use of its credential.
+    /// Credentials to issue. Each is recorded as a use of its credential, and a renewal updates this record.
     pub credentials: Vec<HandedOut>,
     /// Purpose that the integration stated.
     pub purpose: Option<Purpose>,
@@ -275,7 +275,7 @@ pub trait ActivationRepository: Send + Sync {
     /// Returns the integration's active activation with this ID, if any.
     async fn find_activation(&self, query: FindActivation) -> Result<Option<Activation>, StoreError>;
 
-    /// Ends an activation of the integration and deletes its row. Returns `false` if no active activation has this ID.
+    /// Ends an activation of the integration, deletes its row and records the time in the uses of its credentials. Returns `false` if no active activation has this ID.
     /// If several calls race, exactly one returns `true`.
     async fn end_activation(&self, command: ForIntegration<EndActivation>) -> Result<bool, StoreError>;
 

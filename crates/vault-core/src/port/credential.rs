@@ -46,6 +46,8 @@ pub struct SaveCredential {
     pub code: Digest,
     /// When it expires.
     pub expires_at: Option<Timestamp>,
+    /// Result of the check before the save, if any.
+    pub check: Option<LastCheck>,
     /// Idempotency key, if any.
     pub idempotency: Option<Idempotency>,
     /// Maximum number of credentials of the organization.
@@ -173,6 +175,9 @@ pub struct StoredCredential {
     pub revision: i64,
     /// The staged version, if any.
     pub staged: Option<i64>,
+    /// The version that was current before, unless it was destroyed. It may be past its retention. Not authenticated,
+    /// because only lists show it.
+    pub previous: Option<PreviousVersion>,
     /// Expiry: the earlier of the declared expiry and the one in the data. Not authenticated, because it only
     /// determines when to warn.
     pub expires_at: Option<Timestamp>,
@@ -190,6 +195,15 @@ pub struct StoredCredential {
     pub key: KeyId,
     /// The sealed information.
     pub information: Blob,
+}
+
+/// The version of a credential that was current before the current one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PreviousVersion {
+    /// Version number.
+    pub number: i64,
+    /// Time until which it is kept.
+    pub until: Timestamp,
 }
 
 /// A staged or previous version of a credential, without its data.
@@ -301,18 +315,24 @@ pub struct RequestCheck {
     pub version: Option<i64>,
 }
 
-/// An issuance of a credential.
+/// An activation that issued a credential, including its renewals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CredentialUse {
     /// ID of the activation.
     pub activation: ActivationId,
-    /// Time of the event.
+    /// Start of the activation.
     pub at: Timestamp,
+    /// Time at which the activation expires or expired (exclusive end).
+    pub expires_at: Timestamp,
+    /// Time at which its integration ended the activation before it expired.
+    pub ended_at: Option<Timestamp>,
+    /// Version that was issued last.
+    pub version: i64,
     /// ID of the integration.
     pub integration: IntegrationId,
     /// Name of the integration. `None` if it was deleted.
     pub name: Option<IntegrationName>,
-    /// Form in which the credential was issued.
+    /// Form in which the credential was issued last.
     pub form: VendedForm,
     /// Purpose that the integration stated.
     pub purpose: Option<Purpose>,
@@ -320,13 +340,13 @@ pub struct CredentialUse {
     pub workload: Option<String>,
 }
 
-/// Retention of the uses of a credential, in seconds: 30 days.
+/// Retention of the uses of a credential after the activation expired, in seconds: 30 days.
 pub const USE_SECONDS: i64 = 30 * 24 * 3_600;
 
 /// A position in the list of a credential's uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UsePosition {
-    /// Time of the event.
+    /// Start of the activation.
     pub at: Timestamp,
     /// ID of the activation.
     pub activation: ActivationId,
@@ -339,6 +359,8 @@ pub struct NewVersion {
     pub number: i64,
     /// Sealed parts. Their organization key must still be active.
     pub sealed: SealedCredential,
+    /// Result of the check before it is stored, if any.
+    pub check: Option<LastCheck>,
     /// Idempotency key, if any.
     pub idempotency: Option<Idempotency>,
     /// Numbers of the versions to destroy, including the current one if it is not kept.

@@ -53,7 +53,7 @@ pub enum Expired {
     Activations,
     /// Previous versions of credentials after their retention.
     PreviousVersions,
-    /// Uses of credentials older than [`USE_SECONDS`](super::USE_SECONDS).
+    /// Uses of credentials by activations that expired more than [`USE_SECONDS`](super::USE_SECONDS) ago.
     CredentialUses,
     /// Hourly counts of past hours.
     HourlyCounts,

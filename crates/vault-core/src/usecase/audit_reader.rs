@@ -25,8 +25,13 @@ pub struct AuditFilter {
     pub since: Option<Timestamp>,
     /// Exclusive latest time of entries.
     pub until: Option<Timestamp>,
-    /// Action, also if another action of the same request determined the name of the entry.
-    pub action: Option<String>,
+    /// Actions, of which an entry must have one, also if another action of the same request determined the name of the
+    /// entry. Without actions, all entries match.
+    pub actions: Vec<String>,
+    /// Whether only [denied](AuditAction::is_denied) requests match.
+    pub denied: bool,
+    /// Whether [reads](AuditAction::is_read) do not match.
+    pub without_reads: bool,
     /// Object that is involved: `credential:<id>`, or only an ID. See [`AuditEntry::concerns`].
     pub subject: Option<String>,
     /// Actor: a kind such as `operator`, or the ID of an account or integration.
@@ -40,9 +45,12 @@ impl AuditFilter {
     pub fn fits(&self, entry: &AuditEntry) -> bool {
         let AuditEntry { actor, account, integration, .. } = entry;
         let actors = [Some(actor), account.as_ref(), integration.as_ref()];
+        let is = |property: fn(AuditAction) -> bool| AuditAction::parse(&entry.action).is_some_and(property);
         self.since.is_none_or(|since| entry.at >= since)
             && self.until.is_none_or(|until| entry.at < until)
-            && self.action.as_ref().is_none_or(|action| entry.is_action(action))
+            && (self.actions.is_empty() || self.actions.iter().any(|action| entry.is_action(action)))
+            && (!self.denied || is(AuditAction::is_denied))
+            && (!self.without_reads || !is(AuditAction::is_read))
             && self.subject.as_ref().is_none_or(|wanted| entry.concerns(wanted))
             && self.namespace.as_ref().is_none_or(|wanted| entry.namespace.as_ref() == Some(wanted))
             && self.actor.as_ref().is_none_or(|wanted| actors.contains(&Some(wanted)))
@@ -50,11 +58,12 @@ impl AuditFilter {
 
     /// Returns the bytes to which a cursor is bound, so that it is not valid for another filter.
     fn to_bytes(&self) -> Vec<u8> {
-        let Self { since, until, action, subject, actor, namespace } = self;
+        let Self { since, until, actions, denied, without_reads, subject, actor, namespace } = self;
         let times = [since, until].map(|time| time.map(|time| time.as_millis().to_string()));
-        let texts = [action, subject, actor, namespace].map(Clone::clone);
-        let mut bytes = Vec::new();
-        for member in times.into_iter().chain(texts) {
+        let texts = [subject, actor, namespace].map(Clone::clone);
+        let actions = actions.iter().cloned().map(Some);
+        let mut bytes = vec![u8::from(*denied), u8::from(*without_reads)];
+        for member in times.into_iter().chain(texts).chain(actions) {
             match member {
                 None => bytes.push(0),
                 Some(text) => {
@@ -76,7 +85,7 @@ impl AuditFilter {
 }
 
 /// Returns the smallest ID of a time: UUIDs of version 7 start with the milliseconds in 48 bits.
-fn first_id(moment: Timestamp) -> AuditId {
+pub(super) fn first_id(moment: Timestamp) -> AuditId {
     let millis = moment.as_millis().clamp(0, (1 << 48) - 1).to_be_bytes();
     let mut id = [0; 16];
     id[..6].copy_from_slice(&millis[2..]);

@@ -306,6 +306,9 @@ CREATE TABLE credentials (
     revision BIGINT NOT NULL,
     highest_version BIGINT NOT NULL,
     staged_version BIGINT,
+    -- The version that was current before, and until when it is kept, as a copy for lists. Not under the code.
+    previous_version BIGINT,
+    previous_until BIGINT,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     version_created_at BIGINT NOT NULL,
@@ -379,19 +382,24 @@ CREATE TABLE credential_labels (
 
 CREATE INDEX labels_of_credential ON credential_labels (organization_id, id);
 
+-- One row for each credential of an activation, which renewals update. `at`: the start of the activation. `ended_at`: when its
+-- integration ended it before it expired.
 CREATE TABLE credential_uses (
     organization_id UUID NOT NULL,
     id UUID NOT NULL,
     at BIGINT NOT NULL,
     activation_id UUID NOT NULL,
     integration_id UUID NOT NULL,
+    version BIGINT NOT NULL,
     form TEXT NOT NULL,
+    expires_at BIGINT NOT NULL,
+    ended_at BIGINT,
     purpose TEXT,
     workload TEXT,
     PRIMARY KEY (organization_id, id, at, activation_id)
 ) WITHOUT ROWID;
 
-CREATE INDEX credential_uses_by_age ON credential_uses (at);
+CREATE INDEX credential_uses_by_age ON credential_uses (expires_at);
 
 -- Checks that members requested and no activation side has made yet.
 CREATE TABLE check_requests (

@@ -28,6 +28,9 @@ fn item(used: &CredentialUse) -> vault_api::CredentialUse {
     vault_api::CredentialUse {
         integration: used.name.as_ref().map_or_else(by_id, ToString::to_string),
         at: time_text(used.at),
+        expires_at: time_text(used.expires_at),
+        ended_at: used.ended_at.map(time_text),
+        version: used.version,
         form: used.form.as_str().to_owned(),
         purpose: used.purpose.as_ref().map(|purpose| purpose.as_str().to_owned()),
         workload: used.workload.clone(),

@@ -367,3 +367,25 @@ fn it_is_listed_where_a_credential_is_used() {
         assert_problem(&world.send(&format!("{line}?{query}"), &[&admin], ""), 422, "refused-value", query);
     }
 }
+
+#[test]
+fn uses_show_version_expiry_and_end_of_an_activation() {
+    let world = World::start();
+    let (admin, door) = (world.token(Role::Admin), world.door());
+    let id = saved(&world, &admin, &json!({}));
+    let (_, nightly) = world.integration(&admin, "nightly", &["imports"]);
+    let started = door.activate(&nightly, "imports").json();
+    world.clock.advance_seconds(60);
+    let path = format!("/v1/activations/{}", started["id"].as_str().unwrap());
+    assert_eq!(door.send_json(&format!("POST {path}/renew"), &nightly, json!({"ttl": 600})).status, 200);
+    let uses = || world.send(&format!("GET {VAULT}/{id}/activations"), &[&admin], "").json();
+    let renewed = json!([{
+        "integration": "nightly", "at": "2030-01-01T00:00:00Z", "expires_at": "2030-01-01T00:11:00Z", "version": 1,
+        "form": "raw",
+    }]);
+    assert_eq!(uses(), renewed);
+    assert_eq!(door.send(&format!("DELETE {path}"), &[&nightly], "").status, 204);
+    let mut ended = renewed;
+    ended[0]["ended_at"] = json!("2030-01-01T00:01:00Z");
+    assert_eq!(uses(), ended);
+}

@@ -440,6 +440,15 @@ pub(crate) const OPERATIONS: &[Operation] = &[
         ..DEFAULT
     },
     Operation {
+        name: "list-integration-usage",
+        tag: "Integrations",
+        summary: "Count activations and denied requests of integrations within the last 30 days",
+        caller: Admin,
+        parameters: &["since"],
+        answer: List(one::<IntegrationUsageItem>()),
+        ..DEFAULT
+    },
+    Operation {
         name: "list-issuers",
         tag: "Integrations",
         summary: "List the issuers of identity tokens that integrations may trust",
@@ -588,7 +597,18 @@ pub(crate) const OPERATIONS: &[Operation] = &[
         tag: "Audit",
         summary: "List audit entries, newest first",
         caller: Admin,
-        parameters: &["since", "until", "action", "subject", "actor", "namespace", "limit", "cursor"],
+        parameters: &[
+            "since",
+            "until",
+            "action",
+            "outcome",
+            "reads",
+            "subject",
+            "actor",
+            "namespace",
+            "limit",
+            "cursor",
+        ],
         answer: Page(one::<AuditItem>()),
         ..DEFAULT
     },

@@ -391,7 +391,18 @@ pub(crate) fn parameter(name: &str) -> (Value, &'static str) {
         }
         "since" => (json!({"type": "string", "format": "date-time"}), "Only entries from this time on."),
         "until" => (json!({"type": "string", "format": "date-time"}), "Only entries before this time."),
-        "action" => (text, "Only entries of this action, such as credential.saved."),
+        "action" => (
+            json!({"type": "array", "maxItems": 32, "items": text}),
+            "Only entries with this action, such as credential.saved. If repeated, with one of them.",
+        ),
+        "outcome" => (
+            json!({"type": "string", "enum": ["denied"]}),
+            "Only denied requests, and credentials that could not be issued.",
+        ),
+        "reads" => (
+            json!({"type": "boolean", "default": true}),
+            "Whether entries about reads of credentials' information and of the audit log are included.",
+        ),
         "subject" => (text, "Only entries that refer to this object: credential:<id>, or only an ID."),
         "actor" => {
             (text, "Only entries by this account or integration, as an ID, or by a kind of actor, such as operator.")

@@ -182,7 +182,7 @@ async fn checkpoint_of(store: &dyn OperatorStore, entries: &[SealedAuditRecord],
 }
 
 /// Adds `entries` to the next checkpoint, while other cases may seal concurrently.
-async fn add(store: &dyn OperatorStore, entries: &[SealedAuditRecord], at: Timestamp) -> SealedCheckpoint {
+pub(super) async fn add(store: &dyn OperatorStore, entries: &[SealedAuditRecord], at: Timestamp) -> SealedCheckpoint {
     for _ in 0..1_000 {
         let sealed = checkpoint_of(store, entries, at).await;
         if store.add_checkpoint(sealed.clone()).await.unwrap() {

@@ -1,19 +1,21 @@
 //! Cases of credential health and usage recorded by the activation process.
 
-use super::ContractStore;
-use super::tools::{Settled as _, race};
+use super::activators::ACTIVATION_SECONDS;
+use super::tools::{Settled as _, race, with};
 use super::world::World;
+use super::{ContractStore, audit};
+use crate::crypto::FakeAuditSealer;
 use std::sync::Arc;
 use vault_core::Refusal;
 use vault_core::activation::VendedForm;
-use vault_core::audit::AuditAction;
+use vault_core::audit::{Actor, AuditAction, AuditRecord};
 use vault_core::check::CheckReason;
 use vault_core::credential::{EXPIRING_SECONDS, HealthState, LastCheck};
 use vault_core::hourly::{HOUR_SECONDS, HourlyLimit};
-use vault_core::id::CredentialId;
+use vault_core::id::{CredentialId, IntegrationId};
 use vault_core::port::{
-    CHECK_AGAIN_SECONDS, CHECKER_SECONDS, CredentialChange, Expired, List, ListCredentials, NoteActivated, RecordCheck,
-    TakeChecks, USE_SECONDS, UsePosition,
+    AuditSealer, CHECK_AGAIN_SECONDS, CHECKER_SECONDS, CredentialChange, Expired, Find, IdGenerator, List,
+    ListCredentials, NewVersion, NoteActivated, RecordCheck, TakeChecks, USE_SECONDS, UsePosition,
 };
 use vault_core::principal::Principal;
 use vault_core::time::Timestamp;
@@ -143,7 +145,7 @@ pub async fn requested_checks_are_limited(suite: &dyn ContractStore) {
     assert_eq!(world.audited(AuditAction::CredentialCheckRequested).await, HourlyLimit::CHECKS as usize);
 }
 
-/// Returning a credential counts as a use, which its organization sees, newest first, for thirty days.
+/// An activation is a use of each credential, listed for its organization, newest first, until 30 days after it expired.
 pub async fn what_is_handed_out_is_a_use(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let principal = world.embedder();
@@ -174,7 +176,120 @@ pub async fn what_is_handed_out_is_a_use(suite: &dyn ContractStore) {
         world.store.note_activated(act).await.unwrap();
     }
     assert_eq!(world.versions(&principal, id).await.current.last_activated_at, Some(minute));
-    world.clock.advance_millis(USE_SECONDS * 1_000);
+    world.clock.advance_millis((ACTIVATION_SECONDS + USE_SECONDS) * 1_000);
     while world.store.delete_expired(Expired::CredentialUses, world.now()).await.unwrap() > 0 {}
     assert_eq!(world.uses(&principal, id, None).await.unwrap(), Vec::<String>::new());
+}
+
+/// An activation is one use of a credential: a renewal updates it, and an end before the expiry is recorded.
+pub async fn renewal_and_end_update_the_use(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let principal = world.embedder();
+    let activator = world.activator(&world.integration().await);
+    let id = world.saved(&principal).await;
+    let uses = async || {
+        let of = (world.organization, id);
+        let query = List { principal: principal.clone(), of, after: None, limit: 9, now: world.now() };
+        let uses = world.store.list_uses(query).await.unwrap().unwrap();
+        uses.iter().map(|one| (one.activation, one.at, one.expires_at, one.ended_at, one.version)).collect::<Vec<_>>()
+    };
+    let started = world.now();
+    let (begun, _) = world.activate(&activator, "contract").await;
+    let command = world.hand_out(&activator, "contract", begun, &[id]);
+    let expiry = command.act.expires_at;
+    assert_eq!(world.store.hand_out(command).await.unwrap(), None);
+    assert_eq!(uses().await, [(begun, started, expiry, None, 1)]);
+
+    let read = world.versions(&principal, id).await;
+    world.changed(&principal, &read, CredentialChange::Stage(world.new_version(id, 2))).await;
+    let read = world.versions(&principal, id).await;
+    let promote = CredentialChange::Promote { number: 2, destroy_at: world.destroy_at(), destroyed: Vec::new() };
+    world.changed(&principal, &read, promote).await;
+    world.clock.advance_millis(1_000);
+    let mut renewal = world.renew(&activator, begun, &[id]);
+    renewal.act.credentials[0].version = 2;
+    let later = renewal.act.expires_at;
+    assert_eq!(world.store.hand_out(renewal).await.unwrap(), None);
+    assert_eq!(uses().await, [(begun, started, later, None, 2)]);
+
+    world.clock.advance_millis(1_000);
+    assert!(world.store.end_activation(world.end_activation(&activator, begun)).await.unwrap());
+    let ended = [(begun, started, later, Some(world.now()), 2)];
+    assert_eq!(uses().await, ended);
+    assert!(!world.store.end_activation(world.end_activation(&activator, begun)).await.unwrap());
+    assert_eq!(uses().await, ended);
+    // The time counts from the expiry, so that an activation that is renewed for longer is listed while it is active.
+    world.clock.advance_millis(USE_SECONDS * 1_000);
+    while world.store.delete_expired(Expired::CredentialUses, world.now()).await.unwrap() > 0 {}
+    assert_eq!(uses().await, ended);
+}
+
+/// The result of a check before a version is stored is the health of this version.
+pub async fn a_check_before_a_save_is_the_health_of_its_version(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let principal = world.embedder();
+    let check = |at| Some(LastCheck { at, since: at, failed: None });
+    let saved_at = world.now();
+    let command = with(world.save(&principal), |save| save.check = check(saved_at));
+    let id = command.act.id;
+    world.store.save_credential(command).await.unwrap();
+    assert_eq!(world.versions(&principal, id).await.current.check, check(saved_at));
+    let healthy = ListCredentials { health: Some(HealthState::Healthy), ..world.list(&principal) };
+    assert_eq!(world.page(healthy).await, [id]);
+    world.clock.advance_millis(1_000);
+    let staged_at = world.now();
+    let staged = NewVersion { check: check(staged_at), ..world.new_version(id, 2) };
+    let read = world.versions(&principal, id).await;
+    let read = world.changed(&principal, &read, CredentialChange::Stage(staged)).await;
+    assert_eq!(read.others[0].check, check(staged_at));
+    let version = NewVersion { check: check(world.now()), ..world.new_version(id, 3) };
+    let replace = CredentialChange::Replace { version, destroy_at: world.destroy_at() };
+    let read = world.changed(&principal, &read, replace).await;
+    assert_eq!(read.current.check, check(world.now()));
+    let previous = read.others.iter().find(|version| version.number == 1).unwrap();
+    assert_eq!(previous.check, check(saved_at));
+}
+
+/// Sealed entries of an organization's integrations are counted from an ID on, by integration and action.
+pub async fn actions_of_integrations_are_counted(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let principal = world.embedder();
+    let ours: Vec<IntegrationId> = (0..2).map(|_| IntegrationId::from_uuid(world.ids.ordered(world.now()))).collect();
+    let record = |organization, integration, action, count| {
+        world.clock.advance_millis(1);
+        let sealed = world.audit_in(organization, action);
+        let actor = Actor::Integration(integration);
+        FakeAuditSealer.seal(AuditRecord { actor, count, ..sealed.record })
+    };
+    let (activated, refused) = (AuditAction::NamespaceActivated, AuditAction::ActivationRefusedWorkload);
+    let early = record(world.organization, ours[0], activated, 1);
+    let entries = [
+        record(world.organization, ours[0], activated, 1),
+        record(world.organization, ours[0], activated, 1),
+        record(world.organization, ours[0], refused, 7),
+        record(world.organization, ours[1], activated, 1),
+        record(other.organization, ours[0], activated, 1),
+        world.audit(activated),
+    ];
+    let counted = async || {
+        let key = entries[0].record.id;
+        let query = Find { principal: principal.clone(), of: world.organization, key, now: world.now() };
+        let counted = world.store.count_integration_actions(query).await.unwrap();
+        let mut counted: Vec<_> =
+            counted.iter().map(|one| (one.integration, one.action.as_str(), one.count, one.last_at)).collect();
+        counted.sort();
+        counted
+    };
+    let all: Vec<_> = [early].into_iter().chain(entries.iter().cloned()).collect();
+    world.store.append(all.clone()).await.unwrap();
+    assert_eq!(counted().await, [], "nothing is sealed yet");
+    audit::add(&*world.store, &all, world.now()).await;
+    let at = |index: usize| entries[index].record.at;
+    let mut expected = [
+        (ours[0], activated.as_str(), 2, at(1)),
+        (ours[0], refused.as_str(), 7, at(2)),
+        (ours[1], activated.as_str(), 1, at(3)),
+    ];
+    expected.sort();
+    assert_eq!(counted().await, expected);
 }

@@ -68,6 +68,10 @@ impl ActivationRepository for MemoryStore {
                 return Decided::Refused(false);
             }
             state.activations.remove(&act.activation);
+            let uses = state.uses.iter_mut().filter(|((of, _), _)| *of == principal.organization);
+            for used in uses.flat_map(|(_, uses)| uses).filter(|used| used.activation == act.activation) {
+                used.ended_at = Some(now);
+            }
             Decided::Done(true)
         })
     }
@@ -195,14 +199,19 @@ fn hand_out(state: &mut State, command: ForIntegration<HandOut>) -> Option<HandO
                 row.expires_at = expires_at;
                 row.credentials = u32::try_from(credentials.len()).unwrap_or(u32::MAX);
             }
+            let at = state.activations.get(&activation).map_or(now, |row| row.begun_at);
             for one in &credentials {
                 let uses = state.uses.entry((organization, one.credential)).or_default();
-                if uses.iter().any(|noted| (noted.activation, noted.at) == (activation, now)) {
+                if let Some(used) = uses.iter_mut().find(|used| used.activation == activation) {
+                    (used.version, used.form, used.expires_at) = (one.version, one.form, expires_at);
                     continue;
                 }
                 uses.push(CredentialUse {
                     activation,
-                    at: now,
+                    at,
+                    expires_at,
+                    ended_at: None,
+                    version: one.version,
                     integration: principal.integration,
                     name: None,
                     form: one.form,

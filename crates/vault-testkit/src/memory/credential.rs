@@ -13,8 +13,8 @@ use vault_core::hourly::HourlyLimit;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::port::{
     CHECKER_SECONDS, ChangeCredential, CredentialRepository, CredentialUse, DeleteCredential, Find, Idempotency, List,
-    ListCredentials, ListedRows, MatchCredential, NewVersion, RequestCheck, SaveCredential, StoreError,
-    StoredCredential, StoredMetadata, StoredVersion, StoredVersions, UsePosition,
+    ListCredentials, ListedRows, MatchCredential, NewVersion, PreviousVersion, RequestCheck, SaveCredential,
+    StoreError, StoredCredential, StoredMetadata, StoredVersion, StoredVersions, UsePosition,
 };
 use vault_core::sealed::KeyState;
 use vault_core::time::Timestamp;
@@ -138,9 +138,8 @@ fn save(state: &mut State, command: Command<SaveCredential>) -> Answer<Credentia
     let outcome = judge_saves(facts, [Authorized { command: &command, key_active }]).swap_remove(0);
     if outcome.effects().is_some() {
         let Command { now, audit, act, .. } = command;
-        let SaveCredential { id, version, kind, namespace, sealed, description, code, expires_at, idempotency, .. } =
-            act;
-        state.remember(organization, idempotency, (id, version), now);
+        let SaveCredential { id, version, kind, namespace, sealed, description, code, expires_at, check, .. } = act;
+        state.remember(organization, act.idempotency, (id, version), now);
         let stored = StoredCredential {
             id,
             kind,
@@ -150,11 +149,12 @@ fn save(state: &mut State, command: Command<SaveCredential>) -> Answer<Credentia
             updated_at: now,
             revision: 1,
             staged: None,
+            previous: None,
             expires_at,
             vend: description.vend,
             code,
             metadata: description.metadata,
-            check: None,
+            check,
             last_activated_at: None,
             key: sealed.key,
             information: sealed.information.clone(),
@@ -241,10 +241,17 @@ impl CredentialRow {
             }
         }
         self.others.retain(|number, _| !effects.destroyed.contains(number));
+        if self.stored.previous.is_some_and(|previous| effects.destroyed.contains(&previous.number)) {
+            let kept = self.others.iter().filter_map(|(number, other)| Some((other.superseded?, *number)));
+            let newest = kept.max_by_key(|(superseded, number)| (superseded.at, *number));
+            self.stored.previous =
+                newest.map(|(superseded, number)| PreviousVersion { number, until: superseded.destroy_at });
+        }
         (self.highest, self.stored.staged, self.stored.revision) = (effects.highest, effects.staged, effects.revision);
     }
 
     fn make_current(&mut self, number: i64, new: VersionRow, superseded: Superseded) {
+        self.stored.previous = Some(PreviousVersion { number: self.stored.version, until: superseded.destroy_at });
         let before = VersionRow {
             sealed: std::mem::replace(&mut self.sealed, new.sealed),
             created_at: std::mem::replace(&mut self.version_created_at, new.created_at),
@@ -259,7 +266,7 @@ impl CredentialRow {
 
 impl VersionRow {
     fn new(new: &NewVersion, now: Timestamp) -> Self {
-        Self { sealed: new.sealed.clone(), created_at: now, superseded: None, check: None }
+        Self { sealed: new.sealed.clone(), created_at: now, superseded: None, check: new.check }
     }
 
     fn stored(&self, number: i64) -> StoredVersion {

@@ -49,7 +49,7 @@ impl Maintenance for MemoryStore {
             Expired::CredentialUses => {
                 let mut taken = 0;
                 for uses in state.uses.values_mut() {
-                    let over = |one: &mut CredentialUse| one.at.plus_seconds(USE_SECONDS) <= now;
+                    let over = |one: &mut CredentialUse| one.expires_at.plus_seconds(USE_SECONDS) <= now;
                     taken += uses.extract_if(.., over).take(EXPIRED_SLICE - taken).count();
                 }
                 state.uses.retain(|_, uses| !uses.is_empty());

@@ -11,8 +11,8 @@ use crate::role::Action;
 use crate::time::Timestamp;
 
 impl Vault {
-    /// Reads a page of the activations that issued the credential within [`USE_SECONDS`](crate::port::USE_SECONDS),
-    /// newest first.
+    /// Reads a page of the activations that issued the credential, newest first: the active ones, and those that
+    /// expired within [`USE_SECONDS`](crate::port::USE_SECONDS).
     ///
     /// # Errors
     /// [`Refusal::NotFound`], also for a credential of another organization. [`Refusal::Cursor`] if the cursor does not

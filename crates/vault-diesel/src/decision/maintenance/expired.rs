@@ -207,7 +207,7 @@ type Use = (AnyId, AnyId, i64, AnyId);
 
 pub(crate) async fn old_uses(connection: &mut Connection, now: Timestamp) -> Result<Vec<Use>, Failure> {
     Ok(credential_uses::table
-        .filter(credential_uses::at.le(now.plus_seconds(-USE_SECONDS).as_millis()))
+        .filter(credential_uses::expires_at.le(now.plus_seconds(-USE_SECONDS).as_millis()))
         .limit(super::SLICE)
         .select((
             credential_uses::organization_id,

@@ -5,7 +5,7 @@ use super::super::{Read, Transaction};
 use super::authorize::{authorize, authorize_and_share};
 use crate::db::{Db, Reply, Tx, narrow};
 use crate::failure::Failure;
-use crate::schema::activations;
+use crate::schema::{activations, credential_uses, credentials};
 use crate::stored::{AFTER_ALL_IDS, Column, IdBytes, StoredId as _};
 use diesel::dsl::auto_type;
 use diesel::{ExpressionMethods as _, QueryDsl as _, Queryable, Selectable, SelectableHelper as _};
@@ -100,14 +100,40 @@ impl Transaction for ForIntegration<EndActivation> {
         let Self { principal, now, act, .. } = self;
         authorize_and_share(tx, principal, act.activation, *now).await?.map_err(Denial::Integration)?;
         let (organization, integration) = (principal.organization.stored(), principal.integration.stored());
-        let active = own_activation(organization, integration, act.activation.stored())
-            .filter(activations::expires_at.gt(now.as_millis()));
-        let ended = tx.execute(diesel::delete(active)).await? > 0;
+        let activation = act.activation.stored();
+        let active = || {
+            own_activation(organization, integration, activation).filter(activations::expires_at.gt(now.as_millis()))
+        };
+        let started = tx.first(active().select((activations::namespace, activations::begun_at))).await?;
+        let ended = tx.execute(diesel::delete(active())).await? > 0;
         if ended {
+            if let Some((namespace, begun)) = started {
+                record_end(tx, (organization, activation), (namespace, begun), *now).await?;
+            }
             audit.record(tx, &self.audit).await?;
         }
         Ok(ended)
     }
+}
+
+/// Records the end of an activation in the uses of its credentials, all of which are in its namespace.
+async fn record_end(
+    tx: &Tx<'_>,
+    (organization, activation): (IdBytes, IdBytes),
+    (namespace, begun): (String, i64),
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let issued = credentials::table
+        .filter(credentials::organization_id.eq(organization))
+        .filter(narrow(credentials::namespace.eq(namespace)))
+        .select(credentials::id);
+    let uses = credential_uses::table
+        .filter(credential_uses::organization_id.eq(organization))
+        .filter(credential_uses::id.eq_any(issued))
+        .filter(credential_uses::at.eq(begun))
+        .filter(credential_uses::activation_id.eq(activation));
+    tx.execute(diesel::update(uses).set(credential_uses::ended_at.eq(now.as_millis()))).await?;
+    Ok(())
 }
 
 impl Transaction for AbortActivation {

@@ -58,19 +58,33 @@ impl Transaction for ForIntegration<HandOut> {
             ));
             tx.execute(row).await?;
         }
+        // The start of the activation, so that a renewal finds the row of the first issuance.
+        let at = begun.unwrap_or(self.now.as_millis());
         let uses = wanted.iter().map(|one| {
+            let issued = (
+                credential_uses::version.eq(one.version),
+                credential_uses::form.eq(one.form.as_str()),
+                credential_uses::expires_at.eq(expires_at.as_millis()),
+            );
             diesel::insert_into(credential_uses::table)
                 .values((
+                    issued,
                     credential_uses::organization_id.eq(organization),
                     credential_uses::id.eq(one.credential.stored()),
-                    credential_uses::at.eq(self.now.as_millis()),
+                    credential_uses::at.eq(at),
                     credential_uses::activation_id.eq(activation.stored()),
                     credential_uses::integration_id.eq(integration),
-                    credential_uses::form.eq(one.form.as_str()),
                     credential_uses::purpose.eq(purpose.as_ref().map(Purpose::as_str)),
                     credential_uses::workload.eq(self.principal.subject()),
                 ))
-                .on_conflict_do_nothing()
+                .on_conflict((
+                    credential_uses::organization_id,
+                    credential_uses::id,
+                    credential_uses::at,
+                    credential_uses::activation_id,
+                ))
+                .do_update()
+                .set(issued)
         });
         try_join!(tx.execute_each(uses), audit.record(tx, &self.audit))?;
         Ok(None)

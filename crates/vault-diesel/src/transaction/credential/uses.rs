@@ -3,12 +3,13 @@
 use super::super::Read;
 use super::super::authorize::authorize;
 use super::row;
-use crate::db::Tx;
+use crate::db::{Db, Tx};
 use crate::failure::Failure;
 use crate::schema::{credential_uses, integrations};
 use crate::stored::{AFTER_ALL_IDS, Column, StoredId as _};
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _, QueryDsl as _,
+    Queryable, Selectable, SelectableHelper as _,
 };
 use vault_core::activation::{Purpose, VendedForm};
 use vault_core::id::{ActivationId, CredentialId, IntegrationId, OrganizationId};
@@ -16,15 +17,19 @@ use vault_core::integration::IntegrationName;
 use vault_core::port::{CredentialUse, List, UsePosition};
 use vault_core::time::Timestamp;
 
-type UseRow = (
-    i64,
-    Column<ActivationId>,
-    Column<IntegrationId>,
-    Column<VendedForm>,
-    Option<Column<Purpose>>,
-    Option<String>,
-    Option<Column<IntegrationName>>,
-);
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = credential_uses, check_for_backend(Db))]
+struct UseRow {
+    at: i64,
+    activation_id: Column<ActivationId>,
+    integration_id: Column<IntegrationId>,
+    version: i64,
+    form: Column<VendedForm>,
+    expires_at: i64,
+    ended_at: Option<i64>,
+    purpose: Option<Column<Purpose>>,
+    workload: Option<String>,
+}
 
 impl Read for List<UsePosition, (OrganizationId, CredentialId)> {
     /// The uses, newest first. `None` if the credential does not exist.
@@ -47,30 +52,24 @@ impl Read for List<UsePosition, (OrganizationId, CredentialId)> {
             .filter(credential_uses::id.eq(id.stored()))
             .filter(credential_uses::at.lt(at).or(same_moment))
             .order((credential_uses::at.desc(), credential_uses::activation_id.desc()))
-            .select((
-                credential_uses::at,
-                credential_uses::activation_id,
-                credential_uses::integration_id,
-                credential_uses::form,
-                credential_uses::purpose,
-                credential_uses::workload,
-                integrations::name.nullable(),
-            ));
+            .select((UseRow::as_select(), integrations::name.nullable()));
         let rows = tx.page(newest_first, self.limit).await?;
-        rows.into_iter().map(|row| decode(id, row)).collect::<Result<_, Failure>>().map(Some)
+        rows.into_iter().map(|(row, name)| decode(id, row, name)).collect::<Result<_, Failure>>().map(Some)
     }
 }
 
-fn decode(id: CredentialId, row: UseRow) -> Result<CredentialUse, Failure> {
+fn decode(id: CredentialId, row: UseRow, name: Option<Column<IntegrationName>>) -> Result<CredentialUse, Failure> {
     const TABLE: &str = "credential_uses";
-    let (at, activation, integration, form, purpose, workload, name) = row;
     Ok(CredentialUse {
-        activation: activation.decode(TABLE, &id, "activation_id")?,
-        at: Timestamp::from_millis(at),
-        integration: integration.decode(TABLE, &id, "integration_id")?,
+        activation: row.activation_id.decode(TABLE, &id, "activation_id")?,
+        at: Timestamp::from_millis(row.at),
+        expires_at: Timestamp::from_millis(row.expires_at),
+        ended_at: row.ended_at.map(Timestamp::from_millis),
+        version: row.version,
+        integration: row.integration_id.decode(TABLE, &id, "integration_id")?,
         name: name.map(|name| name.decode("integrations", &id, "name")).transpose()?,
-        form: form.decode(TABLE, &id, "form")?,
-        purpose: purpose.map(|purpose| purpose.decode(TABLE, &id, "purpose")).transpose()?,
-        workload,
+        form: row.form.decode(TABLE, &id, "form")?,
+        purpose: row.purpose.map(|purpose| purpose.decode(TABLE, &id, "purpose")).transpose()?,
+        workload: row.workload,
     })
 }
