@@ -813,7 +813,8 @@ fn axe_finds_nothing_on_any_page() {
     session.replace(&id, &samples::s3().request, true).expect(201);
     session.save(&samples::direct_link().request);
     let integration = json!({"name": "nightly import", "namespaces": ["imports/*"]});
-    session.call("POST", "/v1/integrations").json(&integration).send().expect(201);
+    let job = session.call("POST", "/v1/integrations").json(&integration).send().expect(201).json();
+    let job = job["id"].as_str().unwrap();
     let receiver = json!({"kind": "webhook", "url": "https://hooks.example/x"});
     session.call("POST", "/v1/receivers").json(&receiver).send().expect(201);
     eventually("the integration is in the audit", || {
@@ -834,6 +835,10 @@ fn axe_finds_nothing_on_any_page() {
         ("#/account", "Recovery codes left"),
         ("#/accounts", "grace@example.com"),
         ("#/integrations", "nightly import"),
+        (&*format!("#/integrations/{job}"), "imports/*"),
+        (&*format!("#/integrations/{job}?tab=runs"), "No runs in the last 30 days."),
+        (&*format!("#/integrations/{job}?tab=workloads"), "No issuer of identity tokens is registered."),
+        (&*format!("#/integrations/{job}?tab=connect"), "Where the job runs"),
         ("#/namespaces", "Freeze"),
         ("#/receivers", "https://hooks.example/…"),
         ("#/audit", "created integration"),
@@ -846,7 +851,6 @@ fn axe_finds_nothing_on_any_page() {
         ("#/account", "Change password"),
         ("#/accounts", "Invite user"),
         ("#/integrations", "Create an integration"),
-        ("#/integrations", "Connect a job nightly import"),
         ("#/receivers", "Add a receiver"),
         ("#/receivers", "Events https://hooks.example/…"),
         ("#/receivers", "Deliveries https://hooks.example/…"),
@@ -998,6 +1002,7 @@ fn admins_invite_make_integrations_and_freeze() {
     browser.see("This server has no activation listener in its settings");
     browser.press("Done");
     browser.see("Created integration nightly import.");
+    browser.see("Token last used never");
     assert!(!browser.text().contains(&token));
     browser.press("More actions for nightly import");
     browser.press("New token nightly import");
@@ -1017,26 +1022,30 @@ fn admins_invite_make_integrations_and_freeze() {
     );
 
     // An integration without a token, for a workload identity.
+    browser.press("Integrations");
     browser.press("Create an integration");
     browser.fill("Name", "etl");
     browser.fill("Namespaces", "exports");
     browser.tick("Issue a token");
     browser.press("Create");
-    browser.see("This vault knows no issuer of identity tokens.");
-    browser.press("Close");
+    browser.see("No issuer of identity tokens is registered.");
     let issuer = TestIssuer::start();
     let add = ["issuer", "add", "github", "--issuer", &issuer.url(), "--require-claim", "/repository_owner_id"];
     stage.vault.run(&add).done();
+    browser.press("Integrations");
     browser.press("More actions for etl");
     browser.press("Trusted workloads etl");
     browser.fill("Repository", "acme/etl");
-    browser.fill("Branch", "main");
     browser.fill("Repository id", "7");
+    browser.press("Trust it");
+    // All branches are trusted only if that is selected.
+    assert!(!browser.refusal("Branch").is_empty());
+    browser.fill("Branch", "main");
     browser.press("Trust it");
     assert!(!browser.refusal("Owner id").is_empty());
     browser.fill("Owner id", "9");
     browser.press("Trust it");
-    browser.see("Trusted. Its jobs need no stored token from now on.");
+    browser.see("Trusted. Its jobs need no stored token.");
     let integrations = session.call("GET", "/v1/integrations").send().expect(200).json();
     let id = integrations[0]["id"].as_str().unwrap().to_owned();
     browser.see(&audience(&id));
@@ -1044,17 +1053,14 @@ fn admins_invite_make_integrations_and_freeze() {
     let claims =
         json!({"/sub": "repo:acme@9/etl@7:ref:refs/heads/main", "/repository_id": "7", "/repository_owner_id": "9"});
     assert_eq!(trusts()[0]["claims"], claims);
-    browser.press("Close");
-    browser.press("Connect a job etl");
+    browser.press("Connect");
     browser.choose("Where the job runs", "gitlab-identity");
     browser.see(&format!("ORGVAULT_IDENTITY_TOKEN: {{aud: \"{}\"}}", audience(&id)));
-    browser.press("Close");
-    browser.press("More actions for etl");
-    browser.press("Trusted workloads etl");
+    browser.press("Trusted workloads");
     browser.press("Stop trusting github repo:acme@9/etl@7:ref:refs/heads/main");
-    browser.see("Removed. Its workloads can do nothing more.");
+    browser.press("Stop trusting");
+    browser.see("Removed. These jobs are denied from now on.");
     assert_eq!(trusts(), json!([]));
-    browser.press("Close");
 
     let namespace = samples::s3().request["namespace"].as_str().unwrap().to_owned();
     browser.press("Namespaces");
@@ -1172,13 +1178,18 @@ fn a_long_list_has_pages_and_a_viewer_only_reads() {
 
 /// Evaluates `expression` with the console's module of times, at `now` in a time zone.
 fn times(zone: &str, now: &str, expression: &str) -> String {
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/vault-http/console/times.js");
+    evaluated("times", zone, now, expression)
+}
+
+/// Evaluates `expression` with a module of the console that imports no other, at `now` in a time zone.
+fn evaluated(module: &str, zone: &str, now: &str, expression: &str) -> String {
+    let file = format!("{}/../crates/vault-http/console/{module}.js", env!("CARGO_MANIFEST_DIR"));
     let program = "import { readFileSync } from 'node:fs'; \
         const source = encodeURIComponent(readFileSync(process.argv[1], 'utf8')); \
-        const times = await import(`data:text/javascript,${source}`); const now = Date.parse(process.argv[2]); \
-        process.stdout.write(String(new Function('times', 'now', `return ${process.argv[3]}`)(times, now)));";
+        const loaded = await import(`data:text/javascript,${source}`); const now = Date.parse(process.argv[2]); \
+        process.stdout.write(String(new Function(process.argv[4], 'now', `return ${process.argv[3]}`)(loaded, now)));";
     let mut node = Command::new("node");
-    node.args(["--input-type=module", "--eval", program, file, now, expression]).env("TZ", zone);
+    node.args(["--input-type=module", "--eval", program, &file, now, expression, module]).env("TZ", zone);
     Run::of(&mut node).done().stdout
 }
 
@@ -1201,6 +1212,28 @@ fn relative_times_compare_calendar_days_of_the_zone() {
     // A date without a time is the end of that day, and is formatted as a date again.
     let day = "[times.readTime('2026-11-28'), times.writeTime(times.readTime('2026-11-28'))]";
     assert_eq!(times("Europe/Berlin", evening, day), "2026-11-28T22:59:59Z,2026-11-28");
+}
+
+#[test]
+fn regular_use_is_silent_after_two_missed_intervals() {
+    let entries = |days: &str| {
+        format!(
+            "usage.usesOf({days}.map((day) => ({{ action: 'namespace.activated', integration: 'i', namespace: 'n', \
+             at: `2026-11-${{String(day).padStart(2, '0')}}T02:00:00Z`, count: 2 }})))[0]"
+        )
+    };
+    for (days, expected) in [
+        ("[20, 19, 18, 17, 16]", "daily 02:00,true"),
+        ("[24, 23, 22, 21, 20]", "daily 02:00,false"),
+        ("[20, 13, 6, 27]", "weekly 02:00,false"),
+        ("[20, 18, 16, 14]", "every 2 days 02:00,true"),
+        // Not regular.
+        ("[20, 2, 3, 4]", "8× in 30 days,false"),
+        ("[20, 19]", "4× in 30 days,false"),
+    ] {
+        let expression = format!("[usage.rhythm({0}, 30), usage.isSilent({0}, now)]", entries(days));
+        assert_eq!(evaluated("usage", "UTC", "2026-11-26T12:00:00Z", &expression), expected, "{days}");
+    }
 }
 
 /// Returns the time in this number of hours.
@@ -1229,7 +1262,7 @@ fn overview_lists_what_expires_first() {
             &if number == 0 { "payroll/most-urgent".to_owned() } else { format!("later/{number}") },
             number,
         );
-        request["expires_at"] = in_hours(browser, 5 + 48 * i32::try_from(number).unwrap());
+        request["expires_at"] = in_hours(browser, 5 + 18 * i32::try_from(number).unwrap());
         session.save(&request);
     }
     stage.visit("#/account");

@@ -27,6 +27,7 @@ const ROUTES = [
   { pattern: /^\/account$/, element: 'ov-account', load: () => import('./account.js') },
   { pattern: /^\/accounts$/, element: 'ov-accounts', load: () => import('./accounts.js'), who: 'admin' },
   { pattern: /^\/integrations$/, element: 'ov-integrations', load: () => import('./integrations.js'), who: 'admin' },
+  { pattern: /^\/integrations\/([^/]+)$/, element: 'ov-integration', load: () => import('./integration.js'), who: 'admin' },
   { pattern: /^\/namespaces$/, element: 'ov-namespaces', load: () => import('./namespaces.js'), who: 'admin' },
   { pattern: /^\/receivers$/, element: 'ov-receivers', load: () => import('./receivers.js'), who: 'admin' },
   { pattern: /^\/audit$/, element: 'ov-audit', load: () => import('./audit.js'), who: 'admin' },

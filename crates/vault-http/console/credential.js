@@ -123,7 +123,7 @@ class CredentialPage extends Page {
     if (!session.isAdmin()) return null;
     const { body } = await call('GET', '/integrations?limit=1000');
     const found = body.filter((/** @type {import('./api.js').Integration} */ { namespaces, state }) => state === 'active' && matches(namespaces, namespace));
-    const links = found.flatMap((/** @type {import('./api.js').Integration} */ { id, name }, /** @type {number} */ index) => [index ? ', ' : '', h('a', { href: `#/integrations${query({ lines: id })}` }, name)]);
+    const links = found.flatMap((/** @type {import('./api.js').Integration} */ { id, name }, /** @type {number} */ index) => [index ? ', ' : '', h('a', { href: `#/integrations/${id}?tab=connect` }, name)]);
     return h('p', null, found.length ? ['Can use it: ', ...links, '. '] : 'No integration can use it. ', h('a', { href: `#/integrations${query({ create: namespace })}` }, 'Connect a new job'));
   }
 

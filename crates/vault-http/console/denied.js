@@ -43,19 +43,25 @@ export function denials(entries) {
   return [...found.values()].sort((one, other) => other.last.localeCompare(one.last));
 }
 
-/** Since when denied attempts are searched. */
-export function deniedSince() {
-  return new Date(Date.now() - DENIED_DAYS * 86_400_000).toISOString().replace(/\.\d+Z$/, 'Z');
+/**
+ * Since when denied attempts are searched.
+ * @param {number} [days]
+ */
+export function deniedSince(days = DENIED_DAYS) {
+  return new Date(Date.now() - days * 86_400_000).toISOString().replace(/\.\d+Z$/, 'Z');
 }
 
 /**
  * The denied attempts of the last days, and whether there are more than were read.
- * @returns {Promise<{rows: Denial[], partial: boolean}>}
+ * @param {number} [days] those of the entries; the rows are of the last `DENIED_DAYS` days
+ * @returns {Promise<{rows: Denial[], entries: AuditEntry[], partial: boolean}>}
  */
-export async function loadDenials() {
-  const since = deniedSince();
+export async function loadDenials(days = DENIED_DAYS) {
+  const since = deniedSince(days);
   const answers = await Promise.all(Object.keys(DENIED).map((action) => call('GET', `/audit${query({ action, since, limit: READ })}`)));
-  return { rows: denials(answers.flatMap(({ body }) => body)), partial: answers.some(({ next }) => next !== null) };
+  const entries = /** @type {AuditEntry[]} */ (answers.flatMap(({ body }) => body));
+  const lately = deniedSince();
+  return { rows: denials(entries.filter(({ at }) => at >= lately)), entries, partial: answers.some(({ next }) => next !== null) };
 }
 
 /**

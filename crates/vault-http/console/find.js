@@ -87,7 +87,7 @@ async function load() {
         ...[...new Set(credentials.map(({ namespace }) => namespace))].map((namespace) => ({ kind: 'namespace', name: namespace, more: '', href: `#/credentials${query({ namespace })}` }))];
     }),
     ...(admin ? [
-      call('GET', '/integrations?limit=1000').then(({ body }) => body.map((/** @type {import('./api.js').Integration} */ { name, namespaces }) => ({ kind: 'integration', name, more: namespaces.join(', '), href: `#/integrations${query({ name })}` }))),
+      call('GET', '/integrations?limit=1000').then(({ body }) => body.map((/** @type {import('./api.js').Integration} */ { id, name, namespaces }) => ({ kind: 'integration', name, more: namespaces.join(', '), href: `#/integrations/${id}` }))),
       call('GET', '/accounts?limit=1000').then(({ body }) => body.map((/** @type {import('./api.js').Account} */ { email, role }) => ({ kind: 'person', name: email, more: role, href: `#/accounts${query({ email })}` }))),
     ] : []),
   ];

@@ -28,6 +28,7 @@ export class Page extends HTMLElement {
   query = new URLSearchParams();
   /** Whether something was typed that is sent nowhere yet. */
   typed = false;
+  #crumbs = h('nav', { class: 'crumbs', 'aria-label': 'Path', hidden: true });
   #heading = h('h1', { tabindex: '-1' });
   #actions = h('div', { class: 'actions' });
   #said = h('div', { class: 'said' });
@@ -36,7 +37,7 @@ export class Page extends HTMLElement {
 
   connectedCallback() {
     if (this.#heading.isConnected) return;
-    this.append(h('header', { class: 'page-head' }, this.#heading, this.#actions), this.#said, this.#body);
+    this.append(this.#crumbs, h('header', { class: 'page-head' }, this.#heading, this.#actions), this.#said, this.#body);
     if (pending) this.say(...pending);
     pending = null;
     watchTyping(this);
@@ -60,7 +61,16 @@ export class Page extends HTMLElement {
     document.title = `${text} · OrgVault`;
   }
 
-  /** @param {...Child} children */
+  /**
+   * The way to the page, above its heading.
+   * @param {...Child} children
+   */
+  crumbs(...children) {
+    this.#crumbs.replaceChildren(...nodes(children));
+    this.#crumbs.hidden = false;
+  }
+
+  /** @param {...(Child | Child[])} children */
   actions(...children) {
     this.#actions.replaceChildren(...nodes(children));
   }
@@ -296,6 +306,14 @@ export function table(caption, columns, rows, empty, head) {
  */
 export function facts(entries) {
   return h('dl', { class: 'facts' }, entries.map(([name, value]) => h('div', null, h('dt', null, name), h('dd', null, value))));
+}
+
+/**
+ * The few facts that are asked for most, side by side: a name, the answer, and more about it.
+ * @param {[string, Child, Child[]][]} entries
+ */
+export function strip(entries) {
+  return h('dl', { class: 'strip' }, entries.map(([name, value, more]) => h('div', null, h('dt', null, name), h('dd', null, h('strong', null, value)), h('dd', { class: 'hint' }, more))));
 }
 
 /**

@@ -51,6 +51,7 @@ static FILES: &[File] = files! {
     "api.js": SCRIPT,
     "app.js": SCRIPT,
     "audit.js": SCRIPT,
+    "chart.js": SCRIPT,
     "checking.js": SCRIPT,
     "credential-form.js": SCRIPT,
     "credential.js": SCRIPT,
@@ -63,6 +64,8 @@ static FILES: &[File] = files! {
     "formats.js": SCRIPT,
     "forms.js": SCRIPT,
     "health.js": SCRIPT,
+    "integration-actions.js": SCRIPT,
+    "integration.js": SCRIPT,
     "integrations.js": SCRIPT,
     "jobs.js": SCRIPT,
     "lean-qr.js": SCRIPT,
@@ -77,9 +80,11 @@ static FILES: &[File] = files! {
     "rotation.js": SCRIPT,
     "session.js": SCRIPT,
     "sign-in.js": SCRIPT,
+    "tabs.js": SCRIPT,
     "theme.js": SCRIPT,
     "times.js": SCRIPT,
     "trusts.js": SCRIPT,
+    "usage.js": SCRIPT,
     "words.js": SCRIPT,
 };
 
