@@ -361,7 +361,11 @@ fn a_key_is_rotated_and_its_credential_deleted() {
     assert_eq!(versions(), ["3 current", "2 previous"]);
     browser.press("Back to credential");
 
-    browser.press("Compare");
+    let more = |action: &str| {
+        browser.press(&format!("More actions for {namespace}"));
+        browser.press(action);
+    };
+    more("Compare");
     browser.see("Paste a key to see if it is the one stored");
     browser.fill("Access key ID", "EXAMPLE-KEY-ID-2");
     browser.fill("Secret access key", "another secret");
@@ -373,7 +377,7 @@ fn a_key_is_rotated_and_its_credential_deleted() {
     browser.see("This is the saved key.");
     browser.press("Back");
 
-    browser.press("Edit");
+    more("Edit");
     browser.fill("Labels", "team: data\nenv: test");
     browser.fill("Description", "of the nightly import");
     browser.press("Save");
@@ -382,7 +386,7 @@ fn a_key_is_rotated_and_its_credential_deleted() {
     assert_eq!(shown["labels"], json!({"team": "data", "env": "test"}));
 
     // Another user changes it concurrently.
-    browser.press("Edit");
+    more("Edit");
     session.call("PATCH", &path).json(&json!({"description": "another's"})).send().expect(200);
     browser.fill("Description", "mine");
     browser.press("Save");
@@ -397,10 +401,10 @@ fn a_key_is_rotated_and_its_credential_deleted() {
     stage.visit("#/credentials");
     browser.press(namespace);
     browser.see("another's");
-    browser.press("Delete");
+    more("Delete");
     browser.press("Cancel");
     assert_eq!(session.list().len(), 1);
-    browser.press("Delete");
+    more("Delete");
     browser.until("the question", "return document.querySelector('dialog[open]')", &[]);
     browser.press("Delete");
     browser.see("Deleted the credential of");
@@ -583,6 +587,7 @@ fn a_saved_credential_is_checked_at_its_storage() {
     let id = session.save(&json!({"type": "s3", "namespace": "checked", "data": data}));
     stage.visit(&format!("#/credentials/{id}"));
     browser.see("unchecked");
+    browser.press("More actions for checked");
     browser.press("Check now");
     browser.see("Version 1: Works.");
     browser.see("healthy");
@@ -591,6 +596,7 @@ fn a_saved_credential_is_checked_at_its_storage() {
     let mut unknown = data.clone();
     unknown["access_key_id"] = "AKIAUNKNOWNUNKNOWN12".into();
     session.replace(&id, &json!({"data": unknown}), false).expect(201);
+    browser.press("More actions for checked");
     browser.press("Check now");
     browser.see("Version 2: Does not work: unknown key.");
     browser.see("failing");
@@ -620,6 +626,7 @@ fn a_saved_credential_is_checked_at_its_storage() {
     browser.see("Its secrets are encrypted and are never shown again. Check passed.");
     // The health is updated without a reload, and the activity is never empty.
     browser.see("✓ healthy");
+    browser.press("Activity");
     browser.see("was saved.");
     assert_eq!(session.list().len(), 2);
     browser.check_nothing_refused();
@@ -769,11 +776,13 @@ fn the_keyboard_alone_signs_in_and_saves() {
     browser.see("never shown again");
     assert_eq!(session.list().len(), 1);
     // A dialog keeps the focus, and Escape closes it.
+    browser.tab_to("More actions for imports/nightly");
+    browser.key(Key::Enter);
     browser.tab_to("Delete");
     browser.key(Key::Enter);
     browser.until("the focus in the dialog", "return document.activeElement.closest('dialog') !== null", &[]);
     browser.key(Key::Escape);
-    browser.until("the focus back", "return document.activeElement.textContent === 'Delete'", &[]);
+    browser.until("the focus back", "return document.activeElement.textContent === '⋯'", &[]);
     browser.tab_to("Sign out");
     browser.key(Key::Enter);
     browser.see("You are signed out.");
@@ -828,7 +837,10 @@ fn axe_finds_nothing_on_any_page() {
         (&*format!("#/credentials/{id}/rotate"), "What changes"),
         ("#/credentials?health=failing", "No credential matches"),
         ("#/credentials/new", "Paste what you have"),
-        (&*format!("#/credentials/{id}"), "Promote"),
+        (&*format!("#/credentials/{id}"), "Connect a job"),
+        (&*format!("#/credentials/{id}?tab=versions"), "Promote"),
+        (&*format!("#/credentials/{id}?tab=activity"), "saved it"),
+        (&*format!("#/credentials/{id}?tab=details"), "Fingerprint"),
         (&*format!("#/credentials/{id}/replace"), "Data is replaced as a whole"),
         (&*format!("#/credentials/{id}/match"), "Paste a key to see if it is the one stored"),
         ("#/credentials/00000000-0000-7000-8000-000000000000", "This credential does not exist."),
@@ -855,8 +867,8 @@ fn axe_finds_nothing_on_any_page() {
         ("#/receivers", "Events https://hooks.example/…"),
         ("#/receivers", "Deliveries https://hooks.example/…"),
         ("#/overview", "Find"),
-        (&*format!("#/credentials/{id}"), "Delete"),
-        (&*format!("#/credentials/{id}"), "Edit"),
+        (&*format!("#/credentials/{id}"), "Connect a job"),
+        (&*format!("#/credentials/{id}"), "Set the expiry"),
     ] {
         stage.visit("#/nowhere");
         browser.see("Needs attention");
@@ -1054,7 +1066,8 @@ fn admins_invite_make_integrations_and_freeze() {
         json!({"/sub": "repo:acme@9/etl@7:ref:refs/heads/main", "/repository_id": "7", "/repository_owner_id": "9"});
     assert_eq!(trusts()[0]["claims"], claims);
     browser.press("Connect");
-    browser.choose("Where the job runs", "gitlab-identity");
+    browser.tick("GitLab");
+    browser.tick("The job signs in with its own identity");
     browser.see(&format!("ORGVAULT_IDENTITY_TOKEN: {{aud: \"{}\"}}", audience(&id)));
     browser.press("Trusted workloads");
     browser.press("Stop trusting github repo:acme@9/etl@7:ref:refs/heads/main");
@@ -1082,6 +1095,36 @@ fn admins_invite_make_integrations_and_freeze() {
     browser.choose("Did what", "namespace.frozen");
     browser.press("Filter");
     browser.until("one entry", "return document.querySelectorAll('tbody tr').length === 1", &[]);
+    browser.check_nothing_refused();
+}
+
+#[test]
+fn job_is_connected_from_its_credential() {
+    let address = free_address();
+    let stage = Stage::start_with(&[&format!("--activation-listen={address}")]);
+    let (_, session) = stage.sign_in("admin");
+    let browser = &stage.browser;
+    let id = session.save(&samples::small("imports/nightly", 0));
+    let known = Integration::make(&stage.vault, "partner-sync", &["imports/*"]);
+    stage.visit(&format!("#/credentials/{id}"));
+    browser.see("Can use it: partner-sync.");
+    browser.press("Connect a job");
+    browser.see("--token-file partner-sync.token --namespace imports/nightly");
+    browser.see("Waiting for the first run…");
+    known.activate(&Client::new(address), "imports/nightly").expect(201);
+    browser.see("partner-sync used it.");
+    browser.choose("Job", "new");
+    browser.fill("Name", "nightly import");
+    browser.press("Create and show the token");
+    browser.see("ovi_");
+    browser.tick("Kubernetes");
+    browser.see("nightly-import-orgvault");
+    // The token is shown once, so Escape does not close the dialog.
+    browser.key(Key::Escape);
+    browser.see("ovi_");
+    browser.press("Done");
+    let integrations = session.call("GET", "/v1/integrations").send().expect(200).json();
+    assert_eq!(integrations[0]["namespaces"], json!(["imports/nightly"]));
     browser.check_nothing_refused();
 }
 
@@ -1355,6 +1398,7 @@ fn denied_jobs_failed_logins_and_open_rotations_are_shown() {
     browser.press("Back to credential");
     // Because the credential is in use, its name must be typed.
     browser.see("log-shipper");
+    browser.press("More actions for backups/postgres");
     browser.press("Delete");
     browser.see("In use.");
     browser.press("Delete");
@@ -1370,7 +1414,7 @@ fn half_typed_date_is_refused_and_kept() {
     let browser = &stage.browser;
     let id = session.save(&samples::small("imports/nightly", 0));
     stage.visit(&format!("#/credentials/{id}"));
-    browser.press("Edit");
+    browser.press("Set the expiry");
     let focus = |control: &str| {
         browser.until(
             control,

@@ -10,7 +10,7 @@ import * as session from './session.js';
  * @typedef {'s3' | 'azure_identity' | 'gcs' | 'direct-link'} CredentialType
  * @typedef {{version: number, state: 'current' | 'staged' | 'previous', information?: Record<string, any>, created_at: string,
  *   expires_at?: string, health?: Health, damaged?: boolean}} Version
- * @typedef {{integration: string, at: string, form: string, purpose?: string, workload?: string}} Use
+ * @typedef {{integration: string, at: string, expires_at: string, ended_at?: string, version: number, form: string, purpose?: string, workload?: string}} Use
  * @typedef {'admin' | 'editor' | 'viewer'} Role
  * @typedef {{code: string, at?: string, detail: string, account?: string}} Notice
  * @typedef {{id: string, email: string, role: Role, organization: string, passcode_enrolled_at: string,

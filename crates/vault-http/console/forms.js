@@ -24,7 +24,7 @@ export { readTime, writeTime } from './times.js';
  * @typedef {object} FieldOptions
  * @property {string} label
  * @property {string} [pointer]
- * @property {string | Node} [hint]
+ * @property {string | Node | null} [hint]
  * @property {boolean} [required]
  * @property {string} [value]
  * @property {string} [type] `datetime-local` is a date with an optional time
@@ -138,6 +138,19 @@ export function checkbox(label, { pointer = '', hint, checked = false } = {}) {
   const row = h('div', { class: 'check' }, control,
     h('div', null, h('label', { for: id }, label), hint && h('p', { class: 'hint', id: `${id}-hint` }, hint)));
   return { row, control, pointer };
+}
+
+/**
+ * A choice of one of a few, side by side.
+ * @param {string} label
+ * @param {[string, string][]} options value and text of each choice
+ * @param {() => void} changed
+ */
+export function segments(label, options, changed) {
+  const name = freshId();
+  const controls = options.map(([value], index) => h('input', { type: 'radio', id: freshId(), name, value, checked: index === 0, onchange: changed }));
+  const row = h('fieldset', { class: 'segments' }, h('legend', null, label), h('div', null, options.map(([, text], index) => [controls[index], h('label', { for: controls[index]?.id }, text)]).flat()));
+  return { row, value: () => controls.find(({ checked }) => checked)?.value ?? '' };
 }
 
 /**

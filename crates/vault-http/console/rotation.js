@@ -18,8 +18,6 @@ import { length } from './times.js';
  * @typedef {import('./api.js').Use} Use
  */
 
-/** The longest time that an activation can last, in milliseconds. A job can use the key until then. */
-const LONGEST = 12 * 3_600_000;
 /** The names of fields in sentences. @type {Record<string, string>} */
 const FIELDS = { access_key_id: 'access key ID', secret_access_key: 'secret access key', private_key_id: 'private key ID', client_id: 'client ID', tenant_id: 'tenant ID', client_email: 'service account', account_name: 'account', project_id: 'project', external_id: 'external ID', role_arn: 'role ARN', sts_endpoint: 'STS endpoint', sse_kms_key_id: 'KMS key' };
 /** Fields that identify a key: if one differs, the secret that belongs to it differs too. */
@@ -31,18 +29,18 @@ const KEYS = ['secret_access_key', 'service_account_key'];
 const fieldName = (name) => FIELDS[name] ?? name.replaceAll('_', ' ');
 
 /**
- * The jobs that may still use the key from before a change: each with the latest moment at which its activation ends.
+ * The integrations that may still use an older version: each with the latest time at which one of its activations expires.
  * @param {Use[]} uses
- * @param {string} changed when the credential was last changed
+ * @param {number} current the version that is issued now
  * @returns {{integration: string, at: string, until: string}[]}
  */
-export function holders(uses, changed) {
+export function holders(uses, current) {
   /** @type {Map<string, {integration: string, at: string, until: string}>} */
   const found = new Map();
-  for (const { integration, at } of uses) {
-    // Uses do not name their version, so everything before the change counts.
-    const end = Date.parse(at) + LONGEST;
-    if (Date.parse(at) <= Date.parse(changed) && end > Date.now() && !found.has(integration)) found.set(integration, { integration, at, until: new Date(end).toISOString() });
+  for (const { integration, at, version, expires_at: until, ended_at: ended } of uses) {
+    if (version >= current || ended || Date.parse(until) <= Date.now()) continue;
+    const known = found.get(integration);
+    if (!known || known.until < until) found.set(integration, { integration, at, until });
   }
   return [...found.values()];
 }
@@ -138,7 +136,7 @@ class Rotation extends Page {
     const { body } = await call('GET', `${this.#path}/activations?limit=1000`);
     /** @type {Use[]} */
     const uses = body;
-    const waiting = holders(uses, credential.updated_at);
+    const waiting = holders(uses, credential.version);
     const last = waiting.map(({ until }) => until).sort().at(-1);
     const back = h('button', { type: 'button', onclick: () => confirm({ heading: `Roll back to version ${previous.version}?`, danger: false, submit: 'Roll back', busy: 'Rolling back…',
       text: [`Jobs use version ${previous.version} again from their next run. Version ${current.version} is kept.`], act: () => this.#promote(previous.version, `Version ${previous.version} is current again.`) }) }, `Roll back to version ${previous.version}`);

@@ -53,6 +53,7 @@ static FILES: &[File] = files! {
     "audit.js": SCRIPT,
     "chart.js": SCRIPT,
     "checking.js": SCRIPT,
+    "connect.js": SCRIPT,
     "credential-form.js": SCRIPT,
     "credential.js": SCRIPT,
     "credentials.js": SCRIPT,
