@@ -131,11 +131,11 @@ export function path(...segments) {
 
 /**
  * `values` as a query; what is empty is left out.
- * @param {Record<string, string | undefined | null>} values
+ * @param {Record<string, string | string[] | undefined | null>} values
  */
 export function query(values) {
-  const pairs = Object.entries(values).filter(([, value]) => value);
-  const text = new URLSearchParams(/** @type {[string, string][]} */ (pairs)).toString();
+  const pairs = Object.entries(values).flatMap(([name, value]) => [value ?? ''].flat().filter(Boolean).map((one) => [name, one]));
+  const text = new URLSearchParams(pairs).toString();
   return text ? `?${text}` : '';
 }
 

@@ -42,7 +42,7 @@ export function usageChart(used, denied, filter) {
     };
     // A day without activity leads nowhere.
     if (!uses && !refusals) return h('span', { class: 'bar-of', title: text });
-    return h('a', { class: 'bar-of', title: text, 'aria-label': text, href: `#/audit${query({ ...filter, ...(uses ? {} : { outcome: 'denied' }), since: instant(start), until: instant(end) })}` }, part(refusals, 'denied'), part(uses, 'used'));
+    return h('a', { class: 'bar-of', title: text, 'aria-label': text, href: `#/audit${query({ ...filter, ...(uses ? {} : { action: 'denied' }), since: instant(start), until: instant(end) })}` }, part(refusals, 'denied'), part(uses, 'used'));
   }));
   const middle = bars[Math.floor(CHART_DAYS / 2)];
   return h('div', { class: 'chart' }, h('p', { class: 'axis', 'aria-hidden': 'true' }, `${most.toLocaleString('en')} a day`), chart,

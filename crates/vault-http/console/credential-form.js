@@ -8,6 +8,7 @@ import { requestCheck } from './checking.js';
 import formats from './formats.js';
 import { recognize } from './paste.js';
 import { TYPE_NAMES, load, place } from './credentials.js';
+import { rotationSteps } from './rotation-steps.js';
 import * as session from './session.js';
 
 /**
@@ -429,19 +430,6 @@ function othersIn(namespace) {
       return false;
     },
   };
-}
-
-/**
- * The steps of a rotation.
- * @param {number} now
- * @param {boolean} [unchecked] whether the new key was promoted without a check
- */
-export function rotationSteps(now, unchecked = false) {
-  const steps = ['New key', 'Check', 'Promote', 'Wait for jobs', 'Disable the old key'];
-  return h('ol', { class: 'steps', 'aria-label': 'Rotation' }, steps.map((name, index) => {
-    const skipped = unchecked && name === 'Check';
-    return h('li', { 'aria-current': index === now ? 'step' : null, class: index < now && !skipped ? 'done' : null }, skipped ? 'Check (skipped)' : name);
-  }));
 }
 
 /** Offers a check before anything is saved, where the server makes them. */

@@ -1,6 +1,7 @@
 // Jobs that the vault denied credentials: found in the audit log, which has one action for each reason.
 
-import { call, query } from './api.js';
+import { query } from './api.js';
+import { loadAll } from './list.js';
 
 /**
  * @typedef {import('./api.js').AuditEntry} AuditEntry
@@ -14,8 +15,8 @@ import { call, query } from './api.js';
 
 /** The days that are searched. */
 export const DENIED_DAYS = 7;
-/** Entries that are read of each reason. */
-const READ = '1000';
+/** Entries that are read. */
+const READ = 5000;
 
 /** @type {Record<string, string>} */
 export const DENIED = {
@@ -57,11 +58,9 @@ export function deniedSince(days = DENIED_DAYS) {
  * @returns {Promise<{rows: Denial[], entries: AuditEntry[], partial: boolean}>}
  */
 export async function loadDenials(days = DENIED_DAYS) {
-  const since = deniedSince(days);
-  const answers = await Promise.all(Object.keys(DENIED).map((action) => call('GET', `/audit${query({ action, since, limit: READ })}`)));
-  const entries = /** @type {AuditEntry[]} */ (answers.flatMap(({ body }) => body));
+  const { rows: entries, partial } = /** @type {{rows: AuditEntry[], partial: boolean}} */ (await loadAll(`/audit${query({ action: Object.keys(DENIED), since: deniedSince(days) })}`, READ));
   const lately = deniedSince();
-  return { rows: denials(entries.filter(({ at }) => at >= lately)), entries, partial: answers.some(({ next }) => next !== null) };
+  return { rows: denials(entries.filter(({ at }) => at >= lately)), entries, partial };
 }
 
 /**

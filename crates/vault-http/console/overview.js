@@ -252,9 +252,8 @@ function ofCredentials(rows, users) {
  * @returns {Promise<AuditEntry[]>}
  */
 async function loadKept(since) {
-  const actions = ['credential.promoted', 'credential.replaced', 'credential.version-destroyed'];
-  const answers = await Promise.all(actions.map((action) => call('GET', `/audit${query({ action, since, limit: '1000' })}`)));
-  const entries = /** @type {AuditEntry[]} */ (answers.flatMap(({ body }) => body)).sort((one, other) => one.id.localeCompare(other.id));
+  const { rows } = /** @type {{rows: AuditEntry[]}} */ (await loadAll(`/audit${query({ action: ['credential.promoted', 'credential.replaced', 'credential.version-destroyed'], since })}`));
+  const entries = rows.sort((one, other) => one.id.localeCompare(other.id));
   /** @type {Map<string, AuditEntry>} */
   const kept = new Map();
   for (const entry of entries) {

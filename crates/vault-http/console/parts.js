@@ -195,6 +195,8 @@ export function badge(text, kind = 'plain') {
 
 const TIMES = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
 const SECONDS = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+const SECONDS_OF_DAY = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
+const HEADINGS = new Intl.DateTimeFormat(undefined, { dateStyle: 'full' });
 const DAYS = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
 /** What the pointer shows of every time. */
 const WHOLE = new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'long' });
@@ -252,6 +254,23 @@ export function exactTime(text) {
 }
 
 /**
+ * The time of day, to the second.
+ * @param {string} text
+ */
+export function timeOfDay(text) {
+  return stamp(text, SECONDS_OF_DAY, false);
+}
+
+/**
+ * The day of a time as a heading.
+ * @param {string} text
+ */
+export function dayHeading(text) {
+  const at = new Date(text);
+  return `${at.toDateString() === new Date().toDateString() ? 'Today, ' : ''}${HEADINGS.format(at)}`;
+}
+
+/**
  * The day of a time, where there is no room for more.
  * @param {string | undefined} text
  * @param {string} absent
@@ -282,8 +301,9 @@ export function duration(milliseconds) {
  * @param {T[]} rows
  * @param {string} empty said in place of a table without rows
  * @param {(heading: string) => {content: Child, sort?: string} | null} [head] what stands in place of a heading's text
+ * @param {(row: T) => string} [group] the heading above a row and the following ones with the same
  */
-export function table(caption, columns, rows, empty, head) {
+export function table(caption, columns, rows, empty, head, group) {
   if (!rows.length) return h('p', { class: 'empty' }, empty);
   const named = (/** @type {string} */ heading) => heading.startsWith('(') ? h('span', { class: 'hidden' }, heading.slice(1, -1)) : heading;
   return h('div', { class: 'table' }, h('table', null,
@@ -292,12 +312,16 @@ export function table(caption, columns, rows, empty, head) {
       const own = head?.(heading);
       return h('th', { scope: 'col', 'aria-sort': own?.sort }, own ? own.content : named(heading));
     }))),
-    h('tbody', null, rows.map((row) => h('tr', null, columns.map(([heading, cell], index) => {
-      const content = cell(row);
-      const label = heading.startsWith('(') ? null : heading;
-      const box = h('div', null, content);
-      return index === 0 ? h('th', { scope: 'row', 'data-label': label }, box) : h('td', { 'data-label': label }, box);
-    }))))));
+    h('tbody', null, rows.map((row, number) => {
+      const before = rows[number - 1];
+      const above = group && (!before || group(before) !== group(row)) && h('tr', { class: 'group-row' }, h('th', { scope: 'colgroup', colspan: columns.length }, group(row)));
+      return [above, h('tr', null, columns.map(([heading, cell], index) => {
+        const content = cell(row);
+        const label = heading.startsWith('(') ? null : heading;
+        const box = h('div', null, content);
+        return index === 0 ? h('th', { scope: 'row', 'data-label': label }, box) : h('td', { 'data-label': label }, box);
+      }))];
+    }).flat())));
 }
 
 /**

@@ -78,6 +78,7 @@ static FILES: &[File] = files! {
     "reading.js": SCRIPT,
     "receivers.js": SCRIPT,
     "remedies.js": SCRIPT,
+    "rotation-steps.js": SCRIPT,
     "rotation.js": SCRIPT,
     "session.js": SCRIPT,
     "sign-in.js": SCRIPT,
