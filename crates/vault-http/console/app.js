@@ -82,6 +82,7 @@ class App extends HTMLElement {
       h('div', { id: 'announcements', class: 'hidden', role: 'status', 'aria-live': 'polite' }));
     history.scrollRestoration = 'manual';
     addEventListener('hashchange', () => void this.#route(true));
+    addEventListener('readdressed', () => { this.#address = location.hash; });
     addEventListener('beforeprint', () => this.#sheet());
     for (const event of ['begun', 'extended', 'resumed', 'updated']) session.events.addEventListener(event, () => this.#began(event));
     session.events.addEventListener('ended', (event) => this.#ended(/** @type {CustomEvent} */ (event).detail));
@@ -339,7 +340,8 @@ class App extends HTMLElement {
    */
   #goBack(from) {
     scrollTo(0, this.#positions.get(location.hash) ?? 0);
-    const followed = [...this.#main.querySelectorAll('a')].find((link) => link.getAttribute('href') === from);
+    const [path] = from.split('?');
+    const followed = [...this.#main.querySelectorAll('a')].find((link) => link.getAttribute('href') === path);
     if (followed && document.activeElement?.tagName === 'H1') followed.focus({ preventScroll: true });
   }
 

@@ -294,10 +294,10 @@ export function duration(milliseconds) {
 }
 
 /**
- * A table whose rows become cards where there is no room. Each column is a heading, and what a row has there.
+ * A table whose rows become cards where there is no room. Each column is a heading, what a row has there, and a class.
  * @template T
  * @param {string} caption for screen readers
- * @param {[string, (row: T) => Child | Child[]][]} columns
+ * @param {[string, (row: T) => Child | Child[], string?][]} columns
  * @param {T[]} rows
  * @param {string} empty said in place of a table without rows
  * @param {(heading: string) => {content: Child, sort?: string} | null} [head] what stands in place of a heading's text
@@ -308,18 +308,18 @@ export function table(caption, columns, rows, empty, head, group) {
   const named = (/** @type {string} */ heading) => heading.startsWith('(') ? h('span', { class: 'hidden' }, heading.slice(1, -1)) : heading;
   return h('div', { class: 'table' }, h('table', null,
     h('caption', { class: 'hidden' }, caption),
-    h('thead', null, h('tr', null, columns.map(([heading]) => {
+    h('thead', null, h('tr', null, columns.map(([heading, , style]) => {
       const own = head?.(heading);
-      return h('th', { scope: 'col', 'aria-sort': own?.sort }, own ? own.content : named(heading));
+      return h('th', { scope: 'col', 'aria-sort': own?.sort, class: style }, own ? own.content : named(heading));
     }))),
     h('tbody', null, rows.map((row, number) => {
       const before = rows[number - 1];
       const above = group && (!before || group(before) !== group(row)) && h('tr', { class: 'group-row' }, h('th', { scope: 'colgroup', colspan: columns.length }, group(row)));
-      return [above, h('tr', null, columns.map(([heading, cell], index) => {
+      return [above, h('tr', null, columns.map(([heading, cell, style], index) => {
         const content = cell(row);
         const label = heading.startsWith('(') ? null : heading;
         const box = h('div', null, content);
-        return index === 0 ? h('th', { scope: 'row', 'data-label': label }, box) : h('td', { 'data-label': label }, box);
+        return index === 0 ? h('th', { scope: 'row', 'data-label': label, class: style }, box) : h('td', { 'data-label': label, class: style }, box);
       }))];
     }).flat())));
 }

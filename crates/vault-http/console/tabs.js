@@ -1,6 +1,6 @@
 // Tabs of a page. The address names the one that is shown.
 
-import { freshId, h } from './dom.js';
+import { freshId, h, readdress } from './dom.js';
 
 /**
  * @param {import('./parts.js').Page} page
@@ -16,7 +16,7 @@ export function tabs(page, label, panels) {
   const buttons = panels.map(([, heading], index) => h('button', { type: 'button', role: 'tab', id: ids[index]?.[0], 'aria-controls': ids[index]?.[1], onclick: () => {
     shown = index;
     page.query.set('tab', panels[index]?.[0] ?? '');
-    history.replaceState(history.state, '', `${location.hash.split('?')[0]}?${page.query}`);
+    readdress(`${location.hash.split('?')[0]}?${page.query}`);
     show();
   } }, heading));
   const show = () => buttons.forEach((button, index) => {
