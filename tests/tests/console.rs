@@ -743,6 +743,56 @@ fn anything_is_found_from_anywhere_and_several_are_changed_at_once() {
 }
 
 #[test]
+fn single_keys_and_find_perform_actions() {
+    let stage = Stage::start();
+    let (_, session) = stage.sign_in("admin");
+    let browser = &stage.browser;
+    session.save(&samples::small("imports/nightly", 0));
+    let press = |keys: &str| {
+        browser.script("document.activeElement.blur()", &[]);
+        browser.keys(keys);
+    };
+    let find = |text: &str, expected: &str| {
+        press("/");
+        browser.until("the dialog", "return document.querySelector('dialog.find[open]')", &[]);
+        browser.keys(text);
+        let first = "return document.querySelector('[aria-selected=\"true\"]')?.textContent.includes(arguments[0])";
+        browser.until(expected, first, &[json!(expected)]);
+        browser.key(Key::Enter);
+    };
+    find("rotate", "Rotate imports/nightly");
+    browser.see("Data is replaced as a whole");
+    find("connect", "Connect a job to imports/nightly");
+    browser.see("Create and show the token");
+    browser.key(Key::Escape);
+    find("freeze", "Freeze imports/nightly");
+    browser.see("Freeze imports/nightly?");
+    browser.key(Key::Escape);
+    find("invite", "Invite user");
+    browser.until("the dialog", "return document.querySelector('dialog[open] [name=email]')", &[]);
+    browser.key(Key::Escape);
+    find("dark", "Theme: Dark");
+    browser.until("the theme", "return document.documentElement.dataset.theme === 'dark'", &[]);
+    press("gc");
+    browser.see("1 credential");
+    press("j");
+    browser.until("the row", "return document.activeElement.textContent === 'imports/nightly'", &[]);
+    browser.keys("x");
+    browser.see("1 credential selected");
+    press("c");
+    browser.see("Paste what you have");
+    press("?");
+    browser.see("Next row, previous row");
+    browser.tick("Shortcuts of single keys");
+    browser.press("Close");
+    press("gc");
+    browser.see("Paste what you have");
+    find("sign out", "Sign out");
+    browser.see("You are signed out.");
+    browser.check_nothing_refused();
+}
+
+#[test]
 fn the_keyboard_alone_signs_in_and_saves() {
     let stage = Stage::start();
     let account = stage.vault.account("Acme", "editor");

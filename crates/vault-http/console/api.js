@@ -19,7 +19,7 @@ import * as session from './session.js';
  * @typedef {{id: string, created_at: string, expires_at: string, last_used_at: string, network: string, client?: string,
  *   current: boolean}} Session
  * @typedef {{id: string, email: string, role: Role, state: 'active' | 'disabled' | 'invited' | 're-enrolling',
- *   created_at: string, last_login_at?: string, locked: boolean, invitation_expires_at?: string}} Account
+ *   created_at: string, last_login_at?: string, locked: boolean, locked_since?: string, failed_logins?: number, invitation_expires_at?: string}} Account
  * @typedef {{id: string, name: string, namespaces: string[], managed_by?: string, state: 'active' | 'disabled' | 'expired', created_at: string,
  *   expires_at?: string, last_used_at?: string, previous_token_until?: string}} Integration
  * @typedef {{id: string, kind: 'webhook' | 'email', url?: string, to?: string, events: string[], state: 'active' | 'failing' | 'disabled', created_at: string,

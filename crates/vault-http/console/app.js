@@ -33,6 +33,8 @@ const ROUTES = [
   { pattern: /^\/audit$/, element: 'ov-audit', load: () => import('./audit.js'), who: 'admin' },
 ];
 
+/** The pages of single objects. */
+const OBJECT = /^#\/(credentials|integrations)\/[0-9a-f-]{36}$/;
 const HOME = '/overview';
 /** How many pages with typed text are kept while others are shown. */
 const DRAFTS = 5;
@@ -61,6 +63,10 @@ class App extends HTMLElement {
   #kept = h('nav', { class: 'drafts', 'aria-label': 'Not saved yet', hidden: true });
   #left = h('span', { class: 'session-left' });
   #said = 0;
+  /** Whether keys are listened for. */
+  #listens = false;
+  /** Objects whose pages were shown, the latest first: address and name. @type {Map<string, string>} */
+  #recent = new Map();
   /** The minute that relative times were written in. */
   #minute = 0;
   #reason = '';
@@ -140,6 +146,7 @@ class App extends HTMLElement {
     this.#reason = reason;
     this.#drafts.clear();
     this.#positions.clear();
+    this.#recent.clear();
     // The next person starts at the beginning.
     if (!location.hash.startsWith('#/enrol')) history.replaceState(null, '', `#${HOME}`);
     document.body.classList.remove('locked');
@@ -165,7 +172,8 @@ class App extends HTMLElement {
   }
 
   #find() {
-    void import('./find.js').then(({ find }) => find(PLACES.filter(([, , admins]) => !admins || session.isAdmin()).map(([href, name]) => ({ href, name }))));
+    const places = PLACES.filter(([, , admins]) => !admins || session.isAdmin()).map(([href, name]) => ({ href, name }));
+    void import('./find.js').then(({ find }) => find(places, [...this.#recent].reverse(), () => void this.#signOut()));
   }
 
   /** Lists the pages that hold something typed and are not shown. */
@@ -201,7 +209,9 @@ class App extends HTMLElement {
           // No address changes, but what is shown may have.
           if (location.hash === href) void this.#route(true);
         } }, name, href === '#/account' && this.#notices()))),
-        h('li', null, h('a', { href: '/docs' }, 'API reference')))));
+        h('li', null, h('button', { type: 'button', class: 'help', onclick: () => void import('./keys.js').then(({ showKeys }) => showKeys()) }, 'Keys and help')))));
+    if (!this.#listens) void import('./keys.js').then(({ listen }) => listen());
+    this.#listens = true;
     this.#mark();
   }
 
@@ -280,7 +290,14 @@ class App extends HTMLElement {
     const found = ROUTES.find(({ pattern }) => pattern.test(path));
     const here = this.#main.firstElementChild;
     const before = this.#address;
-    if (here instanceof Page && before !== location.hash) this.#positions.set(before, scrollY);
+    if (here instanceof Page && before !== location.hash) {
+      this.#positions.set(before, scrollY);
+      const [object = ''] = before.split('?');
+      if (OBJECT.test(object)) {
+        this.#recent.delete(object);
+        this.#recent.set(object, here.name);
+      }
+    }
     if (here instanceof Page && here.typed && this.#address !== location.hash) {
       this.#drafts.delete(this.#address);
       this.#drafts.set(this.#address, here);

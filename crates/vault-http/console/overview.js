@@ -342,9 +342,9 @@ function ofIntegrations(rows) {
  * @returns {Concern[]}
  */
 function ofPeople(rows) {
-  return rows.flatMap(({ email, state, locked, invitation_expires_at: at }) => {
+  return rows.flatMap(({ email, state, locked, locked_since: since, failed_logins: failed, invitation_expires_at: at }) => {
     const who = link(email, `#/accounts${query({ email })}`);
-    if (locked) return [concern('broken', 0, [who, ' is locked after failed sign-ins.'], [['Unlock', `#/accounts${query({ email })}`]])];
+    if (locked) return [concern('broken', Date.parse(since ?? '') || 0, [who, ` is locked after ${failed ? count(failed, 'failed sign-in') : 'failed sign-ins'}.`], [['Unlock', `#/accounts${query({ email })}`]])];
     if (state !== 'invited' && state !== 're-enrolling') return [];
     const over = at ? Date.parse(at) <= Date.now() : true;
     return [concern('week', at ? Date.parse(at) : 0, [who, state === 'invited' ? ' has not accepted the invitation' : ' has not set up the sign-in again', at ? [over ? ': it expired ' : ': it expires ', live('deadline', at)] : [], '.'].flat(), [[over ? 'Invite again' : 'View', `#/accounts${query({ email })}`]])];

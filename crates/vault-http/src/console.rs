@@ -69,6 +69,7 @@ static FILES: &[File] = files! {
     "integration.js": SCRIPT,
     "integrations.js": SCRIPT,
     "jobs.js": SCRIPT,
+    "keys.js": SCRIPT,
     "lean-qr.js": SCRIPT,
     "list.js": SCRIPT,
     "namespaces.js": SCRIPT,
