@@ -191,9 +191,9 @@ fn what_people_have_at_hand_fills_the_form_of_each_type() {
     ];
     for (name, pasted, bucket) in cases {
         stage.visit("#/credentials/new");
-        browser.see("Paste what you have");
+        browser.see("Paste a key, profile, connection string or link");
         for text in pasted {
-            browser.paste("Paste what you have", text);
+            browser.paste("Paste a key, profile, connection string or link", text);
             browser.until(
                 "an empty box again",
                 "return [...document.querySelectorAll('.paste textarea')][0].value === ''",
@@ -204,7 +204,7 @@ fn what_people_have_at_hand_fills_the_form_of_each_type() {
             let file = stage.vault.scratch("key.json");
             fs::write(&file, samples::gcs().request["data"]["service_account_key"].to_string()).unwrap();
             browser.choose_file("Choose a file to fill the form", &file);
-            browser.see("from a Google Cloud key file");
+            browser.see("Google Cloud key file");
         }
         if let Some(bucket) = bucket {
             browser.fill("Bucket", bucket);
@@ -260,13 +260,13 @@ fn pasted_text_fills_the_fields_that_it_names() {
     ];
     stage.visit("#/credentials/new");
     for (text, expected) in cases {
-        browser.paste("Paste what you have", text);
-        browser.see("Filled ");
+        browser.paste("Paste a key, profile, connection string or link", text);
+        browser.see(" filled.");
         assert_eq!(values(), expected.map(str::to_owned), "{text}");
     }
     assert_eq!(browser.value("Path-style access"), "true");
     browser.paste(
-        "Paste what you have",
+        "Paste a key, profile, connection string or link",
         "AWS_ACCESS_KEY_ID=OTHER\nAWS_SECRET_ACCESS_KEY=h\nS3_GATEWAY_LOOKUP=https://store.example",
     );
     browser.see("Nothing was filled in. S3_GATEWAY_LOOKUP");
@@ -280,7 +280,7 @@ fn a_refusal_stands_beside_its_field() {
     let (_, session) = stage.sign_in("editor");
     let browser = &stage.browser;
     stage.visit("#/credentials/new");
-    browser.see("Paste what you have");
+    browser.press("Fill in by hand");
     browser.fill("Namespace", "imports//nightly of mine");
     browser.fill("Access key ID", "EXAMPLE-KEY-ID");
     browser.fill("Secret access key", "****************");
@@ -443,6 +443,7 @@ fn a_session_that_ends_leads_back_to_where_it_was() {
     browser.see("Recovery codes left");
     // A session that was ended on the server is noticed with the next request. After the login, the input is restored.
     stage.visit("#/credentials/new");
+    browser.press("Fill in by hand");
     browser.fill("Namespace", "imports/typed");
     browser.fill("Access key ID", "EXAMPLE-KEY-ID");
     browser.fill("Secret access key", "a secret that is typed");
@@ -462,11 +463,13 @@ fn a_session_that_ends_leads_back_to_where_it_was() {
     browser.see("never shown again");
     // Another user does not see the input.
     stage.visit("#/credentials/new");
+    browser.press("Fill in by hand");
     browser.fill("Namespace", "imports/private");
     browser.press("Sign out");
     browser.see("You are signed out.");
     stage.sign_in_as(&stage.vault.account("Acme", "editor"));
     stage.visit("#/credentials/new");
+    browser.press("Fill in by hand");
     assert_eq!(browser.value("Namespace"), "");
     browser.check_nothing_refused();
 }
@@ -478,15 +481,21 @@ fn what_is_typed_survives_another_page() {
     let browser = &stage.browser;
     let first = session.save(&samples::small("imports/nightly", 1));
     stage.visit("#/credentials/new");
-    browser.paste("Paste what you have", "Access key ID,Secret access key\nAKIAEXAMPLECSV,a/secret+of=csv");
-    browser.see("Filled 2 fields from the AWS key");
+    browser.paste(
+        "Paste a key, profile, connection string or link",
+        "Access key ID,Secret access key\nAKIAEXAMPLECSV,a/secret+of=csv",
+    );
+    browser.see("AWS key");
+    browser.see("2 fields filled.");
+    browser.see("Next: namespace and bucket.");
+    browser.until("the first empty field", "return document.activeElement.name === 'namespace'", &[]);
     stage.visit("#/account");
     browser.see("Not saved yet:");
     browser.script("history.back()", &[]);
-    browser.see("Paste what you have");
+    browser.see("Paste a key, profile, connection string or link");
     assert_eq!(browser.value("Secret access key"), "a/secret+of=csv");
     // A link next to a filled form can be used as its endpoint.
-    browser.paste("Paste what you have", "https://s3.example.com");
+    browser.paste("Paste a key, profile, connection string or link", "https://s3.example.com");
     browser.press("Use it as the endpoint");
     assert_eq!(
         (&*browser.value("Endpoint"), &*browser.value("Access key ID")),
@@ -494,9 +503,12 @@ fn what_is_typed_survives_another_page() {
     );
     // One of several keys can be selected.
     let profiles = "[default]\naws_access_key_id=AKIAFIRST\naws_secret_access_key=a\n[other]\naws_access_key_id=AKIASECOND\naws_secret_access_key=b";
-    browser.paste("Paste what you have", profiles);
+    browser.paste("Paste a key, profile, connection string or link", profiles);
     browser.press("AWS profile [other]");
-    assert_eq!((&*browser.value("Access key ID"), &*browser.value("Paste what you have")), ("AKIASECOND", ""));
+    assert_eq!(
+        (&*browser.value("Access key ID"), &*browser.value("Paste a key, profile, connection string or link")),
+        ("AKIASECOND", "")
+    );
     // A second credential in a namespace breaks jobs, so it needs a confirmation.
     browser.fill("Namespace", "imports/nightly");
     browser.fill("Bucket", "nightly-imports");
@@ -603,7 +615,7 @@ fn a_saved_credential_is_checked_at_its_storage() {
 
     // With the check enabled, a credential that the provider rejects is not saved.
     stage.visit("#/credentials/new");
-    browser.see("Paste what you have");
+    browser.press("Fill in by hand");
     for (label, text) in [
         ("Namespace", "checked/first"),
         ("Access key ID", "AKIAUNKNOWNUNKNOWN12"),
@@ -616,15 +628,14 @@ fn a_saved_credential_is_checked_at_its_storage() {
     browser.fill("Region", "us-east-1");
     browser.fill("Endpoint", &moto.endpoint());
     browser.choose("Path-style access", "true");
-    browser.tick("Check it with the storage provider first");
-    browser.press("Save");
+    browser.press("Save and check");
     browser.see("Nothing was saved.");
     browser.see("unknown-key");
     assert_eq!(session.list().len(), 1);
     browser.fill("Access key ID", &reader.id);
-    browser.press("Save");
+    browser.press("Save and check");
     browser.see("Its secrets are encrypted and are never shown again. Check passed.");
-    // The health is updated without a reload, and the activity is never empty.
+    // The check counts as health, and the activity is never empty.
     browser.see("✓ healthy");
     browser.press("Activity");
     browser.see("was saved.");
@@ -780,13 +791,13 @@ fn single_keys_and_find_perform_actions() {
     browser.keys("x");
     browser.see("1 credential selected");
     press("c");
-    browser.see("Paste what you have");
+    browser.see("Paste a key, profile, connection string or link");
     press("?");
     browser.see("Next row, previous row");
     browser.tick("Shortcuts of single keys");
     browser.press("Close");
     press("gc");
-    browser.see("Paste what you have");
+    browser.see("Paste a key, profile, connection string or link");
     find("sign out", "Sign out");
     browser.see("You are signed out.");
     browser.check_nothing_refused();
@@ -811,7 +822,8 @@ fn the_keyboard_alone_signs_in_and_saves() {
     browser.until("the focus on the heading", "return document.activeElement.tagName === 'H1'", &[]);
     browser.tab_to("Add a credential");
     browser.key(Key::Enter);
-    browser.see("Paste what you have");
+    browser.tab_to("Fill in by hand");
+    browser.key(Key::Enter);
     for (label, text) in [
         ("Namespace", "imports/nightly"),
         ("Access key ID", "EXAMPLE-KEY-ID"),
@@ -886,7 +898,7 @@ fn axe_finds_nothing_on_any_page() {
         ("#/credentials", "Last used"),
         (&*format!("#/credentials/{id}/rotate"), "What changes"),
         ("#/credentials?health=failing", "No credential matches"),
-        ("#/credentials/new", "Paste what you have"),
+        ("#/credentials/new", "Paste a key, profile, connection string or link"),
         (&*format!("#/credentials/{id}"), "Connect a job"),
         (&*format!("#/credentials/{id}?tab=versions"), "Promote"),
         (&*format!("#/credentials/{id}?tab=activity"), "saved it"),
@@ -1307,6 +1319,16 @@ fn relative_times_compare_calendar_days_of_the_zone() {
         ("UTC", "2026-12-30T12:00:00Z", "2027-01-01T11:00:00Z", "in 2 days (1 Jan 2027)"),
     ] {
         assert_eq!(times(zone, now, &format!("times.deadline('{time}', now, 'en-GB')")), expected, "{zone} {time}");
+    }
+    for (query, expected) in [
+        ("X-Amz-Date=20261126T120000Z&X-Amz-Expires=3600&X-Amz-Signature=a", "2026-11-26T13:00:00Z"),
+        ("X-Goog-Date=20261126T120000Z&X-Goog-Expires=60&X-Goog-Signature=a", "2026-11-26T12:01:00Z"),
+        ("Expires=1795000000&Signature=a", "2026-11-18T11:06:40Z"),
+        ("sv=1&se=2026-12-01T00%3A00%3A00Z&sig=a", "2026-12-01T00:00:00Z"),
+        ("se=2026-12-01&X-Amz-Date=2026", "undefined"),
+    ] {
+        let link = format!("times.linkExpiry('https://files.example/a?{query}')");
+        assert_eq!(times("UTC", evening, &link), expected, "{query}");
     }
     // A date without a time is the end of that day, and is formatted as a date again.
     let day = "[times.readTime('2026-11-28'), times.writeTime(times.readTime('2026-11-28'))]";

@@ -4,7 +4,7 @@ import { Problem, call, query } from './api.js';
 import { announce, go, h } from './dom.js';
 import { count, field, form, readTime, writeTime } from './forms.js';
 import { Page, badge, confirm, copyButton, exactTime, facts, flash, live, menu, openDialog, strip, table, time } from './parts.js';
-import { check, requested } from './checking.js';
+import { check } from './checking.js';
 import { connectJob } from './connect.js';
 import { TYPE_NAMES, labels, load, place } from './credentials.js';
 import { readLabels } from './credential-form.js';
@@ -86,8 +86,6 @@ class CredentialPage extends Page {
         h('button', { type: 'button', onclick: () => go(`#/credentials/${id}/match`) }, 'Compare'),
         h('button', { type: 'button', onclick: () => this.#edit(credential) }, 'Edit'),
         h('button', { type: 'button', class: 'danger', onclick: () => this.#delete(credential) }, 'Delete')]));
-    if (credential.health.checked_at) requested.delete(id);
-    if (requested.has(id)) this.#loadAgain();
     /** @type {[string, string, import('./dom.js').Child[]][]} */
     const panels = [
       ['versions', 'Versions', [this.#versions(versions)]], ['activity', 'Activity', [await this.#story(credential, versions)]], ['details', 'Details', [this.#details(credential)]],
@@ -119,7 +117,7 @@ class CredentialPage extends Page {
     const saved = versions.find(({ state }) => state === 'current')?.created_at;
     const checked = health.reason ? [healthText(health), ' '] : [];
     return strip([
-      ['Health', healthBadge(health), [...checked, health.checked_at ? ['checked ', live('relative', health.checked_at)] : requested.has(id) ? 'checking…' : 'never checked'].flat()],
+      ['Health', healthBadge(health), [...checked, health.checked_at ? ['checked ', live('relative', health.checked_at)] : 'never checked'].flat()],
       ['Usage', jobs ? `${count(jobs, 'job')}, ${count(this.#uses.length, 'run')}${partial ? ' or more' : ''}` : last ? 'Used' : 'Not used yet', last ? [jobs ? 'in 30 days, last ' : 'last ', live('relative', last)] : []],
       ['Expires', expires ? live('deadline', expires, Date.parse(expires) < Date.now() ? 'over' : '') : 'Not set', [writes && h('button', { type: 'button', class: 'quiet', 'aria-label': expires ? 'Change the expiry' : 'Set the expiry', onclick: () => this.#edit(credential, 'expires') }, expires ? 'Change' : 'Set')]],
       ['Key', saved ? [live('relative', saved)].map((text) => h('span', null, 'Saved ', text))[0] : '', [writes && !credential.staged_version && h('a', { class: 'button quiet', href: `#/credentials/${id}/replace` }, 'Rotate')]],

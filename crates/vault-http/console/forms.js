@@ -158,7 +158,7 @@ export function segments(label, options, changed) {
  * @param {object} options
  * @param {() => Field[]} options.fields those that are shown now
  * @param {import('./dom.js').Child[]} options.content
- * @param {string} options.submit the button's text
+ * @param {string | (() => string)} options.submit the button's text
  * @param {string} options.busy the same while the request is under way
  * @param {() => Promise<void | boolean>} options.send `false`: nothing was sent, and it is said why
  * @param {import('./dom.js').Child[]} [options.buttons] further ones
@@ -167,7 +167,8 @@ export function segments(label, options, changed) {
  */
 export function form({ fields, content, submit, busy, send, buttons = [], danger = false, explain }) {
   const note = h('div', { class: 'form-note' });
-  const button = h('button', { type: 'submit', class: danger ? 'danger' : 'primary' }, submit);
+  const text = () => typeof submit === 'string' ? submit : submit();
+  const button = h('button', { type: 'submit', class: danger ? 'danger' : 'primary' }, text());
   let sending = false;
   const element = h('form', {
     novalidate: true, autocomplete: 'off',
@@ -189,10 +190,11 @@ export function form({ fields, content, submit, busy, send, buttons = [], danger
       } finally {
         sending = false;
         button.removeAttribute('aria-disabled');
-        button.textContent = submit;
+        button.textContent = text();
       }
     },
   }, ...content, note, h('div', { class: 'buttons' }, button, buttons));
+  if (typeof submit !== 'string') element.addEventListener('input', () => { if (!sending) button.textContent = text(); });
   return element;
 }
 
