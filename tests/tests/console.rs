@@ -52,7 +52,7 @@ impl Stage {
         browser.fill("Password", &account.password);
         browser.fill("Passcode", &account.recovery_code());
         browser.press("Sign in");
-        browser.see("Sign out");
+        browser.see("Find");
     }
 
     /// Navigates to a page of the console.
@@ -119,6 +119,7 @@ fn an_invited_person_enrols_from_the_link_and_signs_in() {
     assert!(!browser.text().contains("Integrations"), "an editor sees nothing of admins");
     browser.check_nothing_refused();
 
+    browser.press("Account menu");
     browser.press("Sign out");
     browser.see("You are signed out.");
     let sessions = vault.account("Acme", "viewer").log_in(&vault.client());
@@ -140,7 +141,7 @@ fn a_wrong_password_says_so_and_keeps_what_was_typed() {
     assert_eq!(browser.value("E-mail"), account.email);
     browser.fill("Password", &account.password);
     browser.press("Sign in");
-    browser.see("Sign out");
+    browser.see("Find");
     // The token is only in memory.
     let kept = "return JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href])";
     let kept = browser.script(kept, &[]).as_str().unwrap().to_owned();
@@ -432,7 +433,7 @@ fn a_session_that_ends_leads_back_to_where_it_was() {
     browser.see("Sessions");
     browser.script("later = arguments[0]", &[json!(3 * 60 * 60 * 1000)]);
     browser.see("Your session has expired.");
-    assert!(!browser.text().contains("Sign out"));
+    assert!(!browser.text().contains("Find"));
     let again = || {
         browser.fill("Password", &account.password);
         browser.fill("Passcode", &account.recovery_code());
@@ -465,6 +466,7 @@ fn a_session_that_ends_leads_back_to_where_it_was() {
     stage.visit("#/credentials/new");
     browser.press("Fill in by hand");
     browser.fill("Namespace", "imports/private");
+    browser.press("Account menu");
     browser.press("Sign out");
     browser.see("You are signed out.");
     stage.sign_in_as(&stage.vault.account("Acme", "editor"));
@@ -702,12 +704,36 @@ fn a_reload_keeps_the_session_and_leaves_nothing_behind() {
     // A session that another tab stored long ago is not used.
     let old = "sessionStorage.setItem('orgvault.reload', JSON.stringify({ token: 'v4.local.x', endsAt: Date.now() + 1e6, \
         left: Date.now() - 61000 })); return Date.now()";
+    browser.press("Account menu");
     browser.press("Sign out");
     browser.see("You are signed out.");
     browser.script(old, &[]);
     browser.script("location.reload()", &[]);
     browser.see("Passcode");
     assert_eq!(browser.script("return sessionStorage.length", &[]), 0);
+    browser.check_nothing_refused();
+}
+
+#[test]
+fn open_tabs_share_the_session_until_one_signs_out() {
+    let stage = Stage::start();
+    let (_, session) = stage.sign_in("editor");
+    let browser = &stage.browser;
+    let id = session.save(&samples::small("imports/nightly", 1));
+    let first = browser.tab();
+    let second = browser.new_tab();
+    browser.go(&stage.url(&format!("#/credentials/{id}")));
+    browser.see("imports/nightly");
+    assert_eq!(session.call("GET", "/v1/account/sessions").send().expect(200).json().as_array().unwrap().len(), 2);
+    browser.press("Account menu");
+    browser.press("Sign out");
+    browser.see("You are signed out.");
+    browser.switch(&first);
+    browser.see("You signed out in another tab.");
+    // Without a session there is nothing to share.
+    browser.switch(&second);
+    browser.script("location.reload()", &[]);
+    browser.see("Passcode");
     browser.check_nothing_refused();
 }
 
@@ -845,6 +871,8 @@ fn the_keyboard_alone_signs_in_and_saves() {
     browser.until("the focus in the dialog", "return document.activeElement.closest('dialog') !== null", &[]);
     browser.key(Key::Escape);
     browser.until("the focus back", "return document.activeElement.textContent === '⋯'", &[]);
+    browser.tab_to("Account menu");
+    browser.key(Key::Enter);
     browser.tab_to("Sign out");
     browser.key(Key::Enter);
     browser.see("You are signed out.");
@@ -1089,6 +1117,10 @@ fn admins_invite_make_integrations_and_freeze() {
     browser.press("Disable nightly import");
     browser.press("Disable");
     browser.see("Disabled nightly import. Its tokens do not work.");
+    browser.press("Undo");
+    browser.see("Enabled nightly import.");
+    browser.press("Undo");
+    browser.see("Disabled nightly import. Its tokens do not work.");
     let integrations = session.call("GET", "/v1/integrations").send().expect(200).json();
     assert_eq!(
         (&integrations[0]["state"], &integrations[0]["namespaces"]),
@@ -1230,12 +1262,13 @@ fn owners_change_what_they_sign_in_with() {
     browser.press("Finish");
     browser.see("Changed the authenticator");
 
+    browser.press("Account menu");
     browser.press("Sign out");
     browser.fill("E-mail", &account.email);
     browser.fill("Password", PASSWORD);
     browser.fill("Passcode", codes[1].as_str().unwrap());
     browser.press("Sign in");
-    browser.see("Sign out");
+    browser.see("Find");
     browser.check_nothing_refused();
 }
 
@@ -1458,7 +1491,7 @@ fn denied_jobs_failed_logins_and_open_rotations_are_shown() {
     browser.script("dispatchEvent(new Event('beforeprint'))", &[]);
     let lines = printed(browser).join("\n");
     assert!(lines.contains("Acme at 127.") && lines.contains("added receiver"), "{lines}");
-    assert!(!lines.contains("Sign out") && !lines.contains("Filter"), "{lines}");
+    assert!(!lines.contains("▾") && !lines.contains("Filter"), "{lines}");
 
     stage.visit("#/overview");
     browser.press("Grant access");
@@ -1541,6 +1574,7 @@ fn back_returns_to_the_row_and_sign_out_to_the_overview() {
     browser.until("the row that was left", there, &[]);
     stage.visit("#/accounts");
     browser.see("Last login");
+    browser.press("Account menu");
     browser.press("Sign out");
     browser.see("You are signed out.");
     stage.sign_in_as(&stage.vault.account("Acme", "viewer"));

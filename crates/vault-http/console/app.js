@@ -1,11 +1,11 @@
 // The console's frame: who is signed in, where one can go, and which page is shown.
 
-import './theme.js';
 import { Problem, call } from './api.js';
-import { announce, h } from './dom.js';
-import { Page, clock, duration, flash, openDialogs, problemNote, tick } from './parts.js';
+import { announce, go, h } from './dom.js';
+import { Page, clock, duration, flash, menu, openDialogs, problemNote, tick } from './parts.js';
 import * as session from './session.js';
 import { extendSession, signInAgain } from './sign-in.js';
+import { THEMES, chooseTheme, theme } from './theme.js';
 
 /**
  * @typedef {object} Route
@@ -103,7 +103,7 @@ class App extends HTMLElement {
 
   /** Shows the first page; after a reload, with the session that was there before. */
   async #start() {
-    const kept = session.takeOver();
+    const kept = session.takeOver() ?? await session.ask();
     if (kept) {
       try {
         const { body: account } = await call('GET', '/account', { token: kept.token });
@@ -126,6 +126,7 @@ class App extends HTMLElement {
     this.#reason = '';
     this.#tick();
     document.body.classList.remove('locked');
+    for (const dialog of openDialogs()) if (dialog.classList.contains('locked')) dialog.close(); // another tab may have signed in
     if (event === 'begun') void this.#route(true);
     const page = this.#main.firstElementChild;
     if (event !== 'resumed' || !(page instanceof Page)) return;
@@ -201,9 +202,15 @@ class App extends HTMLElement {
       h('header', { class: 'bar' }, brand,
         h('span', { class: 'organization' }, organization),
         h('button', { type: 'button', class: 'quiet find-button', 'aria-label': 'Find', 'aria-keyshortcuts': 'Control+K /', onclick: () => this.#find() }, 'Find', h('kbd', { 'aria-hidden': 'true' }, '/')),
-        h('span', { class: 'who' }, h('a', { class: 'email', href: '#/account' }, email), h('span', { class: 'badge plain' }, role)),
-        this.#left,
-        h('button', { type: 'button', class: 'quiet', onclick: () => void this.#signOut() }, 'Sign out')),
+        h('span', { class: 'who' }, ...menu(email, [
+          h('p', { class: 'menu-head' }, h('span', { class: 'email' }, email), h('span', { class: 'badge plain' }, role)), this.#left,
+          h('button', { type: 'button', onclick: () => go('#/account') }, 'Your account'),
+          ...THEMES.map(([name, text]) => h('button', { type: 'button', 'aria-pressed': String(theme() === name), onclick: () => {
+            chooseTheme(name);
+            this.#frame();
+            /** @type {HTMLElement | null} */ (this.querySelector('.account'))?.focus();
+          } }, `Theme: ${text}`)),
+          h('button', { type: 'button', onclick: () => void this.#signOut() }, 'Sign out')], [{ class: 'account quiet', 'aria-label': 'Account menu', title: email }, [h('span', { class: 'email' }, email), ' ▾']]))),
       h('nav', { class: 'places', 'aria-label': 'Console' }, h('ul', null,
         PLACES.filter(([, , admins]) => !admins || session.isAdmin()).map(([href, name]) => h('li', null, h('a', { href, onclick: () => {
           // No address changes, but what is shown may have.

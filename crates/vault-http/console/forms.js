@@ -149,7 +149,7 @@ export function checkbox(label, { pointer = '', hint, checked = false } = {}) {
 export function segments(label, options, changed) {
   const name = freshId();
   const controls = options.map(([value], index) => h('input', { type: 'radio', id: freshId(), name, value, checked: index === 0, onchange: changed }));
-  const row = h('fieldset', { class: 'segments' }, h('legend', null, label), h('div', null, options.map(([, text], index) => [controls[index], h('label', { for: controls[index]?.id }, text)]).flat()));
+  const row = h('fieldset', { class: 'segments' }, h('legend', null, label), h('div', null, options.map(([, text], index) => h('span', null, controls[index], h('label', { for: controls[index]?.id }, text)))));
   return { row, value: () => controls.find(({ checked }) => checked)?.value ?? '' };
 }
 

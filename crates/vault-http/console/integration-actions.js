@@ -59,9 +59,10 @@ export function actionsOf(integration, page) {
   const inUse = used !== undefined && Date.now() - Date.parse(used) < IN_USE * 86_400_000;
   const button = (/** @type {string} */ text, /** @type {() => void} */ onclick, danger = false) =>
     h('button', { type: 'button', class: danger ? 'danger' : '', 'aria-label': `${text} ${name}`, onclick }, text);
-  const turn = (/** @type {string} */ to) => async () => {
+  /** @type {(to: string) => () => Promise<void>} */
+  const turn = (to) => async () => {
     await call('PATCH', `/integrations/${id}`, { body: { state: to } });
-    await page.done(to === 'active' ? `Enabled ${name}.` : `Disabled ${name}. Its tokens do not work.`);
+    await page.done(to === 'active' ? `Enabled ${name}.` : `Disabled ${name}. Its tokens do not work.`, turn(to === 'active' ? 'disabled' : 'active'));
   };
   return [
     button('Connect a job', () => go(`#/integrations/${id}?tab=connect`)),

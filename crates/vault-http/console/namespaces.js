@@ -58,7 +58,13 @@ class Namespaces extends Page {
     const { body } = await call('POST', '/namespaces/freeze', { body: { namespace } });
     const concerned = `${count(body.credentials, 'credential')}, ${count(body.integrations, 'integration')}`;
     const doubt = body.credentials || body.integrations ? '' : ' Nothing is in it: check the spelling.';
-    await this.done(`Froze ${namespace} (${concerned}). New activations are refused. Credentials already issued still work: revoke them at the storage provider.${doubt}`);
+    await this.done(`Froze ${namespace} (${concerned}). New activations are refused. Credentials already issued still work: revoke them at the storage provider.${doubt}`, () => this.#thaw(namespace));
+  }
+
+  /** @param {string} namespace */
+  async #thaw(namespace) {
+    await call('POST', '/namespaces/thaw', { body: { namespace } });
+    await this.done(`Thawed ${namespace}.`, () => this.#freeze(namespace));
   }
 
   #freezeNamed() {
@@ -76,10 +82,7 @@ class Namespaces extends Page {
   /** @param {Pick<Namespace, 'namespace' | 'frozen'>} row */
   #ask({ namespace, frozen }) {
     if (frozen) {
-      confirm({ heading: `Thaw ${namespace}?`, text: ['Jobs can use its credentials again.'], submit: 'Thaw', busy: 'Thawing…', danger: false, act: async () => {
-        await call('POST', '/namespaces/thaw', { body: { namespace } });
-        await this.done(`Thawed ${namespace}.`);
-      } });
+      confirm({ heading: `Thaw ${namespace}?`, text: ['Jobs can use its credentials again.'], submit: 'Thaw', busy: 'Thawing…', danger: false, act: () => this.#thaw(namespace) });
     } else confirm({ heading: `Freeze ${namespace}?`, text: ['All activations of it are refused until it is thawed: jobs that use it fail.'], submit: 'Freeze', busy: 'Freezing…', act: () => this.#freeze(namespace) });
   }
 

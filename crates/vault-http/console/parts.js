@@ -10,6 +10,32 @@ import { deadline, relative } from './times.js';
 /** What the next page shows first. @type {[string, string] | null} */
 let pending = null;
 
+/** The bars that stand for a page while it is loaded. */
+const SKELETON = 6;
+/** How long a toast is shown, in milliseconds. It stays longer while it has the focus or the pointer. */
+const TOAST = 8000;
+
+/**
+ * Shows what was done, above the page, so that nothing in it moves.
+ * @param {string} text
+ * @param {(() => Promise<void>) | null} [undo]
+ */
+function toast(text, undo = null) {
+  const close = () => {
+    if (box.matches(':hover, :focus-within')) setTimeout(close, TOAST);
+    else box.remove();
+  };
+  const box = h('div', { class: 'toast' }, h('p', null, text),
+    undo && h('button', { type: 'button', class: 'quiet', onclick: () => {
+      box.remove();
+      void undo();
+    } }, 'Undo'),
+    h('button', { type: 'button', class: 'quiet', 'aria-label': 'Dismiss', onclick: () => box.remove() }, '✕'));
+  for (const old of document.querySelectorAll('.toast')) old.remove();
+  (document.querySelector('ov-app') ?? document.body).append(box);
+  setTimeout(close, TOAST);
+}
+
 /**
  * Has the next page show a message.
  * @param {string} text
@@ -79,18 +105,21 @@ export class Page extends HTMLElement {
    * Says what was done, or is under way, in place of what was said before.
    * @param {string} text
    * @param {string} [kind] `good`, `warn`, `bad` or empty
+   * @param {(() => Promise<void>) | null} [undo]
    */
-  say(text, kind = 'good') {
-    this.#said.replaceChildren(h('p', { class: `note ${kind}` }, text));
+  say(text, kind = 'good', undo = null) {
+    this.#said.replaceChildren(...kind === 'good' ? [] : [h('p', { class: `note ${kind}` }, text)]);
+    if (kind === 'good') toast(text, undo);
     announce(text);
   }
 
   /**
    * Says what was done, and shows the page anew.
    * @param {string} text
+   * @param {(() => Promise<void>) | null} [undo]
    */
-  async done(text) {
-    this.say(text);
+  async done(text, undo = null) {
+    this.say(text, 'good', undo);
     await this.refresh();
   }
 
@@ -99,7 +128,7 @@ export class Page extends HTMLElement {
     this.#loads += 1;
     const load = this.#loads;
     this.#body.setAttribute('aria-busy', 'true');
-    if (!this.#body.hasChildNodes()) this.#body.append(h('p', { class: 'muted' }, 'Loading…'));
+    if (!this.#body.hasChildNodes()) this.#body.append(h('div', { class: 'skeleton' }, h('p', { class: 'hidden' }, 'Loading…'), Array.from({ length: SKELETON }, () => h('span'))));
     const focused = document.activeElement instanceof HTMLElement && this.contains(document.activeElement) ? document.activeElement : null;
     try {
       const content = await this.content();
@@ -381,10 +410,12 @@ export function copyButton(text, what, name = 'Copy') {
  * A button that opens a menu of further actions.
  * @param {string} name of what they act on
  * @param {Child[]} items buttons
+ * @param {[import('./dom.js').Attributes, Child | Child[]]} [opened] the attributes and the content of the button
  */
-export function menu(name, items) {
+export function menu(name, items, opened = [{ 'aria-label': `More actions for ${name}` }, '⋯']) {
   const id = freshId();
-  const opener = h('button', { type: 'button', class: 'quiet', 'aria-label': `More actions for ${name}`, popovertarget: id }, '⋯');
+  const [attributes, text] = opened;
+  const opener = h('button', { type: 'button', class: 'quiet', ...attributes, popovertarget: id }, text);
   const close = () => box.hidePopover();
   const box = h('div', { id, class: 'menu', popover: 'auto', ontoggle: (/** @type {ToggleEvent} */ event) => {
     if (event.newState === 'open') addEventListener('scroll', close, { passive: true, once: true });
