@@ -132,6 +132,25 @@ impl Browser {
         self.command("POST", "/url", &json!({"url": url})).unwrap();
     }
 
+    /// Returns the handle of the tab that commands are sent to.
+    pub fn tab(&self) -> String {
+        self.command("GET", "/window", &json!({})).unwrap().as_str().unwrap().to_owned()
+    }
+
+    /// Opens another tab, sends further commands to it, and returns its handle.
+    pub fn new_tab(&self) -> String {
+        let made = self.command("POST", "/window/new", &json!({"type": "tab"})).unwrap();
+        let handle = made["handle"].as_str().unwrap().to_owned();
+        self.switch(&handle);
+        self.devtools("Page.addScriptToEvaluateOnNewDocument", &json!({"source": WATCH}));
+        handle
+    }
+
+    /// Sends further commands to this tab.
+    pub fn switch(&self, handle: &str) {
+        self.command("POST", "/window", &json!({"handle": handle})).unwrap();
+    }
+
     /// Emulates this colour scheme.
     pub fn scheme(&self, scheme: &str) {
         // Disable animations, because a check may otherwise see a colour in transition.

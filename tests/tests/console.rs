@@ -52,7 +52,7 @@ impl Stage {
         browser.fill("Password", &account.password);
         browser.fill("Passcode", &account.recovery_code());
         browser.press("Sign in");
-        browser.see("Sign out");
+        browser.see("Find");
     }
 
     /// Navigates to a page of the console.
@@ -119,6 +119,7 @@ fn an_invited_person_enrols_from_the_link_and_signs_in() {
     assert!(!browser.text().contains("Integrations"), "an editor sees nothing of admins");
     browser.check_nothing_refused();
 
+    browser.press("Account menu");
     browser.press("Sign out");
     browser.see("You are signed out.");
     let sessions = vault.account("Acme", "viewer").log_in(&vault.client());
@@ -140,7 +141,7 @@ fn a_wrong_password_says_so_and_keeps_what_was_typed() {
     assert_eq!(browser.value("E-mail"), account.email);
     browser.fill("Password", &account.password);
     browser.press("Sign in");
-    browser.see("Sign out");
+    browser.see("Find");
     // The token is only in memory.
     let kept = "return JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href])";
     let kept = browser.script(kept, &[]).as_str().unwrap().to_owned();
@@ -191,9 +192,9 @@ fn what_people_have_at_hand_fills_the_form_of_each_type() {
     ];
     for (name, pasted, bucket) in cases {
         stage.visit("#/credentials/new");
-        browser.see("Paste what you have");
+        browser.see("Paste a key, profile, connection string or link");
         for text in pasted {
-            browser.paste("Paste what you have", text);
+            browser.paste("Paste a key, profile, connection string or link", text);
             browser.until(
                 "an empty box again",
                 "return [...document.querySelectorAll('.paste textarea')][0].value === ''",
@@ -204,7 +205,7 @@ fn what_people_have_at_hand_fills_the_form_of_each_type() {
             let file = stage.vault.scratch("key.json");
             fs::write(&file, samples::gcs().request["data"]["service_account_key"].to_string()).unwrap();
             browser.choose_file("Choose a file to fill the form", &file);
-            browser.see("from a Google Cloud key file");
+            browser.see("Google Cloud key file");
         }
         if let Some(bucket) = bucket {
             browser.fill("Bucket", bucket);
@@ -260,13 +261,13 @@ fn pasted_text_fills_the_fields_that_it_names() {
     ];
     stage.visit("#/credentials/new");
     for (text, expected) in cases {
-        browser.paste("Paste what you have", text);
-        browser.see("Filled ");
+        browser.paste("Paste a key, profile, connection string or link", text);
+        browser.see(" filled.");
         assert_eq!(values(), expected.map(str::to_owned), "{text}");
     }
     assert_eq!(browser.value("Path-style access"), "true");
     browser.paste(
-        "Paste what you have",
+        "Paste a key, profile, connection string or link",
         "AWS_ACCESS_KEY_ID=OTHER\nAWS_SECRET_ACCESS_KEY=h\nS3_GATEWAY_LOOKUP=https://store.example",
     );
     browser.see("Nothing was filled in. S3_GATEWAY_LOOKUP");
@@ -280,7 +281,7 @@ fn a_refusal_stands_beside_its_field() {
     let (_, session) = stage.sign_in("editor");
     let browser = &stage.browser;
     stage.visit("#/credentials/new");
-    browser.see("Paste what you have");
+    browser.press("Fill in by hand");
     browser.fill("Namespace", "imports//nightly of mine");
     browser.fill("Access key ID", "EXAMPLE-KEY-ID");
     browser.fill("Secret access key", "****************");
@@ -361,7 +362,11 @@ fn a_key_is_rotated_and_its_credential_deleted() {
     assert_eq!(versions(), ["3 current", "2 previous"]);
     browser.press("Back to credential");
 
-    browser.press("Compare");
+    let more = |action: &str| {
+        browser.press(&format!("More actions for {namespace}"));
+        browser.press(action);
+    };
+    more("Compare");
     browser.see("Paste a key to see if it is the one stored");
     browser.fill("Access key ID", "EXAMPLE-KEY-ID-2");
     browser.fill("Secret access key", "another secret");
@@ -373,7 +378,7 @@ fn a_key_is_rotated_and_its_credential_deleted() {
     browser.see("This is the saved key.");
     browser.press("Back");
 
-    browser.press("Edit");
+    more("Edit");
     browser.fill("Labels", "team: data\nenv: test");
     browser.fill("Description", "of the nightly import");
     browser.press("Save");
@@ -382,7 +387,7 @@ fn a_key_is_rotated_and_its_credential_deleted() {
     assert_eq!(shown["labels"], json!({"team": "data", "env": "test"}));
 
     // Another user changes it concurrently.
-    browser.press("Edit");
+    more("Edit");
     session.call("PATCH", &path).json(&json!({"description": "another's"})).send().expect(200);
     browser.fill("Description", "mine");
     browser.press("Save");
@@ -397,10 +402,10 @@ fn a_key_is_rotated_and_its_credential_deleted() {
     stage.visit("#/credentials");
     browser.press(namespace);
     browser.see("another's");
-    browser.press("Delete");
+    more("Delete");
     browser.press("Cancel");
     assert_eq!(session.list().len(), 1);
-    browser.press("Delete");
+    more("Delete");
     browser.until("the question", "return document.querySelector('dialog[open]')", &[]);
     browser.press("Delete");
     browser.see("Deleted the credential of");
@@ -428,7 +433,7 @@ fn a_session_that_ends_leads_back_to_where_it_was() {
     browser.see("Sessions");
     browser.script("later = arguments[0]", &[json!(3 * 60 * 60 * 1000)]);
     browser.see("Your session has expired.");
-    assert!(!browser.text().contains("Sign out"));
+    assert!(!browser.text().contains("Find"));
     let again = || {
         browser.fill("Password", &account.password);
         browser.fill("Passcode", &account.recovery_code());
@@ -439,6 +444,7 @@ fn a_session_that_ends_leads_back_to_where_it_was() {
     browser.see("Recovery codes left");
     // A session that was ended on the server is noticed with the next request. After the login, the input is restored.
     stage.visit("#/credentials/new");
+    browser.press("Fill in by hand");
     browser.fill("Namespace", "imports/typed");
     browser.fill("Access key ID", "EXAMPLE-KEY-ID");
     browser.fill("Secret access key", "a secret that is typed");
@@ -458,11 +464,14 @@ fn a_session_that_ends_leads_back_to_where_it_was() {
     browser.see("never shown again");
     // Another user does not see the input.
     stage.visit("#/credentials/new");
+    browser.press("Fill in by hand");
     browser.fill("Namespace", "imports/private");
+    browser.press("Account menu");
     browser.press("Sign out");
     browser.see("You are signed out.");
     stage.sign_in_as(&stage.vault.account("Acme", "editor"));
     stage.visit("#/credentials/new");
+    browser.press("Fill in by hand");
     assert_eq!(browser.value("Namespace"), "");
     browser.check_nothing_refused();
 }
@@ -474,15 +483,21 @@ fn what_is_typed_survives_another_page() {
     let browser = &stage.browser;
     let first = session.save(&samples::small("imports/nightly", 1));
     stage.visit("#/credentials/new");
-    browser.paste("Paste what you have", "Access key ID,Secret access key\nAKIAEXAMPLECSV,a/secret+of=csv");
-    browser.see("Filled 2 fields from the AWS key");
+    browser.paste(
+        "Paste a key, profile, connection string or link",
+        "Access key ID,Secret access key\nAKIAEXAMPLECSV,a/secret+of=csv",
+    );
+    browser.see("AWS key");
+    browser.see("2 fields filled.");
+    browser.see("Next: namespace and bucket.");
+    browser.until("the first empty field", "return document.activeElement.name === 'namespace'", &[]);
     stage.visit("#/account");
     browser.see("Not saved yet:");
     browser.script("history.back()", &[]);
-    browser.see("Paste what you have");
+    browser.see("Paste a key, profile, connection string or link");
     assert_eq!(browser.value("Secret access key"), "a/secret+of=csv");
     // A link next to a filled form can be used as its endpoint.
-    browser.paste("Paste what you have", "https://s3.example.com");
+    browser.paste("Paste a key, profile, connection string or link", "https://s3.example.com");
     browser.press("Use it as the endpoint");
     assert_eq!(
         (&*browser.value("Endpoint"), &*browser.value("Access key ID")),
@@ -490,9 +505,12 @@ fn what_is_typed_survives_another_page() {
     );
     // One of several keys can be selected.
     let profiles = "[default]\naws_access_key_id=AKIAFIRST\naws_secret_access_key=a\n[other]\naws_access_key_id=AKIASECOND\naws_secret_access_key=b";
-    browser.paste("Paste what you have", profiles);
+    browser.paste("Paste a key, profile, connection string or link", profiles);
     browser.press("AWS profile [other]");
-    assert_eq!((&*browser.value("Access key ID"), &*browser.value("Paste what you have")), ("AKIASECOND", ""));
+    assert_eq!(
+        (&*browser.value("Access key ID"), &*browser.value("Paste a key, profile, connection string or link")),
+        ("AKIASECOND", "")
+    );
     // A second credential in a namespace breaks jobs, so it needs a confirmation.
     browser.fill("Namespace", "imports/nightly");
     browser.fill("Bucket", "nightly-imports");
@@ -583,6 +601,7 @@ fn a_saved_credential_is_checked_at_its_storage() {
     let id = session.save(&json!({"type": "s3", "namespace": "checked", "data": data}));
     stage.visit(&format!("#/credentials/{id}"));
     browser.see("unchecked");
+    browser.press("More actions for checked");
     browser.press("Check now");
     browser.see("Version 1: Works.");
     browser.see("healthy");
@@ -591,13 +610,14 @@ fn a_saved_credential_is_checked_at_its_storage() {
     let mut unknown = data.clone();
     unknown["access_key_id"] = "AKIAUNKNOWNUNKNOWN12".into();
     session.replace(&id, &json!({"data": unknown}), false).expect(201);
+    browser.press("More actions for checked");
     browser.press("Check now");
     browser.see("Version 2: Does not work: unknown key.");
     browser.see("failing");
 
     // With the check enabled, a credential that the provider rejects is not saved.
     stage.visit("#/credentials/new");
-    browser.see("Paste what you have");
+    browser.press("Fill in by hand");
     for (label, text) in [
         ("Namespace", "checked/first"),
         ("Access key ID", "AKIAUNKNOWNUNKNOWN12"),
@@ -610,16 +630,16 @@ fn a_saved_credential_is_checked_at_its_storage() {
     browser.fill("Region", "us-east-1");
     browser.fill("Endpoint", &moto.endpoint());
     browser.choose("Path-style access", "true");
-    browser.tick("Check it with the storage provider first");
-    browser.press("Save");
+    browser.press("Save and check");
     browser.see("Nothing was saved.");
     browser.see("unknown-key");
     assert_eq!(session.list().len(), 1);
     browser.fill("Access key ID", &reader.id);
-    browser.press("Save");
+    browser.press("Save and check");
     browser.see("Its secrets are encrypted and are never shown again. Check passed.");
-    // The health is updated without a reload, and the activity is never empty.
+    // The check counts as health, and the activity is never empty.
     browser.see("✓ healthy");
+    browser.press("Activity");
     browser.see("was saved.");
     assert_eq!(session.list().len(), 2);
     browser.check_nothing_refused();
@@ -684,12 +704,36 @@ fn a_reload_keeps_the_session_and_leaves_nothing_behind() {
     // A session that another tab stored long ago is not used.
     let old = "sessionStorage.setItem('orgvault.reload', JSON.stringify({ token: 'v4.local.x', endsAt: Date.now() + 1e6, \
         left: Date.now() - 61000 })); return Date.now()";
+    browser.press("Account menu");
     browser.press("Sign out");
     browser.see("You are signed out.");
     browser.script(old, &[]);
     browser.script("location.reload()", &[]);
     browser.see("Passcode");
     assert_eq!(browser.script("return sessionStorage.length", &[]), 0);
+    browser.check_nothing_refused();
+}
+
+#[test]
+fn open_tabs_share_the_session_until_one_signs_out() {
+    let stage = Stage::start();
+    let (_, session) = stage.sign_in("editor");
+    let browser = &stage.browser;
+    let id = session.save(&samples::small("imports/nightly", 1));
+    let first = browser.tab();
+    let second = browser.new_tab();
+    browser.go(&stage.url(&format!("#/credentials/{id}")));
+    browser.see("imports/nightly");
+    assert_eq!(session.call("GET", "/v1/account/sessions").send().expect(200).json().as_array().unwrap().len(), 2);
+    browser.press("Account menu");
+    browser.press("Sign out");
+    browser.see("You are signed out.");
+    browser.switch(&first);
+    browser.see("You signed out in another tab.");
+    // Without a session there is nothing to share.
+    browser.switch(&second);
+    browser.script("location.reload()", &[]);
+    browser.see("Passcode");
     browser.check_nothing_refused();
 }
 
@@ -736,6 +780,56 @@ fn anything_is_found_from_anywhere_and_several_are_changed_at_once() {
 }
 
 #[test]
+fn single_keys_and_find_perform_actions() {
+    let stage = Stage::start();
+    let (_, session) = stage.sign_in("admin");
+    let browser = &stage.browser;
+    session.save(&samples::small("imports/nightly", 0));
+    let press = |keys: &str| {
+        browser.script("document.activeElement.blur()", &[]);
+        browser.keys(keys);
+    };
+    let find = |text: &str, expected: &str| {
+        press("/");
+        browser.until("the dialog", "return document.querySelector('dialog.find[open]')", &[]);
+        browser.keys(text);
+        let first = "return document.querySelector('[aria-selected=\"true\"]')?.textContent.includes(arguments[0])";
+        browser.until(expected, first, &[json!(expected)]);
+        browser.key(Key::Enter);
+    };
+    find("rotate", "Rotate imports/nightly");
+    browser.see("Data is replaced as a whole");
+    find("connect", "Connect a job to imports/nightly");
+    browser.see("Create and show the token");
+    browser.key(Key::Escape);
+    find("freeze", "Freeze imports/nightly");
+    browser.see("Freeze imports/nightly?");
+    browser.key(Key::Escape);
+    find("invite", "Invite user");
+    browser.until("the dialog", "return document.querySelector('dialog[open] [name=email]')", &[]);
+    browser.key(Key::Escape);
+    find("dark", "Theme: Dark");
+    browser.until("the theme", "return document.documentElement.dataset.theme === 'dark'", &[]);
+    press("gc");
+    browser.see("1 credential");
+    press("j");
+    browser.until("the row", "return document.activeElement.textContent === 'imports/nightly'", &[]);
+    browser.keys("x");
+    browser.see("1 credential selected");
+    press("c");
+    browser.see("Paste a key, profile, connection string or link");
+    press("?");
+    browser.see("Next row, previous row");
+    browser.tick("Shortcuts of single keys");
+    browser.press("Close");
+    press("gc");
+    browser.see("Paste a key, profile, connection string or link");
+    find("sign out", "Sign out");
+    browser.see("You are signed out.");
+    browser.check_nothing_refused();
+}
+
+#[test]
 fn the_keyboard_alone_signs_in_and_saves() {
     let stage = Stage::start();
     let account = stage.vault.account("Acme", "editor");
@@ -754,7 +848,8 @@ fn the_keyboard_alone_signs_in_and_saves() {
     browser.until("the focus on the heading", "return document.activeElement.tagName === 'H1'", &[]);
     browser.tab_to("Add a credential");
     browser.key(Key::Enter);
-    browser.see("Paste what you have");
+    browser.tab_to("Fill in by hand");
+    browser.key(Key::Enter);
     for (label, text) in [
         ("Namespace", "imports/nightly"),
         ("Access key ID", "EXAMPLE-KEY-ID"),
@@ -769,11 +864,15 @@ fn the_keyboard_alone_signs_in_and_saves() {
     browser.see("never shown again");
     assert_eq!(session.list().len(), 1);
     // A dialog keeps the focus, and Escape closes it.
+    browser.tab_to("More actions for imports/nightly");
+    browser.key(Key::Enter);
     browser.tab_to("Delete");
     browser.key(Key::Enter);
     browser.until("the focus in the dialog", "return document.activeElement.closest('dialog') !== null", &[]);
     browser.key(Key::Escape);
-    browser.until("the focus back", "return document.activeElement.textContent === 'Delete'", &[]);
+    browser.until("the focus back", "return document.activeElement.textContent === '⋯'", &[]);
+    browser.tab_to("Account menu");
+    browser.key(Key::Enter);
     browser.tab_to("Sign out");
     browser.key(Key::Enter);
     browser.see("You are signed out.");
@@ -813,7 +912,8 @@ fn axe_finds_nothing_on_any_page() {
     session.replace(&id, &samples::s3().request, true).expect(201);
     session.save(&samples::direct_link().request);
     let integration = json!({"name": "nightly import", "namespaces": ["imports/*"]});
-    session.call("POST", "/v1/integrations").json(&integration).send().expect(201);
+    let job = session.call("POST", "/v1/integrations").json(&integration).send().expect(201).json();
+    let job = job["id"].as_str().unwrap();
     let receiver = json!({"kind": "webhook", "url": "https://hooks.example/x"});
     session.call("POST", "/v1/receivers").json(&receiver).send().expect(201);
     eventually("the integration is in the audit", || {
@@ -826,14 +926,21 @@ fn axe_finds_nothing_on_any_page() {
         ("#/credentials", "Last used"),
         (&*format!("#/credentials/{id}/rotate"), "What changes"),
         ("#/credentials?health=failing", "No credential matches"),
-        ("#/credentials/new", "Paste what you have"),
-        (&*format!("#/credentials/{id}"), "Promote"),
+        ("#/credentials/new", "Paste a key, profile, connection string or link"),
+        (&*format!("#/credentials/{id}"), "Connect a job"),
+        (&*format!("#/credentials/{id}?tab=versions"), "Promote"),
+        (&*format!("#/credentials/{id}?tab=activity"), "saved it"),
+        (&*format!("#/credentials/{id}?tab=details"), "Fingerprint"),
         (&*format!("#/credentials/{id}/replace"), "Data is replaced as a whole"),
         (&*format!("#/credentials/{id}/match"), "Paste a key to see if it is the one stored"),
         ("#/credentials/00000000-0000-7000-8000-000000000000", "This credential does not exist."),
         ("#/account", "Recovery codes left"),
         ("#/accounts", "grace@example.com"),
         ("#/integrations", "nightly import"),
+        (&*format!("#/integrations/{job}"), "imports/*"),
+        (&*format!("#/integrations/{job}?tab=runs"), "No runs in the last 30 days."),
+        (&*format!("#/integrations/{job}?tab=workloads"), "No issuer of identity tokens is registered."),
+        (&*format!("#/integrations/{job}?tab=connect"), "Where the job runs"),
         ("#/namespaces", "Freeze"),
         ("#/receivers", "https://hooks.example/…"),
         ("#/audit", "created integration"),
@@ -846,13 +953,12 @@ fn axe_finds_nothing_on_any_page() {
         ("#/account", "Change password"),
         ("#/accounts", "Invite user"),
         ("#/integrations", "Create an integration"),
-        ("#/integrations", "Connect a job nightly import"),
         ("#/receivers", "Add a receiver"),
         ("#/receivers", "Events https://hooks.example/…"),
         ("#/receivers", "Deliveries https://hooks.example/…"),
         ("#/overview", "Find"),
-        (&*format!("#/credentials/{id}"), "Delete"),
-        (&*format!("#/credentials/{id}"), "Edit"),
+        (&*format!("#/credentials/{id}"), "Connect a job"),
+        (&*format!("#/credentials/{id}"), "Set the expiry"),
     ] {
         stage.visit("#/nowhere");
         browser.see("Needs attention");
@@ -998,6 +1104,7 @@ fn admins_invite_make_integrations_and_freeze() {
     browser.see("This server has no activation listener in its settings");
     browser.press("Done");
     browser.see("Created integration nightly import.");
+    browser.see("Token last used never");
     assert!(!browser.text().contains(&token));
     browser.press("More actions for nightly import");
     browser.press("New token nightly import");
@@ -1010,6 +1117,10 @@ fn admins_invite_make_integrations_and_freeze() {
     browser.press("Disable nightly import");
     browser.press("Disable");
     browser.see("Disabled nightly import. Its tokens do not work.");
+    browser.press("Undo");
+    browser.see("Enabled nightly import.");
+    browser.press("Undo");
+    browser.see("Disabled nightly import. Its tokens do not work.");
     let integrations = session.call("GET", "/v1/integrations").send().expect(200).json();
     assert_eq!(
         (&integrations[0]["state"], &integrations[0]["namespaces"]),
@@ -1017,26 +1128,30 @@ fn admins_invite_make_integrations_and_freeze() {
     );
 
     // An integration without a token, for a workload identity.
+    browser.press("Integrations");
     browser.press("Create an integration");
     browser.fill("Name", "etl");
     browser.fill("Namespaces", "exports");
     browser.tick("Issue a token");
     browser.press("Create");
-    browser.see("This vault knows no issuer of identity tokens.");
-    browser.press("Close");
+    browser.see("No issuer of identity tokens is registered.");
     let issuer = TestIssuer::start();
     let add = ["issuer", "add", "github", "--issuer", &issuer.url(), "--require-claim", "/repository_owner_id"];
     stage.vault.run(&add).done();
+    browser.press("Integrations");
     browser.press("More actions for etl");
     browser.press("Trusted workloads etl");
     browser.fill("Repository", "acme/etl");
-    browser.fill("Branch", "main");
     browser.fill("Repository id", "7");
+    browser.press("Trust it");
+    // All branches are trusted only if that is selected.
+    assert!(!browser.refusal("Branch").is_empty());
+    browser.fill("Branch", "main");
     browser.press("Trust it");
     assert!(!browser.refusal("Owner id").is_empty());
     browser.fill("Owner id", "9");
     browser.press("Trust it");
-    browser.see("Trusted. Its jobs need no stored token from now on.");
+    browser.see("Trusted. Its jobs need no stored token.");
     let integrations = session.call("GET", "/v1/integrations").send().expect(200).json();
     let id = integrations[0]["id"].as_str().unwrap().to_owned();
     browser.see(&audience(&id));
@@ -1044,17 +1159,15 @@ fn admins_invite_make_integrations_and_freeze() {
     let claims =
         json!({"/sub": "repo:acme@9/etl@7:ref:refs/heads/main", "/repository_id": "7", "/repository_owner_id": "9"});
     assert_eq!(trusts()[0]["claims"], claims);
-    browser.press("Close");
-    browser.press("Connect a job etl");
-    browser.choose("Where the job runs", "gitlab-identity");
+    browser.press("Connect");
+    browser.tick("GitLab");
+    browser.tick("The job signs in with its own identity");
     browser.see(&format!("ORGVAULT_IDENTITY_TOKEN: {{aud: \"{}\"}}", audience(&id)));
-    browser.press("Close");
-    browser.press("More actions for etl");
-    browser.press("Trusted workloads etl");
+    browser.press("Trusted workloads");
     browser.press("Stop trusting github repo:acme@9/etl@7:ref:refs/heads/main");
-    browser.see("Removed. Its workloads can do nothing more.");
+    browser.press("Stop trusting");
+    browser.see("Removed. These jobs are denied from now on.");
     assert_eq!(trusts(), json!([]));
-    browser.press("Close");
 
     let namespace = samples::s3().request["namespace"].as_str().unwrap().to_owned();
     browser.press("Namespaces");
@@ -1075,7 +1188,38 @@ fn admins_invite_make_integrations_and_freeze() {
     browser.see("integration nightly import");
     browser.choose("Did what", "namespace.frozen");
     browser.press("Filter");
-    browser.until("one entry", "return document.querySelectorAll('tbody tr').length === 1", &[]);
+    let one = "return document.querySelectorAll('tbody tr:not(.group-row)').length === 1";
+    browser.until("one entry", one, &[]);
+    browser.check_nothing_refused();
+}
+
+#[test]
+fn job_is_connected_from_its_credential() {
+    let address = free_address();
+    let stage = Stage::start_with(&[&format!("--activation-listen={address}")]);
+    let (_, session) = stage.sign_in("admin");
+    let browser = &stage.browser;
+    let id = session.save(&samples::small("imports/nightly", 0));
+    let known = Integration::make(&stage.vault, "partner-sync", &["imports/*"]);
+    stage.visit(&format!("#/credentials/{id}"));
+    browser.see("Can use it: partner-sync.");
+    browser.press("Connect a job");
+    browser.see("--token-file partner-sync.token --namespace imports/nightly");
+    browser.see("Waiting for the first run…");
+    known.activate(&Client::new(address), "imports/nightly").expect(201);
+    browser.see("partner-sync used it.");
+    browser.choose("Job", "new");
+    browser.fill("Name", "nightly import");
+    browser.press("Create and show the token");
+    browser.see("ovi_");
+    browser.tick("Kubernetes");
+    browser.see("nightly-import-orgvault");
+    // The token is shown once, so Escape does not close the dialog.
+    browser.key(Key::Escape);
+    browser.see("ovi_");
+    browser.press("Done");
+    let integrations = session.call("GET", "/v1/integrations").send().expect(200).json();
+    assert_eq!(integrations[0]["namespaces"], json!(["imports/nightly"]));
     browser.check_nothing_refused();
 }
 
@@ -1118,12 +1262,13 @@ fn owners_change_what_they_sign_in_with() {
     browser.press("Finish");
     browser.see("Changed the authenticator");
 
+    browser.press("Account menu");
     browser.press("Sign out");
     browser.fill("E-mail", &account.email);
     browser.fill("Password", PASSWORD);
     browser.fill("Passcode", codes[1].as_str().unwrap());
     browser.press("Sign in");
-    browser.see("Sign out");
+    browser.see("Find");
     browser.check_nothing_refused();
 }
 
@@ -1137,7 +1282,7 @@ fn a_long_list_has_pages_and_a_viewer_only_reads() {
     let browser = &stage.browser;
     stage.sign_in("viewer");
     let first = "return document.querySelector('tbody a')?.textContent === arguments[0] \
-        && document.querySelectorAll('tbody tr').length === arguments[1]";
+        && document.querySelectorAll('tbody tr:not(.group-row)').length === arguments[1]";
     stage.visit("#/credentials");
     browser.see("120 credentials");
     for (name, rows, button) in
@@ -1152,6 +1297,11 @@ fn a_long_list_has_pages_and_a_viewer_only_reads() {
     browser.script("history.back()", &[]);
     browser.until("the second page", first, &[json!("many/019"), json!(20)]);
     browser.press("Namespace");
+    browser.until("sorted by name", first, &[json!("many/000"), json!(100)]);
+    // A click beside the link opens the row, and the address keeps the order.
+    browser.script("document.querySelector('tbody tr:not(.group-row) td').click()", &[]);
+    browser.see("Versions");
+    browser.script("history.back()", &[]);
     browser.until("sorted by name", first, &[json!("many/000"), json!(100)]);
     browser.fill("Namespace", "y/007");
     browser.until("one row", first, &[json!("many/007"), json!(1)]);
@@ -1172,13 +1322,18 @@ fn a_long_list_has_pages_and_a_viewer_only_reads() {
 
 /// Evaluates `expression` with the console's module of times, at `now` in a time zone.
 fn times(zone: &str, now: &str, expression: &str) -> String {
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/vault-http/console/times.js");
+    evaluated("times", zone, now, expression)
+}
+
+/// Evaluates `expression` with a module of the console that imports no other, at `now` in a time zone.
+fn evaluated(module: &str, zone: &str, now: &str, expression: &str) -> String {
+    let file = format!("{}/../crates/vault-http/console/{module}.js", env!("CARGO_MANIFEST_DIR"));
     let program = "import { readFileSync } from 'node:fs'; \
         const source = encodeURIComponent(readFileSync(process.argv[1], 'utf8')); \
-        const times = await import(`data:text/javascript,${source}`); const now = Date.parse(process.argv[2]); \
-        process.stdout.write(String(new Function('times', 'now', `return ${process.argv[3]}`)(times, now)));";
+        const loaded = await import(`data:text/javascript,${source}`); const now = Date.parse(process.argv[2]); \
+        process.stdout.write(String(new Function(process.argv[4], 'now', `return ${process.argv[3]}`)(loaded, now)));";
     let mut node = Command::new("node");
-    node.args(["--input-type=module", "--eval", program, file, now, expression]).env("TZ", zone);
+    node.args(["--input-type=module", "--eval", program, &file, now, expression, module]).env("TZ", zone);
     Run::of(&mut node).done().stdout
 }
 
@@ -1198,9 +1353,41 @@ fn relative_times_compare_calendar_days_of_the_zone() {
     ] {
         assert_eq!(times(zone, now, &format!("times.deadline('{time}', now, 'en-GB')")), expected, "{zone} {time}");
     }
+    for (query, expected) in [
+        ("X-Amz-Date=20261126T120000Z&X-Amz-Expires=3600&X-Amz-Signature=a", "2026-11-26T13:00:00Z"),
+        ("X-Goog-Date=20261126T120000Z&X-Goog-Expires=60&X-Goog-Signature=a", "2026-11-26T12:01:00Z"),
+        ("Expires=1795000000&Signature=a", "2026-11-18T11:06:40Z"),
+        ("sv=1&se=2026-12-01T00%3A00%3A00Z&sig=a", "2026-12-01T00:00:00Z"),
+        ("se=2026-12-01&X-Amz-Date=2026", "undefined"),
+    ] {
+        let link = format!("times.linkExpiry('https://files.example/a?{query}')");
+        assert_eq!(times("UTC", evening, &link), expected, "{query}");
+    }
     // A date without a time is the end of that day, and is formatted as a date again.
     let day = "[times.readTime('2026-11-28'), times.writeTime(times.readTime('2026-11-28'))]";
     assert_eq!(times("Europe/Berlin", evening, day), "2026-11-28T22:59:59Z,2026-11-28");
+}
+
+#[test]
+fn regular_use_is_silent_after_two_missed_intervals() {
+    let entries = |days: &str| {
+        format!(
+            "usage.usesOf({days}.map((day) => ({{ action: 'namespace.activated', integration: 'i', namespace: 'n', \
+             at: `2026-11-${{String(day).padStart(2, '0')}}T02:00:00Z`, count: 2 }})))[0]"
+        )
+    };
+    for (days, expected) in [
+        ("[20, 19, 18, 17, 16]", "daily 02:00,true"),
+        ("[24, 23, 22, 21, 20]", "daily 02:00,false"),
+        ("[20, 13, 6, 27]", "weekly 02:00,false"),
+        ("[20, 18, 16, 14]", "every 2 days 02:00,true"),
+        // Not regular.
+        ("[20, 2, 3, 4]", "8× in 30 days,false"),
+        ("[20, 19]", "4× in 30 days,false"),
+    ] {
+        let expression = format!("[usage.rhythm({0}, 30), usage.isSilent({0}, now)]", entries(days));
+        assert_eq!(evaluated("usage", "UTC", "2026-11-26T12:00:00Z", &expression), expected, "{days}");
+    }
 }
 
 /// Returns the time in this number of hours.
@@ -1229,7 +1416,7 @@ fn overview_lists_what_expires_first() {
             &if number == 0 { "payroll/most-urgent".to_owned() } else { format!("later/{number}") },
             number,
         );
-        request["expires_at"] = in_hours(browser, 5 + 48 * i32::try_from(number).unwrap());
+        request["expires_at"] = in_hours(browser, 5 + 18 * i32::try_from(number).unwrap());
         session.save(&request);
     }
     stage.visit("#/account");
@@ -1288,6 +1475,15 @@ fn denied_jobs_failed_logins_and_open_rotations_are_shown() {
     browser.see(&format!("Failed sign-in for {} from 127.0.0.0/24: wrong password", account.email));
     browser.see("promoted version 2 of backups/postgres.");
     browser.see("added receiver https://hooks.example/…");
+    browser.see("Today, ");
+    browser.press("Denied jobs");
+    let rows = "const rows = [...document.querySelectorAll('tbody tr:not(.group-row)')]; \
+        return rows.length === 1 && rows[0].textContent.includes(arguments[0])";
+    browser.until("the denied job", rows, &[json!("log-shipper was denied backups/postgres")]);
+    browser.press("Failed sign-ins");
+    browser.until("the failed sign-in", rows, &[json!("wrong password")]);
+    browser.press("Everything");
+    browser.see("added receiver https://hooks.example/…");
     // The options are unique and name their subject.
     let choices = "const texts = [...document.querySelectorAll('select[name=action] option')].map(({ text }) => text); \
         return [new Set(texts).size === texts.length, texts.filter((text) => text.includes('receiver')).length];";
@@ -1295,16 +1491,13 @@ fn denied_jobs_failed_logins_and_open_rotations_are_shown() {
     browser.script("dispatchEvent(new Event('beforeprint'))", &[]);
     let lines = printed(browser).join("\n");
     assert!(lines.contains("Acme at 127.") && lines.contains("added receiver"), "{lines}");
-    assert!(!lines.contains("Sign out") && !lines.contains("Filter"), "{lines}");
+    assert!(!lines.contains("▾") && !lines.contains("Filter"), "{lines}");
 
     stage.visit("#/overview");
     browser.press("Grant access");
     assert_eq!(browser.value("Namespaces"), "logs/*\nbackups/postgres");
     browser.press("Save");
     browser.see("Saved log-shipper.");
-    // A use within the second of the promotion may be of the old key.
-    let promoted = session.show(&id).expect(200).json()["updated_at"].clone();
-    eventually("the next second", || in_hours(browser, 0).as_str() > promoted.as_str());
     shipper.activate(&client, "backups/postgres").expect(201);
 
     stage.visit(&format!("#/credentials/{id}"));
@@ -1312,16 +1505,18 @@ fn denied_jobs_failed_logins_and_open_rotations_are_shown() {
     browser.see("Denied in the last 7 days: log-shipper (no access) 1×");
     browser.see("Can use it: log-shipper.");
     browser.press("Continue");
+    browser.see("log-shipper has the new key");
     browser.see("Unchanged: bucket.");
     browser.press("I’ve disabled the old key — delete version 1");
     browser.press("Delete");
     browser.see("Rotation complete");
     browser.see("1 job has used the new key, 0 denied.");
-    assert_eq!(browser.script("return document.querySelectorAll('.steps .done').length", &[]), 4);
+    assert_eq!(browser.script("return document.querySelectorAll('.stepper .done').length", &[]), 4);
     browser.see("Check (skipped)");
     browser.press("Back to credential");
     // Because the credential is in use, its name must be typed.
     browser.see("log-shipper");
+    browser.press("More actions for backups/postgres");
     browser.press("Delete");
     browser.see("In use.");
     browser.press("Delete");
@@ -1337,7 +1532,7 @@ fn half_typed_date_is_refused_and_kept() {
     let browser = &stage.browser;
     let id = session.save(&samples::small("imports/nightly", 0));
     stage.visit(&format!("#/credentials/{id}"));
-    browser.press("Edit");
+    browser.press("Set the expiry");
     let focus = |control: &str| {
         browser.until(
             control,
@@ -1379,6 +1574,7 @@ fn back_returns_to_the_row_and_sign_out_to_the_overview() {
     browser.until("the row that was left", there, &[]);
     stage.visit("#/accounts");
     browser.see("Last login");
+    browser.press("Account menu");
     browser.press("Sign out");
     browser.see("You are signed out.");
     stage.sign_in_as(&stage.vault.account("Acme", "viewer"));

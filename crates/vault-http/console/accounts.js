@@ -1,10 +1,10 @@
 // The organization's accounts and invitations.
 
-import { call } from './api.js';
+import { call, query } from './api.js';
 import { h, parted } from './dom.js';
-import { field, form } from './forms.js';
+import { count, field, form } from './forms.js';
 import { list, loadAll } from './list.js';
-import { Page, badge, confirm, facts, openDialog, secretBox, time } from './parts.js';
+import { Page, badge, confirm, facts, live, openDialog, secretBox, time } from './parts.js';
 import * as session from './session.js';
 
 /** @typedef {import('./api.js').Account} Account */
@@ -38,15 +38,18 @@ class Accounts extends Page {
   async content() {
     this.actions(h('button', { type: 'button', class: 'primary', onclick: () => this.#invite() }, 'Invite user'));
     const { rows, partial } = /** @type {{rows: Account[], partial: boolean}} */ (await loadAll('/accounts'));
-    const named = this.query.get('email');
+    const [named, invite] = ['email', 'invite'].map((name) => this.query.get(name));
+    this.query.delete('invite'); // what the address asks for is opened once
+    if (invite) queueMicrotask(() => this.#invite());
     return [list({
       caption: 'Accounts', noun: 'account', partial, file: 'accounts', empty: 'No accounts.',
       rows: named ? rows.toSorted((one, other) => Number(other.email === named) - Number(one.email === named)) : rows,
       columns: [
         { heading: 'E-mail', cell: ({ email }) => h('span', { class: 'long', translate: 'no' }, parted(email)), value: ({ email }) => email },
         { heading: 'Role', cell: ({ role }) => role, value: ({ role }) => role },
-        { heading: 'State', cell: ({ state, locked, invitation_expires_at: at }) => [
+        { heading: 'State', cell: ({ id, state, locked, locked_since: since, failed_logins: failed, invitation_expires_at: at }) => [
           locked && state === 'active' ? badge('locked', 'bad') : badge(state, { active: 'good', disabled: 'bad', invited: 'warn', 're-enrolling': 'warn' }[state]), locked && state !== 'active' ? [' ', badge('locked', 'bad')] : [],
+          failed ? [h('a', { class: 'hint block', href: `#/audit${query({ action: 'sign-ins', subject: `account:${id}` })}` }, count(failed, 'failed sign-in'), since ? [', locked ', live('relative', since)] : [])] : [],
           at ? [h('span', { class: 'hint block' }, 'invitation expires ', time(at))] : []].flat(), value: ({ state }) => state },
         { heading: 'Last login', cell: ({ last_login_at: at }) => time(at), value: ({ last_login_at: at }) => at },
         { heading: '(Actions)', cell: (account) => this.#buttons(account) },

@@ -10,7 +10,7 @@ import * as session from './session.js';
  * @typedef {'s3' | 'azure_identity' | 'gcs' | 'direct-link'} CredentialType
  * @typedef {{version: number, state: 'current' | 'staged' | 'previous', information?: Record<string, any>, created_at: string,
  *   expires_at?: string, health?: Health, damaged?: boolean}} Version
- * @typedef {{integration: string, at: string, form: string, purpose?: string, workload?: string}} Use
+ * @typedef {{integration: string, at: string, expires_at: string, ended_at?: string, version: number, form: string, purpose?: string, workload?: string}} Use
  * @typedef {'admin' | 'editor' | 'viewer'} Role
  * @typedef {{code: string, at?: string, detail: string, account?: string}} Notice
  * @typedef {{id: string, email: string, role: Role, organization: string, passcode_enrolled_at: string,
@@ -19,7 +19,7 @@ import * as session from './session.js';
  * @typedef {{id: string, created_at: string, expires_at: string, last_used_at: string, network: string, client?: string,
  *   current: boolean}} Session
  * @typedef {{id: string, email: string, role: Role, state: 'active' | 'disabled' | 'invited' | 're-enrolling',
- *   created_at: string, last_login_at?: string, locked: boolean, invitation_expires_at?: string}} Account
+ *   created_at: string, last_login_at?: string, locked: boolean, locked_since?: string, failed_logins?: number, invitation_expires_at?: string}} Account
  * @typedef {{id: string, name: string, namespaces: string[], managed_by?: string, state: 'active' | 'disabled' | 'expired', created_at: string,
  *   expires_at?: string, last_used_at?: string, previous_token_until?: string}} Integration
  * @typedef {{id: string, kind: 'webhook' | 'email', url?: string, to?: string, events: string[], state: 'active' | 'failing' | 'disabled', created_at: string,
@@ -131,11 +131,11 @@ export function path(...segments) {
 
 /**
  * `values` as a query; what is empty is left out.
- * @param {Record<string, string | undefined | null>} values
+ * @param {Record<string, string | string[] | undefined | null>} values
  */
 export function query(values) {
-  const pairs = Object.entries(values).filter(([, value]) => value);
-  const text = new URLSearchParams(/** @type {[string, string][]} */ (pairs)).toString();
+  const pairs = Object.entries(values).flatMap(([name, value]) => [value ?? ''].flat().filter(Boolean).map((one) => [name, one]));
+  const text = new URLSearchParams(pairs).toString();
   return text ? `?${text}` : '';
 }
 

@@ -1,11 +1,11 @@
 // The console's frame: who is signed in, where one can go, and which page is shown.
 
-import './theme.js';
 import { Problem, call } from './api.js';
-import { announce, h } from './dom.js';
-import { Page, clock, duration, flash, openDialogs, problemNote, tick } from './parts.js';
+import { announce, go, h } from './dom.js';
+import { Page, clock, duration, flash, menu, openDialogs, problemNote, tick } from './parts.js';
 import * as session from './session.js';
 import { extendSession, signInAgain } from './sign-in.js';
+import { THEMES, chooseTheme, theme } from './theme.js';
 
 /**
  * @typedef {object} Route
@@ -27,11 +27,14 @@ const ROUTES = [
   { pattern: /^\/account$/, element: 'ov-account', load: () => import('./account.js') },
   { pattern: /^\/accounts$/, element: 'ov-accounts', load: () => import('./accounts.js'), who: 'admin' },
   { pattern: /^\/integrations$/, element: 'ov-integrations', load: () => import('./integrations.js'), who: 'admin' },
+  { pattern: /^\/integrations\/([^/]+)$/, element: 'ov-integration', load: () => import('./integration.js'), who: 'admin' },
   { pattern: /^\/namespaces$/, element: 'ov-namespaces', load: () => import('./namespaces.js'), who: 'admin' },
   { pattern: /^\/receivers$/, element: 'ov-receivers', load: () => import('./receivers.js'), who: 'admin' },
   { pattern: /^\/audit$/, element: 'ov-audit', load: () => import('./audit.js'), who: 'admin' },
 ];
 
+/** The pages of single objects. */
+const OBJECT = /^#\/(credentials|integrations)\/[0-9a-f-]{36}$/;
 const HOME = '/overview';
 /** How many pages with typed text are kept while others are shown. */
 const DRAFTS = 5;
@@ -60,6 +63,10 @@ class App extends HTMLElement {
   #kept = h('nav', { class: 'drafts', 'aria-label': 'Not saved yet', hidden: true });
   #left = h('span', { class: 'session-left' });
   #said = 0;
+  /** Whether keys are listened for. */
+  #listens = false;
+  /** Objects whose pages were shown, the latest first: address and name. @type {Map<string, string>} */
+  #recent = new Map();
   /** The minute that relative times were written in. */
   #minute = 0;
   #reason = '';
@@ -81,6 +88,7 @@ class App extends HTMLElement {
       h('div', { id: 'announcements', class: 'hidden', role: 'status', 'aria-live': 'polite' }));
     history.scrollRestoration = 'manual';
     addEventListener('hashchange', () => void this.#route(true));
+    addEventListener('readdressed', () => { this.#address = location.hash; });
     addEventListener('beforeprint', () => this.#sheet());
     for (const event of ['begun', 'extended', 'resumed', 'updated']) session.events.addEventListener(event, () => this.#began(event));
     session.events.addEventListener('ended', (event) => this.#ended(/** @type {CustomEvent} */ (event).detail));
@@ -95,7 +103,7 @@ class App extends HTMLElement {
 
   /** Shows the first page; after a reload, with the session that was there before. */
   async #start() {
-    const kept = session.takeOver();
+    const kept = session.takeOver() ?? await session.ask();
     if (kept) {
       try {
         const { body: account } = await call('GET', '/account', { token: kept.token });
@@ -118,6 +126,7 @@ class App extends HTMLElement {
     this.#reason = '';
     this.#tick();
     document.body.classList.remove('locked');
+    for (const dialog of openDialogs()) if (dialog.classList.contains('locked')) dialog.close(); // another tab may have signed in
     if (event === 'begun') void this.#route(true);
     const page = this.#main.firstElementChild;
     if (event !== 'resumed' || !(page instanceof Page)) return;
@@ -138,6 +147,7 @@ class App extends HTMLElement {
     this.#reason = reason;
     this.#drafts.clear();
     this.#positions.clear();
+    this.#recent.clear();
     // The next person starts at the beginning.
     if (!location.hash.startsWith('#/enrol')) history.replaceState(null, '', `#${HOME}`);
     document.body.classList.remove('locked');
@@ -163,7 +173,8 @@ class App extends HTMLElement {
   }
 
   #find() {
-    void import('./find.js').then(({ find }) => find(PLACES.filter(([, , admins]) => !admins || session.isAdmin()).map(([href, name]) => ({ href, name }))));
+    const places = PLACES.filter(([, , admins]) => !admins || session.isAdmin()).map(([href, name]) => ({ href, name }));
+    void import('./find.js').then(({ find }) => find(places, [...this.#recent].reverse(), () => void this.#signOut()));
   }
 
   /** Lists the pages that hold something typed and are not shown. */
@@ -191,15 +202,23 @@ class App extends HTMLElement {
       h('header', { class: 'bar' }, brand,
         h('span', { class: 'organization' }, organization),
         h('button', { type: 'button', class: 'quiet find-button', 'aria-label': 'Find', 'aria-keyshortcuts': 'Control+K /', onclick: () => this.#find() }, 'Find', h('kbd', { 'aria-hidden': 'true' }, '/')),
-        h('span', { class: 'who' }, h('a', { class: 'email', href: '#/account' }, email), h('span', { class: 'badge plain' }, role)),
-        this.#left,
-        h('button', { type: 'button', class: 'quiet', onclick: () => void this.#signOut() }, 'Sign out')),
+        h('span', { class: 'who' }, ...menu(email, [
+          h('p', { class: 'menu-head' }, h('span', { class: 'email' }, email), h('span', { class: 'badge plain' }, role)), this.#left,
+          h('button', { type: 'button', onclick: () => go('#/account') }, 'Your account'),
+          ...THEMES.map(([name, text]) => h('button', { type: 'button', 'aria-pressed': String(theme() === name), onclick: () => {
+            chooseTheme(name);
+            this.#frame();
+            /** @type {HTMLElement | null} */ (this.querySelector('.account'))?.focus();
+          } }, `Theme: ${text}`)),
+          h('button', { type: 'button', onclick: () => void this.#signOut() }, 'Sign out')], [{ class: 'account quiet', 'aria-label': 'Account menu', title: email }, [h('span', { class: 'email' }, email), ' ▾']]))),
       h('nav', { class: 'places', 'aria-label': 'Console' }, h('ul', null,
         PLACES.filter(([, , admins]) => !admins || session.isAdmin()).map(([href, name]) => h('li', null, h('a', { href, onclick: () => {
           // No address changes, but what is shown may have.
           if (location.hash === href) void this.#route(true);
         } }, name, href === '#/account' && this.#notices()))),
-        h('li', null, h('a', { href: '/docs' }, 'API reference')))));
+        h('li', null, h('button', { type: 'button', class: 'help', onclick: () => void import('./keys.js').then(({ showKeys }) => showKeys()) }, 'Keys and help')))));
+    if (!this.#listens) void import('./keys.js').then(({ listen }) => listen());
+    this.#listens = true;
     this.#mark();
   }
 
@@ -278,7 +297,14 @@ class App extends HTMLElement {
     const found = ROUTES.find(({ pattern }) => pattern.test(path));
     const here = this.#main.firstElementChild;
     const before = this.#address;
-    if (here instanceof Page && before !== location.hash) this.#positions.set(before, scrollY);
+    if (here instanceof Page && before !== location.hash) {
+      this.#positions.set(before, scrollY);
+      const [object = ''] = before.split('?');
+      if (OBJECT.test(object)) {
+        this.#recent.delete(object);
+        this.#recent.set(object, here.name);
+      }
+    }
     if (here instanceof Page && here.typed && this.#address !== location.hash) {
       this.#drafts.delete(this.#address);
       this.#drafts.set(this.#address, here);
@@ -338,7 +364,8 @@ class App extends HTMLElement {
    */
   #goBack(from) {
     scrollTo(0, this.#positions.get(location.hash) ?? 0);
-    const followed = [...this.#main.querySelectorAll('a')].find((link) => link.getAttribute('href') === from);
+    const [path] = from.split('?');
+    const followed = [...this.#main.querySelectorAll('a')].find((link) => link.getAttribute('href') === path);
     if (followed && document.activeElement?.tagName === 'H1') followed.focus({ preventScroll: true });
   }
 

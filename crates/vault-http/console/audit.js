@@ -2,17 +2,31 @@
 
 import { call, query } from './api.js';
 import { go, h } from './dom.js';
-import { checkbox, count, field, form, readTime, writeTime } from './forms.js';
+import { checkbox, field, form, readTime, writeTime } from './forms.js';
 import { loadAll, save } from './list.js';
-import { Page, exactTime, openDialog, paged, table } from './parts.js';
+import { DENIED } from './denied.js';
+import { Page, copyButton, dayHeading, openDialog, paged, table, timeOfDay } from './parts.js';
 import { ACTIONS, GROUPS, Names, actionText, sentence, withoutRepetitions } from './words.js';
 
 /** @typedef {import('./api.js').AuditEntry} AuditEntry */
 
 /** Actions of operators that no organization's audit log contains. */
 const ELSEWHERE = /^(instance|database|issuer)\./;
-/** What the console itself causes whenever a page is viewed, and the start of a use, which its end repeats. */
-const READS = new Set(['audit.listed', 'credentials.listed', 'credential.shown', 'activation.begun', 'activation.renewal-begun']);
+/** The start of a use, which a later entry repeats. */
+const STARTS = new Set(['activation.begun', 'activation.renewal-begun']);
+/**
+ * Questions that the audit log is asked: the name in the address, the text, and what the server is asked for. Their names
+ * have no dot, unlike those of actions.
+ * @type {[string, string, Record<string, string | string[]>][]}
+ */
+const PRESETS = [
+  ['used', 'Who used…', { action: ['namespace.activated', 'activation.renewed'] }],
+  ['denied', 'Denied jobs', { action: Object.keys(DENIED) }],
+  ['sign-ins', 'Failed sign-ins', { action: ['login.refused', 'login.passcode-refused', 'login.turned-away', 'login.class-closed'] }],
+  ['changes', 'Changes by people', { actor: 'account', reads: 'false' }],
+];
+/** What people do that changes nothing. */
+const NO_CHANGE = /^(login|session)\./;
 /** @type {[string, string][]} */
 const KINDS = [['', 'Anyone'], ['account', 'All users'], ['integration', 'All integrations'], ['operator', 'Operators'], ['system', 'The system'], ['unknown', 'Unknown clients']];
 /** @type {[string, number][]} */
@@ -46,7 +60,7 @@ class Audit extends Page {
     const about = get('namespace') ? `namespace ${get('namespace')}` : get('subject');
     const all = {
       actor: field({ label: 'Who', pointer: '/actor', options: including(get('actor'), actors, KINDS), groups: actors, value: get('actor') }),
-      action: field({ label: 'Did what', pointer: '/action', options: including(get('action'), actions, [['', 'Anything']]), groups: actions, value: get('action') }),
+      action: field({ label: 'Did what', pointer: '/action', options: including(get('action'), actions, [['', 'Anything'], ...PRESETS.map(([name, text]) => choice(name, text))]), groups: actions, value: get('action') }),
       subject: field({ label: 'About', pointer: '/subject', options: including(about, subjects, [['', 'Anything']]), groups: subjects, value: about }),
       since: field({ label: 'Since', pointer: '/since', type: 'datetime-local', value: writeTime(get('since') || undefined), parse: (text) => readTime(text, '00:00') }),
       until: field({ label: 'Until', pointer: '/until', type: 'datetime-local', value: writeTime(get('until') || undefined), parse: (text) => readTime(text, '23:59:59.999') }),
@@ -74,29 +88,40 @@ class Audit extends Page {
     search.classList.add('filters');
     search.setAttribute('role', 'search');
     search.setAttribute('aria-label', 'Audit');
-    const shown = (/** @type {AuditEntry} */ { action }) => reads.control.checked || get('action') !== '' || !READS.has(action);
+    const shown = (/** @type {AuditEntry} */ { action }) => action === get('action') || (!STARTS.has(action) && !(get('action') === 'changes' && NO_CHANGE.test(action)));
     /** @param {AuditEntry[]} rows */
     const view = (rows) => {
       const read = rows.filter(shown);
-      const hidden = rows.length - read.length;
       const told = withoutRepetitions(read);
       return h('div', null, table('Audit', [
-        ['When', ({ entry }) => exactTime(entry.at)],
-        ['What', ({ entry }) => h('span', null, sentence(entry, names))],
+        ['When', ({ entry }) => timeOfDay(entry.at)],
+        ['What', ({ entry }) => h('span', { class: 'marked' }, h('span', { class: `dot ${mark(entry.action)}`, 'aria-hidden': 'true' }), h('span', null, sentence(entry, names)))],
         ['From', ({ entry }) => entry.network ?? null],
         ['(Entry)', ({ entry, all: each }) => h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'quiet', 'aria-label': `The entry of ${entry.at}`, onclick: () => raw(each) }, 'Entry'))],
-      ], told, rows.length ? 'This page contains reads only.' : filtered ? 'No entry matches these filters.' : 'No entries yet.'),
-      hidden > 0 && h('p', { class: 'hint' }, `${count(hidden, 'read')} and starts of uses hidden on this page.`));
+      ], told, filtered ? 'No entry matches these filters.' : 'No entries yet.', undefined, ({ entry }) => dayHeading(entry.at)));
     };
-    const wanted = { since: get('since'), until: get('until'), action: get('action'), actor: get('actor'), subject: get('subject'), namespace: get('namespace') };
-    const exports = h('div', { class: 'buttons' }, ['CSV', 'JSON'].map((kind) => h('button', { type: 'button', class: 'quiet', 'aria-label': `Export as ${kind}`, onclick: async () => {
+    const preset = PRESETS.find(([name]) => name === get('action'))?.[2];
+    const wanted = { since: get('since'), until: get('until'), actor: get('actor'), subject: get('subject'), namespace: get('namespace'), reads: get('reads') || get('action') ? '' : 'false', ...(preset ?? { action: get('action') }), ...(preset && get('actor') ? { actor: get('actor') } : {}) };
+    const exports = ['CSV', 'JSON'].map((kind) => h('button', { type: 'button', class: 'quiet', 'aria-label': `Export as ${kind}`, onclick: async () => {
       const { rows, partial } = /** @type {{rows: AuditEntry[], partial: boolean}} */ (await loadAll(`/audit${query(wanted)}`, EXPORTED));
       save('audit', kind, COLUMNS(names), rows.filter(shown));
       if (partial) this.say(`The file contains the newest ${EXPORTED.toLocaleString('en')} entries of these filters. Choose a shorter time for the others.`, 'warn');
-    } }, `↓ ${kind}`)));
+    } }, `↓ ${kind}`));
+    const presets = h('nav', { class: 'presets', 'aria-label': 'Questions' }, [['', 'Everything'], ...PRESETS].map(([name, text]) => h('a', { href: `#/audit${query({ action: String(name) })}`, 'aria-current': get('action') === name ? 'true' : null }, String(text))));
+    const link = copyButton(location.href, 'a link to these filters', 'Copy link');
     const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-    return [search, h('div', null, h('div', { class: 'list-head' }, h('p', { class: 'muted' }, `Times in ${zone}`), exports), await paged(`/audit${query({ ...wanted, limit: '100' })}`, view, 'entry'))];
+    return [presets, search, h('div', null, h('div', { class: 'list-head' }, h('p', { class: 'muted' }, `Times in ${zone}`), h('div', { class: 'buttons' }, link, h('button', { type: 'button', class: 'quiet', onclick: () => print() }, 'Print'), exports)), await paged(`/audit${query({ ...wanted, limit: '100' })}`, view, 'entry'))];
   }
+}
+
+/**
+ * The colour of an action: what was denied, what a job used, what takes something away, and everything else.
+ * @param {string} action
+ */
+function mark(action) {
+  if (/refused|failed|failing|turned-away|class-closed/.test(action)) return 'bad';
+  if (/^(namespace\.activated|activation\.renewed)/.test(action)) return 'good';
+  return /deleted|destroyed|disabled|frozen|removed|distrusted|ended/.test(action) ? 'warn' : '';
 }
 
 /**

@@ -5,18 +5,6 @@ import { healthText, isUnreachable } from './health.js';
 
 /** @typedef {import('./api.js').Version} Version */
 
-/** Credentials whose check was requested when they were saved, until its result is shown. @type {Set<string>} */
-export const requested = new Set();
-
-/**
- * Requests a check without waiting for it.
- * @param {string} id
- */
-export function requestCheck(id) {
-  requested.add(id);
-  call('POST', `/organization-vault/${id}/check`, { body: {} }).catch(() => requested.delete(id));
-}
-
 /**
  * Checks a credential, and returns the result as a sentence.
  * @param {string} id

@@ -4,10 +4,11 @@ import { Idempotency, Problem, call, query } from './api.js';
 import { announce, go, h } from './dom.js';
 import { checkbox, count, field, form, readTime, writeTime } from './forms.js';
 import { Page, day, flash } from './parts.js';
-import { requestCheck } from './checking.js';
 import formats from './formats.js';
 import { recognize } from './paste.js';
 import { TYPE_NAMES, load, place } from './credentials.js';
+import { linkExpiry } from './times.js';
+import { rotationSteps } from './rotation-steps.js';
 import * as session from './session.js';
 
 /**
@@ -73,8 +74,8 @@ const SHAPES = {
     { name: 'access_key_id', label: 'Access key ID', required: true, mono: true },
     { name: 'secret_access_key', label: 'Secret access key', required: true, secret: true },
     { name: 'bucket', label: 'Bucket', required: true, parse: buckets, hint: BUCKETS_HINT },
-    { name: 'region', label: 'Region', placeholder: 'eu-central-1' },
-    { name: 'endpoint', label: 'Endpoint', placeholder: 'https://s3.example.com', hint: 'For storage other than AWS.' },
+    { name: 'region', label: 'Region', common: true, placeholder: 'eu-central-1' },
+    { name: 'endpoint', label: 'Endpoint', common: true, placeholder: 'https://s3.example.com', hint: 'For storage other than AWS.' },
     { name: 'key_prefix', label: 'Key prefix' },
     { name: 'path_style_access', label: 'Path-style access', options: YES_NO, parse: flag },
     { name: 'role_arn', label: 'Role ARN', mono: true, hint: 'The role whose short-lived credentials jobs can get.' },
@@ -122,6 +123,10 @@ class CredentialForm extends Page {
   #type = 's3';
   /** Names of the fields that the last paste filled. @type {Set<string>} */
   #filled = new Set();
+  /** What is still to be filled in after a paste. */
+  #next = h('p', { class: 'hint' });
+  /** Shows the fields; they are hidden until something is pasted. @type {(name?: string) => void} */
+  #reveal = () => {};
   /** Where the expiry of what is pasted goes. @type {Field | null} */
   #expires = null;
   #etag = '';
@@ -162,8 +167,19 @@ class CredentialForm extends Page {
     this.#type = type;
     this.#data = new Map(SHAPES[type].map((shape) => [shape.name, field({ ...shape, pointer: `/data/${shape.name}` })]));
     const [common, optional] = [true, false].map((wanted) => SHAPES[type].filter((shape) => Boolean(shape.required || shape.common) === wanted).flatMap(({ name }) => this.#data.get(name)?.row ?? []));
-    this.#shown.replaceChildren(...common ?? [],
+    // Region and endpoint stand side by side.
+    const plain = (common ?? []).filter((row) => ![this.#data.get('region')?.row, this.#data.get('endpoint')?.row].includes(row));
+    const located = (common ?? []).filter((row) => !plain.includes(row));
+    this.#shown.replaceChildren(...plain, ...located.length ? [h('div', { class: 'pair' }, located)] : [],
       h('details', null, h('summary', null, 'Optional fields'), h('div', { class: 'pair' }, optional ?? [])));
+  }
+
+  /** Names the required fields that are empty, and returns the first. */
+  #showNext() {
+    const empty = this.#fields().filter(({ required, control }) => required && !control.value);
+    const names = empty.map(({ label }) => label.charAt(0).toLowerCase() + label.slice(1));
+    this.#next.textContent = names.length ? `Next: ${[names.slice(0, -1).join(', '), names.at(-1)].filter(Boolean).join(' and ')}.` : 'All required fields are filled in.';
+    return empty[0];
   }
 
   #values() {
@@ -171,7 +187,7 @@ class CredentialForm extends Page {
   }
 
   #fields() {
-    return [...this.#data.values(), ...this.#more];
+    return [...this.#more.filter(({ pointer }) => pointer === '/namespace'), ...this.#data.values(), ...this.#more.filter(({ pointer }) => pointer !== '/namespace')];
   }
 
   /**
@@ -181,7 +197,7 @@ class CredentialForm extends Page {
   #paste(choose) {
     const status = h('div', { class: 'hint', role: 'status' });
     const text = field({
-      label: 'Paste what you have', rows: 2, mono: true,
+      label: 'Paste a key, profile, connection string or link', rows: this.#mode === 'save' ? 4 : 2, mono: true,
       hint: 'An AWS profile, variables, labels with values, a downloaded .csv or .json file, an rclone section, the JSON of az ad sp create-for-rbac, an Azure connection string, a Google Cloud key file, a link. The text is parsed in your browser.',
     });
     text.row.querySelector('.optional')?.remove();
@@ -195,7 +211,7 @@ class CredentialForm extends Page {
      */
     const ask = (question, ways) => say(h('p', null, question), h('div', { class: 'buttons' }, ways.map(([name, act]) => h('button', { type: 'button', class: 'quiet', onclick: () => {
       act();
-      text.control.focus();
+      if (document.activeElement === document.body) text.control.focus();
     } }, name))));
     const take = (/** @type {import('./paste.js').Recognized} */ one) => {
       const held = [...this.#data.values()].some(({ control }) => control.value !== '');
@@ -235,16 +251,24 @@ class CredentialForm extends Page {
       }
       // A key without a session token is not completed by that of the key before.
       if (!one.place && one.values.access_key_id && !one.values.session_token) this.#data.get('session_token')?.write('');
-      let ends = '';
-      if (one.expiresAt && this.#expires) {
-        this.#expires.write(writeTime(one.expiresAt));
+      const expiry = one.expiresAt ?? (one.values.url && linkExpiry(one.values.url));
+      if (expiry && this.#expires) {
+        this.#expires.write(writeTime(expiry));
         this.#expires.row.closest('details')?.setAttribute('open', '');
-        ends = ' and when it expires';
       }
-      const missing = [...this.#data.values()].filter(({ required, control }) => required && !control.value).map(({ label }) => label);
-      say(h('p', null, `Filled ${count(filled, 'field')}${ends} from ${one.source}.${missing.length ? ` Still missing: ${missing.join(', ')}.` : ''}`),
+      this.#reveal(one.name);
+      const source = one.source.replace(/^the /, '').replace(/\[(.*)\]/, '“$1”');
+      const chip = h('p', { class: 'chip' }, h('span', null, `✓ ${source.charAt(0).toUpperCase()}${source.slice(1)}: ${count(filled, 'field')}${expiry && this.#expires ? ' and the expiry' : ''} filled.`),
+        h('button', { type: 'button', class: 'quiet', 'aria-label': 'Clear what was filled in', onclick: () => {
+          for (const name of Object.keys(one.values)) this.#data.get(name)?.write('');
+          if (expiry) this.#expires?.write('');
+          say('Cleared.');
+          text.control.focus();
+        } }, '✕'));
+      say(chip, this.#next,
         one.needs && h('p', { class: 'note warn' }, `${one.needs.field}: ${formats.reasons[one.needs.reason]}.`),
         one.leftOut.length > 0 && h('p', { class: 'hint' }, `Left out: ${one.leftOut.join(', ')}.`));
+      this.#showNext()?.control.focus();
       this.typed = true;
     };
     const parse = (/** @type {string} */ pasted) => {
@@ -252,6 +276,7 @@ class CredentialForm extends Page {
       const all = recognize(pasted);
       const [first] = all;
       if (!first) {
+        this.#reveal();
         say('Not recognized: fill in the fields below.');
         return false;
       }
@@ -284,13 +309,13 @@ class CredentialForm extends Page {
         if (dropped) void read(dropped);
         else if (parse(event.dataTransfer?.getData('text') ?? '')) text.write('');
       },
-    }, text.row, h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'quiet', onclick: () => file.click() }, 'Choose a file'), h('span', { class: 'hint' }, 'or drop one here')), file, status);
+    }, text.row, h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'quiet', onclick: () => file.click() }, 'Choose file'), h('span', { class: 'hint' }, 'or drop one here')), file, status);
     file.tabIndex = -1;
     return box;
   }
 
   #save() {
-    const namespace = field({ label: 'Namespace', pointer: '/namespace', required: true, placeholder: 'imports/nightly', mono: true, value: this.query.get('namespace') ?? '',
+    const namespace = field({ label: 'Namespace', pointer: '/namespace', required: true, placeholder: 'imports/nightly', mono: true, list: 'namespaces', value: this.query.get('namespace') ?? '',
       hint: 'Jobs use this name. It cannot be changed later.' });
     const type = field({ label: 'Type', pointer: '/type', options: Object.entries(TYPE_NAMES), value: 's3', hint: 'Recognized from what you paste.' });
     type.control.addEventListener('input', () => this.#choose(/** @type {CredentialType} */ (type.control.value)));
@@ -308,17 +333,26 @@ class CredentialForm extends Page {
       type.control.value = chosen;
       this.#choose(chosen);
     });
-    return form({
-      fields: () => [namespace, type, ...this.#data.values(), labels, description, expires, vend],
-      content: [paste, h('div', { class: 'pair' }, namespace.row, type.row), others.note, this.#shown,
-        h('details', null, h('summary', null, 'Labels, description, expiry'), h('div', { class: 'pair' }, labels.row, description.row, expires.row, vend.row)), verify?.row],
-      submit: 'Save', busy: 'Saving…',
+    const names = h('datalist', { id: 'namespaces' });
+    const rest = h('div', { class: 'page-body', hidden: true }, names, h('div', { class: 'pair' }, namespace.row, type.row), others.note, this.#shown,
+      h('details', null, h('summary', null, 'Labels, description, expiry'), h('div', { class: 'pair' }, labels.row, description.row, expires.row, vend.row)), verify?.row ?? '');
+    const byHand = h('p', null, h('button', { type: 'button', class: 'quiet', onclick: () => {
+      this.#reveal();
+      namespace.control.focus();
+    } }, 'Fill in by hand'));
+    this.#reveal = (name = '') => {
+      rest.hidden = false;
+      byHand.hidden = true;
+      made.classList.remove('unfilled');
+      void suggest(names, name);
+    };
+    const made = form({
+      fields: () => this.#fields(), content: [paste, byHand, rest],
+      submit: () => verify?.control.checked ? 'Save and check' : 'Save', busy: 'Saving…',
       send: async () => {
         if (!await others.accepted()) return false;
         const body = { type: this.#type, namespace: namespace.read(), data: this.#values(), labels: labels.read(), description: description.read(), expires_at: expires.read(), vend: vend.read() };
         const { body: saved } = await call('PATCH', `/organization-vault${verify?.control.checked ? '?verify=true' : ''}`, { body, headers: idempotency.header(body) });
-        // What the provider accepted before the save is not kept as its health: a check of what is saved is.
-        if (verify?.control.checked && session.server().checks) requestCheck(saved.id);
         flash(`Saved. Its secrets are encrypted and are never shown again.${verify?.control.checked ? ' Check passed.' : ''}`);
         go(`#/credentials/${saved.id}`);
         return true;
@@ -326,6 +360,10 @@ class CredentialForm extends Page {
       buttons: [h('a', { class: 'button', href: '#/credentials', 'data-discard': true }, 'Cancel')],
       explain: explainVerify,
     });
+    made.classList.add('page-form', 'unfilled');
+    made.addEventListener('input', () => this.#showNext());
+    if (namespace.control.value) this.#reveal();
+    return made;
   }
 
   /** @param {import('./api.js').Credential} credential */
@@ -432,21 +470,21 @@ function othersIn(namespace) {
 }
 
 /**
- * The steps of a rotation.
- * @param {number} now
- * @param {boolean} [unchecked] whether the new key was promoted without a check
+ * Suggests namespaces: the existing ones, and the name of what was pasted below their prefixes.
+ * @param {HTMLDataListElement} list
+ * @param {string} name
  */
-export function rotationSteps(now, unchecked = false) {
-  const steps = ['New key', 'Check', 'Promote', 'Wait for jobs', 'Disable the old key'];
-  return h('ol', { class: 'steps', 'aria-label': 'Rotation' }, steps.map((name, index) => {
-    const skipped = unchecked && name === 'Check';
-    return h('li', { 'aria-current': index === now ? 'step' : null, class: index < now && !skipped ? 'done' : null }, skipped ? 'Check (skipped)' : name);
-  }));
+async function suggest(list, name) {
+  const { body } = await call('GET', '/organization-vault?limit=1000');
+  const all = [...new Set(/** @type {import('./api.js').Credential[]} */ (body).map(({ namespace }) => namespace))].sort();
+  const prefixes = [...new Set(all.filter((one) => one.includes('/')).map((one) => one.slice(0, one.lastIndexOf('/') + 1)))];
+  const own = name.toLowerCase().replaceAll(/[^a-z0-9._-]+/g, '-');
+  list.replaceChildren(...[...own ? prefixes.map((prefix) => prefix + own) : prefixes, ...all].map((value) => h('option', { value })));
 }
 
-/** Offers a check before anything is saved, where the server makes them. */
+/** Offers a check before anything is saved, if the server makes checks. */
 function verifyBox() {
-  return session.server().verify ? checkbox('Check it with the storage provider first', { hint: 'Nothing is saved if the provider does not accept it.', checked: false }) : null;
+  return session.server().verify ? checkbox('Check it with the storage provider first', { hint: 'Nothing is saved if the provider does not accept it.', checked: true }) : null;
 }
 
 /** @param {Problem} problem */

@@ -2,15 +2,17 @@
 
 import { Problem, call, query } from './api.js';
 import { announce, go, h } from './dom.js';
-import { field, form, readTime, writeTime } from './forms.js';
-import { Page, badge, confirm, copyButton, exactTime, facts, flash, live, openDialog, section, table, time } from './parts.js';
-import { check, requested } from './checking.js';
-import { TYPE_NAMES, labels, load } from './credentials.js';
+import { count, field, form, readTime, writeTime } from './forms.js';
+import { Page, badge, confirm, copyButton, exactTime, facts, flash, live, menu, openDialog, strip, table, time } from './parts.js';
+import { check } from './checking.js';
+import { connectJob } from './connect.js';
+import { TYPE_NAMES, labels, load, place } from './credentials.js';
 import { readLabels } from './credential-form.js';
 import { DENIED, DENIED_DAYS, deniedSince, denials, matches } from './denied.js';
 import { healthBadge, healthText } from './health.js';
 import { holders } from './rotation.js';
 import * as session from './session.js';
+import { tabs } from './tabs.js';
 import { Names, sentence } from './words.js';
 
 /**
@@ -68,29 +70,58 @@ class CredentialPage extends Page {
     const [{ credential, etag }, { body: versions }, { body: uses, next }] = found;
     this.#etag = etag;
     this.#uses = uses;
-    this.heading(credential.namespace);
-    if (writes) {
-      this.actions(
-        credential.staged_version
-          ? h('a', { class: 'button primary', href: `#/credentials/${credential.id}/rotate` }, 'Continue rotation')
-          : h('a', { class: 'button primary', href: `#/credentials/${credential.id}/replace` }, 'Rotate the key'),
+    const { id, namespace } = credential;
+    this.heading(namespace);
+    const parts = namespace.split('/').slice(0, -1);
+    this.crumbs(h('a', { href: '#/credentials' }, 'Credentials'), ' /', ...parts.flatMap((part, index) => [' ', h('a', { href: `#/credentials${query({ namespace: `${parts.slice(0, index + 1).join('/')}/` })}`, translate: 'no' }, part), ' /']));
+    const [frozen, others, denied, integrations] = await Promise.all([this.#frozen(credential), call('GET', `/organization-vault${query({ namespace, limit: '2' })}`), this.#denied(credential), this.#permitted(credential)]);
+    const staged = credential.staged_version;
+    if (writes && this.query.has('connect')) queueMicrotask(() => connectJob(credential, integrations));
+    this.query.delete('connect'); // what the address asks for is opened once
+    const connect = h('button', { type: 'button', onclick: () => connectJob(credential, integrations) }, 'Connect a job');
+    this.actions(
+      writes && h('a', { class: 'button primary', href: `#/credentials/${id}/${staged ? 'rotate' : 'replace'}` }, staged ? 'Continue rotation' : 'Rotate the key'), writes && connect,
+      writes && menu(namespace, [
         session.server().checks && h('button', { type: 'button', onclick: () => void this.#check() }, 'Check now'),
-        h('a', { class: 'button', href: `#/credentials/${credential.id}/match` }, 'Compare'),
+        h('button', { type: 'button', onclick: () => go(`#/credentials/${id}/match`) }, 'Compare'),
         h('button', { type: 'button', onclick: () => this.#edit(credential) }, 'Edit'),
-        h('button', { type: 'button', class: 'danger', onclick: () => this.#delete(credential) }, 'Delete'));
-    }
-    const [frozen, others, denied] = await Promise.all([this.#frozen(credential), call('GET', `/organization-vault${query({ namespace: credential.namespace, limit: '2' })}`), this.#denied(credential)]);
-    const permitted = await this.#permitted(credential);
-    if (credential.health.checked_at) requested.delete(credential.id);
-    if (requested.has(credential.id)) this.#loadAgain();
-    return [
-      this.#unfinished(credential, versions),
-      frozen && h('p', { class: 'note warn' }, `The namespace ${credential.namespace} is frozen. Its jobs are denied until it is thawed. `, h('a', { href: `#/namespaces${query({ namespace: credential.namespace })}` }, 'Namespaces')),
-      denied,
-      others.body.length > 1 && h('p', { class: 'note' }, `${credential.namespace} has several credentials. Its jobs must select one: `, h('code', null, `--id ${credential.id}`)),
-      writes && !session.server().checks && h('p', { class: 'hint' }, 'This server does not check saved credentials. An operator turns that on with --recheck-every or --verify-on-save.'),
-      this.#overview(credential), writes && this.#usage(next !== null, permitted), this.#versions(versions), await this.#story(credential, versions),
+        h('button', { type: 'button', class: 'danger', onclick: () => this.#delete(credential) }, 'Delete')]));
+    /** @type {[string, string, import('./dom.js').Child[]][]} */
+    const panels = [
+      ['versions', 'Versions', [this.#versions(versions)]], ['activity', 'Activity', [await this.#story(credential, versions)]], ['details', 'Details', [this.#details(credential)]],
     ];
+    if (writes) panels.unshift(['usage', 'Usage', this.#usage(next !== null, integrations)]);
+    return [
+      h('p', { class: 'lead' }, [TYPE_NAMES[credential.type], place(credential), credential.description].filter(Boolean).join(' · '), ' ', labels(credential)),
+      this.#unfinished(credential, versions),
+      credential.damaged && h('p', { class: 'note bad' }, 'The information of this credential cannot be decrypted. Ask the operator to restore it from a backup, or replace its data.'),
+      frozen && h('p', { class: 'note warn' }, `The namespace ${namespace} is frozen. Its jobs are denied until it is thawed. `, h('a', { href: `#/namespaces${query({ namespace })}` }, 'Namespaces')),
+      denied,
+      others.body.length > 1 && h('p', { class: 'note' }, `${namespace} has several credentials. Its jobs must select one: `, h('code', null, `--id ${id}`)),
+      this.#strip(credential, versions, next !== null),
+      writes && !session.server().checks && h('p', { class: 'hint' }, 'This server does not check saved credentials. An operator turns that on with --recheck-every or --verify-on-save.'),
+      tabs(this, namespace, panels),
+    ];
+  }
+
+  /**
+   * Whether it works, who uses it, when it expires, and how old its key is.
+   * @param {Credential} credential
+   * @param {Version[]} versions
+   * @param {boolean} partial
+   */
+  #strip(credential, versions, partial) {
+    const { id, health, expires_at: expires, last_activated_at: last } = credential;
+    const writes = session.mayWrite();
+    const jobs = new Set(this.#uses.map(({ integration }) => integration)).size;
+    const saved = versions.find(({ state }) => state === 'current')?.created_at;
+    const checked = health.reason ? [healthText(health), ' '] : [];
+    return strip([
+      ['Health', healthBadge(health), [...checked, health.checked_at ? ['checked ', live('relative', health.checked_at)] : 'never checked'].flat()],
+      ['Usage', jobs ? `${count(jobs, 'job')}, ${count(this.#uses.length, 'run')}${partial ? ' or more' : ''}` : last ? 'Used' : 'Not used yet', last ? [jobs ? 'in 30 days, last ' : 'last ', live('relative', last)] : []],
+      ['Expires', expires ? live('deadline', expires, Date.parse(expires) < Date.now() ? 'over' : '') : 'Not set', [writes && h('button', { type: 'button', class: 'quiet', 'aria-label': expires ? 'Change the expiry' : 'Set the expiry', onclick: () => this.#edit(credential, 'expires') }, expires ? 'Change' : 'Set')]],
+      ['Key', saved ? [live('relative', saved)].map((text) => h('span', null, 'Saved ', text))[0] : '', [writes && !credential.staged_version && h('a', { class: 'button quiet', href: `#/credentials/${id}/replace` }, 'Rotate')]],
+    ]);
   }
 
   /** Loads the page again soon, for what the server has not recorded yet. */
@@ -105,10 +136,10 @@ class CredentialPage extends Page {
    * @param {Credential} credential
    * @param {Version[]} versions
    */
-  #unfinished({ id, staged_version: staged, updated_at: changed }, versions) {
+  #unfinished({ id, staged_version: staged, version }, versions) {
     const previous = versions.find(({ state }) => state === 'previous');
     if (!previous || staged || !session.mayWrite()) return null;
-    const waiting = holders(this.#uses, changed);
+    const waiting = holders(this.#uses, version);
     const last = waiting.map(({ until }) => until).sort().at(-1);
     return h('p', { class: 'note warn' }, h('strong', null, 'Rotation not finished.'),
       last ? [` ${waiting.map(({ integration }) => integration).join(', ')} may use version ${previous.version} until `, time(last), '.'] : ` No job can use version ${previous.version} any more.`, ' ',
@@ -120,11 +151,9 @@ class CredentialPage extends Page {
    * @param {Credential} credential
    */
   async #permitted({ namespace }) {
-    if (!session.isAdmin()) return null;
+    if (!session.isAdmin()) return [];
     const { body } = await call('GET', '/integrations?limit=1000');
-    const found = body.filter((/** @type {import('./api.js').Integration} */ { namespaces, state }) => state === 'active' && matches(namespaces, namespace));
-    const links = found.flatMap((/** @type {import('./api.js').Integration} */ { id, name }, /** @type {number} */ index) => [index ? ', ' : '', h('a', { href: `#/integrations${query({ lines: id })}` }, name)]);
-    return h('p', null, found.length ? ['Can use it: ', ...links, '. '] : 'No integration can use it. ', h('a', { href: `#/integrations${query({ create: namespace })}` }, 'Connect a new job'));
+    return /** @type {import('./api.js').Integration[]} */ (body).filter(({ namespaces }) => matches(namespaces, namespace));
   }
 
   /**
@@ -177,31 +206,24 @@ class CredentialPage extends Page {
       ];
       events.sort(([one], [other]) => other.localeCompare(one));
     }
-    return section('Activity', h('ol', { class: 'story', tabindex: '0', 'aria-label': 'Activity' }, events.map(([at, text]) => h('li', null, at && exactTime(at), h('p', null, text)))));
+    return h('ol', { class: 'story' }, events.map(([at, text]) => h('li', null, at && exactTime(at), h('p', null, text))));
   }
 
   /** @param {Credential} credential */
-  #overview(credential) {
-    const { information = {}, health } = credential;
+  #details(credential) {
+    const { information = {} } = credential;
     const known = Object.entries(information).filter(([name]) => !['secrets', 'fingerprint'].includes(name));
-    const checked = health.checked_at ? h('span', { class: 'hint block' }, 'checked ', time(health.checked_at)) : requested.has(credential.id) ? h('span', { class: 'hint block' }, 'checking…') : null;
-    return section('Details',
-      credential.damaged && h('p', { class: 'note bad' }, 'The information of this credential cannot be decrypted. Ask the operator to restore it from a backup, or replace its data.'),
-      credential.description && h('p', null, credential.description),
-      facts([
-        ['Type', TYPE_NAMES[credential.type]],
-        ['Health', [healthBadge(health), checked, health.reason ? h('span', { class: 'hint block' }, healthText(health)) : null]],
-        ...known.map(([name, value]) => /** @type {[string, any]} */ ([NAMES[name] ?? name, name === 'expires_at' ? time(value) : h('code', null, plain(value))])),
-        ['Secrets', (information.secrets ?? []).map((/** @type {string} */ name) => NAMES[name] ?? name).join(', ')],
-        ['Fingerprint', h('code', null, information.fingerprint ?? '')],
-        ['Expires', time(credential.expires_at, 'not set')],
-        ['Jobs receive', credential.vend === 'short' ? 'temporary credentials only' : 'saved key or temporary credentials'],
-        ['Labels', Object.keys(credential.labels ?? {}).length ? labels(credential) : h('span', { class: 'muted' }, 'none')],
-        ['Last used', time(credential.last_activated_at)],
-        ['Created', time(credential.created_at)],
-        ['Changed', time(credential.updated_at)],
-        ['Id', [h('code', null, credential.id), ' ', copyButton(credential.id, 'the id')]],
-      ]));
+    return facts([
+      ...known.map(([name, value]) => /** @type {[string, any]} */ ([NAMES[name] ?? name, name === 'expires_at' ? time(value) : h('code', null, plain(value))])),
+      ['Secrets', (information.secrets ?? []).map((/** @type {string} */ name) => NAMES[name] ?? name).join(', ')],
+      ['Fingerprint', h('code', null, information.fingerprint ?? '')],
+      ['Expires', time(credential.expires_at, 'not set')],
+      ['Jobs receive', credential.vend === 'short' ? 'temporary credentials only' : 'saved key or temporary credentials'],
+      ['Last used', time(credential.last_activated_at)],
+      ['Created', time(credential.created_at)],
+      ['Changed', time(credential.updated_at)],
+      ['ID', [h('code', null, credential.id), ' ', copyButton(credential.id, 'the ID')]],
+    ]);
   }
 
   /** @param {Version[]} versions */
@@ -216,7 +238,7 @@ class CredentialPage extends Page {
       ['Saved', ({ created_at: at }) => time(at)],
     ];
     if (writes) columns.push(['(Actions)', (version) => this.#versionButtons(version)]);
-    return section('Versions', table('Versions', columns, versions, 'No versions.'));
+    return table('Versions', columns, versions, 'No versions.');
   }
 
   /** @param {Version} version */
@@ -241,9 +263,15 @@ class CredentialPage extends Page {
   /**
    * The jobs that used the credential, one row for each, and the log of all uses.
    * @param {boolean} partial
-   * @param {Node | null} permitted
+   * @param {import('./api.js').Integration[]} permitted those whose patterns match the namespace
+   * @returns {import('./dom.js').Child[]}
    */
   #usage(partial, permitted) {
+    const shown = (/** @type {string} */ name) => {
+      const id = permitted.find((one) => one.name === name)?.id;
+      return id ? h('a', { href: `#/integrations/${id}` }, name) : name;
+    };
+    const access = session.isAdmin() && h('p', null, permitted.length ? ['Can use it: ', ...permitted.flatMap(({ name, state }, index) => [index ? ', ' : '', shown(name), state === 'active' ? '' : ` (${state})`]), '.'] : 'No integration can use it.');
     /** @type {Map<string, Use[]>} */
     const byJob = new Map();
     for (const use of this.#uses) byJob.set(use.integration, [...byJob.get(use.integration) ?? [], use]);
@@ -254,21 +282,22 @@ class CredentialPage extends Page {
       for (const name of uses.map(of)) if (name) found.set(name, (found.get(name) ?? 0) + 1);
       return times(found);
     };
-    return section('Usage', table('Usage in the last 30 days', [
-      ['Integration', ([name]) => session.isAdmin() ? h('a', { href: `#/integrations${query({ name })}` }, name) : name],
+    return [table('Usage in the last 30 days', [
+      ['Integration', ([name]) => shown(name)],
       ['Uses in 30 days', ([, uses]) => `${uses.length.toLocaleString('en')}${partial ? ' or more' : ''}`],
       ['Last', ([, [last]]) => time(last?.at)],
       ['Received', ([, uses]) => counted(uses, ({ form }) => form === 'raw' ? 'saved key' : 'temporary credentials')],
       ['Purpose', ([, uses]) => counted(uses, ({ purpose }) => purpose)],
       ['Workload', ([, uses]) => counted(uses, ({ workload }) => workload) || null],
-    ], [...byJob], 'No job has used it in the last 30 days.'), permitted,
+    ], [...byJob], 'No job has used it in the last 30 days.'), access,
     this.#uses.length > 0 && h('details', null, h('summary', null, 'Log'), table('All uses', [
       ['When', ({ at }) => time(at)],
       ['Integration', ({ integration }) => integration],
+      ['Version', ({ version }) => version],
       ['Received', ({ form }) => form === 'raw' ? 'saved key' : 'temporary credentials'],
       ['Purpose', ({ purpose }) => purpose ?? ''],
       ['Workload', ({ workload }) => h('span', { class: 'long' }, workload ?? '')],
-    ], this.#uses.slice(0, 200), ''), this.#uses.length > 200 && h('p', { class: 'hint' }, 'The newest 200 are listed.')));
+    ], this.#uses.slice(0, 200), ''), this.#uses.length > 200 && h('p', { class: 'hint' }, 'The newest 200 are listed.'))];
   }
 
   /**
@@ -288,8 +317,11 @@ class CredentialPage extends Page {
     await check(this, this.params[0] ?? '', version);
   }
 
-  /** @param {Credential} credential */
-  #edit(credential) {
+  /**
+   * @param {Credential} credential
+   * @param {'description' | 'expires'} [first] the field that gets the focus
+   */
+  #edit(credential, first = 'description') {
     const before = credential.labels ?? {};
     const text = Object.entries(before).map(([name, value]) => `${name}: ${value}`).join('\n');
     const fields = {
@@ -316,6 +348,7 @@ class CredentialPage extends Page {
       buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
       explain: ({ code }) => code === 'precondition-failed' ? this.#conflict(credential, close) : null,
     })]);
+    fields[first].control.focus();
   }
 
   /**

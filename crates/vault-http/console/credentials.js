@@ -1,7 +1,8 @@
 // The list of credentials.
 
 import { call, query } from './api.js';
-import { announce, h, parted } from './dom.js';
+import { matches } from './denied.js';
+import { announce, h, readdress } from './dom.js';
 import { checkbox, field, form } from './forms.js';
 import { checkOne } from './checking.js';
 import { healthBadge } from './health.js';
@@ -23,14 +24,18 @@ const HEALTH = [['', 'Any health'], ['failing', 'Failing'], ['expired', 'Expired
 const EXPIRY = [['', 'Any time'], ['7', 'In 7 days'], ['30', 'In 30 days'], ['90', 'In 90 days'], ['365', 'In a year']];
 /** @type {[string, string][]} */
 const USE = [['', 'Any time'], ['unused', 'Not in 90 days'], ['staged', 'Has a staged version']];
+/** What the list is opened for: the text, the filters, and the order. @type {[string, string, string?][]} */
+const VIEWS = [['All', ''], ['Expiring', 'within=30', 'Expires'], ['Failing', 'health=failing'], ['Unused', 'use=unused', 'Last used'], ['Never checked', 'health=unchecked'], ['Rotation started', 'use=staged']];
+/** The order of the states, the most urgent first. */
+const STATES = ['damaged', 'expired', 'failing', 'expiring', 'frozen', 'staged', 'unchecked', 'healthy'];
 /** After how many days without use a credential counts as unused. */
 export const UNUSED_DAYS = 90;
 /** How many credentials the list holds; the server looks through further ones. */
 const LOADED = 5000;
 /** Within how many days an expiry is marked. */
 const SOON = 30;
-/** How many labels a row shows. */
-const LABELS = 2;
+/** Labels that a row shows. */
+const LABELS = 1;
 
 /**
  * Where a credential leads, in a few words.
@@ -69,7 +74,9 @@ class Credentials extends Page {
   async content() {
     if (session.mayWrite()) this.actions(h('a', { class: 'button primary', href: '#/credentials/new' }, 'Add a credential'));
     const get = (/** @type {string} */ name) => this.query.get(name) ?? '';
-    const [loaded, namespaces] = await Promise.all([loadAll('/organization-vault', LOADED), session.isAdmin() ? loadAll('/namespaces') : null]);
+    const [loaded, namespaces, integrations] = await Promise.all([loadAll('/organization-vault', LOADED), session.isAdmin() ? loadAll('/namespaces') : null, session.isAdmin() ? loadAll('/integrations') : null]);
+    const active = /** @type {import('./api.js').Integration[]} */ (integrations?.rows ?? []).filter(({ state }) => state === 'active');
+    const jobs = integrations ? (/** @type {Credential} */ { namespace }) => active.filter(({ namespaces: patterns }) => matches(patterns, namespace)) : null;
     /** @type {Set<string>} */
     const frozen = new Set((namespaces?.rows ?? []).filter(({ frozen }) => frozen).map(({ namespace }) => namespace));
     let { rows: known, partial } = /** @type {{rows: Credential[], partial: boolean}} */ (loaded);
@@ -96,6 +103,7 @@ class Credentials extends Page {
       const mine = shown;
       const filters = chosen();
       clear.hidden = !Object.values(filters).some(Boolean);
+      mark();
       let rows = known;
       let more = partial;
       if (partial && !clear.hidden) {
@@ -108,16 +116,26 @@ class Credentials extends Page {
       }
       rows = rows.filter((row) => fits(row, filters));
       const empty = !clear.hidden ? 'No credential matches these filters.' : session.mayWrite() ? 'No credentials yet. Add the first one: your jobs can use its secrets, which are never shown again.' : 'No credentials yet.';
-      box.replaceChildren(this.#list(rows, more, empty, frozen));
+      box.replaceChildren(this.#list(rows, more, empty, frozen, jobs));
     };
     const change = () => {
-      const hash = `#/credentials${query({ ...chosen(), sort: get('sort') })}`;
-      if (hash !== location.hash) history.replaceState(history.state, '', hash);
+      const now = new URLSearchParams(location.hash.split('?')[1]);
+      readdress(`#/credentials${query({ ...chosen(), sort: now.get('sort'), down: now.get('down') })}`);
       void show().then(() => announce(box.querySelector('.total')?.textContent || 'No credential matches these filters.'));
     };
     for (const { row } of Object.values(all)) row.querySelector('.optional')?.remove();
+    const { namespace: _, ...others } = all;
+    const used = () => Object.values(others).filter(({ control }) => control.value).length;
+    const name = h('summary', null, 'Filters');
+    const more = h('details', { class: 'more-filters', open: get('label') !== '' || get('type') !== '' }, name, h('div', { class: 'filters' }, Object.values(others).map(({ row }) => row)));
+    const views = h('nav', { class: 'presets', 'aria-label': 'Views' });
+    const mark = () => {
+      name.textContent = used() ? `Filters (${used()})` : 'Filters';
+      const filters = Object.entries(chosen()).filter(([, value]) => value).map(([key, value]) => `${key}=${value}`).join('&');
+      views.replaceChildren(...VIEWS.map(([text, view, sort]) => h('a', { href: `#/credentials${view ? `?${view}${sort ? `&sort=${sort}` : ''}` : ''}`, 'aria-current': view === filters ? 'true' : null }, text)));
+    };
     const search = form({
-      fields: () => [], content: Object.values(all).map(({ row }) => row), submit: 'Filter', busy: 'Filter',
+      fields: () => [], content: [all.namespace.row, more], submit: 'Filter', busy: 'Filter',
       send: async () => change(),
       buttons: [clear],
     });
@@ -127,11 +145,12 @@ class Credentials extends Page {
       clearTimeout(soon);
       soon = setTimeout(change, 120);
     });
+    search.querySelector('[type="submit"]')?.toggleAttribute('hidden', true); // the list follows what is typed
     search.classList.add('filters');
     search.setAttribute('role', 'search');
     search.setAttribute('aria-label', 'Credentials');
     await show();
-    return [search, options, box];
+    return [views, search, options, box];
   }
 
   /**
@@ -139,8 +158,9 @@ class Credentials extends Page {
    * @param {boolean} partial
    * @param {string} empty
    * @param {Set<string>} frozen
+   * @param {((row: Credential) => import('./api.js').Integration[]) | null} jobs the integrations that can use a credential, for admins
    */
-  #list(rows, partial, empty, frozen) {
+  #list(rows, partial, empty, frozen, jobs) {
     const name = (/** @type {Credential} */ row) => row.namespace;
     /** @type {[string, (rows: Credential[]) => void][]} */
     const several = session.mayWrite() ? [
@@ -150,14 +170,16 @@ class Credentials extends Page {
     ] : [];
     return list({
       caption: 'Credentials', noun: 'credential', sort: this.query.get('sort') ?? '', empty, rows, partial, file: 'credentials', rowName: (row) => `${row.namespace} ${TYPE_NAMES[row.type]}`, several,
+      dense: true,
       columns: [
-        { heading: 'Namespace', cell: (row) => [h('a', { class: 'long', href: `#/credentials/${row.id}` }, parted(row.namespace)), frozen.has(row.namespace) ? [' ', badge('frozen', 'warn')] : []].flat(), value: (row) => row.namespace },
-        { heading: 'Type', cell: ({ type }) => h('span', { class: 'whole' }, TYPE_NAMES[type]), value: ({ type }) => TYPE_NAMES[type] },
-        { heading: 'Health', cell: ({ health, staged_version: staged, damaged }) => [damaged ? badge('damaged', 'bad') : healthBadge(health), staged ? [' ', badge('staged', 'warn')] : []].flat(), value: ({ health }) => health.state, order: ({ health }) => HEALTH.findIndex(([state]) => state === health.state) },
+        { heading: 'Namespace', style: 'wide', cell: (row) => h('a', { href: `#/credentials/${row.id}`, title: row.namespace }, row.namespace), value: (row) => row.namespace, group: ({ namespace }) => namespace.includes('/') ? `${namespace.split('/')[0]}/` : 'Other' },
+        { heading: 'Status', style: 'state', cell: (row) => stateBadge(row, frozen), value: (row) => stateOf(row, frozen), order: (row) => STATES.indexOf(stateOf(row, frozen)) },
         { heading: 'Expires', cell: ({ expires_at: at }) => !at ? null : Date.parse(at) - Date.now() < SOON * 86_400_000 ? expiry(at) : day(at, ''), value: ({ expires_at: at }) => at },
-        { heading: 'Last used', cell: ({ last_activated_at: at }) => day(at, 'never'), value: ({ last_activated_at: at }) => at },
-        { heading: 'Where', cell: (row) => h('span', { class: 'long', translate: 'no' }, parted(place(row))), value: (row) => place(row) },
-        { heading: 'Labels', cell: (row) => labels(row, LABELS), value: ({ labels: all = {} }) => Object.entries(all).map(([label, value]) => `${label}:${value}`).join(' ') },
+        { heading: 'Last used', cell: ({ last_activated_at: at }) => at ? live('relative', at) : day(at, 'never'), value: ({ last_activated_at: at }) => at },
+        ...(jobs ? [{ heading: 'Jobs', cell: (/** @type {Credential} */ row) => jobNames(jobs(row)), value: (/** @type {Credential} */ row) => jobs(row).map(({ name: one }) => one).join(', ') }] : []),
+        { heading: 'Type', style: 'roomiest', cell: ({ type }) => h('span', { title: TYPE_NAMES[type] }, TYPE_NAMES[type]), value: ({ type }) => TYPE_NAMES[type] },
+        { heading: 'Where', cell: (row) => h('span', { translate: 'no', title: place(row) }, place(row)), value: (row) => place(row) },
+        { heading: 'Labels', style: 'roomy', cell: (row) => labels(row, LABELS), value: ({ labels: all = {} }) => Object.entries(all).map(([label, value]) => `${label}:${value}`).join(' ') },
       ],
     });
   }
@@ -196,6 +218,33 @@ class Credentials extends Page {
       },
     });
   }
+}
+
+/**
+ * The most urgent state of a credential.
+ * @param {Credential} row
+ * @param {Set<string>} frozen namespaces
+ */
+function stateOf({ damaged, health: { state }, namespace, staged_version: staged }, frozen) {
+  if (damaged) return 'damaged';
+  if (state === 'expired' || state === 'failing' || state === 'expiring') return state;
+  return frozen.has(namespace) ? 'frozen' : staged ? 'staged' : state;
+}
+
+/**
+ * @param {Credential} row
+ * @param {Set<string>} frozen
+ */
+function stateBadge(row, frozen) {
+  const state = stateOf(row, frozen);
+  if (state === 'damaged') return badge(state, 'bad');
+  return state === 'frozen' || state === 'staged' ? badge(state, 'warn') : healthBadge(row.health);
+}
+
+/** @param {import('./api.js').Integration[]} jobs */
+function jobNames(jobs) {
+  const text = jobs.map(({ name }) => name).join(', ');
+  return jobs.length ? h('span', { title: text }, text) : h('span', { class: 'muted' }, 'none');
 }
 
 /**

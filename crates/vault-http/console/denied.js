@@ -1,6 +1,7 @@
 // Jobs that the vault denied credentials: found in the audit log, which has one action for each reason.
 
-import { call, query } from './api.js';
+import { query } from './api.js';
+import { loadAll } from './list.js';
 
 /**
  * @typedef {import('./api.js').AuditEntry} AuditEntry
@@ -14,8 +15,8 @@ import { call, query } from './api.js';
 
 /** The days that are searched. */
 export const DENIED_DAYS = 7;
-/** Entries that are read of each reason. */
-const READ = '1000';
+/** Entries that are read. */
+const READ = 5000;
 
 /** @type {Record<string, string>} */
 export const DENIED = {
@@ -43,19 +44,23 @@ export function denials(entries) {
   return [...found.values()].sort((one, other) => other.last.localeCompare(one.last));
 }
 
-/** Since when denied attempts are searched. */
-export function deniedSince() {
-  return new Date(Date.now() - DENIED_DAYS * 86_400_000).toISOString().replace(/\.\d+Z$/, 'Z');
+/**
+ * Since when denied attempts are searched.
+ * @param {number} [days]
+ */
+export function deniedSince(days = DENIED_DAYS) {
+  return new Date(Date.now() - days * 86_400_000).toISOString().replace(/\.\d+Z$/, 'Z');
 }
 
 /**
  * The denied attempts of the last days, and whether there are more than were read.
- * @returns {Promise<{rows: Denial[], partial: boolean}>}
+ * @param {number} [days] those of the entries; the rows are of the last `DENIED_DAYS` days
+ * @returns {Promise<{rows: Denial[], entries: AuditEntry[], partial: boolean}>}
  */
-export async function loadDenials() {
-  const since = deniedSince();
-  const answers = await Promise.all(Object.keys(DENIED).map((action) => call('GET', `/audit${query({ action, since, limit: READ })}`)));
-  return { rows: denials(answers.flatMap(({ body }) => body)), partial: answers.some(({ next }) => next !== null) };
+export async function loadDenials(days = DENIED_DAYS) {
+  const { rows: entries, partial } = /** @type {{rows: AuditEntry[], partial: boolean}} */ (await loadAll(`/audit${query({ action: Object.keys(DENIED), since: deniedSince(days) })}`, READ));
+  const lately = deniedSince();
+  return { rows: denials(entries.filter(({ at }) => at >= lately)), entries, partial };
 }
 
 /**

@@ -64,6 +64,16 @@ export function announce(text) {
 }
 
 /**
+ * Changes the address of the page that is shown, without a new entry of the history.
+ * @param {string} hash
+ */
+export function readdress(hash) {
+  if (hash === location.hash) return;
+  history.replaceState(history.state, '', hash);
+  dispatchEvent(new Event('readdressed'));
+}
+
+/**
  * Follows a link within the console.
  * @param {string} hash
  */

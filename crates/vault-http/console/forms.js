@@ -24,7 +24,7 @@ export { readTime, writeTime } from './times.js';
  * @typedef {object} FieldOptions
  * @property {string} label
  * @property {string} [pointer]
- * @property {string | Node} [hint]
+ * @property {string | Node | null} [hint]
  * @property {boolean} [required]
  * @property {string} [value]
  * @property {string} [type] `datetime-local` is a date with an optional time
@@ -141,11 +141,24 @@ export function checkbox(label, { pointer = '', hint, checked = false } = {}) {
 }
 
 /**
+ * A choice of one of a few, side by side.
+ * @param {string} label
+ * @param {[string, string][]} options value and text of each choice
+ * @param {() => void} changed
+ */
+export function segments(label, options, changed) {
+  const name = freshId();
+  const controls = options.map(([value], index) => h('input', { type: 'radio', id: freshId(), name, value, checked: index === 0, onchange: changed }));
+  const row = h('fieldset', { class: 'segments' }, h('legend', null, label), h('div', null, options.map(([, text], index) => h('span', null, controls[index], h('label', { for: controls[index]?.id }, text)))));
+  return { row, value: () => controls.find(({ checked }) => checked)?.value ?? '' };
+}
+
+/**
  * A form. Refused fields are marked and the first gets the focus; any other problem is shown above the buttons.
  * @param {object} options
  * @param {() => Field[]} options.fields those that are shown now
  * @param {import('./dom.js').Child[]} options.content
- * @param {string} options.submit the button's text
+ * @param {string | (() => string)} options.submit the button's text
  * @param {string} options.busy the same while the request is under way
  * @param {() => Promise<void | boolean>} options.send `false`: nothing was sent, and it is said why
  * @param {import('./dom.js').Child[]} [options.buttons] further ones
@@ -154,7 +167,8 @@ export function checkbox(label, { pointer = '', hint, checked = false } = {}) {
  */
 export function form({ fields, content, submit, busy, send, buttons = [], danger = false, explain }) {
   const note = h('div', { class: 'form-note' });
-  const button = h('button', { type: 'submit', class: danger ? 'danger' : 'primary' }, submit);
+  const text = () => typeof submit === 'string' ? submit : submit();
+  const button = h('button', { type: 'submit', class: danger ? 'danger' : 'primary' }, text());
   let sending = false;
   const element = h('form', {
     novalidate: true, autocomplete: 'off',
@@ -176,10 +190,11 @@ export function form({ fields, content, submit, busy, send, buttons = [], danger
       } finally {
         sending = false;
         button.removeAttribute('aria-disabled');
-        button.textContent = submit;
+        button.textContent = text();
       }
     },
   }, ...content, note, h('div', { class: 'buttons' }, button, buttons));
+  if (typeof submit !== 'string') element.addEventListener('input', () => { if (!sending) button.textContent = text(); });
   return element;
 }
 

@@ -3,7 +3,7 @@
 import { call } from './api.js';
 import { matches } from './denied.js';
 import { freshId, h } from './dom.js';
-import { field } from './forms.js';
+import { checkbox, field, segments } from './forms.js';
 import { copyButton } from './parts.js';
 import * as session from './session.js';
 import { audienceOf } from './trusts.js';
@@ -21,9 +21,13 @@ const quoted = (text) => /^[A-Za-z0-9_./:@%+=-]+$/.test(text) ? text : `'${text.
 
 /** @typedef {{name: string, file: string, namespace: string, url: string, socket: boolean, audience: string}} Filled */
 
-/** Key, name, the lines of the job, and what is run once before. @type {[string, string, (filled: Filled) => string, ((filled: Filled) => string)?][]} */
-const SURROUNDINGS = [
-  ['shell', 'Shell, cron, systemd', ({ file, namespace, url }) => `# Can the credentials be used?
+/**
+ * Key, name, the lines of the job, and the lines that are run once before. The lines of a job that signs in with its own
+ * identity have the key of the platform and `-identity`, and no name.
+ * @type {[string, string, (filled: Filled) => string, ((filled: Filled) => string)?][]}
+ */
+const PLATFORMS = [
+  ['shell', 'Shell', ({ file, namespace, url }) => `# Can the credentials be used?
 orgvault activate --check --activation-url ${quoted(url)} --token-file ${file} --namespace ${quoted(namespace)}
 # Run the job.
 orgvault exec --activation-url ${quoted(url)} --token-file ${file} --namespace ${quoted(namespace)} -- COMMAND`,
@@ -59,7 +63,7 @@ spec:
           volumes:
             - {name: secret, secret: {secretName: ${name}-orgvault}}
             - {name: token, emptyDir: {medium: Memory}}${socket ? '\n# The address is a socket of the server\'s machine: give the server an address that pods reach (--activation-listen HOST:PORT with TLS).' : ''}`],
-  ['github', 'GitHub Actions', ({ name, namespace, url }) => `# Once: gh secret set ORGVAULT_TOKEN   (paste the token). The runner must reach ${url}.
+  ['github', 'GitHub', ({ name, namespace, url }) => `# Once: gh secret set ORGVAULT_TOKEN   (paste the token). The runner must reach ${url}.
 name: ${name}
 on: {schedule: [{cron: "0 2 * * *"}]}
 jobs:
@@ -84,7 +88,7 @@ ${name}:
     - orgvault exec --namespace ${quoted(namespace)} -- COMMAND
   after_script:
     - rm -f /tmp/tmp.*`],
-  ['github-identity', 'GitHub Actions, without a stored token', ({ name, namespace, url, audience }) => `# Trust the repository under Trusted workloads first. The runner must reach ${url}.
+  ['github-identity', '', ({ name, namespace, url, audience }) => `# Trust the repository under Trusted workloads first. The runner must reach ${url}.
 name: ${name}
 on: {schedule: [{cron: "0 2 * * *"}]}
 permissions: {id-token: write}
@@ -96,7 +100,7 @@ jobs:
       ORGVAULT_INTEGRATION_ID: ${audience.split(':').pop()}
     steps:
       - run: orgvault exec --namespace ${quoted(namespace)} -- COMMAND`],
-  ['gitlab-identity', 'GitLab, without a stored token', ({ name, namespace, url, audience }) => `# Trust the project under Trusted workloads first. The runner must reach ${url}.
+  ['gitlab-identity', '', ({ name, namespace, url, audience }) => `# Trust the project under Trusted workloads first. The runner must reach ${url}.
 ${name}:
   id_tokens:
     ORGVAULT_IDENTITY_TOKEN: {aud: "${audience}"}
@@ -104,7 +108,7 @@ ${name}:
     ORGVAULT_ACTIVATION_URL: "${url}"
   script:
     - orgvault exec --namespace ${quoted(namespace)} -- COMMAND`],
-  ['kubernetes-identity', 'Kubernetes, without a stored token', ({ name, namespace, url, audience, socket }) => `# Trust the service account under Trusted workloads first.
+  ['kubernetes-identity', '', ({ name, namespace, url, audience, socket }) => `# Trust the service account under Trusted workloads first.
 apiVersion: batch/v1
 kind: CronJob
 metadata:
@@ -151,29 +155,42 @@ subprocess.run(
 ];
 
 /**
- * The commands for a job, with a choice of its environment and namespace.
- * @param {Job} job
+ * Lines to paste, with comments set apart and a button that copies them.
+ * @param {string} heading
+ * @param {string} text
  */
-export function jobLines({ id, name, namespaces }) {
+function lines(heading, text) {
+  const parts = text.split('\n').flatMap((line, index) => [index ? '\n' : '', /^\s*#/.test(line) ? h('span', { class: 'muted' }, line) : line]);
+  return h('div', { class: 'step' }, heading && h('p', null, h('strong', null, heading)),
+    h('div', { class: 'copied' }, h('pre', { class: 'lines', tabindex: '0', 'aria-label': heading || 'Lines to paste' }, h('code', null, parts)), copyButton(text, heading.startsWith('1') ? 'the first step' : 'the lines')));
+}
+
+/**
+ * The commands for a job, with a choice of its platform.
+ * @param {Job} job
+ * @param {string} [fixed] the namespace, if it is not to be chosen
+ */
+export function jobLines({ id, name, namespaces }, fixed = '') {
   const { activation_url: known } = session.server();
   const slug = name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-').replaceAll(/^-+|-+$/g, '') || 'job';
-  const where = field({ label: 'Where the job runs', options: SURROUNDINGS.map(([key, text]) => [key, text]), value: 'shell' });
+  const where = segments('Where the job runs', PLATFORMS.flatMap(([key, text]) => text ? [/** @type {[string, string]} */ ([key, text])] : []), () => show());
+  const identity = checkbox('The job signs in with its own identity', { hint: 'No token to store. Trust the workload under Trusted workloads of the integration first.' });
   // A pattern stands for the namespaces below it: the job names one of them.
   const exact = namespaces.filter((pattern) => !pattern.endsWith('*'));
   const below = namespaces.find((pattern) => pattern.endsWith('*'));
   const names = h('datalist', { id: freshId() });
-  const namespace = field({ label: 'Namespace', mono: true, value: exact[0] ?? '', required: true, list: names.id });
-  const url = field({ label: 'Address of the activation listener', mono: true, value: known ?? '', required: true, hint: known ? 'As this server knows it.' : 'Ask the operator: unix:/path/to/socket, or https://host:port/v1.' });
+  const namespace = field({ label: 'Namespace', mono: true, value: fixed || exact[0] || '', required: true, list: names.id });
+  const url = field({ label: 'Address of the activation listener', mono: true, value: known ?? '', required: true, hint: known ? null : 'Ask the operator: unix:/path/to/socket, or https://host:port/v1.' });
   const box = h('div', { class: 'page-body' });
   const show = () => {
     const address = url.control.value.trim() || NO_ADDRESS;
-    const [, , lines, once] = SURROUNDINGS.find(([key]) => key === where.control.value) ?? [];
+    const own = PLATFORMS.find(([key]) => key === `${where.value()}-identity`);
+    identity.row.hidden = !own;
+    const [, , text, once] = (own && identity.control.checked ? own : PLATFORMS.find(([key]) => key === where.value())) ?? [];
     const filled = { name: slug, file: `${slug}.token`, namespace: namespace.control.value.trim() || `${(below ?? '').replace(/\*$/, '')}NAMESPACE`, url: address, socket: address.startsWith('unix:'), audience: audienceOf(id) };
-    const steps = once ? [['1. Store the token, once, as the job’s user', once(filled)], ['2. In your job', lines?.(filled) ?? '']] : [['', lines?.(filled) ?? '']];
-    box.replaceChildren(...steps.map(([heading = '', text = '']) => h('div', { class: 'step' }, heading && h('p', null, h('strong', null, heading)),
-      h('pre', { class: 'lines', tabindex: '0', 'aria-label': heading || 'Lines to paste' }, h('code', null, text)), copyButton(text, heading.startsWith('1') ? 'the first step' : 'the lines'))));
+    box.replaceChildren(...once ? [lines('1. Store the token, once, as the job’s user', once(filled)), lines('2. In your job', text?.(filled) ?? '')] : [lines('', text?.(filled) ?? '')]);
   };
-  if (below && session.isAdmin()) {
+  if (below && !fixed && session.isAdmin()) {
     void call('GET', '/namespaces?limit=1000').then(({ body }) => {
       const found = body.map((/** @type {import('./api.js').Namespace} */ { namespace: one }) => one).filter((/** @type {string} */ one) => matches(namespaces, one));
       names.replaceChildren(...found.map((/** @type {string} */ value) => h('option', { value })));
@@ -181,9 +198,9 @@ export function jobLines({ id, name, namespaces }) {
       show();
     }, () => {}); // without them the name is typed
   }
-  for (const { control } of [where, namespace, url]) control.addEventListener('input', show);
+  for (const { control } of [identity, namespace, url]) control.addEventListener('input', show);
   show();
   return h('div', { class: 'page-body' },
     !known && h('p', { class: 'note warn' }, 'This server has no activation listener in its settings, so jobs cannot use credentials through it. An operator turns it on with --activation-listen. If another process serves it, enter its address.'),
-    h('div', { class: 'pair' }, where.row, namespace.row), names, url.row, box);
+    where.row, !fixed && h('div', { class: 'pair' }, namespace.row, url.row), names, fixed && !known ? url.row : null, identity.row, box);
 }

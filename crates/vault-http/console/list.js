@@ -1,7 +1,7 @@
 // Lists that are loaded as a whole: sorted, turned over, chosen from and exported without asking the server again.
 
 import { Problem, call } from './api.js';
-import { announce, h } from './dom.js';
+import { announce, h, readdress } from './dom.js';
 import { count } from './forms.js';
 import { badge, openDialog, table } from './parts.js';
 
@@ -12,6 +12,8 @@ import { badge, openDialog, table } from './parts.js';
  * @property {(row: T) => import('./dom.js').Child | import('./dom.js').Child[]} cell
  * @property {(row: T) => string | number | undefined} [value] what it is exported as and sorted by; what has none comes last
  * @property {(row: T) => number} [order] what it is sorted by instead
+ * @property {string} [style] the class of its cells
+ * @property {(row: T) => string} [group] the heading above rows with the same, while the list is sorted by this column
  */
 
 /**
@@ -27,6 +29,7 @@ import { badge, openDialog, table } from './parts.js';
  * @property {string} [file] the name of the file that an export makes, without its ending; none: there is no export
  * @property {(row: T) => string} [rowName] what a row is called; with it rows can be chosen
  * @property {[string, (rows: T[]) => void][]} [several] what can be done with the chosen rows
+ * @property {boolean} [dense] whether each row is one line that opens the link in it
  */
 
 /** Rows that are shown at once. */
@@ -34,8 +37,14 @@ const ROWS = 100;
 /** Rows of one answer of the server. */
 const ANSWER = 1000;
 
-/** How each list was left, by its address, so that who comes back finds it so. @type {Map<string, {sort: string, down: boolean, page: number}>} */
-const left = new Map();
+/**
+ * The order and the page of a list, which the address keeps.
+ * @param {string} sort the order if it names none
+ */
+function stateOf(sort) {
+  const query = new URLSearchParams(location.hash.split('?')[1]);
+  return { sort: query.get('sort') ?? sort, down: query.has('down'), page: Math.max(0, Number(query.get('page') ?? 1) - 1) || 0 };
+}
 
 /**
  * All rows behind `path`, up to `most`.
@@ -61,9 +70,8 @@ export async function loadAll(path, most = ANSWER) {
  * @template T
  * @param {ListOptions<T>} options
  */
-export function list({ caption, noun, empty, columns, rows, partial = false, sort = '', file, rowName, several = [] }) {
-  const place = `${location.hash} ${caption}`;
-  const state = left.get(place) ?? { sort, down: false, page: 0 };
+export function list({ caption, noun, empty, columns, rows, partial = false, sort = '', file, rowName, several = [], dense = false }) {
+  const state = stateOf(sort);
   /** @type {Set<T>} */
   const chosen = new Set();
   const box = h('div');
@@ -100,11 +108,11 @@ export function list({ caption, noun, empty, columns, rows, partial = false, sor
   const shownRows = () => sorted().slice(state.page * ROWS, (state.page + 1) * ROWS);
   const showChosen = () => {
     bar.hidden = chosen.size === 0;
-    bar.replaceChildren(h('strong', null, `${count(chosen.size, noun)} selected`), ...several.map(([text, act]) => h('button', { type: 'button', class: 'quiet', onclick: () => act([...chosen]) }, text)),
+    bar.replaceChildren(h('strong', null, `${count(chosen.size, noun)} selected`), chosen.size >= ROWS && chosen.size < rows.length && h('button', { type: 'button', class: 'quiet', onclick: () => { for (const row of rows) chosen.add(row); show(); } }, `Select all ${rows.length.toLocaleString('en')}`) || '', ...several.map(([text, act]) => h('button', { type: 'button', class: 'quiet', onclick: () => act([...chosen]) }, text)),
       h('button', { type: 'button', class: 'quiet', onclick: () => { chosen.clear(); show(); } }, 'Clear'));
   };
-  /** @type {[string, (row: T) => any][]} */
-  const cells = columns.map(({ heading, cell }) => [heading, cell]);
+  /** @type {[string, (row: T) => any, string][]} */
+  const cells = columns.map(({ heading, cell, style }) => [heading, cell, style ?? '']);
   if (rowName && several.length) {
     const [first, ...rest] = cells;
     const name = rowName;
@@ -118,11 +126,17 @@ export function list({ caption, noun, empty, columns, rows, partial = false, sor
         } });
         tick.checked = chosen.has(row);
         return [tick, first[1](row)].flat();
-      }], ...rest);
+      }, first[2]], ...rest);
     }
   }
   const show = () => {
-    left.set(place, state);
+    const [path = '', text] = location.hash.split('?');
+    const query = new URLSearchParams(text);
+    for (const [name, value] of [['sort', state.sort], ['down', state.down ? 'yes' : ''], ['page', state.page ? String(state.page + 1) : '']]) {
+      if (value) query.set(String(name), value);
+      else query.delete(String(name));
+    }
+    readdress(query.size ? `${path}?${query}` : path);
     const pages = Math.max(1, Math.ceil(rows.length / ROWS));
     state.page = Math.min(state.page, pages - 1);
     const shown = shownRows();
@@ -151,12 +165,21 @@ export function list({ caption, noun, empty, columns, rows, partial = false, sor
         rowName && several.length > 0 && choose, narrowSort,
         file && ['CSV', 'JSON'].map((kind) => h('button', { type: 'button', class: 'quiet', 'aria-label': `Export as ${kind}`, onclick: () => save(file, kind, columns, sorted()) }, `↓ ${kind}`)))),
       bar,
-      table(caption, cells, shown, empty, head),
+      table(caption, cells, shown, empty, head, columns.find(({ heading }) => heading === state.sort)?.group),
       pages > 1 && h('nav', { class: 'pages', 'aria-label': 'Pages' }, turn(state.page - 1, '← Previous'),
         h('span', { class: 'muted' }, `Page ${state.page + 1} of ${pages}`), turn(state.page + 1, 'Next →')),
     ].filter((part) => part instanceof Node));
     showChosen();
   };
+  if (dense) {
+    box.classList.add('dense');
+    // A click beside the links and boxes of a row opens it, unless it selected text.
+    box.addEventListener('click', (event) => {
+      const target = /** @type {HTMLElement} */ (event.target);
+      if (target.closest('a, button, input, label') || getSelection()?.toString()) return;
+      target.closest('tbody tr')?.querySelector('a')?.click();
+    });
+  }
   show();
   return box;
 }

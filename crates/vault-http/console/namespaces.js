@@ -19,7 +19,9 @@ class Namespaces extends Page {
   async content() {
     this.actions(h('button', { type: 'button', onclick: () => this.#freezeNamed() }, 'Freeze a namespace'));
     const { rows: loaded, partial } = /** @type {{rows: Namespace[], partial: boolean}} */ (await loadAll('/namespaces'));
-    const named = this.query.get('namespace');
+    const [named, freeze] = ['namespace', 'freeze'].map((name) => this.query.get(name));
+    this.query.delete('freeze'); // what the address asks for is opened once
+    if (freeze) queueMicrotask(() => this.#ask({ namespace: freeze, frozen: false }));
     const rows = loaded.toSorted((one, other) => Number(other.namespace === named) - Number(one.namespace === named) || Number(other.frozen) - Number(one.frozen));
     return [list({
       caption: 'Namespaces', noun: 'namespace', rows, partial, file: 'namespaces', empty: 'No namespaces yet. Saving a credential creates its namespace.',
@@ -56,7 +58,13 @@ class Namespaces extends Page {
     const { body } = await call('POST', '/namespaces/freeze', { body: { namespace } });
     const concerned = `${count(body.credentials, 'credential')}, ${count(body.integrations, 'integration')}`;
     const doubt = body.credentials || body.integrations ? '' : ' Nothing is in it: check the spelling.';
-    await this.done(`Froze ${namespace} (${concerned}). New activations are refused. Credentials already issued still work: revoke them at the storage provider.${doubt}`);
+    await this.done(`Froze ${namespace} (${concerned}). New activations are refused. Credentials already issued still work: revoke them at the storage provider.${doubt}`, () => this.#thaw(namespace));
+  }
+
+  /** @param {string} namespace */
+  async #thaw(namespace) {
+    await call('POST', '/namespaces/thaw', { body: { namespace } });
+    await this.done(`Thawed ${namespace}.`, () => this.#freeze(namespace));
   }
 
   #freezeNamed() {
@@ -71,16 +79,18 @@ class Namespaces extends Page {
     })]);
   }
 
+  /** @param {Pick<Namespace, 'namespace' | 'frozen'>} row */
+  #ask({ namespace, frozen }) {
+    if (frozen) {
+      confirm({ heading: `Thaw ${namespace}?`, text: ['Jobs can use its credentials again.'], submit: 'Thaw', busy: 'Thawing…', danger: false, act: () => this.#thaw(namespace) });
+    } else confirm({ heading: `Freeze ${namespace}?`, text: ['All activations of it are refused until it is thawed: jobs that use it fail.'], submit: 'Freeze', busy: 'Freezing…', act: () => this.#freeze(namespace) });
+  }
+
   /** @param {Namespace} row */
-  #button({ namespace, frozen }) {
-    const ask = () => frozen
-      ? confirm({ heading: `Thaw ${namespace}?`, text: ['Jobs can use its credentials again.'], submit: 'Thaw', busy: 'Thawing…', danger: false, act: async () => {
-        await call('POST', '/namespaces/thaw', { body: { namespace } });
-        await this.done(`Thawed ${namespace}.`);
-      } })
-      : confirm({ heading: `Freeze ${namespace}?`, text: ['All activations of it are refused until it is thawed: jobs that use it fail.'], submit: 'Freeze', busy: 'Freezing…', act: () => this.#freeze(namespace) });
+  #button(row) {
+    const { namespace, frozen } = row;
     const text = frozen ? 'Thaw' : 'Freeze';
-    return h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'quiet', 'aria-label': `${text} ${namespace}`, onclick: ask }, text));
+    return h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'quiet', 'aria-label': `${text} ${namespace}`, onclick: () => this.#ask(row) }, text));
   }
 }
 

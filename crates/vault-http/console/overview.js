@@ -1,14 +1,16 @@
 // What needs attention, and the latest activations; for a new organization, the steps to its first job.
 
 import { call, query } from './api.js';
-import { h, parted } from './dom.js';
+import { CHART_DAYS, usageChart } from './chart.js';
+import { freshId, h, parted } from './dom.js';
 import { count } from './forms.js';
-import { Page, badge, live, section, time } from './parts.js';
+import { Page, badge, live, section } from './parts.js';
 import { loadAll } from './list.js';
 import { DENIED, DENIED_DAYS, loadDenials, matches } from './denied.js';
 import { isUnreachable, reasonText } from './health.js';
-import { TYPE_NAMES, UNUSED_DAYS, place, unused } from './credentials.js';
+import { UNUSED_DAYS, unused } from './credentials.js';
 import { noticeText } from './account.js';
+import { isSilent, rhythm, startOfDay, usesOf } from './usage.js';
 import * as session from './session.js';
 
 /**
@@ -18,24 +20,33 @@ import * as session from './session.js';
  * @typedef {import('./api.js').AuditEntry} AuditEntry
  * @typedef {import('./denied.js').Denial} Denial
  * @typedef {object} Concern
- * @property {string} kind
+ * @property {Group} group
+ * @property {number} at when it happens or happened
  * @property {import('./dom.js').Child[]} text
+ * @property {string} [by] who uses it
  * @property {[string, string][]} acts names and addresses of what can be done
- * @property {number} weight the smaller, the more urgent
- * @property {number} order within the same kind: the smaller comes first
+ * @typedef {'broken' | 'week' | 'later'} Group
  */
 
 const DAY = 86_400_000;
-/** How far ahead an end is worth a word, in days. */
+/** How far ahead an expiry is listed, in days. */
 const AHEAD = 30;
+/** How far ahead it is urgent, in days. */
+const WEEK = 7;
 /** After how many days a staged version counts as forgotten. */
 const FORGOTTEN = 7;
-/** Concerns of one kind that are listed by themselves; the others are behind a link. */
+/** Credentials with the same problem that are listed; the others are behind a link. */
 const EACH = 5;
-/** Credentials that are looked through. */
-const LOOKED_THROUGH = 5000;
-/** Days of the picture of activations. */
-const DAYS = 30;
+/** Credentials that are searched. */
+const SEARCHED = 5000;
+/** Integrations that are named as users of a credential. */
+const USERS = 2;
+
+/** @type {[Group, string, string][]} */
+const GROUPS = [['broken', 'Broken now', 'bad'], ['week', 'This week', 'warn'], ['later', 'Later', 'plain']];
+
+/** @param {number} at */
+const soonOrLater = (at) => at - Date.now() < WEEK * DAY ? 'week' : 'later';
 
 class Overview extends Page {
   label() {
@@ -44,15 +55,15 @@ class Overview extends Page {
 
   async content() {
     const admin = session.isAdmin();
-    const since = new Date(Date.now() - DAYS * DAY).toISOString().replace(/\.\d+Z$/, 'Z');
+    const since = new Date(Date.now() - CHART_DAYS * DAY).toISOString().replace(/\.\d+Z$/, 'Z');
     const [credentials, integrations, accounts, namespaces, receivers, activations, denied, kept, { body: own }] = await Promise.all([
-      /** @type {Promise<{rows: Credential[], partial: boolean}>} */ (loadAll('/organization-vault', LOOKED_THROUGH)),
+      /** @type {Promise<{rows: Credential[], partial: boolean}>} */ (loadAll('/organization-vault', SEARCHED)),
       admin ? /** @type {Promise<{rows: Integration[], partial: boolean}>} */ (loadAll('/integrations')) : null,
       admin ? /** @type {Promise<{rows: Account[], partial: boolean}>} */ (loadAll('/accounts')) : null,
       admin ? /** @type {Promise<{rows: import('./api.js').Namespace[], partial: boolean}>} */ (loadAll('/namespaces')) : null,
       admin ? call('GET', '/receivers').then(({ body }) => /** @type {import('./api.js').Receiver[]} */ (body)) : [],
       admin ? /** @type {Promise<{rows: AuditEntry[], partial: boolean}>} */ (loadAll(`/audit${query({ action: 'namespace.activated', since })}`, 5000)) : null,
-      admin ? loadDenials() : null,
+      admin ? loadDenials(CHART_DAYS) : null,
       admin ? loadKept(since) : [],
       call('GET', '/account'),
     ]);
@@ -62,21 +73,21 @@ class Overview extends Page {
     const used = credentials.rows.some(({ last_activated_at: at }) => at);
     const isNew = session.mayWrite() && !used && (!credentials.rows.length || (admin && !integrations?.rows.length) || (activations !== null && !activations.rows.length));
     const emails = new Map((accounts?.rows ?? []).map(({ id, email }) => [id, email]));
-    const all = [
-      ...ofCredentials(looked), ...ofIntegrations(integrations?.rows ?? []), ...ofPeople(accounts?.rows ?? []), ...ofReceivers(receivers),
-      ...ofDenials(denied?.rows ?? [], integrations?.rows ?? [], namespaces?.rows ?? [], activations?.rows ?? []), ...ofRotations(kept, looked),
-      ...(namespaces?.rows ?? []).filter(({ frozen }) => frozen).map(({ namespace }) => concern('frozen', [link(namespace, `#/credentials${query({ namespace })}`), ' is frozen. Its jobs are denied.'], [['Thaw', `#/namespaces${query({ namespace })}`]], 3)),
+    const uses = usesOf(activations?.rows ?? []);
+    const name = (/** @type {string} */ id) => integrations?.rows.find(({ id: one }) => one === id)?.name;
+    const users = admin ? (/** @type {string} */ namespace) => usedBy(uses.filter((use) => use.namespace === namespace), name) : () => '';
+    const concerns = [
+      ...ofCredentials(looked, users), ...ofIntegrations(integrations?.rows ?? []), ...ofPeople(accounts?.rows ?? []), ...ofReceivers(receivers),
+      ...ofDenials(denied?.rows ?? [], integrations?.rows ?? [], namespaces?.rows ?? [], activations?.rows ?? []), ...ofRotations(kept, looked, users), ...ofSilence(uses, name),
+      ...(namespaces?.rows ?? []).filter(({ frozen }) => frozen).map(({ namespace }) => concern('later', 0, [link(namespace, `#/credentials${query({ namespace })}`), ' is frozen. Its jobs are denied.'], [['Thaw', `#/namespaces${query({ namespace })}`]], users(namespace))),
       ...own.notices.filter((/** @type {import('./api.js').Notice} */ { at }) => !at || Date.now() - Date.parse(at) < AHEAD * DAY)
-        .map((/** @type {import('./api.js').Notice} */ notice) => concern('notice', [noticeText(notice, emails)], [['Your account', '#/account']], 2)),
+        .map((/** @type {import('./api.js').Notice} */ notice) => concern('week', Date.parse(notice.at ?? '') || 0, [noticeText(notice, emails)], [['Your account', '#/account']])),
     ];
-    // The same kind stays together, and what comes first in it is the most urgent.
-    const kinds = [...new Set(all.map(({ kind }) => kind))];
-    const concerns = all.sort((one, other) => one.weight - other.weight || kinds.indexOf(one.kind) - kinds.indexOf(other.kind) || one.order - other.order);
     return [
       isNew && this.#steps(credentials.rows, integrations?.rows ?? []),
       attention(concerns, credentials.rows, credentials.partial, denied),
       this.#numbers(credentials, integrations, accounts),
-      activations && activations.rows.length > 0 && picture(activations.rows, activations.partial),
+      activations && denied && activations.rows.length + denied.entries.length > 0 && picture(activations, denied.entries),
     ];
   }
 
@@ -94,7 +105,7 @@ class Overview extends Page {
       [Boolean(token), 'Create an integration for the job', session.isAdmin()
         ? [token ? `${token.name} is created.` : 'It gets a token that lets it use the credentials of its namespaces.', ' ', !token && h('a', { href: `#/integrations${query({ create: first?.namespace ?? 'yes' })}` }, 'Create an integration')]
         : ['An admin of your organization does this.']],
-      [false, 'Run the job', ['The commands to paste are shown with the token', token && session.isAdmin() ? [', and under ', h('a', { href: `#/integrations${query({ lines: token.id })}` }, token.name)] : [], '. Its first use appears here.'].flat()],
+      [false, 'Run the job', ['The commands to paste are shown with the token', token && session.isAdmin() ? [', and under ', h('a', { href: `#/integrations/${token.id}?tab=connect` }, token.name)] : [], '. Its first use appears here.'].flat()],
     ];
     const now = steps.findIndex(([done]) => !done);
     return section('Three steps to the first job', h('ol', { class: 'first-steps' }, steps.map(([done, name, text], index) => h('li', { 'aria-current': index === now ? 'step' : null, class: done ? 'done' : null },
@@ -126,15 +137,41 @@ async function urgent(rows) {
 }
 
 /**
- * @param {string} kind
+ * @param {Group} group
+ * @param {number} at
  * @param {import('./dom.js').Child[]} text
  * @param {[string, string][]} acts
- * @param {number} weight
- * @param {number} [order]
+ * @param {string} [by]
  * @returns {Concern}
  */
-function concern(kind, text, acts, weight, order = 0) {
-  return { kind, text, acts, weight, order };
+function concern(group, at, text, acts, by = '') {
+  return { group, at, text, acts, by };
+}
+
+/**
+ * Who uses a namespace: "used by payroll-export, daily 02:00".
+ * @param {import('./usage.js').Use[]} uses of that namespace
+ * @param {(id: string) => string | undefined} name of an integration
+ */
+function usedBy(uses, name) {
+  if (!uses.length) return `not used in ${CHART_DAYS} days`;
+  const [most, ...others] = uses.toSorted((one, other) => other.count - one.count);
+  const named = others.slice(0, USERS - 1).map(({ integration }) => name(integration) ?? 'a deleted integration');
+  const more = others.length - named.length;
+  return most ? `used by ${[`${name(most.integration) ?? 'a deleted integration'}, ${rhythm(most, CHART_DAYS)}`, ...named, ...(more ? [`${more} more`] : [])].join('; ')}` : '';
+}
+
+/**
+ * Concerns in the order of their time: what broke last comes first, then what happens next. What has no time ahead comes last.
+ * @param {Concern[]} concerns
+ */
+function sorted(concerns) {
+  const now = Date.now();
+  const key = (/** @type {Concern} */ { group, at }) => group === 'broken' ? -at : at > now ? at - now : Infinity;
+  return concerns.toSorted((one, other) => {
+    const [a, b] = [key(one), key(other)];
+    return a === b ? one.at - other.at : a - b;
+  });
 }
 
 /**
@@ -157,47 +194,54 @@ function attention(concerns, rows, partial, denied) {
     ['health', rows.filter(({ health }) => health.state !== 'expired' && !health.checked_at).length, session.server().checks ? '' : ' (checks are off)'],
     ['expiry', rows.filter(({ expires_at: at }) => !at).length, ''],
   ].flatMap(([what, number, why]) => number ? [`${what} of ${count(Number(number), 'credential')}${why}`] : []);
-  const most = LOOKED_THROUGH.toLocaleString('en');
+  const most = SEARCHED.toLocaleString('en');
   const limits = [
     unknown.length > 0 && `Not known: ${unknown.join(', ')}${partial ? `, among the newest ${most}` : ''}.`,
     partial && `Forgotten and unused credentials are searched among the newest ${most}.`,
     denied?.partial && `Not all denied attempts of the last ${DENIED_DAYS} days are counted.`,
   ].filter(Boolean).join(' ');
-  return section('Needs attention',
-    concerns.length ? h('ul', { class: 'concerns' }, concerns.map(({ kind, text, acts, weight }) => h('li', null,
-      badge(kind, weight <= 1 ? 'bad' : weight <= 3 ? 'warn' : 'plain'), h('span', null, text), h('span', { class: 'acts' }, acts.map(([name, href]) => h('a', { href }, name))))))
-      : h('p', { class: `note ${unknown.length ? '' : 'good'}` }, 'Nothing needs attention.'),
-    limits && h('p', { class: 'hint' }, limits));
+  const groups = GROUPS.flatMap(([group, heading, kind]) => {
+    const rowsOf = sorted(concerns.filter((one) => one.group === group));
+    if (!rowsOf.length) return [];
+    const id = freshId();
+    return [h('h3', { id, class: 'group' }, h('span', { class: `dot ${kind}`, 'aria-hidden': 'true' }), `${heading} `, badge(rowsOf.length.toLocaleString('en'), kind)),
+      h('ul', { class: 'concerns', 'aria-labelledby': id }, rowsOf.map(({ text, by, acts }) => h('li', null, h('span', null, text), h('span', { class: 'by' }, by),
+        h('span', { class: 'acts' }, acts.map(([name, href]) => h('a', { class: 'button quiet', href }, name))))))];
+  });
+  return section('Needs attention', ...groups, !concerns.length && h('p', { class: `note ${unknown.length ? '' : 'good'}` }, 'Nothing needs attention.'), limits && h('p', { class: 'hint' }, limits));
 }
 
 /**
  * @param {Credential[]} rows
+ * @param {(namespace: string) => string} users
  * @returns {Concern[]}
  */
-function ofCredentials(rows) {
-  const name = (/** @type {Credential} */ row) => [link(row.namespace, `#/credentials/${row.id}`), ` (${[TYPE_NAMES[row.type], place(row)].filter(Boolean).join(', ')})`];
-  const ends = (/** @type {Credential} */ { expires_at: at }) => at ? Date.parse(at) - Date.now() : Infinity;
+function ofCredentials(rows, users) {
+  const ends = (/** @type {Credential} */ { expires_at: at }) => at ? Date.parse(at) : Infinity;
+  const since = (/** @type {Credential} */ { health }) => Date.parse(health.since ?? health.checked_at ?? '') || 0;
   const writes = session.mayWrite();
-  const fails = (/** @type {Credential} */ { health }) => health.state === 'failing';
-  const staged = (/** @type {Credential} */ { updated_at: at }) => count(Math.floor((Date.now() - Date.parse(at)) / DAY), 'day');
+  const [now, fails] = [Date.now(), (/** @type {Credential} */ { health }) => health.state === 'failing'];
   /**
-   * Kind, weight, action, filter of the list of all, whether a row is of it, what is wrong, where to act, and by what it is sorted.
-   * @type {[string, number, string, string, (row: Credential) => boolean, (row: Credential) => import('./dom.js').Child[], (row: Credential) => string, (row: Credential) => number][]}
+   * Action, filter of the list of all, whether a row is of it, what is wrong, where to act, the group and the time.
+   * @type {[string, string, (row: Credential) => boolean, (row: Credential) => import('./dom.js').Child[], string, (at: number) => Group, (row: Credential) => number][]}
    */
   const kinds = [
-    ['expired', 0, 'Replace', 'health=expired&sort=Expires', (row) => ends(row) <= 0, (row) => [' expired ', live('deadline', row.expires_at ?? ''), '.'], ({ id }) => `#/credentials/${id}/replace`, ends],
-    ['failing', 1, 'View', 'health=failing', (row) => fails(row) && !isUnreachable(row.health), ({ health }) => [` does not work: ${reasonText(health.reason)}.`], ({ id }) => `#/credentials/${id}`, ({ health }) => Date.parse(health.since ?? '') || 0],
-    ['expiring', 2, 'Rotate', 'within=30&sort=Expires', (row) => ends(row) > 0 && ends(row) < AHEAD * DAY, (row) => [' expires ', live('deadline', row.expires_at ?? ''), '.'], ({ id }) => `#/credentials/${id}/replace`, ends],
-    ['unreachable', 2, 'View', 'health=failing', (row) => fails(row) && isUnreachable(row.health), ({ health }) => [` could not be checked: ${reasonText(health.reason)}.`], ({ id }) => `#/credentials/${id}`, ({ health }) => Date.parse(health.since ?? '') || 0],
-    ['staged', 3, 'Continue rotation', 'use=staged', ({ staged_version: version, updated_at: at }) => Boolean(version) && Date.now() - Date.parse(at) > FORGOTTEN * DAY, (row) => [` has had version ${row.staged_version} staged for ${staged(row)}.`], ({ id }) => `#/credentials/${id}/rotate`, ({ updated_at: at }) => Date.parse(at)],
-    ['unused', 5, 'View', 'use=unused', unused, (row) => row.last_activated_at ? [' was last used ', live('relative', row.last_activated_at), '.'] : [` has not been used in ${UNUSED_DAYS} days.`], ({ id }) => `#/credentials/${id}`, ({ last_activated_at: at, created_at: created }) => Date.parse(at ?? created)],
+    ['Replace', 'health=expired&sort=Expires', (row) => ends(row) <= now, (row) => [' expired ', live('deadline', row.expires_at ?? ''), '.'], '/replace', () => 'broken', ends],
+    ['View', 'health=failing', (row) => fails(row) && !isUnreachable(row.health), ({ health }) => [` does not work: ${reasonText(health.reason)}.`], '', () => 'broken', since],
+    ['View', 'health=failing', (row) => fails(row) && isUnreachable(row.health), ({ health }) => [` could not be checked: ${reasonText(health.reason)}.`], '', () => 'week', since],
+    ['Rotate', 'within=7&sort=Expires', (row) => ends(row) > now && ends(row) < now + WEEK * DAY, (row) => [' expires ', live('deadline', row.expires_at ?? ''), '.'], '/replace', () => 'week', ends],
+    ['Rotate', 'within=30&sort=Expires', (row) => ends(row) >= now + WEEK * DAY && ends(row) < now + AHEAD * DAY, (row) => [' expires ', live('deadline', row.expires_at ?? ''), '.'], '/replace', () => 'later', ends],
+    ...(writes ? /** @type {typeof kinds} */ ([
+      ['Continue rotation', 'use=staged', ({ staged_version: version, updated_at: at }) => Boolean(version) && now - Date.parse(at) > FORGOTTEN * DAY, (row) => [` has had version ${row.staged_version} staged for ${count(Math.floor((now - Date.parse(row.updated_at)) / DAY), 'day')}.`], '/rotate', () => 'later', ({ updated_at: at }) => Date.parse(at)],
+      ['View', 'use=unused', unused, (row) => row.last_activated_at ? [' was last used ', live('relative', row.last_activated_at), '.'] : [` has not been used in ${UNUSED_DAYS} days.`], '', () => 'later', ({ last_activated_at: at, created_at: created }) => Date.parse(at ?? created)],
+    ]) : []),
   ];
-  return kinds.flatMap(([kind, weight, act, filter, is, text, href, order]) => {
-    const found = writes || weight <= 2 ? rows.filter(is).toSorted((one, other) => order(one) - order(other)) : [];
-    const listed = found.slice(0, found.length > EACH + 1 ? EACH : found.length)
-      .map((row) => concern(kind, [...name(row), ...text(row)], [writes ? [act, href(row)] : ['View', `#/credentials/${row.id}`]], weight, order(row)));
-    const more = found.length - listed.length;
-    return more ? [...listed, concern(kind, [`${count(more, 'more credential')}.`], [['List all', `#/credentials?${filter}`]], weight, Infinity)] : listed;
+  return kinds.flatMap(([act, filter, is, text, page, group, time]) => {
+    const found = rows.filter(is).toSorted((one, other) => time(one) - time(other));
+    const listed = found.slice(0, found.length > EACH + 1 ? EACH : found.length).map((row) => concern(group(time(row)), time(row), [link(row.namespace, `#/credentials/${row.id}`), ...text(row)],
+      [writes ? [act, `#/credentials/${row.id}${page}`] : ['View', `#/credentials/${row.id}`]], page === '' && act === 'View' && filter === 'use=unused' ? '' : users(row.namespace)));
+    const [first] = found;
+    return first && found.length > listed.length ? [...listed, concern(group(time(first)), group(0) === 'broken' ? -Infinity : Infinity, [`${count(found.length - listed.length, 'more credential')}.`], [['List all', `#/credentials?${filter}`]])] : listed;
   });
 }
 
@@ -208,9 +252,8 @@ function ofCredentials(rows) {
  * @returns {Promise<AuditEntry[]>}
  */
 async function loadKept(since) {
-  const actions = ['credential.promoted', 'credential.replaced', 'credential.version-destroyed'];
-  const answers = await Promise.all(actions.map((action) => call('GET', `/audit${query({ action, since, limit: '1000' })}`)));
-  const entries = /** @type {AuditEntry[]} */ (answers.flatMap(({ body }) => body)).sort((one, other) => one.id.localeCompare(other.id));
+  const { rows } = /** @type {{rows: AuditEntry[]}} */ (await loadAll(`/audit${query({ action: ['credential.promoted', 'credential.replaced', 'credential.version-destroyed'], since })}`));
+  const entries = rows.sort((one, other) => one.id.localeCompare(other.id));
   /** @type {Map<string, AuditEntry>} */
   const kept = new Map();
   for (const entry of entries) {
@@ -225,15 +268,30 @@ async function loadKept(since) {
  * Rotations whose old version is still kept.
  * @param {AuditEntry[]} kept
  * @param {Credential[]} rows
+ * @param {(namespace: string) => string} users
  * @returns {Concern[]}
  */
-function ofRotations(kept, rows) {
+function ofRotations(kept, rows, users) {
   return kept.flatMap(({ subject, at, changes }) => {
     const row = rows.find(({ id }) => subject === `credential:${id}`);
     const old = changes?.find(({ field }) => field === 'version')?.from;
     // A staged version is the next rotation, which has a row of its own.
     if (!row || row.staged_version) return [];
-    return [concern('rotation', [link(row.namespace, `#/credentials/${row.id}`), ': rotation not finished. Promoted ', live('relative', at), `, version ${old} is still kept.`], [['Continue rotation', `#/credentials/${row.id}/rotate`]], 3, Date.parse(at))];
+    return [concern('week', Date.parse(at), [link(row.namespace, `#/credentials/${row.id}`), ': rotation not finished. Promoted ', live('relative', at), `, version ${old} is still kept.`], [['Continue rotation', `#/credentials/${row.id}/rotate`]], users(row.namespace))];
+  });
+}
+
+/**
+ * Regular uses that have stopped.
+ * @param {import('./usage.js').Use[]} uses
+ * @param {(id: string) => string | undefined} name of an integration
+ * @returns {Concern[]}
+ */
+function ofSilence(uses, name) {
+  return uses.filter((use) => isSilent(use) && name(use.integration)).map((use) => {
+    const days = Math.round((startOfDay(Date.now()) - startOfDay(use.last)) / DAY);
+    return concern('broken', use.last, [link(use.namespace, `#/credentials${query({ namespace: use.namespace })}`), `: ${rhythm(use, CHART_DAYS)} until ${new Date(use.last).toLocaleDateString(undefined, { day: 'numeric', month: 'short' })}, nothing for ${count(days, 'day')}.`],
+      [['View integration', `#/integrations/${use.integration}`]], `used by ${name(use.integration)}`);
   });
 }
 
@@ -258,11 +316,11 @@ function ofDenials(denied, integrations, namespaces, activations) {
     const name = integrations.find(({ id: one }) => one === id)?.name ?? id;
     /** @type {[string, string][]} */
     const acts = [
-      ...(action === 'activation.refused-outside' && namespace ? [/** @type {[string, string]} */ (['Grant access', `#/integrations${query({ edit: id, add: namespace })}`])] : []),
-      ...(action === 'activation.refused-token' ? [/** @type {[string, string]} */ (['View integration', `#/integrations${query({ name })}`])] : []),
+      ...(action === 'activation.refused-outside' && namespace ? [/** @type {[string, string]} */ (['Grant access', `#/integrations/${id}${query({ add: namespace })}`])] : []),
+      ...(action === 'activation.refused-token' ? [/** @type {[string, string]} */ (['View integration', `#/integrations/${id}`])] : []),
       ['See attempts', `#/audit${query({ action, actor: id, namespace })}`],
     ];
-    return concern('denied', [link(name, `#/integrations${query({ name })}`), ' was denied', namespace ? [' ', h('code', null, namespace)] : [], ` (${DENIED[action]}), ${times.toLocaleString('en')}×, last `, live('relative', last), '.'].flat(), acts, 1, -Date.parse(last));
+    return concern('broken', Date.parse(last), [link(name, `#/integrations/${id}`), ' was denied', namespace ? [' ', h('code', null, namespace)] : [], ` (${DENIED[action]}), ${times.toLocaleString('en')}×, last `, live('relative', last), '.'].flat(), acts);
   });
 }
 
@@ -272,9 +330,10 @@ function ofDenials(denied, integrations, namespaces, activations) {
  */
 function ofIntegrations(rows) {
   return rows.flatMap(({ id, name, expires_at: at, state }) => {
-    const left = at && state !== 'disabled' ? Date.parse(at) - Date.now() : Infinity;
-    if (!at || left > AHEAD * DAY) return [];
-    return [concern(left <= 0 ? 'expired' : 'expiring', ['The integration ', link(name, `#/integrations${query({ name })}`), left <= 0 ? ' expired ' : ' expires ', live('deadline', at), left <= 0 ? '. Its jobs are denied.' : '. Its jobs are denied from then on.'], [['Change expiry', `#/integrations${query({ edit: id })}`]], left <= 0 ? 0 : 2, left)];
+    const end = at && state !== 'disabled' ? Date.parse(at) : Infinity;
+    if (!at || end > Date.now() + AHEAD * DAY) return [];
+    const over = end <= Date.now();
+    return [concern(over ? 'broken' : soonOrLater(end), end, ['The integration ', link(name, `#/integrations/${id}`), over ? ' expired ' : ' expires ', live('deadline', at), over ? '. Its jobs are denied.' : '. Its jobs are denied from then on.'], [['Change expiry', `#/integrations/${id}${query({ edit: 'yes' })}`]])];
   });
 }
 
@@ -283,12 +342,12 @@ function ofIntegrations(rows) {
  * @returns {Concern[]}
  */
 function ofPeople(rows) {
-  return rows.flatMap(({ email, state, locked, invitation_expires_at: at }) => {
+  return rows.flatMap(({ email, state, locked, locked_since: since, failed_logins: failed, invitation_expires_at: at }) => {
     const who = link(email, `#/accounts${query({ email })}`);
-    if (locked) return [concern('locked', [who, ' is locked after failed sign-ins.'], [['Unlock', `#/accounts${query({ email })}`]], 3)];
+    if (locked) return [concern('broken', Date.parse(since ?? '') || 0, [who, ` is locked after ${failed ? count(failed, 'failed sign-in') : 'failed sign-ins'}.`], [['Unlock', `#/accounts${query({ email })}`]])];
     if (state !== 'invited' && state !== 're-enrolling') return [];
     const over = at ? Date.parse(at) <= Date.now() : true;
-    return [concern('waiting', [who, state === 'invited' ? ' has not accepted the invitation' : ' has not set up the sign-in again', at ? [over ? ': it expired ' : ': it expires ', live('deadline', at)] : [], '.'].flat(), [[over ? 'Invite again' : 'View', `#/accounts${query({ email })}`]], 4, at ? Date.parse(at) : 0)];
+    return [concern('week', at ? Date.parse(at) : 0, [who, state === 'invited' ? ' has not accepted the invitation' : ' has not set up the sign-in again', at ? [over ? ': it expired ' : ': it expires ', live('deadline', at)] : [], '.'].flat(), [[over ? 'Invite again' : 'View', `#/accounts${query({ email })}`]])];
   });
 }
 
@@ -298,33 +357,19 @@ function ofPeople(rows) {
  */
 function ofReceivers(rows) {
   return rows.filter(({ state, last_error: error }) => state === 'failing' || (state === 'disabled' && error)).map(({ url, to, state }) =>
-    concern('receiver', ['Notifications to ', h('strong', { translate: 'no' }, url ?? to), state === 'failing' ? ' have not been delivered for a day.' : ' are off: the receiver is gone, or its address has no active user.'], [['View', '#/receivers']], 2));
+    concern('broken', 0, ['Notifications to ', h('strong', { translate: 'no' }, url ?? to), state === 'failing' ? ' have not been delivered for a day.' : ' are off: the receiver is gone, or its address has no active user.'], [['View', '#/receivers']]));
 }
 
 /**
- * How many activations there were on each of the last days.
- * @param {AuditEntry[]} entries
- * @param {boolean} partial
+ * Activations and denied attempts by day.
+ * @param {{rows: AuditEntry[], partial: boolean}} activations newest first
+ * @param {AuditEntry[]} denied
  */
-function picture(entries, partial) {
-  const today = new Date();
-  today.setHours(0, 0, 0, 0);
-  const bars = Array.from({ length: DAYS }, (_, index) => ({ start: today.getTime() - (DAYS - 1 - index) * DAY, number: 0 }));
-  for (const { at, count: times = 1 } of entries) {
-    const bar = bars[DAYS - 1 - Math.floor((today.getTime() + DAY - 1 - Date.parse(at)) / DAY)];
-    if (bar) bar.number += times;
-  }
-  const most = Math.max(1, ...bars.map(({ number }) => number));
-  const total = bars.reduce((sum, { number }) => sum + number, 0);
-  const chart = h('div', { class: 'bars', role: 'img', 'aria-label': `${count(total, 'activation')} in ${DAYS} days, at most ${most} on one day` }, bars.map(({ start, number }) => {
-    const bar = h('span', { class: number ? 'bar-of' : 'bar-of none', title: `${new Date(start).toLocaleDateString(undefined, { dateStyle: 'medium' })}: ${count(number, 'activation')}` });
-    bar.style.height = `${Math.round(100 * number / most)}%`;
-    return bar;
-  }));
-  const latest = entries[0];
-  return section('Activations of the last 30 days', h('div', null, h('p', { class: 'axis', 'aria-hidden': 'true' }, `${most.toLocaleString('en')} a day`), chart,
-    h('p', { class: 'axis', 'aria-hidden': 'true' }, h('span', null, new Date(bars[0]?.start ?? 0).toLocaleDateString(undefined, { day: 'numeric', month: 'short' })), h('span', null, 'today'))),
-    h('p', { class: 'hint' }, `${count(total, 'activation')}${partial ? ' at least' : ''}`, latest ? ['; the last ', time(latest.at), latest.namespace ? ` of ${latest.namespace}` : ''] : [], '. ', h('a', { href: `#/audit${query({ action: 'namespace.activated' })}` }, 'All of them')));
+function picture({ rows, partial }, denied) {
+  const sum = (/** @type {AuditEntry[]} */ entries) => entries.reduce((total, { count: times = 1 }) => total + times, 0);
+  const [latest] = rows;
+  return section(`Activations of the last ${CHART_DAYS} days`, usageChart(rows, denied, { action: 'namespace.activated' }),
+    h('p', { class: 'hint' }, `${count(sum(rows), 'activation')}${partial ? ' or more' : ''}, ${sum(denied).toLocaleString('en')} denied.`, latest ? [' The last one was ', live('relative', latest.at), latest.namespace ? `, of ${latest.namespace}` : '', '.'] : [], ' ', h('a', { href: `#/audit${query({ action: 'namespace.activated' })}` }, 'All activations')));
 }
 
 customElements.define('ov-overview', Overview);

@@ -10,6 +10,32 @@ import { deadline, relative } from './times.js';
 /** What the next page shows first. @type {[string, string] | null} */
 let pending = null;
 
+/** The bars that stand for a page while it is loaded. */
+const SKELETON = 6;
+/** How long a toast is shown, in milliseconds. It stays longer while it has the focus or the pointer. */
+const TOAST = 8000;
+
+/**
+ * Shows what was done, above the page, so that nothing in it moves.
+ * @param {string} text
+ * @param {(() => Promise<void>) | null} [undo]
+ */
+function toast(text, undo = null) {
+  const close = () => {
+    if (box.matches(':hover, :focus-within')) setTimeout(close, TOAST);
+    else box.remove();
+  };
+  const box = h('div', { class: 'toast' }, h('p', null, text),
+    undo && h('button', { type: 'button', class: 'quiet', onclick: () => {
+      box.remove();
+      void undo();
+    } }, 'Undo'),
+    h('button', { type: 'button', class: 'quiet', 'aria-label': 'Dismiss', onclick: () => box.remove() }, '✕'));
+  for (const old of document.querySelectorAll('.toast')) old.remove();
+  (document.querySelector('ov-app') ?? document.body).append(box);
+  setTimeout(close, TOAST);
+}
+
 /**
  * Has the next page show a message.
  * @param {string} text
@@ -28,6 +54,7 @@ export class Page extends HTMLElement {
   query = new URLSearchParams();
   /** Whether something was typed that is sent nowhere yet. */
   typed = false;
+  #crumbs = h('nav', { class: 'crumbs', 'aria-label': 'Path', hidden: true });
   #heading = h('h1', { tabindex: '-1' });
   #actions = h('div', { class: 'actions' });
   #said = h('div', { class: 'said' });
@@ -36,7 +63,7 @@ export class Page extends HTMLElement {
 
   connectedCallback() {
     if (this.#heading.isConnected) return;
-    this.append(h('header', { class: 'page-head' }, this.#heading, this.#actions), this.#said, this.#body);
+    this.append(this.#crumbs, h('header', { class: 'page-head' }, this.#heading, this.#actions), this.#said, this.#body);
     if (pending) this.say(...pending);
     pending = null;
     watchTyping(this);
@@ -60,7 +87,16 @@ export class Page extends HTMLElement {
     document.title = `${text} · OrgVault`;
   }
 
-  /** @param {...Child} children */
+  /**
+   * The way to the page, above its heading.
+   * @param {...Child} children
+   */
+  crumbs(...children) {
+    this.#crumbs.replaceChildren(...nodes(children));
+    this.#crumbs.hidden = false;
+  }
+
+  /** @param {...(Child | Child[])} children */
   actions(...children) {
     this.#actions.replaceChildren(...nodes(children));
   }
@@ -69,18 +105,21 @@ export class Page extends HTMLElement {
    * Says what was done, or is under way, in place of what was said before.
    * @param {string} text
    * @param {string} [kind] `good`, `warn`, `bad` or empty
+   * @param {(() => Promise<void>) | null} [undo]
    */
-  say(text, kind = 'good') {
-    this.#said.replaceChildren(h('p', { class: `note ${kind}` }, text));
+  say(text, kind = 'good', undo = null) {
+    this.#said.replaceChildren(...kind === 'good' ? [] : [h('p', { class: `note ${kind}` }, text)]);
+    if (kind === 'good') toast(text, undo);
     announce(text);
   }
 
   /**
    * Says what was done, and shows the page anew.
    * @param {string} text
+   * @param {(() => Promise<void>) | null} [undo]
    */
-  async done(text) {
-    this.say(text);
+  async done(text, undo = null) {
+    this.say(text, 'good', undo);
     await this.refresh();
   }
 
@@ -89,7 +128,7 @@ export class Page extends HTMLElement {
     this.#loads += 1;
     const load = this.#loads;
     this.#body.setAttribute('aria-busy', 'true');
-    if (!this.#body.hasChildNodes()) this.#body.append(h('p', { class: 'muted' }, 'Loading…'));
+    if (!this.#body.hasChildNodes()) this.#body.append(h('div', { class: 'skeleton' }, h('p', { class: 'hidden' }, 'Loading…'), Array.from({ length: SKELETON }, () => h('span'))));
     const focused = document.activeElement instanceof HTMLElement && this.contains(document.activeElement) ? document.activeElement : null;
     try {
       const content = await this.content();
@@ -185,6 +224,8 @@ export function badge(text, kind = 'plain') {
 
 const TIMES = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
 const SECONDS = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+const SECONDS_OF_DAY = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
+const HEADINGS = new Intl.DateTimeFormat(undefined, { dateStyle: 'full' });
 const DAYS = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
 /** What the pointer shows of every time. */
 const WHOLE = new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'long' });
@@ -242,6 +283,23 @@ export function exactTime(text) {
 }
 
 /**
+ * The time of day, to the second.
+ * @param {string} text
+ */
+export function timeOfDay(text) {
+  return stamp(text, SECONDS_OF_DAY, false);
+}
+
+/**
+ * The day of a time as a heading.
+ * @param {string} text
+ */
+export function dayHeading(text) {
+  const at = new Date(text);
+  return `${at.toDateString() === new Date().toDateString() ? 'Today, ' : ''}${HEADINGS.format(at)}`;
+}
+
+/**
  * The day of a time, where there is no room for more.
  * @param {string | undefined} text
  * @param {string} absent
@@ -265,29 +323,34 @@ export function duration(milliseconds) {
 }
 
 /**
- * A table whose rows become cards where there is no room. Each column is a heading, and what a row has there.
+ * A table whose rows become cards where there is no room. Each column is a heading, what a row has there, and a class.
  * @template T
  * @param {string} caption for screen readers
- * @param {[string, (row: T) => Child | Child[]][]} columns
+ * @param {[string, (row: T) => Child | Child[], string?][]} columns
  * @param {T[]} rows
  * @param {string} empty said in place of a table without rows
  * @param {(heading: string) => {content: Child, sort?: string} | null} [head] what stands in place of a heading's text
+ * @param {(row: T) => string} [group] the heading above a row and the following ones with the same
  */
-export function table(caption, columns, rows, empty, head) {
+export function table(caption, columns, rows, empty, head, group) {
   if (!rows.length) return h('p', { class: 'empty' }, empty);
   const named = (/** @type {string} */ heading) => heading.startsWith('(') ? h('span', { class: 'hidden' }, heading.slice(1, -1)) : heading;
   return h('div', { class: 'table' }, h('table', null,
     h('caption', { class: 'hidden' }, caption),
-    h('thead', null, h('tr', null, columns.map(([heading]) => {
+    h('thead', null, h('tr', null, columns.map(([heading, , style]) => {
       const own = head?.(heading);
-      return h('th', { scope: 'col', 'aria-sort': own?.sort }, own ? own.content : named(heading));
+      return h('th', { scope: 'col', 'aria-sort': own?.sort, class: style }, own ? own.content : named(heading));
     }))),
-    h('tbody', null, rows.map((row) => h('tr', null, columns.map(([heading, cell], index) => {
-      const content = cell(row);
-      const label = heading.startsWith('(') ? null : heading;
-      const box = h('div', null, content);
-      return index === 0 ? h('th', { scope: 'row', 'data-label': label }, box) : h('td', { 'data-label': label }, box);
-    }))))));
+    h('tbody', null, rows.map((row, number) => {
+      const before = rows[number - 1];
+      const above = group && (!before || group(before) !== group(row)) && h('tr', { class: 'group-row' }, h('th', { scope: 'colgroup', colspan: columns.length }, group(row)));
+      return [above, h('tr', null, columns.map(([heading, cell, style], index) => {
+        const content = cell(row);
+        const label = heading.startsWith('(') ? null : heading;
+        const box = h('div', null, content);
+        return index === 0 ? h('th', { scope: 'row', 'data-label': label, class: style }, box) : h('td', { 'data-label': label, class: style }, box);
+      }))];
+    }).flat())));
 }
 
 /**
@@ -296,6 +359,14 @@ export function table(caption, columns, rows, empty, head) {
  */
 export function facts(entries) {
   return h('dl', { class: 'facts' }, entries.map(([name, value]) => h('div', null, h('dt', null, name), h('dd', null, value))));
+}
+
+/**
+ * The few facts that are asked for most, side by side: a name, the answer, and more about it.
+ * @param {[string, Child, Child[]][]} entries
+ */
+export function strip(entries) {
+  return h('dl', { class: 'strip' }, entries.map(([name, value, more]) => h('div', null, h('dt', null, name), h('dd', null, h('strong', null, value)), h('dd', { class: 'hint' }, more))));
 }
 
 /**
@@ -339,10 +410,12 @@ export function copyButton(text, what, name = 'Copy') {
  * A button that opens a menu of further actions.
  * @param {string} name of what they act on
  * @param {Child[]} items buttons
+ * @param {[import('./dom.js').Attributes, Child | Child[]]} [opened] the attributes and the content of the button
  */
-export function menu(name, items) {
+export function menu(name, items, opened = [{ 'aria-label': `More actions for ${name}` }, '⋯']) {
   const id = freshId();
-  const opener = h('button', { type: 'button', class: 'quiet', 'aria-label': `More actions for ${name}`, popovertarget: id }, '⋯');
+  const [attributes, text] = opened;
+  const opener = h('button', { type: 'button', class: 'quiet', ...attributes, popovertarget: id }, text);
   const close = () => box.hidePopover();
   const box = h('div', { id, class: 'menu', popover: 'auto', ontoggle: (/** @type {ToggleEvent} */ event) => {
     if (event.newState === 'open') addEventListener('scroll', close, { passive: true, once: true });

@@ -3,14 +3,15 @@
 import { call, query } from './api.js';
 import { h } from './dom.js';
 import { count } from './forms.js';
-import { Page, confirm, copyButton, facts, section, table, time } from './parts.js';
+import { Page, clock, confirm, copyButton, facts, live, section, table, time } from './parts.js';
 import { check } from './checking.js';
-import { rotationSteps } from './credential-form.js';
 import { load } from './credentials.js';
 import { denials } from './denied.js';
 import { healthBadge } from './health.js';
 import * as session from './session.js';
+import { Names } from './words.js';
 import { length } from './times.js';
+import { rotationSteps } from './rotation-steps.js';
 
 /**
  * @typedef {import('./api.js').Credential} Credential
@@ -18,8 +19,9 @@ import { length } from './times.js';
  * @typedef {import('./api.js').Use} Use
  */
 
-/** The longest time that an activation can last, in milliseconds. A job can use the key until then. */
-const LONGEST = 12 * 3_600_000;
+/** How often the page is loaded again while jobs may use the old key, in milliseconds. */
+const AGAIN = 15_000;
+
 /** The names of fields in sentences. @type {Record<string, string>} */
 const FIELDS = { access_key_id: 'access key ID', secret_access_key: 'secret access key', private_key_id: 'private key ID', client_id: 'client ID', tenant_id: 'tenant ID', client_email: 'service account', account_name: 'account', project_id: 'project', external_id: 'external ID', role_arn: 'role ARN', sts_endpoint: 'STS endpoint', sse_kms_key_id: 'KMS key' };
 /** Fields that identify a key: if one differs, the secret that belongs to it differs too. */
@@ -31,18 +33,18 @@ const KEYS = ['secret_access_key', 'service_account_key'];
 const fieldName = (name) => FIELDS[name] ?? name.replaceAll('_', ' ');
 
 /**
- * The jobs that may still use the key from before a change: each with the latest moment at which its activation ends.
+ * The integrations that may still use an older version: each with the latest time at which one of its activations expires.
  * @param {Use[]} uses
- * @param {string} changed when the credential was last changed
+ * @param {number} current the version that is issued now
  * @returns {{integration: string, at: string, until: string}[]}
  */
-export function holders(uses, changed) {
+export function holders(uses, current) {
   /** @type {Map<string, {integration: string, at: string, until: string}>} */
   const found = new Map();
-  for (const { integration, at } of uses) {
-    // Uses do not name their version, so everything before the change counts.
-    const end = Date.parse(at) + LONGEST;
-    if (Date.parse(at) <= Date.parse(changed) && end > Date.now() && !found.has(integration)) found.set(integration, { integration, at, until: new Date(end).toISOString() });
+  for (const { integration, at, version, expires_at: until, ended_at: ended } of uses) {
+    if (version >= current || ended || Date.parse(until) <= Date.now()) continue;
+    const known = found.get(integration);
+    if (!known || known.until < until) found.set(integration, { integration, at, until });
   }
   return [...found.values()];
 }
@@ -68,6 +70,10 @@ function disabling({ type, information = {} }, old) {
 
 class Rotation extends Page {
   #etag = '';
+  /** When the page is loaded again while jobs may use the old key. */
+  #again = 0;
+  /** Whether jobs may have used the old key when the page was loaded last. */
+  #waited = false;
   /** What is shown once the old version is deleted. @type {Node[] | null} */
   #finished = null;
 
@@ -88,14 +94,16 @@ class Rotation extends Page {
     /** @type {Version[]} */
     const versions = body;
     this.#etag = etag;
+    clearTimeout(this.#again);
     this.heading(`Rotation: ${credential.namespace}`);
     this.actions(h('a', { class: 'button', href: `#/credentials/${this.#id}` }, 'Back to credential'));
     const staged = versions.find(({ state }) => state === 'staged');
     const current = versions.find(({ state }) => state === 'current');
     const previous = versions.find(({ state }) => state === 'previous');
     if (this.#finished) return this.#finished;
-    if (staged && current) return this.#staged(staged, current);
-    if (current && previous) return this.#promoted(credential, current, previous);
+    const done = await stepsDone(credential, staged ?? current);
+    if (staged && current) return this.#staged(staged, current, done);
+    if (current && previous) return this.#promoted(credential, current, previous, done);
     return [rotationSteps(0), section('New key', h('p', null, `No rotation is in progress: version ${credential.version} is the only one. Create a new key at the storage provider and save it here.`),
       h('div', { class: 'buttons' }, h('a', { class: 'button primary', href: `#/credentials/${this.#id}/replace` }, 'Enter the new key')))];
   }
@@ -103,8 +111,9 @@ class Rotation extends Page {
   /**
    * @param {Version} staged
    * @param {Version} current
+   * @param {import('./rotation-steps.js').Done[]} done
    */
-  #staged(staged, current) {
+  #staged(staged, current, done) {
     const checks = session.server().checks;
     const accepted = staged.health?.state === 'healthy';
     const refused = staged.health?.state === 'failing';
@@ -114,14 +123,14 @@ class Rotation extends Page {
       else confirm({ heading: `Promote version ${staged.version} unchecked?`, danger: refused, submit: 'Promote', busy: 'Promoting…',
         text: [refused ? 'Its check failed: jobs may fail.' : 'It was not checked yet.', 'You can roll back at any time: the current version is kept.'], act });
     } }, 'Promote');
-    return [rotationSteps(accepted ? 2 : 1),
+    return [rotationSteps(accepted ? 2 : 1, done.slice(0, 2)),
       section('What changes', changes(current, staged)),
       section(accepted ? 'Promote' : 'Check', h('p', null, staged.health ? [healthBadge(staged.health), ' '] : [],
         accepted ? 'The new key works. Promote it: jobs use it from their next run.'
           : checks ? 'Check the new key with the storage provider. Running jobs are not affected.' : 'This server does not check saved credentials. Try the new key at the storage provider, then promote it.'),
       h('div', { class: 'buttons' },
         checks && h('button', { type: 'button', class: accepted ? '' : 'primary', onclick: () => void check(this, this.#id, staged.version) }, accepted ? 'Check again' : 'Check the new key'), promote,
-        h('button', { type: 'button', class: 'danger', onclick: () => confirm({
+        h('button', { type: 'button', class: 'quiet danger', onclick: () => confirm({
           heading: `Discard version ${staged.version}?`, text: ['The staged key is deleted. Jobs keep the current key.'], submit: 'Discard', busy: 'Discarding…',
           act: async () => {
             await call('DELETE', `${this.#path}/versions/${staged.version}`, { headers: { 'If-Match': this.#etag } });
@@ -133,21 +142,25 @@ class Rotation extends Page {
    * @param {Credential} credential
    * @param {Version} current
    * @param {Version} previous
+   * @param {import('./rotation-steps.js').Done[]} done
    */
-  async #promoted(credential, current, previous) {
+  async #promoted(credential, current, previous, done) {
     const { body } = await call('GET', `${this.#path}/activations?limit=1000`);
     /** @type {Use[]} */
     const uses = body;
-    const waiting = holders(uses, credential.updated_at);
+    const waiting = holders(uses, credential.version);
     const last = waiting.map(({ until }) => until).sort().at(-1);
-    const back = h('button', { type: 'button', onclick: () => confirm({ heading: `Roll back to version ${previous.version}?`, danger: false, submit: 'Roll back', busy: 'Rolling back…',
+    if (waiting.length) this.#again = setTimeout(() => { if (this.isConnected) void this.refresh(); }, AGAIN);
+    else if (this.#waited) this.say('All jobs have the new key. You can disable the old one now.');
+    this.#waited = waiting.length > 0;
+    const back = h('button', { type: 'button', class: 'quiet', onclick: () => confirm({ heading: `Roll back to version ${previous.version}?`, danger: false, submit: 'Roll back', busy: 'Rolling back…',
       text: [`Jobs use version ${previous.version} again from their next run. Version ${current.version} is kept.`], act: () => this.#promote(previous.version, `Version ${previous.version} is current again.`) }) }, `Roll back to version ${previous.version}`);
     const again = h('button', { type: 'button', class: 'quiet', onclick: () => void this.refresh() }, 'Refresh');
-    return [rotationSteps(waiting.length ? 3 : 4, !current.health),
+    return [rotationSteps(waiting.length ? 3 : 4, [...done, last ? { text: `until ${clock(new Date(last))}` } : { text: 'no job has the old key' }], !current.health),
       section('Wait for jobs', last
-        ? h('div', { class: 'page-body' }, h('p', null, 'These jobs may still use the old key, at the latest until ', time(last), '.'),
-          table('Jobs that may use the old key', [['Job', ({ integration }) => integration], ['Issued', ({ at }) => time(at)], ['Expires by', ({ until }) => time(until)]], waiting, ''))
-        : h('p', { class: 'note good' }, 'No job can use the old key any more: none received it in the last 12 hours.'),
+        ? h('p', null, 'Jobs get the new key at their next run. This page refreshes itself. The last run with the old key ends ', live('deadline', last), '.')
+        : h('p', { class: 'note good' }, 'No job can use the old key any more.'),
+      jobs(uses, waiting, credential.version),
       h('div', { class: 'buttons' }, again, back)),
       section('Disable the old key', waiting.length > 0 && h('p', { class: 'note warn' }, 'Not yet: wait for the jobs above.'),
         ...disabling(credential, previous.information ?? {}),
@@ -155,7 +168,7 @@ class Rotation extends Page {
         !waiting.length && h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'danger', onclick: () => confirm({ heading: `Delete version ${previous.version}?`, submit: 'Delete', busy: 'Deleting…',
           text: ['Its data key is destroyed: no one can restore this version. Delete it once the old key is disabled.'], act: async () => {
             await call('DELETE', `${this.#path}/versions/${previous.version}`, { headers: { 'If-Match': this.#etag } });
-            this.#finished = await finished(credential, current, previous, uses);
+            this.#finished = await finished(credential, current, previous, uses, done);
             await this.done(`Version ${previous.version} is deleted.`);
           } }) }, `I’ve disabled the old key — delete version ${previous.version}`))),
       section('What changed', changes(previous, current))];
@@ -172,17 +185,54 @@ class Rotation extends Page {
 }
 
 /**
+ * When the first steps of a rotation were done, and by whom. The audit log, which only admins can read, names the users.
+ * @param {Credential} credential
+ * @param {Version | undefined} version the new one
+ * @returns {Promise<import('./rotation-steps.js').Done[]>}
+ */
+async function stepsDone({ id }, version) {
+  if (!version) return [];
+  /** @type {import('./rotation-steps.js').Done[]} */
+  const found = [{ at: version.created_at }, { at: version.health?.checked_at }, {}];
+  if (!session.isAdmin()) return found;
+  const names = await Names.load();
+  const actions = [['credential.staged', 'credential.replaced'], [], ['credential.promoted']];
+  const { body } = await call('GET', `/audit${query({ subject: id, action: actions.flat(), limit: '50' })}`);
+  for (const entry of /** @type {import('./api.js').AuditEntry[]} */ (body)) {
+    const step = actions.findIndex((some) => some.includes(entry.action));
+    if (entry.changes?.some(({ field, to }) => field === 'version' && to === String(version.version)) && !('by' in (found[step] ?? {}))) found[step] = { at: entry.at, by: names.of(entry.account) };
+  }
+  return found;
+}
+
+/**
+ * The jobs of a credential: which have the new key, and which may use the old one until when.
+ * @param {Use[]} uses newest first
+ * @param {{integration: string, until: string}[]} waiting
+ * @param {number} current
+ */
+function jobs(uses, waiting, current) {
+  const all = [...new Set(uses.map(({ integration }) => integration))];
+  return h('ul', { class: 'ticks' }, all.map((job) => {
+    const until = waiting.find(({ integration }) => integration === job)?.until;
+    const moved = uses.some(({ integration, version }) => integration === job && version >= current);
+    return h('li', { class: until ? null : 'done' }, h('strong', null, job), until ? [' may use the old key until ', time(until)] : moved ? ' has the new key' : ' has no active run with the old key');
+  }));
+}
+
+/**
  * The end of a rotation: how long it took, and how the jobs did.
  * @param {Credential} credential
  * @param {Version} current
  * @param {Version} previous
  * @param {Use[]} uses
+ * @param {import('./rotation-steps.js').Done[]} done
  */
-async function finished({ id, namespace, updated_at: promoted }, current, previous, uses) {
-  const moved = new Set(uses.filter(({ at }) => at >= promoted).map(({ integration }) => integration)).size;
+async function finished({ id, namespace, updated_at: promoted }, current, previous, uses, done) {
+  const moved = new Set(uses.filter(({ version }) => version >= current.version).map(({ integration }) => integration)).size;
   const denied = session.isAdmin() ? denials((await call('GET', `/audit${query({ namespace, actor: 'integration', since: promoted, limit: '1000' })}`)).body).reduce((sum, one) => sum + one.count, 0) : null;
   const jobs = [`${count(moved, 'job')} ${moved === 1 ? 'has' : 'have'} used the new key`, denied === null ? '' : `, ${denied} denied`].join('');
-  return [rotationSteps(5, !current.health), section('Rotation complete',
+  return [rotationSteps(5, done, !current.health), section('Rotation complete',
     h('p', { class: 'note good' }, `Version ${current.version} replaced version ${previous.version}. Took ${length(Date.now() - Date.parse(current.created_at))}. ${jobs}.`),
     h('div', { class: 'buttons' }, h('a', { class: 'button primary', href: `#/credentials/${id}` }, 'Back to credential')))];
 }

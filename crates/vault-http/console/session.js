@@ -1,11 +1,16 @@
-// The session. Its token is in this module's memory. While the page is reloaded, and only then, it lies in the tab's own
-// storage: the page that leaves puts it there, and the page that comes takes it out.
+// The session. Its token is in this module's memory. While the page is reloaded, and only then, it is in the tab's own
+// storage: the page that is left puts it there, and the next page takes it out. Open tabs of the console share it.
 
 /** @typedef {import('./api.js').OwnAccount} OwnAccount */
 /** @typedef {{token: string, endsAt: number}} Kept */
 
 /** The name under which a page that is reloaded leaves its session. */
 const PLACE = 'orgvault.reload';
+/** Connects the open tabs of the console. The browser delivers its messages only to pages of the same origin. */
+const tabs = new BroadcastChannel('orgvault.session');
+/** How long the other tabs may take to answer, in milliseconds. */
+const ANSWER = 150;
+
 /** How long a reload may take, in milliseconds. What is older is of a tab that was closed. */
 const RELOAD = 60_000;
 
@@ -27,10 +32,52 @@ let interrupted = null;
  * @param {OwnAccount} account
  */
 export function begin(token, seconds, account) {
+  adopt(token, Date.now() + seconds * 1000, account);
+  share();
+}
+
+/** Gives the session to the other tabs. */
+function share() {
+  tabs.postMessage({ session: current });
+}
+
+/**
+ * @param {string} token
+ * @param {number} endsAt
+ * @param {OwnAccount} account
+ */
+function adopt(token, endsAt, account) {
   const event = current ? 'extended' : interrupted?.id === account.id ? 'resumed' : 'begun';
-  current = { token, endsAt: Date.now() + seconds * 1000, account };
+  current = { token, endsAt, account };
   interrupted = null;
   events.dispatchEvent(new Event(event));
+}
+
+tabs.addEventListener('message', ({ data }) => {
+  if (data.wanted && current) share();
+  const mine = (current?.account ?? interrupted)?.id;
+  // A tab never changes to another account, and a tab that shows the sign-in page asks for the session itself.
+  if (data.session && mine === data.session.account.id && data.session.token !== current?.token) adopt(data.session.token, data.session.endsAt, data.session.account);
+  if (data.ended && current?.token === data.ended) finish('You signed out in another tab.', false);
+});
+
+/**
+ * Asks the other tabs for their session.
+ * @returns {Promise<Kept | null>}
+ */
+export function ask() {
+  return new Promise((resolve) => {
+    const answered = (/** @type {MessageEvent} */ { data }) => {
+      if (data.session) done(data.session);
+    };
+    const done = (/** @type {Kept | null} */ found) => {
+      tabs.removeEventListener('message', answered);
+      resolve(found);
+    };
+    tabs.addEventListener('message', answered);
+    tabs.postMessage({ wanted: true });
+    setTimeout(() => done(null), ANSWER);
+  });
 }
 
 /**
@@ -39,6 +86,15 @@ export function begin(token, seconds, account) {
  * @param {boolean} [byItself] it ended without being asked to
  */
 export function end(reason, byItself = false) {
+  if (!byItself && current) tabs.postMessage({ ended: current.token });
+  finish(reason, byItself);
+}
+
+/**
+ * @param {string} reason
+ * @param {boolean} byItself
+ */
+function finish(reason, byItself) {
   if (!current && (byItself || !interrupted)) return;
   interrupted = byItself ? current?.account ?? null : null;
   current = null;

@@ -73,6 +73,23 @@ export function readTime(text, clock = '23:59:59') {
 }
 
 /**
+ * When a signed link expires, by the parameters of S3, Google Cloud Storage, CloudFront and Azure, in RFC 3339.
+ * @param {string} text
+ */
+export function linkExpiry(text) {
+  if (!URL.canParse(text)) return undefined;
+  const query = new Map([...new URL(text).searchParams].map(([name, value]) => [name.toLowerCase(), value]));
+  const rfc = (/** @type {number} */ at) => Number.isFinite(at) && at > 0 ? new Date(at).toISOString().replace(/\.\d+Z$/, 'Z') : undefined;
+  for (const kind of ['x-amz-', 'x-goog-']) {
+    const signed = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/.exec(query.get(`${kind}date`) ?? '');
+    if (signed) return rfc(Date.parse(`${signed[1]}-${signed[2]}-${signed[3]}T${signed[4]}:${signed[5]}:${signed[6]}Z`) + 1000 * Number(query.get(`${kind}expires`)));
+  }
+  const seconds = query.get('expires');
+  if (seconds && /^\d{9,11}$/.test(seconds)) return rfc(1000 * Number(seconds));
+  return query.has('sig') && query.has('se') ? rfc(Date.parse(query.get('se') ?? '')) : undefined;
+}
+
+/**
  * The other way.
  * @param {string | undefined} time
  */

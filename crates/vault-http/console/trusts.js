@@ -3,7 +3,7 @@
 import { call } from './api.js';
 import { h } from './dom.js';
 import { field, form } from './forms.js';
-import { copyButton, openDialog, time } from './parts.js';
+import { confirm, copyButton, time } from './parts.js';
 
 /** @typedef {import('./api.js').Integration} Integration */
 /** @typedef {{id: string, issuer: string, claims: Record<string, string | number | boolean>, max_lifetime: number}} Trust */
@@ -44,9 +44,21 @@ const githubFields = (required) => ({
   repository: field({ label: 'Repository', required: true, mono: true, placeholder: 'acme/etl', parse: optional }),
   '/repository_owner_id': field({ label: 'Owner id', required: required('/repository_owner_id'), mono: true, parse: optional, hint: 'gh api repos/OWNER/NAME --jq .owner.id. Ids stay when names change, and are never reused.' }),
   '/repository_id': field({ label: 'Repository id', required: required('/repository_id'), mono: true, parse: optional, hint: 'gh api repos/OWNER/NAME --jq .id' }),
-  branch: field({ label: 'Branch', mono: true, placeholder: 'main', parse: optional, hint: 'Or a full ref, such as refs/tags/v1. Left out: every branch, and pull requests of the repository too.' }),
+  ...branchFields('Or a full ref, such as refs/tags/v1.', 'Every branch, and pull requests'),
   environment: field({ label: 'Environment', mono: true, placeholder: 'production', parse: optional, hint: 'Required if the job uses an environment.' }),
 });
+
+/**
+ * The branch of trusted jobs. All branches are trusted only if that is chosen.
+ * @param {string} hint
+ * @param {string} all
+ */
+function branchFields(hint, all) {
+  const from = field({ label: 'Runs from', options: [['one', 'One branch or tag'], ['all', all]], value: 'one' });
+  const branch = field({ label: 'Branch', mono: true, required: true, placeholder: 'main', parse: (text) => from.control.value === 'all' ? '' : optional(text), hint });
+  from.control.addEventListener('input', () => { branch.row.hidden = from.control.value === 'all'; });
+  return { from, branch };
+}
 
 /** Where jobs run: the fields of each platform and the claims that they result in. Fields named by a pointer are claims. */
 const KINDS = {
@@ -72,7 +84,7 @@ const KINDS = {
     /** @param {(pointer: string) => boolean} required */
     fields: (required) => ({
       project: field({ label: 'Project', required: true, mono: true, placeholder: 'acme/etl', parse: optional }),
-      branch: field({ label: 'Branch', mono: true, placeholder: 'main', parse: optional, hint: 'Or refs/tags/TAG. Left out: every branch and tag of the project.' }),
+      ...branchFields('Or refs/tags/TAG.', 'Every branch and tag'),
       '/project_id': field({ label: 'Project id', required: required('/project_id'), mono: true, parse: optional, hint: 'On the project’s page. It stays when a project is renamed.' }),
     }),
     /** @param {Record<string, string | undefined>} values */
@@ -111,38 +123,37 @@ const claimList = (claims) => h('ul', { class: 'plain' }, Object.entries(claims)
   h('li', null, h('code', null, pointer), ' is ', h('code', { class: 'long' }, JSON.stringify(value)))));
 
 /**
- * Shows which workloads may act for an integration, and lets an admin change that.
+ * The workloads that may use an integration, and a form that adds one.
  * @param {Integration} integration
  */
-export function showTrusts({ id, name }) {
+export function trusts({ id, name }) {
   const body = h('div', { class: 'page-body' });
   const path = `/integrations/${id}/trusts`;
-  const dialog = openDialog(`Workloads of ${name}`, (close) => [body,
-    h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'primary', onclick: close }, 'Close'))]);
-  dialog.classList.add('wide');
   /** @param {string} [said] */
   const show = async (said = '') => {
     const [{ body: trusts }, { body: issuers }] = await Promise.all([call('GET', path), call('GET', '/issuers')]);
     body.replaceChildren(
-      h('p', null, 'A job that has an identity token of its surroundings needs no stored token. Its token must be made for this audience:'),
+      h('p', null, 'Jobs on GitHub, GitLab or Kubernetes can sign in with their own identity. No token to store. Their identity token must have this audience:'),
       h('p', { class: 'with-button' }, h('code', { class: 'long' }, audienceOf(id)), copyButton(audienceOf(id), 'the audience')),
       said ? h('p', { class: 'note good', role: 'status' }, said) : '',
-      h('h3', null, 'Trusted'), trustList(trusts), h('h3', null, 'Trust another workload'), ...addition(issuers));
+      h('h2', null, 'Trusted'), trustList(trusts), h('h2', null, 'Trust another workload'), ...addition(issuers));
   };
   /** @param {Trust[]} trusts */
   const trustList = (trusts) => trusts.length ? h('ul', { class: 'rows' }, trusts.map((trust) => h('li', null,
     h('strong', null, trust.issuer), claimList(trust.claims), h('button', {
       type: 'button', class: 'quiet danger', 'aria-label': `Stop trusting ${trust.issuer} ${String(trust.claims['/sub'])}`,
-      onclick: async () => {
-        await call('DELETE', `${path}/${trust.id}`);
-        await show('Removed. Its workloads can do nothing more.');
-      },
-    }, 'Stop trusting')))) : h('p', { class: 'muted' }, 'None: only the integration’s token opens its namespaces.');
+      onclick: () => confirm({ heading: `Stop trusting this workload of ${trust.issuer}?`, submit: 'Stop trusting', busy: 'One moment…',
+        text: [claimList(trust.claims), `Its jobs are denied immediately, unless they have a token of ${name}.`],
+        act: async () => {
+          await call('DELETE', `${path}/${trust.id}`);
+          await show('Removed. These jobs are denied from now on.');
+        } }),
+    }, 'Stop trusting')))) : h('p', { class: 'muted' }, 'None. Only jobs with a token of the integration can use its namespaces.');
   /** @param {Issuer[]} issuers @returns {Node[]} */
   const addition = (issuers) => {
     const [first] = issuers;
     if (!first) {
-      return [h('p', { class: 'note warn' }, 'This vault knows no issuer of identity tokens. An operator adds one: ',
+      return [h('p', { class: 'note warn' }, 'No issuer of identity tokens is registered. An operator adds one: ',
         h('code', null, 'orgvault issuer add github --issuer https://token.actions.githubusercontent.com'))];
     }
     const issuer = field({ label: 'Issuer', options: issuers.map(({ name: value, issuer: url }) => [value, `${value} (${url})`]), value: first.name });
@@ -176,9 +187,10 @@ export function showTrusts({ id, name }) {
         const further = Object.fromEntries(Object.entries(values).filter(([key, value]) => key.startsWith('/') && value));
         const claims = { ...KINDS[/** @type {Kind} */ (kind.control.value)].claims(values), ...further };
         await call('POST', path, { body: { issuer: issuer.control.value, claims } });
-        await show('Trusted. Its jobs need no stored token from now on.');
+        await show('Trusted. Its jobs need no stored token.');
       },
     })];
   };
   void show();
+  return body;
 }

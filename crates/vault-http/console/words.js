@@ -1,6 +1,6 @@
 // The audit log in words: the actions, and entries as sentences.
 
-import { call, query } from './api.js';
+import { call } from './api.js';
 import { h, parted } from './dom.js';
 import * as session from './session.js';
 
@@ -93,7 +93,7 @@ export class Names {
   shown(kind, id) {
     const name = this.of(id);
     if (kind === 'credential') return name ? h('a', { href: `#/credentials/${id}` }, parted(name)) : h('span', null, 'a deleted credential ', h('code', null, id));
-    if (kind === 'integration' && name) return h('a', { href: `#/integrations${query({ name })}` }, parted(name));
+    if (kind === 'integration' && name) return h('a', { href: `#/integrations/${id}` }, parted(name));
     return name ? parted(name) : h('code', null, id);
   }
 }

@@ -55,7 +55,7 @@ fn long_pages(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     browser.fill("Password", &admin.password);
     browser.fill("Passcode", &admin.right_passcode());
     browser.press("Sign in");
-    browser.see("Sign out");
+    browser.see("Find");
     for (name, place, title) in
         [("1,000 credentials", "#/credentials", "Credentials"), ("10,000 entries of the audit", "#/audit", "Audit")]
     {

@@ -1,0 +1,119 @@
+// One integration: what it may use, what it used, which workloads it trusts, and how a job is connected.
+
+import { query } from './api.js';
+import { CHART_DAYS, usageChart } from './chart.js';
+import { place } from './credentials.js';
+import { DENIED, denials, deniedSince, matches } from './denied.js';
+import { h, parted } from './dom.js';
+import { count } from './forms.js';
+import { actionsOf, edit } from './integration-actions.js';
+import { jobLines } from './jobs.js';
+import { loadAll } from './list.js';
+import { Page, badge, live, menu, strip, table, time } from './parts.js';
+import { tabs } from './tabs.js';
+import { trusts } from './trusts.js';
+import { rhythm, usesOf } from './usage.js';
+
+/**
+ * @typedef {import('./api.js').Integration} Integration
+ * @typedef {import('./api.js').Credential} Credential
+ * @typedef {import('./api.js').AuditEntry} AuditEntry
+ */
+
+/** Credentials that are listed for each pattern. */
+const EACH = 20;
+/** Credentials that are searched. */
+const SEARCHED = 5000;
+
+class IntegrationPage extends Page {
+  label() {
+    return 'Integration';
+  }
+
+  async content() {
+    const id = this.params[0] ?? '';
+    const [{ rows: all }, { rows: credentials, partial }, entries] = await Promise.all([
+      /** @type {Promise<{rows: Integration[]}>} */ (loadAll('/integrations')),
+      /** @type {Promise<{rows: Credential[], partial: boolean}>} */ (loadAll('/organization-vault', SEARCHED)),
+      /** @type {Promise<{rows: AuditEntry[], partial: boolean}>} */ (loadAll(`/audit${query({ actor: id, since: deniedSince(CHART_DAYS) })}`, 5000)),
+    ]);
+    this.crumbs(h('a', { href: '#/integrations' }, 'Integrations'), ' /');
+    const integration = all.find((one) => one.id === id);
+    if (!integration) {
+      return [h('p', { class: 'empty' }, 'This integration does not exist. It may have been deleted.'), h('p', { class: 'buttons' }, h('a', { class: 'button primary', href: '#/integrations' }, 'All integrations'),
+        h('a', { class: 'button', href: `#/audit${query({ subject: id })}` }, 'Search the audit log'))];
+    }
+    const { name, state, last_used_at: used, previous_token_until: until, expires_at: expires, managed_by: set, namespaces } = integration;
+    this.heading(name);
+    this.actions(h('a', { class: 'button primary', href: `#/integrations/${id}?tab=connect` }, 'Connect a job'), menu(name, actionsOf(integration, this)));
+    const [add, wanted] = ['add', 'edit'].map((one) => this.query.get(one) ?? '');
+    for (const one of ['add', 'edit']) this.query.delete(one); // what the address asks for is opened once
+    if (add || wanted) queueMicrotask(() => edit(integration, this, add));
+    const uses = usesOf(entries.rows);
+    const denied = denials(entries.rows);
+    const times = denied.reduce((sum, one) => sum + one.count, 0);
+    const runs = uses.reduce((sum, one) => sum + one.count, 0);
+    return [
+      set && h('p', { class: 'note' }, 'This integration is managed by the documents ', h('code', null, set), '. Applying them overwrites changes that are made here.'),
+      strip([
+        ['State', badge(state, state === 'active' ? 'good' : 'bad'), ['Token last used ', used ? live('relative', used) : 'never', until ? [', previous token until ', time(until)] : []].flat()],
+        ['Runs', uses.length ? `${runs.toLocaleString('en')} in ${CHART_DAYS} days` : 'None', uses.length ? ['Last ', live('relative', new Date(Math.max(...uses.map(({ last }) => last))).toISOString())] : [`in ${CHART_DAYS} days`]],
+        ['Denied', times ? h('span', { class: 'over' }, `${times.toLocaleString('en')}×`) : 'None', denied[0] ? [`${DENIED[denied[0].action]}, last `, live('relative', denied[0].last)] : [`in ${CHART_DAYS} days`]],
+        ['Expires', expires ? live('deadline', expires) : 'Never', [h('button', { type: 'button', class: 'quiet', onclick: () => edit(integration, this) }, 'Change')]],
+      ]),
+      tabs(this, name, [
+        ['access', 'Access', [access(namespaces, credentials), partial && h('p', { class: 'hint' }, `Among the newest ${SEARCHED.toLocaleString('en')} credentials.`)]],
+        ['runs', 'Runs', runsOf(id, entries, uses, denied)],
+        ['workloads', 'Trusted workloads', [trusts(integration)]],
+        ['connect', 'Connect', [jobLines(integration)]],
+      ]),
+    ];
+  }
+}
+
+/**
+ * The patterns of an integration, and the credentials that each matches now.
+ * @param {string[]} patterns
+ * @param {Credential[]} credentials
+ */
+function access(patterns, credentials) {
+  return table('Access', [
+    ['Pattern', (pattern) => h('code', null, parted(pattern))],
+    ['Credentials', (pattern) => {
+      const found = credentials.filter(({ namespace }) => matches([pattern], namespace)).toSorted((one, other) => one.namespace.localeCompare(other.namespace));
+      if (!found.length) return h('span', { class: 'muted' }, 'None. Its jobs are denied until one is saved.');
+      const listed = h('ul', { class: 'plain' }, found.slice(0, EACH).map((one) => h('li', null, h('a', { href: `#/credentials/${one.id}` }, parted(one.namespace)), h('span', { class: 'hint' }, ` ${place(one)}`))));
+      return [listed, found.length > EACH ? h('a', { href: `#/credentials${query({ namespace: pattern.replace(/\*$/, '') })}` }, `All ${count(found.length, 'credential')}`) : null];
+    }],
+  ], patterns, '');
+}
+
+/**
+ * @param {string} id
+ * @param {{rows: AuditEntry[], partial: boolean}} entries
+ * @param {import('./usage.js').Use[]} uses
+ * @param {import('./denied.js').Denial[]} denied
+ */
+function runsOf(id, { rows, partial }, uses, denied) {
+  const used = rows.filter(({ action }) => action === 'namespace.activated');
+  const refused = rows.filter(({ action }) => action in DENIED);
+  return [
+    used.length + refused.length > 0 && usageChart(used, refused, { actor: id }),
+    table('Runs', [
+      ['Namespace', ({ namespace }) => h('a', { href: `#/credentials${query({ namespace })}` }, parted(namespace))],
+      ['Runs', ({ count: times }) => times.toLocaleString('en')],
+      ['How often', (use) => rhythm(use, CHART_DAYS)],
+      ['Last', ({ last }) => time(new Date(last).toISOString())],
+    ], uses.toSorted((one, other) => other.last - one.last), `No runs in the last ${CHART_DAYS} days.`),
+    denied.length > 0 && table('Denied', [
+      ['Denied', ({ namespace = '' }) => h('code', null, namespace)],
+      ['Reason', ({ action }) => DENIED[action]],
+      ['Attempts', ({ action, namespace, count: times }) => h('a', { class: 'over', href: `#/audit${query({ actor: id, action, namespace })}` }, `${times.toLocaleString('en')}×`)],
+      ['Last', ({ last }) => time(last)],
+    ], denied, ''),
+    partial && h('p', { class: 'hint' }, 'Only the newest 5,000 entries of the audit log are counted.'),
+    h('p', null, h('a', { href: `#/audit${query({ actor: id })}` }, 'All entries of the audit log')),
+  ];
+}
+
+customElements.define('ov-integration', IntegrationPage);

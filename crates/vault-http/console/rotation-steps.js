@@ -1,0 +1,22 @@
+// The steps of a rotation, each with its time and who did it.
+
+import { h } from './dom.js';
+import { live } from './parts.js';
+
+/** @typedef {{at?: string, by?: string, text?: string}} Done when a step was done, by whom, or something else about it */
+
+const STEPS = ['New key', 'Check', 'Promote', 'Wait for jobs', 'Disable the old key'];
+
+/**
+ * @param {number} now the index of the current step
+ * @param {Done[]} [about] what is known of each step
+ * @param {boolean} [unchecked] whether the new key was promoted without a check
+ */
+export function rotationSteps(now, about = [], unchecked = false) {
+  return h('ol', { class: 'stepper', 'aria-label': 'Rotation' }, STEPS.map((name, index) => {
+    const skipped = unchecked && name === 'Check';
+    const { at, by, text } = about[index] ?? {};
+    return h('li', { 'aria-current': index === now ? 'step' : null, class: index < now && !skipped ? 'done' : null },
+      h('strong', null, skipped ? 'Check (skipped)' : name), h('span', { class: 'hint' }, skipped ? null : [at && live('relative', at), at && by && ', ', by, text]));
+  }));
+}
