@@ -2,12 +2,12 @@
 //! deleted by its full key, tenant by tenant.
 
 use super::super::backend::{Connection, RunQuery, Store};
-use super::super::organization::erasure;
 use super::super::{Decided, Verdict};
 use super::{credential_counts, expired};
 use crate::failure::Failure;
 use crate::schema::{attempt_classes, idempotency_keys, known_networks, sessions};
 use crate::stored::AnyId;
+use crate::transaction::organization::erasure::{EraseSlice, PendingErasures};
 use async_trait::async_trait;
 use diesel::{ExpressionMethods as _, QueryDsl as _};
 use std::collections::BTreeMap;
@@ -101,12 +101,12 @@ impl Maintenance for Store {
                 self.write((now, found), |connection, found| Box::pin(expired::delete_counts(connection, found))).await
             }
             Expired::Erasures => {
-                let pending = self.read((), |connection, ()| Box::pin(erasure::pending(connection))).await?;
+                let pending = self.answer(None, PendingErasures).await?;
                 let Some(organization) = pending.iter().find_map(|id| id.decode("erasures").ok()) else {
                     return Ok(0);
                 };
                 // How many rows went is not counted: a slice may be left, of this organization or the next.
-                self.write(organization, |connection, id| Box::pin(erasure::erase(connection, *id))).await?;
+                self.run(EraseSlice(organization)).await?;
                 Ok(EXPIRED_SLICE)
             }
         }

@@ -39,7 +39,7 @@ use vault_core::port::{
 };
 use vault_core::sealed::{Blob, InstanceKeyPurpose, SealedPassword, SealedSeed};
 
-use super::keys::insert_wide_key;
+use crate::transaction::organization::keys::insert_instance_key;
 
 #[async_trait]
 impl InstanceKeyRotation for Store {
@@ -238,7 +238,7 @@ async fn replace(connection: &mut Connection, command: &ReplaceInstanceKey) -> D
             .execute(connection)
             .await?;
         if replaced == 0 {
-            insert_wide_key(connection, key).await?;
+            insert_instance_key(&connection.tx(), key).await?;
         }
     }
     // One that was made meanwhile would be lost with the key.

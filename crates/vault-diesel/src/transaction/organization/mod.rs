@@ -1,7 +1,5 @@
-//! Organizations and keys.
+//! Organizations, their keys, and the keys of the instance.
 
 pub(crate) mod erasure;
-pub(super) mod instance_rotation;
 pub(crate) mod keys;
 pub(crate) mod organizations;
-mod rotation;
