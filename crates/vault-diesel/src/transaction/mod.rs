@@ -24,6 +24,7 @@ pub(crate) mod integration;
 pub(crate) mod issuers;
 pub(crate) mod login;
 pub(crate) mod lookups;
+pub(crate) mod maintenance;
 pub(crate) mod organization;
 pub(crate) mod receiver;
 pub(crate) mod schema_version;
