@@ -1,7 +1,6 @@
 //! Copies of the database file: one state of every table, in a new file under a key of its own; and the checks of such a file.
 
 use super::connection::{Purpose, Source, establish, open};
-use super::decision::organization::keys;
 use super::settings::{OpenError, SqliteKey, SqliteSettings};
 use super::severity::{is_full, judge};
 use super::store::SqliteStore;
@@ -9,6 +8,7 @@ use crate::db::OpenTx as _;
 use crate::failure::Failure;
 use crate::migration::{SchemaState, compare};
 use crate::transaction::Read as _;
+use crate::transaction::organization::keys::{ListInstanceKeys, ReadInstance};
 use crate::transaction::schema_version::AppliedMigrations;
 use diesel::connection::SimpleConnection as _;
 use diesel::dsl::sql;
@@ -187,9 +187,9 @@ pub fn check_file(path: &Path, key: SqliteKey) -> Result<FileContent, CopyError>
         // Without a schema there is nothing to read, and of an unreleased one nothing is known.
         let instance = match schema {
             SchemaState::Empty | SchemaState::Unreleased(_) => None,
-            _ => keys::read_instance(&mut connection).await?,
+            _ => ReadInstance.read(&connection.tx()).await?,
         };
-        let keys = if instance.is_none() { Vec::new() } else { keys::read_instance_keys(&mut connection).await? };
+        let keys = if instance.is_none() { Vec::new() } else { ListInstanceKeys.read(&connection.tx()).await? };
         Ok(FileContent { rows, schema, instance, keys })
     };
     let read: Option<Result<FileContent, Failure>> = read.now_or_never();

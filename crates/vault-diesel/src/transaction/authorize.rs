@@ -26,7 +26,7 @@ struct Facts {
 }
 
 #[auto_type(no_type_alias)]
-fn organization_of(id: IdBytes) -> _ {
+pub(super) fn organization_of(id: IdBytes) -> _ {
     organizations::table.filter(organizations::id.eq(id))
 }
 

@@ -18,11 +18,14 @@ pub(crate) mod authorize;
 pub(crate) mod batch;
 pub(crate) mod credential;
 pub(crate) mod hourly;
+pub(crate) mod inspection;
 pub(crate) mod instance_key;
 pub(crate) mod integration;
 pub(crate) mod issuers;
 pub(crate) mod login;
 pub(crate) mod lookups;
+pub(crate) mod maintenance;
+pub(crate) mod organization;
 pub(crate) mod receiver;
 pub(crate) mod schema_version;
 

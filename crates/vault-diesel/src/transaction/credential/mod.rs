@@ -3,7 +3,7 @@
 mod apply;
 mod change;
 pub(crate) mod checks;
-mod count;
+pub(super) mod count;
 mod delete;
 pub(crate) mod labels;
 pub(crate) mod list;

@@ -53,7 +53,7 @@ pub(crate) struct CredentialRow {
 }
 
 #[auto_type(no_type_alias)]
-pub(super) fn credential_of(organization: IdBytes, id: IdBytes) -> _ {
+pub(crate) fn credential_of(organization: IdBytes, id: IdBytes) -> _ {
     credentials::table.filter(credentials::organization_id.eq(organization)).filter(credentials::id.eq(id))
 }
 

@@ -1,0 +1,131 @@
+//! The ports of organizations and keys.
+
+use super::backend::Store;
+use crate::transaction::organization::erasure::EraseSlice;
+use crate::transaction::organization::instance_rotation::{CountUnder, MoveLookups};
+use crate::transaction::organization::keys::{ListInstanceKeys, ListRetiringKeys, ReadInstance, ReadOrganizationKeys};
+use crate::transaction::organization::organizations::{FindOrganization, ListOrganizations, ReadOrganization};
+use crate::transaction::organization::rotation::CountSealed;
+use async_trait::async_trait;
+use vault_core::id::{KeyId, OrganizationId};
+use vault_core::keyring::KeyTerm;
+use vault_core::organization::{Organization, OrganizationName};
+use vault_core::port::{
+    CreateInstance, CreateOrganization, DeleteOrganization, DestroyKey, DestroyOrganizationKey, FindSealed,
+    FindUnderInstanceKey, InstanceKeyRotation, InstanceRow, KeyDestruction, KeyRepository, KeyRotation, LookUpMove,
+    MoveSealed, MoveToInstanceKey, OrganizationRepository, ReplaceInstanceKey, ReplaceOrganizationKey, ReplaceRootKey,
+    SealedCount, SealedRow, SetOrganizationState, StoreError, TakeKeyUses,
+};
+use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys, RetiringInstanceKey};
+
+#[async_trait]
+impl OrganizationRepository for Store {
+    async fn create_organization(&self, command: CreateOrganization) -> Result<bool, StoreError> {
+        self.run(command).await
+    }
+
+    async fn find_organization(&self, name: &OrganizationName) -> Result<Option<Organization>, StoreError> {
+        self.answer(None, FindOrganization(name.uniqueness_key())).await
+    }
+
+    async fn organization(&self, id: OrganizationId) -> Result<Option<Organization>, StoreError> {
+        self.answer(None, ReadOrganization(id)).await
+    }
+
+    async fn list_organizations(&self) -> Result<Vec<Organization>, StoreError> {
+        self.answer(None, ListOrganizations).await
+    }
+
+    async fn set_organization_state(&self, command: SetOrganizationState) -> Result<bool, StoreError> {
+        self.run(command).await
+    }
+
+    async fn delete_organization(&self, command: DeleteOrganization) -> Result<bool, StoreError> {
+        let organization = command.organization;
+        let deleted = self.run(command).await?;
+        // If this is interrupted, maintenance continues it.
+        while deleted && self.run(EraseSlice(organization)).await? {}
+        Ok(deleted)
+    }
+}
+
+#[async_trait]
+impl KeyRepository for Store {
+    async fn instance(&self) -> Result<Option<InstanceRecord>, StoreError> {
+        self.answer(None, ReadInstance).await
+    }
+
+    async fn create_instance(&self, command: CreateInstance) -> Result<bool, StoreError> {
+        self.run(command).await
+    }
+
+    async fn replace_root_key(&self, command: ReplaceRootKey) -> Result<bool, StoreError> {
+        self.run(command).await
+    }
+
+    async fn retiring_instance_keys(&self) -> Result<Vec<RetiringInstanceKey>, StoreError> {
+        self.answer(None, ListRetiringKeys).await
+    }
+
+    async fn instance_keys(&self) -> Result<Vec<InstanceKeyRecord>, StoreError> {
+        self.answer(None, ListInstanceKeys).await
+    }
+
+    async fn organization_keys(&self, organization: OrganizationId) -> Result<Option<OrganizationKeys>, StoreError> {
+        self.answer(None, ReadOrganizationKeys(organization)).await
+    }
+
+    async fn take_key_uses(&self, command: TakeKeyUses) -> Result<bool, StoreError> {
+        self.run(command).await
+    }
+
+    async fn replace_organization_key(&self, command: ReplaceOrganizationKey) -> Result<bool, StoreError> {
+        self.run(command).await
+    }
+}
+
+#[async_trait]
+impl KeyRotation for Store {
+    async fn find_sealed(&self, query: FindSealed) -> Result<Vec<SealedRow>, StoreError> {
+        self.answer(None, query).await
+    }
+
+    async fn count_sealed(&self, organization: OrganizationId, key: KeyId) -> Result<SealedCount, StoreError> {
+        self.answer(None, CountSealed { organization, key }).await
+    }
+
+    async fn move_sealed(&self, command: MoveSealed) -> Result<Option<usize>, StoreError> {
+        self.run(command).await
+    }
+
+    async fn destroy_organization_key(&self, command: DestroyOrganizationKey) -> Result<KeyDestruction, StoreError> {
+        self.run(command).await
+    }
+}
+
+#[async_trait]
+impl InstanceKeyRotation for Store {
+    async fn replace_instance_key(&self, command: ReplaceInstanceKey) -> Result<bool, StoreError> {
+        self.run(command).await
+    }
+
+    async fn find_under_instance_key(&self, query: FindUnderInstanceKey) -> Result<Vec<InstanceRow>, StoreError> {
+        self.answer(None, query).await
+    }
+
+    async fn count_under(&self, term: KeyTerm) -> Result<i64, StoreError> {
+        self.answer(None, CountUnder(term)).await
+    }
+
+    async fn move_to_instance_key(&self, command: MoveToInstanceKey) -> Result<Option<usize>, StoreError> {
+        self.run(command).await
+    }
+
+    async fn move_look_ups(&self, rows: Vec<LookUpMove>) -> Result<usize, StoreError> {
+        self.run(MoveLookups(rows)).await
+    }
+
+    async fn destroy_key(&self, command: DestroyKey) -> Result<KeyDestruction, StoreError> {
+        self.run(command).await
+    }
+}

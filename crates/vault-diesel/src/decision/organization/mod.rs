@@ -1,7 +1,0 @@
-//! Organizations and keys.
-
-pub(crate) mod erasure;
-pub(super) mod instance_rotation;
-pub(crate) mod keys;
-pub(crate) mod organizations;
-mod rotation;

@@ -1,0 +1,109 @@
+//! Reading what is stored, row by row.
+
+use super::Read;
+use super::credential::{checks, labels, versions};
+use crate::db::Tx;
+use crate::failure::Failure;
+use crate::schema::{credential_versions, credentials, frozen_namespaces, organizations};
+use crate::stored::{AnyId, Column, StoredId as _, columns_of, place_of};
+use diesel::dsl::exists;
+use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, QueryDsl as _};
+use vault_core::id::{CredentialId, OrganizationId};
+use vault_core::namespace::Namespace;
+use vault_core::organization::OrganizationState;
+use vault_core::port::{ClosedState, Find, StoredPlace, WholeCredential};
+use vault_core::principal::Principal;
+use vault_core::time::Timestamp;
+
+/// The row keys of credentials, in their order.
+pub(crate) struct CredentialPlaces {
+    pub(crate) after: StoredPlace,
+    pub(crate) limit: usize,
+}
+
+impl Read for CredentialPlaces {
+    type Outcome = Vec<StoredPlace>;
+
+    async fn read(&self, tx: &Tx<'_>) -> Result<Vec<StoredPlace>, Failure> {
+        let (organization, id) = columns_of(&self.after);
+        let following = credentials::table
+            .filter(credentials::organization_id.ge(&organization))
+            .filter(credentials::organization_id.gt(&organization).or(credentials::id.gt(&id)))
+            .order((credentials::organization_id, credentials::id))
+            .select((credentials::organization_id, credentials::id));
+        let places: Vec<(AnyId, AnyId)> = tx.page(following, self.limit).await?;
+        Ok(places.into_iter().map(place_of).collect())
+    }
+}
+
+/// The row keys of credentials that have versions other than the current one, in their order, and whether each credential
+/// exists.
+pub(crate) struct VersionPlaces {
+    pub(crate) after: StoredPlace,
+    pub(crate) limit: usize,
+}
+
+impl Read for VersionPlaces {
+    type Outcome = Vec<(StoredPlace, bool)>;
+
+    async fn read(&self, tx: &Tx<'_>) -> Result<Vec<(StoredPlace, bool)>, Failure> {
+        let (organization, id) = columns_of(&self.after);
+        let credential = credentials::table
+            .filter(credentials::organization_id.eq(credential_versions::organization_id))
+            .filter(credentials::id.eq(credential_versions::id));
+        let following = credential_versions::table
+            .filter(credential_versions::organization_id.ge(&organization))
+            .filter(credential_versions::organization_id.gt(&organization).or(credential_versions::id.gt(&id)))
+            .order((credential_versions::organization_id, credential_versions::id))
+            .select(((credential_versions::organization_id, credential_versions::id), exists(credential)));
+        let mut places: Vec<((AnyId, AnyId), bool)> = tx.page(following, self.limit).await?;
+        places.dedup();
+        Ok(places.into_iter().map(|(place, exists)| (place_of(place), exists)).collect())
+    }
+}
+
+/// The restrictions of an organization, if it exists.
+pub(crate) struct ReadClosures(pub(crate) OrganizationId);
+
+impl Read for ReadClosures {
+    type Outcome = Option<ClosedState>;
+
+    async fn read(&self, tx: &Tx<'_>) -> Result<Option<ClosedState>, Failure> {
+        let (organization, id) = (self.0, self.0.stored());
+        let state = organizations::table.filter(organizations::id.eq(id)).select(organizations::state);
+        let Some(state): Option<Column<OrganizationState>> = tx.first(state).await? else { return Ok(None) };
+        let state = state.decode("organizations", &organization, "state")?;
+        let frozen = frozen_namespaces::table
+            .filter(frozen_namespaces::organization_id.eq(id))
+            .select(frozen_namespaces::namespace);
+        let frozen: Vec<Column<Namespace>> = tx.load(frozen).await?;
+        let decode = |namespace: Column<Namespace>| namespace.decode("frozen_namespaces", &organization, "namespace");
+        Ok(Some(ClosedState { state, frozen: frozen.into_iter().map(decode).collect::<Result<_, _>>()? }))
+    }
+}
+
+/// A credential with all its rows, if it exists.
+pub(crate) struct ReadWholeCredential {
+    pub(crate) organization: OrganizationId,
+    pub(crate) id: CredentialId,
+}
+
+impl Read for ReadWholeCredential {
+    type Outcome = Option<WholeCredential>;
+
+    async fn read(&self, tx: &Tx<'_>) -> Result<Option<WholeCredential>, Failure> {
+        let Self { organization, id } = *self;
+        // The time authorizes a session, and an operator has none.
+        let now = Timestamp::from_millis(0);
+        let query = Find { principal: Principal::Operator, of: organization, key: id, now };
+        let Some(versions) = versions::versions(tx, &query).await? else { return Ok(None) };
+        let numbers = versions.others.iter().map(|version| version.number).chain([versions.current.version]);
+        let mut sealed = Vec::new();
+        for number in numbers {
+            let version = checks::read(tx, (organization, id), number).await?;
+            sealed.push(version.ok_or(Failure::Overtaken)?.credential);
+        }
+        let labels = labels::read(tx, organization, id).await?;
+        Ok(Some(WholeCredential { versions, sealed, labels }))
+    }
+}

@@ -1,0 +1,279 @@
+//! Wrapped keys of the instance and of organizations.
+
+use super::super::audit::AuditRecorder;
+use super::super::authorize::organization_of;
+use super::super::instance_key::require_active;
+use super::super::{Read, Transaction};
+use crate::db::{Db, Reply, Tx};
+use crate::failure::Failure;
+use crate::schema::{instance, instance_keys, organization_keys, organizations, retiring_instance_keys};
+use crate::stored::{Column, IdBytes, StoredId as _};
+use diesel::dsl::{auto_type, exists};
+use diesel::{
+    ExpressionMethods as _, QueryDsl as _, Queryable, Selectable, SelectableHelper as _, insert_into, select, update,
+};
+use vault_core::id::{InstanceId, KeyId, OrganizationId};
+use vault_core::port::{CreateInstance, ReplaceOrganizationKey, ReplaceRootKey, TakeKeyUses};
+use vault_core::sealed::{
+    Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys,
+    RetiringInstanceKey,
+};
+use vault_core::time::Timestamp;
+
+/// A key of an organization.
+#[auto_type(no_type_alias)]
+pub(super) fn key_of(organization: IdBytes, key: IdBytes) -> _ {
+    organization_keys::table
+        .filter(organization_keys::organization_id.eq(organization))
+        .filter(organization_keys::id.eq(key))
+}
+
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = instance, check_for_backend(Db))]
+struct InstanceColumns {
+    id: Column<InstanceId>,
+    root_key_id: Column<KeyId>,
+    instance_key_id: Column<KeyId>,
+    wrapped: Column<Blob>,
+    keyring: Column<Blob>,
+    created_at: i64,
+}
+
+/// The instance, if it was created.
+pub(crate) struct ReadInstance;
+
+impl Read for ReadInstance {
+    type Outcome = Option<InstanceRecord>;
+
+    async fn read(&self, tx: &Tx<'_>) -> Result<Option<InstanceRecord>, Failure> {
+        const TABLE: &str = "instance";
+        let Some(row) = tx.first(instance::table.select(InstanceColumns::as_select())).await? else { return Ok(None) };
+        let id = row.id.decode(TABLE, &"unknown", "id")?;
+        Ok(Some(InstanceRecord {
+            id,
+            root_key: row.root_key_id.decode(TABLE, &id, "root_key_id")?,
+            instance_key: row.instance_key_id.decode(TABLE, &id, "instance_key_id")?,
+            wrapped: row.wrapped.decode(TABLE, &id, "wrapped")?,
+            keyring: row.keyring.decode(TABLE, &id, "keyring")?,
+            created_at: Timestamp::from_millis(row.created_at),
+        }))
+    }
+}
+
+impl Transaction for CreateInstance {
+    /// `false` if there is an instance.
+    type Outcome = bool;
+
+    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<bool, Failure> {
+        let record = &self.instance;
+        let new = insert_into(instance::table)
+            .values((
+                instance::singleton.eq(1),
+                instance::id.eq(record.id.stored()),
+                instance::root_key_id.eq(record.root_key.stored()),
+                instance::instance_key_id.eq(record.instance_key.stored()),
+                instance::wrapped.eq(record.wrapped.as_bytes()),
+                instance::keyring.eq(record.keyring.as_bytes()),
+                instance::created_at.eq(record.created_at.as_millis()),
+                instance::restore_epoch.eq(0),
+            ))
+            .on_conflict_do_nothing();
+        if tx.execute(new).await? == 0 {
+            return Ok(false);
+        }
+        for key in &self.keys {
+            insert_instance_key(tx, key).await?;
+        }
+        audit.record(tx, &self.audit).await?;
+        Ok(true)
+    }
+}
+
+/// Stores a key of the instance that has a purpose. Part of the transaction that creates it.
+pub(crate) fn insert_instance_key<'t>(tx: &'t Tx<'_>, key: &InstanceKeyRecord) -> Reply<'t, usize> {
+    tx.execute(insert_into(instance_keys::table).values((
+        instance_keys::id.eq(key.id.stored()),
+        instance_keys::purpose.eq(key.purpose.as_str()),
+        instance_keys::wrapped.eq(key.wrapped.as_bytes()),
+        instance_keys::created_at.eq(key.created_at.as_millis()),
+    )))
+}
+
+impl Transaction for ReplaceRootKey {
+    /// `false` if the instance was changed in the meantime, or an instance key is retiring.
+    type Outcome = bool;
+
+    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<bool, Failure> {
+        let current = &self.current;
+        // An instance key starts to retire in a transaction that changes the row below.
+        let retiring = exists(retiring_instance_keys::table.select(retiring_instance_keys::id));
+        if tx.one(select(retiring)).await? {
+            return Ok(false);
+        }
+        let row = instance::table
+            .filter(instance::id.eq(current.id.stored()))
+            .filter(instance::root_key_id.eq(current.root_key.stored()))
+            .filter(instance::instance_key_id.eq(current.instance_key.stored()))
+            .filter(instance::wrapped.eq(current.wrapped.as_bytes()));
+        let next = (instance::root_key_id.eq(self.root_key.stored()), instance::wrapped.eq(self.wrapped.as_bytes()));
+        if tx.execute(update(row).set(next)).await? == 0 {
+            return Ok(false);
+        }
+        audit.record(tx, &self.audit).await?;
+        Ok(true)
+    }
+}
+
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = instance_keys, check_for_backend(Db))]
+struct InstanceKeyColumns {
+    id: Column<KeyId>,
+    purpose: Column<InstanceKeyPurpose>,
+    wrapped: Column<Blob>,
+    created_at: i64,
+}
+
+/// The keys of the instance that have a purpose, the oldest first.
+pub(crate) struct ListInstanceKeys;
+
+impl Read for ListInstanceKeys {
+    type Outcome = Vec<InstanceKeyRecord>;
+
+    async fn read(&self, tx: &Tx<'_>) -> Result<Vec<InstanceKeyRecord>, Failure> {
+        const TABLE: &str = "instance_keys";
+        let all = instance_keys::table.order((instance_keys::created_at, instance_keys::id));
+        let decode = |row: InstanceKeyColumns| {
+            let id = row.id.decode(TABLE, &"unknown", "id")?;
+            Ok(InstanceKeyRecord {
+                id,
+                purpose: row.purpose.decode(TABLE, &id, "purpose")?,
+                wrapped: row.wrapped.decode(TABLE, &id, "wrapped")?,
+                created_at: Timestamp::from_millis(row.created_at),
+            })
+        };
+        tx.load(all.select(InstanceKeyColumns::as_select())).await?.into_iter().map(decode).collect()
+    }
+}
+
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = retiring_instance_keys, check_for_backend(Db))]
+struct RetiringColumns {
+    id: Column<KeyId>,
+    root_key_id: Column<KeyId>,
+    wrapped: Column<Blob>,
+    retired_at: i64,
+}
+
+/// The instance keys that only decrypt, the oldest first.
+pub(crate) struct ListRetiringKeys;
+
+impl Read for ListRetiringKeys {
+    type Outcome = Vec<RetiringInstanceKey>;
+
+    async fn read(&self, tx: &Tx<'_>) -> Result<Vec<RetiringInstanceKey>, Failure> {
+        const TABLE: &str = "retiring_instance_keys";
+        let all = retiring_instance_keys::table.order((retiring_instance_keys::retired_at, retiring_instance_keys::id));
+        let decode = |row: RetiringColumns| {
+            let id = row.id.decode(TABLE, &"unknown", "id")?;
+            Ok(RetiringInstanceKey {
+                id,
+                root_key: row.root_key_id.decode(TABLE, &id, "root_key_id")?,
+                wrapped: row.wrapped.decode(TABLE, &id, "wrapped")?,
+                retired_at: Timestamp::from_millis(row.retired_at),
+            })
+        };
+        tx.load(all.select(RetiringColumns::as_select())).await?.into_iter().map(decode).collect()
+    }
+}
+
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = organization_keys, check_for_backend(Db))]
+struct OrganizationKeyColumns {
+    id: Column<KeyId>,
+    state: Column<KeyState>,
+    wrapped: Column<Blob>,
+    uses: i64,
+    created_at: i64,
+}
+
+/// The keys of an organization, the oldest first. `None` if the organization does not exist.
+pub(crate) struct ReadOrganizationKeys(pub(crate) OrganizationId);
+
+impl Read for ReadOrganizationKeys {
+    type Outcome = Option<OrganizationKeys>;
+
+    async fn read(&self, tx: &Tx<'_>) -> Result<Option<OrganizationKeys>, Failure> {
+        const TABLE: &str = "organization_keys";
+        let organization = self.0;
+        let fingerprint = organization_of(organization.stored())
+            .select((organizations::fingerprint_key_id, organizations::fingerprint_wrapped));
+        let fingerprint: Option<(Column<KeyId>, Column<Blob>)> = tx.first(fingerprint).await?;
+        let Some((fingerprint_key, fingerprint_wrapped)) = fingerprint else { return Ok(None) };
+        let keys = organization_keys::table
+            .filter(organization_keys::organization_id.eq(organization.stored()))
+            .order((organization_keys::created_at, organization_keys::id))
+            .select(OrganizationKeyColumns::as_select());
+        let decode = |row: OrganizationKeyColumns| {
+            let id = row.id.decode(TABLE, &organization, "id")?;
+            Ok(OrganizationKeyRecord {
+                organization,
+                id,
+                state: row.state.decode(TABLE, &id, "state")?,
+                wrapped: row.wrapped.decode(TABLE, &id, "wrapped")?,
+                uses: row.uses,
+                created_at: Timestamp::from_millis(row.created_at),
+            })
+        };
+        let keys: Vec<OrganizationKeyColumns> = tx.load(keys).await?;
+        Ok(Some(OrganizationKeys {
+            fingerprint_key: fingerprint_key.decode("organizations", &organization, "fingerprint_key_id")?,
+            fingerprint_wrapped: fingerprint_wrapped.decode("organizations", &organization, "fingerprint_wrapped")?,
+            keys: keys.into_iter().map(decode).collect::<Result<_, Failure>>()?,
+        }))
+    }
+}
+
+/// Stores a key of an organization. Part of the transaction that creates it.
+pub(super) fn insert<'t>(tx: &'t Tx<'_>, key: &OrganizationKeyRecord) -> Reply<'t, usize> {
+    tx.execute(insert_into(organization_keys::table).values((
+        organization_keys::organization_id.eq(key.organization.stored()),
+        organization_keys::id.eq(key.id.stored()),
+        organization_keys::state.eq(key.state.as_str()),
+        organization_keys::wrapped.eq(key.wrapped.as_bytes()),
+        organization_keys::uses.eq(key.uses),
+        organization_keys::created_at.eq(key.created_at.as_millis()),
+    )))
+}
+
+/// Reserves uses of a key.
+impl Transaction for TakeKeyUses {
+    /// `false` if the key is not active, or others were reserved in the meantime.
+    type Outcome = bool;
+
+    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<bool, Failure> {
+        let row = key_of(self.organization.stored(), self.key.stored())
+            .filter(organization_keys::state.eq(KeyState::Active.as_str()))
+            .filter(organization_keys::uses.eq(self.from));
+        let uses = organization_keys::uses.eq(self.from.saturating_add(self.block));
+        audit.commit_without_entry();
+        Ok(tx.execute(update(row).set(uses)).await? == 1)
+    }
+}
+
+impl Transaction for ReplaceOrganizationKey {
+    /// `false` if the current key is not active.
+    type Outcome = bool;
+
+    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<bool, Failure> {
+        require_active(tx, self.next.wrapped.key()).await?;
+        let current = key_of(self.next.organization.stored(), self.current.stored())
+            .filter(organization_keys::state.eq(KeyState::Active.as_str()));
+        let retired = organization_keys::state.eq(KeyState::Retiring.as_str());
+        if tx.execute(update(current).set(retired)).await? == 0 {
+            return Ok(false);
+        }
+        insert(tx, &self.next).await?;
+        audit.record(tx, &self.audit).await?;
+        Ok(true)
+    }
+}
