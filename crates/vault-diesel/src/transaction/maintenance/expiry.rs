@@ -203,7 +203,7 @@ pub(crate) const PREVIOUS_VERSIONS: Expiry<(AnyId, AnyId), i64> = Expiry {
 pub(crate) const CREDENTIAL_USES: Expiry<(AnyId, AnyId, i64), AnyId> = Expiry {
     seconds: USE_SECONDS,
     find: |tx, until| {
-        let rows = credential_uses::table.filter(credential_uses::at.le(until));
+        let rows = credential_uses::table.filter(credential_uses::expires_at.le(until));
         let of = (credential_uses::organization_id, credential_uses::id, credential_uses::at);
         tx.page(rows.select((of, credential_uses::activation_id)), EXPIRED_SLICE)
     },
