@@ -82,12 +82,12 @@ jobs:
 ${name}:
   variables:
     ORGVAULT_ACTIVATION_URL: "${url}"
+    ORGVAULT_INTEGRATION_TOKEN_FILE: $CI_BUILDS_DIR/orgvault-token-$CI_JOB_ID
   script:
-    - export ORGVAULT_INTEGRATION_TOKEN_FILE="$(mktemp)"   # mktemp makes it for this user alone
-    - printf '%s\\n' "$ORGVAULT_TOKEN" > "$ORGVAULT_INTEGRATION_TOKEN_FILE"; unset ORGVAULT_TOKEN
+    - (umask 077; printf '%s\\n' "$ORGVAULT_TOKEN" > "$ORGVAULT_INTEGRATION_TOKEN_FILE"); unset ORGVAULT_TOKEN
     - orgvault exec --namespace ${quoted(namespace)} -- COMMAND
   after_script:
-    - rm -f /tmp/tmp.*`],
+    - rm -f "$ORGVAULT_INTEGRATION_TOKEN_FILE"`],
   ['github-identity', '', ({ name, namespace, url, audience }) => `# Trust the repository under Trusted workloads first. The runner must reach ${url}.
 name: ${name}
 on: {schedule: [{cron: "0 2 * * *"}]}
