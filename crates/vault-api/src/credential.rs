@@ -225,7 +225,7 @@ pub struct CredentialItem<T = String, I = Map<String, Value>, L = BTreeMap<Strin
     pub labels: Option<L>,
     /// Forms in which it may be issued: `any` or `short`.
     pub vend: T,
-    /// Result of the latest check, if any.
+    /// Health, from the latest check and the expiry.
     pub health: HealthItem<T>,
     /// Description of its use.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -207,7 +207,7 @@ fn replace() -> Value {
         "type": "object",
         "properties": {
             "data": any_data(),
-            "expires_at": time("When the data expires."),
+            "expires_at": time("Time when the data expires."),
             "stage": {"type": "boolean", "default": false, "description": "`true` to stage the new version without promoting it."},
         },
         "required": ["data"],
