@@ -55,7 +55,7 @@ pub enum SecretFileFlaw {
     /// Other users may read or write the file.
     // The text does not suggest `chmod 600`: on a file that root owns and the service's group reads, that would lock
     // the service out.
-    #[error("has mode {0:04o}, so other users can read or write it; expected {}", expected_modes())]
+    #[error("has mode {:04o}, so other users can read or write it; expected {}", .0, expected_modes())]
     Mode(u32),
     /// The file is longer than the expected content.
     #[error("has {found} bytes; expected at most {limit}")]
