@@ -19,6 +19,7 @@ pub(crate) mod inspection;
 pub(crate) mod instance_key;
 pub(crate) mod integration;
 pub(crate) mod issuers;
+mod lease;
 pub(crate) mod login;
 pub(crate) mod lookups;
 pub(crate) mod maintenance;
