@@ -5,7 +5,7 @@ use crate::stored::{AnyId, Id};
 use diesel::expression::{ValidGrouping, is_aggregate};
 use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
 use diesel::result::QueryResult;
-use diesel::sql_types::{BigInt, Binary, SingleValue};
+use diesel::sql_types::{BigInt, Binary, SingleValue, Text};
 use diesel::{AppearsOnTable, Expression};
 use std::marker::PhantomData;
 
@@ -17,6 +17,7 @@ enum Part<'a> {
     Name(&'static str),
     Id(AnyId),
     Bytes(&'a [u8]),
+    String(&'a str),
     Number(i64),
 }
 
@@ -64,6 +65,10 @@ impl<'a, ST> Parts<'a, ST> {
         self.with(Part::Bytes(bytes))
     }
 
+    pub(crate) fn string(self, string: &'a str) -> Self {
+        self.with(Part::String(string))
+    }
+
     pub(crate) fn number(self, number: i64) -> Self {
         self.with(Part::Number(number))
     }
@@ -104,6 +109,7 @@ impl<ST> QueryFragment<Db> for Parts<'_, ST> {
                 Part::Name(name) => out.push_identifier(name)?,
                 Part::Id(id) => out.push_bind_param::<Id, _>(id)?,
                 Part::Bytes(bytes) => out.push_bind_param::<Binary, _>(*bytes)?,
+                Part::String(string) => out.push_bind_param::<Text, _>(*string)?,
                 Part::Number(number) => out.push_bind_param::<BigInt, _>(number)?,
             }
         }

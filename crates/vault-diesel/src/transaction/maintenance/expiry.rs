@@ -29,10 +29,13 @@ pub(crate) struct Expiry<G, K> {
     /// Time between that of a row and its expiry.
     seconds: i64,
     /// Reads keys of rows whose time is not after a moment.
-    find: for<'t> fn(&'t Tx<'_>, i64) -> Reply<'t, Vec<(G, K)>>,
+    find: Find<(G, K)>,
     /// Deletes rows by their keys, if their time still is not after that moment.
-    delete: for<'t> fn(&'t Tx<'_>, i64, &'t G, &'t [K]) -> BoxFuture<'t, QueryResult<usize>>,
+    delete: Delete<G, K>,
 }
+
+type Find<T> = for<'t> fn(&'t Tx<'_>, i64) -> Reply<'t, Vec<T>>;
+type Delete<G, K> = for<'t> fn(&'t Tx<'_>, i64, &'t G, &'t [K]) -> BoxFuture<'t, QueryResult<usize>>;
 
 pub(crate) const SESSIONS: Expiry<AnyId, AnyId> = Expiry {
     seconds: 0,
@@ -256,7 +259,7 @@ pub(crate) struct FindExpired<G, K> {
     pub(crate) now: Timestamp,
 }
 
-impl<G: Ord + Send, K: Send> Read for FindExpired<G, K> {
+impl<G: Ord + Send + 'static, K: Send + 'static> Read for FindExpired<G, K> {
     type Outcome = Found<G, K>;
 
     async fn read(&self, tx: &Tx<'_>) -> Result<Found<G, K>, Failure> {
@@ -275,7 +278,7 @@ pub(crate) struct DeleteExpired<G, K> {
     pub(crate) found: Found<G, K>,
 }
 
-impl<G: Send + Sync, K: Send + Sync> Transaction for DeleteExpired<G, K> {
+impl<G: Send + Sync + 'static, K: Send + Sync + 'static> Transaction for DeleteExpired<G, K> {
     /// The number of rows.
     type Outcome = usize;
 

@@ -2,5 +2,5 @@
 
 pub(crate) mod credential_counts;
 pub(crate) mod expiry;
+pub(crate) mod health;
 pub(crate) mod restore;
-pub(crate) mod space;

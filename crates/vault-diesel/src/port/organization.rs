@@ -1,6 +1,6 @@
 //! The ports of organizations and keys.
 
-use super::backend::Store;
+use super::{Database, DieselStore};
 use crate::transaction::organization::erasure::EraseSlice;
 use crate::transaction::organization::instance_rotation::{CountUnder, MoveLookups};
 use crate::transaction::organization::keys::{ListInstanceKeys, ListRetiringKeys, ReadInstance, ReadOrganizationKeys};
@@ -19,7 +19,7 @@ use vault_core::port::{
 use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys, RetiringInstanceKey};
 
 #[async_trait]
-impl OrganizationRepository for Store {
+impl<D: Database> OrganizationRepository for DieselStore<D> {
     async fn create_organization(&self, command: CreateOrganization) -> Result<bool, StoreError> {
         self.run(command).await
     }
@@ -50,7 +50,7 @@ impl OrganizationRepository for Store {
 }
 
 #[async_trait]
-impl KeyRepository for Store {
+impl<D: Database> KeyRepository for DieselStore<D> {
     async fn instance(&self) -> Result<Option<InstanceRecord>, StoreError> {
         self.answer(None, ReadInstance).await
     }
@@ -85,7 +85,7 @@ impl KeyRepository for Store {
 }
 
 #[async_trait]
-impl KeyRotation for Store {
+impl<D: Database> KeyRotation for DieselStore<D> {
     async fn find_sealed(&self, query: FindSealed) -> Result<Vec<SealedRow>, StoreError> {
         self.answer(None, query).await
     }
@@ -104,7 +104,7 @@ impl KeyRotation for Store {
 }
 
 #[async_trait]
-impl InstanceKeyRotation for Store {
+impl<D: Database> InstanceKeyRotation for DieselStore<D> {
     async fn replace_instance_key(&self, command: ReplaceInstanceKey) -> Result<bool, StoreError> {
         self.run(command).await
     }

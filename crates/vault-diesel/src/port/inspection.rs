@@ -1,6 +1,6 @@
 //! The port of the integrity check.
 
-use super::backend::Store;
+use super::{Database, DieselStore};
 use crate::transaction::inspection::{CredentialPlaces, ReadClosures, ReadWholeCredential, VersionPlaces};
 use crate::transaction::lookups::MissingLookups;
 use crate::transaction::organization::instance_rotation::{InstancePlaces, ReadInstanceRow};
@@ -13,7 +13,7 @@ use vault_core::port::{
 };
 
 #[async_trait]
-impl Inspection for Store {
+impl<D: Database> Inspection for DieselStore<D> {
     async fn instance_places(
         &self,
         part: InstancePart,

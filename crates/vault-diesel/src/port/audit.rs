@@ -1,6 +1,6 @@
 //! The ports of the audit log.
 
-use super::backend::Store;
+use super::{Database, DieselStore};
 use crate::transaction::audit::AppendEntries;
 use crate::transaction::audit::checkpoints::{ListCheckpoints, NewestCheckpoint};
 use crate::transaction::audit::delivery::{ReadDelivery, RecordDelivered};
@@ -14,14 +14,14 @@ use vault_core::id::AuditId;
 use vault_core::port::{AuditLog, AuditRange, AuditTrail, CutAudit, Delivery, List, StoreError};
 
 #[async_trait]
-impl AuditLog for Store {
+impl<D: Database> AuditLog for DieselStore<D> {
     async fn append(&self, records: Vec<SealedAuditRecord>) -> Result<(), StoreError> {
         self.run(AppendEntries(records)).await
     }
 }
 
 #[async_trait]
-impl AuditTrail for Store {
+impl<D: Database> AuditTrail for DieselStore<D> {
     async fn list_entries(&self, query: List<String, AuditRange>) -> Result<Vec<AuditEntry>, StoreError> {
         self.answer(query.principal.organization(), query).await
     }

@@ -1,10 +1,10 @@
 //! The ports of maintenance and restores.
 
-use super::backend::Store;
+use super::{Database, DieselStore};
 use crate::transaction::maintenance::credential_counts::MostKeyUses;
 use crate::transaction::maintenance::expiry::{self, DeleteExpired, Expiry, FindExpired};
+use crate::transaction::maintenance::health::ProveSpace;
 use crate::transaction::maintenance::restore::ReadRestoreEpoch;
-use crate::transaction::maintenance::space::ProveSpace;
 use crate::transaction::organization::erasure::{EraseSlice, PendingErasures};
 use async_trait::async_trait;
 use vault_core::Command;
@@ -15,21 +15,21 @@ use vault_core::port::{
 use vault_core::time::Timestamp;
 
 #[async_trait]
-impl Maintenance for Store {
+impl<D: Database> Maintenance for DieselStore<D> {
     async fn delete_expired(&self, expired: Expired, now: Timestamp) -> Result<usize, StoreError> {
         match expired {
-            Expired::Sessions => self.expire(expiry::SESSIONS, now).await,
-            Expired::IdempotencyKeys => self.expire(expiry::IDEMPOTENCY_KEYS, now).await,
+            Expired::Sessions => expire(&**self, expiry::SESSIONS, now).await,
+            Expired::IdempotencyKeys => expire(&**self, expiry::IDEMPOTENCY_KEYS, now).await,
             Expired::Attempts => {
-                Ok(self.expire(expiry::ATTEMPTS, now).await? + self.expire(expiry::NETWORKS, now).await?)
+                Ok(expire(&**self, expiry::ATTEMPTS, now).await? + expire(&**self, expiry::NETWORKS, now).await?)
             }
-            Expired::Invitations => self.expire(expiry::INVITATIONS, now).await,
-            Expired::Notices => self.expire(expiry::NOTICES, now).await,
-            Expired::PendingSeeds => self.expire(expiry::PENDING_SEEDS, now).await,
-            Expired::Activations => self.expire(expiry::ACTIVATIONS, now).await,
-            Expired::PreviousVersions => self.expire(expiry::PREVIOUS_VERSIONS, now).await,
-            Expired::CredentialUses => self.expire(expiry::CREDENTIAL_USES, now).await,
-            Expired::HourlyCounts => self.expire(expiry::HOURLY_COUNTS, now).await,
+            Expired::Invitations => expire(&**self, expiry::INVITATIONS, now).await,
+            Expired::Notices => expire(&**self, expiry::NOTICES, now).await,
+            Expired::PendingSeeds => expire(&**self, expiry::PENDING_SEEDS, now).await,
+            Expired::Activations => expire(&**self, expiry::ACTIVATIONS, now).await,
+            Expired::PreviousVersions => expire(&**self, expiry::PREVIOUS_VERSIONS, now).await,
+            Expired::CredentialUses => expire(&**self, expiry::CREDENTIAL_USES, now).await,
+            Expired::HourlyCounts => expire(&**self, expiry::HOURLY_COUNTS, now).await,
             Expired::Erasures => {
                 let pending = self.answer(None, PendingErasures).await?;
                 let Some(organization) = pending.iter().find_map(|id| id.decode("erasures").ok()) else {
@@ -60,23 +60,21 @@ impl Maintenance for Store {
     }
 }
 
-impl Store {
-    /// Deletes at most a slice of rows that expired. Returns their number.
-    async fn expire<G, K>(&self, expiry: Expiry<G, K>, now: Timestamp) -> Result<usize, StoreError>
-    where
-        G: Ord + Send + Sync + 'static,
-        K: Send + Sync + 'static,
-    {
-        let found = self.answer(None, FindExpired { expiry, now }).await?;
-        if found.is_empty() {
-            return Ok(0);
-        }
-        self.run(DeleteExpired { expiry, now, found }).await
+/// Deletes at most a slice of rows that expired. Returns their number.
+async fn expire<G, K>(store: &impl Database, expiry: Expiry<G, K>, now: Timestamp) -> Result<usize, StoreError>
+where
+    G: Ord + Send + Sync + 'static,
+    K: Send + Sync + 'static,
+{
+    let found = store.answer(None, FindExpired { expiry, now }).await?;
+    if found.is_empty() {
+        return Ok(0);
     }
+    store.run(DeleteExpired { expiry, now, found }).await
 }
 
 #[async_trait]
-impl RestoreRepository for Store {
+impl<D: Database> RestoreRepository for DieselStore<D> {
     async fn restore_epoch(&self) -> Result<u64, StoreError> {
         self.answer(None, ReadRestoreEpoch).await
     }
