@@ -78,13 +78,14 @@ fn save(number: u8, idempotency: Option<Idempotency>, limit: i64) -> SaveCredent
         description: said(None),
         code: CODE,
         expires_at: None,
+        check: None,
         idempotency,
         limit,
     }
 }
 
 fn new_version(number: i64, idempotency: Option<Idempotency>, destroyed: Vec<i64>) -> NewVersion {
-    NewVersion { number, sealed: sealed(KEY), idempotency, destroyed }
+    NewVersion { number, sealed: sealed(KEY), check: None, idempotency, destroyed }
 }
 
 fn change(id: u8, revision: i64, change: CredentialChange) -> ChangeCredential {

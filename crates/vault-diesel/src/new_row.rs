@@ -8,6 +8,7 @@ use diesel::query_builder::{AstPass, QueryFragment, QueryId};
 use diesel::sql_types::BigInt;
 use diesel::{AppearsOnTable, Expression, Insertable, QueryResult, SelectableExpression};
 use vault_core::audit::{AuditNote, SealedAuditRecord};
+use vault_core::check::CheckReason;
 use vault_core::digest::Digest;
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::port::{Idempotency, SaveCredential};
@@ -35,6 +36,9 @@ pub(crate) struct NewCredential<'a> {
     metadata: Option<&'a [u8]>,
     metadata_key_id: Option<IdBytes>,
     metadata_revision: Option<i64>,
+    checked_at: Option<i64>,
+    check_since: Option<i64>,
+    check_failed: Option<&'static str>,
 }
 
 /// The sealed data of a credential.
@@ -146,6 +150,9 @@ impl<'a> NewCredential<'a> {
             metadata: metadata.map(|metadata| metadata.blob.as_bytes()),
             metadata_key_id: metadata.map(|metadata| metadata.key.stored()),
             metadata_revision: metadata.map(|metadata| metadata.revision),
+            checked_at: save.check.map(|check| check.at.as_millis()),
+            check_since: save.check.map(|check| check.since.as_millis()),
+            check_failed: save.check.and_then(|check| check.failed).map(CheckReason::as_str),
         }
     }
 }

@@ -135,6 +135,7 @@ pub(crate) fn save(request: u64, number: u64, parts: u64, key: u64) -> Command<S
         description: StoredMetadata { metadata: None, labels: vec![Digest::from_bytes([7; 32])], vend: VendRule::Any },
         code: Digest::from_bytes([5; 32]),
         expires_at: None,
+        check: None,
         idempotency: Some(Idempotency {
             account: ACCOUNT,
             key: format!("request-{key}"),
@@ -151,6 +152,7 @@ pub(crate) fn replace(request: u64, number: u64, revision: i64, parts: u64) -> C
     let version = NewVersion {
         number: revision + 1,
         sealed: Parts::of(parts).sealed(),
+        check: None,
         idempotency: None,
         destroyed: Vec::new(),
     };

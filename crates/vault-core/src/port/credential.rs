@@ -46,6 +46,8 @@ pub struct SaveCredential {
     pub code: Digest,
     /// When it expires.
     pub expires_at: Option<Timestamp>,
+    /// Result of the check before the save, if any.
+    pub check: Option<LastCheck>,
     /// Idempotency key, if any.
     pub idempotency: Option<Idempotency>,
     /// Maximum number of credentials of the organization.
@@ -345,6 +347,8 @@ pub struct NewVersion {
     pub number: i64,
     /// Sealed parts. Their organization key must still be active.
     pub sealed: SealedCredential,
+    /// Result of the check before it is stored, if any.
+    pub check: Option<LastCheck>,
     /// Idempotency key, if any.
     pub idempotency: Option<Idempotency>,
     /// Numbers of the versions to destroy, including the current one if it is not kept.

@@ -273,6 +273,7 @@ impl World {
             description: StoredMetadata { metadata: None, labels: Vec::new(), vend: VendRule::Any },
             code: Digest::from_bytes([5; 32]),
             expires_at: None,
+            check: None,
             idempotency: None,
             limit: 10_000_000,
         };
@@ -284,7 +285,8 @@ impl World {
     /// Gives a credential at this revision new data.
     pub(crate) fn replace(&self, id: CredentialId, revision: i64) -> Command<ChangeCredential> {
         let SaveCredential { organization, sealed, .. } = self.save().act;
-        let version = NewVersion { number: revision + 1, sealed, idempotency: None, destroyed: Vec::new() };
+        let version =
+            NewVersion { number: revision + 1, sealed, check: None, idempotency: None, destroyed: Vec::new() };
         let change = CredentialChange::Replace { version, destroy_at: self.now().plus_seconds(3_600) };
         let code = Digest::from_bytes([6; 32]);
         let act = ChangeCredential { organization, id, revision, change, description: None, code, expires_at: None };

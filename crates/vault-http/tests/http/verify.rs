@@ -1,6 +1,7 @@
 //! Trying a credential out before it is saved.
 
 use crate::support::{World, WorldBuilder, assert_problem, s3};
+use serde_json::{Value, json};
 use vault_core::check::CheckReason;
 use vault_core::role::Role;
 
@@ -24,6 +25,26 @@ fn what_its_store_knows_is_saved() {
         assert_eq!(world.send(line, &[&token, JSON], s3("a", "b")).status, 201);
     }
     assert_eq!((world.storage.probed().len(), saved(&world, &token)), (1, 3));
+}
+
+#[test]
+fn check_before_a_save_is_the_first_health() {
+    let world = WorldBuilder::default().verifying().start();
+    let token = world.token(Role::Editor);
+    let id = world.send(VERIFIED, &[&token, JSON], s3("a", "b")).json()["id"].as_str().unwrap().to_owned();
+    let show = |path: &str| world.send(&format!("GET /v1/organization-vault/{id}{path}"), &[&token], "").json();
+    let healthy = |at: &str| json!({"state": "healthy", "checked_at": at, "since": at});
+    assert_eq!(show("")["health"], healthy("2030-01-01T00:00:00Z"));
+    let data = &serde_json::from_str::<Value>(&s3("a", "b")).unwrap()["data"];
+    for (stage, at) in [(true, "2030-01-01T00:01:00Z"), (false, "2030-01-01T00:02:00Z")] {
+        world.clock.advance_seconds(60);
+        let body = json!({"data": data, "stage": stage}).to_string();
+        let line = format!("POST /v1/organization-vault/{id}/versions?verify=true");
+        assert_eq!(world.send(&line, &[&token, JSON], &*body).status, 201);
+        let versions = show("/versions");
+        assert_eq!(versions[usize::from(stage)]["health"], healthy(at), "{versions}");
+    }
+    assert_eq!(show("")["health"], healthy("2030-01-01T00:02:00Z"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::ContractStore;
 use super::activators::ACTIVATION_SECONDS;
-use super::tools::{Settled as _, race};
+use super::tools::{Settled as _, race, with};
 use super::world::World;
 use std::sync::Arc;
 use vault_core::Refusal;
@@ -13,8 +13,8 @@ use vault_core::credential::{EXPIRING_SECONDS, HealthState, LastCheck};
 use vault_core::hourly::{HOUR_SECONDS, HourlyLimit};
 use vault_core::id::CredentialId;
 use vault_core::port::{
-    CHECK_AGAIN_SECONDS, CHECKER_SECONDS, CredentialChange, Expired, List, ListCredentials, NoteActivated, RecordCheck,
-    TakeChecks, USE_SECONDS, UsePosition,
+    CHECK_AGAIN_SECONDS, CHECKER_SECONDS, CredentialChange, Expired, List, ListCredentials, NewVersion, NoteActivated,
+    RecordCheck, TakeChecks, USE_SECONDS, UsePosition,
 };
 use vault_core::principal::Principal;
 use vault_core::time::Timestamp;
@@ -221,4 +221,30 @@ pub async fn renewal_and_end_update_the_use(suite: &dyn ContractStore) {
     world.clock.advance_millis(USE_SECONDS * 1_000);
     while world.store.delete_expired(Expired::CredentialUses, world.now()).await.unwrap() > 0 {}
     assert_eq!(uses().await, ended);
+}
+
+/// The result of a check before a version is stored is the health of this version.
+pub async fn a_check_before_a_save_is_the_health_of_its_version(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let principal = world.embedder();
+    let check = |at| Some(LastCheck { at, since: at, failed: None });
+    let saved_at = world.now();
+    let command = with(world.save(&principal), |save| save.check = check(saved_at));
+    let id = command.act.id;
+    world.store.save_credential(command).await.unwrap();
+    assert_eq!(world.versions(&principal, id).await.current.check, check(saved_at));
+    let healthy = ListCredentials { health: Some(HealthState::Healthy), ..world.list(&principal) };
+    assert_eq!(world.page(healthy).await, [id]);
+    world.clock.advance_millis(1_000);
+    let staged_at = world.now();
+    let staged = NewVersion { check: check(staged_at), ..world.new_version(id, 2) };
+    let read = world.versions(&principal, id).await;
+    let read = world.changed(&principal, &read, CredentialChange::Stage(staged)).await;
+    assert_eq!(read.others[0].check, check(staged_at));
+    let version = NewVersion { check: check(world.now()), ..world.new_version(id, 3) };
+    let replace = CredentialChange::Replace { version, destroy_at: world.destroy_at() };
+    let read = world.changed(&principal, &read, replace).await;
+    assert_eq!(read.current.check, check(world.now()));
+    let previous = read.others.iter().find(|version| version.number == 1).unwrap();
+    assert_eq!(previous.check, check(saved_at));
 }

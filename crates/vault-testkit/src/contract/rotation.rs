@@ -84,7 +84,7 @@ impl World<'_> {
     fn next_version(&self, read: &StoredVersions, key: KeyId) -> NewVersion {
         let number = read.highest + 1;
         let sealed = version_under(key, read.current.id, number);
-        NewVersion { number, sealed, idempotency: None, destroyed: Vec::new() }
+        NewVersion { number, sealed, check: None, idempotency: None, destroyed: Vec::new() }
     }
 
     fn replace_under(&self, principal: &Principal, read: &StoredVersions, key: KeyId) -> Command<ChangeCredential> {

@@ -31,7 +31,13 @@ impl<S: ?Sized> World<'_, S> {
     }
 
     pub(super) fn new_version(&self, id: CredentialId, number: i64) -> NewVersion {
-        NewVersion { number, sealed: self.sealed_version(id, number), idempotency: None, destroyed: Vec::new() }
+        NewVersion {
+            number,
+            sealed: self.sealed_version(id, number),
+            check: None,
+            idempotency: None,
+            destroyed: Vec::new(),
+        }
     }
 
     pub(super) fn change_version(

@@ -476,6 +476,7 @@ impl<'a, S: ?Sized> World<'a, S> {
             description: undescribed(),
             code: digest("saved"),
             expires_at: None,
+            check: None,
             idempotency: None,
             limit: NO_LIMIT,
         };

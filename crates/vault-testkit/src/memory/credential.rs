@@ -138,9 +138,8 @@ fn save(state: &mut State, command: Command<SaveCredential>) -> Answer<Credentia
     let outcome = judge_saves(facts, [Authorized { command: &command, key_active }]).swap_remove(0);
     if outcome.effects().is_some() {
         let Command { now, audit, act, .. } = command;
-        let SaveCredential { id, version, kind, namespace, sealed, description, code, expires_at, idempotency, .. } =
-            act;
-        state.remember(organization, idempotency, (id, version), now);
+        let SaveCredential { id, version, kind, namespace, sealed, description, code, expires_at, check, .. } = act;
+        state.remember(organization, act.idempotency, (id, version), now);
         let stored = StoredCredential {
             id,
             kind,
@@ -154,7 +153,7 @@ fn save(state: &mut State, command: Command<SaveCredential>) -> Answer<Credentia
             vend: description.vend,
             code,
             metadata: description.metadata,
-            check: None,
+            check,
             last_activated_at: None,
             key: sealed.key,
             information: sealed.information.clone(),
@@ -259,7 +258,7 @@ impl CredentialRow {
 
 impl VersionRow {
     fn new(new: &NewVersion, now: Timestamp) -> Self {
-        Self { sealed: new.sealed.clone(), created_at: now, superseded: None, check: None }
+        Self { sealed: new.sealed.clone(), created_at: now, superseded: None, check: new.check }
     }
 
     fn stored(&self, number: i64) -> StoredVersion {

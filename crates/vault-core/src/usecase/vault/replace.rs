@@ -51,9 +51,10 @@ impl Vault {
                 return Ok(ChangedVersion { version: number, revision: None });
             }
         }
-        if request.verify {
-            self.verify(&request.data, self.environment.now()).await?;
-        }
+        let check = match request.verify {
+            true => Some(self.verify(&request.data, self.environment.now()).await?),
+            false => None,
+        };
         let fingerprint = self.sealer.fingerprint(organization, &data).await?;
         let information = request.data.information(fingerprint);
         let action = if request.stage { AuditAction::CredentialStaged } else { AuditAction::CredentialReplaced };
@@ -80,7 +81,7 @@ impl Vault {
             let mut metadata = read.metadata.clone();
             metadata.forget(&destroyed);
             metadata.set_expires_at(number, wanted.expires_at);
-            let version = NewVersion { number, sealed, idempotency: idempotency.clone(), destroyed };
+            let version = NewVersion { number, sealed, check, idempotency: idempotency.clone(), destroyed };
             Ok(if wanted.stage {
                 let data_expires_at = self.data_expires_at(organization, current, read.reading).await?;
                 Judged { change: CredentialChange::Stage(version), metadata, vend, data_expires_at }

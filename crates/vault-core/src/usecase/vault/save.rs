@@ -5,7 +5,7 @@ use super::change::no_short_form;
 use crate::activation::{VendRule, allows_short};
 use crate::audit::{AuditAction, RecordedRow, RowState, Subject};
 use crate::credential::{
-    CredentialData, CredentialState, Description, Labels, Metadata, SecretBytes, effective_expiry,
+    CredentialData, CredentialState, Description, Labels, LastCheck, Metadata, SecretBytes, effective_expiry,
 };
 use crate::digest::DigestPurpose;
 use crate::error::{Error, Refusal};
@@ -98,6 +98,7 @@ impl Vault {
         let id = CredentialId::from_uuid(self.environment.ids.ordered(self.environment.now()));
         let data = request.data.to_canonical_json();
         let idempotency = self.idempotency_of_save(principal, &request, &data);
+        let mut check = None;
         if request.verify {
             let (now, idempotency) = (self.environment.now(), idempotency.clone());
             // Skip the check for a repeated request, and authorize the session first, so that an ended session cannot
@@ -107,7 +108,7 @@ impl Vault {
                 self.environment.emit(Event::RequestRepeated);
                 return Ok(earlier);
             }
-            self.verify(&request.data, now).await?;
+            check = Some(self.verify(&request.data, now).await?);
         }
         if request.vend == VendRule::Short {
             allows_short(&request.data).map_err(|reason| no_short_form(request.data.kind(), reason))?;
@@ -142,6 +143,7 @@ impl Vault {
                 description,
                 code,
                 expires_at,
+                check,
                 idempotency: idempotency.clone(),
                 limit: self.limit,
             };
@@ -168,11 +170,14 @@ impl Vault {
         Err(StoreError::Unavailable(cause.into()).into())
     }
 
-    /// Checks with its storage whether `data` is accepted.
-    pub(super) async fn verify(&self, data: &CredentialData, now: Timestamp) -> Result<(), Error> {
+    /// Checks with its storage whether `data` is accepted, and returns the result to store with the version.
+    pub(super) async fn verify(&self, data: &CredentialData, now: Timestamp) -> Result<LastCheck, Error> {
         let probe = self.probe.as_deref().ok_or(Refusal::VerifyUnavailable)?;
         let report = authenticates(probe, data, now).await;
-        if report.is_usable() { Ok(()) } else { Err(Refusal::NotUsable(report).into()) }
+        if !report.is_usable() {
+            return Err(Refusal::NotUsable(report).into());
+        }
+        Ok(LastCheck::after(None, self.environment.now(), None))
     }
 
     fn idempotency_of_save(

@@ -20,8 +20,7 @@ use vault_core::Command;
 use vault_core::credential::Superseded;
 use vault_core::decision::{ChangeEffects, VersionEffect};
 use vault_core::id::CredentialId;
-use vault_core::port::{ChangeCredential, StoredMetadata};
-use vault_core::sealed::SealedCredential;
+use vault_core::port::{ChangeCredential, NewVersion, StoredMetadata};
 use vault_core::time::Timestamp;
 
 /// Versions are counted from 1.
@@ -43,7 +42,7 @@ pub(super) async fn write_changes(tx: &Tx<'_>, changes: &[Change<'_>]) -> Result
     let mut replacements = Replacements::default();
     for change in changes {
         match change.effects.version {
-            VersionEffect::Replace(version, superseded) if change.command.act.description.is_none() => {
+            VersionEffect::Replace(version, superseded) if change.is_data_only(version) => {
                 replacements.push(change, version, superseded);
             }
             _ => change.write(tx).await?,
@@ -89,28 +88,33 @@ struct Parts {
 }
 
 impl Parts {
-    fn new(sealed: &SealedCredential, now: Timestamp) -> Self {
+    fn new(NewVersion { sealed, check, .. }: &NewVersion, now: Timestamp) -> Self {
         Self {
             created_at: now.as_millis(),
             key_id: sealed.key.stored().into(),
             information: sealed.information.as_bytes().to_vec(),
             data_key: sealed.data_key.as_bytes().to_vec(),
             data: sealed.data.as_bytes().to_vec(),
-            checked_at: None,
-            check_since: None,
-            check_failed: None,
+            checked_at: check.map(|check| check.at.as_millis()),
+            check_since: check.map(|check| check.since.as_millis()),
+            check_failed: check.and_then(|check| check.failed).map(|reason| reason.as_str().to_owned()),
         }
     }
 }
 
 impl Change<'_> {
+    /// Returns whether a replacement changes nothing but the data.
+    fn is_data_only(&self, version: &NewVersion) -> bool {
+        self.command.act.description.is_none() && version.check.is_none()
+    }
+
     /// Writes and records the change.
     async fn write(&self, tx: &Tx<'_>) -> Result<(), Failure> {
         let Command { act, now, audit, .. } = self.command;
         let (organization, id) = (act.organization.stored(), act.id.stored());
         let current = match self.effects.version {
             VersionEffect::Keep | VersionEffect::Stage(_) => None,
-            VersionEffect::Replace(new, superseded) => Some((new.number, Parts::new(&new.sealed, *now), superseded)),
+            VersionEffect::Replace(new, superseded) => Some((new.number, Parts::new(new, *now), superseded)),
             VersionEffect::Promote(number, superseded) => {
                 let parts = tx.one(version_of(organization, id, number).select(Parts::as_select())).await?;
                 self.destroy(tx, [number]).await?;
@@ -167,7 +171,7 @@ impl Change<'_> {
             None => {
                 self.destroy(tx, self.effects.destroyed.iter().copied()).await?;
                 if let VersionEffect::Stage(new) = self.effects.version {
-                    self.stage(tx, new.number, &new.sealed).await?;
+                    self.stage(tx, new).await?;
                 }
                 try_join!(tx.execute(credential.set(changed)), tx.insert(audit::table, [NewEntry::of(audit)]))?;
             }
@@ -215,17 +219,20 @@ impl Change<'_> {
         )))
     }
 
-    async fn stage(&self, tx: &Tx<'_>, number: i64, sealed: &SealedCredential) -> Result<(), Failure> {
-        let act = &self.command.act;
+    async fn stage(&self, tx: &Tx<'_>, new: &NewVersion) -> Result<(), Failure> {
+        let (act, parts) = (&self.command.act, Parts::new(new, self.command.now));
         let new = diesel::insert_into(credential_versions::table).values((
             credential_versions::organization_id.eq(act.organization.stored()),
             credential_versions::id.eq(act.id.stored()),
-            credential_versions::version.eq(number),
-            credential_versions::created_at.eq(self.command.now.as_millis()),
-            credential_versions::key_id.eq(sealed.key.stored()),
-            credential_versions::information.eq(sealed.information.as_bytes()),
-            credential_versions::data_key.eq(sealed.data_key.as_bytes()),
-            credential_versions::data.eq(sealed.data.as_bytes()),
+            credential_versions::version.eq(new.number),
+            credential_versions::created_at.eq(parts.created_at),
+            credential_versions::key_id.eq(&parts.key_id),
+            credential_versions::information.eq(parts.information.as_slice()),
+            credential_versions::data_key.eq(parts.data_key.as_slice()),
+            credential_versions::data.eq(parts.data.as_slice()),
+            credential_versions::checked_at.eq(parts.checked_at),
+            credential_versions::check_since.eq(parts.check_since),
+            credential_versions::check_failed.eq(parts.check_failed.as_deref()),
         ));
         tx.execute(new).await?;
         Ok(())
