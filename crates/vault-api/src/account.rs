@@ -24,6 +24,15 @@ pub struct AccountItem {
     /// wrong passcodes.
     #[serde(default)]
     pub locked: bool,
+    /// Time since which it is locked, RFC 3339 in UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub locked_since: Option<String>,
+    /// Highest number of consecutive failed logins from one network. Absent if it is 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub failed_logins: u32,
+    /// Time of the last counted failed login, RFC 3339 in UTC, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_failed_login_at: Option<String>,
     /// Expiry of the enrolment code, RFC 3339 in UTC. For an invitation, and for an account that must enrol again while
     /// the code is valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,4 +96,8 @@ mod tests {
         assert_eq!(serde_json::to_string(&change).unwrap_or_default(), text);
         assert_eq!(serde_json::from_str::<ChangeAccountRequest>(text).ok(), Some(change));
     }
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }

@@ -237,6 +237,8 @@ pub struct AccountLogins {
     pub attempts: AttemptLock,
     /// Number of wrong passcodes that count, which may disable time-based passcodes.
     pub wrong_passcodes: u32,
+    /// Time of the last counted wrong passcode.
+    pub wrong_passcode_at: Option<Timestamp>,
 }
 
 impl AccountLogins {
@@ -249,6 +251,12 @@ impl AccountLogins {
     /// network, or time-based passcodes are disabled.
     pub const fn is_locked(&self) -> bool {
         self.attempts.closed || self.attempts.waits_until.is_some() || self.passcode_disabled()
+    }
+
+    /// Returns the time since which the account is [locked](Self::is_locked), if it is.
+    pub fn locked_since(&self) -> Option<Timestamp> {
+        let disabled = self.wrong_passcode_at.filter(|_| self.passcode_disabled());
+        self.attempts.since.into_iter().chain(disabled).min()
     }
 }
 

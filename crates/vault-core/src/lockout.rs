@@ -162,6 +162,11 @@ impl ThrottleCounters {
             attempts: classes.iter().map(|class| class.attempts).max().unwrap_or_default(),
             waits_until: classes.iter().filter_map(|class| class.waits_until(now)).max(),
             closed: classes.iter().any(|class| class.is_closed()),
+            since: classes
+                .iter()
+                .filter(|class| class.is_closed() || class.waits_until(now).is_some())
+                .filter_map(|class| class.latest)
+                .min(),
         }
     }
 
@@ -179,6 +184,8 @@ pub struct AttemptLock {
     pub waits_until: Option<Timestamp>,
     /// Whether a bucket is locked.
     pub closed: bool,
+    /// Start of the lock: the attempt that caused the earliest of the current lockouts and locked buckets.
+    pub since: Option<Timestamp>,
 }
 
 /// Wrong passcodes after a correct password, over all buckets.

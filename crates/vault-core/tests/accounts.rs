@@ -195,10 +195,13 @@ proptest! {
     /// Each of the three alone keeps the owner out.
     #[test]
     fn an_account_is_locked_if_anything_keeps_its_owner_out(closed in any::<bool>(), waits in any::<bool>(), wrong in 0_u32..40) {
-        let attempts = AttemptLock { attempts: 1, waits_until: waits.then_some(at(1)), closed };
-        let logins = AccountLogins { attempts, wrong_passcodes: wrong, ..AccountLogins::default() };
+        let since = (closed || waits).then_some(at(7));
+        let attempts = AttemptLock { attempts: 1, waits_until: waits.then_some(at(1)), closed, since };
+        let wrong_passcode_at = (wrong > 0).then_some(at(3));
+        let logins = AccountLogins { attempts, wrong_passcodes: wrong, wrong_passcode_at, ..AccountLogins::default() };
         prop_assert_eq!(logins.passcode_disabled(), wrong >= WRONG_PASSCODES);
         prop_assert_eq!(logins.is_locked(), closed || waits || wrong >= WRONG_PASSCODES);
+        prop_assert_eq!(logins.locked_since(), if wrong >= WRONG_PASSCODES { Some(at(3)) } else { since });
     }
 
     #[test]

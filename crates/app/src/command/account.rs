@@ -114,6 +114,9 @@ struct ShownLock {
     locked: bool,
     /// Highest number of consecutive failed logins from one throttle bucket.
     attempts: u32,
+    /// Start of the lock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    locked_since: Option<String>,
     /// End of the lockout, if it is temporary.
     #[serde(skip_serializing_if = "Option::is_none")]
     locked_until: Option<String>,
@@ -129,6 +132,7 @@ impl From<&AccountLogins> for ShownLock {
         Self {
             locked: logins.is_locked(),
             attempts: logins.attempts.attempts,
+            locked_since: logins.locked_since().map(rfc3339),
             locked_until: logins.attempts.waits_until.map(rfc3339),
             closed: logins.attempts.closed,
             wrong_passcodes: logins.wrong_passcodes,

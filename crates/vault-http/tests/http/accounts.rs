@@ -99,9 +99,16 @@ fn an_account_that_waits_is_shown_as_locked() {
         assert_eq!(world.send("POST /v1/login", &["Content-Type: application/json"], &*body).status, 401);
     }
     let locked = |listed: &[Value]| listed.iter().filter(|account| account["locked"] == true).count();
+    world.clock.advance_seconds(10);
     assert_eq!(locked(&list(&world, &token)), 1);
-    world.clock.advance_seconds(30);
+    let zoe = || list(&world, &token).into_iter().find(|account| account["email"] == "zoe@acme.example").unwrap();
+    let shown =
+        |account: &Value| ["locked_since", "failed_logins", "last_failed_login_at"].map(|name| account[name].clone());
+    let at = json!("2030-01-01T00:00:00Z");
+    assert_eq!(shown(&zoe()), [at.clone(), json!(5), at.clone()]);
+    world.clock.advance_seconds(20);
     assert_eq!(locked(&list(&world, &token)), 0);
+    assert_eq!(shown(&zoe()), [Value::Null, json!(5), at]);
 }
 
 #[test]

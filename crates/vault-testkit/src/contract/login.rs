@@ -180,6 +180,7 @@ pub async fn twenty_wrong_passcodes_disable_steps(suite: &dyn AccountSubject) {
     refused(&world, by_step(&holder), disabled).await;
     let logins = world.read(&holder).await.logins;
     assert!(logins.passcode_disabled() && logins.is_locked());
+    assert_eq!((logins.wrong_passcode_at, logins.locked_since()), (Some(world.now()), Some(world.now())));
     completes(&world, login_by_code(&world, &holder)).await;
     world.clock.advance_seconds(100 * FORGIVEN_SECONDS);
     refused(&world, by_step(&holder), disabled).await;

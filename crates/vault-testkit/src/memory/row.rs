@@ -152,6 +152,7 @@ impl AccountRow {
                 last_refused_at: self.last_refused_at,
                 attempts: self.classes.lock(now),
                 wrong_passcodes: self.wrong_passcodes.at(now),
+                wrong_passcode_at: self.wrong_passcodes.latest,
             },
             enrolment_until: None,
         }

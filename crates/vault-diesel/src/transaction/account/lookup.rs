@@ -234,6 +234,7 @@ impl AccountRow {
             last_login_at: self.last_login_at.map(Timestamp::from_millis),
             last_refused_at: self.refused_at.map(Timestamp::from_millis),
             wrong_passcodes: wrong_passcodes(account, self.wrong_passcodes, self.wrong_at)?.at(now),
+            wrong_passcode_at: self.wrong_at.map(Timestamp::from_millis),
             ..AccountLogins::default()
         };
         Ok(Account {

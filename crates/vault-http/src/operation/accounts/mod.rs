@@ -35,6 +35,9 @@ fn item(account: &ListedAccount) -> AccountItem {
         created_at: time_text(account.created_at),
         last_login_at: account.logins.last_login_at.map(time_text),
         locked: account.logins.is_locked(),
+        locked_since: account.logins.locked_since().map(time_text),
+        failed_logins: account.logins.attempts.attempts,
+        last_failed_login_at: account.logins.last_refused_at.map(time_text),
         invitation_expires_at: account.invitation_expires_at.map(time_text),
     }
 }
