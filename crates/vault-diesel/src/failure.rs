@@ -125,7 +125,7 @@ pub(crate) fn flat<T>(
 
 /// The database's role lacks a right. PostgreSQL's message names the table or schema.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}. {}", remedy(.0))]
+#[error("{}. {}", .0, remedy(.0))]
 struct RightMissing(SqlError);
 
 /// The service's role never gets rights to change the keys of the deployment.
