@@ -29,10 +29,10 @@ impl QueryFragment<Db> for Count {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Db>) -> QueryResult<()> {
         // The sum of a BIGINT is NUMERIC on PostgreSQL.
         out.push_sql(
-            "SELECT integration_id, action, CAST(sum(audit.count) AS BIGINT), max(at) FROM audit WHERE organization_id = ",
+            "SELECT integration_id, action, CAST(sum(audit.count) AS BIGINT), max(at) FROM audit WHERE audit.organization_id = ",
         );
         out.push_bind_param::<Id, _>(&self.organization)?;
-        out.push_sql(" AND id >= ");
+        out.push_sql(" AND audit.id >= ");
         out.push_bind_param::<Id, _>(&self.from)?;
         out.push_sql(" AND checkpoint IS NOT NULL AND integration_id IS NOT NULL GROUP BY integration_id, action");
         Ok(())
