@@ -76,7 +76,7 @@ const fn rule(method: &'static str, template: &'static str, granted: &'static st
 
 /// The authorization table. The columns are in the order of [`Caller::ALL`].
 #[rustfmt::skip]
-pub const POLICY: [Rule; 56] = [
+pub const POLICY: [Rule; 57] = [
     //                                                                      Nobody  LoggedOut Deleted Viewer  Admin
     //                                                                          Forger  Disabled  Invited Editor  Stranger
     rule("POST",   "{base}/login",                    "invalid-login",     "yes yes yes yes yes yes yes yes yes yes"),
