@@ -1,6 +1,6 @@
 //! Sealed values, which the crypto adapter creates for the store and only it can read.
 
-use crate::id::{InstanceId, KeyId, OrganizationId, SeedId};
+use crate::id::{InstanceId, KeyId, OrganizationId, PasswordId, SeedId};
 use crate::time::Timestamp;
 
 /// Ciphertext with its format, algorithm, key ID, nonce and tag. Only the key ID is readable without the key.
@@ -35,9 +35,14 @@ impl Blob {
     }
 }
 
-/// The sealed verifier of a password.
+/// The sealed verifier of a password, with the ID of the password.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SealedPassword(pub Blob);
+pub struct SealedPassword {
+    /// ID of the password. The verifier can be decrypted only with it.
+    pub id: PasswordId,
+    /// The sealed verifier.
+    pub blob: Blob,
+}
 
 /// A sealed TOTP secret with its ID.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use crate::blob::Format;
 use uuid::Uuid;
-use vault_core::id::{AccountId, InstanceId, KeyId, OrganizationId, ReceiverId, SeedId};
+use vault_core::id::{AccountId, InstanceId, KeyId, OrganizationId, PasswordId, ReceiverId, SeedId};
 use vault_core::port::CredentialContext;
 use vault_core::sealed::InstanceKeyPurpose;
 
@@ -187,8 +187,9 @@ impl Context {
     }
 
     /// Returns the context of a password hash, sealed by the instance key.
-    pub(crate) fn password(instance: InstanceId, account: AccountId) -> Self {
-        Self::of_instance(Column::Password, instance, *account.as_uuid())
+    pub(crate) fn password(instance: InstanceId, account: AccountId, password: PasswordId) -> Self {
+        let object = Object(*account.as_uuid(), Some(*password.as_uuid()));
+        Self { object, ..Self::of_instance(Column::Password, instance, *account.as_uuid()) }
     }
 
     /// Returns the context of a TOTP secret, sealed by the instance key.
@@ -289,7 +290,7 @@ mod tests {
             (Context::purpose_key(instance, InstanceKeyPurpose::Audit, key), "instance_keys", 5),
             (Context::instance_key(instance, key), "instance", 1),
             (Context::keyring(instance), "instance", 1),
-            (Context::password(instance, account), "accounts", 3),
+            (Context::password(instance, account, PasswordId::from_uuid(id(6))), "accounts", 3),
             (Context::seed(instance, account, SeedId::from_uuid(id(6))), "accounts", 3),
         ];
         for (context, table, row) in rows {

@@ -74,7 +74,7 @@ impl InstanceKeyRewrapper {
     ) -> Result<(), SealError> {
         let instance = self.keys.instance();
         if let Some(password) = password {
-            self.text_opens(&Context::password(instance, account), &password.0, |keys| &keys.password)?;
+            self.text_opens(&Context::password(instance, account, password.id), &password.blob, |keys| &keys.password)?;
         }
         self.text_opens(&Context::seed(instance, account, seed.id), &seed.blob, |keys| &keys.seed)
     }
@@ -186,10 +186,10 @@ impl InstanceRewrapper for InstanceKeyRewrapper {
             }
             // The signed row says whether there is something to decrypt.
             InstanceRow::Account { signed, password, seed, .. } if signed.awaits_enrolment() => {
-                match is_blank(&password.0) && is_blank(&seed.blob) {
+                match is_blank(&password.blob) && is_blank(&seed.blob) {
                     true => Ok(()),
                     false => {
-                        let context = Context::password(instance, signed.grant.account);
+                        let context = Context::password(instance, signed.grant.account, password.id);
                         Err(does_not_open(&context, OpenError::OtherKey))
                     }
                 }
@@ -216,8 +216,8 @@ impl InstanceRewrapper for InstanceKeyRewrapper {
     }
 
     fn password(&self, account: AccountId, sealed: &SealedPassword) -> Result<SealedPassword, SealError> {
-        let context = Context::password(self.keys.instance(), account);
-        Ok(SealedPassword(self.seal_again(&context, &sealed.0, |keys| &keys.password)?))
+        let context = Context::password(self.keys.instance(), account, sealed.id);
+        Ok(SealedPassword { id: sealed.id, blob: self.seal_again(&context, &sealed.blob, |keys| &keys.password)? })
     }
 
     fn seed(&self, account: AccountId, sealed: &SealedSeed) -> Result<SealedSeed, SealError> {

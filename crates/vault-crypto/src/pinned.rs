@@ -15,7 +15,7 @@ use vault_core::audit::{Actor, AuditAction, AuditNote, AuditRecord, Subject};
 use vault_core::credential::{CredentialType, Information, SecretBytes};
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::id::{
-    AccountId, AuditId, CredentialId, InstanceId, KeyId, OrganizationId, ReceiverId, SeedId, SessionId,
+    AccountId, AuditId, CredentialId, InstanceId, KeyId, OrganizationId, PasswordId, ReceiverId, SeedId, SessionId,
 };
 use vault_core::namespace::Namespace;
 use vault_core::passcode::{Digits, Passcode, TimeStep};
@@ -255,7 +255,10 @@ async fn sealed_forms_open_for_ever() {
 
     let pool = HashingPool::with_size(1, 1).unwrap();
     let hasher = keyring.password_hasher(pool, Argon2Parameters::LEAST, Vec::new()).unwrap();
-    let stored = SealedPassword(vectors.blob("password"));
+    let stored = SealedPassword {
+        id: PasswordId::from_bytes(vectors.bytes("password.id").try_into().unwrap()),
+        blob: vectors.blob("password"),
+    };
     let permit = hasher.permit(Requester::Trusted).unwrap();
     let verdict = hasher.verify(permit, Some(account()), PASSWORD.into(), Some(stored)).await.unwrap();
     assert!(matches!(verdict, PasswordVerdict::Right { rehashed: None }));
@@ -340,7 +343,9 @@ async fn write() {
     let pool = HashingPool::with_size(1, 1).unwrap();
     let hasher = keyring.password_hasher(pool, Argon2Parameters::LEAST, Vec::new()).unwrap();
     let permit = hasher.permit(Requester::Trusted).unwrap();
-    vectors.put("password", hasher.hash(permit, account(), PASSWORD.into()).await.unwrap().0.as_bytes());
+    let password = hasher.hash(permit, account(), PASSWORD.into()).await.unwrap();
+    vectors.put("password.id", password.id.as_bytes());
+    vectors.put("password", password.blob.as_bytes());
     let passcodes = keyring.passcodes();
     let email = vault_core::email::EmailAddress::parse("a@example.com").unwrap();
     let seed = passcodes.new_seed(account(), &email).unwrap().sealed;

@@ -168,10 +168,10 @@ impl InstanceRow {
     pub fn keys(&self) -> Vec<KeyId> {
         let (code, blobs): (Option<KeyId>, Vec<&Blob>) = match self {
             Self::Organization { wrapped, .. } | Self::OrganizationKey { wrapped, .. } => (None, vec![wrapped]),
-            Self::Account { code, password, seed, .. } => (Some(code.key), vec![&password.0, &seed.blob]),
+            Self::Account { code, password, seed, .. } => (Some(code.key), vec![&password.blob, &seed.blob]),
             Self::PendingSeed { seed, .. } => (None, vec![&seed.blob]),
             Self::Invitation(stored) => (Some(stored.digest.key), Vec::new()),
-            Self::Draft { password, seed, .. } => (None, vec![&password.0, &seed.blob]),
+            Self::Draft { password, seed, .. } => (None, vec![&password.blob, &seed.blob]),
             Self::Integration(stored) => (Some(stored.digest.key), Vec::new()),
             Self::Receiver(stored) => {
                 let SealedTarget { address, secret, previous_secret, .. } = &stored.target;

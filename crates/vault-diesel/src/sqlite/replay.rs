@@ -167,7 +167,7 @@ fn compare(connection: &mut SqliteConnection, same_keys: bool) -> Result<Replaye
     let names: Vec<Name> = sql_query(new).load(connection)?;
     let (account, integration) = (("accounts", "email"), ("integrations", "name"));
     let changed_account =
-        "n.state <> m.state OR n.role <> m.role OR n.password_version <> m.password_version OR n.seed_id <> m.seed_id";
+        "n.state <> m.state OR n.role <> m.role OR n.password_id <> m.password_id OR n.seed_id <> m.seed_id";
     let changed = |what: &'static str| if same_keys { "FALSE" } else { what };
     Ok(Replayed {
         new_organizations: names.into_iter().map(|row| row.name).collect(),

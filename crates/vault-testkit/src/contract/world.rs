@@ -17,7 +17,7 @@ use vault_core::audit::{Actor, AuditAction, AuditRecord, SealedAuditRecord, Subj
 use vault_core::credential::{CredentialType, EXPIRING_SECONDS};
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::email::EmailAddress;
-use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, SeedId, SessionId};
+use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, PasswordId, SeedId, SessionId};
 use vault_core::organization::{Organization, OrganizationName, OrganizationState};
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
@@ -159,18 +159,19 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         let account = AccountId::from_uuid(self.ids.ordered(self.now()));
         let email = EmailAddress::parse(&format!("{account}@contract.example")).unwrap();
         let grant = AccountGrant { account, organization: self.organization, email, role, state: AccountState::Active };
-        let seed = self.seed();
+        let (password, seed) = (self.password(), self.seed());
         Holder {
             address: address(grant.email.as_str()),
-            signed: SignedAccount::new(grant, seed.id),
-            password: self.password(),
+            signed: SignedAccount::new(grant, password.id, seed.id),
+            password,
             seed,
             recovery_codes: (0..10).map(|_| self.recovery_code()).collect(),
         }
     }
 
     pub(super) fn password(&self) -> SealedPassword {
-        SealedPassword(blob(&format!("password {}", self.ids.random())))
+        let id = PasswordId::from_uuid(self.ids.random());
+        SealedPassword { id, blob: blob(&format!("password {id}")) }
     }
 
     pub(super) fn seed(&self) -> SealedSeed {
@@ -229,7 +230,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         let before = SignedAccount { version, ..holder.signed.clone() };
         let after = match (&change, grant) {
             (_, Some((role, state))) => before.with_grant(AccountGrant { role, state, ..before.grant.clone() }),
-            (AccountChange::Password(_), None) => before.with_new_password(),
+            (AccountChange::Password(password), None) => before.with_password(password.id),
             (AccountChange::Passcode { seed, .. }, None) => before.with_seed(seed.id),
             (AccountChange::ReEnrol { .. }, None) => before.without_secrets(),
             _ => before,

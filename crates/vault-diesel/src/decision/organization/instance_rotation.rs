@@ -31,7 +31,7 @@ use diesel::{
 };
 use uuid::Uuid;
 use vault_core::Refusal;
-use vault_core::id::{AccountId, KeyId, OrganizationId, SeedId};
+use vault_core::id::{AccountId, KeyId, OrganizationId, PasswordId, SeedId};
 use vault_core::keyring::{KeyTerm, TermPurpose};
 use vault_core::port::{
     DestroyKey, FindUnderInstanceKey, InstanceKeyRotation, InstancePart, InstancePlace, InstanceRow, KeyDestruction,
@@ -407,7 +407,7 @@ async fn find_accounts(connection: &mut Connection, query: &Rows) -> Result<Vec<
         let account = signed.grant.account;
         Ok(InstanceRow::Account {
             code: code.decode(TABLE, &account, "grant_digest")?,
-            password: SealedPassword(password.decode(TABLE, &account, "password")?),
+            password: SealedPassword { id: signed.password, blob: password.decode(TABLE, &account, "password")? },
             seed: SealedSeed { id: signed.seed, blob: seed.decode(TABLE, &account, "seed")? },
             signed: Box::new(signed),
         })
@@ -442,25 +442,30 @@ async fn find_pending_seeds(connection: &mut Connection, query: &Rows) -> Result
 
 async fn find_drafts(connection: &mut Connection, query: &Rows) -> Result<Vec<InstanceRow>, Failure> {
     const TABLE: &str = "enrolment_drafts";
-    type Row = (Column<OrganizationId>, Column<AccountId>, Column<Blob>, Column<SeedId>, Column<Blob>);
+    type Row =
+        (Column<OrganizationId>, Column<AccountId>, Column<PasswordId>, Column<Blob>, Column<SeedId>, Column<Blob>);
     let rows = page!(drafts_under!(query.key), query, enrolment_drafts::organization_id, enrolment_drafts::account_id);
     let rows: Vec<Row> = rows
         .select((
             enrolment_drafts::organization_id,
             enrolment_drafts::account_id,
+            enrolment_drafts::password_id,
             enrolment_drafts::password,
             enrolment_drafts::seed_id,
             enrolment_drafts::seed,
         ))
         .load(connection)
         .await?;
-    let decode = |(organization, account, password, seed_id, seed): Row| {
+    let decode = |(organization, account, password_id, password, seed_id, seed): Row| {
         let account = account.decode(TABLE, &"unknown", "account_id")?;
         let id = seed_id.decode(TABLE, &account, "seed_id")?;
         Ok(InstanceRow::Draft {
             organization: organization.decode(TABLE, &account, "organization_id")?,
             account,
-            password: SealedPassword(password.decode(TABLE, &account, "password")?),
+            password: SealedPassword {
+                id: password_id.decode(TABLE, &account, "password_id")?,
+                blob: password.decode(TABLE, &account, "password")?,
+            },
             seed: SealedSeed { id, blob: seed.decode(TABLE, &account, "seed")? },
         })
     };
@@ -597,13 +602,13 @@ async fn move_accounts(connection: &mut Connection, command: &MoveToInstanceKey)
                     .filter(accounts::organization_id.eq(signed.grant.organization.stored()))
                     .filter(accounts::id.eq(signed.grant.account.stored()))
                     .filter(accounts::grant_digest.eq(before.code.as_bytes().as_slice()))
-                    .filter(accounts::password.eq(password_before.0.as_bytes()))
+                    .filter(accounts::password.eq(password_before.blob.as_bytes()))
                     .filter(accounts::seed.eq(seed_before.blob.as_bytes())),
             )
             .set((
                 accounts::grant_digest.eq(code.code.as_bytes().as_slice()),
                 accounts::grant_key_id.eq(code.key.stored()),
-                accounts::password.eq(password.0.as_bytes()),
+                accounts::password.eq(password.blob.as_bytes()),
                 accounts::seed.eq(seed.blob.as_bytes()),
             )),
         ),
@@ -662,11 +667,11 @@ async fn move_drafts(connection: &mut Connection, command: &MoveToInstanceKey) -
                 enrolment_drafts::table
                     .filter(enrolment_drafts::organization_id.eq(organization.stored()))
                     .filter(enrolment_drafts::account_id.eq(account.stored()))
-                    .filter(enrolment_drafts::password.eq(password_before.0.as_bytes()))
+                    .filter(enrolment_drafts::password.eq(password_before.blob.as_bytes()))
                     .filter(enrolment_drafts::seed.eq(seed_before.blob.as_bytes())),
             )
             .set((
-                enrolment_drafts::password.eq(password.0.as_bytes()),
+                enrolment_drafts::password.eq(password.blob.as_bytes()),
                 enrolment_drafts::seed.eq(seed.blob.as_bytes()),
             )),
         ),
