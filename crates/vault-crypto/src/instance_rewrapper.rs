@@ -12,7 +12,9 @@ use vault_core::id::{AccountId, KeyId, OrganizationId, ReceiverId};
 use vault_core::keyring::{KeyTerm, TermPurpose};
 use vault_core::port::{Entropy, InstanceRewrapper, InstanceRow, NextInstanceKey, SealError};
 use vault_core::receiver::SealedTarget;
-use vault_core::sealed::{Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, SealedPassword, SealedSeed};
+use vault_core::sealed::{
+    Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, OrganizationKeys, SealedPassword, SealedSeed,
+};
 use vault_core::time::Timestamp;
 
 /// Moves wrapped keys and sealed values to the active key of their purpose. It cannot open credentials.
@@ -167,8 +169,9 @@ impl InstanceRewrapper for InstanceKeyRewrapper {
         active.seal_document(&*self.entropy, current.id, &document).map_err(not_sealed)
     }
 
-    fn fingerprint_key(&self, organization: OrganizationId, key: KeyId, wrapped: &Blob) -> Result<Blob, SealError> {
-        self.wrap_again(&Context::fingerprint_key(self.keys.instance(), organization, key), wrapped)
+    fn fingerprint_key(&self, organization: OrganizationId, keys: &OrganizationKeys) -> Result<Blob, SealError> {
+        let context = Context::fingerprint_key(self.keys.instance(), organization, keys);
+        self.wrap_again(&context, &keys.fingerprint_wrapped)
     }
 
     fn organization_key(&self, organization: OrganizationId, key: KeyId, wrapped: &Blob) -> Result<Blob, SealError> {
@@ -178,8 +181,9 @@ impl InstanceRewrapper for InstanceKeyRewrapper {
     fn opens(&self, row: &InstanceRow) -> Result<(), SealError> {
         let instance = self.keys.instance();
         match row {
-            InstanceRow::Organization { organization, key, wrapped } => {
-                self.unwraps(&Context::fingerprint_key(instance, *organization, *key), wrapped)
+            InstanceRow::Organization { organization, keys } => {
+                let context = Context::fingerprint_key(instance, *organization, keys);
+                self.unwraps(&context, &keys.fingerprint_wrapped)
             }
             InstanceRow::OrganizationKey { organization, key, wrapped } => {
                 self.unwraps(&Context::organization_key(instance, *organization, *key), wrapped)

@@ -1,6 +1,6 @@
 use super::*;
 use crate::entropy::OsEntropy;
-use crate::testing::{NoEntropyLeft, SameEntropy, id, key, key_id};
+use crate::testing::{NoEntropyLeft, SameEntropy, id, key, key_id, organization_keys};
 use proptest::prelude::*;
 use std::collections::HashSet;
 use vault_core::id::{AccountId, CredentialId, InstanceId, OrganizationId, PasswordId, SeedId};
@@ -139,7 +139,7 @@ fn places() -> Vec<Context> {
         Context::organization_key(instance(1), organization, k),
         Context::organization_key(instance(1), OrganizationId::from_uuid(id(9)), k),
         Context::organization_key(instance(1), organization, key_id(9)),
-        Context::fingerprint_key(instance(1), organization, k),
+        Context::fingerprint_key(instance(1), organization, &organization_keys(3)),
         Context::purpose_key(instance(1), InstanceKeyPurpose::LookUp, k),
         Context::purpose_key(instance(1), InstanceKeyPurpose::Audit, k),
         Context::purpose_key(instance(1), InstanceKeyPurpose::Token, k),

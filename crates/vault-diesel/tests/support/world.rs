@@ -92,6 +92,7 @@ impl World {
             created_at: world.now(),
         };
         let keys = OrganizationKeys {
+            name: organization.name.clone(),
             fingerprint_key: KeyId::from_bytes(bytes(first + 5)),
             fingerprint_wrapped: Blob::from_bytes(vec![2; 78]),
             keys: vec![OrganizationKeyRecord {

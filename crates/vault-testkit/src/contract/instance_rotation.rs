@@ -53,9 +53,8 @@ fn again(row: &InstanceRow, from: KeyId, to: KeyId) -> InstanceRow {
     let seed = |seed: &SealedSeed| SealedSeed { id: seed.id, blob: blob(&seed.blob) };
     let mut made = row.clone();
     match &mut made {
-        InstanceRow::Organization { wrapped, .. } | InstanceRow::OrganizationKey { wrapped, .. } => {
-            *wrapped = blob(wrapped)
-        }
+        InstanceRow::Organization { keys, .. } => keys.fingerprint_wrapped = blob(&keys.fingerprint_wrapped),
+        InstanceRow::OrganizationKey { wrapped, .. } => *wrapped = blob(wrapped),
         InstanceRow::Account { code: of_row, password, seed: of_account, .. } => {
             (*of_row, *password, *of_account) =
                 (code(of_row), SealedPassword { id: password.id, blob: blob(&password.blob) }, seed(of_account));

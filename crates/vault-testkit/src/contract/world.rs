@@ -30,7 +30,7 @@ use vault_core::port::{
 use vault_core::principal::{EmbedderPrincipal, Principal, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::sealed::{
-    KeyState, OrganizationKeyRecord, OrganizationKeys, SealedCredential, SealedPassword, SealedSeed,
+    KeyState, OrganizationKeyRecord, OrganizationKeys, ReboundKeys, SealedCredential, SealedPassword, SealedSeed,
 };
 use vault_core::session::NewSession;
 use vault_core::time::Timestamp;
@@ -415,8 +415,9 @@ impl<'a, S: ?Sized> World<'a, S> {
         CreateOrganization {
             organization: Organization { id, name: name.clone(), state: OrganizationState::Active, created_at: now },
             keys: OrganizationKeys {
+                name: name.clone(),
                 fingerprint_key: KeyId::from_uuid(self.ids.random()),
-                fingerprint_wrapped: blob("fingerprint key"),
+                fingerprint_wrapped: blob(FINGERPRINT_KEY),
                 keys: vec![self.organization_key(id, key)],
             },
             audit: self.audit_in(id, AuditAction::OrganizationCreated),
@@ -439,6 +440,7 @@ impl<'a, S: ?Sized> World<'a, S> {
         ReplaceOrganizationKey {
             current,
             next: self.organization_key(self.organization, KeyId::from_uuid(self.ids.random())),
+            fingerprint: unchanged_keys(),
             audit: self.audit(AuditAction::OrganizationKeyReplaced),
         }
     }
@@ -539,4 +541,12 @@ impl<S: CredentialStore + ?Sized> World<'_, S> {
 /// Returns empty metadata of a credential.
 pub(super) fn undescribed() -> StoredMetadata {
     StoredMetadata { metadata: None, labels: Vec::new(), vend: VendRule::Any }
+}
+
+/// Plaintext of the wrapped fingerprint key of each organization.
+const FINGERPRINT_KEY: &str = "fingerprint key";
+
+/// The wrap of the fingerprint key of an organization, which a store does not interpret.
+pub(super) fn unchanged_keys() -> ReboundKeys {
+    ReboundKeys { before: blob(FINGERPRINT_KEY), after: blob(FINGERPRINT_KEY) }
 }

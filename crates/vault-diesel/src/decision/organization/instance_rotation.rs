@@ -26,18 +26,22 @@ use async_trait::async_trait;
 use diesel::dsl::exists;
 use diesel::sql_types::Bool;
 use diesel::{
-    BoolExpressionMethods as _, ExpressionMethods as _, IntoSql as _, NullableExpressionMethods as _,
+    BoolExpressionMethods as _, ExpressionMethods as _, IntoSql as _, JoinOnDsl as _, NullableExpressionMethods as _,
     OptionalExtension as _, QueryDsl as _, SelectableHelper as _,
 };
 use uuid::Uuid;
 use vault_core::Refusal;
 use vault_core::id::{AccountId, KeyId, OrganizationId, PasswordId, SeedId};
 use vault_core::keyring::{KeyTerm, TermPurpose};
+use vault_core::organization::OrganizationName;
 use vault_core::port::{
     DestroyKey, FindUnderInstanceKey, InstanceKeyRotation, InstancePart, InstancePlace, InstanceRow, KeyDestruction,
     LookUpMove, MoveToInstanceKey, ReplaceInstanceKey, StoreError, StoredPlace,
 };
-use vault_core::sealed::{Blob, InstanceKeyPurpose, SealedPassword, SealedSeed};
+use vault_core::sealed::{
+    Blob, InstanceKeyPurpose, KeyState, OrganizationKeyRecord, OrganizationKeys, SealedPassword, SealedSeed,
+};
+use vault_core::time::Timestamp;
 
 use crate::transaction::organization::keys::insert_instance_key;
 
@@ -354,19 +358,65 @@ async fn read(connection: &mut Connection, query: &Rows) -> Result<Vec<InstanceR
 async fn find_organizations(connection: &mut Connection, query: &Rows) -> Result<Vec<InstanceRow>, Failure> {
     const TABLE: &str = "organizations";
     let rows = page!(organizations_under!(query.key), query, organizations::id, organizations::id);
-    let rows: Vec<(Column<OrganizationId>, Column<KeyId>, Column<Blob>)> = rows
-        .select((organizations::id, organizations::fingerprint_key_id, organizations::fingerprint_wrapped))
+    let rows: Vec<Column<OrganizationId>> = rows.select(organizations::id).load(connection).await?;
+    let mut found = Vec::with_capacity(rows.len());
+    for id in rows {
+        let organization = id.decode(TABLE, &"unknown", "id")?;
+        // None, if it was deleted since.
+        if let Some(keys) = read_keys(connection, organization).await? {
+            found.push(InstanceRow::Organization { organization, keys: Box::new(keys) });
+        }
+    }
+    Ok(found)
+}
+
+/// Reads an organization's keys in one statement: the wrap of the fingerprint key is bound to the others.
+async fn read_keys(
+    connection: &mut Connection,
+    organization: OrganizationId,
+) -> Result<Option<OrganizationKeys>, Failure> {
+    const TABLE: &str = "organization_keys";
+    type Own = (Column<OrganizationName>, Column<KeyId>, Column<Blob>);
+    type Key = (Column<KeyId>, Column<KeyState>, Column<Blob>, i64, i64);
+    let rows: Vec<(Own, Option<Key>)> = organizations::table
+        .left_join(organization_keys::table.on(organization_keys::organization_id.eq(organizations::id)))
+        .filter(organizations::id.eq(organization.stored()))
+        .select((
+            (organizations::name, organizations::fingerprint_key_id, organizations::fingerprint_wrapped),
+            (
+                organization_keys::id,
+                organization_keys::state,
+                organization_keys::wrapped,
+                organization_keys::uses,
+                organization_keys::created_at,
+            )
+                .nullable(),
+        ))
         .load(connection)
         .await?;
-    let decode = |(id, key, wrapped): (Column<OrganizationId>, Column<KeyId>, Column<Blob>)| {
-        let organization = id.decode(TABLE, &"unknown", "id")?;
-        Ok(InstanceRow::Organization {
-            organization,
-            key: key.decode(TABLE, &organization, "fingerprint_key_id")?,
-            wrapped: wrapped.decode(TABLE, &organization, "fingerprint_wrapped")?,
-        })
-    };
-    rows.into_iter().map(decode).collect()
+    let mut own = None;
+    let mut keys = Vec::with_capacity(rows.len());
+    for (row, key) in rows {
+        own.get_or_insert(row);
+        if let Some((id, state, wrapped, uses, created_at)) = key {
+            let id = id.decode(TABLE, &organization, "id")?;
+            keys.push(OrganizationKeyRecord {
+                organization,
+                id,
+                state: state.decode(TABLE, &id, "state")?,
+                wrapped: wrapped.decode(TABLE, &id, "wrapped")?,
+                uses,
+                created_at: Timestamp::from_millis(created_at),
+            });
+        }
+    }
+    let Some((name, fingerprint_key, fingerprint_wrapped)) = own else { return Ok(None) };
+    Ok(Some(OrganizationKeys {
+        name: name.decode("organizations", &organization, "name")?,
+        fingerprint_key: fingerprint_key.decode("organizations", &organization, "fingerprint_key_id")?,
+        fingerprint_wrapped: fingerprint_wrapped.decode("organizations", &organization, "fingerprint_wrapped")?,
+        keys,
+    }))
 }
 
 async fn find_organization_keys(connection: &mut Connection, query: &Rows) -> Result<Vec<InstanceRow>, Failure> {
@@ -552,18 +602,17 @@ async fn move_rows(connection: &mut Connection, command: &MoveToInstanceKey) -> 
 
 async fn move_organizations(connection: &mut Connection, command: &MoveToInstanceKey) -> Result<Vec<usize>, Failure> {
     let rows = command.rows.iter().filter_map(|pair| match pair {
-        (
-            InstanceRow::Organization { organization, key, wrapped: before },
-            InstanceRow::Organization { wrapped, .. },
-        ) => Some(
-            update(
-                organizations::table
-                    .filter(organizations::id.eq(organization.stored()))
-                    .filter(organizations::fingerprint_key_id.eq(key.stored()))
-                    .filter(organizations::fingerprint_wrapped.eq(before.as_bytes())),
+        (InstanceRow::Organization { organization, keys: before }, InstanceRow::Organization { keys: after, .. }) => {
+            Some(
+                update(
+                    organizations::table
+                        .filter(organizations::id.eq(organization.stored()))
+                        .filter(organizations::fingerprint_key_id.eq(before.fingerprint_key.stored()))
+                        .filter(organizations::fingerprint_wrapped.eq(before.fingerprint_wrapped.as_bytes())),
+                )
+                .set(organizations::fingerprint_wrapped.eq(after.fingerprint_wrapped.as_bytes())),
             )
-            .set(organizations::fingerprint_wrapped.eq(wrapped.as_bytes())),
-        ),
+        }
         _ => None,
     });
     Ok(execute_each!(connection, rows)?)

@@ -7,7 +7,7 @@
 use super::super::backend::{Connection, RunQuery, Store, execute_each, for_key_share, for_update, hold_rows};
 use super::super::{Decided, Verdict, audit};
 use crate::failure::Failure;
-use crate::schema::{credential_secrets, credential_versions, credentials, organization_keys};
+use crate::schema::{credential_secrets, credential_versions, credentials, organization_keys, organizations};
 use crate::stored::{Column, StoredId as _};
 use crate::update::update;
 use async_trait::async_trait;
@@ -297,6 +297,17 @@ async fn move_metadata(connection: &mut Connection, command: &MoveSealed) -> Res
 
 async fn destroy(connection: &mut Connection, command: &DestroyOrganizationKey) -> Decided<KeyDestruction> {
     let (organization, key) = (command.organization, command.key);
+    let rebound = update(
+        organizations::table
+            .filter(organizations::id.eq(organization.stored()))
+            .filter(organizations::fingerprint_wrapped.eq(command.fingerprint.before.as_bytes())),
+    )
+    .set(organizations::fingerprint_wrapped.eq(command.fingerprint.after.as_bytes()))
+    .execute(connection)
+    .await?;
+    if rebound == 0 {
+        return Ok(Verdict::Refused(KeyDestruction::NotRetiring));
+    }
     let row = || {
         organization_keys::table
             .filter(organization_keys::organization_id.eq(organization.stored()))
