@@ -105,7 +105,7 @@ fn a63_copied_rows_let_nobody_in() {
         // The password.
         "UPDATE accounts v SET password = a.password FROM accounts a WHERE v.id = '{victim}' AND a.id = '{attacker}'",
         // All authentication data.
-        "UPDATE accounts v SET password = a.password, seed = a.seed, seed_id = a.seed_id, password_version = a.password_version \
+        "UPDATE accounts v SET password = a.password, seed = a.seed, seed_id = a.seed_id, password_id = a.password_id \
          FROM accounts a WHERE v.id = '{victim}' AND a.id = '{attacker}'",
         // The privileges of the row.
         "UPDATE accounts SET role = 'editor' WHERE id = '{victim}'",
@@ -156,6 +156,24 @@ fn a63_a_disabled_account_stays_out_whatever_sql_says() {
     {
         vault.run(&[command, &["--email", &viewer.email]].concat()).refused();
     }
+}
+
+#[test]
+fn a63_a_replaced_password_stays_replaced() {
+    let vault = Vault::start(Database::Postgres);
+    let (client, sql) = (vault.client(), Sql::of(&vault));
+    let account = vault.admin();
+    client.log_in(&account.sound_login()).expect(200);
+    let earlier = sql.bytes("SELECT password FROM accounts");
+    let file = vault.password_file("another long sentence");
+    vault
+        .run(&["account", "set-password", "--email", &account.email, "--password-file", file.to_str().unwrap()])
+        .done();
+    sql.run(&format!("UPDATE accounts SET password = '\\x{}'", hex::encode(earlier)));
+    sql.run("UPDATE attempt_classes SET attempts = 0, latest = NULL");
+    let refused = client.log_in(&account.sound_login()).status;
+    assert!(matches!(refused, 401 | 500), "{refused}");
+    vault.run(&["doctor", "--deep"]).refused();
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::audit::{RecordedGrant, RecordedRow, RowState};
 use crate::digest::{DigestPurpose, RowMac};
 use crate::email::EmailAddress;
 use crate::error::Refusal;
-use crate::id::{AccountId, OrganizationId, SeedId};
+use crate::id::{AccountId, OrganizationId, PasswordId, SeedId};
 use crate::lockout::{AttemptLock, WRONG_PASSCODES};
 use crate::port::KeyedDigester;
 use crate::role::{Action, Role};
@@ -71,7 +71,7 @@ impl AccountGrant {
     }
 }
 
-/// The fields that the MAC of an account's row covers: rights, address, and versions of password and TOTP secret.
+/// The fields that the MAC of an account's row covers: rights, address, and the IDs of password and TOTP secret.
 ///
 /// If the MAC does not verify, the row grants nothing, so write access to the database alone does not permit a login.
 /// The MAC of a complete old row that is put back still verifies.
@@ -81,22 +81,24 @@ pub struct SignedAccount {
     pub grant: AccountGrant,
     /// Number of changes of these fields. A change names the version that it is based on.
     pub version: i64,
-    /// Number of changes of the password.
-    pub password_version: i64,
+    /// ID of the password, or [`SignedAccount::NO_PASSWORD`].
+    pub password: PasswordId,
     /// ID of the TOTP secret, or [`SignedAccount::NO_SEED`].
     pub seed: SeedId,
 }
 
 impl SignedAccount {
-    /// First version of an account and of its password.
+    /// First version of an account.
     pub const FIRST_VERSION: i64 = 1;
     /// ID instead of a TOTP secret for an account that must enrol again. The MAC covers it, so an attacker with write
     /// access to the database cannot restore the old password and TOTP secret.
     pub const NO_SEED: SeedId = SeedId::from_bytes([0; 16]);
+    /// ID instead of a password, like [`SignedAccount::NO_SEED`].
+    pub const NO_PASSWORD: PasswordId = PasswordId::from_bytes([0; 16]);
 
     /// Creates the fields of a new account.
-    pub const fn new(grant: AccountGrant, seed: SeedId) -> Self {
-        Self { grant, version: Self::FIRST_VERSION, password_version: Self::FIRST_VERSION, seed }
+    pub const fn new(grant: AccountGrant, password: PasswordId, seed: SeedId) -> Self {
+        Self { grant, version: Self::FIRST_VERSION, password, seed }
     }
 
     /// Returns the fields after a change of the rights.
@@ -107,8 +109,8 @@ impl SignedAccount {
 
     /// Returns the fields after a change of the password.
     #[must_use]
-    pub fn with_new_password(&self) -> Self {
-        Self { version: self.version + 1, password_version: self.password_version + 1, ..self.clone() }
+    pub fn with_password(&self, password: PasswordId) -> Self {
+        Self { version: self.version + 1, password, ..self.clone() }
     }
 
     /// Returns the fields after a change of the TOTP secret.
@@ -131,18 +133,18 @@ impl SignedAccount {
     /// Returns the fields after the secrets were deleted. The role is unchanged, and a disabled account stays disabled.
     #[must_use]
     pub fn without_secrets(&self) -> Self {
-        let after = Self { seed: Self::NO_SEED, ..self.with_new_password() };
+        let after = Self { seed: Self::NO_SEED, ..self.with_password(Self::NO_PASSWORD) };
         match self.grant.state {
             AccountState::Disabled => after,
             _ => after.in_state(AccountState::ReEnrolling),
         }
     }
 
-    /// Returns the fields after the user enrolled again with this TOTP secret. The role is unchanged, and a disabled
+    /// Returns the fields after the user enrolled again with this password and TOTP secret. The role is unchanged, and a disabled
     /// account stays disabled.
     #[must_use]
-    pub fn re_enrolled(&self, seed: SeedId) -> Self {
-        let after = Self { seed, ..self.with_new_password() };
+    pub fn re_enrolled(&self, password: PasswordId, seed: SeedId) -> Self {
+        let after = Self { seed, ..self.with_password(password) };
         match self.grant.state {
             AccountState::ReEnrolling => after.in_state(AccountState::Active),
             _ => after,
@@ -181,7 +183,7 @@ impl SignedAccount {
             self.grant.role.as_str().as_bytes(),
             self.grant.state.as_str().as_bytes(),
             &self.version.to_be_bytes(),
-            &self.password_version.to_be_bytes(),
+            self.password.as_bytes(),
             self.seed.as_bytes(),
         ];
         digest(&parts)

@@ -65,6 +65,8 @@ ids! {
     KeyId;
     /// ID of a TOTP secret. A new secret has a new ID.
     SeedId;
+    /// ID of a password: random, new with each password, and the same for each verifier of one password.
+    PasswordId;
     /// ID of an integration.
     IntegrationId;
     /// ID of an activation.

@@ -34,10 +34,10 @@ impl VerifiedFactors {
     /// Returns the instance keys that sealed and signed the changes, or none if nothing is changed.
     pub fn instance_keys(&self) -> Vec<KeyId> {
         let Self::Proof(proof) = self else { return Vec::new() };
-        let rehashed = proof.rehashed.as_ref().and_then(|password| password.0.key());
+        let rehashed = proof.rehashed.as_ref().and_then(|password| password.blob.key());
         let changed = match &proof.effect {
             ProofEffect::Own { change: OwnChange::Password { password, digest, .. }, .. } => {
-                [password.0.key(), Some(digest.key)]
+                [password.blob.key(), Some(digest.key)]
             }
             ProofEffect::Own { change: OwnChange::PendingSeed { seed, .. }, .. } => [seed.blob.key(), None],
             ProofEffect::Own { change: OwnChange::RecoveryCodes(_), .. } | ProofEffect::Session(_) => [None, None],
@@ -180,6 +180,6 @@ fn refuse<'a>(command: &'a ConcludeProof, facts: &ProofFacts, refusal: LoginRefu
 pub fn is_as_reserved(reserved: &SignedAccount, account: &SignedAccount) -> bool {
     account.grant.state == AccountState::Active
         && account.grant == reserved.grant
-        && account.password_version == reserved.password_version
+        && account.password == reserved.password
         && account.seed == reserved.seed
 }

@@ -1,6 +1,7 @@
 //! Sealed values, which the crypto adapter creates for the store and only it can read.
 
-use crate::id::{InstanceId, KeyId, OrganizationId, SeedId};
+use crate::id::{InstanceId, KeyId, OrganizationId, PasswordId, SeedId};
+use crate::organization::OrganizationName;
 use crate::time::Timestamp;
 
 /// Ciphertext with its format, algorithm, key ID, nonce and tag. Only the key ID is readable without the key.
@@ -35,9 +36,14 @@ impl Blob {
     }
 }
 
-/// The sealed verifier of a password.
+/// The sealed verifier of a password, with the ID of the password.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SealedPassword(pub Blob);
+pub struct SealedPassword {
+    /// ID of the password. The verifier can be decrypted only with it.
+    pub id: PasswordId,
+    /// The sealed verifier.
+    pub blob: Blob,
+}
 
 /// A sealed TOTP secret with its ID.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -195,10 +201,40 @@ pub struct OrganizationKeyRecord {
 /// The stored keys of an organization.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrganizationKeys {
+    /// Name of the organization.
+    pub name: OrganizationName,
     /// ID of the fingerprint key.
     pub fingerprint_key: KeyId,
-    /// The fingerprint key, wrapped by the instance key.
+    /// The fingerprint key, wrapped by the instance key. The wrap is bound to the name, and to the IDs and states of the
+    /// organization keys: with other ones it cannot be unwrapped.
     pub fingerprint_wrapped: Blob,
     /// The organization keys, exactly one of which is active.
     pub keys: Vec<OrganizationKeyRecord>,
+}
+
+impl OrganizationKeys {
+    /// Returns the keys after `next` has become the active one.
+    #[must_use]
+    pub fn with_next(&self, next: &OrganizationKeyRecord) -> Self {
+        let retired = |key: &OrganizationKeyRecord| OrganizationKeyRecord { state: KeyState::Retiring, ..key.clone() };
+        let keys = self.keys.iter().map(retired).chain([next.clone()]).collect();
+        Self { keys, ..self.clone() }
+    }
+
+    /// Returns the keys without the key `id`.
+    #[must_use]
+    pub fn without(&self, id: KeyId) -> Self {
+        let keys = self.keys.iter().filter(|key| key.id != id).cloned().collect();
+        Self { keys, ..self.clone() }
+    }
+}
+
+/// The wrap of an organization's fingerprint key before and after a change of the organization's keys. The store
+/// changes the keys only if the wrap is still the one before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReboundKeys {
+    /// The wrap as read.
+    pub before: Blob,
+    /// The wrap that is bound to the new set of keys.
+    pub after: Blob,
 }

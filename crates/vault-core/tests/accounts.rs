@@ -13,7 +13,7 @@ use vault_core::digest::Digest;
 use vault_core::email::EmailAddress;
 use vault_core::enrolment::EnrolmentCode;
 use vault_core::hourly::{HOUR_SECONDS, HourlyLimit};
-use vault_core::id::{AccountId, OrganizationId, SeedId, SessionId};
+use vault_core::id::{AccountId, OrganizationId, PasswordId, SeedId, SessionId};
 use vault_core::invitation::{Invitation, StoredInvitation};
 use vault_core::lockout::{AttemptLock, WRONG_PASSCODES};
 use vault_core::notice::{FEW_RECOVERY_CODES, NOTICE_SECONDS, NoticeCode, StoredNotice, notices};
@@ -56,10 +56,10 @@ fn grants() -> impl Strategy<Value = AccountGrant> {
 }
 
 fn signed() -> impl Strategy<Value = SignedAccount> {
-    (grants(), 1_i64..3, 1_i64..3, 0_u8..3).prop_map(|(grant, version, password_version, seed)| SignedAccount {
+    (grants(), 1_i64..3, 1_u8..3, 0_u8..3).prop_map(|(grant, version, password, seed)| SignedAccount {
         grant,
         version,
-        password_version,
+        password: PasswordId::from_bytes([password; 16]),
         seed: SeedId::from_bytes([seed; 16]),
     })
 }
@@ -132,7 +132,7 @@ proptest! {
         let equal = covered(&one, first) == covered(&two, second);
         prop_assert_eq!(one.digest(first, &Hashes) == two.digest(second, &Hashes), equal);
         // What an invitation carries fits no account, and the other way round.
-        let account = SignedAccount::new(one.grant.clone(), SeedId::from_bytes(*one.grant.account.as_bytes()));
+        let account = SignedAccount::new(one.grant.clone(), PasswordId::from_bytes([1; 16]), SeedId::from_bytes(*one.grant.account.as_bytes()));
         prop_assert!(one.digest(first, &Hashes) != account.digest(&Hashes));
     }
 
@@ -143,12 +143,12 @@ proptest! {
 
     #[test]
     fn every_change_of_an_account_has_a_version_of_its_own(account in signed(), grant in grants(), seed in 5_u8..9) {
-        let seed = SeedId::from_bytes([seed; 16]);
-        let after = [account.with_grant(grant), account.with_new_password(), account.with_seed(seed)];
+        let (password, seed) = (PasswordId::from_bytes([seed; 16]), SeedId::from_bytes([seed; 16]));
+        let after = [account.with_grant(grant), account.with_password(password), account.with_seed(seed)];
         for changed in &after {
             prop_assert_eq!(changed.version, account.version + 1);
         }
-        prop_assert_eq!(after[1].password_version, account.password_version + 1);
+        prop_assert_eq!(after[1].password, password);
         prop_assert_eq!(after[2].seed, seed);
     }
 
@@ -225,26 +225,25 @@ proptest! {
 
     #[test]
     fn a_re_enrolment_gives_no_right_that_was_not_there(before in signed(), seed in 1_u8..5) {
-        let seed = SeedId::from_bytes([seed; 16]);
+        let (password, seed) = (PasswordId::from_bytes([seed + 4; 16]), SeedId::from_bytes([seed; 16]));
         let waiting = before.without_secrets();
         prop_assert!(waiting.awaits_enrolment() && !waiting.grant.is_active_admin());
         let disabled = before.grant.state == AccountState::Disabled;
         prop_assert_eq!(waiting.grant.state == AccountState::Disabled, disabled);
         prop_assert_eq!(waiting.enabled_state(), AccountState::ReEnrolling);
-        let after = waiting.re_enrolled(seed);
+        let after = waiting.re_enrolled(password, seed);
         prop_assert!(!after.awaits_enrolment());
         prop_assert_eq!(after.enabled_state(), AccountState::Active);
         prop_assert_eq!(after.grant.state, if disabled { AccountState::Disabled } else { AccountState::Active });
         // Whatever is changed meanwhile holds, and nothing that was decided on the row before fits it.
         for state in [AccountState::Active, AccountState::Disabled, AccountState::ReEnrolling] {
             let changed = waiting.with_grant(AccountGrant { role: Role::Viewer, state, ..waiting.grant.clone() });
-            let after = changed.re_enrolled(seed);
+            let after = changed.re_enrolled(password, seed);
             let expected = if state == AccountState::ReEnrolling { AccountState::Active } else { state };
             prop_assert_eq!((after.grant.role, after.grant.state), (Role::Viewer, expected));
         }
-        let passwords = [before.password_version, waiting.password_version, after.password_version];
         prop_assert!(before.version < waiting.version && waiting.version < after.version);
-        prop_assert!(passwords.is_sorted_by(|a, b| a < b));
+        prop_assert_eq!((waiting.password, after.password), (SignedAccount::NO_PASSWORD, password));
         for grant in [&waiting.grant, &after.grant] {
             let same = AccountGrant { state: before.grant.state, ..grant.clone() };
             prop_assert_eq!(&same, &before.grant);

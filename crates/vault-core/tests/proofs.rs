@@ -6,7 +6,7 @@ use vault_core::account::{AccountGrant, AccountState, SignedAccount};
 use vault_core::audit::{Actor, AuditAction, AuditRecord, Origin, SealedAuditRecord, Subject};
 use vault_core::digest::{Digest, RowMac};
 use vault_core::email::EmailAddress;
-use vault_core::id::{AccountId, AuditId, KeyId, OrganizationId, SeedId, SessionId};
+use vault_core::id::{AccountId, AuditId, KeyId, OrganizationId, PasswordId, SeedId, SessionId};
 use vault_core::lockout::{
     CLOSING_ATTEMPTS, ClassKey, FORGIVEN_SECONDS, KNOWN_NETWORKS, LoginNetwork, NETWORK_KNOWN_SECONDS, ThrottleCounter,
     ThrottleCounters, WRONG_PASSCODES, WrongPasscodes,
@@ -41,7 +41,7 @@ fn account() -> SignedAccount {
         role: Role::Editor,
         state: AccountState::Active,
     };
-    SignedAccount::new(grant, SeedId::from_bytes([3; 16]))
+    SignedAccount::new(grant, PasswordId::from_bytes([2; 16]), SeedId::from_bytes([3; 16]))
 }
 
 fn facts(last_step: i64, wrong: u32, recovery_code_stored: bool) -> ProofFacts {
@@ -99,12 +99,12 @@ proptest! {
         match which {
             0 => row.grant.state = AccountState::Disabled,
             1 => row.grant.role = Role::Admin,
-            2 => row.password_version += 1,
+            2 => row.password = PasswordId::from_bytes([7; 16]),
             3 => row.seed = SeedId::from_bytes([9; 16]),
             4 => row.grant.email = EmailAddress::parse("other@example.com").unwrap(),
             5 => row.grant.organization = OrganizationId::from_bytes([9; 16]),
             6 => *row = account().without_secrets(),
-            7 => *row = account().without_secrets().re_enrolled(reserved.seed),
+            7 => *row = account().without_secrets().re_enrolled(reserved.password, reserved.seed),
             _ => now = None,
         }
         prop_assert!(now.as_ref().is_none_or(|row| !is_as_reserved(&reserved, row)));
@@ -316,7 +316,11 @@ fn a_proof_names_the_keys_that_its_change_is_under() {
         role: owner.grant.role,
     };
     let own = |change| ProofEffect::Own { principal: principal.clone(), change };
-    let password = OwnChange::Password { password: SealedPassword(blob(1)), after: owner, digest };
+    let password = OwnChange::Password {
+        password: SealedPassword { id: PasswordId::from_bytes([1; 16]), blob: blob(1) },
+        after: owner,
+        digest,
+    };
     let draft = OwnChange::PendingSeed { seed: SealedSeed { id: seed, blob: blob(3) }, expires_at: at(1) };
     let changes = [
         (login(), vec![]),
@@ -325,7 +329,7 @@ fn a_proof_names_the_keys_that_its_change_is_under() {
         (own(OwnChange::RecoveryCodes(Vec::new())), vec![]),
     ];
     for (effect, keys) in changes {
-        for rehashed in [None, Some(SealedPassword(blob(9)))] {
+        for rehashed in [None, Some(SealedPassword { id: PasswordId::from_bytes([9; 16]), blob: blob(9) })] {
             let expected: Vec<_> = rehashed.iter().map(|_| key(9)).chain(keys.clone()).collect();
             let brought = VerifiedFactors::Proof(Box::new(VerifiedProof { rehashed, ..proof(1, effect.clone()) }));
             assert_eq!(brought.instance_keys(), expected);

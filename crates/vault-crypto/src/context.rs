@@ -1,10 +1,11 @@
 //! Associated data that binds a blob to its place in the database.
 
 use crate::blob::Format;
+use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
-use vault_core::id::{AccountId, InstanceId, KeyId, OrganizationId, ReceiverId, SeedId};
+use vault_core::id::{AccountId, InstanceId, KeyId, OrganizationId, PasswordId, ReceiverId, SeedId};
 use vault_core::port::CredentialContext;
-use vault_core::sealed::InstanceKeyPurpose;
+use vault_core::sealed::{InstanceKeyPurpose, KeyState, OrganizationKeys};
 
 /// Identifies the column, row and version that a blob is stored in.
 ///
@@ -17,24 +18,13 @@ pub struct Context {
     object: Object,
     version: i64,
     wrapped: Option<KeyId>,
+    /// Digest of further columns, part of the object.
+    bound: Option<[u8; 32]>,
 }
 
 /// Ids of the row: one or two.
 #[derive(Clone, Copy, Debug)]
 struct Object(Uuid, Option<Uuid>);
-
-impl Object {
-    fn write(self, bytes: &mut [u8; 32]) -> &[u8] {
-        bytes[..16].copy_from_slice(self.0.as_bytes());
-        match self.1 {
-            None => &bytes[..16],
-            Some(second) => {
-                bytes[16..].copy_from_slice(second.as_bytes());
-                &bytes[..]
-            }
-        }
-    }
-}
 
 /// All columns that hold a blob.
 #[derive(Clone, Copy, Debug)]
@@ -149,9 +139,25 @@ impl Context {
         Self { organization: Some(organization), ..Self::wrapped_key(Column::OrganizationKey, instance, key) }
     }
 
-    /// Returns the context of an organization's fingerprint key, wrapped by the instance key.
-    pub(crate) fn fingerprint_key(instance: InstanceId, organization: OrganizationId, key: KeyId) -> Self {
-        Self { organization: Some(organization), ..Self::wrapped_key(Column::FingerprintKey, instance, key) }
+    /// Returns the context of an organization's fingerprint key, wrapped by the instance key: it includes the name of the
+    /// organization, and the ids and states of its keys.
+    pub(crate) fn fingerprint_key(instance: InstanceId, organization: OrganizationId, rows: &OrganizationKeys) -> Self {
+        let mut hash = Sha256::new_with_prefix("orgvault/1/organization keys");
+        let name = rows.name.as_str().as_bytes();
+        hash.update((name.len() as u64).to_be_bytes());
+        hash.update(name);
+        let mut keys: Vec<_> = rows.keys.iter().map(|row| (row.id, row.state)).collect();
+        keys.sort_unstable_by_key(|(id, _)| *id);
+        for (id, state) in keys {
+            hash.update(id.as_bytes());
+            hash.update([u8::from(state == KeyState::Active)]);
+        }
+        let key = rows.fingerprint_key;
+        Self {
+            organization: Some(organization),
+            bound: Some(hash.finalize().into()),
+            ..Self::wrapped_key(Column::FingerprintKey, instance, key)
+        }
     }
 
     /// Returns the context of an instance-wide key, wrapped by the instance key.
@@ -178,6 +184,7 @@ impl Context {
             object: Object(*key.as_uuid(), None),
             version: 0,
             wrapped: Some(key),
+            bound: None,
         }
     }
 
@@ -187,8 +194,9 @@ impl Context {
     }
 
     /// Returns the context of a password hash, sealed by the instance key.
-    pub(crate) fn password(instance: InstanceId, account: AccountId) -> Self {
-        Self::of_instance(Column::Password, instance, *account.as_uuid())
+    pub(crate) fn password(instance: InstanceId, account: AccountId, password: PasswordId) -> Self {
+        let object = Object(*account.as_uuid(), Some(*password.as_uuid()));
+        Self { object, ..Self::of_instance(Column::Password, instance, *account.as_uuid()) }
     }
 
     /// Returns the context of a TOTP secret, sealed by the instance key.
@@ -216,6 +224,7 @@ impl Context {
             object: Object(object, None),
             version: 0,
             wrapped: None,
+            bound: None,
         }
     }
 
@@ -238,17 +247,32 @@ impl Context {
         }
     }
 
+    /// Writes the ids of the row, then the digest of further columns.
+    fn write_object<'a>(&self, bytes: &'a mut [u8; 64]) -> &'a [u8] {
+        let parts: [&[u8]; 3] = [
+            self.object.0.as_bytes(),
+            self.object.1.as_ref().map_or(&[], |id| id.as_bytes()),
+            self.bound.as_ref().map_or(&[], |digest| digest.as_slice()),
+        ];
+        let mut length = 0;
+        for part in parts {
+            bytes[length..length + part.len()].copy_from_slice(part);
+            length += part.len();
+        }
+        &bytes[..length]
+    }
+
     /// Returns the associated data of a blob of `format` sealed by `key`.
     ///
     /// The data is the number of parts, then each part preceded by its length. A part that does not apply is empty.
     pub fn to_associated_data(&self, format: Format, key: KeyId) -> Vec<u8> {
-        let mut object = [0; 32];
+        let mut object = [0; 64];
         let parts: [&[u8]; 9] = [
             &format.to_bytes(),
             self.column.kind().as_bytes(),
             self.instance.as_ref().map_or(&[], |id| id.as_bytes()),
             self.organization.as_ref().map_or(&[], |id| id.as_bytes()),
-            self.object.write(&mut object),
+            self.write_object(&mut object),
             self.column.name().as_bytes(),
             &self.version.to_be_bytes(),
             key.as_bytes(),
@@ -271,7 +295,7 @@ impl Context {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{id, key_id};
+    use crate::testing::{id, key_id, organization_keys};
 
     #[test]
     fn errors_name_the_table_and_the_row() {
@@ -285,11 +309,11 @@ mod tests {
             (Context::data_key(instance, place, key), "credential_secrets", 4),
             (Context::information(instance, place), "credentials", 4),
             (Context::organization_key(instance, organization, key), "organization_keys", 5),
-            (Context::fingerprint_key(instance, organization, key), "organizations", 2),
+            (Context::fingerprint_key(instance, organization, &organization_keys(5)), "organizations", 2),
             (Context::purpose_key(instance, InstanceKeyPurpose::Audit, key), "instance_keys", 5),
             (Context::instance_key(instance, key), "instance", 1),
             (Context::keyring(instance), "instance", 1),
-            (Context::password(instance, account), "accounts", 3),
+            (Context::password(instance, account, PasswordId::from_uuid(id(6))), "accounts", 3),
             (Context::seed(instance, account, SeedId::from_uuid(id(6))), "accounts", 3),
         ];
         for (context, table, row) in rows {

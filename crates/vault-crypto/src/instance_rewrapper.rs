@@ -12,7 +12,9 @@ use vault_core::id::{AccountId, KeyId, OrganizationId, ReceiverId};
 use vault_core::keyring::{KeyTerm, TermPurpose};
 use vault_core::port::{Entropy, InstanceRewrapper, InstanceRow, NextInstanceKey, SealError};
 use vault_core::receiver::SealedTarget;
-use vault_core::sealed::{Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, SealedPassword, SealedSeed};
+use vault_core::sealed::{
+    Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, OrganizationKeys, SealedPassword, SealedSeed,
+};
 use vault_core::time::Timestamp;
 
 /// Moves wrapped keys and sealed values to the active key of their purpose. It cannot open credentials.
@@ -74,7 +76,7 @@ impl InstanceKeyRewrapper {
     ) -> Result<(), SealError> {
         let instance = self.keys.instance();
         if let Some(password) = password {
-            self.text_opens(&Context::password(instance, account), &password.0, |keys| &keys.password)?;
+            self.text_opens(&Context::password(instance, account, password.id), &password.blob, |keys| &keys.password)?;
         }
         self.text_opens(&Context::seed(instance, account, seed.id), &seed.blob, |keys| &keys.seed)
     }
@@ -167,8 +169,9 @@ impl InstanceRewrapper for InstanceKeyRewrapper {
         active.seal_document(&*self.entropy, current.id, &document).map_err(not_sealed)
     }
 
-    fn fingerprint_key(&self, organization: OrganizationId, key: KeyId, wrapped: &Blob) -> Result<Blob, SealError> {
-        self.wrap_again(&Context::fingerprint_key(self.keys.instance(), organization, key), wrapped)
+    fn fingerprint_key(&self, organization: OrganizationId, keys: &OrganizationKeys) -> Result<Blob, SealError> {
+        let context = Context::fingerprint_key(self.keys.instance(), organization, keys);
+        self.wrap_again(&context, &keys.fingerprint_wrapped)
     }
 
     fn organization_key(&self, organization: OrganizationId, key: KeyId, wrapped: &Blob) -> Result<Blob, SealError> {
@@ -178,18 +181,19 @@ impl InstanceRewrapper for InstanceKeyRewrapper {
     fn opens(&self, row: &InstanceRow) -> Result<(), SealError> {
         let instance = self.keys.instance();
         match row {
-            InstanceRow::Organization { organization, key, wrapped } => {
-                self.unwraps(&Context::fingerprint_key(instance, *organization, *key), wrapped)
+            InstanceRow::Organization { organization, keys } => {
+                let context = Context::fingerprint_key(instance, *organization, keys);
+                self.unwraps(&context, &keys.fingerprint_wrapped)
             }
             InstanceRow::OrganizationKey { organization, key, wrapped } => {
                 self.unwraps(&Context::organization_key(instance, *organization, *key), wrapped)
             }
             // The signed row says whether there is something to decrypt.
             InstanceRow::Account { signed, password, seed, .. } if signed.awaits_enrolment() => {
-                match is_blank(&password.0) && is_blank(&seed.blob) {
+                match is_blank(&password.blob) && is_blank(&seed.blob) {
                     true => Ok(()),
                     false => {
-                        let context = Context::password(instance, signed.grant.account);
+                        let context = Context::password(instance, signed.grant.account, password.id);
                         Err(does_not_open(&context, OpenError::OtherKey))
                     }
                 }
@@ -216,8 +220,8 @@ impl InstanceRewrapper for InstanceKeyRewrapper {
     }
 
     fn password(&self, account: AccountId, sealed: &SealedPassword) -> Result<SealedPassword, SealError> {
-        let context = Context::password(self.keys.instance(), account);
-        Ok(SealedPassword(self.seal_again(&context, &sealed.0, |keys| &keys.password)?))
+        let context = Context::password(self.keys.instance(), account, sealed.id);
+        Ok(SealedPassword { id: sealed.id, blob: self.seal_again(&context, &sealed.blob, |keys| &keys.password)? })
     }
 
     fn seed(&self, account: AccountId, sealed: &SealedSeed) -> Result<SealedSeed, SealError> {

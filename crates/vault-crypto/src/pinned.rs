@@ -15,9 +15,10 @@ use vault_core::audit::{Actor, AuditAction, AuditNote, AuditRecord, Subject};
 use vault_core::credential::{CredentialType, Information, SecretBytes};
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::id::{
-    AccountId, AuditId, CredentialId, InstanceId, KeyId, OrganizationId, ReceiverId, SeedId, SessionId,
+    AccountId, AuditId, CredentialId, InstanceId, KeyId, OrganizationId, PasswordId, ReceiverId, SeedId, SessionId,
 };
 use vault_core::namespace::Namespace;
+use vault_core::organization::OrganizationName;
 use vault_core::passcode::{Digits, Passcode, TimeStep};
 use vault_core::port::{
     AuditSealer as _, CredentialContext, KeyedDigester as _, PasscodeVerifier as _, PasswordHasher as _,
@@ -69,6 +70,10 @@ fn receiver() -> ReceiverId {
 
 fn file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/v1.txt")
+}
+
+fn organization_name() -> OrganizationName {
+    OrganizationName::parse("Acme").unwrap()
 }
 
 fn context() -> CredentialContext {
@@ -189,6 +194,7 @@ async fn open(vectors: &Vectors, root: &RootKeyFile) -> (Keyring, Bench, Credent
     let bench = Bench::new().await;
     let organization = context().organization;
     let rows = OrganizationKeys {
+        name: organization_name(),
         fingerprint_key: vectors.key("fingerprint-key.id"),
         fingerprint_wrapped: vectors.blob("fingerprint-key.wrapped"),
         keys: vec![OrganizationKeyRecord {
@@ -255,7 +261,10 @@ async fn sealed_forms_open_for_ever() {
 
     let pool = HashingPool::with_size(1, 1).unwrap();
     let hasher = keyring.password_hasher(pool, Argon2Parameters::LEAST, Vec::new()).unwrap();
-    let stored = SealedPassword(vectors.blob("password"));
+    let stored = SealedPassword {
+        id: PasswordId::from_bytes(vectors.bytes("password.id").try_into().unwrap()),
+        blob: vectors.blob("password"),
+    };
     let permit = hasher.permit(Requester::Trusted).unwrap();
     let verdict = hasher.verify(permit, Some(account()), PASSWORD.into(), Some(stored)).await.unwrap();
     assert!(matches!(verdict, PasswordVerdict::Right { rehashed: None }));
@@ -321,7 +330,7 @@ async fn write() {
 
     let bench = Bench::new().await;
     let crypto = keyring.credentials(bench.keys.clone());
-    let keys = crypto.sealer.new_organization_keys(context().organization, NOW).unwrap();
+    let keys = crypto.sealer.new_organization_keys(context().organization, &organization_name(), NOW).unwrap();
     vectors.put("fingerprint-key.id", keys.fingerprint_key.as_bytes());
     vectors.put("fingerprint-key.wrapped", keys.fingerprint_wrapped.as_bytes());
     vectors.put("organization-key.id", keys.keys[0].id.as_bytes());
@@ -340,7 +349,9 @@ async fn write() {
     let pool = HashingPool::with_size(1, 1).unwrap();
     let hasher = keyring.password_hasher(pool, Argon2Parameters::LEAST, Vec::new()).unwrap();
     let permit = hasher.permit(Requester::Trusted).unwrap();
-    vectors.put("password", hasher.hash(permit, account(), PASSWORD.into()).await.unwrap().0.as_bytes());
+    let password = hasher.hash(permit, account(), PASSWORD.into()).await.unwrap();
+    vectors.put("password.id", password.id.as_bytes());
+    vectors.put("password", password.blob.as_bytes());
     let passcodes = keyring.passcodes();
     let email = vault_core::email::EmailAddress::parse("a@example.com").unwrap();
     let seed = passcodes.new_seed(account(), &email).unwrap().sealed;

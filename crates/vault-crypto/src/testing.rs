@@ -13,10 +13,11 @@ use std::sync::{Arc, Mutex};
 use uuid::Uuid;
 use vault_core::id::{InstanceId, KeyId, OrganizationId};
 use vault_core::keyring::KeyringDocument;
+use vault_core::organization::OrganizationName;
 use vault_core::port::{
     CreateInstance, Entropy, KeyRepository, NoEntropy, ReplaceOrganizationKey, ReplaceRootKey, StoreError, TakeKeyUses,
 };
-use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeys, RetiringInstanceKey};
+use vault_core::sealed::{Blob, InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeys, RetiringInstanceKey};
 use vault_core::time::Timestamp;
 
 /// Deterministic entropy: the same bytes in every run, never repeated within a run.
@@ -125,6 +126,16 @@ impl KeyRepository for Keys {
 
     async fn replace_organization_key(&self, _: ReplaceOrganizationKey) -> Result<bool, StoreError> {
         Ok(false)
+    }
+}
+
+/// Returns keys of an organization without organization keys.
+pub(crate) fn organization_keys(fingerprint_key: u128) -> OrganizationKeys {
+    OrganizationKeys {
+        name: OrganizationName::parse("Acme").unwrap(),
+        fingerprint_key: key_id(fingerprint_key),
+        fingerprint_wrapped: Blob::from_bytes(Vec::new()),
+        keys: Vec::new(),
     }
 }
 

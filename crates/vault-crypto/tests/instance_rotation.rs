@@ -435,7 +435,7 @@ async fn unreadable_blobs_are_findings_and_keep_the_old_key() {
             let before = deployment.active().await;
             let mut kept = None;
             assert!(deployment.store.tamper_with_secrets(person.id, |password, seed| {
-                let blob = if of_seed { &mut seed.blob } else { &mut password.0 };
+                let blob = if of_seed { &mut seed.blob } else { &mut password.blob };
                 kept = Some(blob.clone());
                 let mut bytes = blob.as_bytes().to_vec();
                 damage(&mut bytes);
@@ -451,7 +451,7 @@ async fn unreadable_blobs_are_findings_and_keep_the_old_key() {
                 assert!(deployment.damage() > reported, "{name}: it is reported");
             }
             deployment.store.tamper_with_secrets(person.id, |password, seed| {
-                *(if of_seed { &mut seed.blob } else { &mut password.0 }) = kept.unwrap();
+                *(if of_seed { &mut seed.blob } else { &mut password.blob }) = kept.unwrap();
             });
             assert_eq!(deployment.rotate().await.destroyed, [before], "{name} {of_seed}");
             process.passes(&deployment, &person).await;

@@ -21,7 +21,7 @@ use vault_core::digest::{Digest, RowMac};
 use vault_core::email::EmailAddress;
 use vault_core::id::{
     AccountId, ActivationId, AuditId, CredentialId, EventId, InstanceId, IntegrationId, KeyId, OrganizationId,
-    ReceiverId, SeedId, SessionId,
+    PasswordId, ReceiverId, SeedId, SessionId,
 };
 use vault_core::identity::Trusts;
 use vault_core::integration::{IntegrationName, IntegrationState, ManagedBy, NamespacePatterns};
@@ -203,6 +203,7 @@ ids!(
     IntegrationId,
     KeyId,
     OrganizationId,
+    PasswordId,
     ReceiverId,
     SeedId,
     SessionId

@@ -8,7 +8,7 @@ use futures_util::future::{BoxFuture, join, join_all};
 use std::sync::{Arc, LazyLock};
 use support::NOW;
 use support::postgres::{client, patient_store, query, store, wait_for_waiting};
-use support::world::{RECOVERY_CODE, World, address, bytes, row_code};
+use support::world::{PASSWORD, RECOVERY_CODE, World, address, bytes, row_code};
 use vault_core::account::{AccountGrant, AccountState, SignedAccount};
 use vault_core::audit::{Actor, AuditAction, Subject};
 use vault_core::digest::Digest;
@@ -76,7 +76,7 @@ async fn lower(
     let seed = SeedId::from_bytes(*target.account.as_bytes());
     let act = ChangeAccount {
         version: 1,
-        after: SignedAccount { version: 2, ..SignedAccount::new(grant, seed) },
+        after: SignedAccount { version: 2, ..SignedAccount::new(grant, PASSWORD, seed) },
         digest: row_code(1),
         change: AccountChange::Grant,
     };
@@ -195,7 +195,7 @@ async fn of_sixteen_confirmations_of_an_enrolment_on_two_servers_one_makes_the_a
         let (organization, account) = (world.organization, invitation.grant.account);
         let seed = SeedId::from_bytes(bytes(unique));
         let draft = EnrolmentDraft {
-            password: SealedPassword(Blob::from_bytes(vec![2; 140])),
+            password: SealedPassword { id: PASSWORD, blob: Blob::from_bytes(vec![2; 140]) },
             seed: SealedSeed { id: seed, blob: Blob::from_bytes(vec![2; 66]) },
             recovery_codes: vec![RECOVERY_CODE],
         };
@@ -203,7 +203,7 @@ async fn of_sixteen_confirmations_of_an_enrolment_on_two_servers_one_makes_the_a
         assert!(here.write_draft(command).await.unwrap());
         let confirmed = join_all((0..16).map(|index| {
             let command = ConfirmEnrolment {
-                signed: SignedAccount::new(invitation.enrolled(), seed),
+                signed: SignedAccount::new(invitation.enrolled(), PASSWORD, seed),
                 account_version: None,
                 digest: row_code(1),
                 address: address(unique).into(),
@@ -232,7 +232,7 @@ async fn re_enrolment(
 ) -> Command<ChangeAccount> {
     let grant = grant(store, target).await;
     let seed = SeedId::from_bytes(*target.account.as_bytes());
-    let before = SignedAccount { version, ..SignedAccount::new(grant.clone(), seed) };
+    let before = SignedAccount { version, ..SignedAccount::new(grant.clone(), PASSWORD, seed) };
     let grant = AccountGrant { state: AccountState::ReEnrolling, ..grant };
     let invitation = Invitation { grant, code, created_at: NOW, expires_at: NOW.plus_seconds(60) };
     let digest = row_code(1);
@@ -251,7 +251,7 @@ async fn by_operator(
     change: AccountChange,
 ) -> Command<ChangeAccount> {
     let seed = SeedId::from_bytes(*target.account.as_bytes());
-    let after = SignedAccount { version: 2, ..SignedAccount::new(grant(store, target).await, seed) };
+    let after = SignedAccount { version: 2, ..SignedAccount::new(grant(store, target).await, PASSWORD, seed) };
     let act = ChangeAccount { version: 1, after, digest: row_code(1), change };
     let audit = world.audit(Actor::Operator, AuditAction::AccountUnlocked, Subject::Account(target.account));
     Command { principal: Principal::Operator, now: NOW, audit, act }
@@ -345,7 +345,7 @@ async fn attempts_and_changes_of_an_account_do_not_wait_for_each_other_for_ever(
                 made(store.conclude_attempt(ConcludeAttempt::Account(refused)).await);
             }
         };
-        let password = AccountChange::Password(SealedPassword(Blob::from_bytes(vec![2; 140])));
+        let password = AccountChange::Password(SealedPassword { id: PASSWORD, blob: Blob::from_bytes(vec![2; 140]) });
         let unlock = by_operator(&here, world, target, AccountChange::Unlock).await;
         let password = by_operator(&here, world, target, password).await;
         let changed = join_all([
@@ -386,7 +386,7 @@ async fn re_enrolments_and_what_happens_beside_them_do_not_wait_for_each_other_f
             account: target.account,
             code,
             draft: EnrolmentDraft {
-                password: SealedPassword(Blob::from_bytes(vec![2; 140])),
+                password: SealedPassword { id: PASSWORD, blob: Blob::from_bytes(vec![2; 140]) },
                 seed: seed.clone(),
                 recovery_codes: vec![RECOVERY_CODE],
             },
@@ -401,7 +401,7 @@ async fn re_enrolments_and_what_happens_beside_them_do_not_wait_for_each_other_f
         for server in [&here, &there] {
             for _ in 0..2 {
                 let confirmation = ConfirmEnrolment {
-                    signed: waiting.re_enrolled(seed.id),
+                    signed: waiting.re_enrolled(PASSWORD, seed.id),
                     account_version: Some(waiting.version),
                     digest: row_code(1),
                     address: address(world.next()).into(),

@@ -81,3 +81,61 @@ fn a_settled_restore_ends_what_was_on_sqlite() {
 fn a_settled_restore_ends_what_was_on_postgres() {
     run(postgres(), "operate/restore.md", async |store: &_| restore::a_settled_restore_ends_what_was(store).await);
 }
+
+/// The issuers by name with their URLs, and the versions of the receivers by id.
+fn operators(connection: &rusqlite::Connection) -> (Vec<String>, Vec<i64>) {
+    let issuers = "SELECT name || ' ' || url FROM issuers ORDER BY name";
+    let mut issuers = connection.prepare(issuers).unwrap();
+    let issuers = issuers.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    let mut receivers = connection.prepare("SELECT version FROM receivers ORDER BY id").unwrap();
+    (issuers, receivers.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect())
+}
+
+/// Issuers and receivers that were removed or changed after the backup do not come back with it.
+#[tokio::test]
+async fn a_restore_revives_no_issuer_and_no_receiver() {
+    let issuer = |name: &str, url: &str| {
+        format!("INSERT INTO issuers VALUES ('{name}', '{url}', 'pasted', '', '', '', 0, '', 0, 0, '', x'00')")
+    };
+    let receiver = |id: u8, version: i64| {
+        format!(
+            "INSERT INTO receivers VALUES (zeroblob(16), x'{}', 'webhook', 'shown', '', 'active', {version}, 0, x'', 1, \
+             x'', x'', 0, x'00', NULL, NULL, NULL, 0)",
+            format!("{id:02x}").repeat(16)
+        )
+    };
+    for same_keys in [true, false] {
+        let scratch = Scratch::new();
+        let store = scratch.migrated().await;
+        let key = || SqliteKey::from_bytes(Zeroizing::new(support::sqlite::KEY));
+        let rows = [issuer("kept", "a"), issuer("removed", "a"), receiver(1, 1), receiver(2, 1)];
+        rows.iter().for_each(|row| assert_eq!(scratch.bare().execute(row, []).unwrap(), 1));
+        let newer = scratch.path().with_file_name("newer");
+        store.copy_to(&newer, &key()).unwrap();
+        // In the newer database, the rows that the backup still has in this state were removed or changed.
+        for row in [issuer("changed", "old"), receiver(3, 1), receiver(4, 1)] {
+            scratch.bare().execute(&row, []).unwrap();
+        }
+        let later = Scratch::new();
+        std::fs::copy(&newer, later.path()).unwrap();
+        for change in [
+            "DELETE FROM issuers WHERE name = 'removed'".to_owned(),
+            "DELETE FROM receivers WHERE id = x'02020202020202020202020202020202'".to_owned(),
+            issuer("changed", "new"),
+            receiver(3, 2),
+        ] {
+            assert_eq!(later.bare().execute(&change, []).unwrap(), 1, "{change}");
+        }
+        let replayed = vault_diesel::replay(&store, &later.path(), &key(), same_keys).unwrap();
+        let shown = operators(&scratch.bare());
+        match same_keys {
+            true => assert_eq!(shown, (vec!["changed new".to_owned(), "kept a".to_owned()], vec![1, 2])),
+            false => assert_eq!(shown, (vec!["kept a".to_owned()], vec![1])),
+        }
+        let (issuers, receivers) = (replayed.stale_issuers, replayed.stale_receivers.len());
+        match same_keys {
+            true => assert_eq!((issuers, receivers), (vec!["removed".to_owned()], 2)),
+            false => assert_eq!((issuers, receivers), (vec!["changed".to_owned(), "removed".to_owned()], 3)),
+        }
+    }
+}

@@ -19,7 +19,9 @@ use vault_core::port::{
 use vault_core::principal::{EmbedderPrincipal, Principal};
 use vault_core::receiver::SealedTarget;
 use vault_core::role::Role;
-use vault_core::sealed::{Blob, InstanceKeyRecord, InstanceRecord, KeyState, SealedPassword, SealedSeed};
+use vault_core::sealed::{
+    Blob, InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeys, SealedPassword, SealedSeed,
+};
 use vault_core::time::Timestamp;
 use vault_core::usecase::*;
 use vault_testkit::clock::{ManualClock, RecordingEvents, SequentialIds};
@@ -61,7 +63,7 @@ impl InstanceRewrapper for NoInstanceKeys {
         none()
     }
 
-    fn fingerprint_key(&self, _: OrganizationId, _: KeyId, _: &Blob) -> Result<Blob, SealError> {
+    fn fingerprint_key(&self, _: OrganizationId, _: &OrganizationKeys) -> Result<Blob, SealError> {
         none()
     }
 
@@ -335,7 +337,9 @@ async fn moved_rows_are_uses_of_the_new_key() {
     let next = setting.plain.new_organization_key(setting.organization, now).unwrap();
     let (newest, subject) = (next.id, Subject::Organization(setting.organization));
     let audit = setting.environment.record(now, None, Actor::System, AuditAction::OrganizationKeyReplaced, subject);
-    let command = ReplaceOrganizationKey { current, next, audit };
+    let keys = setting.store.organization_keys(setting.organization).await.unwrap().unwrap();
+    let fingerprint = setting.plain.bind_organization_keys(setting.organization, &keys, &keys).await.unwrap();
+    let command = ReplaceOrganizationKey { current, next, fingerprint, audit };
     assert!(setting.store.replace_organization_key(command).await.unwrap());
     let end = complete(&rotation).await;
     assert_eq!(end, RotationEnd { destroyed: vec![old, current], kept: Vec::new() });

@@ -274,7 +274,9 @@ async fn a_save_is_sealed_again_when_its_key_was_replaced() {
     let (action, subject) = (AuditAction::OrganizationKeyReplaced, Subject::Organization(setting.organization));
     let audit =
         setting.environment.record(ManualClock::START, Some(setting.organization), Actor::System, action, subject);
-    let command = ReplaceOrganizationKey { current: first, next: next.clone(), audit };
+    let keys = setting.store.organization_keys(setting.organization).await.unwrap().unwrap();
+    let fingerprint = setting.plain.bind_organization_keys(setting.organization, &keys, &keys).await.unwrap();
+    let command = ReplaceOrganizationKey { current: first, next: next.clone(), fingerprint, audit };
     assert!(setting.store.replace_organization_key(command).await.unwrap());
     let saved = vault.save(&editor, request()).await.unwrap();
     assert_eq!(setting.store.sealed_credential(saved).unwrap().key, next.id);

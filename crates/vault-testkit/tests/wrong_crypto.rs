@@ -11,10 +11,11 @@ use vault_core::digest::{Digest, DigestPurpose, LookUpDigests, RowMac};
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, InstanceId, KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
+use vault_core::organization::OrganizationName;
 use vault_core::passcode::{Digits, TimeStep};
 use vault_core::port::*;
 use vault_core::role::Role;
-use vault_core::sealed::{OrganizationKeyRecord, OrganizationKeys, SealedCredential, SealedMetadata};
+use vault_core::sealed::{OrganizationKeyRecord, OrganizationKeys, ReboundKeys, SealedCredential, SealedMetadata};
 use vault_core::sealed::{SealedPassword, SealedSeed};
 use vault_core::seats::Requester;
 use vault_core::session::{AccessToken, SessionClaims};
@@ -155,9 +156,23 @@ impl Sealer for Around<SealingPorts> {
     fn new_organization_keys(
         &self,
         organization: OrganizationId,
+        name: &OrganizationName,
         now: Timestamp,
     ) -> Result<OrganizationKeys, SealError> {
-        self.right.sealer.new_organization_keys(organization, now)
+        self.right.sealer.new_organization_keys(organization, name, now)
+    }
+
+    async fn verify_organization_keys(&self, of: OrganizationId, keys: &OrganizationKeys) -> Result<(), SealError> {
+        self.right.sealer.verify_organization_keys(of, keys).await
+    }
+
+    async fn bind_organization_keys(
+        &self,
+        organization: OrganizationId,
+        before: &OrganizationKeys,
+        after: &OrganizationKeys,
+    ) -> Result<ReboundKeys, SealError> {
+        self.right.sealer.bind_organization_keys(organization, before, after).await
     }
 
     async fn reload_keys(&self) -> Result<(), SealError> {

@@ -61,6 +61,10 @@ struct Kept {
     invitations: usize,
     disabled_accounts: Vec<Named>,
     disabled_integrations: Vec<Named>,
+    issuers: usize,
+    receivers: usize,
+    removed_issuers: Vec<String>,
+    removed_receivers: Vec<Named>,
 }
 
 /// Changes in the replaced database that the restored one does not contain.
@@ -212,8 +216,8 @@ impl Document {
             if let Some(reason) = replaced_unread {
                 let _ = writeln!(
                     text,
-                    "They could not be read ({reason}). All changes after the backup are lost, such as \
-                     disabling, freezing, revoking or deleting: check accounts, integrations, organizations and namespaces"
+                    "They could not be read ({reason}). All changes after the backup are lost, such as disabling, freezing, \
+                     revoking or deleting: check accounts, integrations, organizations, namespaces, issuers and receivers"
                 );
             }
         }
@@ -227,11 +231,28 @@ impl Document {
             let _ = writeln!(
                 text,
                 "Kept in their state before the restore: {} organizations, {} accounts, {} integrations; {} frozen \
-                 namespaces; {} enrolment codes.",
-                kept.organizations, kept.accounts, kept.integrations, kept.frozen_namespaces, kept.invitations
+                 namespaces; {} enrolment codes; {} issuers; {} receivers.",
+                kept.organizations,
+                kept.accounts,
+                kept.integrations,
+                kept.frozen_namespaces,
+                kept.invitations,
+                kept.issuers,
+                kept.receivers
             );
             list_named(&mut text, "Restored, but disabled: accounts", &kept.disabled_accounts);
             list_named(&mut text, "Restored, but disabled: integrations", &kept.disabled_integrations);
+            list(
+                &mut text,
+                "Not restored: issuers that were removed or changed since",
+                &kept.removed_issuers,
+                Clone::clone,
+            );
+            list_named(
+                &mut text,
+                "Not restored: receivers that were removed or changed since",
+                &kept.removed_receivers,
+            );
         }
         if let Some(lost) = &self.lost {
             lost.write(&mut text);
@@ -286,6 +307,10 @@ impl Kept {
             invitations: replayed.invitations,
             disabled_accounts: named(&replayed.stale_accounts),
             disabled_integrations: named(&replayed.stale_integrations),
+            issuers: replayed.issuers,
+            receivers: replayed.receivers,
+            removed_issuers: replayed.stale_issuers.clone(),
+            removed_receivers: named(&replayed.stale_receivers),
         }
     }
 }

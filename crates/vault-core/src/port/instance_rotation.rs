@@ -9,7 +9,7 @@ use crate::integration::StoredIntegration;
 use crate::invitation::StoredInvitation;
 use crate::keyring::KeyTerm;
 use crate::receiver::{SealedTarget, StoredReceiver};
-use crate::sealed::{Blob, InstanceKeyRecord, InstanceRecord, SealedPassword, SealedSeed};
+use crate::sealed::{Blob, InstanceKeyRecord, InstanceRecord, OrganizationKeys, SealedPassword, SealedSeed};
 use crate::time::Timestamp;
 use async_trait::async_trait;
 use uuid::Uuid;
@@ -71,14 +71,12 @@ pub type InstancePlace = (OrganizationId, Uuid);
 /// The fields of a row that depend on keys of the instance. Each field names its own key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InstanceRow {
-    /// The fingerprint key of an organization.
+    /// The fingerprint key of an organization, with the keys to which its wrap is bound.
     Organization {
         /// ID of the organization.
         organization: OrganizationId,
-        /// Instance key that wraps the fingerprint key.
-        key: KeyId,
-        /// The wrapped fingerprint key.
-        wrapped: Blob,
+        /// Its keys.
+        keys: Box<OrganizationKeys>,
     },
     /// A key of an organization.
     OrganizationKey {
@@ -167,11 +165,12 @@ impl InstanceRow {
     /// Returns the keys that the fields of the row name.
     pub fn keys(&self) -> Vec<KeyId> {
         let (code, blobs): (Option<KeyId>, Vec<&Blob>) = match self {
-            Self::Organization { wrapped, .. } | Self::OrganizationKey { wrapped, .. } => (None, vec![wrapped]),
-            Self::Account { code, password, seed, .. } => (Some(code.key), vec![&password.0, &seed.blob]),
+            Self::Organization { keys, .. } => (None, vec![&keys.fingerprint_wrapped]),
+            Self::OrganizationKey { wrapped, .. } => (None, vec![wrapped]),
+            Self::Account { code, password, seed, .. } => (Some(code.key), vec![&password.blob, &seed.blob]),
             Self::PendingSeed { seed, .. } => (None, vec![&seed.blob]),
             Self::Invitation(stored) => (Some(stored.digest.key), Vec::new()),
-            Self::Draft { password, seed, .. } => (None, vec![&password.0, &seed.blob]),
+            Self::Draft { password, seed, .. } => (None, vec![&password.blob, &seed.blob]),
             Self::Integration(stored) => (Some(stored.digest.key), Vec::new()),
             Self::Receiver(stored) => {
                 let SealedTarget { address, secret, previous_secret, .. } = &stored.target;
@@ -340,7 +339,7 @@ pub trait InstanceRewrapper: Send + Sync {
     ///
     /// # Errors
     /// The key cannot be unwrapped.
-    fn fingerprint_key(&self, organization: OrganizationId, key: KeyId, wrapped: &Blob) -> Result<Blob, SealError>;
+    fn fingerprint_key(&self, organization: OrganizationId, keys: &OrganizationKeys) -> Result<Blob, SealError>;
 
     /// Rewraps a key of an organization.
     ///

@@ -5,7 +5,7 @@ use crate::account::SignedAccount;
 use crate::audit::SealedAuditRecord;
 use crate::command::Command;
 use crate::digest::{Digest, LookUpDigests, RowMac};
-use crate::id::{AccountId, OrganizationId, SeedId};
+use crate::id::{AccountId, OrganizationId, PasswordId};
 use crate::invitation::{EnrolmentDraft, StoredInvitation};
 use crate::organization::OrganizationName;
 use crate::passcode::TimeStep;
@@ -31,8 +31,8 @@ pub struct OpenInvitation {
     pub stored: StoredInvitation,
     /// Name of the organization.
     pub organization: OrganizationName,
-    /// TOTP secret of the newest draft, if any.
-    pub seed: Option<SealedSeed>,
+    /// ID of the password and TOTP secret of the newest draft, if any.
+    pub draft: Option<(PasswordId, SealedSeed)>,
     /// Account to re-enrol with its current row and the MAC of that row. `None` if the invitation creates an account.
     pub account: Option<(SignedAccount, RowMac)>,
 }
@@ -60,7 +60,7 @@ pub struct WriteDraft {
 #[derive(Clone, Debug)]
 pub struct ConfirmEnrolment {
     /// Fields of the new row: the rights of the invitation with state active, or those of the re-enrolled account, and
-    /// the TOTP secret of the draft, which must be unchanged.
+    /// the IDs of the draft's password and TOTP secret, which must be unchanged.
     pub signed: SignedAccount,
     /// Version of the re-enrolled account as read, which must be unchanged. `None` if an account is created.
     pub account_version: Option<i64>,
@@ -81,9 +81,9 @@ pub struct ConfirmEnrolment {
 }
 
 impl ConfirmEnrolment {
-    /// Returns the ID of the draft's TOTP secret.
-    pub const fn seed(&self) -> SeedId {
-        self.signed.seed
+    /// Returns whether this is the draft that was read.
+    pub fn confirms(&self, draft: &EnrolmentDraft) -> bool {
+        (draft.password.id, draft.seed.id) == (self.signed.password, self.signed.seed)
     }
 }
 

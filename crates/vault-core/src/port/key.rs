@@ -4,7 +4,7 @@ use super::StoreError;
 use crate::audit::SealedAuditRecord;
 use crate::id::{KeyId, OrganizationId};
 use crate::sealed::{
-    Blob, InstanceKeyRecord, InstanceRecord, OrganizationKeyRecord, OrganizationKeys, RetiringInstanceKey,
+    Blob, InstanceKeyRecord, InstanceRecord, OrganizationKeyRecord, OrganizationKeys, ReboundKeys, RetiringInstanceKey,
 };
 use async_trait::async_trait;
 
@@ -52,6 +52,8 @@ pub struct ReplaceOrganizationKey {
     pub current: KeyId,
     /// Its successor.
     pub next: OrganizationKeyRecord,
+    /// The wrap of the fingerprint key, bound to the keys after the change.
+    pub fingerprint: ReboundKeys,
     /// Audit record of the change.
     pub audit: SealedAuditRecord,
 }
@@ -82,6 +84,7 @@ pub trait KeyRepository: Send + Sync {
     /// Read the keys again in that case.
     async fn take_key_uses(&self, command: TakeKeyUses) -> Result<bool, StoreError>;
 
-    /// Replaces the active key. Returns `false` and changes nothing if it was no longer active.
+    /// Replaces the active key. Returns `false` and changes nothing if it was no longer active, or the keys of the
+    /// organization have changed otherwise.
     async fn replace_organization_key(&self, command: ReplaceOrganizationKey) -> Result<bool, StoreError>;
 }

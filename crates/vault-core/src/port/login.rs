@@ -59,7 +59,7 @@ impl ReservedAccount {
     /// Returns the instance keys of its MAC and of its sealed secrets.
     pub fn keys(&self) -> [KeyId; 3] {
         let of = |blob: &Blob| blob.key().unwrap_or(self.digest.key);
-        [self.digest.key, of(&self.password.0), of(&self.seed.blob)]
+        [self.digest.key, of(&self.password.blob), of(&self.seed.blob)]
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{EventStore, Inspection, InstanceKeyRotation, KeyRepository, OrganizationRepository, StoreError};
 use crate::audit::SealedAuditRecord;
 use crate::id::{CredentialId, KeyId, OrganizationId};
-use crate::sealed::{SealedCredential, SealedMetadata};
+use crate::sealed::{ReboundKeys, SealedCredential, SealedMetadata};
 use async_trait::async_trait;
 
 /// A part of a credential that an organization key seals.
@@ -99,6 +99,8 @@ pub struct DestroyOrganizationKey {
     pub organization: OrganizationId,
     /// ID of the key.
     pub key: KeyId,
+    /// The wrap of the fingerprint key, bound to the remaining keys.
+    pub fingerprint: ReboundKeys,
     /// Audit record of the change.
     pub audit: SealedAuditRecord,
 }
@@ -110,7 +112,8 @@ pub enum KeyDestruction {
     Destroyed,
     /// Rows still name it.
     InUse,
-    /// The key is active, or does not belong to the organization.
+    /// The key is active, or does not belong to the organization, or the organization's keys have changed since they
+    /// were read.
     NotRetiring,
 }
 

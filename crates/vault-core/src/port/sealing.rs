@@ -4,7 +4,8 @@ use super::{SealError, SealedRow};
 use crate::credential::{CredentialData, CredentialType, Fingerprint, Information, Metadata, SecretBytes};
 use crate::id::{CredentialId, KeyId, OrganizationId};
 use crate::namespace::Namespace;
-use crate::sealed::{Blob, OrganizationKeyRecord, OrganizationKeys, SealedCredential, SealedMetadata};
+use crate::organization::OrganizationName;
+use crate::sealed::{Blob, OrganizationKeyRecord, OrganizationKeys, ReboundKeys, SealedCredential, SealedMetadata};
 use crate::time::Timestamp;
 use async_trait::async_trait;
 
@@ -64,8 +65,31 @@ pub trait Sealer: Send + Sync {
     fn new_organization_keys(
         &self,
         organization: OrganizationId,
+        name: &OrganizationName,
         now: Timestamp,
     ) -> Result<OrganizationKeys, SealError>;
+
+    /// Verifies that the name and the keys of an organization, as read from the store, are those that were stored last:
+    /// none was added, removed, or put into another state by other means.
+    ///
+    /// # Errors
+    /// [`SealError::Integrity`] if they are not.
+    async fn verify_organization_keys(
+        &self,
+        organization: OrganizationId,
+        keys: &OrganizationKeys,
+    ) -> Result<(), SealError>;
+
+    /// Verifies the keys `before`, and binds the fingerprint key to the keys `after`.
+    ///
+    /// # Errors
+    /// Those of [`Sealer::verify_organization_keys`], or the operating system returns no randomness.
+    async fn bind_organization_keys(
+        &self,
+        organization: OrganizationId,
+        before: &OrganizationKeys,
+        after: &OrganizationKeys,
+    ) -> Result<ReboundKeys, SealError>;
 
     /// Reads the instance keys again, after the store refused keys that were wrapped with a key that is no longer
     /// active.

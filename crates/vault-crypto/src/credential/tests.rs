@@ -11,7 +11,8 @@ async fn lengths_tell_nothing_and_each_version_has_a_data_key_of_its_own() {
     let bench = Bench::new().await;
     let crypto = bench.keyring.credentials(bench.keys.clone());
     let organization = OrganizationId::from_uuid(id(1));
-    let keys = crypto.sealer.new_organization_keys(organization, NOW).unwrap();
+    let keys =
+        crypto.sealer.new_organization_keys(organization, &crate::testing::organization_keys(1).name, NOW).unwrap();
     bench.keys.rows.lock().unwrap().insert(organization, keys);
     let place = CredentialContext { organization, credential: CredentialId::from_uuid(id(2)), version: 3 };
     let (key, namespace) = (bench.active_key(organization), Namespace::parse("imports", "").unwrap());
@@ -31,12 +32,17 @@ async fn each_row_is_moved_from_its_own_key() {
     let bench = Bench::new().await;
     let crypto = bench.keyring.credentials(bench.keys.clone());
     let organization = OrganizationId::from_uuid(id(1));
-    let keys = crypto.sealer.new_organization_keys(organization, NOW).unwrap();
+    let keys =
+        crypto.sealer.new_organization_keys(organization, &crate::testing::organization_keys(1).name, NOW).unwrap();
     bench.keys.rows.lock().unwrap().insert(organization, keys);
-    let add_key = || {
+    let add_key = async || {
         let next = crypto.sealer.new_organization_key(organization, NOW).unwrap();
         let id = next.id;
-        bench.keys.rows.lock().unwrap().get_mut(&organization).unwrap().keys.push(next);
+        let before = bench.keys.rows.lock().unwrap()[&organization].clone();
+        let after = before.with_next(&next);
+        let bound = crypto.sealer.bind_organization_keys(organization, &before, &after).await.unwrap();
+        let after = vault_core::sealed::OrganizationKeys { fingerprint_wrapped: bound.after, ..after };
+        bench.keys.rows.lock().unwrap().insert(organization, after);
         id
     };
     let place = CredentialContext { organization, credential: CredentialId::from_uuid(id(2)), version: 3 };
@@ -48,9 +54,9 @@ async fn each_row_is_moved_from_its_own_key() {
     let (data, information) = (SecretBytes::from(b"{}".to_vec()), Information::from_json("{}".to_owned()).unwrap());
     let (key, namespace) = (bench.active_key(organization), Namespace::parse("imports", "").unwrap());
     let first = crypto.sealer.seal(key, place, &namespace, &data, &information).await.unwrap();
-    let moved = crypto.rewrapper.rewrap(organization, add_key(), vec![row(&first, 2)]).await.unwrap().remove(0);
+    let moved = crypto.rewrapper.rewrap(organization, add_key().await, vec![row(&first, 2)]).await.unwrap().remove(0);
     let SealedContent::Version(second) = moved.unwrap().content else { panic!("a version stays one") };
-    let third = add_key();
+    let third = add_key().await;
     let own = [&first, &second, &second, &first].map(|sealed| row(sealed, 2)).to_vec();
     let moved = crypto.rewrapper.rewrap(organization, third, own).await.unwrap();
     assert!(moved.iter().all(Result::is_ok));

@@ -39,14 +39,14 @@ pub(crate) struct OrganizationEntry {
 }
 
 impl OrganizationEntry {
-    /// Unwraps an organization's keys.
+    /// Unwraps an organization's keys. Fails if they, their states or the name differ from those that were stored last.
     pub(super) fn open(
         above: &InstanceKeyring,
         organization: OrganizationId,
         rows: &OrganizationKeys,
     ) -> Result<Self, SealError> {
         let instance = above.instance();
-        let context = Context::fingerprint_key(instance, organization, rows.fingerprint_key);
+        let context = Context::fingerprint_key(instance, organization, rows);
         let fingerprint = unwrap(above, &context, &rows.fingerprint_wrapped)?;
         let mut keys = Vec::with_capacity(rows.keys.len());
         for row in &rows.keys {

@@ -6,14 +6,15 @@ mod entry;
 use crate::blob;
 use crate::context::Context;
 use crate::entropy::{random_key, random_key_id};
-use crate::error::{no_entropy, not_sealed};
+use crate::error::{does_not_open, no_entropy, not_sealed};
 use crate::instance_keys::InstanceKeyring;
 use cache::Cache;
 pub(crate) use entry::{DerivedKeys, OrganizationEntry};
 use std::sync::Arc;
 use vault_core::id::{InstanceId, KeyId, OrganizationId};
+use vault_core::organization::OrganizationName;
 use vault_core::port::{Entropy, KeyRepository, SealError};
-use vault_core::sealed::{Blob, KeyState, OrganizationKeyRecord, OrganizationKeys};
+use vault_core::sealed::{Blob, KeyState, OrganizationKeyRecord, OrganizationKeys, ReboundKeys};
 use vault_core::time::Timestamp;
 
 /// Maximum number of organizations whose keys are cached.
@@ -72,10 +73,19 @@ impl OrganizationKeyring {
         let Some(rows) = self.repository.organization_keys(organization).await? else {
             return Err(SealError::NoKeys);
         };
+        self.verify(organization, &rows).await
+    }
+
+    /// Unwraps keys that were read from the store, and caches them. Fails if they are not those that were stored last.
+    pub(crate) async fn verify(
+        &self,
+        organization: OrganizationId,
+        rows: &OrganizationKeys,
+    ) -> Result<Arc<OrganizationEntry>, SealError> {
         let wrapped = rows.keys.iter().map(|row| &row.wrapped).chain([&rows.fingerprint_wrapped]);
         let above: Vec<_> = wrapped.filter_map(blob::sealing_key).collect();
         self.instance_keys.load_keys(&above).await?;
-        let entry = Arc::new(OrganizationEntry::open(&self.instance_keys, organization, &rows)?);
+        let entry = Arc::new(OrganizationEntry::open(&self.instance_keys, organization, rows)?);
         self.cache.insert(Arc::clone(&entry));
         Ok(entry)
     }
@@ -86,11 +96,41 @@ impl OrganizationKeyring {
     }
 
     /// Generates and wraps the keys of a new organization.
-    pub(crate) fn new_keys(&self, organization: OrganizationId, now: Timestamp) -> Result<OrganizationKeys, SealError> {
-        let (fingerprint_key, fingerprint_wrapped) =
-            self.generate(|id| Context::fingerprint_key(self.instance(), organization, id))?;
+    pub(crate) fn new_keys(
+        &self,
+        organization: OrganizationId,
+        name: &OrganizationName,
+        now: Timestamp,
+    ) -> Result<OrganizationKeys, SealError> {
         let keys = vec![self.new_key(organization, now)?];
-        Ok(OrganizationKeys { fingerprint_key, fingerprint_wrapped, keys })
+        let unwrapped = |fingerprint_key| OrganizationKeys {
+            name: name.clone(),
+            fingerprint_key,
+            fingerprint_wrapped: Blob::from_bytes(Vec::new()),
+            keys: keys.clone(),
+        };
+        let (id, fingerprint_wrapped) =
+            self.generate(|id| Context::fingerprint_key(self.instance(), organization, &unwrapped(id)))?;
+        Ok(OrganizationKeys { fingerprint_wrapped, ..unwrapped(id) })
+    }
+
+    /// Wraps the fingerprint key again, bound to the keys `after`.
+    pub(crate) async fn bind(
+        &self,
+        organization: OrganizationId,
+        before: &OrganizationKeys,
+        after: &OrganizationKeys,
+    ) -> Result<ReboundKeys, SealError> {
+        self.instance_keys
+            .load_keys(&blob::sealing_key(&before.fingerprint_wrapped).into_iter().collect::<Vec<_>>())
+            .await?;
+        let context = Context::fingerprint_key(self.instance(), organization, before);
+        let above = self.instance_keys.sealed(&context, &before.fingerprint_wrapped)?;
+        let key = above.wrap.unwrap(&context, &before.fingerprint_wrapped);
+        let key = key.map_err(|error| does_not_open(&context, error))?;
+        let context = Context::fingerprint_key(self.instance(), organization, after);
+        let wrapped = self.instance_keys.active().wrap.wrap(&*self.entropy, &context, &key).map_err(not_sealed)?;
+        Ok(ReboundKeys { before: before.fingerprint_wrapped.clone(), after: wrapped })
     }
 
     /// Generates and wraps a new active key of an organization.

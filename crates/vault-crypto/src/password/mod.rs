@@ -10,7 +10,7 @@ pub use pool::HashingPool;
 
 use crate::aead::AeadKey;
 use crate::context::Context;
-use crate::entropy::{random_key, random_key_id};
+use crate::entropy::{random_key, random_key_id, random_uuid};
 use crate::error::{no_entropy, not_sealed};
 use crate::instance_keys::InstanceKeyring;
 use argon2::{Algorithm, Argon2, Version};
@@ -20,7 +20,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock};
 use subtle::ConstantTimeEq as _;
-use vault_core::id::{AccountId, InstanceId};
+use vault_core::id::{AccountId, InstanceId, PasswordId};
 use vault_core::password::MAX_BYTES;
 use vault_core::port::{Entropy, HashError, HashPermit, PasswordHasher, PasswordVerdict, SealError};
 use vault_core::sealed::SealedPassword;
@@ -48,8 +48,8 @@ struct Inner {
     decoy_key: AeadKey,
 }
 
-/// Account id of the decoy. No account has this id.
-const NOBODY: AccountId = AccountId::from_bytes([0; 16]);
+/// Ids of the decoy. No account and no password has this id.
+const NOBODY: (AccountId, PasswordId) = (AccountId::from_bytes([0; 16]), PasswordId::from_bytes([0; 16]));
 
 impl Argon2Hasher {
     pub(crate) fn new(
@@ -102,7 +102,7 @@ impl PasswordHasher for Argon2Hasher {
             return Err(HashError::Fault("a password has at most 1,024 bytes".into()));
         }
         let inner = Arc::clone(&self.inner);
-        self.pool.run(permit, move |memory| inner.hash(memory, account, &password)).await?
+        self.pool.run(permit, move |memory| inner.hash_new(memory, account, &password)).await?
     }
 }
 
@@ -118,10 +118,10 @@ impl Inner {
         password: &SecretString,
     ) -> Result<PasswordVerdict, HashError> {
         let (owner, opened) = match &stored {
-            Some((account, sealed)) => (Some(*account), self.open(*account, sealed)),
-            None => (None, self.open_under(&self.decoy_key, NOBODY, &self.sealed_decoy)),
+            Some((account, sealed)) => (Some((*account, sealed.id)), self.open(*account, sealed)),
+            None => (None, self.open_under(&self.decoy_key, NOBODY.0, &self.sealed_decoy)),
         };
-        let (account, verifier) = match &opened {
+        let (of, verifier) = match &opened {
             Ok(verifier) => (owner, verifier),
             Err(Damaged) => (None, &self.decoy),
         };
@@ -133,11 +133,12 @@ impl Inner {
             if set == verifier.parameters {
                 let computed = self.compute(memory, set, &verifier.salt, password)?;
                 right = computed.ct_eq(&verifier.hash).into();
-            } else if let Some(account) = account
+            } else if let Some(of) = of
                 && set == self.parameters
                 && lags
             {
-                rehashed = Some(self.hash(memory, account, password)?);
+                // The password is the same, and so is its id.
+                rehashed = Some(self.hash(memory, of, password)?);
             } else {
                 self.compute(memory, set, &self.decoy.salt, password)?;
             }
@@ -164,27 +165,38 @@ impl Inner {
     }
 
     fn open(&self, account: AccountId, sealed: &SealedPassword) -> Result<Verifier, Damaged> {
-        let context = Context::password(self.keys.instance(), account);
-        let keys = self.keys.sealed(&context, &sealed.0).map_err(|_| Damaged)?;
+        let context = Context::password(self.keys.instance(), account, sealed.id);
+        let keys = self.keys.sealed(&context, &sealed.blob).map_err(|_| Damaged)?;
         self.open_under(&keys.password, account, sealed)
     }
 
     fn open_under(&self, key: &AeadKey, account: AccountId, sealed: &SealedPassword) -> Result<Verifier, Damaged> {
-        let text = key.open(&Context::password(self.keys.instance(), account), &sealed.0).map_err(|_| Damaged)?;
+        let context = Context::password(self.keys.instance(), account, sealed.id);
+        let text = key.open(&context, &sealed.blob).map_err(|_| Damaged)?;
         Verifier::read(&text)
+    }
+
+    fn hash_new(
+        &self,
+        memory: &mut Memory,
+        account: AccountId,
+        password: &SecretString,
+    ) -> Result<SealedPassword, HashError> {
+        let id = random_uuid(&*self.entropy).map_err(|error| HashError::Fault(error.into()))?;
+        self.hash(memory, (account, PasswordId::from_uuid(id)), password)
     }
 
     fn hash(
         &self,
         memory: &mut Memory,
-        account: AccountId,
+        of: (AccountId, PasswordId),
         password: &SecretString,
     ) -> Result<SealedPassword, HashError> {
         let mut salt = [0; SALT];
         self.entropy.fill(&mut salt).map_err(|error| HashError::Fault(error.into()))?;
         let hash = self.compute(memory, self.parameters, &salt, password)?;
         let verifier = Verifier { parameters: self.parameters, salt, hash: *hash };
-        seal(&self.keys.active().password, &*self.entropy, self.keys.instance(), account, &verifier)
+        seal(&self.keys.active().password, &*self.entropy, self.keys.instance(), of, &verifier)
             .map_err(|error| HashError::Fault(error.into()))
     }
 
@@ -214,11 +226,12 @@ fn seal(
     key: &AeadKey,
     entropy: &dyn Entropy,
     instance: InstanceId,
-    account: AccountId,
+    (account, id): (AccountId, PasswordId),
     verifier: &Verifier,
 ) -> Result<SealedPassword, SealError> {
-    let context = Context::password(instance, account);
-    Ok(SealedPassword(key.seal(entropy, &context, verifier.to_text().as_bytes()).map_err(not_sealed)?))
+    let context = Context::password(instance, account, id);
+    let blob = key.seal(entropy, &context, verifier.to_text().as_bytes()).map_err(not_sealed)?;
+    Ok(SealedPassword { id, blob })
 }
 
 #[cfg(test)]

@@ -50,8 +50,9 @@ async fn the_decoy_is_opened_as_a_stored_password_is() {
     let hasher = hasher(Argon2Parameters::LEAST);
     let stored = hash(&hasher, account(1), "correct horse").await;
     let decoy = &hasher.inner.sealed_decoy;
-    assert_eq!(decoy.0.as_bytes().len(), stored.0.as_bytes().len());
-    let opened = hasher.inner.open_under(&hasher.inner.decoy_key, NOBODY, decoy).map_err(|Damaged| "damaged").unwrap();
+    assert_eq!(decoy.blob.as_bytes().len(), stored.blob.as_bytes().len());
+    let opened =
+        hasher.inner.open_under(&hasher.inner.decoy_key, NOBODY.0, decoy).map_err(|Damaged| "damaged").unwrap();
     assert_eq!((opened.parameters, opened.salt), (hasher.inner.decoy.parameters, hasher.inner.decoy.salt));
 }
 
@@ -98,11 +99,13 @@ async fn stored_parameters_are_capped_before_use() {
         "x".repeat(100_000),
         String::new(),
     ];
-    let context = Context::password(InstanceId::from_uuid(id(1)), account(1));
+    let context = Context::password(InstanceId::from_uuid(id(1)), account(1), NOBODY.1);
     for text in &texts {
         let sealed =
             hasher.inner.keys.active().password.seal(&*hasher.inner.entropy, &context, text.as_bytes()).unwrap();
-        let verdict = verify(&hasher, Some(account(1)), "correct horse", Some(&SealedPassword(sealed))).await;
+        let verdict =
+            verify(&hasher, Some(account(1)), "correct horse", Some(&SealedPassword { id: NOBODY.1, blob: sealed }))
+                .await;
         assert!(matches!(verdict, PasswordVerdict::Damaged), "{text:.60}");
     }
     // Each takes the work of one ordinary login and no additional memory.
@@ -121,6 +124,7 @@ async fn weaker_hashes_verify_and_are_made_anew() {
     let stored = hash(&before, account(1), "correct horse").await;
     let verdict = verify(&after, Some(account(1)), "correct horse", Some(&stored)).await;
     let PasswordVerdict::Right { rehashed: Some(rehashed) } = verdict else { panic!("{verdict:?}") };
+    assert_eq!(rehashed.id, stored.id, "it is the same password");
     let verdict = verify(&after, Some(account(1)), "correct horse", Some(&rehashed)).await;
     assert!(matches!(verdict, PasswordVerdict::Right { rehashed: None }));
     assert!(matches!(verify(&after, Some(account(1)), "wrong", Some(&stored)).await, PasswordVerdict::Wrong));
@@ -143,7 +147,7 @@ async fn every_login_hashes_once_with_each_set_of_stored_parameters() {
         hash(&hasher, account(1), "correct horse").await
     };
     let [new, lagging, far_behind] = [stored(today).await, stored(old).await, stored(older).await];
-    let damaged = SealedPassword(vault_core::sealed::Blob::from_bytes(vec![1; 100]));
+    let damaged = SealedPassword { id: new.id, blob: vault_core::sealed::Blob::from_bytes(vec![1; 100]) };
     let logins = [
         (None, None),
         (Some(account(1)), Some(&new)),

@@ -105,8 +105,9 @@ CREATE TABLE accounts (
     grant_digest BLOB NOT NULL,
     grant_key_id UUID NOT NULL,
     version BIGINT NOT NULL,
+    -- Random ids of password and passcode seed, to which both are sealed.
+    password_id UUID NOT NULL,
     password BLOB NOT NULL,
-    password_version BIGINT NOT NULL,
     seed_id UUID NOT NULL,
     seed BLOB NOT NULL,
     created_at BIGINT NOT NULL,
@@ -242,6 +243,7 @@ CREATE TABLE enrolment_codes (
 CREATE TABLE enrolment_drafts (
     organization_id UUID NOT NULL,
     account_id UUID NOT NULL,
+    password_id UUID NOT NULL,
     password BLOB NOT NULL,
     seed_id UUID NOT NULL,
     seed BLOB NOT NULL,
@@ -277,7 +279,7 @@ CREATE TABLE decoy_accounts (
     role TEXT NOT NULL,
     state TEXT NOT NULL,
     version BIGINT NOT NULL,
-    password_version BIGINT NOT NULL,
+    password_id UUID NOT NULL,
     seed_id UUID NOT NULL,
     grant_digest BLOB NOT NULL,
     grant_key_id UUID NOT NULL,
@@ -286,9 +288,9 @@ CREATE TABLE decoy_accounts (
 ) WITHOUT ROWID;
 
 INSERT INTO decoy_accounts (decoy, organization_state, organization_id, id, email, role, state, version,
-    password_version, seed_id, grant_digest, grant_key_id, password, seed)
+    password_id, seed_id, grant_digest, grant_key_id, password, seed)
 SELECT decoy, 'active', zeroblob(16), zeroblob(16),
-    'nobody@decoy.invalid', 'viewer', 'active', 1, 1, zeroblob(16),
+    'nobody@decoy.invalid', 'viewer', 'active', 1, zeroblob(16), zeroblob(16),
     CAST('................................' AS BLOB), zeroblob(16),
     CAST('...............................................................................................................................................' AS BLOB),
     CAST('..................................................................................................' AS BLOB)

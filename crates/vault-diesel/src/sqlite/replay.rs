@@ -1,5 +1,5 @@
-//! What a newer database of the same deployment knows, brought into an earlier one that is restored: who may do what, never
-//! credentials.
+//! What a newer database of the same deployment knows, brought into an earlier one that is restored: who may do what and who
+//! is notified, never credentials.
 
 use super::connection::{Purpose, open};
 use super::copy::{CopyError, attach};
@@ -60,6 +60,14 @@ pub struct Replayed {
     pub frozen: usize,
     /// How many invitations and enrolment codes are open.
     pub invitations: usize,
+    /// How many issuers of identity tokens have the newer state.
+    pub issuers: usize,
+    /// How many receivers of events have the newer state.
+    pub receivers: usize,
+    /// Issuers of the earlier database that were removed since or, under other keys, changed since. They are not restored.
+    pub stale_issuers: Vec<String>,
+    /// Receivers of the earlier database, likewise. An organization without a name is the instance.
+    pub stale_receivers: Vec<SinceNamed>,
     /// Accounts that must not act as they did: deleted since, or, under other keys, changed since. Still to be disabled.
     pub stale_accounts: Vec<SinceNamed>,
     /// Integrations that must not act as they did, likewise.
@@ -112,8 +120,10 @@ fn bring(connection: &mut SqliteConnection, same_keys: bool) -> Result<Replayed,
                   WHERE n.organization_id IN (SELECT id FROM main.organizations)";
     replayed.frozen = sql_query(frozen).execute(connection)?;
     if !same_keys {
+        remove_stale(connection)?;
         return Ok(replayed);
     }
+    adopt_operators(connection, &mut replayed)?;
     replayed.accounts = sql_query(adopt("accounts")).execute(connection)?;
     replayed.integrations = sql_query(adopt("integrations")).execute(connection)?;
     let of_both = |table: &str, column: &str, of: &str, kept: &str| {
@@ -148,6 +158,37 @@ fn bring(connection: &mut SqliteConnection, same_keys: bool) -> Result<Replayed,
     Ok(replayed)
 }
 
+/// Which issuers `m` of the restored database must not issue tokens: the newer one has none of this name and content. The
+/// keys of others are fetched again.
+const STALE_ISSUER: &str = "NOT EXISTS (SELECT 1 FROM newer.issuers n WHERE n.name = m.name AND n.url = m.url \
+     AND n.source = m.source AND n.ca = m.ca AND n.required = m.required AND n.organizations = m.organizations \
+     AND (n.source <> 'pasted' OR n.keys = m.keys))";
+/// Which receivers `m` must not be notified.
+const STALE_RECEIVER: &str = "NOT EXISTS (SELECT 1 FROM newer.receivers n WHERE n.organization_id = m.organization_id \
+     AND n.id = m.id AND n.version = m.version)";
+/// Events of receivers that do not exist.
+const ORPHANS: &str = "DELETE FROM main.event_deliveries WHERE NOT EXISTS (SELECT 1 FROM main.receivers m \
+     WHERE m.organization_id = event_deliveries.organization_id AND m.id = event_deliveries.receiver_id)";
+
+/// Replaces issuers and receivers by those of the newer database.
+fn adopt_operators(connection: &mut SqliteConnection, replayed: &mut Replayed) -> Result<(), SqlError> {
+    connection.batch_execute("DELETE FROM main.issuers; DELETE FROM main.receivers")?;
+    replayed.issuers = sql_query("INSERT INTO main.issuers SELECT * FROM newer.issuers").execute(connection)?;
+    let receivers = "INSERT INTO main.receivers SELECT n.* FROM newer.receivers n \
+         WHERE n.organization_id = zeroblob(16) OR n.organization_id IN (SELECT id FROM main.organizations)";
+    replayed.receivers = sql_query(receivers).execute(connection)?;
+    connection.batch_execute(ORPHANS)
+}
+
+/// Removes the issuers and receivers that the newer database does not have in this state. Its own rows cannot be
+/// verified under the keys of the restored one.
+fn remove_stale(connection: &mut SqliteConnection) -> Result<(), SqlError> {
+    connection.batch_execute(&format!(
+        "DELETE FROM main.issuers AS m WHERE {STALE_ISSUER}; DELETE FROM main.receivers AS m WHERE {STALE_RECEIVER}; \
+         {ORPHANS}"
+    ))
+}
+
 /// Puts the newer rows of a table in the place of the same rows, where they differ.
 fn adopt(table: &str) -> String {
     format!(
@@ -165,11 +206,31 @@ fn compare(connection: &mut SqliteConnection, same_keys: bool) -> Result<Replaye
     let new =
         "SELECT name FROM newer.organizations WHERE id NOT IN (SELECT id FROM main.organizations) ORDER BY name_key";
     let names: Vec<Name> = sql_query(new).load(connection)?;
+    let stale = match same_keys {
+        true => "name NOT IN (SELECT name FROM newer.issuers)",
+        false => STALE_ISSUER,
+    };
+    let stale = format!("SELECT m.name AS name FROM main.issuers m WHERE {stale} ORDER BY m.name");
+    let stale_issuers: Vec<Name> = sql_query(stale).load(connection)?;
+    let stale = match same_keys {
+        true => {
+            "NOT EXISTS (SELECT 1 FROM newer.receivers n WHERE n.organization_id = m.organization_id AND n.id = m.id)"
+        }
+        false => STALE_RECEIVER,
+    };
+    let stale_receivers = sql_query(format!(
+        "SELECT COALESCE(o.name, '') AS organization, m.shown AS name, m.id AS id, m.organization_id AS organization_id \
+         FROM main.receivers m LEFT JOIN main.organizations o ON o.id = m.organization_id WHERE {stale} \
+         ORDER BY o.name_key, m.id"
+    ));
+    let stale_receivers = stale_receivers.load(connection)?;
     let (account, integration) = (("accounts", "email"), ("integrations", "name"));
     let changed_account =
-        "n.state <> m.state OR n.role <> m.role OR n.password_version <> m.password_version OR n.seed_id <> m.seed_id";
+        "n.state <> m.state OR n.role <> m.role OR n.password_id <> m.password_id OR n.seed_id <> m.seed_id";
     let changed = |what: &'static str| if same_keys { "FALSE" } else { what };
     Ok(Replayed {
+        stale_issuers: stale_issuers.into_iter().map(|row| row.name).collect(),
+        stale_receivers,
         new_organizations: names.into_iter().map(|row| row.name).collect(),
         new_accounts: named(connection, "newer", "main", account, "FALSE")?,
         new_integrations: named(connection, "newer", "main", integration, "FALSE")?,

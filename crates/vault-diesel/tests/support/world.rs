@@ -8,7 +8,7 @@ use vault_core::audit::{Actor, AuditAction, AuditRecord, SealedAuditRecord, Subj
 use vault_core::credential::{CredentialType, EXPIRING_SECONDS};
 use vault_core::digest::{Digest, RowMac};
 use vault_core::email::EmailAddress;
-use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, SeedId, SessionId};
+use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, PasswordId, SeedId, SessionId};
 use vault_core::namespace::Namespace;
 use vault_core::organization::{Organization, OrganizationName, OrganizationState};
 use vault_core::passcode::{PasscodeProof, TimeStep};
@@ -52,6 +52,9 @@ pub(crate) fn bytes(number: u64) -> [u8; 16] {
 pub(crate) const RECOVERY_CODE: Digest = Digest::from_bytes([6; 32]);
 
 /// The seed of an account.
+/// The ID of every password.
+pub(crate) const PASSWORD: PasswordId = PasswordId::from_bytes([3; 16]);
+
 fn seed(account: AccountId) -> SeedId {
     SeedId::from_bytes(*account.as_bytes())
 }
@@ -89,6 +92,7 @@ impl World {
             created_at: world.now(),
         };
         let keys = OrganizationKeys {
+            name: organization.name.clone(),
             fingerprint_key: KeyId::from_bytes(bytes(first + 5)),
             fingerprint_wrapped: Blob::from_bytes(vec![2; 78]),
             keys: vec![OrganizationKeyRecord {
@@ -138,10 +142,10 @@ impl World {
             state: AccountState::Active,
         };
         let act = CreateAccount {
-            signed: SignedAccount::new(grant.clone(), seed(account)),
+            signed: SignedAccount::new(grant.clone(), PASSWORD, seed(account)),
             digest: row_code(1),
             address: address(number).into(),
-            password: SealedPassword(Blob::from_bytes(vec![2; 140])),
+            password: SealedPassword { id: PASSWORD, blob: Blob::from_bytes(vec![2; 140]) },
             seed: SealedSeed { id: seed(account), blob: Blob::from_bytes(vec![2; 66]) },
             recovery_codes: vec![RECOVERY_CODE],
         };
@@ -168,7 +172,7 @@ impl World {
         let audit = self.audit(Actor::Unknown, AuditAction::LoginSucceeded, Subject::Vault);
         let proof = VerifiedProof { passcode, rehashed: None, effect, audit };
         let seed = seed(grant.account);
-        self.refusal(SignedAccount::new(grant, seed), VerifiedFactors::Proof(Box::new(proof)))
+        self.refusal(SignedAccount::new(grant, PASSWORD, seed), VerifiedFactors::Proof(Box::new(proof)))
     }
 
     /// The conclusion of an attempt that brought this.

@@ -36,7 +36,7 @@ pub async fn a_grant_is_replaced(suite: &dyn AccountSubject) {
     assert_eq!((reserved.signed, reserved.digest), (after.signed, after.digest));
 }
 
-/// The new password applies to the next login, with a new password version.
+/// The new password applies to the next login, under the ID that the row names.
 pub async fn a_password_is_replaced(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -46,7 +46,7 @@ pub async fn a_password_is_replaced(suite: &dyn AccountSubject) {
     world.change(&holder, AccountChange::Password(password.clone())).await;
     let after = reserved(&world, &holder).await;
     assert_eq!(after.password, password);
-    assert_eq!(after.signed, before.signed.with_new_password());
+    assert_eq!(after.signed, before.signed.with_password(password.id));
     assert_eq!((after.digest, after.seed), (after.signed.digest(&FakeDigester::default()), before.seed));
     assert_eq!(world.audited(AuditAction::AccountPasswordChanged).await, 1);
 }

@@ -213,6 +213,7 @@ macro_rules! password_contract {
                 no_password_is_cut_short
                 without_a_stored_password_every_password_is_wrong
                 a_row_copied_to_another_account_refuses_both_passwords
+                a_verifier_is_bound_to_the_password
             }
         }
         $crate::$cryptography! { $make;

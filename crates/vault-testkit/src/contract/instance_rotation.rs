@@ -53,18 +53,18 @@ fn again(row: &InstanceRow, from: KeyId, to: KeyId) -> InstanceRow {
     let seed = |seed: &SealedSeed| SealedSeed { id: seed.id, blob: blob(&seed.blob) };
     let mut made = row.clone();
     match &mut made {
-        InstanceRow::Organization { wrapped, .. } | InstanceRow::OrganizationKey { wrapped, .. } => {
-            *wrapped = blob(wrapped)
-        }
+        InstanceRow::Organization { keys, .. } => keys.fingerprint_wrapped = blob(&keys.fingerprint_wrapped),
+        InstanceRow::OrganizationKey { wrapped, .. } => *wrapped = blob(wrapped),
         InstanceRow::Account { code: of_row, password, seed: of_account, .. } => {
-            (*of_row, *password, *of_account) = (code(of_row), SealedPassword(blob(&password.0)), seed(of_account));
+            (*of_row, *password, *of_account) =
+                (code(of_row), SealedPassword { id: password.id, blob: blob(&password.blob) }, seed(of_account));
         }
         InstanceRow::PendingSeed { seed: waiting, .. } => *waiting = seed(waiting),
         InstanceRow::Invitation(stored) => {
             **stored = StoredInvitation { digest: code(&stored.digest), ..(**stored).clone() };
         }
         InstanceRow::Draft { password, seed: drafted, .. } => {
-            (*password, *drafted) = (SealedPassword(blob(&password.0)), seed(drafted));
+            (*password, *drafted) = (SealedPassword { id: password.id, blob: blob(&password.blob) }, seed(drafted));
         }
         InstanceRow::Integration(stored) => {
             **stored = StoredIntegration { digest: code(&stored.digest), ..(**stored).clone() };
@@ -126,7 +126,7 @@ impl World<'_> {
     fn sealed_account(&self, key: KeyId) -> (Holder, CreateAccount) {
         let mut holder = self.new_holder(Role::Editor);
         let id = SeedId::from_uuid(self.ids.random());
-        holder.password = SealedPassword(under(key, &format!("password {id}")));
+        holder.password.blob = under(key, &format!("password {id}"));
         holder.seed = SealedSeed { id: holder.seed.id, blob: under(key, &format!("seed {id}")) };
         let act = CreateAccount {
             digest: RowMac { key, ..holder.signed.digest(&FakeDigester::default()) },
@@ -217,7 +217,7 @@ pub async fn nothing_comes_under_a_replaced_instance_key(suite: &dyn ContractSto
     let invite = world.invite(&Principal::Operator, &other, address);
     assert!(is_contended(world.store.create_invitation(invite).await));
     let mut draft = world.write_draft(&invitation);
-    draft.draft.password = SealedPassword(under(old, "password"));
+    draft.draft.password.blob = under(old, "password");
     assert!(is_contended(world.store.write_draft(draft).await));
     let pending = OwnChange::PendingSeed {
         seed: SealedSeed { id: SeedId::from_uuid(world.ids.random()), blob: under(old, "seed") },
@@ -277,7 +277,7 @@ pub async fn rows_move_to_the_next_instance_key(suite: &dyn ContractStore) {
     world.proven(&holders[0], &session, pending).await;
     let (invitation, _) = world.invited(Role::Viewer).await;
     let mut draft = world.write_draft(&invitation);
-    draft.draft.password = SealedPassword(under(old, "drafted password"));
+    draft.draft.password.blob = under(old, "drafted password");
     draft.draft.seed.blob = under(old, "drafted seed");
     assert!(world.store.write_draft(draft).await.unwrap());
     let integration = world.integration().await;

@@ -27,7 +27,7 @@ pub async fn an_invitation_is_found_as_it_was_made(suite: &dyn AccountSubject) {
     let open = world.open(&invitation).await.expect("it is open");
     assert_eq!(open.stored.invitation, invitation);
     assert!(open.stored.is_sound(&FakeDigester::default()));
-    assert_eq!((open.organization, open.seed), (world.name.clone(), None));
+    assert_eq!((open.organization, open.draft), (world.name.clone(), None));
 
     let found = FoundAccount::Invitation(Box::new(open.stored.clone()));
     let by_id = AccountKey::Id(world.organization, invitation.grant.account);
@@ -187,7 +187,7 @@ pub async fn an_invitation_that_is_over_is_replaced(suite: &dyn AccountSubject) 
             let (successor, _) = world.invitation(Role::Viewer);
             let command = world.invite(&Principal::Operator, &successor, address);
             world.store.create_invitation(command).await.unwrap();
-            assert!(world.open(&successor).await.unwrap().seed.is_none());
+            assert!(world.open(&successor).await.unwrap().draft.is_none());
         }
         assert!(world.open(&invitation).await.is_none());
         let by_id = AccountKey::Id(world.organization, invitation.grant.account);
@@ -217,7 +217,7 @@ pub async fn the_newest_draft_counts(suite: &dyn AccountSubject) {
     let first = world.open(&invitation).await.unwrap();
     let draft = world.drafted(&invitation).await;
     let second = world.open(&invitation).await.unwrap();
-    assert_eq!(second.seed.as_ref(), Some(&draft.seed));
+    assert_eq!(second.draft, Some((draft.password.id, draft.seed.clone())));
     assert_eq!(second.stored, first.stored, "a draft changes nothing else");
     assert_eq!(world.audited(AuditAction::EnrolmentDrafted).await, 2);
 
@@ -242,7 +242,7 @@ pub async fn a_confirmed_invitation_is_an_account(suite: &dyn AccountSubject) {
 
     let grant = AccountGrant { state: AccountState::Active, ..invitation.grant.clone() };
     let account = world.account(address).await.expect("the account is there");
-    let signed = SignedAccount::new(grant, draft.seed.id);
+    let signed = SignedAccount::new(grant, draft.password.id, draft.seed.id);
     let digest = signed.digest(&FakeDigester::default());
     let logins = AccountLogins::default();
     let made = Account { signed, digest, created_at: world.now(), logins, enrolment_until: None };
@@ -322,8 +322,8 @@ pub async fn a_stray_draft_or_confirmation_changes_nothing(suite: &dyn AccountSu
         assert!(!world.confirms(stray).await);
     }
     assert_eq!(world.account(address).await, None);
-    assert_eq!(world.open(&invitation).await.unwrap().seed, open.seed);
-    assert!(world.open(&second).await.unwrap().seed.is_none());
+    assert_eq!(world.open(&invitation).await.unwrap().draft, open.draft);
+    assert!(world.open(&second).await.unwrap().draft.is_none());
     assert_eq!((world.audit_length().await, other.audited(AuditAction::AccountEnrolled).await), (entries, 0));
     assert!(world.confirms(confirm()).await);
 }
@@ -358,7 +358,7 @@ pub async fn an_invited_role_is_replaced(suite: &dyn AccountSubject) {
     let after = world.open(&invitation).await.unwrap();
     assert_eq!(after.stored, lowered);
     assert!(after.stored.is_sound(&FakeDigester::default()));
-    assert_eq!(after.seed, before.seed);
+    assert_eq!(after.draft, before.draft);
     assert_eq!(world.audited(AuditAction::InvitationChanged).await, 1);
 
     let step = TimeStep::at(world.now());

@@ -130,10 +130,10 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
 
     pub(super) fn confirm_enrolment(&self, open: &OpenInvitation, step: TimeStep) -> ConfirmEnrolment {
         let StoredInvitation { invitation, version, .. } = &open.stored;
-        let seed = open.seed.as_ref().expect("there is a draft").id;
+        let (password, seed) = open.draft.as_ref().expect("there is a draft");
         let current = open.account.as_ref().map(|(current, _)| current);
-        let new = || SignedAccount::new(invitation.enrolled(), seed);
-        let signed = current.map_or_else(new, |current| current.re_enrolled(seed));
+        let new = || SignedAccount::new(invitation.enrolled(), *password, seed.id);
+        let signed = current.map_or_else(new, |current| current.re_enrolled(*password, seed.id));
         ConfirmEnrolment {
             address: address(invitation.grant.email.as_str()).into(),
             account_version: current.map(|current| current.version),
@@ -200,7 +200,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
 
     /// Returns a change of the user's password, based on the known values.
     pub(super) fn own_password(&self, holder: &Holder, password: SealedPassword) -> OwnChange {
-        let after = holder.signed.with_new_password();
+        let after = holder.signed.with_password(password.id);
         OwnChange::Password { password, digest: after.digest(&FakeDigester::default()), after }
     }
 

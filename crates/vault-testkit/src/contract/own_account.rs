@@ -73,7 +73,7 @@ pub async fn an_owner_replaces_the_password(suite: &dyn AccountSubject) {
 
     let after = facts(&world, &holder).await;
     assert_eq!((&after.password, &after.seed), (&password, &holder.seed));
-    assert_eq!(after.signed, before.signed.with_new_password());
+    assert_eq!(after.signed, before.signed.with_password(password.id));
     assert!(world.read(&holder).await.is_sound(&FakeDigester::default()));
     assert_eq!(world.read(&holder).await.logins.last_login_at, last_login, "it is no login");
     assert_eq!(live(&world, &sessions).await, [true, false, true]);

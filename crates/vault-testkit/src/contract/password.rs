@@ -80,3 +80,13 @@ pub async fn a_row_copied_to_another_account_refuses_both_passwords<S: PasswordS
         assert!(matches!(verdict, PasswordVerdict::Damaged));
     }
 }
+
+/// An earlier verifier of the account, stored next to the ID of the current password, lets nobody in.
+pub async fn a_verifier_is_bound_to_the_password<S: PasswordSubject>(make: impl AsyncFn() -> S) {
+    let hasher = make().await.hasher();
+    let (earlier, now) =
+        (hash(&*hasher, ACCOUNT, "an earlier password").await, hash(&*hasher, ACCOUNT, "the password").await);
+    let restored = SealedPassword { id: now.id, blob: earlier.blob };
+    let verdict = verify(&*hasher, Some(ACCOUNT), "an earlier password", Some(&restored)).await;
+    assert!(matches!(verdict, PasswordVerdict::Damaged));
+}

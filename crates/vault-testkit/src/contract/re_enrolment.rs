@@ -52,7 +52,7 @@ pub async fn a_re_enrolling_account_has_nothing_to_log_in_with(suite: &dyn Accou
     assert_eq!(open.stored.invitation, invitation);
     assert!(open.stored.is_sound(&FakeDigester::default()));
     let current = world.read(&holder).await;
-    assert_eq!((open.account, open.seed), (Some((current.signed, current.digest)), None));
+    assert_eq!((open.account, open.draft), (Some((current.signed, current.digest)), None));
     assert_eq!(world.audited(AuditAction::AccountReEnrolled).await, 1);
 }
 
@@ -73,7 +73,7 @@ pub async fn a_re_enrolled_account_is_what_it_was(suite: &dyn AccountSubject) {
     let PasscodeProof::Step(step) = world.fresh_step() else { panic!("a step") };
     assert!(world.confirms(world.confirm_enrolment(&open, step)).await);
     let enrolled = Holder {
-        signed: before.signed.without_secrets().re_enrolled(draft.seed.id),
+        signed: before.signed.without_secrets().re_enrolled(draft.password.id, draft.seed.id),
         password: draft.password,
         seed: draft.seed,
         recovery_codes: draft.recovery_codes,
@@ -127,7 +127,7 @@ pub async fn the_newest_re_enrolment_counts(suite: &dyn AccountSubject) {
     assert!(!world.store.write_draft(world.write_draft(&first)).await.unwrap());
     let step = TimeStep::at(world.now());
     assert!(!world.confirms(world.confirm_enrolment(&open, step)).await);
-    assert!(world.open(&second).await.unwrap().seed.is_none(), "the draft went with its code");
+    assert!(world.open(&second).await.unwrap().draft.is_none(), "the draft went with its code");
     let enrolled = world.re_enrolled(&holder, &second).await;
     world.log_in(&enrolled).await;
 }

@@ -45,7 +45,7 @@ pub async fn a_settled_restore_ends_what_was(suite: &dyn ContractStore) {
     let expected = Settled { sessions: 1, recovery_codes: 10, activations: 1, invitations: 0 };
     assert_eq!(settled, expected);
     assert_eq!(world.store.restore_epoch().await.unwrap(), epoch);
-    assert!(world.open(&invitation).await.is_some_and(|open| open.seed.is_none()));
+    assert!(world.open(&invitation).await.is_some_and(|open| open.draft.is_none()));
     let judged = world.store.list_credentials(world.list(&principal)).await;
     assert!(matches!(judged, Err(StoreError::Denied(_))), "the session is over");
     assert_eq!(world.activations(&activator).await.len(), 0);

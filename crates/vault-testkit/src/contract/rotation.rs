@@ -3,7 +3,7 @@
 use super::ContractStore;
 use super::idempotency::digest;
 use super::tools::{Settled as _, blob, paged, race, with};
-use super::world::{World, undescribed};
+use super::world::{World, unchanged_keys, undescribed};
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
 use vault_core::id::{CredentialId, KeyId};
@@ -124,7 +124,7 @@ impl World<'_> {
 
     fn destruction(&self, key: KeyId) -> DestroyOrganizationKey {
         let audit = self.audit(AuditAction::OrganizationKeyDestroyed);
-        DestroyOrganizationKey { organization: self.organization, key, audit }
+        DestroyOrganizationKey { organization: self.organization, key, fingerprint: unchanged_keys(), audit }
     }
 
     async fn destroy(&self, key: KeyId) -> KeyDestruction {

@@ -12,6 +12,7 @@ use vault_core::audit::AuditAction;
 use vault_core::credential::{CredentialData, CredentialType, Fingerprint, Information, Metadata, SecretBytes};
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
+use vault_core::organization::OrganizationName;
 use vault_core::port::{
     CredentialContext, DestroyOrganizationKey, IdGenerator, KeyDestruction, KeyRepository, KeyRotation, SealError,
     SealedContent, SealedInformation, SealedRow,
@@ -57,7 +58,7 @@ impl<S: SealingSubject> Deployment<S> {
     pub(super) async fn place(&self) -> CredentialContext {
         let (world, mut creation) = World::prepare(&self.store, ManualClock::START);
         let organization = world.organization;
-        creation.keys = self.ports.sealer.new_organization_keys(organization, world.now()).unwrap();
+        creation.keys = self.ports.sealer.new_organization_keys(organization, &world.name, world.now()).unwrap();
         assert!(world.store.create_organization(creation).await.unwrap());
         let credential = CredentialId::from_uuid(world.ids.ordered(world.now()));
         CredentialContext { organization, credential, version: 3 }
@@ -78,14 +79,20 @@ impl<S: SealingSubject> Deployment<S> {
         let (world, current) = (self.world(organization), self.active_key(organization).await);
         let next = self.ports.sealer.new_organization_key(organization, world.now()).unwrap();
         let id = next.id;
-        let command = vault_core::port::ReplaceOrganizationKey { next, ..world.replace_key(current) };
+        let keys = self.store.organization_keys(organization).await.unwrap().unwrap();
+        let after = keys.with_next(&next);
+        let fingerprint = self.ports.sealer.bind_organization_keys(organization, &keys, &after).await.unwrap();
+        let command = vault_core::port::ReplaceOrganizationKey { next, fingerprint, ..world.replace_key(current) };
         assert!(world.store.replace_organization_key(command).await.unwrap());
         id
     }
 
     async fn destroy_key(&self, organization: OrganizationId, key: KeyId) {
         let audit = self.world(organization).audit(AuditAction::OrganizationKeyDestroyed);
-        let command = DestroyOrganizationKey { organization, key, audit };
+        let keys = self.store.organization_keys(organization).await.unwrap().unwrap();
+        let after = keys.without(key);
+        let fingerprint = self.ports.sealer.bind_organization_keys(organization, &keys, &after).await.unwrap();
+        let command = DestroyOrganizationKey { organization, key, fingerprint, audit };
         assert_eq!(self.store.destroy_organization_key(command).await.unwrap(), KeyDestruction::Destroyed);
     }
 
@@ -310,9 +317,10 @@ pub async fn an_organization_without_keys_neither_seals_nor_opens<S: SealingSubj
 pub async fn new_keys_have_ids_of_their_own<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let (organization, now) = (deployment.place().await.organization, ManualClock::START);
+    let name = OrganizationName::parse("Acme").unwrap();
     let mut ids = HashSet::new();
     for _ in 0..2 {
-        let made = deployment.ports.sealer.new_organization_keys(organization, now).unwrap();
+        let made = deployment.ports.sealer.new_organization_keys(organization, &name, now).unwrap();
         let [first] = &made.keys[..] else { panic!("{} keys", made.keys.len()) };
         let next = deployment.ports.sealer.new_organization_key(organization, now).unwrap();
         for key in [first, &next] {

@@ -11,7 +11,7 @@ const PASSWORD: &str = "correct horse battery";
 pub async fn every_damaged_row_is_refused<S: PasswordSubject>(make: impl AsyncFn() -> S) {
     let hasher = make().await.hasher();
     let stored = hash(&*hasher, ACCOUNT, PASSWORD).await;
-    let sound = stored.0.as_bytes();
+    let sound = stored.blob.as_bytes();
     let flipped = (0..sound.len()).step_by(23).map(|place| {
         let mut bytes = sound.to_vec();
         bytes[place] ^= 1;
@@ -19,7 +19,7 @@ pub async fn every_damaged_row_is_refused<S: PasswordSubject>(make: impl AsyncFn
     });
     let cut = (0..sound.len()).step_by(23).map(|end| sound[..end].to_vec());
     for (number, bytes) in flipped.chain(cut).chain([[sound, &[0]].concat()]).enumerate() {
-        let damaged = SealedPassword(Blob::from_bytes(bytes));
+        let damaged = SealedPassword { id: stored.id, blob: Blob::from_bytes(bytes) };
         let verdict = verify(&*hasher, Some(ACCOUNT), PASSWORD, Some(&damaged)).await;
         assert!(matches!(verdict, PasswordVerdict::Damaged), "damage {number}");
     }
@@ -29,7 +29,7 @@ pub async fn every_damaged_row_is_refused<S: PasswordSubject>(make: impl AsyncFn
 pub async fn no_password_is_stored<S: PasswordSubject>(make: impl AsyncFn() -> S) {
     let stored = hash(&*make().await.hasher(), ACCOUNT, PASSWORD).await;
     for piece in PASSWORD.as_bytes().windows(6) {
-        assert!(!stored.0.as_bytes().windows(6).any(|bytes| bytes == piece));
+        assert!(!stored.blob.as_bytes().windows(6).any(|bytes| bytes == piece));
     }
 }
 
@@ -37,7 +37,7 @@ pub async fn no_password_is_stored<S: PasswordSubject>(make: impl AsyncFn() -> S
 pub async fn equal_passwords_are_stored_differently<S: PasswordSubject>(make: impl AsyncFn() -> S) {
     let hasher = make().await.hasher();
     let (one, two) = (hash(&*hasher, ACCOUNT, PASSWORD).await, hash(&*hasher, ACCOUNT, PASSWORD).await);
-    let tail = |stored: &SealedPassword| stored.0.as_bytes()[stored.0.as_bytes().len() - 16..].to_vec();
+    let tail = |stored: &SealedPassword| stored.blob.as_bytes()[stored.blob.as_bytes().len() - 16..].to_vec();
     assert_ne!(tail(&one), tail(&two));
     assert_ne!(tail(&one), tail(&hash(&*hasher, ANOTHER, PASSWORD).await));
 }

@@ -17,7 +17,7 @@ use vault_core::audit::{Actor, AuditAction, AuditRecord, SealedAuditRecord, Subj
 use vault_core::credential::{CredentialType, EXPIRING_SECONDS};
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::email::EmailAddress;
-use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, SeedId, SessionId};
+use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, PasswordId, SeedId, SessionId};
 use vault_core::organization::{Organization, OrganizationName, OrganizationState};
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
@@ -30,7 +30,7 @@ use vault_core::port::{
 use vault_core::principal::{EmbedderPrincipal, Principal, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::sealed::{
-    KeyState, OrganizationKeyRecord, OrganizationKeys, SealedCredential, SealedPassword, SealedSeed,
+    KeyState, OrganizationKeyRecord, OrganizationKeys, ReboundKeys, SealedCredential, SealedPassword, SealedSeed,
 };
 use vault_core::session::NewSession;
 use vault_core::time::Timestamp;
@@ -159,18 +159,19 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         let account = AccountId::from_uuid(self.ids.ordered(self.now()));
         let email = EmailAddress::parse(&format!("{account}@contract.example")).unwrap();
         let grant = AccountGrant { account, organization: self.organization, email, role, state: AccountState::Active };
-        let seed = self.seed();
+        let (password, seed) = (self.password(), self.seed());
         Holder {
             address: address(grant.email.as_str()),
-            signed: SignedAccount::new(grant, seed.id),
-            password: self.password(),
+            signed: SignedAccount::new(grant, password.id, seed.id),
+            password,
             seed,
             recovery_codes: (0..10).map(|_| self.recovery_code()).collect(),
         }
     }
 
     pub(super) fn password(&self) -> SealedPassword {
-        SealedPassword(blob(&format!("password {}", self.ids.random())))
+        let id = PasswordId::from_uuid(self.ids.random());
+        SealedPassword { id, blob: blob(&format!("password {id}")) }
     }
 
     pub(super) fn seed(&self) -> SealedSeed {
@@ -229,7 +230,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         let before = SignedAccount { version, ..holder.signed.clone() };
         let after = match (&change, grant) {
             (_, Some((role, state))) => before.with_grant(AccountGrant { role, state, ..before.grant.clone() }),
-            (AccountChange::Password(_), None) => before.with_new_password(),
+            (AccountChange::Password(password), None) => before.with_password(password.id),
             (AccountChange::Passcode { seed, .. }, None) => before.with_seed(seed.id),
             (AccountChange::ReEnrol { .. }, None) => before.without_secrets(),
             _ => before,
@@ -414,8 +415,9 @@ impl<'a, S: ?Sized> World<'a, S> {
         CreateOrganization {
             organization: Organization { id, name: name.clone(), state: OrganizationState::Active, created_at: now },
             keys: OrganizationKeys {
+                name: name.clone(),
                 fingerprint_key: KeyId::from_uuid(self.ids.random()),
-                fingerprint_wrapped: blob("fingerprint key"),
+                fingerprint_wrapped: blob(FINGERPRINT_KEY),
                 keys: vec![self.organization_key(id, key)],
             },
             audit: self.audit_in(id, AuditAction::OrganizationCreated),
@@ -438,6 +440,7 @@ impl<'a, S: ?Sized> World<'a, S> {
         ReplaceOrganizationKey {
             current,
             next: self.organization_key(self.organization, KeyId::from_uuid(self.ids.random())),
+            fingerprint: unchanged_keys(),
             audit: self.audit(AuditAction::OrganizationKeyReplaced),
         }
     }
@@ -539,4 +542,12 @@ impl<S: CredentialStore + ?Sized> World<'_, S> {
 /// Returns empty metadata of a credential.
 pub(super) fn undescribed() -> StoredMetadata {
     StoredMetadata { metadata: None, labels: Vec::new(), vend: VendRule::Any }
+}
+
+/// Plaintext of the wrapped fingerprint key of each organization.
+const FINGERPRINT_KEY: &str = "fingerprint key";
+
+/// The wrap of the fingerprint key of an organization, which a store does not interpret.
+pub(super) fn unchanged_keys() -> ReboundKeys {
+    ReboundKeys { before: blob(FINGERPRINT_KEY), after: blob(FINGERPRINT_KEY) }
 }

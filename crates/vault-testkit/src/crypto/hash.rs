@@ -5,9 +5,9 @@ use async_trait::async_trait;
 use secrecy::{ExposeSecret, SecretString};
 use std::sync::Arc;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tokio::sync::Semaphore;
-use vault_core::id::AccountId;
+use vault_core::id::{AccountId, PasswordId};
 use vault_core::port::{HashError, HashPermit, PasswordHasher, PasswordVerdict};
 use vault_core::sealed::{Blob, SealedPassword};
 use vault_core::seats::Requester;
@@ -21,6 +21,7 @@ pub struct FakeHasher {
     /// The account of each verified password, or `None` for a decoy.
     verified: Mutex<Vec<Option<AccountId>>>,
     requested: Mutex<Vec<Requester>>,
+    hashed: AtomicU64,
 }
 
 impl FakeHasher {
@@ -31,6 +32,7 @@ impl FakeHasher {
             parameters: AtomicUsize::new(1),
             verified: Mutex::default(),
             requested: Mutex::default(),
+            hashed: AtomicU64::new(1),
         }
     }
 
@@ -49,11 +51,11 @@ impl FakeHasher {
         lock(&self.requested).clone()
     }
 
-    fn verifier(&self, account: AccountId, password: &SecretString) -> SealedPassword {
+    fn verifier(&self, account: AccountId, id: PasswordId, password: &SecretString) -> SealedPassword {
         let parameters = self.parameters.load(Ordering::SeqCst);
         // Stored in plaintext: this is the fake.
-        let text = format!("{}{parameters}:{}", prefix(account), password.expose_secret());
-        SealedPassword(Blob::from_bytes(text.into_bytes()))
+        let text = format!("{}{parameters}:{}", prefix(account, id), password.expose_secret());
+        SealedPassword { id, blob: Blob::from_bytes(text.into_bytes()) }
     }
 }
 
@@ -80,15 +82,17 @@ impl PasswordHasher for FakeHasher {
     ) -> Result<PasswordVerdict, HashError> {
         lock(&self.verified).push(account);
         let (Some(account), Some(stored)) = (account, stored) else { return Ok(PasswordVerdict::Wrong) };
-        let stored_text = String::from_utf8_lossy(stored.0.as_bytes());
-        let Some((_, right)) = stored_text.strip_prefix(&prefix(account)).and_then(|rest| rest.split_once(':')) else {
+        let stored_text = String::from_utf8_lossy(stored.blob.as_bytes());
+        let Some((_, right)) =
+            stored_text.strip_prefix(&prefix(account, stored.id)).and_then(|rest| rest.split_once(':'))
+        else {
             return Ok(PasswordVerdict::Damaged);
         };
         // Compared in plaintext: this is the fake.
         if right != password.expose_secret() {
             return Ok(PasswordVerdict::Wrong);
         }
-        let today = self.verifier(account, &password);
+        let today = self.verifier(account, stored.id, &password);
         Ok(PasswordVerdict::Right { rehashed: (today != stored).then_some(today) })
     }
 
@@ -98,10 +102,11 @@ impl PasswordHasher for FakeHasher {
         account: AccountId,
         password: SecretString,
     ) -> Result<SealedPassword, HashError> {
-        Ok(self.verifier(account, &password))
+        let id = PasswordId::from_bytes(u128::from(self.hashed.fetch_add(1, Ordering::SeqCst)).to_be_bytes());
+        Ok(self.verifier(account, id, &password))
     }
 }
 
-fn prefix(account: AccountId) -> String {
-    format!("not-a-hash:{account}:")
+fn prefix(account: AccountId, id: PasswordId) -> String {
+    format!("not-a-hash:{account}:{id}:")
 }

@@ -7,11 +7,14 @@ use vault_core::credential::{CredentialData, CredentialType, Fingerprint, Inform
 use vault_core::field::Invalid;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
+use vault_core::organization::OrganizationName;
 use vault_core::port::{
     CredentialContext, IdGenerator, InformationOpener, KeyRepository, Opener, Rewrapper, SealError, SealedContent,
     SealedInformation, SealedRow, Sealer,
 };
-use vault_core::sealed::{Blob, KeyState, OrganizationKeyRecord, OrganizationKeys, SealedCredential, SealedMetadata};
+use vault_core::sealed::{
+    Blob, KeyState, OrganizationKeyRecord, OrganizationKeys, ReboundKeys, SealedCredential, SealedMetadata,
+};
 use vault_core::time::Timestamp;
 
 /// Writes the context of a blob, followed by the plaintext. As a real sealer, it unseals only in the same context and
@@ -90,13 +93,28 @@ impl Sealer for PlainSealer {
     fn new_organization_keys(
         &self,
         organization: OrganizationId,
+        name: &OrganizationName,
         now: Timestamp,
     ) -> Result<OrganizationKeys, SealError> {
         Ok(OrganizationKeys {
+            name: name.clone(),
             fingerprint_key: KeyId::from_uuid(self.ids.random()),
             fingerprint_wrapped: Blob::from_bytes(b"not-a-key".to_vec()),
             keys: vec![self.new_organization_key(organization, now)?],
         })
+    }
+
+    async fn verify_organization_keys(&self, _: OrganizationId, _: &OrganizationKeys) -> Result<(), SealError> {
+        Ok(())
+    }
+
+    async fn bind_organization_keys(
+        &self,
+        _: OrganizationId,
+        before: &OrganizationKeys,
+        _: &OrganizationKeys,
+    ) -> Result<ReboundKeys, SealError> {
+        Ok(ReboundKeys { before: before.fingerprint_wrapped.clone(), after: before.fingerprint_wrapped.clone() })
     }
 
     async fn reload_keys(&self) -> Result<(), SealError> {

@@ -71,7 +71,7 @@ fn confine(principal: &Principal, scope: Scope) -> Result<Option<OrganizationId>
 
 fn create(state: &mut State, principal: &Principal, now: Timestamp, act: CreateAccount) -> Decided<Answer> {
     let organization = act.signed.grant.organization;
-    let blobs = [&act.password.0, &act.seed.blob];
+    let blobs = [&act.password.blob, &act.seed.blob];
     if let Err(refusal) = state.require_active(blobs.into_iter().filter_map(Blob::key).chain([act.digest.key])) {
         return Decided::Refused(Err(refusal));
     }
@@ -155,7 +155,7 @@ fn change(state: &mut State, principal: &Principal, now: Timestamp, act: ChangeA
     let (organization, account) = (act.after.grant.organization, act.after.grant.account);
     let others = state.other_active_admins(organization, account);
     let sealed = match &act.change {
-        AccountChange::Password(password) => password.0.key(),
+        AccountChange::Password(password) => password.blob.key(),
         AccountChange::Passcode { seed, .. } => seed.blob.key(),
         AccountChange::ReEnrol { invitation, .. } => Some(invitation.digest.key),
         AccountChange::Grant | AccountChange::Unlock | AccountChange::Delete => None,
@@ -235,7 +235,7 @@ fn apply(state: &mut State, account: AccountId, act: ChangeAccount, now: Timesta
         }
         AccountChange::ReEnrol { invitation } => {
             let blank = |secret: &Blob| Blob::from_bytes(vec![0; secret.as_bytes().len()]);
-            row.password = SealedPassword(blank(&row.password.0));
+            row.password = SealedPassword { id: SignedAccount::NO_PASSWORD, blob: blank(&row.password.blob) };
             row.seed = SealedSeed { id: SignedAccount::NO_SEED, blob: blank(&row.seed.blob) };
             row.last_step = AccountRow::NO_STEP;
             row.wrong_passcodes = Default::default();

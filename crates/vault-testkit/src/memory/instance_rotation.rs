@@ -159,8 +159,7 @@ impl State {
                 let all = self.organization_keys.iter();
                 all.map(|(organization, keys)| InstanceRow::Organization {
                     organization: *organization,
-                    key: keys.fingerprint_key,
-                    wrapped: keys.fingerprint_wrapped.clone(),
+                    keys: Box::new(keys.clone()),
                 })
                 .collect()
             }
@@ -215,9 +214,10 @@ impl State {
 
     fn put_instance_row(&mut self, row: InstanceRow) {
         match row {
-            InstanceRow::Organization { organization, wrapped, .. } => {
-                let keys = self.organization_keys.get_mut(&organization);
-                keys.into_iter().for_each(|keys| keys.fingerprint_wrapped = wrapped.clone());
+            InstanceRow::Organization { organization, keys } => {
+                if let Some(stored) = self.organization_keys.get_mut(&organization) {
+                    stored.fingerprint_wrapped = keys.fingerprint_wrapped;
+                }
             }
             InstanceRow::OrganizationKey { organization, key, wrapped } => {
                 let keys = self.organization_keys.get_mut(&organization).into_iter().flat_map(|keys| &mut keys.keys);

@@ -8,7 +8,8 @@ use vault_core::port::{
     CreateInstance, KeyRepository, ReplaceOrganizationKey, ReplaceRootKey, StoreError, TakeKeyUses,
 };
 use vault_core::sealed::{
-    InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys, RetiringInstanceKey,
+    Blob, InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys, ReboundKeys,
+    RetiringInstanceKey,
 };
 
 #[async_trait]
@@ -76,12 +77,17 @@ impl KeyRepository for MemoryStore {
 
     async fn replace_organization_key(&self, command: ReplaceOrganizationKey) -> Result<bool, StoreError> {
         self.decide(|state| {
-            state.require_active(command.next.wrapped.key())?;
+            let wrapped = [&command.next.wrapped, &command.fingerprint.after];
+            state.require_active(wrapped.into_iter().filter_map(Blob::key))?;
             let organization = command.next.organization;
+            if !state.binds(organization, &command.fingerprint) {
+                return Ok(false);
+            }
             let Some(current) = state.active_key_record(organization, command.current) else { return Ok(false) };
             current.state = KeyState::Retiring;
             if let Some(keys) = state.organization_keys.get_mut(&organization) {
                 keys.keys.push(command.next);
+                keys.fingerprint_wrapped = command.fingerprint.after;
             }
             state.audit.push(command.audit);
             Ok(true)
@@ -94,6 +100,11 @@ impl State {
     pub(super) fn require_active(&self, keys: impl IntoIterator<Item = KeyId>) -> Result<(), Refusal> {
         let Some(instance) = &self.instance else { return Ok(()) };
         if keys.into_iter().all(|key| key == instance.instance_key) { Ok(()) } else { Err(Refusal::Contended) }
+    }
+
+    /// Whether an organization's fingerprint key is still wrapped as before.
+    pub(super) fn binds(&self, organization: OrganizationId, wrap: &ReboundKeys) -> bool {
+        self.organization_keys.get(&organization).is_some_and(|keys| keys.fingerprint_wrapped == wrap.before)
     }
 
     fn active_key_record(&mut self, organization: OrganizationId, id: KeyId) -> Option<&mut OrganizationKeyRecord> {

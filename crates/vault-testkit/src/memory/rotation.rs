@@ -42,7 +42,10 @@ impl KeyRotation for MemoryStore {
 
     async fn destroy_organization_key(&self, command: DestroyOrganizationKey) -> Result<KeyDestruction, StoreError> {
         self.decide(|state| {
-            let DestroyOrganizationKey { organization, key, audit } = command;
+            let DestroyOrganizationKey { organization, key, fingerprint, audit } = command;
+            if !state.binds(organization, &fingerprint) {
+                return KeyDestruction::NotRetiring;
+            }
             let in_use = state.count_sealed(organization, key).total() > 0;
             let Some(keys) = state.organization_keys.get_mut(&organization) else { return KeyDestruction::NotRetiring };
             let place = keys.keys.iter().position(|row| row.id == key && row.state == KeyState::Retiring);
@@ -51,6 +54,7 @@ impl KeyRotation for MemoryStore {
                 return KeyDestruction::InUse;
             }
             keys.keys.remove(place);
+            keys.fingerprint_wrapped = fingerprint.after;
             state.audit.push(audit);
             KeyDestruction::Destroyed
         })

@@ -2,6 +2,7 @@
 
 use super::service::{PASSWORD, Person, Service, network};
 use vault_core::audit::AuditAction;
+use vault_core::id::PasswordId;
 use vault_core::lockout::{CLOSING_ATTEMPTS, FREE_ATTEMPTS, LONGEST_WAIT_SECONDS, WRONG_PASSCODES};
 use vault_core::network::Network;
 use vault_core::port::{Event, LoginRefusal};
@@ -200,10 +201,10 @@ async fn a_row_put_together_from_others_lets_nobody_in() {
         service.store.tamper_with_account(jane.account, |row| match part {
             0 => row.grant.role = Role::Admin,
             1 => (row.grant.role, row.version) = (Role::Viewer, row.version + 1),
-            2 => (row.version, row.password_version) = (row.version - 1, row.password_version + 1),
+            2 => (row.version, row.password) = (row.version - 1, PasswordId::from_bytes([7; 16])),
             _ => {
-                (row.password_version, row.seed) =
-                    (row.password_version - 1, vault_core::id::SeedId::from_bytes([7; 16]))
+                (row.password, row.seed) =
+                    (PasswordId::from_bytes([0; 16]), vault_core::id::SeedId::from_bytes([7; 16]))
             }
         });
         refused(&service, "jane@example.com", service.proof(&jane)).await;

@@ -173,7 +173,7 @@ impl Accounts {
     }
 
     fn is_under_active_key(&self, password: &SealedPassword) -> bool {
-        password.0.key().is_none_or(|key| key == self.digester.active_key())
+        password.blob.key().is_none_or(|key| key == self.digester.active_key())
     }
 
     /// Applies a change of the principal's own account after a successful verification.

@@ -189,8 +189,8 @@ impl Accounts {
                 let permit = self.hasher.permit(Requester::Trusted)?;
                 let sealed = self.hasher.hash(permit, grant.account, password.clone()).await?;
                 Decided {
+                    after: current.with_password(sealed.id),
                     change: AccountChange::Password(sealed),
-                    after: current.with_new_password(),
                     action: AuditAction::AccountPasswordChanged,
                     passcode: None,
                     enrolment: None,

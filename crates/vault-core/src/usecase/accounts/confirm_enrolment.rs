@@ -6,7 +6,7 @@ use crate::account::SignedAccount;
 use crate::audit::{Actor, Affected, AuditAction, AuditChange, ChangedField, RecordedRow, RowState, Subject};
 use crate::digest::RowMac;
 use crate::error::{Error, Refusal};
-use crate::id::SeedId;
+use crate::id::{PasswordId, SeedId};
 use crate::invitation::Invitation;
 use crate::passcode::Passcode;
 use crate::port::{ConfirmEnrolment, Event, OpenInvitation, RetryReason, StoreError};
@@ -25,12 +25,12 @@ impl Accounts {
     /// - [`Refusal::AddressInUse`]: an invitation of another organization has created an account for the address.
     pub async fn confirm_enrolment(&self, code: &SecretString, passcode: &SecretString) -> Result<(), Error> {
         for _ in 0..ATTEMPTS {
-            let OpenInvitation { stored, seed, account, .. } = self.open_invitation(code).await?;
-            let seed = seed.ok_or(Refusal::InvalidEnrolment)?;
+            let OpenInvitation { stored, draft, account, .. } = self.open_invitation(code).await?;
+            let (password, seed) = draft.ok_or(Refusal::InvalidEnrolment)?;
             let of_account = account.as_ref().map(|(_, code)| code.key);
             let keys: Vec<_> = of_account.into_iter().chain(seed.blob.key()).collect();
             self.digester.load_keys(&keys).await?;
-            let signed = self.enrolled(&stored.invitation, account.as_ref(), seed.id)?;
+            let signed = self.enrolled(&stored.invitation, account.as_ref(), (password, seed.id))?;
             let account_version = account.map(|(current, _)| current.version);
             let grant = &signed.grant;
             let (now, subject) = (self.environment.now(), Subject::Account(grant.account));
@@ -84,16 +84,16 @@ impl Accounts {
         Err(Refusal::InvalidEnrolment.into())
     }
 
-    /// Returns the fields of the account after the enrolment with this TOTP secret. `current` is the account to
+    /// Returns the fields of the account after the enrolment with these secrets. `current` is the account to
     /// re-enrol.
     fn enrolled(
         &self,
         invitation: &Invitation,
         current: Option<&(SignedAccount, RowMac)>,
-        seed: SeedId,
+        (password, seed): (PasswordId, SeedId),
     ) -> Result<SignedAccount, Error> {
         match current {
-            None if !invitation.re_enrols() => Ok(SignedAccount::new(invitation.enrolled(), seed)),
+            None if !invitation.re_enrols() => Ok(SignedAccount::new(invitation.enrolled(), password, seed)),
             Some((current, code)) if invitation.re_enrols() => {
                 // Never re-sign an invalid row: that would legitimize a row planted through SQL.
                 if !current.fits(&*self.digester, code) {
@@ -101,7 +101,7 @@ impl Accounts {
                     return Err(Refusal::InvalidEnrolment.into());
                 }
                 match current.awaits_enrolment() {
-                    true => Ok(current.re_enrolled(seed)),
+                    true => Ok(current.re_enrolled(password, seed)),
                     // Only an old invitation row that was put back leads here. Do not change the secrets.
                     false => Err(Refusal::InvalidEnrolment.into()),
                 }

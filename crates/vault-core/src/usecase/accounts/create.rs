@@ -86,7 +86,7 @@ impl Accounts {
         let password = self.hasher.hash(permit, account, password.clone()).await?;
         let seed = self.passcodes.new_seed(account, &grant.email)?;
         let recovery = self.passcodes.new_recovery_codes(account, &seed.sealed)?;
-        let signed = SignedAccount::new(grant.clone(), seed.sealed.id);
+        let signed = SignedAccount::new(grant.clone(), password.id, seed.sealed.id);
         let act = CreateAccount {
             digest: signed.digest(&*self.digester),
             signed,

@@ -31,9 +31,9 @@ impl Accounts {
         let (account, organization) = (AccountId::from_bytes([0; 16]), OrganizationId::from_bytes([0; 16]));
         let seed = self.passcodes.new_seed(account, &email)?.sealed;
         let grant = AccountGrant { account, organization, email, role: Role::Viewer, state: AccountState::Active };
-        let signed = SignedAccount::new(grant, seed.id);
+        let signed = SignedAccount::new(grant, SignedAccount::NO_PASSWORD, seed.id);
         let digest = signed.digest(&*self.digester);
-        let password = SealedPassword(Blob::from_bytes(Vec::new()));
+        let password = SealedPassword { id: signed.password, blob: Blob::from_bytes(Vec::new()) };
         Ok(ReservedAccount { signed, digest, password, seed, attempts: 0 })
     }
 }

@@ -15,7 +15,7 @@ use crate::port::{
     MoveToInstanceKey, NextInstanceKey, ReplaceInstanceKey, SealError, StoreError,
 };
 use crate::receiver::StoredReceiver;
-use crate::sealed::{KeyState, RetiringInstanceKey};
+use crate::sealed::{KeyState, OrganizationKeys, RetiringInstanceKey};
 use futures_util::lock::Mutex;
 
 /// Number of retries if another rotation starts or ends concurrently.
@@ -347,9 +347,10 @@ impl InstanceRotation {
             }
         };
         Ok(match row {
-            InstanceRow::Organization { organization, key, wrapped } => {
-                let wrapped = rewrapper.fingerprint_key(*organization, *key, wrapped)?;
-                InstanceRow::Organization { organization: *organization, key: *key, wrapped }
+            InstanceRow::Organization { organization, keys } => {
+                let fingerprint_wrapped = rewrapper.fingerprint_key(*organization, keys)?;
+                let keys = OrganizationKeys { fingerprint_wrapped, ..(**keys).clone() };
+                InstanceRow::Organization { organization: *organization, keys: Box::new(keys) }
             }
             InstanceRow::OrganizationKey { organization, key, wrapped } => {
                 let wrapped = rewrapper.organization_key(*organization, *key, wrapped)?;

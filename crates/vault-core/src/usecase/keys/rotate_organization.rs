@@ -48,17 +48,21 @@ impl Keys {
             let now = self.environment.now();
             let (action, subject) = (AuditAction::OrganizationKeyReplaced, Subject::Organization(organization));
             let next = self.sealer.new_organization_key(organization, now)?;
+            let fingerprint = self.sealer.bind_organization_keys(organization, &keys, &keys.with_next(&next)).await?;
             let audit = self.environment.record(now, Some(organization), Actor::Operator, action, subject);
             let recorded = Event::recorded(&audit);
-            let replaced =
-                match self.store.replace_organization_key(ReplaceOrganizationKey { current, next, audit }).await {
-                    // Another process replaced the instance key after it wrapped the new key.
-                    Err(StoreError::Refused(Refusal::Contended)) => {
-                        self.sealer.reload_keys().await?;
-                        false
-                    }
-                    replaced => replaced?,
-                };
+            let replaced = match self
+                .store
+                .replace_organization_key(ReplaceOrganizationKey { current, next, fingerprint, audit })
+                .await
+            {
+                // Another process replaced the instance key after it wrapped the new key.
+                Err(StoreError::Refused(Refusal::Contended)) => {
+                    self.sealer.reload_keys().await?;
+                    false
+                }
+                replaced => replaced?,
+            };
             if replaced {
                 self.environment.emit(recorded);
                 let keys = self.store.organization_keys(organization).await?.ok_or(Refusal::NoOrganization)?;
@@ -159,20 +163,26 @@ impl OrganizationRotation {
     /// [`Refusal::NoOrganization`], or the store failed.
     pub async fn finish(&self) -> Result<Option<RotationEnd>, Error> {
         let (organization, store, environment) = (self.organization, &self.keys.store, &self.keys.environment);
-        let keys = retiring(&store.organization_keys(organization).await?.ok_or(Refusal::NoOrganization)?);
+        let mut stored = store.organization_keys(organization).await?.ok_or(Refusal::NoOrganization)?;
+        let keys = retiring(&stored);
         let mut progress = self.progress.lock().await;
         let mut kept = Vec::new();
         for key in keys.iter().copied() {
             let (action, subject) = (AuditAction::OrganizationKeyDestroyed, Subject::Organization(organization));
             let audit = environment.record(environment.now(), Some(organization), Actor::Operator, action, subject);
             let recorded = Event::recorded(&audit);
-            match store.destroy_organization_key(DestroyOrganizationKey { organization, key, audit }).await? {
+            let after = stored.without(key);
+            let fingerprint = self.keys.sealer.bind_organization_keys(organization, &stored, &after).await?;
+            let bound = fingerprint.after.clone();
+            let command = DestroyOrganizationKey { organization, key, fingerprint, audit };
+            match store.destroy_organization_key(command).await? {
                 KeyDestruction::Destroyed => {
+                    stored = OrganizationKeys { fingerprint_wrapped: bound, ..after };
                     environment.emit(recorded);
                     progress.destroyed.push(key);
                 }
                 KeyDestruction::InUse => kept.push((key, store.count_sealed(organization, key).await?.total())),
-                // Another process destroyed the key.
+                // Another process destroyed the key, or has changed the keys. A later rotation completes this.
                 KeyDestruction::NotRetiring => {}
             }
         }

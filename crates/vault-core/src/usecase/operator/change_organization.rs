@@ -51,10 +51,24 @@ impl Operator {
     /// Returns the organization with the name `name`, ignoring ASCII case.
     ///
     /// # Errors
-    /// [`Refusal::NoOrganization`] if it does not exist.
+    /// - [`Refusal::NoOrganization`] if it does not exist.
+    /// - [`Refusal::Damaged`] if the name was not given to this organization by OrgVault: everything that follows would
+    ///   happen in another organization than the operator has named.
     pub async fn organization(&self, name: &str) -> Result<Organization, Error> {
         let name = OrganizationName::parse(name).map_err(|_| Refusal::NoOrganization)?;
-        Ok(self.store.find_organization(&name).await?.ok_or(Refusal::NoOrganization)?)
+        let found = self.store.find_organization(&name).await?.ok_or(Refusal::NoOrganization)?;
+        let keys = self.store.organization_keys(found.id).await?.ok_or(Refusal::NoOrganization)?;
+        self.sealer
+            .verify_organization_keys(found.id, &keys)
+            .await
+            .inspect_err(|error| self.environment.report(error))?;
+        // The same row, unless the organization was replaced since, and found by its own name.
+        if keys.name != found.name || found.name.uniqueness_key() != name.uniqueness_key() {
+            let id = found.id.to_string();
+            self.environment.emit(Event::IntegrityFailure { table: "organizations", id: id.clone() });
+            return Err(Refusal::Damaged { table: "organizations", id }.into());
+        }
+        Ok(found)
     }
 
     /// Returns all organizations, ordered by name.

@@ -40,7 +40,7 @@ impl Operator {
         for _ in 0..ATTEMPTS {
             let command = CreateOrganization {
                 organization: organization.clone(),
-                keys: self.sealer.new_organization_keys(id, now)?,
+                keys: self.sealer.new_organization_keys(id, &organization.name, now)?,
                 audit: self.environment.record(
                     now,
                     Some(id),

@@ -147,10 +147,15 @@ impl CountedSealer {
     /// Reserves the next block of uses, or replaces the key, unless another replica does so first.
     async fn refill(&self, organization: OrganizationId) -> Result<(), SealError> {
         let keys = self.keys.organization_keys(organization).await?.ok_or(SealError::NoKeys)?;
+        // A destroyed key that was restored as the active one must not seal anything.
+        self.sealer
+            .verify_organization_keys(organization, &keys)
+            .await
+            .inspect_err(|error| self.environment.report(error))?;
         let active = active(organization, &keys)?;
         let decision = self.limits.decide(active.uses);
         if decision != KeyUseDecision::Take {
-            match self.replace(active).await {
+            match self.replace(&keys, active).await {
                 Ok(()) => return Ok(()),
                 Err(_) if decision == KeyUseDecision::ReplaceOrTake => {
                     self.environment.emit(Event::OrganizationKeyNotReplaced(active.id));
@@ -166,13 +171,15 @@ impl CountedSealer {
         Ok(())
     }
 
-    async fn replace(&self, active: &OrganizationKeyRecord) -> Result<(), SealError> {
+    async fn replace(&self, keys: &OrganizationKeys, active: &OrganizationKeyRecord) -> Result<(), SealError> {
         let (organization, current) = (active.organization, active.id);
         let now = self.environment.now();
         let (action, subject) = (AuditAction::OrganizationKeyReplaced, Subject::Organization(organization));
+        let next = self.sealer.new_organization_key(organization, now)?;
         let command = ReplaceOrganizationKey {
             current,
-            next: self.sealer.new_organization_key(organization, now)?,
+            fingerprint: self.sealer.bind_organization_keys(organization, keys, &keys.with_next(&next)).await?,
+            next,
             audit: self.environment.record(now, Some(organization), Actor::System, action, subject),
         };
         if self.keys.replace_organization_key(command).await? {

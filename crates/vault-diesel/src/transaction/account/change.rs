@@ -87,7 +87,7 @@ async fn authorize(tx: &Tx<'_>, command: &Command<ChangeAccount>) -> Result<Opti
 /// The instance keys under which the change is sealed and signed.
 fn keys(act: &ChangeAccount) -> impl Iterator<Item = KeyId> {
     let sealed = match &act.change {
-        AccountChange::Password(password) => password.0.key(),
+        AccountChange::Password(password) => password.blob.key(),
         AccountChange::Passcode { seed, .. } => seed.blob.key(),
         AccountChange::ReEnrol { invitation, .. } => Some(invitation.digest.key),
         AccountChange::Grant | AccountChange::Unlock | AccountChange::Delete => None,
@@ -106,7 +106,7 @@ async fn apply(tx: &Tx<'_>, act: &ChangeAccount, now: Timestamp) -> Result<(), F
     match &act.change {
         AccountChange::Grant | AccountChange::Unlock => {}
         AccountChange::Password(password) => {
-            tx.execute(diesel::update(row).set(accounts::password.eq(password.0.as_bytes()))).await?;
+            tx.execute(diesel::update(row).set(accounts::password.eq(password.blob.as_bytes()))).await?;
         }
         AccountChange::Passcode { seed, recovery_codes } => {
             set_passcode(tx, grant, seed, recovery_codes, NO_STEP, now).await?;

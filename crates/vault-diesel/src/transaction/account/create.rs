@@ -30,7 +30,7 @@ impl Transaction for Command<CreateAccount> {
         authorize_and_lock(tx, &self.principal, self.now).await?;
         let Self { principal, now, act, .. } = self;
         let grant = &act.signed.grant;
-        let blobs = [&act.password.0, &act.seed.blob];
+        let blobs = [&act.password.blob, &act.seed.blob];
         require_active(tx, blobs.into_iter().filter_map(Blob::key).chain([act.digest.key])).await?;
         if !principal.reaches(grant.organization) || !lock_existing_organization(tx, grant.organization).await? {
             return Err(Refusal::NoOrganization.into());
@@ -93,7 +93,7 @@ pub(super) struct NewAccount<'a> {
 
 /// Stores an account with the rows that every account has.
 pub(super) async fn insert(tx: &Tx<'_>, new: NewAccount<'_>) -> Result<(), Failure> {
-    let SignedAccount { grant, version, password_version, .. } = new.signed;
+    let SignedAccount { grant, version, .. } = new.signed;
     let (organization, account) = (grant.organization.stored(), grant.account.stored());
     let row = diesel::insert_into(accounts::table).values((
         accounts::organization_id.eq(organization),
@@ -104,8 +104,8 @@ pub(super) async fn insert(tx: &Tx<'_>, new: NewAccount<'_>) -> Result<(), Failu
         accounts::grant_digest.eq(new.digest.code.as_bytes().as_slice()),
         accounts::grant_key_id.eq(new.digest.key.stored()),
         accounts::version.eq(version),
-        accounts::password.eq(new.password.0.as_bytes()),
-        accounts::password_version.eq(password_version),
+        accounts::password.eq(new.password.blob.as_bytes()),
+        accounts::password_id.eq(new.signed.password.stored()),
         accounts::seed_id.eq(new.seed.id.stored()),
         accounts::seed.eq(new.seed.blob.as_bytes()),
         accounts::created_at.eq(new.created_at.as_millis()),

@@ -16,7 +16,7 @@ use diesel::{ExpressionMethods as _, QueryDsl as _};
 use vault_core::Refusal;
 use vault_core::account::AccountGrant;
 use vault_core::digest::Digest;
-use vault_core::id::{AccountId, OrganizationId, SeedId};
+use vault_core::id::{AccountId, OrganizationId, PasswordId, SeedId};
 use vault_core::invitation::{EnrolmentDraft, StoredInvitation};
 use vault_core::port::{ConfirmEnrolment, WriteDraft};
 use vault_core::sealed::{Blob, SealedPassword, SealedSeed};
@@ -31,7 +31,7 @@ impl Transaction for WriteDraft {
 
     async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<bool, Failure> {
         let Self { organization, account, code, draft, now, audit: entry } = self;
-        require_active(tx, [&draft.password.0, &draft.seed.blob].into_iter().filter_map(Blob::key)).await?;
+        require_active(tx, [&draft.password.blob, &draft.seed.blob].into_iter().filter_map(Blob::key)).await?;
         if lock_open(tx, *organization, *account, code, *now).await?.is_none() {
             return Ok(false);
         }
@@ -39,7 +39,8 @@ impl Transaction for WriteDraft {
         let new = diesel::insert_into(enrolment_drafts::table).values((
             enrolment_drafts::organization_id.eq(organization.stored()),
             enrolment_drafts::account_id.eq(account.stored()),
-            enrolment_drafts::password.eq(draft.password.0.as_bytes()),
+            enrolment_drafts::password_id.eq(draft.password.id.stored()),
+            enrolment_drafts::password.eq(draft.password.blob.as_bytes()),
             enrolment_drafts::seed_id.eq(draft.seed.id.stored()),
             enrolment_drafts::seed.eq(draft.seed.blob.as_bytes()),
             enrolment_drafts::recovery_codes.eq(Digests::bytes(&draft.recovery_codes)),
@@ -68,7 +69,7 @@ impl Transaction for ConfirmEnrolment {
             |stored: &StoredInvitation| stored.version == *version && stored.invitation.re_enrols() == re_enrols;
         let Some(stored) = stored.filter(as_read) else { return Err(Refusal::Contended.into()) };
         let draft = read_draft(tx, organization, account).await?;
-        let Some(draft) = draft.filter(|draft| draft.seed.id == self.seed()) else {
+        let Some(draft) = draft.filter(|draft| self.confirms(draft)) else {
             return Err(Refusal::Contended.into());
         };
         if !re_enrols && !directory::enter(tx, address, organization, account).await? {
@@ -107,7 +108,7 @@ async fn lock_account(tx: &Tx<'_>, grant: &AccountGrant, version: i64) -> Result
 async fn renew(tx: &Tx<'_>, command: &ConfirmEnrolment, draft: &EnrolmentDraft) -> Result<(), Failure> {
     let grant = &command.signed.grant;
     let row = diesel::update(account_of(grant.organization.stored(), grant.account.stored()));
-    tx.execute(row.set(accounts::password.eq(draft.password.0.as_bytes()))).await?;
+    tx.execute(row.set(accounts::password.eq(draft.password.blob.as_bytes()))).await?;
     change::set_passcode(tx, grant, &draft.seed, &draft.recovery_codes, command.step, command.now).await?;
     sign(tx, &command.signed, &command.digest).await?;
     Ok(())
@@ -128,15 +129,17 @@ async fn lock_open(
     Ok(stored.filter(|stored| stored.invitation.code == *code && stored.invitation.is_open(now)))
 }
 
-/// Reads the TOTP secret of a draft.
+/// Reads the id of a draft's password, and its TOTP secret.
 pub(super) async fn drafted_seed(
     tx: &Tx<'_>,
     organization: OrganizationId,
     account: AccountId,
-) -> Result<Option<SealedSeed>, Failure> {
+) -> Result<Option<(PasswordId, SealedSeed)>, Failure> {
+    type Row = (Column<PasswordId>, Column<SeedId>, Column<Blob>);
     let row = draft_of(organization.stored(), account.stored());
-    let row = tx.first(row.select((enrolment_drafts::seed_id, enrolment_drafts::seed))).await?;
-    row.map(|(id, blob)| seed(account, id, blob)).transpose()
+    let row = row.select((enrolment_drafts::password_id, enrolment_drafts::seed_id, enrolment_drafts::seed));
+    let Some((password, id, blob)) = tx.first::<Row, _>(row).await? else { return Ok(None) };
+    Ok(Some((password.decode(TABLE, &account, "password_id")?, seed(account, id, blob)?)))
 }
 
 async fn read_draft(
@@ -144,17 +147,21 @@ async fn read_draft(
     organization: OrganizationId,
     account: AccountId,
 ) -> Result<Option<EnrolmentDraft>, Failure> {
-    type Row = (Column<Blob>, Column<SeedId>, Column<Blob>, Column<Digests>);
+    type Row = (Column<PasswordId>, Column<Blob>, Column<SeedId>, Column<Blob>, Column<Digests>);
     let row = draft_of(organization.stored(), account.stored()).select((
+        enrolment_drafts::password_id,
         enrolment_drafts::password,
         enrolment_drafts::seed_id,
         enrolment_drafts::seed,
         enrolment_drafts::recovery_codes,
     ));
-    let Some((password, seed_id, blob, codes)) = tx.first::<Row, _>(row).await? else { return Ok(None) };
+    let Some((password_id, password, seed_id, blob, codes)) = tx.first::<Row, _>(row).await? else { return Ok(None) };
     let Digests(recovery_codes) = codes.decode(TABLE, &account, "recovery_codes")?;
     Ok(Some(EnrolmentDraft {
-        password: SealedPassword(password.decode(TABLE, &account, "password")?),
+        password: SealedPassword {
+            id: password_id.decode(TABLE, &account, "password_id")?,
+            blob: password.decode(TABLE, &account, "password")?,
+        },
         seed: seed(account, seed_id, blob)?,
         recovery_codes,
     }))

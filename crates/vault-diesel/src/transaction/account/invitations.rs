@@ -113,13 +113,13 @@ impl Read for FindInvitation {
         if !is_active || !stored.invitation.is_open(self.now) {
             return Ok(None);
         }
-        let seed = enrolment::drafted_seed(tx, organization, account).await?;
+        let draft = enrolment::drafted_seed(tx, organization, account).await?;
         let re_enrolled = match stored.invitation.re_enrols() {
             true => signed_account(tx, &stored.invitation.grant).await?,
             false => None,
         };
         let organization = name.decode("organizations", &organization, "name")?;
-        Ok(Some(OpenInvitation { stored, organization, seed, account: re_enrolled }))
+        Ok(Some(OpenInvitation { stored, organization, draft, account: re_enrolled }))
     }
 }
 

@@ -9,7 +9,7 @@ use diesel::{ExpressionMethods as _, QueryDsl as _, Queryable, Selectable};
 use vault_core::account::{AccountGrant, AccountState, SignedAccount};
 use vault_core::digest::RowMac;
 use vault_core::email::EmailAddress;
-use vault_core::id::{AccountId, OrganizationId, SeedId};
+use vault_core::id::{AccountId, OrganizationId, PasswordId, SeedId};
 use vault_core::role::Role;
 
 pub(crate) const TABLE: &str = "accounts";
@@ -23,7 +23,7 @@ pub(crate) struct SignedRow {
     role: Column<Role>,
     state: Column<AccountState>,
     version: i64,
-    password_version: i64,
+    password_id: Column<PasswordId>,
     seed_id: Column<SeedId>,
 }
 
@@ -43,7 +43,8 @@ impl SignedRow {
             state: self.state.decode(TABLE, &account, "state")?,
         };
         let seed = self.seed_id.decode(TABLE, &account, "seed_id")?;
-        Ok(SignedAccount { grant, version: self.version, password_version: self.password_version, seed })
+        let password = self.password_id.decode(TABLE, &account, "password_id")?;
+        Ok(SignedAccount { grant, version: self.version, password, seed })
     }
 }
 
@@ -55,7 +56,7 @@ pub(crate) fn sign<'t>(tx: &'t Tx<'_>, signed: &SignedAccount, digest: &RowMac) 
         accounts::role.eq(grant.role.as_str()),
         accounts::state.eq(grant.state.as_str()),
         accounts::version.eq(signed.version),
-        accounts::password_version.eq(signed.password_version),
+        accounts::password_id.eq(signed.password.stored()),
         accounts::seed_id.eq(signed.seed.stored()),
         accounts::grant_digest.eq(digest.code.as_bytes().as_slice()),
         accounts::grant_key_id.eq(digest.key.stored()),

@@ -169,7 +169,7 @@ async fn complete(tx: &Tx<'_>, command: &ConcludeProof, proof: &VerifiedProof) -
     let (organization, account) = (grant.organization, grant.account);
     spend(tx, command, proof).await?;
     Classes { organization, account }.record_login(tx, network, *now).await?;
-    if let Some(SealedPassword(rehashed)) = &proof.rehashed {
+    if let Some(SealedPassword { blob: rehashed, .. }) = &proof.rehashed {
         let row = diesel::update(account_of(organization.stored(), account.stored()));
         tx.execute(row.set(accounts::password.eq(rehashed.as_bytes()))).await?;
     }
@@ -210,7 +210,7 @@ async fn change_own(tx: &Tx<'_>, principal: &SessionPrincipal, change: &OwnChang
         }
         OwnChange::Password { password, after, digest } => {
             let row = diesel::update(account_of(organization.stored(), account.stored()));
-            tx.execute(row.set(accounts::password.eq(password.0.as_bytes()))).await?;
+            tx.execute(row.set(accounts::password.eq(password.blob.as_bytes()))).await?;
             sign(tx, after, digest).await?;
         }
         OwnChange::RecoveryCodes(new) => recovery_codes::replace(tx, organization, account, new).await?,

@@ -44,7 +44,7 @@ fn signed_columns() -> _ {
         decoy_accounts::role,
         decoy_accounts::state,
         decoy_accounts::version,
-        decoy_accounts::password_version,
+        decoy_accounts::password_id,
         decoy_accounts::seed_id,
     )
 }

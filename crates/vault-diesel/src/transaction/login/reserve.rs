@@ -103,7 +103,7 @@ impl FoundRow {
         let is_active = signed.grant.state == AccountState::Active && organization_state == OrganizationState::Active;
         let reserved = ReservedAccount {
             digest: self.digest.decode(TABLE, &account, "grant_digest")?,
-            password: SealedPassword(self.password.decode(TABLE, &account, "password")?),
+            password: SealedPassword { id: signed.password, blob: self.password.decode(TABLE, &account, "password")? },
             seed: SealedSeed { id: signed.seed, blob: self.seed.decode(TABLE, &account, "seed")? },
             signed,
             attempts: 0,

@@ -10,7 +10,7 @@ use super::super::integration::row::IntegrationRow;
 use super::super::receiver::row::ReceiverRow;
 use super::super::{Read, Transaction};
 use super::key_columns;
-use super::keys::insert_instance_key;
+use super::keys::{ReadOrganizationKeys, insert_instance_key};
 use crate::db::{Db, KeyShare, Tx, Update, locked};
 use crate::failure::Failure;
 use crate::schema::{
@@ -23,7 +23,7 @@ use diesel::{
 };
 use uuid::Uuid;
 use vault_core::Refusal;
-use vault_core::id::{AccountId, KeyId, OrganizationId, SeedId};
+use vault_core::id::{AccountId, KeyId, OrganizationId, PasswordId, SeedId};
 use vault_core::keyring::{KeyTerm, TermPurpose};
 use vault_core::port::{
     DestroyKey, FindUnderInstanceKey, InstancePart, InstancePlace, InstanceRow, KeyDestruction, LookUpMove,
@@ -131,9 +131,17 @@ async fn read(
     let following = key_columns::following(part, key, after);
     match part {
         InstancePart::Organizations => {
-            let rows = organizations::table.filter(following).order(organizations::id);
-            let rows: Vec<FingerprintRow> = tx.page(rows.select(FingerprintRow::as_select()), limit).await?;
-            rows.into_iter().map(FingerprintRow::decode).collect()
+            let rows = organizations::table.filter(following).order(organizations::id).select(organizations::id);
+            let rows: Vec<Column<OrganizationId>> = tx.page(rows, limit).await?;
+            let mut found = Vec::with_capacity(rows.len());
+            for id in rows {
+                let organization = id.decode("organizations", &"unknown", "id")?;
+                // `None` if it was deleted in the meantime.
+                if let Some(keys) = ReadOrganizationKeys(organization).read(tx).await? {
+                    found.push(InstanceRow::Organization { organization, keys: Box::new(keys) });
+                }
+            }
+            Ok(found)
         }
         InstancePart::OrganizationKeys => {
             let rows = organization_keys::table.filter(following);
@@ -178,26 +186,6 @@ async fn read(
 }
 
 #[derive(Queryable, Selectable)]
-#[diesel(table_name = organizations, check_for_backend(Db))]
-struct FingerprintRow {
-    id: Column<OrganizationId>,
-    fingerprint_key_id: Column<KeyId>,
-    fingerprint_wrapped: Column<Blob>,
-}
-
-impl FingerprintRow {
-    fn decode(self) -> Result<InstanceRow, Failure> {
-        const TABLE: &str = "organizations";
-        let organization = self.id.decode(TABLE, &"unknown", "id")?;
-        Ok(InstanceRow::Organization {
-            organization,
-            key: self.fingerprint_key_id.decode(TABLE, &organization, "fingerprint_key_id")?,
-            wrapped: self.fingerprint_wrapped.decode(TABLE, &organization, "fingerprint_wrapped")?,
-        })
-    }
-}
-
-#[derive(Queryable, Selectable)]
 #[diesel(table_name = organization_keys, check_for_backend(Db))]
 struct KeyRow {
     organization_id: Column<OrganizationId>,
@@ -235,7 +223,7 @@ impl SealedAccountRow {
         let account = signed.grant.account;
         Ok(InstanceRow::Account {
             code: self.code.decode(TABLE, &account, "grant_digest")?,
-            password: SealedPassword(self.password.decode(TABLE, &account, "password")?),
+            password: SealedPassword { id: signed.password, blob: self.password.decode(TABLE, &account, "password")? },
             seed: SealedSeed { id: signed.seed, blob: self.seed.decode(TABLE, &account, "seed")? },
             signed: Box::new(signed),
         })
@@ -269,6 +257,7 @@ impl SeedRow {
 struct DraftRow {
     organization_id: Column<OrganizationId>,
     account_id: Column<AccountId>,
+    password_id: Column<PasswordId>,
     password: Column<Blob>,
     seed_id: Column<SeedId>,
     seed: Column<Blob>,
@@ -282,7 +271,10 @@ impl DraftRow {
         Ok(InstanceRow::Draft {
             organization: self.organization_id.decode(TABLE, &account, "organization_id")?,
             account,
-            password: SealedPassword(self.password.decode(TABLE, &account, "password")?),
+            password: SealedPassword {
+                id: self.password_id.decode(TABLE, &account, "password_id")?,
+                blob: self.password.decode(TABLE, &account, "password")?,
+            },
             seed: SealedSeed { id, blob: self.seed.decode(TABLE, &account, "seed")? },
         })
     }

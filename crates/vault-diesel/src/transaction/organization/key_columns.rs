@@ -200,15 +200,15 @@ const fn key<C: Column + Copy>(_: C, value: KeyId) -> (&'static str, Value<'stat
 /// The columns of a row that a rotation changes.
 fn rotated(row: &InstanceRow) -> Vec<(&'static str, Value<'_>)> {
     match row {
-        InstanceRow::Organization { key: id, wrapped, .. } => vec![
-            key(organizations::fingerprint_key_id, *id),
-            bytes(organizations::fingerprint_wrapped, wrapped.as_bytes()),
+        InstanceRow::Organization { keys, .. } => vec![
+            key(organizations::fingerprint_key_id, keys.fingerprint_key),
+            bytes(organizations::fingerprint_wrapped, keys.fingerprint_wrapped.as_bytes()),
         ],
         InstanceRow::OrganizationKey { wrapped, .. } => vec![bytes(organization_keys::wrapped, wrapped.as_bytes())],
         InstanceRow::Account { code, password, seed, .. } => vec![
             bytes(accounts::grant_digest, code.code.as_bytes()),
             key(accounts::grant_key_id, code.key),
-            bytes(accounts::password, password.0.as_bytes()),
+            bytes(accounts::password, password.blob.as_bytes()),
             bytes(accounts::seed, seed.blob.as_bytes()),
         ],
         InstanceRow::PendingSeed { seed, .. } => vec![bytes(pending_seeds::seed, seed.blob.as_bytes())],
@@ -217,7 +217,7 @@ fn rotated(row: &InstanceRow) -> Vec<(&'static str, Value<'_>)> {
             key(invitations::digest_key_id, stored.digest.key),
         ],
         InstanceRow::Draft { password, seed, .. } => vec![
-            bytes(enrolment_drafts::password, password.0.as_bytes()),
+            bytes(enrolment_drafts::password, password.blob.as_bytes()),
             bytes(enrolment_drafts::seed, seed.blob.as_bytes()),
         ],
         InstanceRow::Integration(stored) => vec![

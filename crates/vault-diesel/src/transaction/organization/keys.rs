@@ -10,13 +10,15 @@ use crate::schema::{instance, instance_keys, organization_keys, organizations, r
 use crate::stored::{Column, IdBytes, StoredId as _};
 use diesel::dsl::{auto_type, exists};
 use diesel::{
-    ExpressionMethods as _, QueryDsl as _, Queryable, Selectable, SelectableHelper as _, insert_into, select, update,
+    ExpressionMethods as _, JoinOnDsl as _, QueryDsl as _, Queryable, Selectable, SelectableHelper as _, insert_into,
+    select, update,
 };
 use vault_core::id::{InstanceId, KeyId, OrganizationId};
+use vault_core::organization::OrganizationName;
 use vault_core::port::{CreateInstance, ReplaceOrganizationKey, ReplaceRootKey, TakeKeyUses};
 use vault_core::sealed::{
     Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys,
-    RetiringInstanceKey,
+    ReboundKeys, RetiringInstanceKey,
 };
 use vault_core::time::Timestamp;
 
@@ -205,14 +207,24 @@ impl Read for ReadOrganizationKeys {
     async fn read(&self, tx: &Tx<'_>) -> Result<Option<OrganizationKeys>, Failure> {
         const TABLE: &str = "organization_keys";
         let organization = self.0;
-        let fingerprint = organization_of(organization.stored())
-            .select((organizations::fingerprint_key_id, organizations::fingerprint_wrapped));
-        let fingerprint: Option<(Column<KeyId>, Column<Blob>)> = tx.first(fingerprint).await?;
-        let Some((fingerprint_key, fingerprint_wrapped)) = fingerprint else { return Ok(None) };
-        let keys = organization_keys::table
-            .filter(organization_keys::organization_id.eq(organization.stored()))
+        // One statement: the wrap of the fingerprint key is bound to the keys.
+        let rows = organizations::table
+            .left_join(organization_keys::table.on(organization_keys::organization_id.eq(organizations::id)))
+            .filter(organizations::id.eq(organization.stored()))
             .order((organization_keys::created_at, organization_keys::id))
-            .select(OrganizationKeyColumns::as_select());
+            .select((
+                (organizations::name, organizations::fingerprint_key_id, organizations::fingerprint_wrapped),
+                Option::<OrganizationKeyColumns>::as_select(),
+            ));
+        type Own = (Column<OrganizationName>, Column<KeyId>, Column<Blob>);
+        let rows: Vec<(Own, Option<OrganizationKeyColumns>)> = tx.load(rows).await?;
+        let mut own = None;
+        let mut keys = Vec::with_capacity(rows.len());
+        for (row, key) in rows {
+            own.get_or_insert(row);
+            keys.extend(key);
+        }
+        let Some((name, fingerprint_key, fingerprint_wrapped)) = own else { return Ok(None) };
         let decode = |row: OrganizationKeyColumns| {
             let id = row.id.decode(TABLE, &organization, "id")?;
             Ok(OrganizationKeyRecord {
@@ -224,8 +236,8 @@ impl Read for ReadOrganizationKeys {
                 created_at: Timestamp::from_millis(row.created_at),
             })
         };
-        let keys: Vec<OrganizationKeyColumns> = tx.load(keys).await?;
         Ok(Some(OrganizationKeys {
+            name: name.decode("organizations", &organization, "name")?,
             fingerprint_key: fingerprint_key.decode("organizations", &organization, "fingerprint_key_id")?,
             fingerprint_wrapped: fingerprint_wrapped.decode("organizations", &organization, "fingerprint_wrapped")?,
             keys: keys.into_iter().map(decode).collect::<Result<_, Failure>>()?,
@@ -260,12 +272,24 @@ impl Transaction for TakeKeyUses {
     }
 }
 
+/// Stores the wrap of a fingerprint key that is bound to other keys. Returns `false` if the stored wrap is not the one
+/// before: the keys were changed in the meantime.
+pub(super) async fn rebind(tx: &Tx<'_>, organization: OrganizationId, wrap: &ReboundKeys) -> Result<bool, Failure> {
+    let row =
+        organization_of(organization.stored()).filter(organizations::fingerprint_wrapped.eq(wrap.before.as_bytes()));
+    let wrapped = organizations::fingerprint_wrapped.eq(wrap.after.as_bytes());
+    Ok(tx.execute(update(row).set(wrapped)).await? == 1)
+}
+
 impl Transaction for ReplaceOrganizationKey {
     /// `false` if the current key is not active.
     type Outcome = bool;
 
     async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<bool, Failure> {
-        require_active(tx, self.next.wrapped.key()).await?;
+        require_active(tx, [&self.next.wrapped, &self.fingerprint.after].into_iter().filter_map(Blob::key)).await?;
+        if !rebind(tx, self.next.organization, &self.fingerprint).await? {
+            return Ok(false);
+        }
         let current = key_of(self.next.organization.stored(), self.current.stored())
             .filter(organization_keys::state.eq(KeyState::Active.as_str()));
         let retired = organization_keys::state.eq(KeyState::Retiring.as_str());

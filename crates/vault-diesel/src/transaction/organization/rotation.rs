@@ -6,7 +6,7 @@
 
 use super::super::audit::AuditRecorder;
 use super::super::{Read, Transaction};
-use super::keys::key_of;
+use super::keys::{key_of, rebind};
 use crate::db::{KeyShare, Tx, Update, locked};
 use crate::failure::Failure;
 use crate::schema::{credential_secrets, credential_versions, credentials, organization_keys};
@@ -245,6 +245,9 @@ impl Transaction for DestroyOrganizationKey {
 
     async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<KeyDestruction, Failure> {
         let (organization, key) = (self.organization.stored(), self.key.stored());
+        if !rebind(tx, self.organization, &self.fingerprint).await? {
+            return Ok(KeyDestruction::NotRetiring);
+        }
         let row = key_of(organization, key);
         let state: Option<Column<KeyState>> = tx.first(locked(row.select(organization_keys::state), Update)).await?;
         let state = state.map(|state| state.decode("organization_keys", &self.key, "state")).transpose()?;
