@@ -210,7 +210,7 @@ class App extends HTMLElement {
             this.#frame();
             /** @type {HTMLElement | null} */ (this.querySelector('.account'))?.focus();
           } }, `Theme: ${text}`)),
-          h('button', { type: 'button', onclick: () => void this.#signOut() }, 'Sign out')], [{ class: 'account quiet', 'aria-label': 'Account menu', title: email }, [h('span', { class: 'email' }, email), ' ▾']]))),
+          h('button', { type: 'button', onclick: () => void this.#signOut() }, 'Sign out')], [{ class: 'account quiet', 'aria-label': `${email}, account menu`, title: email }, h('span', { class: 'email' }, email)]))),
       h('nav', { class: 'places', 'aria-label': 'Console' }, h('ul', null,
         PLACES.filter(([, , admins]) => !admins || session.isAdmin()).map(([href, name]) => h('li', null, h('a', { href, onclick: () => {
           // No address changes, but what is shown may have.

@@ -410,7 +410,7 @@ export function copyButton(text, what, name = 'Copy') {
  * A button that opens a menu of further actions.
  * @param {string} name of what they act on
  * @param {Child[]} items buttons
- * @param {[import('./dom.js').Attributes, Child | Child[]]} [opened] the attributes and the content of the button
+ * @param {[import('./dom.js').Attributes, Child]} [opened] the attributes and the content of the button
  */
 export function menu(name, items, opened = [{ 'aria-label': `More actions for ${name}` }, '⋯']) {
   const id = freshId();
