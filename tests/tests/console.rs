@@ -229,6 +229,35 @@ fn what_people_have_at_hand_fills_the_form_of_each_type() {
     browser.check_nothing_refused();
 }
 
+#[test]
+fn several_pasted_keys_are_saved_at_once() {
+    let stage = Stage::start();
+    let (_, session) = stage.sign_in("editor");
+    let browser = &stage.browser;
+    stage.visit("#/credentials/new");
+    browser.see("Fill in by hand");
+    let profiles = "[imports]\naws_access_key_id=AKIAFIRST\naws_secret_access_key=a\n[exports]\naws_access_key_id=AKIASECOND\naws_secret_access_key=b\nregion=eu-central-1";
+    browser.paste("Paste a key, profile, connection string or link", profiles);
+    browser.press("Save all 2");
+    browser.press("Save all");
+    assert_eq!(browser.refusal("Bucket of AWS profile [imports]"), "Enter the bucket of AWS profile [imports].");
+    browser.fill("Bucket of AWS profile [imports]", "in");
+    browser.fill("Bucket of AWS profile [exports]", "out");
+    browser.fill("Namespace of AWS profile [exports]", "exports/nightly");
+    browser.press("Save all");
+    browser.see("2 done, 0 refused.");
+    browser.press("Close");
+    browser.see("2 credentials");
+    let saved = session.list();
+    let found = |name: &str| saved.iter().find(|item| item["namespace"] == name).unwrap()["information"].clone();
+    assert_eq!(found("imports")["bucket"], "in");
+    assert_eq!(
+        (&found("exports/nightly")["bucket"], &found("exports/nightly")["region"]),
+        (&json!("out"), &json!("eu-central-1"))
+    );
+    browser.check_nothing_refused();
+}
+
 /// A secret is never put into another field, and an address is never dropped.
 #[test]
 fn pasted_text_fills_the_fields_that_it_names() {

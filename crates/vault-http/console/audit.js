@@ -15,8 +15,8 @@ const ELSEWHERE = /^(instance|database|issuer)\./;
 /** The start of a use, which a later entry repeats. */
 const STARTS = new Set(['activation.begun', 'activation.renewal-begun']);
 /**
- * Questions that the audit log is asked: the name in the address, the text, and what the server is asked for. Their names
- * have no dot, unlike those of actions.
+ * Presets of the filters: the name in the address, the text, and the parameters of the request. Unlike the names of actions,
+ * theirs have no dot.
  * @type {[string, string, Record<string, string | string[]>][]}
  */
 const PRESETS = [

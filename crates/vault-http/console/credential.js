@@ -117,8 +117,8 @@ class CredentialPage extends Page {
     const saved = versions.find(({ state }) => state === 'current')?.created_at;
     const checked = health.reason ? [healthText(health), ' '] : [];
     return strip([
-      ['Health', healthBadge(health), [...checked, health.checked_at ? ['checked ', live('relative', health.checked_at)] : 'never checked'].flat()],
-      ['Usage', jobs ? `${count(jobs, 'job')}, ${count(this.#uses.length, 'run')}${partial ? ' or more' : ''}` : last ? 'Used' : 'Not used yet', last ? [jobs ? 'in 30 days, last ' : 'last ', live('relative', last)] : []],
+      ['Health', healthBadge(health), [...checked, health.checked_at ? ['checked ', live('relative', health.checked_at)] : writes && session.server().checks ? h('button', { type: 'button', class: 'quiet', onclick: () => void this.#check() }, 'Check') : 'never checked'].flat()],
+      ['Usage', jobs ? `${count(jobs, 'job')}, ${count(this.#uses.length, 'run')}${partial ? ' or more' : ''}` : last ? live('relative', last) : 'Not used yet', last ? jobs ? ['in 30 days, last ', live('relative', last)] : ['last use'] : []],
       ['Expires', expires ? live('deadline', expires, Date.parse(expires) < Date.now() ? 'over' : '') : 'Not set', [writes && h('button', { type: 'button', class: 'quiet', 'aria-label': expires ? 'Change the expiry' : 'Set the expiry', onclick: () => this.#edit(credential, 'expires') }, expires ? 'Change' : 'Set')]],
       ['Key', saved ? [live('relative', saved)].map((text) => h('span', null, 'Saved ', text))[0] : '', [writes && !credential.staged_version && h('a', { class: 'button quiet', href: `#/credentials/${id}/replace` }, 'Rotate')]],
     ]);

@@ -24,7 +24,7 @@ const HEALTH = [['', 'Any health'], ['failing', 'Failing'], ['expired', 'Expired
 const EXPIRY = [['', 'Any time'], ['7', 'In 7 days'], ['30', 'In 30 days'], ['90', 'In 90 days'], ['365', 'In a year']];
 /** @type {[string, string][]} */
 const USE = [['', 'Any time'], ['unused', 'Not in 90 days'], ['rotation', 'In rotation']];
-/** What the list is opened for: the text, the filters, and the order. @type {[string, string, string?][]} */
+/** Views of the list: the text, the filters, and the order. @type {[string, string, string?][]} */
 const VIEWS = [['All', ''], ['Expiring', 'within=30', 'Expires'], ['Failing', 'health=failing'], ['Unused', 'use=unused', 'Last used'], ['Never checked', 'health=unchecked'], ['In rotation', 'use=rotation']];
 /** The order of the states, the most urgent first. */
 const STATES = ['damaged', 'expired', 'failing', 'expiring', 'frozen', 'staged', 'rotating', 'unchecked', 'healthy'];
