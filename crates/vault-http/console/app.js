@@ -335,8 +335,9 @@ class App extends HTMLElement {
       const permitted = found.who === 'writer' ? session.mayWrite() : found.who !== 'admin' || session.isAdmin();
       element = permitted ? found.element : 'ov-not-permitted';
     }
-    // What one opened from a page that is left belongs to that page.
+    // Dialogs and messages belong to the page that is left.
     for (const dialog of openDialogs()) dialog.remove();
+    for (const toast of this.querySelectorAll('.toast')) toast.remove();
     const draft = signedIn ? this.#drafts.get(location.hash) : undefined;
     this.#address = location.hash;
     if (draft) {

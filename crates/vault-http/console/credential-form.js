@@ -267,7 +267,7 @@ class CredentialForm extends Page {
         this.#expires.row.closest('details')?.setAttribute('open', '');
       }
       this.#reveal(one.name);
-      const source = one.source.replace(/^the /, '').replace(/\[(.*)\]/, '“$1”');
+      const source = one.source.replace(/^(the|an?) /, '').replace(/\[(.*)\]/, '“$1”');
       const chip = h('p', { class: 'chip' }, h('span', null, `✓ ${source.charAt(0).toUpperCase()}${source.slice(1)}: ${count(filled, 'field')}${expiry && this.#expires ? ' and the expiry' : ''} filled.`),
         h('button', { type: 'button', class: 'quiet', 'aria-label': 'Clear what was filled in', onclick: () => {
           for (const name of Object.keys(one.values)) this.#data.get(name)?.write('');

@@ -76,8 +76,7 @@ class CredentialPage extends Page {
     this.crumbs(h('a', { href: '#/credentials' }, 'Credentials'), ' /', ...parts.flatMap((part, index) => [' ', h('a', { href: `#/credentials${query({ namespace: `${parts.slice(0, index + 1).join('/')}/` })}`, translate: 'no' }, part), ' /']));
     const [frozen, others, denied, integrations] = await Promise.all([this.#frozen(credential), call('GET', `/organization-vault${query({ namespace, limit: '2' })}`), this.#denied(credential), this.#permitted(credential)]);
     const staged = credential.staged_version;
-    if (writes && this.query.has('connect')) queueMicrotask(() => connectJob(credential, integrations));
-    this.query.delete('connect'); // what the address asks for is opened once
+    if (this.once('connect') && writes) queueMicrotask(() => connectJob(credential, integrations));
     const connect = h('button', { type: 'button', onclick: () => connectJob(credential, integrations) }, 'Connect a job');
     this.actions(
       writes && h('a', { class: 'button primary', href: `#/credentials/${id}/${staged ? 'rotate' : 'replace'}` }, staged ? 'Continue rotation' : 'Rotate the key'), writes && connect,

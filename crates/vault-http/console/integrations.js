@@ -24,8 +24,7 @@ class Integrations extends Page {
     const lastRun = (/** @type {Integration} */ { id, last_used_at: at }) => [usages.get(id)?.last_activated_at, at].filter(Boolean).sort().at(-1);
     const deniedOf = (/** @type {string} */ id) => denied.filter(({ integration }) => integration === id);
     const times = (/** @type {string} */ id) => deniedOf(id).reduce((sum, { count }) => sum + count, 0);
-    const create = this.query.get('create');
-    this.query = new URLSearchParams(); // what the address asks for is opened once
+    const create = this.once('create');
     if (create) queueMicrotask(() => this.#create(create === 'yes' ? '' : create));
     return [list({
       caption: 'Integrations', noun: 'integration', partial, file: 'integrations', rows,

@@ -21,8 +21,7 @@ class Namespaces extends Page {
     this.actions(h('button', { type: 'button', onclick: () => this.#freezeNamed() }, 'Freeze a namespace'));
     const [{ rows: loaded, partial }, { body: freezes }, names] = await Promise.all([/** @type {Promise<{rows: Namespace[], partial: boolean}>} */ (loadAll('/namespaces')), call('GET', `/audit${query({ action: 'namespace.frozen', limit: '1000' })}`), Names.load()]);
     const freezeOf = (/** @type {string} */ one) => /** @type {import('./api.js').AuditEntry[]} */ (freezes).find(({ namespace }) => namespace === one);
-    const [named, freeze] = ['namespace', 'freeze'].map((name) => this.query.get(name));
-    this.query.delete('freeze'); // what the address asks for is opened once
+    const [named, freeze] = [this.query.get('namespace'), this.once('freeze')];
     if (freeze) queueMicrotask(() => this.#ask({ namespace: freeze, frozen: false }));
     const rows = loaded.toSorted((one, other) => Number(other.namespace === named) - Number(one.namespace === named) || Number(other.frozen) - Number(one.frozen));
     return [list({
