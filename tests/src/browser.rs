@@ -16,14 +16,30 @@ const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 /// Script that records violations of the content security policy from the start of each page.
 const WATCH: &str = "globalThis.refused = []; addEventListener('securitypolicyviolation', \
     ({ violatedDirective, blockedURI, sample }) => refused.push(`${violatedDirective} ${blockedURI} ${sample}`));";
+/// Script of a function that scrolls an element to the middle if something covers it, such as a footer that sticks to the
+/// bottom, where WebDriver scrolls elements to.
+macro_rules! uncovered {
+    () => {
+        "const uncovered = (one) => { const { x, y, width, height } = one.getBoundingClientRect(); \
+        const top = document.elementFromPoint(x + width / 2, y + height / 2); \
+        if (!one.contains(top) && !top?.contains(one)) one.scrollIntoView({ block: 'center' }); return one; }; "
+    };
+}
 /// Script that returns the control with this label text, in the open dialog if there is one.
-const BY_LABEL: &str = "const scope = document.querySelector('dialog[open]') ?? document; \
+const BY_LABEL: &str = concat!(
+    uncovered!(),
+    "const scope = document.querySelector('dialog[open]') ?? document; \
     const label = [...scope.querySelectorAll('label')].find((label) => label.firstChild?.textContent === arguments[0]); \
-    const control = label && document.getElementById(label.htmlFor); return control?.checkVisibility() ? control : null;";
+    const control = label && document.getElementById(label.htmlFor); return control?.checkVisibility() ? uncovered(control) : null;"
+);
 /// Script that returns the button or link with this name, in the open dialog if there is one.
-const BY_NAME: &str = "const scope = document.querySelector('dialog[open]') ?? document; \
-    return [...scope.querySelectorAll('button, a, summary')].find((button) => button.checkVisibility() \
-    && (button.getAttribute('aria-label') ?? button.textContent).trim() === arguments[0] && !button.disabled) ?? null;";
+const BY_NAME: &str = concat!(
+    uncovered!(),
+    "const scope = document.querySelector('dialog[open]') ?? document; \
+    const found = [...scope.querySelectorAll('button, a, summary')].find((button) => button.checkVisibility() \
+    && (button.getAttribute('aria-label') ?? button.textContent).trim() === arguments[0] && !button.disabled); \
+    return found ? uncovered(found) : null;"
+);
 /// Script that returns whether this text is visible. Ignores announcements for screen readers, which remain until the
 /// next one.
 const SEEN: &str = "const parts = [...document.body.children].flatMap((part) => part.localName === 'ov-app' ? [...part.children] : [part]); \

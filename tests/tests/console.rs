@@ -104,7 +104,7 @@ fn an_invited_person_enrols_from_the_link_and_signs_in() {
 
     browser.fill("Passcode", "000000");
     browser.press("Finish");
-    browser.see("mistyped");
+    browser.see("Enter the six digits shown now.");
     let authenticator = Authenticator::new(secret.as_str().unwrap());
     browser.fill("Passcode", &authenticator.code(current_step()));
     browser.press("Finish");
@@ -119,7 +119,7 @@ fn an_invited_person_enrols_from_the_link_and_signs_in() {
     assert!(!browser.text().contains("Integrations"), "an editor sees nothing of admins");
     browser.check_nothing_refused();
 
-    browser.press("Account menu");
+    open_account_menu(browser);
     browser.press("Sign out");
     browser.see("You are signed out.");
     let sessions = vault.account("Acme", "viewer").log_in(&vault.client());
@@ -226,6 +226,35 @@ fn what_people_have_at_hand_fills_the_form_of_each_type() {
     let data = json!({"access_key_id": "EXAMPLE-KEY-ID", "secret_access_key": "a/secret+of=aws", "bucket": "nightly-imports", "region": "eu-central-1"});
     let path = format!("/v1/organization-vault/{}/match", found("aws")["id"].as_str().unwrap());
     assert_eq!(session.call("POST", &path).json(&json!({"data": data})).send().expect(200).json()["same"], true);
+    browser.check_nothing_refused();
+}
+
+#[test]
+fn several_pasted_keys_are_saved_at_once() {
+    let stage = Stage::start();
+    let (_, session) = stage.sign_in("editor");
+    let browser = &stage.browser;
+    stage.visit("#/credentials/new");
+    browser.see("Fill in by hand");
+    let profiles = "[imports]\naws_access_key_id=AKIAFIRST\naws_secret_access_key=a\n[exports]\naws_access_key_id=AKIASECOND\naws_secret_access_key=b\nregion=eu-central-1";
+    browser.paste("Paste a key, profile, connection string or link", profiles);
+    browser.press("Save all 2");
+    browser.press("Save all");
+    assert_eq!(browser.refusal("Bucket of AWS profile [imports]"), "Enter the bucket of AWS profile [imports].");
+    browser.fill("Bucket of AWS profile [imports]", "in");
+    browser.fill("Bucket of AWS profile [exports]", "out");
+    browser.fill("Namespace of AWS profile [exports]", "exports/nightly");
+    browser.press("Save all");
+    browser.see("2 done, 0 refused.");
+    browser.press("Close");
+    browser.see("2 credentials");
+    let saved = session.list();
+    let found = |name: &str| saved.iter().find(|item| item["namespace"] == name).unwrap()["information"].clone();
+    assert_eq!(found("imports")["bucket"], "in");
+    assert_eq!(
+        (&found("exports/nightly")["bucket"], &found("exports/nightly")["region"]),
+        (&json!("out"), &json!("eu-central-1"))
+    );
     browser.check_nothing_refused();
 }
 
@@ -466,7 +495,7 @@ fn a_session_that_ends_leads_back_to_where_it_was() {
     stage.visit("#/credentials/new");
     browser.press("Fill in by hand");
     browser.fill("Namespace", "imports/private");
-    browser.press("Account menu");
+    open_account_menu(browser);
     browser.press("Sign out");
     browser.see("You are signed out.");
     stage.sign_in_as(&stage.vault.account("Acme", "editor"));
@@ -524,6 +553,11 @@ fn what_is_typed_survives_another_page() {
     browser.see("imports/nightly has several credentials.");
     assert!(!browser.text().contains("Not saved yet"));
     browser.check_nothing_refused();
+}
+
+/// Opens the menu at the top right, whose name starts with the address of the user.
+fn open_account_menu(browser: &Browser) {
+    browser.script("document.querySelector('.account').click()", &[]);
 }
 
 /// Returns all lines that are printed.
@@ -704,7 +738,7 @@ fn a_reload_keeps_the_session_and_leaves_nothing_behind() {
     // A session that another tab stored long ago is not used.
     let old = "sessionStorage.setItem('orgvault.reload', JSON.stringify({ token: 'v4.local.x', endsAt: Date.now() + 1e6, \
         left: Date.now() - 61000 })); return Date.now()";
-    browser.press("Account menu");
+    open_account_menu(browser);
     browser.press("Sign out");
     browser.see("You are signed out.");
     browser.script(old, &[]);
@@ -725,7 +759,7 @@ fn open_tabs_share_the_session_until_one_signs_out() {
     browser.go(&stage.url(&format!("#/credentials/{id}")));
     browser.see("imports/nightly");
     assert_eq!(session.call("GET", "/v1/account/sessions").send().expect(200).json().as_array().unwrap().len(), 2);
-    browser.press("Account menu");
+    open_account_menu(browser);
     browser.press("Sign out");
     browser.see("You are signed out.");
     browser.switch(&first);
@@ -793,7 +827,7 @@ fn single_keys_and_find_perform_actions() {
         press("/");
         browser.until("the dialog", "return document.querySelector('dialog.find[open]')", &[]);
         browser.keys(text);
-        let first = "return document.querySelector('[aria-selected=\"true\"]')?.textContent.includes(arguments[0])";
+        let first = "return document.querySelector('dialog [aria-selected=\"true\"]')?.textContent.includes(arguments[0])";
         browser.until(expected, first, &[json!(expected)]);
         browser.key(Key::Enter);
     };
@@ -871,7 +905,7 @@ fn the_keyboard_alone_signs_in_and_saves() {
     browser.until("the focus in the dialog", "return document.activeElement.closest('dialog') !== null", &[]);
     browser.key(Key::Escape);
     browser.until("the focus back", "return document.activeElement.textContent === '⋯'", &[]);
-    browser.tab_to("Account menu");
+    browser.tab_to(&format!("{}, account menu", account.email));
     browser.key(Key::Enter);
     browser.tab_to("Sign out");
     browser.key(Key::Enter);
@@ -1262,7 +1296,7 @@ fn owners_change_what_they_sign_in_with() {
     browser.press("Finish");
     browser.see("Changed the authenticator");
 
-    browser.press("Account menu");
+    open_account_menu(browser);
     browser.press("Sign out");
     browser.fill("E-mail", &account.email);
     browser.fill("Password", PASSWORD);
@@ -1491,7 +1525,7 @@ fn denied_jobs_failed_logins_and_open_rotations_are_shown() {
     browser.script("dispatchEvent(new Event('beforeprint'))", &[]);
     let lines = printed(browser).join("\n");
     assert!(lines.contains("Acme at 127.") && lines.contains("added receiver"), "{lines}");
-    assert!(!lines.contains("▾") && !lines.contains("Filter"), "{lines}");
+    assert!(!lines.contains("Find") && !lines.contains("Filter"), "{lines}");
 
     stage.visit("#/overview");
     browser.press("Grant access");
@@ -1574,7 +1608,7 @@ fn back_returns_to_the_row_and_sign_out_to_the_overview() {
     browser.until("the row that was left", there, &[]);
     stage.visit("#/accounts");
     browser.see("Last login");
-    browser.press("Account menu");
+    open_account_menu(browser);
     browser.press("Sign out");
     browser.see("You are signed out.");
     stage.sign_in_as(&stage.vault.account("Acme", "viewer"));

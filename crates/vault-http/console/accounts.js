@@ -38,8 +38,7 @@ class Accounts extends Page {
   async content() {
     this.actions(h('button', { type: 'button', class: 'primary', onclick: () => this.#invite() }, 'Invite user'));
     const { rows, partial } = /** @type {{rows: Account[], partial: boolean}} */ (await loadAll('/accounts'));
-    const [named, invite] = ['email', 'invite'].map((name) => this.query.get(name));
-    this.query.delete('invite'); // what the address asks for is opened once
+    const [named, invite] = [this.query.get('email'), this.once('invite')];
     if (invite) queueMicrotask(() => this.#invite());
     return [list({
       caption: 'Accounts', noun: 'account', partial, file: 'accounts', empty: 'No accounts.',

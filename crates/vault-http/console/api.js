@@ -6,7 +6,7 @@ import * as session from './session.js';
  * @typedef {{state: 'unchecked' | 'healthy' | 'failing' | 'expiring' | 'expired', reason?: string, checked_at?: string, since?: string}} Health
  * @typedef {{id: string, type: CredentialType, namespace: string, information?: Record<string, any>, version: number,
  *   created_at: string, updated_at: string, labels?: Record<string, string>, vend: 'any' | 'short', health: Health,
- *   description?: string, expires_at?: string, last_activated_at?: string, staged_version?: number, damaged?: boolean}} Credential
+ *   description?: string, expires_at?: string, last_activated_at?: string, staged_version?: number, previous_version?: number, previous_version_until?: string, damaged?: boolean}} Credential
  * @typedef {'s3' | 'azure_identity' | 'gcs' | 'direct-link'} CredentialType
  * @typedef {{version: number, state: 'current' | 'staged' | 'previous', information?: Record<string, any>, created_at: string,
  *   expires_at?: string, health?: Health, damaged?: boolean}} Version
@@ -22,6 +22,7 @@ import * as session from './session.js';
  *   created_at: string, last_login_at?: string, locked: boolean, locked_since?: string, failed_logins?: number, invitation_expires_at?: string}} Account
  * @typedef {{id: string, name: string, namespaces: string[], managed_by?: string, state: 'active' | 'disabled' | 'expired', created_at: string,
  *   expires_at?: string, last_used_at?: string, previous_token_until?: string}} Integration
+ * @typedef {{id: string, activations: number, last_activated_at?: string, denied: number, last_denied_at?: string}} IntegrationUsage
  * @typedef {{id: string, kind: 'webhook' | 'email', url?: string, to?: string, events: string[], state: 'active' | 'failing' | 'disabled', created_at: string,
  *   last_delivered_at?: string, last_error?: string}} Receiver
  * @typedef {{id: string, type: string, timestamp: string, state: 'waiting' | 'delivered' | 'failed', attempts: number, last_attempt_at?: string,

@@ -210,7 +210,7 @@ class App extends HTMLElement {
             this.#frame();
             /** @type {HTMLElement | null} */ (this.querySelector('.account'))?.focus();
           } }, `Theme: ${text}`)),
-          h('button', { type: 'button', onclick: () => void this.#signOut() }, 'Sign out')], [{ class: 'account quiet', 'aria-label': 'Account menu', title: email }, [h('span', { class: 'email' }, email), ' ▾']]))),
+          h('button', { type: 'button', onclick: () => void this.#signOut() }, 'Sign out')], [{ class: 'account quiet', 'aria-label': `${email}, account menu`, title: email }, h('span', { class: 'email' }, email)]))),
       h('nav', { class: 'places', 'aria-label': 'Console' }, h('ul', null,
         PLACES.filter(([, , admins]) => !admins || session.isAdmin()).map(([href, name]) => h('li', null, h('a', { href, onclick: () => {
           // No address changes, but what is shown may have.
@@ -335,8 +335,9 @@ class App extends HTMLElement {
       const permitted = found.who === 'writer' ? session.mayWrite() : found.who !== 'admin' || session.isAdmin();
       element = permitted ? found.element : 'ov-not-permitted';
     }
-    // What one opened from a page that is left belongs to that page.
+    // Dialogs and messages belong to the page that is left.
     for (const dialog of openDialogs()) dialog.remove();
+    for (const toast of this.querySelectorAll('.toast')) toast.remove();
     const draft = signedIn ? this.#drafts.get(location.hash) : undefined;
     this.#address = location.hash;
     if (draft) {

@@ -15,8 +15,8 @@ const ELSEWHERE = /^(instance|database|issuer)\./;
 /** The start of a use, which a later entry repeats. */
 const STARTS = new Set(['activation.begun', 'activation.renewal-begun']);
 /**
- * Questions that the audit log is asked: the name in the address, the text, and what the server is asked for. Their names
- * have no dot, unlike those of actions.
+ * Presets of the filters: the name in the address, the text, and the parameters of the request. Unlike the names of actions,
+ * theirs have no dot.
  * @type {[string, string, Record<string, string | string[]>][]}
  */
 const PRESETS = [
@@ -108,7 +108,7 @@ class Audit extends Page {
       if (partial) this.say(`The file contains the newest ${EXPORTED.toLocaleString('en')} entries of these filters. Choose a shorter time for the others.`, 'warn');
     } }, `↓ ${kind}`));
     const presets = h('nav', { class: 'presets', 'aria-label': 'Questions' }, [['', 'Everything'], ...PRESETS].map(([name, text]) => h('a', { href: `#/audit${query({ action: String(name) })}`, 'aria-current': get('action') === name ? 'true' : null }, String(text))));
-    const link = copyButton(location.href, 'a link to these filters', 'Copy link');
+    const link = copyButton(location.href, 'link to these filters', 'Copy link');
     const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
     return [presets, search, h('div', null, h('div', { class: 'list-head' }, h('p', { class: 'muted' }, `Times in ${zone}`), h('div', { class: 'buttons' }, link, h('button', { type: 'button', class: 'quiet', onclick: () => print() }, 'Print'), exports)), await paged(`/audit${query({ ...wanted, limit: '100' })}`, view, 'entry'))];
   }

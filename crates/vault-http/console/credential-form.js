@@ -9,6 +9,7 @@ import { recognize } from './paste.js';
 import { TYPE_NAMES, load, place } from './credentials.js';
 import { linkExpiry } from './times.js';
 import { rotationSteps } from './rotation-steps.js';
+import { saveSeveral } from './save-several.js';
 import * as session from './session.js';
 
 /**
@@ -102,6 +103,15 @@ const SHAPES = {
     { name: 'headers', label: 'Headers', rows: 2, secret: true, parse: headers, hint: 'One in each line: Name: value.' },
   ],
 };
+
+/**
+ * The data of a request from the texts of its fields.
+ * @param {CredentialType} type
+ * @param {Record<string, string>} values
+ */
+function dataOf(type, values) {
+  return Object.fromEntries(SHAPES[type].flatMap(({ name, parse }) => values[name] ? [[name, parse ? parse(values[name] ?? '') : values[name]]] : []));
+}
 
 /**
  * The text of a file: UTF-8, or UTF-16 with a byte order mark, as PowerShell writes it.
@@ -257,7 +267,7 @@ class CredentialForm extends Page {
         this.#expires.row.closest('details')?.setAttribute('open', '');
       }
       this.#reveal(one.name);
-      const source = one.source.replace(/^the /, '').replace(/\[(.*)\]/, '“$1”');
+      const source = one.source.replace(/^(the|an?) /, '').replace(/\[(.*)\]/, '“$1”');
       const chip = h('p', { class: 'chip' }, h('span', null, `✓ ${source.charAt(0).toUpperCase()}${source.slice(1)}: ${count(filled, 'field')}${expiry && this.#expires ? ' and the expiry' : ''} filled.`),
         h('button', { type: 'button', class: 'quiet', 'aria-label': 'Clear what was filled in', onclick: () => {
           for (const name of Object.keys(one.values)) this.#data.get(name)?.write('');
@@ -285,7 +295,15 @@ class CredentialForm extends Page {
         else take(one);
       };
       if (all.length === 1) accept(first);
-      else ask(`There are ${all.length} keys in it. Which one?`, all.map((one) => [one.source.replace(/^the /, ''), () => accept(one)]));
+      else {
+        const usable = all.flatMap((one) => 'refused' in one ? [] : [one]);
+        ask(`There are ${all.length} keys in it. Which one?`, [
+          ...all.map((one) => /** @type {[string, () => void]} */ ([one.source.replace(/^the /, ''), () => accept(one)])),
+          ...(choose && usable.length > 1 ? [/** @type {[string, () => void]} */ ([`Save all ${usable.length}`, () => {
+            say();
+            saveSeveral(usable, dataOf, (type) => SHAPES[type].some(({ name, required }) => name === 'bucket' && required));
+          }])] : [])]);
+      }
       return true;
     };
     const read = async (/** @type {File | undefined} */ chosen) => {

@@ -76,8 +76,7 @@ class CredentialPage extends Page {
     this.crumbs(h('a', { href: '#/credentials' }, 'Credentials'), ' /', ...parts.flatMap((part, index) => [' ', h('a', { href: `#/credentials${query({ namespace: `${parts.slice(0, index + 1).join('/')}/` })}`, translate: 'no' }, part), ' /']));
     const [frozen, others, denied, integrations] = await Promise.all([this.#frozen(credential), call('GET', `/organization-vault${query({ namespace, limit: '2' })}`), this.#denied(credential), this.#permitted(credential)]);
     const staged = credential.staged_version;
-    if (writes && this.query.has('connect')) queueMicrotask(() => connectJob(credential, integrations));
-    this.query.delete('connect'); // what the address asks for is opened once
+    if (this.once('connect') && writes) queueMicrotask(() => connectJob(credential, integrations));
     const connect = h('button', { type: 'button', onclick: () => connectJob(credential, integrations) }, 'Connect a job');
     this.actions(
       writes && h('a', { class: 'button primary', href: `#/credentials/${id}/${staged ? 'rotate' : 'replace'}` }, staged ? 'Continue rotation' : 'Rotate the key'), writes && connect,
@@ -117,8 +116,8 @@ class CredentialPage extends Page {
     const saved = versions.find(({ state }) => state === 'current')?.created_at;
     const checked = health.reason ? [healthText(health), ' '] : [];
     return strip([
-      ['Health', healthBadge(health), [...checked, health.checked_at ? ['checked ', live('relative', health.checked_at)] : 'never checked'].flat()],
-      ['Usage', jobs ? `${count(jobs, 'job')}, ${count(this.#uses.length, 'run')}${partial ? ' or more' : ''}` : last ? 'Used' : 'Not used yet', last ? [jobs ? 'in 30 days, last ' : 'last ', live('relative', last)] : []],
+      ['Health', healthBadge(health), [...checked, health.checked_at ? ['checked ', live('relative', health.checked_at)] : writes && session.server().checks ? h('button', { type: 'button', class: 'quiet', onclick: () => void this.#check() }, 'Check') : 'never checked'].flat()],
+      ['Usage', jobs ? `${count(jobs, 'job')}, ${count(this.#uses.length, 'run')}${partial ? ' or more' : ''}` : last ? live('relative', last) : 'Not used yet', last ? jobs ? ['in 30 days, last ', live('relative', last)] : ['last use'] : []],
       ['Expires', expires ? live('deadline', expires, Date.parse(expires) < Date.now() ? 'over' : '') : 'Not set', [writes && h('button', { type: 'button', class: 'quiet', 'aria-label': expires ? 'Change the expiry' : 'Set the expiry', onclick: () => this.#edit(credential, 'expires') }, expires ? 'Change' : 'Set')]],
       ['Key', saved ? [live('relative', saved)].map((text) => h('span', null, 'Saved ', text))[0] : '', [writes && !credential.staged_version && h('a', { class: 'button quiet', href: `#/credentials/${id}/replace` }, 'Rotate')]],
     ]);

@@ -23,11 +23,11 @@ const HEALTH = [['', 'Any health'], ['failing', 'Failing'], ['expired', 'Expired
 /** @type {[string, string][]} */
 const EXPIRY = [['', 'Any time'], ['7', 'In 7 days'], ['30', 'In 30 days'], ['90', 'In 90 days'], ['365', 'In a year']];
 /** @type {[string, string][]} */
-const USE = [['', 'Any time'], ['unused', 'Not in 90 days'], ['staged', 'Has a staged version']];
-/** What the list is opened for: the text, the filters, and the order. @type {[string, string, string?][]} */
-const VIEWS = [['All', ''], ['Expiring', 'within=30', 'Expires'], ['Failing', 'health=failing'], ['Unused', 'use=unused', 'Last used'], ['Never checked', 'health=unchecked'], ['Rotation started', 'use=staged']];
+const USE = [['', 'Any time'], ['unused', 'Not in 90 days'], ['rotation', 'In rotation']];
+/** Views of the list: the text, the filters, and the order. @type {[string, string, string?][]} */
+const VIEWS = [['All', ''], ['Expiring', 'within=30', 'Expires'], ['Failing', 'health=failing'], ['Unused', 'use=unused', 'Last used'], ['Never checked', 'health=unchecked'], ['In rotation', 'use=rotation']];
 /** The order of the states, the most urgent first. */
-const STATES = ['damaged', 'expired', 'failing', 'expiring', 'frozen', 'staged', 'unchecked', 'healthy'];
+const STATES = ['damaged', 'expired', 'failing', 'expiring', 'frozen', 'staged', 'rotating', 'unchecked', 'healthy'];
 /** After how many days without use a credential counts as unused. */
 export const UNUSED_DAYS = 90;
 /** How many credentials the list holds; the server looks through further ones. */
@@ -225,10 +225,10 @@ class Credentials extends Page {
  * @param {Credential} row
  * @param {Set<string>} frozen namespaces
  */
-function stateOf({ damaged, health: { state }, namespace, staged_version: staged }, frozen) {
+function stateOf({ damaged, health: { state }, namespace, staged_version: staged, previous_version: previous }, frozen) {
   if (damaged) return 'damaged';
   if (state === 'expired' || state === 'failing' || state === 'expiring') return state;
-  return frozen.has(namespace) ? 'frozen' : staged ? 'staged' : state;
+  return frozen.has(namespace) ? 'frozen' : staged ? 'staged' : previous ? 'rotating' : state;
 }
 
 /**
@@ -238,7 +238,7 @@ function stateOf({ damaged, health: { state }, namespace, staged_version: staged
 function stateBadge(row, frozen) {
   const state = stateOf(row, frozen);
   if (state === 'damaged') return badge(state, 'bad');
-  return state === 'frozen' || state === 'staged' ? badge(state, 'warn') : healthBadge(row.health);
+  return state === 'frozen' || state === 'staged' || state === 'rotating' ? badge(state, 'warn') : healthBadge(row.health);
 }
 
 /** @param {import('./api.js').Integration[]} jobs */
@@ -270,7 +270,7 @@ function fits(row, { namespace = '', type, label, health, within, use }) {
     && (!health || row.health.state === health)
     && (!within || (row.expires_at !== undefined && Date.parse(row.expires_at) < Date.now() + Number(within) * 86_400_000))
     && (use !== 'unused' || unused(row))
-    && (use !== 'staged' || row.staged_version !== undefined);
+    && (use !== 'rotation' || row.staged_version !== undefined || row.previous_version !== undefined);
 }
 
 /**

@@ -93,21 +93,26 @@ class Enrol extends Page {
   }
 
   #choosePassword() {
-    const code = field({ label: 'Enrolment code', pointer: '/enrolment_code', required: true, mono: true, value: this.#code,
+    const code = field({ label: 'Invitation code', pointer: '/enrolment_code', required: true, mono: true, value: this.#code,
       hint: 'From your invitation. It works once and for 72 hours.', parse: (text) => text.trim() || undefined });
     const password = newPassword('/password');
-    const given = Boolean(this.#code);
+    // A code that is refused can be replaced.
+    code.row.hidden = Boolean(this.#code);
     return form({
-      fields: () => given ? password.fields : [code, ...password.fields],
+      fields: () => [code, ...password.fields],
       content: [h('ol', { class: 'steps' }, h('li', { 'aria-current': 'step' }, 'Password'), h('li', null, 'Authenticator'), h('li', null, 'Sign in')),
-        !given && code.row, ...password.fields.map(({ row }) => row)],
+        code.row, ...password.fields.map(({ row }) => row)],
       submit: 'Continue', busy: 'One moment…',
       send: async () => {
         const body = { enrolment_code: code.read(), password: password.first.read() };
         const { body: drafted } = await call('POST', '/enrol', { body, open: true });
         this.#confirm(body.enrolment_code, drafted);
       },
-      explain: ({ code: problem }) => problem === 'invalid-enrolment' ? 'Ask the person who invited you for a new code.' : null,
+      explain: ({ code: problem }) => {
+        if (problem !== 'invalid-enrolment') return null;
+        code.row.hidden = false;
+        return 'This invitation was used or has expired. Ask the user who invited you for a new one.';
+      },
     });
   }
 
@@ -122,6 +127,8 @@ class Enrol extends Page {
     const content = form({
       fields: () => [first],
       content: [h('ol', { class: 'steps' }, h('li', { class: 'done' }, 'Password'), h('li', { 'aria-current': 'step' }, 'Authenticator'), h('li', null, 'Sign in')),
+        // Password managers store the address with the password.
+        h('p', null, 'Account: ', h('strong', { translate: 'no' }, email), h('input', { type: 'text', autocomplete: 'username', class: 'hidden', tabindex: '-1', 'aria-hidden': 'true', value: email, readonly: true })),
         heading('1. Add the account to your authenticator app'), authenticator(totp),
         heading('2. Keep the recovery codes'), recoveryCodes(codes, email),
         heading('3. Enter a first passcode'), first.row],
@@ -130,7 +137,7 @@ class Enrol extends Page {
         await call('POST', '/enrol/confirm', { body: { enrolment_code: code, passcode: first.read() }, open: true });
         this.#done(email);
       },
-      explain: ({ code: problem }) => problem === 'invalid-enrolment' ? 'Most often the passcode was mistyped, or the clock of the device is wrong. Enter the one that the app shows now.' : null,
+      explain: ({ code: problem }) => problem === 'invalid-enrolment' ? 'Wrong code, or the clock of the device is wrong. Enter the six digits shown now.' : null,
     });
     this.typed = true; // the recovery codes are not shown again
     this.#show('Add your authenticator', content);

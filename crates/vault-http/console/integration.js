@@ -46,8 +46,7 @@ class IntegrationPage extends Page {
     const { name, state, last_used_at: used, previous_token_until: until, expires_at: expires, managed_by: set, namespaces } = integration;
     this.heading(name);
     this.actions(h('a', { class: 'button primary', href: `#/integrations/${id}?tab=connect` }, 'Connect a job'), menu(name, actionsOf(integration, this)));
-    const [add, wanted] = ['add', 'edit'].map((one) => this.query.get(one) ?? '');
-    for (const one of ['add', 'edit']) this.query.delete(one); // what the address asks for is opened once
+    const [add = '', wanted] = ['add', 'edit'].map((one) => this.once(one));
     if (add || wanted) queueMicrotask(() => edit(integration, this, add));
     const uses = usesOf(entries.rows);
     const denied = denials(entries.rows);

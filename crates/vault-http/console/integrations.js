@@ -17,11 +17,14 @@ class Integrations extends Page {
 
   async content() {
     this.actions(h('button', { type: 'button', class: 'primary', onclick: () => this.#create() }, 'Create an integration'));
-    const [{ rows, partial }, { rows: denied }] = await Promise.all([/** @type {Promise<{rows: Integration[], partial: boolean}>} */ (loadAll('/integrations')), loadDenials()]);
+    const [{ rows, partial }, { rows: denied }, { body: usage }] = await Promise.all([/** @type {Promise<{rows: Integration[], partial: boolean}>} */ (loadAll('/integrations')), loadDenials(), call('GET', '/integrations/usage')]);
+    /** @type {Map<string, import('./api.js').IntegrationUsage>} */
+    const usages = new Map(usage.map((/** @type {import('./api.js').IntegrationUsage} */ one) => [one.id, one]));
+    // The last use of the token does not include runs of trusted workloads.
+    const lastRun = (/** @type {Integration} */ { id, last_used_at: at }) => [usages.get(id)?.last_activated_at, at].filter(Boolean).sort().at(-1);
     const deniedOf = (/** @type {string} */ id) => denied.filter(({ integration }) => integration === id);
     const times = (/** @type {string} */ id) => deniedOf(id).reduce((sum, { count }) => sum + count, 0);
-    const create = this.query.get('create');
-    this.query = new URLSearchParams(); // what the address asks for is opened once
+    const create = this.once('create');
     if (create) queueMicrotask(() => this.#create(create === 'yes' ? '' : create));
     return [list({
       caption: 'Integrations', noun: 'integration', partial, file: 'integrations', rows,
@@ -29,7 +32,8 @@ class Integrations extends Page {
       columns: [
         { heading: 'Name', cell: ({ id, name, state, managed_by: set }) => [h('a', { class: 'long', href: `#/integrations/${id}` }, name), state === 'active' ? null : badge(state, 'bad'), set ? h('span', { class: 'hint block' }, `managed by documents: ${set}`) : null], value: ({ name }) => name },
         { heading: 'Access', cell: ({ namespaces }) => namespaces.map((pattern) => h('span', { class: 'label whole', translate: 'no' }, parted(pattern))), value: ({ namespaces }) => namespaces.join(' ') },
-        { heading: 'Last run', cell: ({ last_used_at: at, previous_token_until: until }) => [time(at), until ? h('span', { class: 'hint block' }, 'previous token until ', time(until)) : null], value: ({ last_used_at: at }) => at },
+        { heading: 'Last run', cell: (row) => [time(lastRun(row)), row.previous_token_until ? h('span', { class: 'hint block' }, 'previous token until ', time(row.previous_token_until)) : null], value: lastRun },
+        { heading: 'Runs (30 d)', cell: ({ id }) => usages.get(id)?.activations.toLocaleString('en') ?? null, value: ({ id }) => usages.get(id)?.activations },
         { heading: `Denied (${DENIED_DAYS} d)`, cell: ({ id }) => {
           const [latest] = deniedOf(id);
           return latest ? [h('a', { class: 'over', href: `#/audit${query({ actor: id, action: latest.action })}` }, `${times(id)}×`), h('span', { class: 'hint block' }, `${DENIED[latest.action]}${latest.namespace ? `: ${latest.namespace}` : ''}`), live('relative', latest.last, 'ago')] : null;

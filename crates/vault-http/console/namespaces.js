@@ -4,7 +4,8 @@ import { call, query } from './api.js';
 import { h, parted } from './dom.js';
 import { count, field, form } from './forms.js';
 import { doSeveral, list, loadAll } from './list.js';
-import { Page, badge, confirm, openDialog } from './parts.js';
+import { Page, badge, confirm, live, openDialog } from './parts.js';
+import { Names, who } from './words.js';
 
 /** @typedef {import('./api.js').Namespace} Namespace */
 
@@ -18,9 +19,9 @@ class Namespaces extends Page {
 
   async content() {
     this.actions(h('button', { type: 'button', onclick: () => this.#freezeNamed() }, 'Freeze a namespace'));
-    const { rows: loaded, partial } = /** @type {{rows: Namespace[], partial: boolean}} */ (await loadAll('/namespaces'));
-    const [named, freeze] = ['namespace', 'freeze'].map((name) => this.query.get(name));
-    this.query.delete('freeze'); // what the address asks for is opened once
+    const [{ rows: loaded, partial }, { body: freezes }, names] = await Promise.all([/** @type {Promise<{rows: Namespace[], partial: boolean}>} */ (loadAll('/namespaces')), call('GET', `/audit${query({ action: 'namespace.frozen', limit: '1000' })}`), Names.load()]);
+    const freezeOf = (/** @type {string} */ one) => /** @type {import('./api.js').AuditEntry[]} */ (freezes).find(({ namespace }) => namespace === one);
+    const [named, freeze] = [this.query.get('namespace'), this.once('freeze')];
     if (freeze) queueMicrotask(() => this.#ask({ namespace: freeze, frozen: false }));
     const rows = loaded.toSorted((one, other) => Number(other.namespace === named) - Number(one.namespace === named) || Number(other.frozen) - Number(one.frozen));
     return [list({
@@ -30,7 +31,7 @@ class Namespaces extends Page {
       columns: [
         { heading: 'Namespace', cell: ({ namespace }) => h('a', { class: 'long', href: `#/credentials${query({ namespace })}` }, parted(namespace)), value: ({ namespace }) => namespace },
         { heading: 'Credentials', cell: ({ credentials }) => credentials >= MOST ? '1,000 or more' : credentials, value: ({ credentials }) => credentials },
-        { heading: 'State', cell: ({ frozen }) => frozen ? badge('frozen', 'warn') : null, value: ({ frozen }) => frozen ? 'frozen' : '' },
+        { heading: 'State', cell: ({ namespace, frozen }) => frozen ? [badge('frozen', 'warn'), frozenBy(freezeOf(namespace), names)] : null, value: ({ frozen }) => frozen ? 'frozen' : '' },
         { heading: '(Actions)', cell: (row) => this.#button(row) },
       ],
     })];
@@ -92,6 +93,15 @@ class Namespaces extends Page {
     const text = frozen ? 'Thaw' : 'Freeze';
     return h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'quiet', 'aria-label': `${text} ${namespace}`, onclick: () => this.#ask(row) }, text));
   }
+}
+
+/**
+ * Who froze a namespace, and when.
+ * @param {import('./api.js').AuditEntry | undefined} entry
+ * @param {Names} names
+ */
+function frozenBy(entry, names) {
+  return entry ? h('span', { class: 'hint' }, ' by ', who(entry, names), ', ', live('relative', entry.at)) : null;
 }
 
 customElements.define('ov-namespaces', Namespaces);

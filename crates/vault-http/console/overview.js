@@ -56,7 +56,7 @@ class Overview extends Page {
   async content() {
     const admin = session.isAdmin();
     const since = new Date(Date.now() - CHART_DAYS * DAY).toISOString().replace(/\.\d+Z$/, 'Z');
-    const [credentials, integrations, accounts, namespaces, receivers, activations, denied, kept, { body: own }] = await Promise.all([
+    const [credentials, integrations, accounts, namespaces, receivers, activations, denied, { body: own }] = await Promise.all([
       /** @type {Promise<{rows: Credential[], partial: boolean}>} */ (loadAll('/organization-vault', SEARCHED)),
       admin ? /** @type {Promise<{rows: Integration[], partial: boolean}>} */ (loadAll('/integrations')) : null,
       admin ? /** @type {Promise<{rows: Account[], partial: boolean}>} */ (loadAll('/accounts')) : null,
@@ -64,7 +64,6 @@ class Overview extends Page {
       admin ? call('GET', '/receivers').then(({ body }) => /** @type {import('./api.js').Receiver[]} */ (body)) : [],
       admin ? /** @type {Promise<{rows: AuditEntry[], partial: boolean}>} */ (loadAll(`/audit${query({ action: 'namespace.activated', since })}`, 5000)) : null,
       admin ? loadDenials(CHART_DAYS) : null,
-      admin ? loadKept(since) : [],
       call('GET', '/account'),
     ]);
     session.update(own);
@@ -78,7 +77,7 @@ class Overview extends Page {
     const users = admin ? (/** @type {string} */ namespace) => usedBy(uses.filter((use) => use.namespace === namespace), name) : () => '';
     const concerns = [
       ...ofCredentials(looked, users), ...ofIntegrations(integrations?.rows ?? []), ...ofPeople(accounts?.rows ?? []), ...ofReceivers(receivers),
-      ...ofDenials(denied?.rows ?? [], integrations?.rows ?? [], namespaces?.rows ?? [], activations?.rows ?? []), ...ofRotations(kept, looked, users), ...ofSilence(uses, name),
+      ...ofDenials(denied?.rows ?? [], integrations?.rows ?? [], namespaces?.rows ?? [], activations?.rows ?? []), ...ofRotations(looked, users), ...ofSilence(uses, name),
       ...(namespaces?.rows ?? []).filter(({ frozen }) => frozen).map(({ namespace }) => concern('later', 0, [link(namespace, `#/credentials${query({ namespace })}`), ' is frozen. Its jobs are denied.'], [['Thaw', `#/namespaces${query({ namespace })}`]], users(namespace))),
       ...own.notices.filter((/** @type {import('./api.js').Notice} */ { at }) => !at || Date.now() - Date.parse(at) < AHEAD * DAY)
         .map((/** @type {import('./api.js').Notice} */ notice) => concern('week', Date.parse(notice.at ?? '') || 0, [noticeText(notice, emails)], [['Your account', '#/account']])),
@@ -232,7 +231,7 @@ function ofCredentials(rows, users) {
     ['Rotate', 'within=7&sort=Expires', (row) => ends(row) > now && ends(row) < now + WEEK * DAY, (row) => [' expires ', live('deadline', row.expires_at ?? ''), '.'], '/replace', () => 'week', ends],
     ['Rotate', 'within=30&sort=Expires', (row) => ends(row) >= now + WEEK * DAY && ends(row) < now + AHEAD * DAY, (row) => [' expires ', live('deadline', row.expires_at ?? ''), '.'], '/replace', () => 'later', ends],
     ...(writes ? /** @type {typeof kinds} */ ([
-      ['Continue rotation', 'use=staged', ({ staged_version: version, updated_at: at }) => Boolean(version) && now - Date.parse(at) > FORGOTTEN * DAY, (row) => [` has had version ${row.staged_version} staged for ${count(Math.floor((now - Date.parse(row.updated_at)) / DAY), 'day')}.`], '/rotate', () => 'later', ({ updated_at: at }) => Date.parse(at)],
+      ['Continue rotation', 'use=rotation', ({ staged_version: version, updated_at: at }) => Boolean(version) && now - Date.parse(at) > FORGOTTEN * DAY, (row) => [` has had version ${row.staged_version} staged for ${count(Math.floor((now - Date.parse(row.updated_at)) / DAY), 'day')}.`], '/rotate', () => 'later', ({ updated_at: at }) => Date.parse(at)],
       ['View', 'use=unused', unused, (row) => row.last_activated_at ? [' was last used ', live('relative', row.last_activated_at), '.'] : [` has not been used in ${UNUSED_DAYS} days.`], '', () => 'later', ({ last_activated_at: at, created_at: created }) => Date.parse(at ?? created)],
     ]) : []),
   ];
@@ -246,39 +245,15 @@ function ofCredentials(rows, users) {
 }
 
 /**
- * Versions that replaced another one since a time and were not followed by the destruction of that one, by credential, from
- * the audit log.
- * @param {string} since
- * @returns {Promise<AuditEntry[]>}
- */
-async function loadKept(since) {
-  const { rows } = /** @type {{rows: AuditEntry[]}} */ (await loadAll(`/audit${query({ action: ['credential.promoted', 'credential.replaced', 'credential.version-destroyed'], since })}`));
-  const entries = rows.sort((one, other) => one.id.localeCompare(other.id));
-  /** @type {Map<string, AuditEntry>} */
-  const kept = new Map();
-  for (const entry of entries) {
-    const { from, to } = entry.changes?.find(({ field }) => field === 'version') ?? {};
-    if (from && to) kept.set(entry.subject, entry);
-    else if (from && kept.get(entry.subject)?.changes?.some(({ from: old }) => old === from)) kept.delete(entry.subject);
-  }
-  return [...kept.values()];
-}
-
-/**
  * Rotations whose old version is still kept.
- * @param {AuditEntry[]} kept
  * @param {Credential[]} rows
  * @param {(namespace: string) => string} users
  * @returns {Concern[]}
  */
-function ofRotations(kept, rows, users) {
-  return kept.flatMap(({ subject, at, changes }) => {
-    const row = rows.find(({ id }) => subject === `credential:${id}`);
-    const old = changes?.find(({ field }) => field === 'version')?.from;
-    // A staged version is the next rotation, which has a row of its own.
-    if (!row || row.staged_version) return [];
-    return [concern('week', Date.parse(at), [link(row.namespace, `#/credentials/${row.id}`), ': rotation not finished. Promoted ', live('relative', at), `, version ${old} is still kept.`], [['Continue rotation', `#/credentials/${row.id}/rotate`]], users(row.namespace))];
-  });
+function ofRotations(rows, users) {
+  // A staged version is the next rotation, which has a row of its own.
+  return rows.filter(({ previous_version: old, staged_version: staged }) => old && !staged && session.mayWrite()).map(({ id, namespace, previous_version: old, previous_version_until: until, updated_at: at }) =>
+    concern('week', Date.parse(until ?? at), [link(namespace, `#/credentials/${id}`), `: rotation not finished. Version ${old} is still kept.`, until ? [' It is deleted ', live('deadline', until), '.'] : []].flat(), [['Continue rotation', `#/credentials/${id}/rotate`]], users(namespace)));
 }
 
 /**

@@ -1,7 +1,7 @@
 // What pages are made of.
 
 import { Problem, call } from './api.js';
-import { announce, freshId, h, nodes } from './dom.js';
+import { announce, freshId, h, nodes, readdress } from './dom.js';
 import { count, field, form } from './forms.js';
 import { deadline, relative } from './times.js';
 
@@ -152,6 +152,17 @@ export class Page extends HTMLElement {
   #like(before) {
     const name = (/** @type {HTMLElement} */ one) => `${one.tagName} ${one.getAttribute('aria-label') ?? one.getAttribute('name') ?? one.textContent}`;
     return /** @type {HTMLElement[]} */ ([...this.querySelectorAll('button, a, input, select')]).find((one) => name(one) === name(before)) ?? null;
+  }
+
+  /**
+   * A parameter of the address that opens something, which is then removed from it, so that it is opened once.
+   * @param {string} name
+   */
+  once(name) {
+    const value = this.query.get(name) ?? '';
+    this.query.delete(name);
+    if (value) readdress([location.hash.split('?')[0], this.query].filter(String).join('?'));
+    return value;
   }
 
   /** What the page is called. */
@@ -410,7 +421,7 @@ export function copyButton(text, what, name = 'Copy') {
  * A button that opens a menu of further actions.
  * @param {string} name of what they act on
  * @param {Child[]} items buttons
- * @param {[import('./dom.js').Attributes, Child | Child[]]} [opened] the attributes and the content of the button
+ * @param {[import('./dom.js').Attributes, Child]} [opened] the attributes and the content of the button
  */
 export function menu(name, items, opened = [{ 'aria-label': `More actions for ${name}` }, '⋯']) {
   const id = freshId();
@@ -418,7 +429,8 @@ export function menu(name, items, opened = [{ 'aria-label': `More actions for ${
   const opener = h('button', { type: 'button', class: 'quiet', ...attributes, popovertarget: id }, text);
   const close = () => box.hidePopover();
   const box = h('div', { id, class: 'menu', popover: 'auto', ontoggle: (/** @type {ToggleEvent} */ event) => {
-    if (event.newState === 'open') addEventListener('scroll', close, { passive: true, once: true });
+    // Scrolling that brought the button into view may not be over yet.
+    if (event.newState === 'open') requestAnimationFrame(() => { if (box.matches(':popover-open')) addEventListener('scroll', close, { passive: true, once: true }); });
     else removeEventListener('scroll', close);
   }, onbeforetoggle: () => {
     // Above everything, so that no table cuts it off.

@@ -158,7 +158,7 @@ class Rotation extends Page {
     const again = h('button', { type: 'button', class: 'quiet', onclick: () => void this.refresh() }, 'Refresh');
     return [rotationSteps(waiting.length ? 3 : 4, [...done, last ? { text: `until ${clock(new Date(last))}` } : { text: 'no job has the old key' }], !current.health),
       section('Wait for jobs', last
-        ? h('p', null, 'Jobs get the new key at their next run. This page refreshes itself. The last run with the old key ends ', live('deadline', last), '.')
+        ? h('p', null, 'Jobs get the new key at their next run. This page is refreshed automatically. The last run with the old key ends ', live('deadline', last), '.')
         : h('p', { class: 'note good' }, 'No job can use the old key any more.'),
       jobs(uses, waiting, credential.version),
       h('div', { class: 'buttons' }, again, back)),

@@ -56,7 +56,7 @@ class SignIn extends Page {
         },
         explain: ({ code }) => code === 'invalid-login' ? 'If the passcode was used before, wait for the next one. Still refused? An admin can unlock your account.' : null,
       }),
-      h('p', { class: 'hint' }, 'Invited? Open the link that you were given, or ', h('a', { href: '#/enrol' }, 'enter your enrolment code'), '.'),
+      h('p', { class: 'hint' }, 'Invited? Open the link that you were given, or ', h('a', { href: '#/enrol' }, 'enter your invitation code'), '.'),
     ];
   }
 }

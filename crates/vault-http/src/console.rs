@@ -81,6 +81,7 @@ static FILES: &[File] = files! {
     "remedies.js": SCRIPT,
     "rotation-steps.js": SCRIPT,
     "rotation.js": SCRIPT,
+    "save-several.js": SCRIPT,
     "session.js": SCRIPT,
     "sign-in.js": SCRIPT,
     "tabs.js": SCRIPT,
