@@ -219,7 +219,7 @@ export function problemNote(problem, errors = [], more = null) {
 }
 
 /** @param {import('./api.js').Check[]} checks */
-export function checkReport(checks) {
+function checkReport(checks) {
   return h('ul', { class: 'checks' }, checks.map(({ check, result, bucket, reason, remedy }) => h('li', null,
     badge(result, { passed: 'good', failed: 'bad', warning: 'warn', skipped: 'plain' }[result]),
     h('span', null, h('strong', null, check), reason && ` ${reason}`, bucket && ` (bucket ${bucket})`, remedy && h('span', { class: 'hint block' }, remedy)))));
