@@ -30,7 +30,8 @@ const BY_LABEL: &str = concat!(
     uncovered!(),
     "const scope = document.querySelector('dialog[open]') ?? document; \
     const label = [...scope.querySelectorAll('label')].find((label) => label.firstChild?.textContent === arguments[0]); \
-    const control = label && document.getElementById(label.htmlFor); return control?.checkVisibility() ? uncovered(control) : null;"
+    const control = label && document.getElementById(label.htmlFor); \
+    return control?.checkVisibility() ? uncovered(control) : null;"
 );
 /// Script that returns the button or link with this name, in the open dialog if there is one.
 const BY_NAME: &str = concat!(

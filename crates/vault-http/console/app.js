@@ -101,21 +101,31 @@ class App extends HTMLElement {
     void this.#start();
   }
 
-  /** Shows the first page; after a reload, with the session that was there before. */
+  /** Shows the first page: with the session that a reload left, or that another tab has. */
   async #start() {
-    const kept = session.takeOver() ?? await session.ask();
-    if (kept) {
-      try {
-        const { body: account } = await call('GET', '/account', { token: kept.token });
-        session.begin(kept.token, (kept.endsAt - Date.now()) / 1000, account);
-        return;
-      } catch (error) {
-        if (!(error instanceof Problem)) throw error;
-        this.#reason = error.status === 401 ? 'Your session has ended. Sign in again to carry on.' : error.detail;
-      }
-    }
+    const kept = session.takeOver();
+    if (kept && await this.#resume(kept)) return;
     this.#frame();
     void this.#route(false);
+    const shared = await session.requestShared();
+    const page = this.#main.firstElementChild;
+    if (shared && !session.token() && !(page instanceof Page && page.typed)) await this.#resume(shared);
+  }
+
+  /**
+   * Continues a session. Returns whether it is valid.
+   * @param {session.Kept} kept
+   */
+  async #resume({ token, endsAt }) {
+    try {
+      const { body: account } = await call('GET', '/account', { token });
+      session.begin(token, (endsAt - Date.now()) / 1000, account);
+      return true;
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      this.#reason = error.status === 401 ? 'Your session has ended. Sign in again to carry on.' : error.detail;
+      return false;
+    }
   }
 
   /** @param {string} event */

@@ -297,7 +297,7 @@ class CredentialForm extends Page {
       if (all.length === 1) accept(first);
       else {
         const usable = all.flatMap((one) => 'refused' in one ? [] : [one]);
-        ask(`There are ${all.length} keys in it. Which one?`, [
+        ask(`The text contains ${all.length} keys. Which one?`, [
           ...all.map((one) => /** @type {[string, () => void]} */ ([one.source.replace(/^the /, ''), () => accept(one)])),
           ...(choose && usable.length > 1 ? [/** @type {[string, () => void]} */ ([`Save all ${usable.length}`, () => {
             say();

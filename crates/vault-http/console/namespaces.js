@@ -22,7 +22,7 @@ class Namespaces extends Page {
     const [{ rows: loaded, partial }, { body: freezes }, names] = await Promise.all([/** @type {Promise<{rows: Namespace[], partial: boolean}>} */ (loadAll('/namespaces')), call('GET', `/audit${query({ action: 'namespace.frozen', limit: '1000' })}`), Names.load()]);
     const freezeOf = (/** @type {string} */ one) => /** @type {import('./api.js').AuditEntry[]} */ (freezes).find(({ namespace }) => namespace === one);
     const [named, freeze] = [this.query.get('namespace'), this.once('freeze')];
-    if (freeze) queueMicrotask(() => this.#ask({ namespace: freeze, frozen: false }));
+    if (freeze) queueMicrotask(() => this.#confirm({ namespace: freeze, frozen: false }));
     const rows = loaded.toSorted((one, other) => Number(other.namespace === named) - Number(one.namespace === named) || Number(other.frozen) - Number(one.frozen));
     return [list({
       caption: 'Namespaces', noun: 'namespace', rows, partial, file: 'namespaces', empty: 'No namespaces yet. Saving a credential creates its namespace.',
@@ -81,7 +81,7 @@ class Namespaces extends Page {
   }
 
   /** @param {Pick<Namespace, 'namespace' | 'frozen'>} row */
-  #ask({ namespace, frozen }) {
+  #confirm({ namespace, frozen }) {
     if (frozen) {
       confirm({ heading: `Thaw ${namespace}?`, text: ['Jobs can use its credentials again.'], submit: 'Thaw', busy: 'Thawing…', danger: false, act: () => this.#thaw(namespace) });
     } else confirm({ heading: `Freeze ${namespace}?`, text: ['All activations of it are refused until it is thawed: jobs that use it fail.'], submit: 'Freeze', busy: 'Freezing…', act: () => this.#freeze(namespace) });
@@ -91,7 +91,7 @@ class Namespaces extends Page {
   #button(row) {
     const { namespace, frozen } = row;
     const text = frozen ? 'Thaw' : 'Freeze';
-    return h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'quiet', 'aria-label': `${text} ${namespace}`, onclick: () => this.#ask(row) }, text));
+    return h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'quiet', 'aria-label': `${text} ${namespace}`, onclick: () => this.#confirm(row) }, text));
   }
 }
 

@@ -251,7 +251,7 @@ function ofCredentials(rows, users) {
  * @returns {Concern[]}
  */
 function ofRotations(rows, users) {
-  // A staged version is the next rotation, which has a row of its own.
+  // A staged version is the next rotation, which has a separate row.
   return rows.filter(({ previous_version: old, staged_version: staged }) => old && !staged && session.mayWrite()).map(({ id, namespace, previous_version: old, previous_version_until: until, updated_at: at }) =>
     concern('week', Date.parse(until ?? at), [link(namespace, `#/credentials/${id}`), `: rotation not finished. Version ${old} is still kept.`, until ? [' It is deleted ', live('deadline', until), '.'] : []].flat(), [['Continue rotation', `#/credentials/${id}/rotate`]], users(namespace)));
 }

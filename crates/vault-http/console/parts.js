@@ -219,7 +219,7 @@ export function problemNote(problem, errors = [], more = null) {
 }
 
 /** @param {import('./api.js').Check[]} checks */
-export function checkReport(checks) {
+function checkReport(checks) {
   return h('ul', { class: 'checks' }, checks.map(({ check, result, bucket, reason, remedy }) => h('li', null,
     badge(result, { passed: 'good', failed: 'bad', warning: 'warn', skipped: 'plain' }[result]),
     h('span', null, h('strong', null, check), reason && ` ${reason}`, bucket && ` (bucket ${bucket})`, remedy && h('span', { class: 'hint block' }, remedy)))));
@@ -373,7 +373,7 @@ export function facts(entries) {
 }
 
 /**
- * The few facts that are asked for most, side by side: a name, the answer, and more about it.
+ * The most important facts, side by side: a name, the value, and a detail.
  * @param {[string, Child, Child[]][]} entries
  */
 export function strip(entries) {
@@ -429,7 +429,7 @@ export function menu(name, items, opened = [{ 'aria-label': `More actions for ${
   const opener = h('button', { type: 'button', class: 'quiet', ...attributes, popovertarget: id }, text);
   const close = () => box.hidePopover();
   const box = h('div', { id, class: 'menu', popover: 'auto', ontoggle: (/** @type {ToggleEvent} */ event) => {
-    // Scrolling that brought the button into view may not be over yet.
+    // The scrolling that made the button visible may not have ended.
     if (event.newState === 'open') requestAnimationFrame(() => { if (box.matches(':popover-open')) addEventListener('scroll', close, { passive: true, once: true }); });
     else removeEventListener('scroll', close);
   }, onbeforetoggle: () => {

@@ -8,7 +8,7 @@
 const PLACE = 'orgvault.reload';
 /** Connects the open tabs of the console. The browser delivers its messages only to pages of the same origin. */
 const tabs = new BroadcastChannel('orgvault.session');
-/** How long the other tabs may take to answer, in milliseconds. */
+/** Maximum time for a response of another tab, in milliseconds. */
 const ANSWER = 150;
 
 /** How long a reload may take, in milliseconds. What is older is of a tab that was closed. */
@@ -36,7 +36,7 @@ export function begin(token, seconds, account) {
   share();
 }
 
-/** Gives the session to the other tabs. */
+/** Sends the session to the other tabs. */
 function share() {
   tabs.postMessage({ session: current });
 }
@@ -56,16 +56,16 @@ function adopt(token, endsAt, account) {
 tabs.addEventListener('message', ({ data }) => {
   if (data.wanted && current) share();
   const mine = (current?.account ?? interrupted)?.id;
-  // A tab never changes to another account, and a tab that shows the sign-in page asks for the session itself.
+  // A tab never changes to another account. A tab without a session requests it when it is opened.
   if (data.session && mine === data.session.account.id && data.session.token !== current?.token) adopt(data.session.token, data.session.endsAt, data.session.account);
   if (data.ended && current?.token === data.ended) finish('You signed out in another tab.', false);
 });
 
 /**
- * Asks the other tabs for their session.
+ * Requests the session of another tab.
  * @returns {Promise<Kept | null>}
  */
-export function ask() {
+export function requestShared() {
   return new Promise((resolve) => {
     const answered = (/** @type {MessageEvent} */ { data }) => {
       if (data.session) done(data.session);
