@@ -106,14 +106,16 @@ pub(crate) fn organization() -> CreateOrganization {
         uses: 0,
         created_at: NOW,
     };
+    let name = OrganizationName::parse("acme").expect("a name");
     CreateOrganization {
         organization: Organization {
             id: ORGANIZATION,
-            name: OrganizationName::parse("acme").expect("a name"),
+            name: name.clone(),
             state: OrganizationState::Active,
             created_at: NOW,
         },
         keys: OrganizationKeys {
+            name,
             fingerprint_key: KeyId::from_bytes([5; 16]),
             fingerprint_wrapped: Blob::from_bytes(vec![2; 78]),
             keys: vec![key],
