@@ -203,6 +203,9 @@ const TITLES = {
   'refused-value': 'Something is not accepted', 'not-found': 'This does not exist',
 };
 
+/** Problems whose explanation replaces the detail. */
+const EXPLAINED = new Set(['precondition-failed', 'invalid-enrolment']);
+
 /**
  * What went wrong, and what to do.
  * @param {Problem} problem
@@ -211,7 +214,7 @@ const TITLES = {
  */
 export function problemNote(problem, errors = [], more = null) {
   return h('div', { class: 'note bad', role: 'alert', tabindex: '-1' },
-    h('p', null, h('strong', null, `${TITLES[problem.code] ?? problem.title}.`), ' ', problem.checks || errors.length || (more && problem.code === 'precondition-failed') ? null : problem.detail),
+    h('p', null, h('strong', null, `${TITLES[problem.code] ?? problem.title}.`), ' ', problem.checks || errors.length || (more && EXPLAINED.has(problem.code)) ? null : problem.detail),
     errors.length > 0 && h('ul', null, errors.map(({ pointer, detail }) => h('li', null, h('code', null, pointer.slice(1)), ` ${detail}`))),
     problem.checks && checkReport(problem.checks),
     more && h('p', null, more),
