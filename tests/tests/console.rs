@@ -827,7 +827,8 @@ fn single_keys_and_find_perform_actions() {
         press("/");
         browser.until("the dialog", "return document.querySelector('dialog.find[open]')", &[]);
         browser.keys(text);
-        let first = "return document.querySelector('dialog [aria-selected=\"true\"]')?.textContent.includes(arguments[0])";
+        let first =
+            "return document.querySelector('dialog [aria-selected=\"true\"]')?.textContent.includes(arguments[0])";
         browser.until(expected, first, &[json!(expected)]);
         browser.key(Key::Enter);
     };

@@ -3,7 +3,8 @@
 import { call } from './api.js';
 import { announce, h } from './dom.js';
 import { field, form, passcode } from './forms.js';
-import { Page, badge, confirm, facts, openDialog, section, table, time } from './parts.js';
+import { Page, badge, confirm, openDialog, time } from './parts.js';
+import { facts, section, table } from './blocks.js';
 import { authenticator, newPassword, recoveryCodes } from './enrol.js';
 import * as session from './session.js';
 import { proofFields } from './sign-in.js';

@@ -4,7 +4,9 @@ import { call, query } from './api.js';
 import { h, parted } from './dom.js';
 import { count, field, form } from './forms.js';
 import { list, loadAll } from './list.js';
-import { Page, badge, confirm, facts, live, openDialog, secretBox, time } from './parts.js';
+import { Page, badge, confirm, live, openDialog, time } from './parts.js';
+import { facts } from './blocks.js';
+import { secretBox } from './copy.js';
 import * as session from './session.js';
 
 /** @typedef {import('./api.js').Account} Account */

@@ -5,7 +5,9 @@ import { go, h } from './dom.js';
 import { checkbox, field, form, readTime, writeTime } from './forms.js';
 import { loadAll, save } from './list.js';
 import { DENIED } from './denied.js';
-import { Page, copyButton, dayHeading, openDialog, paged, table, timeOfDay } from './parts.js';
+import { Page, dayHeading, openDialog, timeOfDay } from './parts.js';
+import { paged, table } from './blocks.js';
+import { copyButton } from './copy.js';
 import { ACTIONS, GROUPS, Names, actionText, sentence, withoutRepetitions } from './words.js';
 
 /** @typedef {import('./api.js').AuditEntry} AuditEntry */

@@ -4,7 +4,8 @@ import { call } from './api.js';
 import { announce, h } from './dom.js';
 import { field, form } from './forms.js';
 import { jobLines } from './jobs.js';
-import { clock, openDialog, secretBox } from './parts.js';
+import { clock, openDialog } from './parts.js';
+import { secretBox } from './copy.js';
 import * as session from './session.js';
 
 /** @typedef {import('./api.js').Integration} Integration */

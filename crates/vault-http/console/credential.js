@@ -3,7 +3,9 @@
 import { Problem, call, query } from './api.js';
 import { announce, go, h } from './dom.js';
 import { count, field, form, readTime, writeTime } from './forms.js';
-import { Page, badge, confirm, copyButton, exactTime, facts, flash, live, menu, openDialog, strip, table, time } from './parts.js';
+import { Page, badge, confirm, exactTime, flash, live, menu, openDialog, time } from './parts.js';
+import { facts, strip, table } from './blocks.js';
+import { copyButton } from './copy.js';
 import { check } from './checking.js';
 import { connectJob } from './connect.js';
 import { TYPE_NAMES, labels, load, place } from './credentials.js';

@@ -4,7 +4,8 @@ import { call } from './api.js';
 import { go, h } from './dom.js';
 import { field, form, passcode } from './forms.js';
 import { generate } from './lean-qr.js';
-import { Page, copyButton } from './parts.js';
+import { Page } from './parts.js';
+import { copyButton } from './copy.js';
 
 /** About how wide the QR code is, in pixels. */
 const QR_WIDTH = 220;

@@ -4,7 +4,8 @@ import { call } from './api.js';
 import { go, h } from './dom.js';
 import { field, form, readTime, writeTime } from './forms.js';
 import { jobLines } from './jobs.js';
-import { confirm, flash, openDialog, secretBox, time } from './parts.js';
+import { confirm, flash, openDialog, time } from './parts.js';
+import { secretBox } from './copy.js';
 
 /** @typedef {import('./api.js').Integration} Integration */
 /** @typedef {import('./parts.js').Page} Page */

@@ -4,7 +4,7 @@ import { call } from './api.js';
 import { matches } from './denied.js';
 import { freshId, h } from './dom.js';
 import { checkbox, field, segments } from './forms.js';
-import { copyButton } from './parts.js';
+import { copyButton } from './copy.js';
 import * as session from './session.js';
 import { audienceOf } from './trusts.js';
 

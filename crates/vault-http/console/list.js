@@ -3,7 +3,8 @@
 import { Problem, call } from './api.js';
 import { announce, h, readdress } from './dom.js';
 import { count } from './forms.js';
-import { badge, openDialog, table } from './parts.js';
+import { badge, openDialog } from './parts.js';
+import { table } from './blocks.js';
 
 /**
  * @template T

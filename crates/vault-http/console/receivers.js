@@ -4,7 +4,9 @@ import { Problem, call } from './api.js';
 import { h } from './dom.js';
 import { checkbox, field, form } from './forms.js';
 import { list } from './list.js';
-import { Page, badge, confirm, openDialog, secretBox, table, time } from './parts.js';
+import { Page, badge, confirm, openDialog, time } from './parts.js';
+import { table } from './blocks.js';
+import { secretBox } from './copy.js';
 import * as session from './session.js';
 
 /** @typedef {import('./api.js').Receiver} Receiver */

@@ -3,7 +3,9 @@
 import { call, query } from './api.js';
 import { h } from './dom.js';
 import { count } from './forms.js';
-import { Page, clock, confirm, copyButton, facts, live, section, table, time } from './parts.js';
+import { Page, clock, confirm, live, time } from './parts.js';
+import { facts, section, table } from './blocks.js';
+import { copyButton } from './copy.js';
 import { check } from './checking.js';
 import { load } from './credentials.js';
 import { denials } from './denied.js';

@@ -4,7 +4,8 @@ import { call } from './api.js';
 import { go, h } from './dom.js';
 import { field, form } from './forms.js';
 import { doSeveral } from './list.js';
-import { openDialog, table } from './parts.js';
+import { openDialog } from './parts.js';
+import { table } from './blocks.js';
 
 /** @typedef {import('./paste.js').Recognized} Recognized */
 

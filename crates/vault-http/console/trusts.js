@@ -3,7 +3,8 @@
 import { call } from './api.js';
 import { h } from './dom.js';
 import { field, form } from './forms.js';
-import { confirm, copyButton, time } from './parts.js';
+import { confirm, time } from './parts.js';
+import { copyButton } from './copy.js';
 
 /** @typedef {import('./api.js').Integration} Integration */
 /** @typedef {{id: string, issuer: string, claims: Record<string, string | number | boolean>, max_lifetime: number}} Trust */
