@@ -113,6 +113,7 @@ pub const POLICY: [Rule; 56] = [
     rule("POST",   "{base}/accounts/{id}/re-enrol",   "201",               "401 401 401 401 401 401 403 403 yes 404"),
 
     rule("GET",    "{base}/integrations",             "200",               "401 401 401 401 401 401 403 403 yes yes"),
+    rule("GET",    "{base}/integrations/usage",       "200",               "401 401 401 401 401 401 403 403 yes yes"),
     rule("POST",   "{base}/integrations",             "201",               "401 401 401 401 401 401 403 403 yes yes"),
     rule("POST",   "{base}/integrations/{id}/rotate", "200",               "401 401 401 401 401 401 403 403 yes 404"),
     rule("PATCH",  "{base}/integrations/{id}",        "200",               "401 401 401 401 401 401 403 403 yes 404"),

@@ -208,3 +208,21 @@ mod tests {
         assert_eq!(issued.and_then(|issued| serde_json::to_string(&issued).ok()).as_deref(), Some(text));
     }
 }
+
+/// Activations and denied requests of an integration within a period.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct IntegrationUsageItem {
+    /// ID of the integration, which may have been deleted.
+    pub id: String,
+    /// Number of activations, without renewals.
+    pub activations: i64,
+    /// Time of the last activation, RFC 3339 in UTC, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_activated_at: Option<String>,
+    /// Number of denied requests, and of activations that could not issue a credential.
+    pub denied: i64,
+    /// Time of the last of these, RFC 3339 in UTC, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_denied_at: Option<String>,
+}

@@ -47,8 +47,8 @@ pub use credential::{
 };
 pub use enrolment::{ConfirmEnrolmentRequest, EnrolRequest, EnrolResponse, Totp};
 pub use integration::{
-    ChangeIntegrationRequest, CreateIntegrationRequest, FrozenNamespace, IntegrationItem, IssuedIntegration,
-    IssuerItem, NamespaceItem, NamespaceRequest, RotateIntegrationRequest, TrustItem, TrustRequest,
+    ChangeIntegrationRequest, CreateIntegrationRequest, FrozenNamespace, IntegrationItem, IntegrationUsageItem,
+    IssuedIntegration, IssuerItem, NamespaceItem, NamespaceRequest, RotateIntegrationRequest, TrustItem, TrustRequest,
 };
 pub use login::{LoginRequest, LoginResponse, TOKEN_TYPE};
 pub use own_account::{

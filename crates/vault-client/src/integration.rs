@@ -1,10 +1,13 @@
 //! Integrations of the organization, and their trusts.
 
 use crate::account::below;
+use crate::list::query;
 use crate::{ClientError, Session};
 use serde::Serialize;
 use ureq::http::Method;
-use vault_api::{CreateIntegrationRequest, IntegrationItem, IssuedIntegration, IssuerItem, TrustRequest};
+use vault_api::{
+    CreateIntegrationRequest, IntegrationItem, IntegrationUsageItem, IssuedIntegration, IssuerItem, TrustRequest,
+};
 
 const INTEGRATIONS: &str = "/integrations";
 
@@ -34,6 +37,13 @@ impl Session {
     /// Returns all integrations.
     pub fn integrations(&self) -> Result<Vec<IntegrationItem>, ClientError> {
         self.all(INTEGRATIONS)
+    }
+
+    /// Counts the activations and denied requests of integrations since a time in RFC 3339, at most of the last 30 days.
+    /// `None` counts the last 30 days.
+    pub fn integration_usage(&self, since: Option<&str>) -> Result<Vec<IntegrationUsageItem>, ClientError> {
+        let since = query(since.map(|since| ("since", since)).into_iter());
+        self.send(Method::GET, &[INTEGRATIONS, "/usage", &since].concat())?.json()
     }
 
     /// Creates an integration. Its token is returned only once.

@@ -48,8 +48,8 @@ pub use vault_api::{
     BegunActivation, ChangeAccountRequest, ChangePasswordRequest, ChangeReceiverRequest, CheckItem, CheckRequest,
     CheckedCredential, CheckedNamespace, ConfirmEnrolmentRequest, CreateIntegrationRequest, CredentialItem,
     CredentialUse, DeliveryItem, DescribeRequest, EnrolRequest, EnrolResponse, FieldProblem, HealthItem,
-    IntegrationItem, InviteRequest, InvitedAccount, IssuedIntegration, IssuedReceiver, IssuerItem, LoginRequest,
-    OwnAccount, Problem, ProblemCode, PromoteRequest, ProofRequest, ReEnrolment, ReceiverItem, RenewRequest,
-    ReplaceRequest, ReplacedCredential, SaveRequest, SavedCredential, ServerAbilities, SessionItem, Totp, TrustItem,
-    TrustRequest, VendedCredential, VersionItem, WireJson, WireSecret,
+    IntegrationItem, IntegrationUsageItem, InviteRequest, InvitedAccount, IssuedIntegration, IssuedReceiver,
+    IssuerItem, LoginRequest, OwnAccount, Problem, ProblemCode, PromoteRequest, ProofRequest, ReEnrolment,
+    ReceiverItem, RenewRequest, ReplaceRequest, ReplacedCredential, SaveRequest, SavedCredential, ServerAbilities,
+    SessionItem, Totp, TrustItem, TrustRequest, VendedCredential, VersionItem, WireJson, WireSecret,
 };

@@ -79,7 +79,7 @@ impl AuditFilter {
 }
 
 /// Returns the query of these parameters with a leading question mark, or an empty text.
-fn query<'a>(parameters: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+pub(crate) fn query<'a>(parameters: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     let mut query = String::new();
     for (name, value) in parameters {
         let mark = if query.is_empty() { '?' } else { '&' };

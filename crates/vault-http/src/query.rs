@@ -85,6 +85,14 @@ pub(crate) fn page(query: Option<&str>) -> Result<PageRequest, ProblemResponse> 
     Ok(page)
 }
 
+/// Parses the optional start of a period.
+pub(crate) fn since(query: Option<&str>) -> Result<Option<Timestamp>, ProblemResponse> {
+    let mut parameters = Parameters::read(query)?;
+    let since = parameters.time("since");
+    parameters.finish()?;
+    Ok(since)
+}
+
 /// Parses filters and page of the audit log.
 pub(crate) fn audit(query: Option<&str>) -> Result<(AuditFilter, PageRequest), ProblemResponse> {
     let mut parameters = Parameters::read(query)?;

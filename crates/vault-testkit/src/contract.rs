@@ -420,6 +420,7 @@ macro_rules! store_contract {
                 what_is_handed_out_is_a_use
                 renewal_and_end_update_the_use
                 a_check_before_a_save_is_the_health_of_its_version
+                actions_of_integrations_are_counted
             }
             rotation in "ROTATION.md" {
                 what_a_key_seals_is_found_in_slices

@@ -255,6 +255,7 @@ ports! {
         create_integration(command: Command<CreateIntegration>) -> ();
         find_integration(query: Find<IntegrationKey>) -> Option<StoredIntegration>;
         list_integrations(query: List<NamePosition>) -> Vec<StoredIntegration>;
+        count_integration_actions(query: Find<AuditId>) -> Vec<IntegrationActions>;
         change_integration(command: Command<ChangeIntegration>) -> ();
     }
     InvitationRepository {

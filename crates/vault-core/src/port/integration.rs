@@ -1,11 +1,13 @@
 //! Store port for integrations.
 
 use super::{Find, FreezeRepository, IssuerRepository, List, StoreError};
+use crate::audit::AuditAction;
 use crate::command::Command;
 use crate::digest::RowMac;
 use crate::error::Refusal;
-use crate::id::{IntegrationId, OrganizationId};
+use crate::id::{AuditId, IntegrationId, OrganizationId};
 use crate::integration::{Integration, IntegrationName, StoredIntegration};
+use crate::time::Timestamp;
 use async_trait::async_trait;
 
 /// Key of an integration, unique in its organization.
@@ -71,6 +73,19 @@ pub struct ChangeIntegration {
     pub change: IntegrationChange,
 }
 
+/// Audit entries of one integration with one action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IntegrationActions {
+    /// The integration, which may have been deleted.
+    pub integration: IntegrationId,
+    /// Their action.
+    pub action: AuditAction,
+    /// Number of occurrences.
+    pub count: i64,
+    /// Time of the last entry.
+    pub last_at: Timestamp,
+}
+
 /// Repository of integrations. Every method authorizes the principal in its own transaction, and returns
 /// [`StoreError::Denied`] if the principal is no longer authorized.
 #[cfg_attr(feature = "mock", mockall::automock)]
@@ -90,6 +105,10 @@ pub trait IntegrationRepository: Send + Sync {
 
     /// Lists a page, ordered by organization and [`IntegrationName::uniqueness_key`]. A position contains the same key.
     async fn list_integrations(&self, query: List<NamePosition>) -> Result<Vec<StoredIntegration>, StoreError>;
+
+    /// Counts the sealed audit entries of the organization's integrations from an ID on, by integration and action, in any
+    /// order. Entries with unknown actions are omitted.
+    async fn count_integration_actions(&self, query: Find<AuditId>) -> Result<Vec<IntegrationActions>, StoreError>;
 
     /// Changes an integration. Requests of the integration that are decided afterwards use the changed row. Replacing a
     /// token clears the time of its last use.

@@ -85,7 +85,7 @@ impl AuditFilter {
 }
 
 /// Returns the smallest ID of a time: UUIDs of version 7 start with the milliseconds in 48 bits.
-fn first_id(moment: Timestamp) -> AuditId {
+pub(super) fn first_id(moment: Timestamp) -> AuditId {
     let millis = moment.as_millis().clamp(0, (1 << 48) - 1).to_be_bytes();
     let mut id = [0; 16];
     id[..6].copy_from_slice(&millis[2..]);

@@ -3,14 +3,15 @@
 use super::backend::Store;
 use crate::transaction::integration::freezes::ListFrozen;
 use crate::transaction::integration::lookup::ListIntegrations;
+use crate::transaction::integration::usage::CountActions;
 use async_trait::async_trait;
 use vault_core::Command;
-use vault_core::id::OrganizationId;
+use vault_core::id::{AuditId, OrganizationId};
 use vault_core::integration::StoredIntegration;
 use vault_core::namespace::Namespace;
 use vault_core::port::{
     ChangeIntegration, CreateIntegration, Find, FreezeNamespace, FreezeRepository, Freezing, FrozenNamespace,
-    IntegrationKey, IntegrationRepository, List, ListedNamespace, NamePosition, StoreError,
+    IntegrationActions, IntegrationKey, IntegrationRepository, List, ListedNamespace, NamePosition, StoreError,
 };
 
 #[async_trait]
@@ -25,6 +26,10 @@ impl IntegrationRepository for Store {
 
     async fn list_integrations(&self, query: List<NamePosition>) -> Result<Vec<StoredIntegration>, StoreError> {
         self.answer(query.principal.organization(), ListIntegrations(query)).await
+    }
+
+    async fn count_integration_actions(&self, query: Find<AuditId>) -> Result<Vec<IntegrationActions>, StoreError> {
+        self.answer(query.principal.organization(), CountActions(query)).await
     }
 
     async fn change_integration(&self, command: Command<ChangeIntegration>) -> Result<(), StoreError> {

@@ -175,6 +175,7 @@ impl Inner {
             Operation::ConfirmPasscode => own::confirm_passcode::run(self, call, body).await,
             Operation::ReplaceRecoveryCodes => own::replace_recovery_codes::run(self, call, body).await,
             Operation::ListIntegrations => integrations::list::run(self, call, body).await,
+            Operation::ListIntegrationUsage => integrations::usage::run(self, call, body).await,
             Operation::CreateIntegration => integrations::create::run(self, call, body).await,
             Operation::RotateIntegration => integrations::rotate::run(self, call, body).await,
             Operation::ChangeIntegration => integrations::change::run(self, call, body).await,

@@ -3,7 +3,7 @@
 use super::{Address, Operation};
 
 /// Routes of the public listener.
-pub(super) static PUBLIC: [Address; 45] = [
+pub(super) static PUBLIC: [Address; 46] = [
     Address { template: "{base}/login", methods: &[("POST", Operation::LogIn)], allow: "POST" },
     Address { template: "{base}/logout", methods: &[("POST", Operation::LogOut)], allow: "POST" },
     Address {
@@ -79,6 +79,12 @@ pub(super) static PUBLIC: [Address; 45] = [
         template: "{base}/integrations",
         methods: &[("GET", Operation::ListIntegrations), ("POST", Operation::CreateIntegration)],
         allow: "GET, HEAD, POST",
+    },
+    // Must precede the next route, which matches the same path.
+    Address {
+        template: "{base}/integrations/usage",
+        methods: &[("GET", Operation::ListIntegrationUsage)],
+        allow: "GET, HEAD",
     },
     Address {
         template: "{base}/integrations/{id}",

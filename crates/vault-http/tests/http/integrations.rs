@@ -354,3 +354,43 @@ fn namespaces_are_listed_frozen_and_thawed() {
         assert_problem(&world.send(line, &[&editor], ""), 403, "insufficient-role", line);
     }
 }
+
+#[test]
+fn usage_counts_activations_and_denied_requests() {
+    let world = World::start();
+    let (admin, door) = (world.token(Role::Admin), world.door());
+    world.save(&admin, "imports", "b");
+    let (id, nightly) = world.integration(&admin, "nightly", &["imports"]);
+    let (_, _) = world.integration(&admin, "unused", &["imports"]);
+    assert_eq!(door.activate(&nightly, "imports").status, 201);
+    world.clock.advance_seconds(3_600);
+    assert_eq!(door.activate(&nightly, "imports").status, 201);
+    world.clock.advance_seconds(60);
+    assert_eq!(door.activate(&nightly, "elsewhere").status, 403);
+    world.seal_audit();
+    let usage_for = |token: &str, query: &str| {
+        let response = world.send(&format!("GET /v1/integrations/usage{query}"), &[token], "");
+        assert_eq!(response.status, 200, "{}", response.text());
+        response.json()
+    };
+    let usage = |query: &str| usage_for(&admin, query);
+    let activated_at = "2030-01-01T01:00:00Z";
+    let item = |activations: i64| {
+        json!([{
+            "id": id, "activations": activations, "last_activated_at": activated_at, "denied": 1,
+            "last_denied_at": "2030-01-01T01:01:00Z",
+        }])
+    };
+    assert_eq!(usage(""), item(2));
+    assert_eq!(usage("?since=2029-01-01T00:00:00Z"), item(2));
+    assert_eq!(usage("?since=2030-01-01T00:30:00Z"), item(1));
+    assert_eq!(usage("?since=2030-01-02T00:00:00Z"), json!([]));
+    world.clock.advance_seconds(31 * 86_400);
+    let admin = world.token(Role::Admin);
+    assert_eq!(usage_for(&admin, "?since=2029-01-01T00:00:00Z"), json!([]), "at most 30 days");
+    let editor = world.token(Role::Editor);
+    let line = "GET /v1/integrations/usage";
+    assert_problem(&world.send(line, &[&editor], ""), 403, "insufficient-role", "an editor");
+    assert_problem(&world.send(&format!("{line}?since=x"), &[&admin], ""), 422, "refused-value", "no time");
+    assert_problem(&world.send(&format!("{line}?until=x"), &[&admin], ""), 400, "malformed-request", "until");
+}

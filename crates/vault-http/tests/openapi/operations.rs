@@ -440,6 +440,15 @@ pub(crate) const OPERATIONS: &[Operation] = &[
         ..DEFAULT
     },
     Operation {
+        name: "list-integration-usage",
+        tag: "Integrations",
+        summary: "Count activations and denied requests of integrations within the last 30 days",
+        caller: Admin,
+        parameters: &["since"],
+        answer: List(one::<IntegrationUsageItem>()),
+        ..DEFAULT
+    },
+    Operation {
         name: "list-issuers",
         tag: "Integrations",
         summary: "List the issuers of identity tokens that integrations may trust",

@@ -180,7 +180,7 @@ async fn checkpoint_of(store: &dyn OperatorStore, entries: &[SealedAuditRecord],
 }
 
 /// Puts `entries` into the next checkpoint, whatever others seal meanwhile.
-async fn add(store: &dyn OperatorStore, entries: &[SealedAuditRecord], at: Timestamp) -> SealedCheckpoint {
+pub(super) async fn add(store: &dyn OperatorStore, entries: &[SealedAuditRecord], at: Timestamp) -> SealedCheckpoint {
     for _ in 0..1_000 {
         let sealed = checkpoint_of(store, entries, at).await;
         if store.add_checkpoint(sealed.clone()).await.unwrap() {

@@ -1,20 +1,21 @@
 //! Cases of what the activation side notes of credentials: whether they work and where they are used.
 
-use super::ContractStore;
 use super::activators::ACTIVATION_SECONDS;
 use super::tools::{Settled as _, race, with};
 use super::world::World;
+use super::{ContractStore, audit};
+use crate::crypto::FakeAuditSealer;
 use std::sync::Arc;
 use vault_core::Refusal;
 use vault_core::activation::VendedForm;
-use vault_core::audit::AuditAction;
+use vault_core::audit::{Actor, AuditAction, AuditRecord};
 use vault_core::check::CheckReason;
 use vault_core::credential::{EXPIRING_SECONDS, HealthState, LastCheck};
 use vault_core::hourly::{HOUR_SECONDS, HourlyLimit};
-use vault_core::id::CredentialId;
+use vault_core::id::{CredentialId, IntegrationId};
 use vault_core::port::{
-    CHECK_AGAIN_SECONDS, CHECKER_SECONDS, CredentialChange, Expired, List, ListCredentials, NewVersion, NoteActivated,
-    RecordCheck, TakeChecks, USE_SECONDS, UsePosition,
+    AuditSealer, CHECK_AGAIN_SECONDS, CHECKER_SECONDS, CredentialChange, Expired, Find, IdGenerator, List,
+    ListCredentials, NewVersion, NoteActivated, RecordCheck, TakeChecks, USE_SECONDS, UsePosition,
 };
 use vault_core::principal::Principal;
 use vault_core::time::Timestamp;
@@ -247,4 +248,48 @@ pub async fn a_check_before_a_save_is_the_health_of_its_version(suite: &dyn Cont
     assert_eq!(read.current.check, check(world.now()));
     let previous = read.others.iter().find(|version| version.number == 1).unwrap();
     assert_eq!(previous.check, check(saved_at));
+}
+
+/// Sealed entries of an organization's integrations are counted from an ID on, by integration and action.
+pub async fn actions_of_integrations_are_counted(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let principal = world.embedder();
+    let ours: Vec<IntegrationId> = (0..2).map(|_| IntegrationId::from_uuid(world.ids.ordered(world.now()))).collect();
+    let record = |organization, integration, action, count| {
+        world.clock.advance_millis(1);
+        let sealed = world.audit_in(organization, action);
+        let actor = Actor::Integration(integration);
+        FakeAuditSealer.seal(AuditRecord { actor, count, ..sealed.record })
+    };
+    let (activated, refused) = (AuditAction::NamespaceActivated, AuditAction::ActivationRefusedWorkload);
+    let early = record(world.organization, ours[0], activated, 1);
+    let entries = [
+        record(world.organization, ours[0], activated, 1),
+        record(world.organization, ours[0], activated, 1),
+        record(world.organization, ours[0], refused, 7),
+        record(world.organization, ours[1], activated, 1),
+        record(other.organization, ours[0], activated, 1),
+        world.audit(activated),
+    ];
+    let counted = async || {
+        let key = entries[0].record.id;
+        let query = Find { principal: principal.clone(), of: world.organization, key, now: world.now() };
+        let counted = world.store.count_integration_actions(query).await.unwrap();
+        let mut counted: Vec<_> =
+            counted.iter().map(|one| (one.integration, one.action.as_str(), one.count, one.last_at)).collect();
+        counted.sort();
+        counted
+    };
+    let all: Vec<_> = [early].into_iter().chain(entries.iter().cloned()).collect();
+    world.store.append(all.clone()).await.unwrap();
+    assert_eq!(counted().await, [], "nothing is sealed yet");
+    audit::add(&*world.store, &all, world.now()).await;
+    let at = |index: usize| entries[index].record.at;
+    let mut expected = [
+        (ours[0], activated.as_str(), 2, at(1)),
+        (ours[0], refused.as_str(), 7, at(2)),
+        (ours[1], activated.as_str(), 1, at(3)),
+    ];
+    expected.sort();
+    assert_eq!(counted().await, expected);
 }

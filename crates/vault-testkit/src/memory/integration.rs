@@ -1,11 +1,15 @@
 //! Integrations.
 
 use super::{Decided, MemoryStore, State};
+use crate::clock::lock;
 use async_trait::async_trait;
+use std::collections::BTreeMap;
+use vault_core::audit::AuditAction;
+use vault_core::id::AuditId;
 use vault_core::integration::{Integration, StoredIntegration};
 use vault_core::port::{
-    ChangeIntegration, CreateIntegration, Find, IntegrationChange, IntegrationKey, IntegrationRepository, List,
-    NamePosition, StoreError,
+    ChangeIntegration, CreateIntegration, Find, IntegrationActions, IntegrationChange, IntegrationKey,
+    IntegrationRepository, List, NamePosition, StoreError,
 };
 use vault_core::principal::{Denial, Principal, Scope};
 use vault_core::time::Timestamp;
@@ -67,6 +71,25 @@ impl IntegrationRepository for MemoryStore {
             listed.truncate(limit);
             Ok(listed)
         })?
+    }
+
+    async fn count_integration_actions(&self, query: Find<AuditId>) -> Result<Vec<IntegrationActions>, StoreError> {
+        self.decide(|state| state.judge(&query.principal, query.now))??;
+        let (own, from) = (Some(query.of.to_string()), query.key.to_string());
+        let mut counts = BTreeMap::<_, IntegrationActions>::new();
+        for entry in lock(&self.inner).entries() {
+            let is_counted = entry.organization == own && entry.checkpoint.is_some() && entry.id >= from;
+            let integration = entry.integration.and_then(|id| id.parse().ok());
+            let (true, Some(integration), Some(action)) = (is_counted, integration, AuditAction::parse(&entry.action))
+            else {
+                continue;
+            };
+            let new = IntegrationActions { integration, action, count: 0, last_at: entry.at };
+            let counted = counts.entry((integration, entry.action)).or_insert(new);
+            counted.count += entry.count;
+            counted.last_at = counted.last_at.max(entry.at);
+        }
+        Ok(counts.into_values().collect())
     }
 
     async fn change_integration(&self, command: Command<ChangeIntegration>) -> Result<(), StoreError> {

@@ -73,7 +73,7 @@ impl Integrations {
         Ok(self.store.list_frozen(query).await?)
     }
 
-    fn permit_scope(principal: &Principal, scope: Scope) -> Result<(), Error> {
+    pub(super) fn permit_scope(principal: &Principal, scope: Scope) -> Result<(), Error> {
         principal.administers(Action::ManageIntegrations)?;
         if principal.may_see(scope) { Ok(()) } else { Err(Denial::InsufficientRole.into()) }
     }

@@ -8,9 +8,11 @@ mod create;
 mod freeze;
 mod list;
 mod trusts;
+mod usage;
 
 pub use change::{ChangedIntegration, IntegrationEdit, IntegrationRef};
 pub use create::{CreateIntegrationRequest, CreatedIntegration};
+pub use usage::IntegrationUsage;
 
 use super::Environment;
 use crate::error::{Error, Refusal};

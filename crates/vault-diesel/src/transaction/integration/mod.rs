@@ -4,3 +4,4 @@ pub(crate) mod change;
 pub(crate) mod freezes;
 pub(crate) mod lookup;
 pub(crate) mod row;
+pub(crate) mod usage;

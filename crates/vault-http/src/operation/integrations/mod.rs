@@ -6,6 +6,7 @@ pub(super) mod delete;
 pub(super) mod list;
 pub(super) mod rotate;
 pub(super) mod trusts;
+pub(super) mod usage;
 
 use super::NO_ID;
 use crate::answer::time_text;

@@ -27,6 +27,7 @@ pub(crate) struct World {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) storage: Arc<FakeStorage>,
     pub(crate) fakes: Fakes,
+    operator: Operator,
     runtime: Option<Runtime>,
     codes: std::sync::Mutex<std::collections::HashMap<String, Vec<SecretString>>>,
 }
@@ -150,7 +151,7 @@ impl WorldBuilder {
         }
         let storage = fakes.storage.clone();
         let (runtime, codes) = (Some(runtime), Default::default());
-        World { address, store, clock, storage, fakes, runtime, codes }
+        World { address, store, clock, storage, fakes, operator, runtime, codes }
     }
 }
 
@@ -161,6 +162,11 @@ impl World {
 
     pub(crate) fn runtime(&self) -> &Runtime {
         self.runtime.as_ref().expect("still running")
+    }
+
+    /// Seals the audit entries, so that lists contain them.
+    pub(crate) fn seal_audit(&self) {
+        self.runtime().block_on(self.operator.seal_audit(1_000)).expect("sealed");
     }
 
     /// An account whose password is [`PASSWORD`].
