@@ -239,4 +239,10 @@ pub struct CredentialItem<T = String, I = Map<String, Value>, L = BTreeMap<Strin
     /// Number of the staged version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub staged_version: Option<i64>,
+    /// Number of the version that was current before, while it is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous_version: Option<i64>,
+    /// Time until which the previous version is kept, RFC 3339 in UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous_version_until: Option<T>,
 }

@@ -253,6 +253,8 @@ diesel::table! {
         revision -> BigInt,
         highest_version -> BigInt,
         staged_version -> Nullable<BigInt>,
+        previous_version -> Nullable<BigInt>,
+        previous_until -> Nullable<BigInt>,
         version_created_at -> BigInt,
         expires_at -> BigInt,
         vend -> Text,

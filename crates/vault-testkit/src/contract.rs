@@ -643,6 +643,7 @@ macro_rules! credential_contract {
                 a_replacement_has_one_effect_per_idempotency_key
                 versions_change_for_their_own_organization_alone
                 deletion_takes_all_versions
+                the_previous_version_is_shown_with_the_credential
             }
             life in "embed/own-store.md" {
                 what_is_said_of_a_credential_is_replaced

@@ -582,6 +582,8 @@ fn described(item: &CredentialItem) -> String {
         ("version", item.version.to_string()),
     ];
     rows.extend(item.staged_version.map(|number| ("staged version", number.to_string())));
+    let previous = item.previous_version.zip(item.previous_version_until.as_ref());
+    rows.extend(previous.map(|(number, until)| ("previous version", format!("{number}, kept until {until}"))));
     rows.extend(item.expires_at.clone().map(|at| ("expires", at)));
     let health = &item.health;
     rows.push((

@@ -175,6 +175,9 @@ pub struct StoredCredential {
     pub revision: i64,
     /// The staged version, if any.
     pub staged: Option<i64>,
+    /// The version that was current before, unless it was destroyed. It may be past its retention. Not authenticated,
+    /// because only lists show it.
+    pub previous: Option<PreviousVersion>,
     /// Expiry: the earlier of the declared expiry and the one in the data. Not authenticated, because it only
     /// determines when to warn.
     pub expires_at: Option<Timestamp>,
@@ -192,6 +195,15 @@ pub struct StoredCredential {
     pub key: KeyId,
     /// The sealed information.
     pub information: Blob,
+}
+
+/// The version of a credential that was current before the current one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PreviousVersion {
+    /// Version number.
+    pub number: i64,
+    /// Time until which it is kept.
+    pub until: Timestamp,
 }
 
 /// A staged or previous version of a credential, without its data.

@@ -306,6 +306,9 @@ CREATE TABLE credentials (
     revision BIGINT NOT NULL,
     highest_version BIGINT NOT NULL,
     staged_version BIGINT,
+    -- The version that was current before, and until when it is kept, as a copy for lists. Not under the code.
+    previous_version BIGINT,
+    previous_until BIGINT,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     version_created_at BIGINT NOT NULL,

@@ -69,6 +69,8 @@ pub(super) fn credential(listed: &ListedCredential) -> CredentialItem<Text<'_>, 
         expires_at: listed.expires_at.map(Text::Time),
         last_activated_at: listed.last_activated_at.map(Text::Time),
         staged_version: listed.staged,
+        previous_version: listed.previous.map(|previous| previous.number),
+        previous_version_until: listed.previous.map(|previous| Text::Time(previous.until)),
     }
 }
 
@@ -107,7 +109,7 @@ fn last_check(check: &LastCheck) -> HealthItem<Text<'_>> {
 /// Returns an upper estimate of the size of [`credential`] as JSON, in bytes.
 pub(super) fn size(listed: &ListedCredential) -> usize {
     /// All except namespace, information, labels and description.
-    const FRAME: usize = 640;
+    const FRAME: usize = 740;
     let information = listed.information.as_ref().map_or(0, |information| information.as_json().len());
     let metadata = listed.metadata.as_ref();
     let labels = metadata.map_or(0, |said| said.labels.iter().map(|(name, value)| name.len() + value.len() + 6).sum());
@@ -124,6 +126,7 @@ mod tests {
     use vault_core::check::CheckReason;
     use vault_core::credential::{CredentialType, Metadata};
     use vault_core::namespace::Namespace;
+    use vault_core::port::PreviousVersion;
 
     #[test]
     fn information_is_spliced_and_items_read_back_as_the_clients_type() {
@@ -136,6 +139,7 @@ mod tests {
             updated_at: Timestamp::from_millis(1_795_176_001_000),
             revision: 9,
             staged: None,
+            previous: None,
             information: Information::from_json("{\"host\":\"a\\u00e4\", \"secrets\":[]}".into()).ok(),
             metadata: Some(Metadata::default()),
             vend: VendRule::Any,
@@ -164,6 +168,7 @@ mod tests {
         };
         let full = ListedCredential {
             staged: Some(i64::MAX),
+            previous: at.map(|until| PreviousVersion { number: i64::MAX, until }),
             version: i64::MAX,
             expires_at: at,
             last_activated_at: at,
@@ -172,7 +177,7 @@ mod tests {
             ..listed.clone()
         };
         let found = text(&full);
-        let end = r#","expires_at":"2026-11-20T12:00:00Z","last_activated_at":"2026-11-20T12:00:00Z","staged_version":9223372036854775807}"#;
+        let end = r#","expires_at":"2026-11-20T12:00:00Z","last_activated_at":"2026-11-20T12:00:00Z","staged_version":9223372036854775807,"previous_version":9223372036854775807,"previous_version_until":"2026-11-20T12:00:00Z"}"#;
         assert!(found.ends_with(end), "{found}");
         assert!(found.len() <= size(&full));
         let unsaid = text(&ListedCredential { metadata: None, ..listed.clone() });

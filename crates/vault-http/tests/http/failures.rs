@@ -85,6 +85,7 @@ fn stored(id: CredentialId) -> StoredCredential {
         updated_at: Timestamp::from_millis(0),
         revision: 1,
         staged: None,
+        previous: None,
         expires_at: None,
         vend: VendRule::Any,
         code: Digest::from_bytes([0; 32]),

@@ -10,7 +10,8 @@ use vault_core::credential::Superseded;
 use vault_core::id::{CredentialId, KeyId};
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    ChangeCredential, CredentialChange, CredentialStore, Find, Idempotency, NewVersion, StoredVersion, StoredVersions,
+    ChangeCredential, CredentialChange, CredentialStore, Find, Idempotency, NewVersion, PreviousVersion, StoredVersion,
+    StoredVersions,
 };
 use vault_core::principal::{Denial, Principal};
 use vault_core::sealed::SealedCredential;
@@ -293,4 +294,38 @@ pub async fn deletion_takes_all_versions(suite: &dyn CredentialSubject) {
 
 fn with_destroyed(version: NewVersion, destroyed: Vec<i64>) -> NewVersion {
     NewVersion { destroyed, ..version }
+}
+
+/// A credential shows the version that was current before, until that is destroyed.
+pub async fn the_previous_version_is_shown_with_the_credential(suite: &dyn CredentialSubject) {
+    let world = World::of_credentials(suite).await;
+    let principal = world.embedder();
+    let id = world.saved(&principal).await;
+    let previous = async |number: Option<i64>, until: Timestamp| {
+        let expected = number.map(|number| PreviousVersion { number, until });
+        let read = world.versions(&principal, id).await;
+        assert_eq!(read.current.previous, expected);
+        let listed = world.store.list_credentials(world.list(&principal)).await.unwrap();
+        assert_eq!(listed.rows, [read.current.clone()]);
+        read
+    };
+    let read = previous(None, world.now()).await;
+    let first_until = world.destroy_at();
+    world.changed(&principal, &read, world.replacement(&read)).await;
+    let read = previous(Some(1), first_until).await;
+    world.clock.advance_millis(1_000);
+    world.changed(&principal, &read, CredentialChange::Stage(world.new_version(id, 3))).await;
+    let read = previous(Some(1), first_until).await;
+    let promote = CredentialChange::Promote { number: 3, destroy_at: world.destroy_at(), destroyed: Vec::new() };
+    let second_until = world.destroy_at();
+    world.changed(&principal, &read, promote).await;
+    let read = previous(Some(2), second_until).await;
+    world.changed(&principal, &read, CredentialChange::Destroy(2)).await;
+    let read = previous(Some(1), first_until).await;
+    world.changed(&principal, &read, CredentialChange::Destroy(1)).await;
+    let read = previous(None, first_until).await;
+    // A version that is not kept was never the previous one.
+    let version = with_destroyed(world.new_version(id, 4), vec![3]);
+    world.changed(&principal, &read, CredentialChange::Replace { version, destroy_at: world.destroy_at() }).await;
+    previous(None, first_until).await;
 }

@@ -13,8 +13,8 @@ use vault_core::hourly::HourlyLimit;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::port::{
     CHECKER_SECONDS, ChangeCredential, CredentialRepository, CredentialUse, DeleteCredential, Find, Idempotency, List,
-    ListCredentials, ListedRows, MatchCredential, NewVersion, RequestCheck, SaveCredential, StoreError,
-    StoredCredential, StoredMetadata, StoredVersion, StoredVersions, UsePosition,
+    ListCredentials, ListedRows, MatchCredential, NewVersion, PreviousVersion, RequestCheck, SaveCredential,
+    StoreError, StoredCredential, StoredMetadata, StoredVersion, StoredVersions, UsePosition,
 };
 use vault_core::sealed::KeyState;
 use vault_core::time::Timestamp;
@@ -149,6 +149,7 @@ fn save(state: &mut State, command: Command<SaveCredential>) -> Answer<Credentia
             updated_at: now,
             revision: 1,
             staged: None,
+            previous: None,
             expires_at,
             vend: description.vend,
             code,
@@ -240,10 +241,17 @@ impl CredentialRow {
             }
         }
         self.others.retain(|number, _| !effects.destroyed.contains(number));
+        if self.stored.previous.is_some_and(|previous| effects.destroyed.contains(&previous.number)) {
+            let kept = self.others.iter().filter_map(|(number, other)| Some((other.superseded?, *number)));
+            let newest = kept.max_by_key(|(superseded, number)| (superseded.at, *number));
+            self.stored.previous =
+                newest.map(|(superseded, number)| PreviousVersion { number, until: superseded.destroy_at });
+        }
         (self.highest, self.stored.staged, self.stored.revision) = (effects.highest, effects.staged, effects.revision);
     }
 
     fn make_current(&mut self, number: i64, new: VersionRow, superseded: Superseded) {
+        self.stored.previous = Some(PreviousVersion { number: self.stored.version, until: superseded.destroy_at });
         let before = VersionRow {
             sealed: std::mem::replace(&mut self.sealed, new.sealed),
             created_at: std::mem::replace(&mut self.version_created_at, new.created_at),

@@ -8,7 +8,7 @@ use vault_core::decision::{ChangeEffects, CredentialFacts, VersionEffect};
 use vault_core::digest::Digest;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
-use vault_core::port::{SaveCredential, StoredCredential, StoredMetadata, StoredVersion, StoredVersions};
+use vault_core::port::{PreviousVersion, SaveCredential, StoredCredential, StoredMetadata, StoredVersion, StoredVersions};
 use vault_core::sealed::{
     Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys,
     SealedCredential, SealedMetadata,
@@ -224,6 +224,11 @@ impl Credential {
             revision: self.revision,
             version: self.current,
             staged: self.staged(),
+            previous: self
+                .others()
+                .filter_map(|(number, version)| Some((version.superseded()?, number)))
+                .max_by_key(|(superseded, number)| (superseded.at, *number))
+                .map(|(superseded, number)| PreviousVersion { number, until: superseded.destroy_at }),
             highest: self.highest,
             metadata_key: self.metadata.as_ref().map(|(key, ..)| KeyId::from_bytes(*key)),
         }

@@ -10,7 +10,8 @@ use crate::error::Error;
 use crate::id::{CredentialId, OrganizationId};
 use crate::namespace::Namespace;
 use crate::port::{
-    CredentialContext, ListCredentials, ListPosition, ListedRows, SealError, SealedInformation, StoredCredential,
+    CredentialContext, ListCredentials, ListPosition, ListedRows, PreviousVersion, SealError, SealedInformation,
+    StoredCredential,
 };
 use crate::principal::Principal;
 use crate::role::Action;
@@ -35,6 +36,8 @@ pub struct ListedCredential {
     pub revision: i64,
     /// The staged version, if any.
     pub staged: Option<i64>,
+    /// The version that was current before, while it is kept.
+    pub previous: Option<PreviousVersion>,
     /// The displayable part of the data. `None` if it is damaged and an operator must act.
     pub information: Option<Information>,
     /// Labels and description. `None` if they are damaged.
@@ -140,6 +143,7 @@ impl Vault {
                 updated_at: row.updated_at,
                 revision: row.revision,
                 staged: row.staged,
+                previous: row.previous.filter(|previous| now < previous.until),
                 information: information.map_err(|error| self.environment.report(&error)).ok(),
                 metadata: match row.metadata {
                     Some(_) => {

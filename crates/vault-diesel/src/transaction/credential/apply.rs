@@ -73,6 +73,14 @@ impl<'a> From<&'a StoredMetadata> for Described<'a> {
     }
 }
 
+/// The previous version, as lists show it.
+#[derive(AsChangeset)]
+#[diesel(table_name = credentials, treat_none_as_null = true)]
+struct Previous {
+    previous_version: Option<i64>,
+    previous_until: Option<i64>,
+}
+
 /// The columns of a version, wherever it is stored.
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = credential_versions)]
@@ -105,7 +113,8 @@ impl Parts {
 impl Change<'_> {
     /// Returns whether a replacement changes nothing but the data.
     fn is_data_only(&self, version: &NewVersion) -> bool {
-        self.command.act.description.is_none() && version.check.is_none()
+        let is_kept = !version.destroyed.contains(&self.row.version);
+        self.command.act.description.is_none() && version.check.is_none() && is_kept
     }
 
     /// Writes and records the change.
@@ -136,6 +145,8 @@ impl Change<'_> {
         match &current {
             Some((number, parts, superseded)) => {
                 let made_current = (
+                    credentials::previous_version.eq(Some(self.row.version)),
+                    credentials::previous_until.eq(Some(superseded.destroy_at.as_millis())),
                     credentials::version.eq(*number),
                     credentials::version_created_at.eq(parts.created_at),
                     (self.row.key_id != parts.key_id).then(|| credentials::key_id.eq(&parts.key_id)),
@@ -167,19 +178,44 @@ impl Change<'_> {
                     return Err(no_data(act.id));
                 }
                 self.destroy(tx, destroyed.iter().copied().filter(|number| *number != first)).await?;
+                if destroyed.contains(&self.row.version) {
+                    let previous = self.newest_previous(tx).await?;
+                    tx.execute(diesel::update(credential_of(organization, id)).set(previous)).await?;
+                }
             }
             None => {
                 self.destroy(tx, self.effects.destroyed.iter().copied()).await?;
                 if let VersionEffect::Stage(new) = self.effects.version {
                     self.stage(tx, new).await?;
                 }
-                try_join!(tx.execute(credential.set(changed)), tx.insert(audit::table, [NewEntry::of(audit)]))?;
+                let is_destroyed =
+                    self.row.previous_version.is_some_and(|number| self.effects.destroyed.contains(&number));
+                let previous = match is_destroyed {
+                    true => Some(self.newest_previous(tx).await?),
+                    false => None,
+                };
+                let credential = credential.set((changed, previous));
+                try_join!(tx.execute(credential), tx.insert(audit::table, [NewEntry::of(audit)]))?;
             }
         }
         if let Some(description) = &act.description {
             labels::replace(tx, act.organization, act.id, &description.labels).await?;
         }
         Ok(())
+    }
+
+    /// The columns of the previous version, after the one in them was destroyed.
+    async fn newest_previous(&self, tx: &Tx<'_>) -> Result<Previous, Failure> {
+        let act = &self.command.act;
+        let newest = credential_versions::table
+            .filter(credential_versions::organization_id.eq(act.organization.stored()))
+            .filter(credential_versions::id.eq(act.id.stored()))
+            .filter(credential_versions::superseded_at.is_not_null())
+            .order((credential_versions::superseded_at.desc(), credential_versions::version.desc()))
+            .select((credential_versions::version, credential_versions::destroy_at));
+        let newest = tx.first::<(i64, Option<i64>), _>(newest).await?;
+        let previous_version = newest.map(|(number, _)| number);
+        Ok(Previous { previous_version, previous_until: newest.and_then(|(_, until)| until) })
     }
 
     /// Keeps the current version as a previous one.

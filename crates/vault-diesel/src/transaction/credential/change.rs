@@ -22,6 +22,7 @@ pub(super) struct Current {
     pub(super) version: i64,
     pub(super) revision: i64,
     staged_version: Option<i64>,
+    pub(super) previous_version: Option<i64>,
     highest_version: i64,
     pub(super) key_id: AnyId,
     pub(super) expires_at: i64,

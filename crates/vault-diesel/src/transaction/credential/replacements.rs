@@ -128,10 +128,12 @@ statements! {
         ") AS new (id, data_key, data) WHERE credential_secrets.id = new.id AND credential_secrets.organization_id = ";
     /// Makes the new versions current: not checked yet.
     MakeCurrent:
-        "UPDATE credentials SET version = new.version, highest_version = new.version, revision = credentials.revision + 1, \
+        "UPDATE credentials SET previous_version = credentials.version, previous_until = new.destroy_at, \
+         version = new.version, highest_version = new.version, revision = credentials.revision + 1, \
          version_created_at = new.at, updated_at = new.at, expires_at = new.expires_at, code = new.code, key_id = new.key_id, \
          information = new.information, checked_at = NULL, check_since = NULL, check_failed = NULL FROM",
-        ids: Id, versions: BigInt, times: BigInt, expires_at: BigInt, codes: Binary, keys: Id, information: Binary;
-        ") AS new (id, version, at, expires_at, code, key_id, information) \
+        ids: Id, versions: BigInt, times: BigInt, destroy_at: BigInt, expires_at: BigInt, codes: Binary, keys: Id,
+        information: Binary;
+        ") AS new (id, version, at, destroy_at, expires_at, code, key_id, information) \
          WHERE credentials.id = new.id AND credentials.organization_id = ";
 }

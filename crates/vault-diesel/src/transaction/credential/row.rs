@@ -15,7 +15,7 @@ use vault_core::credential::{CredentialType, LastCheck};
 use vault_core::digest::Digest;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
-use vault_core::port::{Find, StoredCredential};
+use vault_core::port::{Find, PreviousVersion, StoredCredential};
 use vault_core::sealed::{Blob, SealedMetadata};
 use vault_core::time::Timestamp;
 
@@ -36,6 +36,8 @@ pub(crate) struct CredentialRow {
     updated_at: i64,
     revision: i64,
     staged_version: Option<i64>,
+    previous_version: Option<i64>,
+    previous_until: Option<i64>,
     key_id: Column<KeyId>,
     information: Vec<u8>,
     expires_at: i64,
@@ -86,6 +88,10 @@ impl CredentialRow {
             updated_at: Timestamp::from_millis(self.updated_at),
             revision: self.revision,
             staged: self.staged_version,
+            previous: self
+                .previous_version
+                .zip(self.previous_until)
+                .map(|(number, until)| PreviousVersion { number, until: Timestamp::from_millis(until) }),
             expires_at: Some(self.expires_at).filter(|millis| *millis != NEVER).map(Timestamp::from_millis),
             vend: self.vend.decode(TABLE, &id, "vend")?,
             code: self.code.decode(TABLE, &id, "code")?,
