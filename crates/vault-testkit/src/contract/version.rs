@@ -114,6 +114,7 @@ pub async fn a_replaced_version_is_kept_beside_the_new_one(suite: &dyn Credentia
     let after = world.versions(&principal, id).await;
     let mut expected = before.current.clone();
     (expected.version, expected.revision, expected.updated_at) = (2, 2, now);
+    expected.previous = Some(PreviousVersion { number: 1, until: destroy_at });
     (expected.information, expected.code) = (world.sealed_version(id, 2).information, digest("changed"));
     assert_eq!((&after.current, after.created_at, after.highest), (&expected, now, 2));
     let first = StoredVersion {
