@@ -117,26 +117,33 @@ impl Digest {
 /// the old and the new key alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LookUpDigests {
-    /// All digests. The one for new rows is the first.
+    /// The digest for new rows.
+    current: Digest,
+    /// All digests, the current one first.
     digests: Vec<Digest>,
     /// Number of leading digests under which a new row is entered.
     entered: usize,
 }
 
 impl LookUpDigests {
-    /// Creates lookup digests from those under which a new row is entered, the current one first, and those that only
-    /// older rows may have. A row that must be unique is entered under each of `entered`, so that it also conflicts
-    /// with rows of a process that has not loaded the newest key.
-    pub fn new(entered: Vec<Digest>, others: impl IntoIterator<Item = Digest>) -> Self {
-        let count = entered.len();
-        Self { digests: entered.into_iter().chain(others).collect(), entered: count }
+    /// Creates lookup digests from the current one, others under which a new row is also entered, and those that only
+    /// older rows may have. A row that must be unique is entered under several digests, so that it also conflicts with
+    /// rows of a process that has not loaded the newest key.
+    pub fn new(
+        current: Digest,
+        also_entered: impl IntoIterator<Item = Digest>,
+        others: impl IntoIterator<Item = Digest>,
+    ) -> Self {
+        let mut digests = vec![current];
+        digests.extend(also_entered);
+        let entered = digests.len();
+        digests.extend(others);
+        Self { current, digests, entered }
     }
 
     /// Returns the digest for new rows.
-    pub fn current(&self) -> &Digest {
-        // Unreachable in practice: at least one digest always exists.
-        const NONE: &Digest = &Digest([0; 32]);
-        self.digests.first().unwrap_or(NONE)
+    pub const fn current(&self) -> &Digest {
+        &self.current
     }
 
     /// Returns all digests. A row with any of them matches.
@@ -157,7 +164,7 @@ impl LookUpDigests {
 
 impl From<Digest> for LookUpDigests {
     fn from(digest: Digest) -> Self {
-        Self::new(vec![digest], [])
+        Self::new(digest, [], [])
     }
 }
 

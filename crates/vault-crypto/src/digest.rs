@@ -4,7 +4,7 @@ use crate::derive::Label;
 use crate::instance_keys::InstanceKeyring;
 use crate::key::SymmetricKey;
 use crate::mac::{self, MacKey};
-use crate::purpose_keys::Terms;
+use crate::purpose_keys::{Term, Terms};
 use async_trait::async_trait;
 use std::sync::Arc;
 use vault_core::digest::{Digest, DigestPurpose, LookUpDigests, RowMac};
@@ -84,8 +84,8 @@ impl HmacDigester {
         let current = terms.settled_at(now);
         let others = terms.all().filter(|term| term.id() != current.id());
         let (others, drained): (Vec<_>, Vec<_>) = others.partition(|term| !term.term.is_drained(now));
-        let entered = std::iter::once(current).chain(others).map(|term| digest(&term.key)).collect();
-        LookUpDigests::new(entered, drained.into_iter().map(|term| digest(&term.key)))
+        let digest = |term: &Term<K>| digest(&term.key);
+        LookUpDigests::new(digest(current), others.into_iter().map(digest), drained.into_iter().map(digest))
     }
 }
 

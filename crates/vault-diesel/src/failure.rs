@@ -115,6 +115,14 @@ impl Failure {
     }
 }
 
+/// The outcome of a transaction, or why it was denied or refused.
+pub(crate) fn flat<T>(
+    outcome: Result<Result<T, Failure>, StoreError>,
+    judge: fn(&SqlError) -> Severity,
+) -> Result<T, StoreError> {
+    outcome?.map_err(|failure| failure.into_store_error(judge))
+}
+
 /// The database's role lacks a right. PostgreSQL's message names the table or schema.
 #[derive(Debug, thiserror::Error)]
 #[error(

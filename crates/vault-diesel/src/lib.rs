@@ -1,8 +1,8 @@
 //! The store of OrgVault through Diesel, on an embedded SQLite file encrypted by SQLCipher or on PostgreSQL.
 //!
-//! Every transaction of the store ports is written once. Those in `transaction/` are compiled once for both databases, by the
-//! Diesel backend in `db/`; those in `decision/` once per database. A database adds what differs: how connections are opened
-//! and shared, and what its errors mean.
+//! Every transaction of the store ports is written and compiled once for both databases, in `transaction/`, by the Diesel
+//! backend in `db/`. `port/` implements the ports with them. A database adds what differs: how connections are opened and
+//! shared, and what its errors mean.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -34,7 +34,7 @@ mod failure;
 mod load;
 mod migration;
 mod new_row;
-mod ports;
+mod port;
 mod postgres;
 mod schema;
 mod sqlite;
@@ -42,11 +42,10 @@ mod stored;
 mod transaction;
 mod transfer;
 mod turns;
-mod update;
 
 pub use load::StoreLoad;
 pub use migration::{MIGRATIONS, MigrateError, Migration, SchemaState, are_rolling};
-pub use ports::{Store, StorePorts};
+pub use port::{DieselStore, Store, StorePorts};
 pub use postgres::{ConnectError, PostgresSettings, PostgresStore, SpreadError, Spreading, TablePlace};
 pub use sqlite::{
     CopyError, FileContent, LockError, LockFileFlaw, OpenError, Replayed, ServerLock, SinceCredential, SinceNamed,

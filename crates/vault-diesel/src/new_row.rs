@@ -1,8 +1,8 @@
 //! New rows that several transactions insert, and special values of columns.
 
+use crate::db::Db;
 use crate::schema::{audit, credential_labels, credential_secrets, credentials, idempotency_keys};
 use crate::stored::{IdBytes, StoredId as _};
-use diesel::backend::Backend;
 use diesel::expression::ValidGrouping;
 use diesel::query_builder::{AstPass, QueryFragment, QueryId};
 use diesel::sql_types::BigInt;
@@ -112,8 +112,8 @@ impl Expression for Never {
 impl<Source> AppearsOnTable<Source> for Never {}
 impl<Source> SelectableExpression<Source> for Never {}
 
-impl<DB: Backend> QueryFragment<DB> for Never {
-    fn walk_ast<'b>(&'b self, mut pass: AstPass<'_, 'b, DB>) -> QueryResult<()> {
+impl QueryFragment<Db> for Never {
+    fn walk_ast<'b>(&'b self, mut pass: AstPass<'_, 'b, Db>) -> QueryResult<()> {
         pass.push_sql(&NEVER.to_string());
         Ok(())
     }

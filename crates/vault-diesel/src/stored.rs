@@ -104,20 +104,6 @@ impl fmt::Display for AnyId {
     }
 }
 
-impl ToSql<Id, Sqlite> for AnyId {
-    fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Sqlite>) -> serialize::Result {
-        out.set_value(self.0.as_slice());
-        Ok(IsNull::No)
-    }
-}
-
-impl ToSql<Id, Pg> for AnyId {
-    fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Pg>) -> serialize::Result {
-        out.write_all(&self.padded())?;
-        Ok(IsNull::No)
-    }
-}
-
 impl FromSql<Id, Sqlite> for AnyId {
     fn from_sql(mut value: SqliteValue<'_, '_, '_>) -> deserialize::Result<Self> {
         Ok(Self(value.read_blob().to_vec()))
@@ -165,13 +151,7 @@ pub(crate) const BEFORE_ALL_IDS: IdBytes = IdBytes([0; 16]);
 /// Sorts after them.
 pub(crate) const AFTER_ALL_IDS: IdBytes = IdBytes([u8::MAX; 16]);
 
-impl ToSql<Id, Sqlite> for IdBytes {
-    fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Sqlite>) -> serialize::Result {
-        out.set_value(self.0.as_slice());
-        Ok(IsNull::No)
-    }
-}
-
+/// For statements that name the organization outside of a transaction.
 impl ToSql<Id, Pg> for IdBytes {
     fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Pg>) -> serialize::Result {
         out.write_all(&self.0)?;

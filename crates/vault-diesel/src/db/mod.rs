@@ -9,6 +9,7 @@ mod backend;
 mod bind;
 mod fragments;
 mod insert;
+mod parts;
 mod row;
 pub(crate) mod script;
 mod statement;
@@ -20,5 +21,6 @@ mod value;
 
 pub(crate) use backend::Db;
 pub(crate) use fragments::{KeyShare, Lock, Share, Unlocked, Update, exists_row_by_row, locked, narrow, without_index};
+pub(crate) use parts::Parts;
 pub(crate) use tx::{OpenTx, Reply, Tx};
 pub(crate) use value::DbValue;

@@ -1,7 +1,6 @@
 //! Transactions on pooled connections: each begun, ended, and tried again where that is safe.
 
 use super::connect::Connector;
-use super::decision::{Decided, Verdict};
 use super::nodes::Nodes;
 use super::pool::{CONNECTION_WAIT, Pooled, pool};
 use super::settings::{ConnectError, PostgresSettings};
@@ -9,6 +8,7 @@ use super::severity::judge;
 use super::spread::is_spread;
 use crate::failure::{Failure, Reports, Severity, unavailable};
 use crate::load::{StoreLoad, turn};
+use crate::transaction::{End, Ended};
 use crate::turns::{Turn, Turns};
 use bb8::{Pool, PooledConnection};
 use diesel_async::{AnsiTransactionManager, AsyncPgConnection, SimpleAsyncConnection as _, TransactionManager};
@@ -20,7 +20,7 @@ use vault_core::id::OrganizationId;
 use vault_core::port::{Event, RetryReason, StoreError};
 
 /// A decision that writes.
-pub(super) type Decide<C, T> = for<'a> fn(&'a mut AsyncPgConnection, &'a C) -> BoxFuture<'a, Decided<T>>;
+pub(super) type Decide<C, T> = for<'a> fn(&'a mut AsyncPgConnection, &'a C) -> BoxFuture<'a, Ended<T>>;
 /// A read: its question, and how it is answered.
 pub(super) type Look<Q, T> = for<'a> fn(&'a mut AsyncPgConnection, &'a Q) -> BoxFuture<'a, Result<T, Failure>>;
 type Transactions = AnsiTransactionManager;
@@ -317,16 +317,16 @@ async fn write_on<C, T>(
         connection.batch_execute(limits).await.map_err(nothing_stands)?;
     }
     match decide(connection, command).await {
-        Ok(Verdict::Refused(outcome) | Verdict::Undo(outcome)) => {
+        Ok((outcome, End::Unchanged | End::RollBack)) => {
             Transactions::rollback_transaction(connection).await.map_err(nothing_stands)?;
             Ok(outcome)
         }
-        Ok(verdict) => {
+        Ok((outcome, End::Commit)) => {
             let commit = Commit { reports, certain: false };
             match Transactions::commit_transaction(connection).await {
                 Ok(()) => {
                     commit.conclude();
-                    Ok(verdict.into_outcome())
+                    Ok(outcome)
                 }
                 Err(error) => {
                     let certain = judge(&error) == Severity::Again;

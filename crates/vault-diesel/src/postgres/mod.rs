@@ -1,6 +1,5 @@
 //! PostgreSQL 13 or later.
 
-mod backend;
 mod connect;
 mod connections;
 mod nodes;
@@ -12,11 +11,8 @@ mod store;
 mod tls;
 mod write_queue;
 
-#[expect(clippy::duplicate_mod, reason = "the decisions are compiled once per database")]
-#[path = "../decision/mod.rs"]
-mod decision;
-
 pub(crate) use connect::client;
 pub use settings::{ConnectError, PostgresSettings};
 pub use spread::{SpreadError, Spreading, TablePlace};
 pub use store::PostgresStore;
+pub(crate) use store::Queued;

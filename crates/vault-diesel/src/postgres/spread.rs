@@ -3,10 +3,10 @@
 //! Rows of an organization lie together, so that a decision reaches one worker. What must be found before the organization is
 //! known is spread by its own key. The instance's few rows lie on the coordinator, from where every node reaches them.
 
-use super::decision::{Decided, Verdict};
 use super::settings::ConnectError;
-use super::store::PostgresStore;
+use super::store::{Postgres, PostgresStore};
 use crate::failure::Failure;
+use crate::transaction::{End, Ended};
 use diesel::sql_types::{Array, Bool, Nullable, Text};
 use diesel::{QueryableByName, sql_query};
 use diesel_async::{AsyncPgConnection, RunQueryDsl as _, SimpleAsyncConnection as _};
@@ -250,29 +250,39 @@ enum Found {
 }
 
 impl PostgresStore {
-    /// How the tables lie. `None`: the database lacks the extension.
+    /// Reads where the tables are. Returns `None` if the database lacks the extension.
     ///
     /// # Errors
-    /// The extension cannot be used as it is, or the database cannot be read.
+    /// The extension cannot be used in its current state, or the database cannot be read.
     pub async fn spreading(&self) -> Result<Option<Spreading>, SpreadError> {
+        self.find_spreading().await
+    }
+
+    /// Moves every table to its place, in one transaction. Returns the number of moved tables.
+    ///
+    /// # Errors
+    /// The database lacks the extension, the extension cannot be used in its current state, or the database fails.
+    pub async fn spread(&self) -> Result<usize, SpreadError> {
+        self.spread_tables().await
+    }
+}
+
+impl Postgres {
+    async fn find_spreading(&self) -> Result<Option<Spreading>, SpreadError> {
         match self.read((), |connection, ()| Box::pin(find(connection))).await? {
             Found::Nothing => Ok(None),
             Found::Unusable(error) => Err(error),
             Found::Spreading(mut found) => {
-                // A role may have no right to ask other nodes.
-                let asked = self.read((), |connection, ()| Box::pin(unfinished(connection))).await;
-                found.unfinished = asked.ok().flatten();
+                // A role may lack the right to query other nodes.
+                let unfinished = self.read((), |connection, ()| Box::pin(unfinished(connection))).await;
+                found.unfinished = unfinished.ok().flatten();
                 Ok(Some(found))
             }
         }
     }
 
-    /// Has every table lie where it should, in one transaction: cut off, it leaves all as it was. How many were moved.
-    ///
-    /// # Errors
-    /// The database lacks the extension, or it cannot be used as it is; or the database fails.
-    pub async fn spread(&self) -> Result<usize, SpreadError> {
-        let found = self.spreading().await?.ok_or(SpreadError::NoExtension)?;
+    async fn spread_tables(&self) -> Result<usize, SpreadError> {
+        let found = self.find_spreading().await?.ok_or(SpreadError::NoExtension)?;
         if found.misplaced().is_empty() {
             return Ok(0);
         }
@@ -284,12 +294,12 @@ impl PostgresStore {
         Ok(moved)
     }
 
-    /// After migrations: spreads the tables of a database that has the extension and no vault yet, and those that were made
-    /// beside spread ones.
-    pub(super) async fn spread_new_tables(&self) -> Result<(), SpreadError> {
-        let Some(found) = self.spreading().await? else { return Ok(()) };
+    /// After migrations: distributes the tables of a database that has the extension and no vault, and new tables of a
+    /// database that is distributed.
+    pub(super) async fn spread_new(&self) -> Result<(), SpreadError> {
+        let Some(found) = self.find_spreading().await? else { return Ok(()) };
         if !found.is_absent() || self.read(IS_EMPTY, |connection, sql| Box::pin(flag(connection, sql))).await? {
-            self.spread().await?;
+            self.spread_tables().await?;
         }
         Ok(())
     }
@@ -382,7 +392,7 @@ async fn unfinished(connection: &mut AsyncPgConnection) -> Result<Option<usize>,
     Ok(counts.into_iter().map(|count| count.value?.parse::<usize>().ok()).sum())
 }
 
-async fn place(connection: &mut AsyncPgConnection) -> Decided<usize> {
+async fn place(connection: &mut AsyncPgConnection) -> Ended<usize> {
     connection.batch_execute(ONE_BY_ONE).await?;
     let known = tables(connection).await?;
     let moved: Vec<_> = PLACES.iter().filter(|(name, place)| !place.is_of(known.get(*name), &known)).collect();
@@ -399,7 +409,7 @@ async fn place(connection: &mut AsyncPgConnection) -> Decided<usize> {
     for ForeignKey { name, source, definition, .. } in &keys {
         connection.batch_execute(&format!("ALTER TABLE {source} ADD CONSTRAINT {name} {definition}")).await?;
     }
-    Ok(Verdict::Recorded(moved.len()))
+    Ok((moved.len(), End::Commit))
 }
 
 #[cfg(test)]

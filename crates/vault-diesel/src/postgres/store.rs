@@ -3,15 +3,14 @@
 use super::connections::{Connections, Decide, Failed, Look, Timeout};
 use super::settings::{ConnectError, PostgresSettings};
 use super::severity::judge;
+use super::spread::SpreadError;
 use super::write_queue::WriteQueue;
-use crate::db::OpenTx as _;
-use crate::failure::{Failure, Reports};
+use crate::failure::{Failure, Reports, flat};
 use crate::load::{StoreLoad, reading, writing};
+use crate::port::{Database, DieselStore};
 use crate::transaction::batch::Batch;
-use crate::transaction::{self, Decided, Read, Transaction};
+use crate::transaction::{Read, Transaction, read, run};
 use diesel_async::{AsyncPgConnection, RunQueryDsl as _};
-use futures_util::future::BoxFuture;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 use tracing::Instrument as _;
@@ -23,7 +22,11 @@ use vault_core::time::Timestamp;
 /// The store on PostgreSQL. Implements every port.
 ///
 /// Its connections belong to the Tokio runtime that it is used on: use it on one, with several threads.
-pub struct PostgresStore {
+pub type PostgresStore = DieselStore<Postgres>;
+
+/// A PostgreSQL database.
+#[allow(missing_debug_implementations, reason = "`DieselStore` has one")]
+pub struct Postgres {
     connections: Arc<Connections>,
     queues: WriteQueues,
     reports: Arc<Reports>,
@@ -37,9 +40,9 @@ struct WriteQueues {
 }
 
 /// A command that waits for others of its kind.
-pub(super) trait Queued: Batch {
+pub(crate) trait Queued: Batch {
     /// Where.
-    fn queue(store: &PostgresStore) -> &Arc<WriteQueue<Self>>;
+    fn queue(store: &Postgres) -> &Arc<WriteQueue<Self>>;
 
     /// About how many bytes it brings.
     fn size(&self) -> usize {
@@ -48,7 +51,7 @@ pub(super) trait Queued: Batch {
 }
 
 impl Queued for SaveCredential {
-    fn queue(store: &PostgresStore) -> &Arc<WriteQueue<Self>> {
+    fn queue(store: &Postgres) -> &Arc<WriteQueue<Self>> {
         &store.queues.saves
     }
 
@@ -59,7 +62,7 @@ impl Queued for SaveCredential {
 }
 
 impl Queued for ChangeCredential {
-    fn queue(store: &PostgresStore) -> &Arc<WriteQueue<Self>> {
+    fn queue(store: &Postgres) -> &Arc<WriteQueue<Self>> {
         &store.queues.changes
     }
 
@@ -70,7 +73,7 @@ impl Queued for ChangeCredential {
 }
 
 impl Queued for DeleteCredential {
-    fn queue(store: &PostgresStore) -> &Arc<WriteQueue<Self>> {
+    fn queue(store: &Postgres) -> &Arc<WriteQueue<Self>> {
         &store.queues.deletes
     }
 }
@@ -88,7 +91,7 @@ impl PostgresStore {
             changes: WriteQueue::new(&connections),
             deletes: WriteQueue::new(&connections),
         };
-        Ok(Arc::new(Self { connections, queues, reports }))
+        Ok(Arc::new(Self(Postgres { connections, queues, reports })))
     }
 
     /// Refuses whatever comes from now on. Connections close with the store.
@@ -106,24 +109,12 @@ impl PostgresStore {
         let WriteQueues { saves, changes, deletes } = &self.queues;
         self.connections.busy(saves.waiting_count() + changes.waiting_count() + deletes.waiting_count())
     }
+}
 
+impl Postgres {
     /// From now on its tables are spread over machines.
     pub(super) fn note_spread(&self) {
         self.connections.note_spread();
-    }
-
-    /// What decisions told of the store.
-    pub(super) fn reports(&self) -> &Reports {
-        &self.reports
-    }
-
-    /// Makes a decision that is about no organization, or about several.
-    pub(super) async fn write<C, T>(&self, command: C, decide: Decide<C, T>) -> Result<T, StoreError>
-    where
-        C: Send + Sync,
-        T: Send,
-    {
-        self.write_for(None, command, decide).await
     }
 
     /// Makes a decision about the rows of an organization.
@@ -143,11 +134,6 @@ impl PostgresStore {
             .instrument(writing::<C>())
             .await;
         self.reports.seen(outcome.map_err(|failed: Failed| failed.error))
-    }
-
-    /// Makes a decision in one transaction with those of its kind that wait.
-    pub(super) async fn write_together<A: Queued>(&self, command: Command<A>) -> Result<A::Outcome, StoreError> {
-        self.reports.seen(A::queue(self).decide(command).instrument(writing::<Command<A>>()).await)
     }
 
     /// Makes a decision that may take long.
@@ -184,113 +170,59 @@ impl PostgresStore {
         let answer = self.connections.in_time(self.connections.read(organization, &question, look));
         self.reports.seen(answer.instrument(reading::<Q>()).await)
     }
+}
 
-    /// Answers a question in one exchange with the server, without a transaction around it, when it is the turn of the
-    /// organization that asks: of several statements, the one that judges who asks comes last.
-    pub(super) async fn read_at_once_for<Q, T>(
-        &self,
-        organization: Option<OrganizationId>,
-        question: Q,
-        look: Look<Q, T>,
-    ) -> Result<T, StoreError>
-    where
-        Q: Send + Sync,
-        T: Send,
-    {
-        let answer = self.connections.in_time(self.connections.read_at_once(organization, &question, look));
-        self.reports.seen(answer.instrument(reading::<Q>()).await)
+impl Database for Postgres {
+    async fn run<T: Transaction>(&self, transaction: T) -> Result<T::Outcome, StoreError> {
+        flat(self.write_for(None, transaction, run).await, judge)
     }
 
-    /// As [`PostgresStore::read_at_once_for`]: a cache is shared by all connections here.
-    pub(super) async fn read_for_writing<Q, T>(
-        &self,
-        organization: Option<OrganizationId>,
-        question: Q,
-        look: Look<Q, T>,
-    ) -> Result<T, StoreError>
-    where
-        Q: Send + Sync,
-        T: Send,
-    {
-        self.read_at_once_for(organization, question, look).await
-    }
-
-    /// Runs a transaction that writes.
-    pub(super) async fn run<T: Transaction + Send>(&self, transaction: T) -> Result<T::Outcome, StoreError> {
-        flat(self.write(transaction, run).await)
-    }
-
-    /// Like `run`, for a transaction that only concerns rows of one organization.
-    pub(super) async fn run_for<T: Transaction + Send>(
+    async fn run_for<T: Transaction>(
         &self,
         organization: OrganizationId,
         transaction: T,
     ) -> Result<T::Outcome, StoreError> {
-        flat(self.write_for(Some(organization), transaction, run).await)
+        flat(self.write_for(Some(organization), transaction, run).await, judge)
     }
 
-    /// Like `run`, for a transaction that may take long.
-    pub(super) async fn run_patiently<T: Transaction + Send>(&self, transaction: T) -> Result<T::Outcome, StoreError> {
-        flat(self.write_patiently(transaction, run).await)
+    async fn run_patiently<T: Transaction>(&self, transaction: T) -> Result<T::Outcome, StoreError> {
+        flat(self.write_patiently(transaction, run).await, judge)
     }
 
-    /// Runs a transaction that reads one snapshot, for an organization or for the instance.
-    pub(super) async fn answer<Q: Read + Send>(
+    async fn write_together<A: Queued>(&self, command: Command<A>) -> Result<A::Outcome, StoreError> {
+        self.reports.seen(A::queue(self).decide(command).instrument(writing::<Command<A>>()).await)
+    }
+
+    async fn answer<Q: Read>(&self, organization: Option<OrganizationId>, query: Q) -> Result<Q::Outcome, StoreError> {
+        self.read_for(organization, query, read).await
+    }
+
+    /// Without a transaction around the statements.
+    async fn answer_at_once<Q: Read>(
         &self,
         organization: Option<OrganizationId>,
         query: Q,
     ) -> Result<Q::Outcome, StoreError> {
-        self.read_for(organization, query, look).await
+        let answer = self.connections.in_time(self.connections.read_at_once(organization, &query, read));
+        self.reports.seen(answer.instrument(reading::<Q>()).await)
     }
 
-    /// Like `answer`, for a transaction that sends its statements in one exchange with the server.
-    pub(super) async fn answer_at_once<Q: Read + Send>(
-        &self,
-        organization: Option<OrganizationId>,
-        query: Q,
-    ) -> Result<Q::Outcome, StoreError> {
-        self.read_at_once_for(organization, query, look).await
-    }
-
-    /// Like `answer`, for a read that a write follows.
-    pub(super) async fn answer_for_writing<Q: Read + Send>(
-        &self,
-        organization: Option<OrganizationId>,
-        query: Q,
-    ) -> Result<Q::Outcome, StoreError> {
-        self.read_for_writing(organization, query, look).await
-    }
-
-    /// How far the server's clock lies ahead of `now`, in milliseconds.
-    pub(super) async fn measure(&self, now: Timestamp) -> Result<Option<i64>, StoreError> {
+    async fn measure(&self, now: Timestamp) -> Result<Option<i64>, StoreError> {
         let asked_at = Instant::now();
         let (sent, clock) = self.read((), |connection, ()| Box::pin(read_clock(connection))).await?;
-        // The server looked at its clock half-way between question and answer.
+        // The server read its clock half-way between request and response.
         let elapsed = asked_at.elapsed().saturating_sub(sent.elapsed() / 2);
         let elapsed = i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX);
         Ok(Some(clock.saturating_sub(now.as_millis()).saturating_sub(elapsed)))
     }
-}
 
-/// Runs a transaction that writes on a connection on which one was begun.
-fn run<'a, T: Transaction>(
-    connection: &'a mut AsyncPgConnection,
-    transaction: &'a T,
-) -> BoxFuture<'a, Decided<Result<T::Outcome, Failure>>> {
-    Box::pin(async move { transaction::run(&connection.tx(), transaction).await })
-}
+    async fn spread_new_tables(&self) -> Result<(), SpreadError> {
+        self.spread_new().await
+    }
 
-/// The outcome of a transaction, or why it was denied or refused.
-fn flat<T>(outcome: Result<Result<T, Failure>, StoreError>) -> Result<T, StoreError> {
-    outcome?.map_err(|failure| failure.into_store_error(judge))
-}
-
-/// Runs a transaction that reads on a connection.
-fn look<'a, Q: Read>(
-    connection: &'a mut AsyncPgConnection,
-    query: &'a Q,
-) -> BoxFuture<'a, Result<Q::Outcome, Failure>> {
-    Box::pin(async move { query.read(&connection.tx()).await })
+    fn reports(&self) -> &Reports {
+        &self.reports
+    }
 }
 
 /// When the question was sent, and the server's clock in milliseconds.
@@ -301,10 +233,4 @@ async fn read_clock(connection: &mut AsyncPgConnection) -> Result<(Instant, i64)
         .get_result(connection)
         .await?;
     Ok((sent, clock))
-}
-
-impl fmt::Debug for PostgresStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PostgresStore").finish_non_exhaustive()
-    }
 }

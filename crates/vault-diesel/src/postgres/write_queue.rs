@@ -11,7 +11,7 @@ use super::store::Queued;
 use crate::db::OpenTx as _;
 use crate::failure::{Failure, NoSpace, fault, no_space, unavailable};
 use crate::transaction::batch::BatchOutcome;
-use crate::transaction::{Decided, Verdict};
+use crate::transaction::{End, Ended};
 use diesel_async::AsyncPgConnection;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,7 +29,7 @@ const LARGEST_SIZE: usize = 1024 * 1024;
 const LONGEST_QUEUE: usize = 4_096;
 
 /// Decisions of one kind, where they wait.
-pub(super) struct WriteQueue<A: Queued> {
+pub(crate) struct WriteQueue<A: Queued> {
     connections: Arc<Connections>,
     waiting: Mutex<Waiting<A>>,
 }
@@ -324,7 +324,7 @@ async fn decide_groups<A: Queued>(
 async fn decide_all<A: Queued>(
     connection: &mut AsyncPgConnection,
     commands: &[(OrganizationId, Vec<Command<A>>)],
-) -> Decided<Vec<Result<A::Outcome, Failure>>> {
+) -> Ended<Vec<Result<A::Outcome, Failure>>> {
     let mut all = BatchOutcome { answers: Vec::new(), written: false };
     let tx = connection.tx();
     for (organization, commands) in commands {
@@ -332,7 +332,7 @@ async fn decide_all<A: Queued>(
         all.answers.extend(answers);
         all.written |= written;
     }
-    Ok(if all.written { Verdict::Recorded(all.answers) } else { Verdict::Refused(all.answers) })
+    Ok((all.answers, if all.written { End::Commit } else { End::Unchanged }))
 }
 
 /// Tells all of an error. The first is told its cause, for the log.

@@ -1,12 +1,11 @@
 //! Many decisions in one transaction: each stands or falls by itself, and one sync to disk serves all.
 
-use super::backend::RunQuery as _;
 use super::severity::{is_disk_failure, judge};
 use super::statement::{Commit, Mark, ReleaseMark, Rollback, UndoToMark};
 use super::task::{Ran, Task};
 use crate::failure::Severity;
-use diesel::SqliteConnection;
 use diesel::result::Error as SqlError;
+use diesel::{RunQueryDsl as _, SqliteConnection};
 
 /// What a batch came to.
 #[derive(Debug)]
@@ -57,7 +56,7 @@ pub(super) fn run_together(connection: &mut SqliteConnection, tasks: &mut [Box<d
 /// others as they are.
 pub(super) fn run_apart(connection: &mut SqliteConnection, tasks: &mut [Box<dyn Task>]) -> Outcome {
     for task in tasks {
-        if let Err(error) = Mark.execute(connection).into_inner() {
+        if let Err(error) = Mark.execute(connection) {
             return Outcome::Failed { error: Some(error), lost: true };
         }
         let kept = match task.run(connection) {
@@ -68,8 +67,8 @@ pub(super) fn run_apart(connection: &mut SqliteConnection, tasks: &mut [Box<dyn 
             Ran::Undone | Ran::Failed(_) => false,
         };
         // On some failures SQLite ends the whole transaction; then there is no mark any more.
-        let undone = kept || UndoToMark.execute(connection).into_inner().is_ok();
-        if !undone || ReleaseMark.execute(connection).into_inner().is_err() {
+        let undone = kept || UndoToMark.execute(connection).is_ok();
+        if !undone || ReleaseMark.execute(connection).is_err() {
             return LOST_BY_TASK;
         }
     }
@@ -79,7 +78,7 @@ pub(super) fn run_apart(connection: &mut SqliteConnection, tasks: &mut [Box<dyn 
 const LOST_BY_TASK: Outcome = Outcome::Failed { error: None, lost: true };
 
 fn commit(connection: &mut SqliteConnection) -> Outcome {
-    match Commit.execute(connection).into_inner() {
+    match Commit.execute(connection) {
         Ok(_) => Outcome::Committed,
         Err(error) if is_disk_failure(&error) => Outcome::Unsure(error),
         Err(error) if judge(&error) == Severity::Full => Outcome::Full { lost: !roll_back(connection) },
@@ -92,5 +91,5 @@ fn commit(connection: &mut SqliteConnection) -> Outcome {
 
 /// Undoes everything. `false`: there was nothing to undo, because SQLite has ended the transaction by itself.
 fn roll_back(connection: &mut SqliteConnection) -> bool {
-    Rollback.execute(connection).into_inner().is_ok()
+    Rollback.execute(connection).is_ok()
 }

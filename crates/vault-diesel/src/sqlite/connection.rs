@@ -1,6 +1,5 @@
 //! Opening a connection: every setting that safety rests on is made and then read back.
 
-use super::backend::RunQuery as _;
 use super::settings::{OpenError, SqliteKey};
 use super::severity::judge;
 use crate::failure::Severity;
@@ -8,7 +7,7 @@ use diesel::connection::SimpleConnection as _;
 use diesel::dsl::sql;
 use diesel::result::Error as SqlError;
 use diesel::sql_types::Text;
-use diesel::{Connection as _, SqliteConnection};
+use diesel::{Connection as _, RunQueryDsl as _, SqliteConnection};
 use std::path::PathBuf;
 
 /// What a connection is for.
@@ -99,7 +98,7 @@ fn run(connection: &mut SqliteConnection, statement: &str) -> Result<(), OpenErr
 }
 
 fn ask(connection: &mut SqliteConnection, question: &str) -> Result<String, OpenError> {
-    sql::<Text>(question).get_result(connection).into_inner().map_err(database)
+    sql::<Text>(question).get_result(connection).map_err(database)
 }
 
 fn database(error: SqlError) -> OpenError {

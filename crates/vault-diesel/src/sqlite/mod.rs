@@ -1,6 +1,5 @@
 //! The embedded database: SQLite with its file encrypted whole by SQLCipher.
 
-pub(crate) mod backend;
 mod batch;
 mod connection;
 mod copy;
@@ -14,10 +13,6 @@ mod statement;
 mod store;
 mod task;
 mod writer;
-
-#[expect(clippy::duplicate_mod, reason = "the decisions are compiled once per database")]
-#[path = "../decision/mod.rs"]
-mod decision;
 
 pub(crate) use connection::{Purpose, Source, open};
 pub use copy::{CopyError, FileContent, TableRows, check_file, check_pages, copy_file};

@@ -1,13 +1,12 @@
 //! The readers.
 
-use super::backend::RunQuery as _;
 use super::connection::{Purpose, Source, open};
 use super::settings::OpenError;
 use super::severity::judge;
 use super::statement::{BeginSnapshot, Commit, Rollback};
 use crate::failure::{Failure, Severity, fault, unavailable};
-use diesel::SqliteConnection;
 use diesel::r2d2::{ManageConnection, NopErrorHandler, Pool};
+use diesel::{RunQueryDsl as _, SqliteConnection};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
@@ -92,16 +91,16 @@ fn read_once<Q, T>(pool: &Pool<Readers>, question: &Q, look: Look<Q, T>) -> Resu
         }
         Err(failure) => {
             let severity = failure.severity(judge);
-            reader.lost = severity.loses_connection() || Rollback.execute(&mut reader.connection).into_inner().is_err();
+            reader.lost = severity.loses_connection() || Rollback.execute(&mut reader.connection).is_err();
             Err((severity, failure.into_store_error(judge)))
         }
     }
 }
 
 fn read_on<Q, T>(connection: &mut SqliteConnection, question: &Q, look: Look<Q, T>) -> Result<T, Failure> {
-    BeginSnapshot.execute(connection).into_inner()?;
+    BeginSnapshot.execute(connection)?;
     let answer = look(connection, question).now_or_never().ok_or(Failure::Overtaken)??;
-    Commit.execute(connection).into_inner()?;
+    Commit.execute(connection)?;
     Ok(answer)
 }
 

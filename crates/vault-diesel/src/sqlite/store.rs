@@ -1,25 +1,21 @@
 //! The store on the embedded database.
 
 use super::connection::{Purpose, Source, open};
-use super::decision::Verdict;
 use super::file::prepare;
 use super::pool::{Look, Readers, joined, read, readers};
 use super::settings::{OpenError, SqliteSettings};
 use super::severity::judge;
 use super::task::{Decide, Job};
 use super::writer::{DISK_FAILED, Message, Writer};
-use crate::db::OpenTx as _;
-use crate::failure::{Failure, Reports, unavailable};
+use crate::failure::{Reports, flat, unavailable};
 use crate::load::{StoreLoad, reading, turn, writing};
-use crate::postgres::SpreadError;
-use crate::schema::instance;
-use crate::transaction::batch::{self, Batch};
-use crate::transaction::{self, Decided, Read, Transaction};
+use crate::port::{Database, DieselStore};
+use crate::postgres::{Queued, SpreadError};
+use crate::transaction::batch::run_one;
+use crate::transaction::maintenance::health::ReadPage;
+use crate::transaction::{End, Read, Transaction, read as read_in, run};
 use crate::turns::Turns;
-use diesel::SqliteConnection;
 use diesel::r2d2::Pool;
-use futures_util::future::BoxFuture;
-use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -35,7 +31,11 @@ use vault_core::time::Timestamp;
 ///
 /// Its methods need a Tokio runtime of any kind around them. Several stores, in one process or in many, may
 /// share a file; who serves it takes a [`ServerLock`](super::ServerLock) beside.
-pub struct SqliteStore {
+pub type SqliteStore = DieselStore<Sqlite>;
+
+/// An embedded, encrypted database file.
+#[allow(missing_debug_implementations, reason = "`DieselStore` has one")]
+pub struct Sqlite {
     readers: Mutex<Option<Pool<Readers>>>,
     turns: Turns,
     size: usize,
@@ -69,7 +69,7 @@ impl SqliteStore {
         let writer = std::thread::Builder::new().name("vault-writer".to_owned()).spawn(move || writer.work(waiting))?;
         let size = usize::try_from(settings.readers.max(1)).unwrap_or(1);
         let readers = Mutex::new(Some(readers(Arc::clone(&source), settings.readers)));
-        Ok(Arc::new(Self {
+        Ok(Arc::new(Self(Sqlite {
             readers,
             turns: Turns::new(size),
             size,
@@ -78,7 +78,7 @@ impl SqliteStore {
             failure,
             reports,
             source,
-        }))
+        })))
     }
 
     /// Makes the decisions that wait, moves the log into the file, ends the writer and closes every connection.
@@ -123,18 +123,9 @@ impl SqliteStore {
             limit: self.size,
         }
     }
+}
 
-    /// A file is on one machine.
-    #[expect(clippy::unused_async, reason = "as on PostgreSQL")]
-    pub(super) async fn spread_new_tables(&self) -> Result<(), SpreadError> {
-        Ok(())
-    }
-
-    /// What decisions told of the store.
-    pub(super) fn reports(&self) -> &Reports {
-        &self.reports
-    }
-
+impl Sqlite {
     fn refuse_after_failure(&self) -> Result<(), StoreError> {
         if *self.failure.borrow() { Err(unavailable(DISK_FAILED)) } else { Ok(()) }
     }
@@ -153,29 +144,6 @@ impl SqliteStore {
         })?;
         let answer = answer.instrument(writing::<C>()).await;
         self.reports.seen(answer.unwrap_or_else(|_| Err(unavailable("the writer has ended"))))
-    }
-
-    /// Has the writer make a decision that may take long.
-    pub(super) async fn write_patiently<C, T>(&self, command: C, decide: Decide<C, T>) -> Result<T, StoreError>
-    where
-        C: Send + 'static,
-        T: Send + 'static,
-    {
-        self.write(command, decide).await
-    }
-
-    /// Has the writer make a decision that others may join, as all may here.
-    pub(super) async fn write_together<A: Batch>(&self, command: Command<A>) -> Result<A::Outcome, StoreError> {
-        flat(self.write(command, run_one).await)
-    }
-
-    /// Answers a question that belongs to no organization on a reader, in one snapshot.
-    pub(super) async fn read<Q, T>(&self, question: Q, look: Look<Q, T>) -> Result<T, StoreError>
-    where
-        Q: Send + 'static,
-        T: Send + 'static,
-    {
-        self.read_for(None, question, look).await
     }
 
     /// Answers a question on a reader, in one snapshot, when it is the turn of the organization that asks.
@@ -237,122 +205,49 @@ impl SqliteStore {
         });
         joined(answer.await)
     }
+}
 
-    /// As [`SqliteStore::read_for`].
-    pub(super) async fn read_at_once_for<Q, T>(
-        &self,
-        organization: Option<OrganizationId>,
-        question: Q,
-        look: Look<Q, T>,
-    ) -> Result<T, StoreError>
-    where
-        Q: Send + 'static,
-        T: Send + 'static,
-    {
-        self.read_for(organization, question, look).await
+impl Database for Sqlite {
+    async fn run<T: Transaction>(&self, transaction: T) -> Result<T::Outcome, StoreError> {
+        flat(self.write(transaction, run).await, judge)
     }
 
-    /// Answers a question on the writer, whose cache has what it last wrote: a reader would have to decrypt it again.
-    pub(super) async fn read_for_writing<Q, T>(
+    async fn write_together<A: Queued>(&self, command: Command<A>) -> Result<A::Outcome, StoreError> {
+        flat(self.write(command, run_one).await, judge)
+    }
+
+    async fn answer<Q: Read>(&self, organization: Option<OrganizationId>, query: Q) -> Result<Q::Outcome, StoreError> {
+        self.read_for(organization, query, read_in).await
+    }
+
+    /// Reads on the writer, whose cache has what it last wrote. A reader would have to decrypt it again.
+    async fn answer_for_writing<Q: Read>(
         &self,
         _organization: Option<OrganizationId>,
-        question: Q,
-        look: Look<Q, T>,
-    ) -> Result<T, StoreError>
-    where
-        Q: Send + Sync + 'static,
-        T: Send + 'static,
-    {
-        let read: Decide<(Q, Look<Q, T>), T> = |connection, (question, look)| {
-            Box::pin(async move { Ok(Verdict::Refused(look(connection, question).await?)) })
-        };
-        self.write((question, look), read).await
-    }
-
-    /// Runs a transaction that writes.
-    pub(super) async fn run<T: Transaction<Outcome: 'static> + Send + 'static>(
-        &self,
-        transaction: T,
-    ) -> Result<T::Outcome, StoreError> {
-        flat(self.write(transaction, run).await)
-    }
-
-    /// Like `run`: the rows of every organization are in one file.
-    pub(super) async fn run_for<T: Transaction<Outcome: 'static> + Send + 'static>(
-        &self,
-        _organization: OrganizationId,
-        transaction: T,
-    ) -> Result<T::Outcome, StoreError> {
-        self.run(transaction).await
-    }
-
-    /// Like `run`, for a transaction that may take long.
-    pub(super) async fn run_patiently<T: Transaction<Outcome: 'static> + Send + 'static>(
-        &self,
-        transaction: T,
-    ) -> Result<T::Outcome, StoreError> {
-        self.run(transaction).await
-    }
-
-    /// Runs a transaction that reads one snapshot, for an organization or for the instance.
-    pub(super) async fn answer<Q: Read<Outcome: 'static> + Send + Sync + 'static>(
-        &self,
-        organization: Option<OrganizationId>,
         query: Q,
     ) -> Result<Q::Outcome, StoreError> {
-        self.read_for(organization, query, look).await
+        let look: Decide<Q, Q::Outcome> =
+            |connection, query| Box::pin(async move { Ok((read_in(connection, query).await?, End::Unchanged)) });
+        self.write(query, look).await
     }
 
-    /// Like `answer`, for a transaction that sends its statements in one exchange with the server.
-    pub(super) async fn answer_at_once<Q: Read<Outcome: 'static> + Send + Sync + 'static>(
-        &self,
-        organization: Option<OrganizationId>,
-        query: Q,
-    ) -> Result<Q::Outcome, StoreError> {
-        self.read_at_once_for(organization, query, look).await
-    }
-
-    /// Like `answer`, for a read that a write follows.
-    pub(super) async fn answer_for_writing<Q: Read<Outcome: 'static> + Send + Sync + 'static>(
-        &self,
-        organization: Option<OrganizationId>,
-        query: Q,
-    ) -> Result<Q::Outcome, StoreError> {
-        self.read_for_writing(organization, query, look).await
-    }
-
-    /// Whether a page can be read and the writer is at work. There is no other clock to compare with.
-    pub(super) async fn measure(&self, _now: Timestamp) -> Result<Option<i64>, StoreError> {
+    /// There is no other clock to compare with.
+    async fn measure(&self, _now: Timestamp) -> Result<Option<i64>, StoreError> {
         if self.queue.is_closed() {
             return Err(unavailable("the writer has ended"));
         }
-        self.read((), |connection, ()| Box::pin(touch(connection))).await?;
+        self.answer(None, ReadPage).await?;
         Ok(None)
     }
-}
 
-/// Runs a transaction that writes on a connection on which one was begun.
-fn run<'a, T: Transaction>(
-    connection: &'a mut SqliteConnection,
-    transaction: &'a T,
-) -> BoxFuture<'a, Decided<Result<T::Outcome, Failure>>> {
-    Box::pin(async move { transaction::run(&connection.tx(), transaction).await })
-}
+    /// The file is on one host.
+    async fn spread_new_tables(&self) -> Result<(), SpreadError> {
+        Ok(())
+    }
 
-/// The outcome of a transaction, or why it was denied or refused.
-fn flat<T>(outcome: Result<Result<T, Failure>, StoreError>) -> Result<T, StoreError> {
-    outcome?.map_err(|failure| failure.into_store_error(judge))
-}
-
-/// Runs a transaction that reads on a connection.
-fn look<'a, Q: Read>(connection: &'a mut SqliteConnection, query: &'a Q) -> BoxFuture<'a, Result<Q::Outcome, Failure>> {
-    Box::pin(async move { query.read(&connection.tx()).await })
-}
-
-async fn touch(connection: &mut SqliteConnection) -> Result<(), Failure> {
-    use super::backend::RunQuery as _;
-    let _: Vec<i64> = diesel::QueryDsl::select(instance::table, instance::singleton).load(connection).await?;
-    Ok(())
+    fn reports(&self) -> &Reports {
+        &self.reports
+    }
 }
 
 /// Waits until the writer has ended and every connection is closed, those included that the pool's own threads
@@ -372,24 +267,10 @@ fn taken<T>(slot: &Mutex<Option<T>>) -> Option<T> {
     slot.lock().ok().and_then(|mut slot| slot.take())
 }
 
-impl Drop for SqliteStore {
+impl Drop for Sqlite {
     fn drop(&mut self) {
         let (ended, _) = mpsc::channel(1);
         self.queue = ended; // the writer makes what waits, then finds nobody left to ask
         end(taken(&self.writer), taken(&self.readers), &self.source, 1);
     }
-}
-
-impl fmt::Debug for SqliteStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SqliteStore").finish_non_exhaustive()
-    }
-}
-
-/// Runs a command that may share a transaction with others on a connection on which one was begun.
-fn run_one<'a, A: Batch>(
-    connection: &'a mut SqliteConnection,
-    command: &'a Command<A>,
-) -> BoxFuture<'a, Decided<Result<A::Outcome, Failure>>> {
-    Box::pin(async move { batch::run_one(&connection.tx(), command).await })
 }

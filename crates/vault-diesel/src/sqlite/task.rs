@@ -1,8 +1,8 @@
 //! One decision on its way through the writer.
 
-use super::decision::{Decided, Verdict};
 use super::severity::judge;
 use crate::failure::{Failure, Severity, fault};
+use crate::transaction::{End, Ended};
 use diesel::SqliteConnection;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use vault_core::port::StoreError;
 
 /// A decision that writes.
-pub(super) type Decide<C, T> = for<'a> fn(&'a mut SqliteConnection, &'a C) -> BoxFuture<'a, Decided<T>>;
+pub(super) type Decide<C, T> = for<'a> fn(&'a mut SqliteConnection, &'a C) -> BoxFuture<'a, Ended<T>>;
 
 /// What running a decision came to, as far as its transaction is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,8 +58,8 @@ impl<C: Send, T: Send> Task for Job<C, T> {
         let Self { command, decide, .. } = self;
         let run = AssertUnwindSafe(|| decide(connection, command).now_or_never());
         let (result, ran) = match catch_unwind(run) {
-            Ok(Some(Ok(Verdict::Undo(outcome)))) => (Ok(outcome), Ran::Undone),
-            Ok(Some(Ok(verdict))) => (Ok(verdict.into_outcome()), Ran::Kept),
+            Ok(Some(Ok((outcome, End::RollBack)))) => (Ok(outcome), Ran::Undone),
+            Ok(Some(Ok((outcome, End::Commit | End::Unchanged)))) => (Ok(outcome), Ran::Kept),
             // Decided before the first write: there is nothing to undo.
             Ok(Some(Err(Failure::Denied(denial)))) => (Err(StoreError::Denied(denial)), Ran::Kept),
             Ok(Some(Err(failure))) => {

@@ -1,11 +1,11 @@
 //! What can be seen from inside only.
 
-use super::backend::RunQuery as _;
 use super::connection::{Purpose, Source, open};
-use super::decision::Verdict;
 use super::settings::{SqliteKey, SqliteSettings};
 use super::store::SqliteStore;
 use crate::failure::Failure;
+use crate::transaction::End;
+use diesel::RunQueryDsl as _;
 use diesel::connection::SimpleConnection as _;
 use diesel::dsl::sql;
 use diesel::result::{DatabaseErrorKind, Error as SqlError};
@@ -49,8 +49,7 @@ fn every_setting_is_as_safety_asks() {
     for purpose in [Purpose::Writing, Purpose::Reading] {
         let mut connection = open(&source(&folder), purpose).unwrap();
         for (name, for_writer, for_reader) in wanted {
-            let found: String =
-                sql::<Text>(&format!("PRAGMA {name}")).get_result(&mut connection).into_inner().unwrap();
+            let found: String = sql::<Text>(&format!("PRAGMA {name}")).get_result(&mut connection).unwrap();
             assert_eq!(found, if purpose == Purpose::Writing { for_writer } else { for_reader }, "{name}");
         }
     }
@@ -74,7 +73,7 @@ async fn a_decision_that_panics_harms_no_other() {
         .write((), |connection, ()| {
             Box::pin(async {
                 connection.batch_execute("CREATE TABLE t (x BIGINT PRIMARY KEY)").map_err(Failure::Sql)?;
-                Ok(Verdict::Recorded(()))
+                Ok(((), End::Commit))
             })
         })
         .await
@@ -87,7 +86,7 @@ async fn a_decision_that_panics_harms_no_other() {
                     Box::pin(async move {
                         connection.batch_execute(&format!("INSERT INTO t VALUES ({number})")).map_err(Failure::Sql)?;
                         assert!(number % 3 != 0, "on purpose");
-                        Ok(if number % 3 == 1 { Verdict::Recorded(*number) } else { Verdict::Undo(*number) })
+                        Ok((*number, if number % 3 == 1 { End::Commit } else { End::RollBack }))
                     })
                 })
                 .await;
@@ -101,10 +100,8 @@ async fn a_decision_that_panics_harms_no_other() {
         }
     }
     let count: String = store
-        .read((), |connection, ()| {
-            Box::pin(async {
-                Ok(sql::<Text>("SELECT count(*) || ':' || sum(x % 3) FROM t").get_result(connection).await?)
-            })
+        .read_for(None, (), |connection, ()| {
+            Box::pin(async { Ok(sql::<Text>("SELECT count(*) || ':' || sum(x % 3) FROM t").get_result(connection)?) })
         })
         .await
         .unwrap();
@@ -123,8 +120,8 @@ async fn a_refusal_that_wrote_nothing_makes_no_other_run_again() {
             runs.fetch_add(1, Ordering::Relaxed);
             Box::pin(async move {
                 match number % 3 {
-                    0 => Ok(Verdict::Recorded(())),
-                    1 => Ok(Verdict::Refused(())),
+                    0 => Ok(((), End::Commit)),
+                    1 => Ok(((), End::Unchanged)),
                     _ => Err(Failure::Denied(Denial::SessionEnded)),
                 }
             })
@@ -164,7 +161,7 @@ async fn a_log_that_the_disk_does_not_take_into_the_file_ends_the_store() {
             .write(statement, |connection, statement| {
                 Box::pin(async move {
                     connection.batch_execute(statement).map_err(Failure::Sql)?;
-                    Ok(Verdict::Recorded(()))
+                    Ok(((), End::Commit))
                 })
             })
             .await
@@ -204,7 +201,7 @@ async fn what_looks_damaged_is_looked_at_once_more() {
     for (damaged, looked) in [(0, 1), (1, 2), (9, 2)] {
         let (reads, writes) = (looks(damaged), looks(damaged));
         let read = store
-            .read(Arc::clone(&reads), |_, looks: &Looks| {
+            .read_for(None, Arc::clone(&reads), |_, looks: &Looks| {
                 let looked = looks.0.fetch_add(1, Ordering::Relaxed);
                 Box::pin(async move { if looked < looks.1 { Err(malformed()) } else { Ok(()) } })
             })
@@ -212,7 +209,7 @@ async fn what_looks_damaged_is_looked_at_once_more() {
         let written = store
             .write(Arc::clone(&writes), |_, looks: &Looks| {
                 let looked = looks.0.fetch_add(1, Ordering::Relaxed);
-                Box::pin(async move { if looked < looks.1 { Err(malformed()) } else { Ok(Verdict::Recorded(())) } })
+                Box::pin(async move { if looked < looks.1 { Err(malformed()) } else { Ok(((), End::Commit)) } })
             })
             .await;
         for (answer, looks) in [(read, reads), (written, writes)] {

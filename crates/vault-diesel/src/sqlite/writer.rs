@@ -1,7 +1,6 @@
 //! The one writer: takes every decision that waits, lets them share one transaction and one sync to disk, and
 //! only then answers. The more callers, the larger the batch: durable writes rise with load.
 
-use super::backend::RunQuery as _;
 use super::batch::{Outcome, run_apart, run_together};
 use super::connection::{Purpose, Source, open};
 use super::settings::OpenError;
@@ -9,10 +8,10 @@ use super::severity::{is_disk_failure, is_full, is_locked, judge};
 use super::statement::BeginWriting;
 use super::task::Task;
 use crate::failure::{NoSpace, Reports, Severity, no_space, unavailable};
-use diesel::SqliteConnection;
 use diesel::connection::SimpleConnection as _;
 use diesel::dsl::sql;
 use diesel::sql_types::Integer;
+use diesel::{RunQueryDsl as _, SqliteConnection};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -218,7 +217,7 @@ impl Writer {
                 }
             },
         };
-        match BeginWriting.execute(connection).into_inner() {
+        match BeginWriting.execute(connection) {
             Ok(_) => Ok(()),
             Err(error) if is_locked(&error) => Err(WriteFailure::Locked),
             Err(error) if is_full(&error) => {
@@ -255,7 +254,7 @@ impl Writer {
     fn pages_to_move(&mut self) -> i32 {
         let Some(connection) = &mut self.connection else { return 0 };
         let pages = sql::<(Integer, Integer, Integer)>(LOG_PAGES).get_result::<(i32, i32, i32)>(connection);
-        pages.into_inner().map_or(0, |(_, pages, moved)| if moved < pages { pages } else { 0 })
+        pages.map_or(0, |(_, pages, moved)| if moved < pages { pages } else { 0 })
     }
 
     /// Moves the log into the file. Readers and full disks may hold that up; if the disk fails, nothing more is decided.

@@ -2,9 +2,10 @@
 //! written for all.
 
 use super::authorize::{authorize_and_lock, authorize_and_lock_with_key};
-use super::{Decided, Verdict};
-use crate::db::Tx;
+use super::{End, Ended};
+use crate::db::{OpenTx, Tx};
 use crate::failure::Failure;
+use futures_util::future::BoxFuture;
 use vault_core::Command;
 use vault_core::decision::Outcome;
 use vault_core::id::{KeyId, OrganizationId};
@@ -37,16 +38,21 @@ pub(crate) struct BatchOutcome<T> {
     pub(crate) written: bool,
 }
 
-/// Runs one command as a batch of one.
-pub(crate) async fn run_one<A: Batch>(tx: &Tx<'_>, command: &Command<A>) -> Decided<Result<A::Outcome, Failure>> {
-    let commands = std::slice::from_ref(command);
-    let BatchOutcome { answers, written } = A::decide_all(tx, command.act.organization(), commands).await?;
-    let answer = answers.into_iter().next().unwrap_or(Err(Failure::Overtaken));
-    match answer {
-        Err(failure) if !matches!(failure, Failure::Denied(_) | Failure::Refused(_)) => Err(failure),
-        answer if written => Ok(Verdict::Recorded(answer)),
-        answer => Ok(Verdict::Refused(answer)),
-    }
+/// Runs one command as a batch of one, on a connection on which a transaction was begun.
+pub(crate) fn run_one<'a, C: OpenTx + Send, A: Batch>(
+    connection: &'a mut C,
+    command: &'a Command<A>,
+) -> BoxFuture<'a, Ended<Result<A::Outcome, Failure>>> {
+    Box::pin(async move {
+        let commands = std::slice::from_ref(command);
+        let organization = command.act.organization();
+        let BatchOutcome { answers, written } = A::decide_all(&connection.tx(), organization, commands).await?;
+        let answer = answers.into_iter().next().unwrap_or(Err(Failure::Overtaken));
+        match answer {
+            Err(failure) if !matches!(failure, Failure::Denied(_) | Failure::Refused(_)) => Err(failure),
+            answer => Ok((answer, if written { End::Commit } else { End::Unchanged })),
+        }
+    })
 }
 
 /// Authorizes each command, and each principal once, with the key of the command. Returns whether the key is active, which it

@@ -7,9 +7,6 @@
 //! Locks are acquired in one order everywhere: credential count, organization, accounts (by id, if several), sessions
 //! (likewise), organization key, invitation, integrations (by id); then what belongs to the account, the invitation or the
 //! integration.
-//!
-//! The folder `decision` has the transactions that are still compiled once per database. Both kinds run on one connection:
-//! [`OpenTx`](crate::db::OpenTx) borrows it.
 
 pub(crate) mod account;
 pub(crate) mod activation;
@@ -22,54 +19,44 @@ pub(crate) mod inspection;
 pub(crate) mod instance_key;
 pub(crate) mod integration;
 pub(crate) mod issuers;
+mod lease;
 pub(crate) mod login;
 pub(crate) mod lookups;
+pub(crate) mod maintenance;
 pub(crate) mod organization;
 pub(crate) mod receiver;
 pub(crate) mod schema_version;
 
-use crate::db::Tx;
+use crate::db::{OpenTx, Tx};
 use crate::failure::Failure;
 use audit::AuditRecorder;
+use futures_util::future::BoxFuture;
 
-/// What a transaction decided, and whether it commits.
-#[derive(Debug)]
-pub(crate) enum Verdict<T> {
-    /// Commits, and `decide` records it.
-    Done(T),
-    /// Commits, and is recorded already.
-    Recorded(T),
-    /// Refused before the first write.
-    Refused(T),
-    /// Refused after a write, which is rolled back.
-    Undo(T),
+/// How a transaction ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Commit,
+    /// Nothing was written, so nothing is rolled back.
+    Unchanged,
+    RollBack,
 }
 
-impl<T> Verdict<T> {
-    /// The outcome, whether it commits or not.
-    pub(crate) fn into_outcome(self) -> T {
-        match self {
-            Self::Done(outcome) | Self::Recorded(outcome) | Self::Refused(outcome) | Self::Undo(outcome) => outcome,
-        }
-    }
-}
-
-/// A verdict, or why the transaction failed.
-pub(crate) type Decided<T> = Result<Verdict<T>, Failure>;
+/// The outcome of a transaction and how it ends, or why it failed.
+pub(crate) type Ended<T> = Result<(T, End), Failure>;
 
 /// A transaction that only reads.
-pub(crate) trait Read: Sync {
+pub(crate) trait Read: Send + Sync + 'static {
     /// What it returns.
-    type Outcome: Send;
+    type Outcome: Send + 'static;
 
     /// Authorizes and reads.
     fn read(&self, tx: &Tx<'_>) -> impl Future<Output = Result<Self::Outcome, Failure>> + Send;
 }
 
 /// A transaction that writes.
-pub(crate) trait Transaction: Sync {
+pub(crate) trait Transaction: Send + Sync + 'static {
     /// What it returns.
-    type Outcome: Send;
+    type Outcome: Send + 'static;
 
     /// Authorizes, decides and writes. It commits if it records something; otherwise what it wrote is rolled back.
     ///
@@ -83,27 +70,42 @@ pub(crate) trait Transaction: Sync {
     ) -> impl Future<Output = Result<Self::Outcome, Failure>> + Send;
 }
 
-/// Runs a transaction that writes, inside the transaction that the store began.
-pub(crate) async fn run<T: Transaction>(tx: &Tx<'_>, transaction: &T) -> Decided<Result<T::Outcome, Failure>> {
+/// Runs a transaction that reads on a connection on which one was begun.
+pub(crate) fn read<'a, C: OpenTx + Send, Q: Read>(
+    connection: &'a mut C,
+    query: &'a Q,
+) -> BoxFuture<'a, Result<Q::Outcome, Failure>> {
+    Box::pin(async move { query.read(&connection.tx()).await })
+}
+
+/// Runs a transaction that writes on a connection on which one was begun.
+pub(crate) fn run<'a, C: OpenTx + Send, T: Transaction>(
+    connection: &'a mut C,
+    transaction: &'a T,
+) -> BoxFuture<'a, Ended<Result<T::Outcome, Failure>>> {
+    Box::pin(async move { run_in(&connection.tx(), transaction).await })
+}
+
+async fn run_in<T: Transaction>(tx: &Tx<'_>, transaction: &T) -> Ended<Result<T::Outcome, Failure>> {
     let mut audit = AuditRecorder::default();
     let outcome = transaction.run(tx, &mut audit).await;
     let commits = match &outcome {
         Ok(_) => audit.commits(),
         Err(Failure::Denied(_) | Failure::Refused(_)) => audit.commits_refusal(),
-        Err(_) => return outcome.map(|outcome| Verdict::Undo(Ok(outcome))),
+        Err(_) => return outcome.map(|outcome| (Ok(outcome), End::RollBack)),
     };
-    Ok(match (commits, tx.has_written()) {
-        (true, _) => Verdict::Recorded(outcome),
-        (false, true) => Verdict::Undo(outcome),
-        (false, false) => Verdict::Refused(outcome),
-    })
+    let end = match (commits, tx.has_written()) {
+        (true, _) => End::Commit,
+        (false, true) => End::RollBack,
+        (false, false) => End::Unchanged,
+    };
+    Ok((outcome, end))
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
-    use crate::db::OpenTx as _;
     use crate::schema::credential_counts;
     use crate::stored::StoredId as _;
     use diesel::connection::SimpleConnection as _;
@@ -136,20 +138,20 @@ mod tests {
     #[tokio::test]
     async fn transactions_commit_only_if_they_record_something() {
         for (writes, commits, refuses, expected) in [
-            (true, true, false, "Recorded(Ok(()))"),
-            (true, false, false, "Undo(Ok(()))"),
-            (false, false, false, "Refused(Ok(()))"),
-            (false, false, true, "Refused(Err(Refused(NotFound)))"),
-            (true, false, true, "Undo(Err(Refused(NotFound)))"),
+            (true, true, false, End::Commit),
+            (true, false, false, End::RollBack),
+            (false, false, false, End::Unchanged),
+            (false, false, true, End::Unchanged),
+            (true, false, true, End::RollBack),
             // Only `record_refusal` commits what a refused transaction wrote.
-            (true, true, true, "Undo(Err(Refused(NotFound)))"),
+            (true, true, true, End::RollBack),
         ] {
             let mut connection = SqliteConnection::establish(":memory:").unwrap();
             connection
                 .batch_execute("CREATE TABLE credential_counts (organization_id BLOB, credentials BIGINT)")
                 .unwrap();
-            let verdict = run(&connection.tx(), &Case { writes, commits, refuses }).await.unwrap();
-            assert_eq!(format!("{verdict:?}"), expected);
+            let (outcome, end) = run(&mut connection, &Case { writes, commits, refuses }).await.unwrap();
+            assert_eq!((outcome.is_err(), end), (refuses, expected));
         }
     }
 }

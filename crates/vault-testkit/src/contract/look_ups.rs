@@ -32,17 +32,17 @@ impl Address {
 
     /// While processes may know the old key alone, or know the new one and use the old one.
     fn unsettled(self) -> LookUpDigests {
-        LookUpDigests::new(vec![self.old, self.new], [])
+        LookUpDigests::new(self.old, [self.new], [])
     }
 
     /// While other processes may still use the old key.
     fn undrained(self) -> LookUpDigests {
-        LookUpDigests::new(vec![self.new, self.old], [])
+        LookUpDigests::new(self.new, [self.old], [])
     }
 
     /// While rows are moved.
     fn drained(self) -> LookUpDigests {
-        LookUpDigests::new(vec![self.new], [self.old])
+        LookUpDigests::new(self.new, [], [self.old])
     }
 
     /// Once the old key is destroyed.
@@ -151,7 +151,7 @@ pub async fn a_credential_moves_if_it_is_as_read(suite: &dyn ContractStore) {
     for command in [first, second, third] {
         world.store.save_credential(command).await.unwrap();
     }
-    let label = LookUpDigests::new(vec![new], [old]);
+    let label = LookUpDigests::new(new, [], [old]);
     let found = async |labels: &[LookUpDigests]| {
         world.page(ListCredentials { labels: labels.to_vec(), ..world.list(&principal) }).await
     };

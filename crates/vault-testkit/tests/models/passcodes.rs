@@ -1,5 +1,5 @@
-//! Single use of a passcode, by two servers and over a restore. Models `decision/login/proof.rs` of the stores (the conditional
-//! update of `last_step`) and `Restore` (`maintenance/restore.rs`), which lets no code of an earlier step work.
+//! Single use of a passcode, by two servers and over a restore. Models `transaction/login/conclude.rs` of the stores (the
+//! conditional update of `last_step`) and `Restore` (`maintenance/restore.rs`), which lets no code of an earlier step work.
 
 use super::{broken, holds};
 use stateright::{Model, Property};

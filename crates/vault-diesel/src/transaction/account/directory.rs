@@ -85,6 +85,8 @@ fn decode(table: &'static str, (organization, account): Entry) -> Result<(Organi
 }
 
 /// Enters the address of an account. Returns `false` if another account has it. Then nothing remains written.
+///
+/// Until it is [removed](remove) or the transaction ends, other transactions cannot create an account of the address.
 pub(crate) async fn enter(
     tx: &Tx<'_>,
     address: &LookUpDigests,
@@ -122,17 +124,6 @@ async fn enter_digest(
     Ok(tx.execute(entry).await? == 1)
 }
 
-/// Keeps other transactions from creating an account of an address until it is [removed](remove) or the transaction ends.
-/// Returns `false` if an account has the address.
-pub(crate) async fn claim(
-    tx: &Tx<'_>,
-    address: &LookUpDigests,
-    organization: OrganizationId,
-    invited: AccountId,
-) -> Result<bool, Failure> {
-    enter(tx, address, organization, invited).await
-}
-
 /// Enters the address of an invitation. Returns `false` if the organization has another invitation of it.
 pub(crate) async fn enter_invited(
     tx: &Tx<'_>,
@@ -164,7 +155,7 @@ async fn enter_invited_digest(
     Ok(tx.execute(entry).await? == 1)
 }
 
-/// Removes the address of an account that the transaction deletes, or that claimed it.
+/// Removes the address of an account that the transaction deletes, or for which it entered the address.
 pub(crate) async fn remove(tx: &Tx<'_>, organization: OrganizationId, account: AccountId) -> Result<(), Failure> {
     let entries = directory::table
         .filter(directory::organization_id.eq(organization.stored()))

@@ -1,7 +1,7 @@
 //! The rows of an invitation: its own, its address's, its code's and its draft's.
 
 use super::directory;
-use crate::db::{Reply, Tx, Update, locked};
+use crate::db::{Db, Reply, Tx, Update, locked};
 use crate::failure::Failure;
 use crate::schema::{enrolment_codes, enrolment_drafts, invitations};
 use crate::stored::{CodeColumns, Column, IdBytes, StoredId as _};
@@ -16,7 +16,7 @@ use vault_core::role::Role;
 use vault_core::time::Timestamp;
 
 #[derive(Queryable, Selectable)]
-#[diesel(table_name = invitations)]
+#[diesel(table_name = invitations, check_for_backend(Db))]
 pub(crate) struct InvitationRow {
     organization_id: Column<OrganizationId>,
     account_id: Column<AccountId>,

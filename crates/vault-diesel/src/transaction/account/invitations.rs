@@ -50,7 +50,8 @@ impl Transaction for Command<CreateInvitation> {
         if !has_room(tx, organization).await? {
             return Err(ACCOUNT_LIMIT_REACHED.into());
         }
-        if !directory::claim(tx, &act.address, organization, grant.account).await? {
+        // Until it is removed below, no other transaction creates an account of the address.
+        if !directory::enter(tx, &act.address, organization, grant.account).await? {
             return Err(address_in_use(tx, self, audit).await?.into());
         }
         if let Some(expired) = invited {

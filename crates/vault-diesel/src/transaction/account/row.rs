@@ -1,6 +1,6 @@
 //! The columns of an account that its MAC covers, read and written as a whole.
 
-use crate::db::{Reply, Tx};
+use crate::db::{Db, Reply, Tx};
 use crate::failure::Failure;
 use crate::schema::accounts;
 use crate::stored::{Column, IdBytes, StoredId as _};
@@ -15,7 +15,7 @@ use vault_core::role::Role;
 pub(crate) const TABLE: &str = "accounts";
 
 #[derive(Queryable, Selectable)]
-#[diesel(table_name = accounts)]
+#[diesel(table_name = accounts, check_for_backend(Db))]
 pub(crate) struct SignedRow {
     organization_id: Column<OrganizationId>,
     id: Column<AccountId>,

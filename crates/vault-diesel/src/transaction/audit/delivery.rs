@@ -1,12 +1,12 @@
 //! The delivery of the audit log to a sink: its lease and its position.
 
-use super::super::{Read, Transaction};
+use super::super::{Read, Transaction, lease};
 use super::AuditRecorder;
 use crate::db::Tx;
 use crate::failure::Failure;
 use crate::schema::audit_delivery;
 use crate::stored::AnyId;
-use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, QueryDsl as _};
+use diesel::{ExpressionMethods as _, QueryDsl as _};
 use uuid::Uuid;
 use vault_core::audit::{DeliveryPosition, DeliveryState};
 use vault_core::port::Delivery;
@@ -31,16 +31,9 @@ impl Transaction for Delivery {
             ))
             .on_conflict_do_nothing();
         tx.execute(new).await?;
-        let holder = holder.hyphenated().to_string();
-        let is_free = audit_delivery::holder
-            .is_null()
-            .or(audit_delivery::holder.eq(&holder))
-            .or(audit_delivery::until.is_null())
-            .or(audit_delivery::until.le(now.as_millis()))
-            .or(audit_delivery::until.gt(now.plus_seconds(Self::LONGEST_SECONDS).as_millis()));
-        let row = audit_delivery::table.filter(audit_delivery::singleton.eq(SINGLETON)).filter(is_free);
-        let lease = (audit_delivery::holder.eq(&holder), audit_delivery::until.eq(until.as_millis()));
-        if tx.execute(diesel::update(row).set(lease)).await? == 0 {
+        let (table, longest_seconds) = ("audit_delivery", Self::LONGEST_SECONDS);
+        let request = lease::Request { table, holder, now: *now, until: *until, longest_seconds };
+        if !lease::acquire(tx, request).await? {
             return Ok(None);
         }
         audit.commit_without_entry();

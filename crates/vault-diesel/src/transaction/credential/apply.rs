@@ -5,7 +5,7 @@ use super::labels;
 use super::replacements::Replacements;
 use super::row::credential_of;
 use super::versions::version_of;
-use crate::db::{Reply, Tx};
+use crate::db::{Db, Reply, Tx};
 use crate::failure::Failure;
 use crate::new_row::{NewEntry, expiry_column};
 use crate::schema::{audit, credential_secrets, credential_versions, credentials};
@@ -76,7 +76,7 @@ impl<'a> From<&'a StoredMetadata> for Described<'a> {
 
 /// The columns of a version, wherever it is stored.
 #[derive(Queryable, Selectable)]
-#[diesel(table_name = credential_versions)]
+#[diesel(table_name = credential_versions, check_for_backend(Db))]
 struct Parts {
     created_at: i64,
     key_id: AnyId,

@@ -3,7 +3,7 @@
 use super::super::batch::{Batch, BatchOutcome, authorize_each};
 use super::apply::{Change, write_changes};
 use super::save::earlier;
-use crate::db::{Tx, Update, locked};
+use crate::db::{Db, Tx, Update, locked};
 use crate::failure::Failure;
 use crate::new_row::NewClaim;
 use crate::schema::{credentials, idempotency_keys};
@@ -17,7 +17,7 @@ use vault_core::{Command, Refusal};
 
 /// The columns of a credential that a change depends on.
 #[derive(Queryable, Selectable)]
-#[diesel(table_name = credentials)]
+#[diesel(table_name = credentials, check_for_backend(Db))]
 pub(super) struct Current {
     pub(super) version: i64,
     pub(super) revision: i64,

@@ -216,13 +216,13 @@ fn last_of_window() -> i64 {
 /// The page, and the position where the search ended if the page is not full.
 fn found(rows: Vec<CredentialRow>, end: Option<AnyId>, query: &ListCredentials) -> Result<ListedRows, Failure> {
     let rows = rows.into_iter().map(CredentialRow::decode).collect::<Result<Vec<_>, _>>()?;
-    let end = end.filter(|_| rows.len() < query.limit).map(|end| position(&end, None)).transpose()?;
+    let end = end.filter(|_| rows.len() < query.limit).map(|end| position(&end)).transpose()?;
     Ok(ListedRows { rows, searched_to: end })
 }
 
-fn position(id: &AnyId, expires_at: Option<i64>) -> Result<ListPosition, Failure> {
-    let id = id.decode("credentials")?;
-    Ok(ListPosition { expires_at: expires_at.map(Timestamp::from_millis), id })
+/// A position in the order of creation.
+fn position(id: &AnyId) -> Result<ListPosition, Failure> {
+    Ok(ListPosition { expires_at: None, id: id.decode("credentials")? })
 }
 
 /// Returns the label whose window reaches furthest back, with the last id of the window. Returns no id if all rows of the label

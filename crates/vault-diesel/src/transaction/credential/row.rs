@@ -2,7 +2,7 @@
 
 use super::super::Read;
 use super::super::authorize::authorized;
-use crate::db::Tx;
+use crate::db::{Db, Tx};
 use crate::failure::Failure;
 use crate::new_row::NEVER;
 use crate::schema::credentials;
@@ -26,7 +26,7 @@ pub(crate) type CheckColumns = (Option<i64>, Option<i64>, Option<Column<CheckRea
 
 /// A row, as lists and responses need it.
 #[derive(Queryable, Selectable)]
-#[diesel(table_name = credentials)]
+#[diesel(table_name = credentials, check_for_backend(Db))]
 pub(crate) struct CredentialRow {
     id: Column<CredentialId>,
     kind: Column<CredentialType>,

@@ -1,6 +1,6 @@
 //! The rows of an integration: its own, and those of its tokens.
 
-use crate::db::{Reply, Tx, Update, locked, narrow};
+use crate::db::{Db, Reply, Tx, Update, locked, narrow};
 use crate::failure::Failure;
 use crate::schema::{activations, integration_tokens, integrations};
 use crate::stored::{CodeColumns, Column, IdBytes, StoredId as _};
@@ -17,7 +17,7 @@ use vault_core::integration::{
 use vault_core::time::Timestamp;
 
 #[derive(Queryable, Selectable)]
-#[diesel(table_name = integrations)]
+#[diesel(table_name = integrations, check_for_backend(Db))]
 pub(crate) struct IntegrationRow {
     id: Column<IntegrationId>,
     organization_id: Column<OrganizationId>,

@@ -274,7 +274,7 @@ impl Transaction for TakeKeyUses {
 
 /// Stores the wrap of a fingerprint key that is bound to other keys. Returns `false` if the stored wrap is not the one
 /// before: the keys were changed in the meantime.
-async fn rebind(tx: &Tx<'_>, organization: OrganizationId, wrap: &ReboundKeys) -> Result<bool, Failure> {
+pub(super) async fn rebind(tx: &Tx<'_>, organization: OrganizationId, wrap: &ReboundKeys) -> Result<bool, Failure> {
     let row =
         organization_of(organization.stored()).filter(organizations::fingerprint_wrapped.eq(wrap.before.as_bytes()));
     let wrapped = organizations::fingerprint_wrapped.eq(wrap.after.as_bytes());

@@ -1,5 +1,8 @@
 //! Organizations, their keys, and the keys of the instance.
 
 pub(crate) mod erasure;
+pub(crate) mod instance_rotation;
+mod key_columns;
 pub(crate) mod keys;
 pub(crate) mod organizations;
+pub(crate) mod rotation;

@@ -1,7 +1,7 @@
 //! The rows of deliveries.
 
 use super::{organization_of, owner_of};
-use crate::db::{Reply, Tx};
+use crate::db::{Db, Reply, Tx};
 use crate::failure::Failure;
 use crate::schema::event_deliveries;
 use crate::stored::{Column, IdBytes, StoredId as _};
@@ -19,7 +19,7 @@ const TABLE: &str = "event_deliveries";
 pub(super) const WAITING: &str = "waiting";
 
 #[derive(Queryable, Selectable)]
-#[diesel(table_name = event_deliveries)]
+#[diesel(table_name = event_deliveries, check_for_backend(Db))]
 struct DeliveryRow {
     organization_id: Column<OrganizationId>,
     receiver_id: Column<ReceiverId>,

@@ -1,7 +1,7 @@
 //! Reading events, and recording how they were delivered.
 
 use super::super::audit::AuditRecorder;
-use super::super::{Read, Transaction};
+use super::super::{Read, Transaction, lease};
 use super::delivery_row::{self, WAITING};
 use super::owner_of;
 use super::row::{self, ReceiverRow};
@@ -45,18 +45,12 @@ impl Transaction for EventLease {
             ))
             .on_conflict_do_nothing();
         tx.execute(new).await?;
-        let holder = holder.hyphenated().to_string();
-        let is_free = event_position::holder
-            .is_null()
-            .or(event_position::holder.eq(&holder))
-            .or(event_position::until.is_null())
-            .or(event_position::until.le(now.as_millis()))
-            .or(event_position::until.gt(now.plus_seconds(Self::LONGEST_SECONDS).as_millis()));
-        let row = event_position::table.filter(event_position::singleton.eq(SINGLETON));
-        let lease = (event_position::holder.eq(&holder), event_position::until.eq(until.as_millis()));
-        if tx.execute(diesel::update(row.filter(is_free)).set(lease)).await? == 0 {
+        let (table, longest_seconds) = ("event_position", Self::LONGEST_SECONDS);
+        let request = lease::Request { table, holder, now: *now, until: *until, longest_seconds };
+        if !lease::acquire(tx, request).await? {
             return Ok(None);
         }
+        let row = event_position::table.filter(event_position::singleton.eq(SINGLETON));
         let position =
             (event_position::checkpoint, event_position::scanned, event_position::newest, event_position::code);
         let (checkpoint, scanned, newest, code): (i64, i64, i64, Column<Digest>) = tx.one(row.select(position)).await?;

@@ -1,7 +1,7 @@
 //! The rows of receivers.
 
 use super::{organization_of, owner_of};
-use crate::db::{Reply, Tx, Update, locked};
+use crate::db::{Db, Reply, Tx, Update, locked};
 use crate::failure::Failure;
 use crate::schema::{event_deliveries, receivers};
 use crate::stored::{Column, IdBytes, StoredId as _};
@@ -19,7 +19,7 @@ use vault_core::time::Timestamp;
 const TABLE: &str = "receivers";
 
 #[derive(Queryable, Selectable)]
-#[diesel(table_name = receivers)]
+#[diesel(table_name = receivers, check_for_backend(Db))]
 pub(crate) struct ReceiverRow {
     organization_id: Column<OrganizationId>,
     id: Column<ReceiverId>,

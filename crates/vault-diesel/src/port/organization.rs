@@ -1,23 +1,25 @@
 //! The ports of organizations and keys.
 
-pub(super) mod instance_rotation;
-mod rotation;
-
-use super::backend::Store;
+use super::{Database, DieselStore};
 use crate::transaction::organization::erasure::EraseSlice;
+use crate::transaction::organization::instance_rotation::{CountUnder, MoveLookups};
 use crate::transaction::organization::keys::{ListInstanceKeys, ListRetiringKeys, ReadInstance, ReadOrganizationKeys};
 use crate::transaction::organization::organizations::{FindOrganization, ListOrganizations, ReadOrganization};
+use crate::transaction::organization::rotation::CountSealed;
 use async_trait::async_trait;
-use vault_core::id::OrganizationId;
+use vault_core::id::{KeyId, OrganizationId};
+use vault_core::keyring::KeyTerm;
 use vault_core::organization::{Organization, OrganizationName};
 use vault_core::port::{
-    CreateInstance, CreateOrganization, DeleteOrganization, KeyRepository, OrganizationRepository,
-    ReplaceOrganizationKey, ReplaceRootKey, SetOrganizationState, StoreError, TakeKeyUses,
+    CreateInstance, CreateOrganization, DeleteOrganization, DestroyKey, DestroyOrganizationKey, FindSealed,
+    FindUnderInstanceKey, InstanceKeyRotation, InstanceRow, KeyDestruction, KeyRepository, KeyRotation, LookUpMove,
+    MoveSealed, MoveToInstanceKey, OrganizationRepository, ReplaceInstanceKey, ReplaceOrganizationKey, ReplaceRootKey,
+    SealedCount, SealedRow, SetOrganizationState, StoreError, TakeKeyUses,
 };
 use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys, RetiringInstanceKey};
 
 #[async_trait]
-impl OrganizationRepository for Store {
+impl<D: Database> OrganizationRepository for DieselStore<D> {
     async fn create_organization(&self, command: CreateOrganization) -> Result<bool, StoreError> {
         self.run(command).await
     }
@@ -48,7 +50,7 @@ impl OrganizationRepository for Store {
 }
 
 #[async_trait]
-impl KeyRepository for Store {
+impl<D: Database> KeyRepository for DieselStore<D> {
     async fn instance(&self) -> Result<Option<InstanceRecord>, StoreError> {
         self.answer(None, ReadInstance).await
     }
@@ -78,6 +80,52 @@ impl KeyRepository for Store {
     }
 
     async fn replace_organization_key(&self, command: ReplaceOrganizationKey) -> Result<bool, StoreError> {
+        self.run(command).await
+    }
+}
+
+#[async_trait]
+impl<D: Database> KeyRotation for DieselStore<D> {
+    async fn find_sealed(&self, query: FindSealed) -> Result<Vec<SealedRow>, StoreError> {
+        self.answer(None, query).await
+    }
+
+    async fn count_sealed(&self, organization: OrganizationId, key: KeyId) -> Result<SealedCount, StoreError> {
+        self.answer(None, CountSealed { organization, key }).await
+    }
+
+    async fn move_sealed(&self, command: MoveSealed) -> Result<Option<usize>, StoreError> {
+        self.run(command).await
+    }
+
+    async fn destroy_organization_key(&self, command: DestroyOrganizationKey) -> Result<KeyDestruction, StoreError> {
+        self.run(command).await
+    }
+}
+
+#[async_trait]
+impl<D: Database> InstanceKeyRotation for DieselStore<D> {
+    async fn replace_instance_key(&self, command: ReplaceInstanceKey) -> Result<bool, StoreError> {
+        self.run(command).await
+    }
+
+    async fn find_under_instance_key(&self, query: FindUnderInstanceKey) -> Result<Vec<InstanceRow>, StoreError> {
+        self.answer(None, query).await
+    }
+
+    async fn count_under(&self, term: KeyTerm) -> Result<i64, StoreError> {
+        self.answer(None, CountUnder(term)).await
+    }
+
+    async fn move_to_instance_key(&self, command: MoveToInstanceKey) -> Result<Option<usize>, StoreError> {
+        self.run(command).await
+    }
+
+    async fn move_look_ups(&self, rows: Vec<LookUpMove>) -> Result<usize, StoreError> {
+        self.run(MoveLookups(rows)).await
+    }
+
+    async fn destroy_key(&self, command: DestroyKey) -> Result<KeyDestruction, StoreError> {
         self.run(command).await
     }
 }

@@ -1,9 +1,9 @@
 //! The port of the integrity check.
 
-use super::backend::Store;
-use super::organization::instance_rotation;
+use super::{Database, DieselStore};
 use crate::transaction::inspection::{CredentialPlaces, ReadClosures, ReadWholeCredential, VersionPlaces};
 use crate::transaction::lookups::MissingLookups;
+use crate::transaction::organization::instance_rotation::{InstancePlaces, ReadInstanceRow};
 use async_trait::async_trait;
 use vault_core::audit::AuditEntry;
 use vault_core::id::{CredentialId, OrganizationId};
@@ -13,24 +13,18 @@ use vault_core::port::{
 };
 
 #[async_trait]
-impl Inspection for Store {
+impl<D: Database> Inspection for DieselStore<D> {
     async fn instance_places(
         &self,
         part: InstancePart,
         after: Option<StoredPlace>,
         limit: usize,
     ) -> Result<Vec<StoredPlace>, StoreError> {
-        self.read((part, after, limit), |connection, (part, after, limit)| {
-            Box::pin(instance_rotation::places(connection, *part, after.clone(), *limit))
-        })
-        .await
+        self.answer(None, InstancePlaces { part, after: after.unwrap_or_default(), limit }).await
     }
 
     async fn instance_row(&self, part: InstancePart, place: InstancePlace) -> Result<Option<InstanceRow>, StoreError> {
-        self.read((part, place), |connection, (part, place)| {
-            Box::pin(instance_rotation::row_at(connection, *part, *place))
-        })
-        .await
+        self.answer(None, ReadInstanceRow { part, place }).await
     }
 
     async fn credential_places(

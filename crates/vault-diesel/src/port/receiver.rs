@@ -1,6 +1,6 @@
 //! The ports of receivers and events.
 
-use super::backend::Store;
+use super::{Database, DieselStore};
 use crate::transaction::receiver::events::{
     AddDeliveries, AllReceivers, DisableReceiver, NoticesBetween, ReceiversDue, RecordAttempts, RemoveDeliveries,
     WaitingDeliveries,
@@ -19,7 +19,7 @@ use vault_core::receiver::{Attempted, EventDelivery, EventPosition, Expiring, St
 use vault_core::time::Timestamp;
 
 #[async_trait]
-impl ReceiverRepository for Store {
+impl<D: Database> ReceiverRepository for DieselStore<D> {
     async fn add_receiver(&self, command: Command<AddReceiver>) -> Result<(), StoreError> {
         self.run(command).await
     }
@@ -52,7 +52,7 @@ impl ReceiverRepository for Store {
 }
 
 #[async_trait]
-impl EventRepository for Store {
+impl<D: Database> EventRepository for DieselStore<D> {
     async fn take_events(&self, lease: EventLease) -> Result<Option<EventPosition>, StoreError> {
         self.run(lease).await
     }

@@ -1,12 +1,13 @@
 //! Migrations: reading which were applied, and applying the missing ones.
 
-use super::backend::Store;
+use super::{Database, DieselStore};
 use crate::migration::{self, MigrateError, Migration, SchemaState};
 use crate::transaction::schema_version::{AppliedMigrations, ApplyMigration, CreateVersionsTable};
 use vault_core::port::StoreError;
 use vault_core::time::Timestamp;
 
-impl Store {
+#[allow(private_bounds, reason = "both databases are in this crate")]
+impl<D: Database> DieselStore<D> {
     /// Compares the database's schema with this build's.
     ///
     /// # Errors

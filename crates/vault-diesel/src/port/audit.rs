@@ -1,12 +1,10 @@
 //! The ports of the audit log.
 
-use super::backend::{Connection, Store};
-use crate::db::OpenTx as _;
-use crate::failure::Failure;
+use super::{Database, DieselStore};
+use crate::transaction::audit::AppendEntries;
 use crate::transaction::audit::checkpoints::{ListCheckpoints, NewestCheckpoint};
 use crate::transaction::audit::delivery::{ReadDelivery, RecordDelivered};
 use crate::transaction::audit::entries::{FindEntries, UnsealedEntries};
-use crate::transaction::audit::{AppendEntries, AuditRecorder};
 use async_trait::async_trait;
 use uuid::Uuid;
 use vault_core::audit::{
@@ -16,20 +14,14 @@ use vault_core::id::AuditId;
 use vault_core::port::{AuditLog, AuditRange, AuditTrail, CutAudit, Delivery, List, StoreError};
 
 #[async_trait]
-impl AuditLog for Store {
+impl<D: Database> AuditLog for DieselStore<D> {
     async fn append(&self, records: Vec<SealedAuditRecord>) -> Result<(), StoreError> {
         self.run(AppendEntries(records)).await
     }
 }
 
-/// Appends the entry of a transaction that is compiled once per database.
-pub(crate) async fn record(connection: &mut Connection, sealed: &SealedAuditRecord) -> Result<(), Failure> {
-    AuditRecorder::default().record(&connection.tx(), sealed).await?;
-    Ok(())
-}
-
 #[async_trait]
-impl AuditTrail for Store {
+impl<D: Database> AuditTrail for DieselStore<D> {
     async fn list_entries(&self, query: List<String, AuditRange>) -> Result<Vec<AuditEntry>, StoreError> {
         self.answer(query.principal.organization(), query).await
     }

@@ -1,6 +1,6 @@
 //! The ports of integrations and frozen namespaces.
 
-use super::backend::Store;
+use super::{Database, DieselStore};
 use crate::transaction::integration::freezes::ListFrozen;
 use crate::transaction::integration::lookup::ListIntegrations;
 use async_trait::async_trait;
@@ -14,7 +14,7 @@ use vault_core::port::{
 };
 
 #[async_trait]
-impl IntegrationRepository for Store {
+impl<D: Database> IntegrationRepository for DieselStore<D> {
     async fn create_integration(&self, command: Command<CreateIntegration>) -> Result<(), StoreError> {
         self.run(command).await
     }
@@ -33,7 +33,7 @@ impl IntegrationRepository for Store {
 }
 
 #[async_trait]
-impl FreezeRepository for Store {
+impl<D: Database> FreezeRepository for DieselStore<D> {
     async fn freeze_namespace(&self, command: Command<FreezeNamespace>) -> Result<Option<Freezing>, StoreError> {
         self.run(command).await
     }

@@ -1,6 +1,6 @@
 //! The port of activations and checks.
 
-use super::backend::Store;
+use super::{Database, DieselStore};
 use crate::transaction::integration::lookup::FindByToken;
 use async_trait::async_trait;
 use vault_core::activation::{Activation, HandOutRefusal};
@@ -11,7 +11,7 @@ use vault_core::port::{
 };
 
 #[async_trait]
-impl ActivationRepository for Store {
+impl<D: Database> ActivationRepository for DieselStore<D> {
     async fn find_integration_by_token(&self, token: Digest) -> Result<Option<FoundIntegration>, StoreError> {
         self.answer_at_once(None, FindByToken(token)).await
     }

@@ -1,6 +1,6 @@
 //! The ports of accounts, invitations, logins and sessions.
 
-use super::backend::Store;
+use super::{Database, DieselStore};
 use crate::transaction::account::invitations::FindInvitation;
 use crate::transaction::account::own::{ReserveConfirmation, ShowOwnAccount};
 use crate::transaction::login::attempts::NetworkIsKnown;
@@ -21,7 +21,7 @@ use vault_core::session::StoredSession;
 use vault_core::time::Timestamp;
 
 #[async_trait]
-impl AccountRepository for Store {
+impl<D: Database> AccountRepository for DieselStore<D> {
     async fn create_account(&self, command: Command<CreateAccount>) -> Result<(), StoreError> {
         self.run(command).await
     }
@@ -44,7 +44,7 @@ impl AccountRepository for Store {
 }
 
 #[async_trait]
-impl InvitationRepository for Store {
+impl<D: Database> InvitationRepository for DieselStore<D> {
     async fn create_invitation(&self, command: Command<CreateInvitation>) -> Result<(), StoreError> {
         self.run(command).await
     }
@@ -67,7 +67,7 @@ impl InvitationRepository for Store {
 }
 
 #[async_trait]
-impl OwnAccountRepository for Store {
+impl<D: Database> OwnAccountRepository for DieselStore<D> {
     async fn own_account(&self, principal: SessionPrincipal, now: Timestamp) -> Result<OwnAccount, StoreError> {
         self.answer(Some(principal.organization), ShowOwnAccount { principal, now }).await
     }
@@ -86,7 +86,7 @@ impl OwnAccountRepository for Store {
 }
 
 #[async_trait]
-impl LoginAttemptRepository for Store {
+impl<D: Database> LoginAttemptRepository for DieselStore<D> {
     async fn reserve_attempt(&self, command: ReserveAttempt) -> Result<Reservation, StoreError> {
         self.run(command).await
     }
@@ -101,7 +101,7 @@ impl LoginAttemptRepository for Store {
 }
 
 #[async_trait]
-impl SessionRepository for Store {
+impl<D: Database> SessionRepository for DieselStore<D> {
     async fn end_session(&self, command: Command<EndSession>) -> Result<bool, StoreError> {
         self.run(command).await
     }

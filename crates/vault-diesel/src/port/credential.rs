@@ -1,6 +1,6 @@
 //! The port of credentials.
 
-use super::backend::Store;
+use super::{Database, DieselStore};
 use crate::transaction::credential::list;
 use crate::transaction::credential::row::ShowCredential;
 use crate::transaction::credential::versions::ReadVersions;
@@ -14,7 +14,7 @@ use vault_core::port::{
 };
 
 #[async_trait]
-impl CredentialRepository for Store {
+impl<D: Database> CredentialRepository for DieselStore<D> {
     async fn save_credential(&self, command: Command<SaveCredential>) -> Result<CredentialId, StoreError> {
         self.write_together(command).await
     }

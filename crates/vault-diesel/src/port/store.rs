@@ -1,16 +1,14 @@
 //! Either store, behind its ports: which one is decided when the process starts.
 
+use super::{Database, DieselStore};
 use crate::load::StoreLoad;
 use crate::migration::{MigrateError, Migration, SchemaState};
 use crate::postgres::{PostgresStore, SpreadError, Spreading};
 use crate::sqlite::SqliteStore;
 use std::sync::Arc;
 use vault_core::port::{
-    AccountRepository, AccountStore, ActivationRepository, ActivationStore, AuditLog, AuditTrail, CredentialRepository,
-    CredentialStore, EventRepository, EventSink, EventStore, FreezeRepository, Inspection, InspectionStore,
-    InstanceKeyRotation, IntegrationRepository, IntegrationStore, InvitationRepository, IssuerRepository,
-    KeyRepository, KeyRotation, LoginAttemptRepository, Maintenance, OperatorStore, OrganizationRepository,
-    OwnAccountRepository, ReceiverRepository, RestoreRepository, RotationStore, SessionRepository, StoreError,
+    AccountStore, ActivationStore, AuditLog, AuditTrail, CredentialStore, EventSink, EventStore, InspectionStore,
+    IntegrationStore, KeyRepository, OperatorStore, OrganizationRepository, RotationStore, StoreError,
 };
 use vault_core::time::Timestamp;
 
@@ -144,31 +142,7 @@ impl Store {
 }
 
 impl StorePorts {
-    fn of<S>(store: &Arc<S>) -> Self
-    where
-        S: OrganizationRepository
-            + AccountRepository
-            + InvitationRepository
-            + OwnAccountRepository
-            + LoginAttemptRepository
-            + SessionRepository
-            + CredentialRepository
-            + IntegrationRepository
-            + IssuerRepository
-            + ReceiverRepository
-            + EventRepository
-            + FreezeRepository
-            + ActivationRepository
-            + KeyRepository
-            + KeyRotation
-            + InstanceKeyRotation
-            + Inspection
-            + AuditLog
-            + AuditTrail
-            + Maintenance
-            + RestoreRepository
-            + 'static,
-    {
+    fn of<D: Database>(store: &Arc<DieselStore<D>>) -> Self {
         Self {
             organizations: store.clone(),
             accounts: store.clone(),

@@ -1,6 +1,6 @@
 //! The port of issuers of identity tokens.
 
-use super::backend::Store;
+use super::{Database, DieselStore};
 use crate::transaction::issuers::{FindIssuers, ListIssuers, RecordKeys};
 use async_trait::async_trait;
 use vault_core::Command;
@@ -8,7 +8,7 @@ use vault_core::identity::{IssuerName, StoredIssuer};
 use vault_core::port::{IssuerRepository, StoreError};
 
 #[async_trait]
-impl IssuerRepository for Store {
+impl<D: Database> IssuerRepository for DieselStore<D> {
     async fn add_issuer(&self, command: Command<StoredIssuer>) -> Result<(), StoreError> {
         self.run(command).await
     }

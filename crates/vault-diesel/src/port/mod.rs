@@ -1,0 +1,106 @@
+//! The ports, for both databases. A method runs one transaction of [`crate::transaction`].
+
+mod account;
+mod activation;
+mod audit;
+mod credential;
+mod inspection;
+mod integration;
+mod issuers;
+mod maintenance;
+mod organization;
+mod receiver;
+mod schema_version;
+mod store;
+
+pub use store::{Store, StorePorts};
+
+use crate::failure::Reports;
+use crate::postgres::{Queued, SpreadError};
+use crate::transaction::{Read, Transaction};
+use std::fmt;
+use std::ops::Deref;
+use vault_core::Command;
+use vault_core::id::OrganizationId;
+use vault_core::port::StoreError;
+use vault_core::time::Timestamp;
+
+/// A store on the database `D`. Implements every port.
+pub struct DieselStore<D>(pub(crate) D);
+
+impl<D> Deref for DieselStore<D> {
+    type Target = D;
+
+    fn deref(&self) -> &D {
+        &self.0
+    }
+}
+
+impl<D> fmt::Debug for DieselStore<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DieselStore").finish_non_exhaustive()
+    }
+}
+
+/// A database that runs transactions.
+pub(crate) trait Database: Send + Sync + 'static {
+    /// Runs a transaction that writes.
+    fn run<T: Transaction>(&self, transaction: T) -> impl Future<Output = Result<T::Outcome, StoreError>> + Send;
+
+    /// Like `run`, for a transaction that only concerns rows of one organization.
+    fn run_for<T: Transaction>(
+        &self,
+        _organization: OrganizationId,
+        transaction: T,
+    ) -> impl Future<Output = Result<T::Outcome, StoreError>> + Send {
+        self.run(transaction)
+    }
+
+    /// Like `run`, for a transaction that may take long.
+    fn run_patiently<T: Transaction>(
+        &self,
+        transaction: T,
+    ) -> impl Future<Output = Result<T::Outcome, StoreError>> + Send {
+        self.run(transaction)
+    }
+
+    /// Runs a command in one transaction with queued commands of its kind.
+    fn write_together<A: Queued>(
+        &self,
+        command: Command<A>,
+    ) -> impl Future<Output = Result<A::Outcome, StoreError>> + Send;
+
+    /// Runs a transaction that reads one snapshot, for an organization or for the instance.
+    fn answer<Q: Read>(
+        &self,
+        organization: Option<OrganizationId>,
+        query: Q,
+    ) -> impl Future<Output = Result<Q::Outcome, StoreError>> + Send;
+
+    /// Like `answer`, for a transaction that sends its statements in one exchange with the server. The last one authorizes.
+    fn answer_at_once<Q: Read>(
+        &self,
+        organization: Option<OrganizationId>,
+        query: Q,
+    ) -> impl Future<Output = Result<Q::Outcome, StoreError>> + Send {
+        self.answer(organization, query)
+    }
+
+    /// Like `answer_at_once`, for a read that a write follows.
+    fn answer_for_writing<Q: Read>(
+        &self,
+        organization: Option<OrganizationId>,
+        query: Q,
+    ) -> impl Future<Output = Result<Q::Outcome, StoreError>> + Send {
+        self.answer_at_once(organization, query)
+    }
+
+    /// Checks that the database responds. Returns the difference of a server's clock to `now`, in milliseconds.
+    fn measure(&self, now: Timestamp) -> impl Future<Output = Result<Option<i64>, StoreError>> + Send;
+
+    /// Distributes new tables over the nodes of a database that is distributed.
+    fn spread_new_tables(&self) -> impl Future<Output = Result<(), SpreadError>> + Send;
+
+    /// What outcomes reported about the store.
+    fn reports(&self) -> &Reports;
+}

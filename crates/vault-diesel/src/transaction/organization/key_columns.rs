@@ -1,0 +1,234 @@
+//! The columns that name keys of the instance, and statements about the rows that need a key.
+//!
+//! A blob names the key that sealed it, and a MAC has a column for its key. Keys of tokens and lookups are not named: a row may
+//! need one until some time after the key was replaced. No column has an index, because a deployment has few such rows and a
+//! rotation reads each once.
+
+use crate::db::Parts;
+use crate::schema::{
+    accounts, audit, audit_checkpoints, audit_delivery, enrolment_drafts, event_deliveries, idempotency_keys,
+    instance_keys, integrations, invitations, organization_keys, organizations, pending_seeds, receivers, sessions,
+};
+use crate::stored::{Id, StoredId as _, columns_of};
+use diesel::Column;
+use diesel::sql_types::{BigInt, Bool};
+use vault_core::id::KeyId;
+use vault_core::keyring::{KeyTerm, TermPurpose};
+use vault_core::port::{InstancePart, InstanceRow, StoredPlace};
+use vault_core::time::Timestamp;
+use {Named::*, TermPurpose::*};
+
+/// How a column names the key that its row needs.
+#[derive(Clone, Copy, Debug)]
+enum Named {
+    /// A blob: version, algorithm, then the id of the key.
+    InBlob,
+    /// The id of the key.
+    ById,
+    /// A time in milliseconds: the row may need each key that was not replaced long before.
+    ByMillis,
+    /// Likewise in microseconds.
+    ByMicros,
+}
+
+/// A column that names a key.
+#[derive(Debug)]
+struct KeyColumn {
+    purpose: TermPurpose,
+    table: &'static str,
+    name: &'static str,
+    named: Named,
+}
+
+/// All columns that name keys of the instance. Those of a table follow each other.
+const COLUMNS: [KeyColumn; 20] = [
+    of(Instance, "organizations", organizations::fingerprint_wrapped, InBlob),
+    of(Instance, "organization_keys", organization_keys::wrapped, InBlob),
+    of(Instance, "accounts", accounts::grant_key_id, ById),
+    of(Instance, "accounts", accounts::password, InBlob),
+    of(Instance, "accounts", accounts::seed, InBlob),
+    of(Instance, "pending_seeds", pending_seeds::seed, InBlob),
+    of(Instance, "invitations", invitations::digest_key_id, ById),
+    of(Instance, "enrolment_drafts", enrolment_drafts::password, InBlob),
+    of(Instance, "enrolment_drafts", enrolment_drafts::seed, InBlob),
+    of(Instance, "integrations", integrations::digest_key_id, ById),
+    of(Instance, "instance_keys", instance_keys::wrapped, InBlob),
+    of(Receiver, "receivers", receivers::address, InBlob),
+    of(Receiver, "receivers", receivers::secret, InBlob),
+    of(Receiver, "receivers", receivers::previous_secret, InBlob),
+    of(Audit, "audit", audit::key_id, ById),
+    of(Audit, "audit_checkpoints", audit_checkpoints::key_id, ById),
+    of(Audit, "audit_delivery", audit_delivery::key_id, ById),
+    of(Token, "sessions", sessions::created_at, ByMillis),
+    of(LookUp, "event_deliveries", event_deliveries::position, ByMicros),
+    of(LookUp, "idempotency_keys", idempotency_keys::created_at, ByMillis),
+];
+
+const fn of<C: Column + Copy>(purpose: TermPurpose, table: &'static str, _: C, named: Named) -> KeyColumn {
+    KeyColumn { purpose, table, name: C::NAME, named }
+}
+
+/// The columns of each table.
+fn tables() -> impl Iterator<Item = &'static [KeyColumn]> {
+    COLUMNS.chunk_by(|one, other| one.table == other.table)
+}
+
+/// Appends the condition that a row needs a key, which was replaced at a time.
+fn needing<'a, ST>(
+    statement: Parts<'a, ST>,
+    columns: &'static [KeyColumn],
+    key: &'a KeyId,
+    replaced_at: Timestamp,
+) -> Parts<'a, ST> {
+    let until = replaced_at.plus_seconds(KeyTerm::DRAINED_SECONDS).as_millis();
+    statement.each(columns, " OR ", |statement, column| match column.named {
+        InBlob => statement.text("substr(").name(column.name).text(", 3, 16) = ").bytes(key.as_bytes()),
+        ById => statement.name(column.name).text(" = ").id(key.stored()),
+        ByMillis => statement.name(column.name).text(" <= ").number(until),
+        ByMicros => statement.name(column.name).text(" <= ").number(until.saturating_mul(1_000)),
+    })
+}
+
+/// Appends the condition that a row of a table names a key.
+fn naming<'a, ST>(statement: Parts<'a, ST>, table: &str, key: &'a KeyId) -> Parts<'a, ST> {
+    let columns = tables().find(|columns| columns.iter().all(|column| column.table == table));
+    // Its columns are not times.
+    needing(statement, columns.unwrap_or_default(), key, Timestamp::from_millis(0))
+}
+
+/// Appends the rows that need a key of the instance.
+fn from<'a, ST>(statement: Parts<'a, ST>, columns: &'static [KeyColumn], term: &'a KeyTerm) -> Parts<'a, ST> {
+    let table = columns.first().map_or("", |column| column.table);
+    needing(statement.text(" FROM ").name(table).text(" WHERE "), columns, &term.id, term.since)
+}
+
+/// The tables with rows that may need a key.
+fn tables_of(term: &KeyTerm) -> impl Iterator<Item = &'static [KeyColumn]> {
+    tables().filter(|columns| columns.iter().all(|column| column.purpose == term.purpose))
+}
+
+/// Counts the rows that need a key, one statement for each table.
+pub(super) fn counts(term: &KeyTerm) -> impl Iterator<Item = Parts<'_, BigInt>> {
+    tables_of(term).map(|columns| from(Parts::new("SELECT count(*)"), columns, term))
+}
+
+/// Returns whether rows need a key. One statement: two could miss what a transaction moves from the table of the second to that
+/// of the first.
+pub(super) fn is_needed(term: &KeyTerm) -> Parts<'_, Bool> {
+    Parts::new("SELECT ").each(tables_of(term), " OR ", |statement, columns| {
+        from(statement.text("EXISTS (SELECT 1"), columns, term).text(")")
+    })
+}
+
+/// Returns whether a key wraps other keys of the instance.
+pub(super) fn wraps_keys(key: &KeyId) -> Parts<'_, Bool> {
+    naming(Parts::new("SELECT EXISTS (SELECT 1 FROM instance_keys WHERE "), "instance_keys", key).text(")")
+}
+
+/// The columns of the row key of a part.
+const fn place_columns(part: InstancePart) -> [&'static str; 2] {
+    match part {
+        InstancePart::Organizations => ["id", "id"],
+        InstancePart::PendingSeeds | InstancePart::Invitations | InstancePart::Drafts => {
+            ["organization_id", "account_id"]
+        }
+        InstancePart::OrganizationKeys
+        | InstancePart::Accounts
+        | InstancePart::Integrations
+        | InstancePart::Receivers => ["organization_id", "id"],
+    }
+}
+
+/// The rows of a part after a row key: those that name a key, or all.
+pub(super) fn following<'a>(part: InstancePart, key: Option<&'a KeyId>, after: &StoredPlace) -> Parts<'a, Bool> {
+    follow(Parts::new(""), part, key, after)
+}
+
+fn follow<'a, ST>(
+    statement: Parts<'a, ST>,
+    part: InstancePart,
+    key: Option<&'a KeyId>,
+    after: &StoredPlace,
+) -> Parts<'a, ST> {
+    let (organization, id) = columns_of(after);
+    let place = statement.text("(").names(place_columns(part)).text(") > (").id(organization).text(", ").id(id);
+    match key {
+        Some(key) => naming(place.text(") AND ("), part.table(), key).text(")"),
+        None => place.text(")"),
+    }
+}
+
+/// Reads the row keys of a part after one, in their order.
+pub(super) fn places(part: InstancePart, after: &StoredPlace) -> Parts<'static, (Id, Id)> {
+    let place = place_columns(part);
+    let rows = Parts::new("SELECT ").names(place).text(" FROM ").name(part.table()).text(" WHERE ");
+    follow(rows, part, None, after).text(" ORDER BY ").names(place)
+}
+
+/// Replaces what a rotation changes in a row, unless it was changed in the meantime. `None` if the rows are of different parts.
+pub(super) fn replace((before, after): &(InstanceRow, InstanceRow)) -> Option<Parts<'_, ()>> {
+    let (part, (organization, id)) = (before.part(), before.place());
+    let [of, own] = place_columns(part);
+    let statement = Parts::new("UPDATE ").name(part.table()).text(" SET ").each(rotated(after), ", ", equal);
+    let row = statement.text(" WHERE ").name(of).text(" = ").id(organization.stored());
+    let row = row.text(" AND ").name(own).text(" = ").id(KeyId::from_uuid(id).stored()).text(" AND ");
+    (after.part() == part).then(|| row.each(rotated(before), " AND ", equal))
+}
+
+fn equal<'a>(statement: Parts<'a, ()>, (name, value): (&'static str, Value<'a>)) -> Parts<'a, ()> {
+    let statement = statement.name(name).text(" = ");
+    match value {
+        Value::Bytes(bytes) => statement.bytes(bytes),
+        Value::Key(key) => statement.id(key.stored()),
+    }
+}
+
+#[derive(Debug)]
+enum Value<'a> {
+    Bytes(&'a [u8]),
+    Key(KeyId),
+}
+
+const fn bytes<C: Column + Copy>(_: C, value: &[u8]) -> (&'static str, Value<'_>) {
+    (C::NAME, Value::Bytes(value))
+}
+
+const fn key<C: Column + Copy>(_: C, value: KeyId) -> (&'static str, Value<'static>) {
+    (C::NAME, Value::Key(value))
+}
+
+/// The columns of a row that a rotation changes.
+fn rotated(row: &InstanceRow) -> Vec<(&'static str, Value<'_>)> {
+    match row {
+        InstanceRow::Organization { keys, .. } => vec![
+            key(organizations::fingerprint_key_id, keys.fingerprint_key),
+            bytes(organizations::fingerprint_wrapped, keys.fingerprint_wrapped.as_bytes()),
+        ],
+        InstanceRow::OrganizationKey { wrapped, .. } => vec![bytes(organization_keys::wrapped, wrapped.as_bytes())],
+        InstanceRow::Account { code, password, seed, .. } => vec![
+            bytes(accounts::grant_digest, code.code.as_bytes()),
+            key(accounts::grant_key_id, code.key),
+            bytes(accounts::password, password.blob.as_bytes()),
+            bytes(accounts::seed, seed.blob.as_bytes()),
+        ],
+        InstanceRow::PendingSeed { seed, .. } => vec![bytes(pending_seeds::seed, seed.blob.as_bytes())],
+        InstanceRow::Invitation(stored) => vec![
+            bytes(invitations::digest, stored.digest.code.as_bytes()),
+            key(invitations::digest_key_id, stored.digest.key),
+        ],
+        InstanceRow::Draft { password, seed, .. } => vec![
+            bytes(enrolment_drafts::password, password.blob.as_bytes()),
+            bytes(enrolment_drafts::seed, seed.blob.as_bytes()),
+        ],
+        InstanceRow::Integration(stored) => vec![
+            bytes(integrations::digest, stored.digest.code.as_bytes()),
+            key(integrations::digest_key_id, stored.digest.key),
+        ],
+        InstanceRow::Receiver(stored) => vec![
+            bytes(receivers::address, stored.target.address.as_bytes()),
+            bytes(receivers::secret, stored.target.secret.as_bytes()),
+            bytes(receivers::previous_secret, stored.target.previous_secret.as_bytes()),
+            bytes(receivers::code, stored.code.as_bytes()),
+        ],
+    }
+}
