@@ -232,12 +232,22 @@ impl Document {
                 text,
                 "Kept as they were before the restore: the state of {} organizations, {} accounts, {} integrations; {} frozen \
                  namespaces; {} enrolment codes; {} issuers; {} receivers.",
-                kept.organizations, kept.accounts, kept.integrations, kept.frozen_namespaces, kept.invitations,
-                kept.issuers, kept.receivers
+                kept.organizations,
+                kept.accounts,
+                kept.integrations,
+                kept.frozen_namespaces,
+                kept.invitations,
+                kept.issuers,
+                kept.receivers
             );
             list_named(&mut text, "Back, but disabled: accounts", &kept.disabled_accounts);
             list_named(&mut text, "Back, but disabled: integrations", &kept.disabled_integrations);
-            list(&mut text, "Not restored: issuers that were removed or changed since", &kept.removed_issuers, Clone::clone);
+            list(
+                &mut text,
+                "Not restored: issuers that were removed or changed since",
+                &kept.removed_issuers,
+                Clone::clone,
+            );
             list_named(
                 &mut text,
                 "Not restored: receivers that were removed or changed since",

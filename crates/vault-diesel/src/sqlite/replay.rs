@@ -213,7 +213,9 @@ fn compare(connection: &mut SqliteConnection, same_keys: bool) -> Result<Replaye
     let stale = format!("SELECT m.name AS name FROM main.issuers m WHERE {stale} ORDER BY m.name");
     let stale_issuers: Vec<Name> = sql_query(stale).load(connection)?;
     let stale = match same_keys {
-        true => "NOT EXISTS (SELECT 1 FROM newer.receivers n WHERE n.organization_id = m.organization_id AND n.id = m.id)",
+        true => {
+            "NOT EXISTS (SELECT 1 FROM newer.receivers n WHERE n.organization_id = m.organization_id AND n.id = m.id)"
+        }
         false => STALE_RECEIVER,
     };
     let stale_receivers = sql_query(format!(
