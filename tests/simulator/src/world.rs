@@ -114,6 +114,7 @@ pub(crate) fn organization() -> CreateOrganization {
             created_at: NOW,
         },
         keys: OrganizationKeys {
+            name: OrganizationName::parse("acme").expect("a name"),
             fingerprint_key: KeyId::from_bytes([5; 16]),
             fingerprint_wrapped: Blob::from_bytes(vec![2; 78]),
             keys: vec![key],
