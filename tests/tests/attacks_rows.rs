@@ -176,6 +176,56 @@ fn a63_a_replaced_password_stays_replaced() {
     vault.run(&["doctor", "--deep"]).refused();
 }
 
+/// A command that names an organization does not run in another one.
+#[test]
+fn a63_swapped_names_are_refused() {
+    let vault = Vault::start(Database::Postgres);
+    let sql = Sql::of(&vault);
+    vault.organization("Acme");
+    vault.organization("Globex");
+    let create = ["account", "create", "--email", "new@example.com", "--role", "admin", "--json", "--org"];
+    for statement in [
+        "UPDATE organizations SET name = CASE name WHEN 'Acme' THEN 'Globex' ELSE 'Acme' END, \
+         name_key = CASE name_key WHEN 'acme' THEN 'globex' ELSE 'acme' END WHERE name_key IN ('acme', 'globex')",
+        "UPDATE organization_names SET organization_id = (SELECT id FROM organizations o \
+         WHERE o.name_key = organization_names.name_key) WHERE name_key IN ('acme', 'globex')",
+    ] {
+        sql.run(statement);
+        vault.run(&[&create[..], &["Acme"]].concat()).refused();
+        vault.run(&["org", "disable", "Globex"]).refused();
+    }
+    let said = vault.run(&["doctor", "--deep"]).refused().stdout;
+    assert!(said.contains("organizations"), "{said}");
+}
+
+/// A destroyed key of an organization is not used again, wherever its row comes from.
+#[test]
+fn a63_a_destroyed_key_stays_destroyed() {
+    let vault = Vault::start(Database::Postgres);
+    let (session, sql) = (vault.admin_session(), Sql::of(&vault));
+    session.save(&small("a", 1));
+    sql.run("CREATE TABLE stolen AS SELECT * FROM organization_keys");
+    vault.run(&["key", "rotate", "--org", "Acme"]).done();
+    sql.run("UPDATE organization_keys SET state = 'retiring'");
+    sql.run("INSERT INTO organization_keys SELECT * FROM stolen");
+    let there = session.on(&vault.replica().client());
+    assert!(there.try_save(&small("a", 2)).status >= 500);
+    assert!(there.try_list().status >= 500);
+    vault.run(&["doctor", "--deep"]).refused();
+}
+
+/// The number of a destroyed version is not assigned again, so its data does not open as another version.
+#[test]
+fn a63_numbers_of_versions_never_repeat() {
+    let vault = Vault::start(Database::Postgres);
+    let (session, sql) = (vault.admin_session(), Sql::of(&vault));
+    let id = session.save(&small("a", 1));
+    sql.run("UPDATE credentials SET highest_version = 0");
+    fails_closed(&vault, &session, &id);
+    assert!(session.replace(&id, &small("a", 2), false).status >= 400);
+    vault.run(&["doctor", "--deep"]).refused();
+}
+
 #[test]
 fn a63_a_credential_moved_elsewhere_does_not_open() {
     let vault = Vault::start(Database::Postgres);

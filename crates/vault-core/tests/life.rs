@@ -202,6 +202,7 @@ proptest! {
             vend: VendRule::Short,
             version,
             staged: staged.then_some(version + 1),
+            highest: version + 1,
             revision,
             metadata_revision: said.then_some(revision),
         };
@@ -215,6 +216,7 @@ proptest! {
             CredentialState { vend: VendRule::Any, ..state },
             CredentialState { version: version + 1, ..state },
             CredentialState { staged: if staged { None } else { Some(version + 1) }, ..state },
+            CredentialState { highest: version + 2, ..state },
             CredentialState { revision: revision + 1, ..state },
             CredentialState { metadata_revision: if said { None } else { Some(revision) }, ..state },
         ];

@@ -22,6 +22,8 @@ pub struct CredentialState<'a> {
     pub version: i64,
     /// The staged version, if any.
     pub staged: Option<i64>,
+    /// Highest version number ever assigned, including destroyed versions. No number is assigned twice.
+    pub highest: i64,
     /// Number of changes by clients, including the save.
     pub revision: i64,
     /// Revision that last changed labels, description and declared expiries, if any exist.
@@ -51,10 +53,11 @@ impl CredentialState<'_> {
         digest: impl FnOnce(&[&[u8]]) -> T,
     ) -> T {
         // Versions and revisions start at 1, so 0 represents an absent one.
-        let numbers = [Some(self.version), self.staged, Some(self.revision), self.metadata_revision];
+        let numbers =
+            [Some(self.version), self.staged, Some(self.highest), Some(self.revision), self.metadata_revision];
         let numbers = numbers.map(|number| number.unwrap_or_default().to_be_bytes());
-        let [version, staged, revision, metadata_revision] = numbers.each_ref();
-        let parts: [&[u8]; 9] = [
+        let [version, staged, highest, revision, metadata_revision] = numbers.each_ref();
+        let parts: [&[u8]; 10] = [
             organization.as_bytes(),
             credential.as_bytes(),
             self.kind.as_str().as_bytes(),
@@ -62,6 +65,7 @@ impl CredentialState<'_> {
             self.vend.as_str().as_bytes(),
             version,
             staged,
+            highest,
             revision,
             metadata_revision,
         ];

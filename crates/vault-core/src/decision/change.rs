@@ -164,7 +164,7 @@ impl CredentialFacts {
         ChangeEffects {
             before: *self,
             revision: self.revision + 1,
-            highest: act.new_version().map_or(self.highest, |new| new.number),
+            highest: act.change.highest_after(self.highest),
             current,
             staged,
             version,

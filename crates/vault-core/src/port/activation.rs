@@ -59,6 +59,8 @@ pub struct TakenCredential {
     pub current: i64,
     /// The staged version, if any.
     pub staged: Option<i64>,
+    /// Highest version number ever assigned, including destroyed versions. No number is assigned twice.
+    pub highest: i64,
     /// Number of changes by clients, including the save.
     pub revision: i64,
     /// Revision that last changed labels, description and declared expiries, if any exist.
@@ -78,6 +80,7 @@ impl TakenCredential {
             vend: self.vend,
             version: self.current,
             staged: self.staged,
+            highest: self.highest,
             revision: self.revision,
             metadata_revision: self.metadata_revision,
         };

@@ -70,6 +70,7 @@ impl StoredCredential {
             vend: self.vend,
             version: self.version,
             staged: self.staged,
+            highest: self.highest,
             revision: self.revision,
             metadata_revision: self.metadata.as_ref().map(|metadata| metadata.revision),
         }
@@ -175,6 +176,8 @@ pub struct StoredCredential {
     pub revision: i64,
     /// The staged version, if any.
     pub staged: Option<i64>,
+    /// Highest version number ever assigned, including destroyed versions. No number is assigned twice.
+    pub highest: i64,
     /// The version that was current before, unless it was destroyed. It may be past its retention. Not authenticated,
     /// because only lists show it.
     pub previous: Option<PreviousVersion>,
@@ -230,8 +233,6 @@ pub struct StoredVersions {
     pub current: StoredCredential,
     /// Creation time of the current version.
     pub created_at: Timestamp,
-    /// Highest version number ever assigned, including destroyed versions.
-    pub highest: i64,
     /// The other versions, ordered by number.
     pub others: Vec<StoredVersion>,
 }
@@ -260,7 +261,7 @@ pub struct ChangeCredential {
 pub enum CredentialChange {
     /// Makes a new version current and keeps the old one as a previous version.
     Replace {
-        /// The new version, [`StoredVersions::highest`] plus one.
+        /// The new version, [`StoredCredential::highest`] plus one.
         version: NewVersion,
         /// Time at which the previously current version is destroyed.
         destroy_at: Timestamp,
@@ -283,6 +284,14 @@ pub enum CredentialChange {
 }
 
 impl CredentialChange {
+    /// Returns the highest version number after the change.
+    pub const fn highest_after(&self, highest: i64) -> i64 {
+        match self {
+            Self::Replace { version, .. } | Self::Stage(version) => version.number,
+            Self::Promote { .. } | Self::Destroy(_) | Self::Describe => highest,
+        }
+    }
+
     /// Returns the numbers of the current and the staged version after the change.
     pub fn versions_after(&self, current: i64, staged: Option<i64>) -> (i64, Option<i64>) {
         match self {

@@ -515,7 +515,7 @@ impl Inspector {
         }
         let numbers: BTreeSet<_> = whole.versions.others.iter().map(|version| version.number).collect();
         if numbers.contains(&current.version)
-            || numbers.into_iter().chain([current.version]).any(|number| number > whole.versions.highest)
+            || numbers.into_iter().chain([current.version]).any(|number| number > current.highest)
             || current.staged.is_some_and(|staged| whole.versions.others.iter().all(|other| other.number != staged))
         {
             seen.find(TABLE, id, Flaw::Unreadable("its versions differ from its list of versions"));

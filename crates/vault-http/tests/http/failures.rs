@@ -85,6 +85,7 @@ fn stored(id: CredentialId) -> StoredCredential {
         kind: CredentialType::S3,
         namespace: "a".parse().unwrap(),
         version: 1,
+        highest: 1,
         created_at: Timestamp::from_millis(0),
         updated_at: Timestamp::from_millis(0),
         revision: 1,

@@ -93,6 +93,7 @@ pub async fn credentials_are_taken_as_they_were_saved(suite: &dyn ActivationSubj
             vend: command.description.vend,
             current: 1,
             staged: None,
+            highest: 1,
             revision: 1,
             metadata_revision: None,
             code: command.code,

@@ -33,6 +33,7 @@ pub async fn a_credential_is_shown_as_it_was_saved(suite: &dyn CredentialSubject
             updated_at: world.now(),
             revision: 1,
             staged: None,
+            highest: 7,
             previous: None,
             expires_at: command.act.expires_at,
             vend: command.act.description.vend,

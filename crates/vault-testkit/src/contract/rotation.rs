@@ -82,7 +82,7 @@ impl World<'_> {
     }
 
     fn next_version(&self, read: &StoredVersions, key: KeyId) -> NewVersion {
-        let number = read.highest + 1;
+        let number = read.current.highest + 1;
         let sealed = version_under(key, read.current.id, number);
         NewVersion { number, sealed, check: None, idempotency: None, destroyed: Vec::new() }
     }

@@ -62,7 +62,7 @@ impl<S: ?Sized> World<'_, S> {
     }
 
     pub(super) fn replacement(&self, read: &StoredVersions) -> CredentialChange {
-        let version = self.new_version(read.current.id, read.highest + 1);
+        let version = self.new_version(read.current.id, read.current.highest + 1);
         CredentialChange::Replace { version, destroy_at: self.destroy_at() }
     }
 
@@ -104,7 +104,7 @@ pub async fn a_replaced_version_is_kept_beside_the_new_one(suite: &dyn Credentia
     let principal = world.embedder();
     let id = world.saved(&principal).await;
     let before = world.versions(&principal, id).await;
-    assert_eq!((before.current.revision, before.current.staged, before.highest), (1, None, 1));
+    assert_eq!((before.current.revision, before.current.staged, before.current.highest), (1, None, 1));
     assert_eq!((before.created_at, &before.others[..]), (before.current.created_at, &[][..]));
 
     world.clock.advance_seconds(60);
@@ -113,10 +113,10 @@ pub async fn a_replaced_version_is_kept_beside_the_new_one(suite: &dyn Credentia
     assert_eq!(world.store.change_credential(command).await.unwrap(), 2);
     let after = world.versions(&principal, id).await;
     let mut expected = before.current.clone();
-    (expected.version, expected.revision, expected.updated_at) = (2, 2, now);
+    (expected.version, expected.highest, expected.revision, expected.updated_at) = (2, 2, 2, now);
     expected.previous = Some(PreviousVersion { number: 1, until: destroy_at });
     (expected.information, expected.code) = (world.sealed_version(id, 2).information, digest("changed"));
-    assert_eq!((&after.current, after.created_at, after.highest), (&expected, now, 2));
+    assert_eq!((&after.current, after.created_at, after.current.highest), (&expected, now, 2));
     let first = StoredVersion {
         number: 1,
         created_at: before.created_at,
@@ -138,7 +138,7 @@ pub async fn a_version_is_staged_promoted_and_taken_back(suite: &dyn CredentialS
     let id = world.saved(&principal).await;
     let states = |read: &StoredVersions| {
         let others: Vec<_> = read.others.iter().map(|it| (it.number, it.superseded.is_some())).collect();
-        (read.current.version, read.current.staged, read.highest, others)
+        (read.current.version, read.current.staged, read.current.highest, others)
     };
     let read = world.versions(&principal, id).await;
     let read = world.changed(&principal, &read, CredentialChange::Stage(world.new_version(id, 2))).await;
@@ -236,7 +236,7 @@ pub async fn a_replacement_has_one_effect_per_idempotency_key(suite: &dyn Creden
     let keyed = |read: &StoredVersions, body: &str| {
         let account = principal.account().unwrap();
         let idempotency = Some(Idempotency { account, key: "key".to_owned(), body: digest(body).into() });
-        let version = NewVersion { idempotency, ..world.new_version(id, read.highest + 1) };
+        let version = NewVersion { idempotency, ..world.new_version(id, read.current.highest + 1) };
         world.change_version(&principal, read, CredentialChange::Replace { version, destroy_at: world.destroy_at() })
     };
     let change = async |read: &StoredVersions, body| judged(world.store.change_credential(keyed(read, body)).await);

@@ -149,6 +149,7 @@ fn save(state: &mut State, command: Command<SaveCredential>) -> Answer<Credentia
             updated_at: now,
             revision: 1,
             staged: None,
+            highest: version,
             previous: None,
             expires_at,
             vend: description.vend,
@@ -160,7 +161,7 @@ fn save(state: &mut State, command: Command<SaveCredential>) -> Answer<Credentia
             information: sealed.information.clone(),
         };
         let (labels, others) = (description.labels, BTreeMap::new());
-        let row = CredentialRow { stored, sealed, labels, version_created_at: now, highest: version, others };
+        let row = CredentialRow { stored, sealed, labels, version_created_at: now, others };
         state.credentials.insert((organization, id), row);
         state.audit.push(audit);
     }
@@ -211,7 +212,6 @@ impl CredentialRow {
         StoredVersions {
             current: self.stored.clone(),
             created_at: self.version_created_at,
-            highest: self.highest,
             others: self.others.iter().map(|(number, version)| version.stored(*number)).collect(),
         }
     }
@@ -221,7 +221,7 @@ impl CredentialRow {
             revision: self.stored.revision,
             version: self.stored.version,
             staged: self.stored.staged,
-            highest: self.highest,
+            highest: self.stored.highest,
             metadata_key: self.stored.metadata.as_ref().map(|metadata| metadata.key),
         }
     }
@@ -247,7 +247,8 @@ impl CredentialRow {
             self.stored.previous =
                 newest.map(|(superseded, number)| PreviousVersion { number, until: superseded.destroy_at });
         }
-        (self.highest, self.stored.staged, self.stored.revision) = (effects.highest, effects.staged, effects.revision);
+        (self.stored.highest, self.stored.staged, self.stored.revision) =
+            (effects.highest, effects.staged, effects.revision);
     }
 
     fn make_current(&mut self, number: i64, new: VersionRow, superseded: Superseded) {

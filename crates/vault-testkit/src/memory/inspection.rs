@@ -62,6 +62,7 @@ impl Inspection for MemoryStore {
                 vend: row.stored.vend,
                 current: row.stored.version,
                 staged: row.stored.staged,
+                highest: row.stored.highest,
                 revision: row.stored.revision,
                 metadata_revision: row.stored.state().metadata_revision,
                 code: row.stored.code,

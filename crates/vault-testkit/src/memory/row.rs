@@ -79,7 +79,6 @@ pub(super) struct CredentialRow {
     pub(super) labels: Vec<Digest>,
     /// Creation time of the current version.
     pub(super) version_created_at: Timestamp,
-    pub(super) highest: i64,
     /// Versions that are not current.
     pub(super) others: BTreeMap<i64, VersionRow>,
 }

@@ -533,7 +533,11 @@ impl KeyRepository for RedbStore {
     }
 
     async fn organization_keys(&self, organization: OrganizationId) -> Result<Option<OrganizationKeys>, StoreError> {
-        self.decide(move |rows| Ok(rows.organization(organization)?.map(|row| row.keys(organization)))).await
+        self.decide(move |rows| {
+            let row = rows.organization(organization)?;
+            row.map(|row| row.keys(organization).ok_or_else(|| damaged("organizations", organization))).transpose()
+        })
+        .await
     }
 
     async fn take_key_uses(&self, command: TakeKeyUses) -> Result<bool, StoreError> {
@@ -553,6 +557,9 @@ impl KeyRepository for RedbStore {
         self.decide(move |rows| {
             let organization = command.next.organization;
             let Some(mut row) = rows.organization(organization)? else { return Ok(false) };
+            if !row.rebind(&command.fingerprint) {
+                return Ok(false);
+            }
             let Some(key) = row.active_row(command.current) else { return Ok(false) };
             key.active = false;
             row.keys.push(row::Key::new(&command.next));

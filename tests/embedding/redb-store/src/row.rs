@@ -8,10 +8,11 @@ use vault_core::decision::{ChangeEffects, CredentialFacts, VersionEffect};
 use vault_core::digest::Digest;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
+use vault_core::organization::OrganizationName;
 use vault_core::port::{PreviousVersion, SaveCredential, StoredCredential, StoredMetadata, StoredVersion, StoredVersions};
 use vault_core::sealed::{
     Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys,
-    SealedCredential, SealedMetadata,
+    ReboundKeys, SealedCredential, SealedMetadata,
 };
 use vault_core::time::Timestamp;
 
@@ -20,6 +21,7 @@ type Id = [u8; 16];
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Organization {
     pub(crate) open: bool,
+    name: String,
     fingerprint_key: Id,
     fingerprint_wrapped: Vec<u8>,
     pub(crate) keys: Vec<Key>,
@@ -38,6 +40,7 @@ impl Organization {
     pub(crate) fn new(keys: &OrganizationKeys) -> Self {
         Self {
             open: true,
+            name: keys.name.as_str().to_owned(),
             fingerprint_key: *keys.fingerprint_key.as_bytes(),
             fingerprint_wrapped: keys.fingerprint_wrapped.as_bytes().to_vec(),
             keys: keys.keys.iter().map(Key::new).collect(),
@@ -52,7 +55,17 @@ impl Organization {
         self.keys.iter_mut().find(|key| key.active && key.id == *id.as_bytes())
     }
 
-    pub(crate) fn keys(&self, organization: OrganizationId) -> OrganizationKeys {
+    /// Stores the wrap of the fingerprint key after a change of the keys. `false`: they were changed in the meantime.
+    pub(crate) fn rebind(&mut self, wrap: &ReboundKeys) -> bool {
+        let as_read = self.fingerprint_wrapped == wrap.before.as_bytes();
+        if as_read {
+            self.fingerprint_wrapped = wrap.after.as_bytes().to_vec();
+        }
+        as_read
+    }
+
+    /// Nothing, where the row holds a name that it cannot hold.
+    pub(crate) fn keys(&self, organization: OrganizationId) -> Option<OrganizationKeys> {
         let key = |row: &Key| OrganizationKeyRecord {
             organization,
             id: KeyId::from_bytes(row.id),
@@ -61,11 +74,12 @@ impl Organization {
             uses: row.uses,
             created_at: Timestamp::from_millis(row.created_at),
         };
-        OrganizationKeys {
+        Some(OrganizationKeys {
+            name: OrganizationName::parse(&self.name).ok()?,
             fingerprint_key: KeyId::from_bytes(self.fingerprint_key),
             fingerprint_wrapped: Blob::from_bytes(self.fingerprint_wrapped.clone()),
             keys: self.keys.iter().map(key).collect(),
-        }
+        })
     }
 }
 
@@ -280,6 +294,7 @@ impl Credential {
             updated_at: Timestamp::from_millis(self.updated_at),
             revision: self.revision,
             staged: self.staged(),
+            highest: self.highest,
             expires_at: self.expires_at.map(Timestamp::from_millis),
             vend: VendRule::parse(&self.vend)?,
             code: Digest::from_bytes(self.code),
@@ -303,7 +318,6 @@ impl Credential {
         Some(StoredVersions {
             current: self.stored(id)?,
             created_at: Timestamp::from_millis(self.versions.get(&self.current)?.created_at),
-            highest: self.highest,
             others: self.others().map(other).collect(),
         })
     }

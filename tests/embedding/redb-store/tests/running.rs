@@ -8,6 +8,7 @@ use std::sync::Arc;
 use vault_core::audit::{Actor, AuditAction, Subject};
 use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
 use vault_core::id::{AccountId, InstanceId, OrganizationId};
+use vault_core::organization::OrganizationName;
 use vault_core::port::{Clock, CreateInstance, IdGenerator, KeyRepository, NoRequest};
 use vault_core::principal::Principal;
 use vault_core::role::Role;
@@ -57,7 +58,7 @@ async fn open(directory: &Path, organization: OrganizationId) -> Result<Running,
     // The ports form a vault. The port that decrypts data (`crypto.opener`) is not among them.
     let (environment, crypto) = (environment(&keyring), keyring.credentials(store.clone()));
     if store.organization_keys(organization).await?.is_none() {
-        let keys = crypto.sealer.new_organization_keys(organization, now)?;
+        let keys = crypto.sealer.new_organization_keys(organization, &OrganizationName::parse("Acme")?, now)?;
         let created = AuditAction::OrganizationCreated;
         let audit =
             environment.record(now, Some(organization), Actor::Operator, created, Subject::Organization(organization));

@@ -6,7 +6,7 @@ use crate::field::{FieldCode, FieldError};
 use crate::id::{IntegrationId, OrganizationId};
 use crate::identity::{StoredIssuer, TrustId, TrustRequest, Trusts};
 use crate::integration::StoredIntegration;
-use crate::port::Find;
+use crate::port::{Event, Find};
 use crate::principal::Principal;
 use serde_json::Value;
 
@@ -85,7 +85,20 @@ impl Integrations {
     ) -> Result<TrustRequest, Error> {
         let request = TrustRequest::parse(value, field).map_err(Error::Invalid)?;
         let found = self.store.find_issuers(vec![request.issuer.clone()]).await?;
-        let Some(stored) = found.into_iter().find(|stored| stored.issuer.serves(organization)) else {
+        let mut found: Vec<_> = found.into_iter().filter(|stored| stored.issuer.serves(organization)).collect();
+        if found.iter().any(|stored| !stored.is_sound(&*self.digester)) {
+            self.digester.refresh().await?;
+        }
+        // The row decides which claims the trust must specify.
+        found.retain(|stored| {
+            let is_sound = stored.is_sound(&*self.digester);
+            if !is_sound {
+                let id = stored.issuer.name.to_string();
+                self.environment.emit(Event::IntegrityFailure { table: "issuers", id });
+            }
+            is_sound
+        });
+        let Some(stored) = found.first() else {
             let detail = "is no issuer that this organization may trust; GET {base_url}/issuers lists them";
             return Err(FieldError::new(format!("{field}/issuer"), FieldCode::NotAllowed, detail).into());
         };

@@ -120,6 +120,7 @@ impl Vault {
                 vend: judged.vend,
                 version: current,
                 staged,
+                highest: judged.change.highest_after(before.highest),
                 revision: seen.saturating_add(1),
                 metadata_revision: said,
                 ..before

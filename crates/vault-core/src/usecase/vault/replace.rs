@@ -68,7 +68,7 @@ impl Vault {
             if vend == VendRule::Short {
                 allows_short(&wanted.data).map_err(|reason| no_short_form(current.kind, reason))?;
             }
-            let number = versions.highest.saturating_add(1);
+            let number = versions.current.highest.saturating_add(1);
             let context = CredentialContext { organization, credential: current.id, version: number };
             let sealed = self.sealer.seal(context, &current.namespace, data, information).await?;
             let now = self.environment.now();

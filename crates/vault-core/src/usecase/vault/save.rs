@@ -129,6 +129,7 @@ impl Vault {
                 vend: request.vend,
                 version: context.version,
                 staged: None,
+                highest: context.version,
                 revision: FIRST_REVISION,
                 metadata_revision: description.metadata.as_ref().map(|metadata| metadata.revision),
             };

@@ -36,6 +36,7 @@ pub(crate) struct CredentialRow {
     updated_at: i64,
     revision: i64,
     staged_version: Option<i64>,
+    highest_version: i64,
     previous_version: Option<i64>,
     previous_until: Option<i64>,
     key_id: Column<KeyId>,
@@ -88,6 +89,7 @@ impl CredentialRow {
             updated_at: Timestamp::from_millis(self.updated_at),
             revision: self.revision,
             staged: self.staged_version,
+            highest: self.highest_version,
             previous: self
                 .previous_version
                 .zip(self.previous_until)

@@ -55,7 +55,6 @@ pub(crate) async fn versions(tx: &Tx<'_>, query: &Find<CredentialId>) -> Result<
         .order(credential_versions::version)
         .select((
             CredentialRow::as_select(),
-            credentials::highest_version,
             credentials::version_created_at,
             (
                 credential_versions::version,
@@ -68,19 +67,18 @@ pub(crate) async fn versions(tx: &Tx<'_>, query: &Find<CredentialId>) -> Result<
             )
                 .nullable(),
         ));
-    let rows = tx.load::<(CredentialRow, i64, i64, Option<Version>), _>(joined);
+    let rows = tx.load::<(CredentialRow, i64, Option<Version>), _>(joined);
     let rows = authorized(tx, rows, &query.principal, query.now).await?;
     let mut current = None;
     let mut others = Vec::new();
-    for (row, highest, created_at, version) in rows {
-        current.get_or_insert((row, highest, created_at));
+    for (row, created_at, version) in rows {
+        current.get_or_insert((row, created_at));
         others.extend(version);
     }
-    let Some((current, highest, created_at)) = current else { return Ok(None) };
+    let Some((current, created_at)) = current else { return Ok(None) };
     Ok(Some(StoredVersions {
         created_at: Timestamp::from_millis(created_at),
         current: current.decode()?,
-        highest,
         others: others.into_iter().map(|version| decode(version, query.key)).collect::<Result<_, Failure>>()?,
     }))
 }

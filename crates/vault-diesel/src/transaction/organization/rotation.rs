@@ -244,6 +244,9 @@ impl Transaction for DestroyOrganizationKey {
     type Outcome = KeyDestruction;
 
     async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<KeyDestruction, Failure> {
+        if !rebind(tx, self.organization, &self.fingerprint).await? {
+            return Ok(KeyDestruction::NotRetiring);
+        }
         let (organization, key) = (self.organization.stored(), self.key.stored());
         if !rebind(tx, self.organization, &self.fingerprint).await? {
             return Ok(KeyDestruction::NotRetiring);
