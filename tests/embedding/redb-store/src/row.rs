@@ -9,7 +9,9 @@ use vault_core::digest::Digest;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationName;
-use vault_core::port::{PreviousVersion, SaveCredential, StoredCredential, StoredMetadata, StoredVersion, StoredVersions};
+use vault_core::port::{
+    PreviousVersion, SaveCredential, StoredCredential, StoredMetadata, StoredVersion, StoredVersions,
+};
 use vault_core::sealed::{
     Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys,
     ReboundKeys, SealedCredential, SealedMetadata,
