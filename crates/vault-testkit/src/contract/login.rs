@@ -143,7 +143,8 @@ pub async fn a_new_verifier_is_no_new_password(suite: &dyn AccountSubject) {
     let holder = world.holder(Role::Viewer).await;
     let beside = world.complete_login(&holder, world.network(), PasscodeProof::RecoveryCode(holder.recovery_codes[0]));
     let mut command = world.complete_login(&holder, world.network(), world.fresh_step());
-    let rehashed = world.password();
+    let mut rehashed = world.password();
+    rehashed.id = holder.password.id;
     proof_of(&mut command).rehashed = Some(rehashed.clone());
     let session = completes(&world, command).await;
 
