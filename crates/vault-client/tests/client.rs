@@ -151,7 +151,7 @@ fn versions_are_made_promoted_and_destroyed() {
 
 #[test]
 fn what_is_said_of_a_credential_is_changed_and_asked_for() {
-    let used = r#"[{"integration":"nightly","at":"t","form":"raw","purpose":"p"}]"#;
+    let used = r#"[{"integration":"nightly","at":"t","expires_at":"u","version":2,"form":"raw","purpose":"p"}]"#;
     let (client, server) = server(vec![
         answer("200 OK", "", ITEM),
         answer("200 OK", "", r#"{"same":true}"#),

@@ -104,7 +104,7 @@ proptest! {
             4 => row.grant.email = EmailAddress::parse("other@example.com").unwrap(),
             5 => row.grant.organization = OrganizationId::from_bytes([9; 16]),
             6 => *row = account().without_secrets(),
-            7 => *row = account().without_secrets().re_enrolled(reserved.password, reserved.seed),
+            7 => *row = account().without_secrets().re_enrolled(PasswordId::from_bytes([8; 16]), reserved.seed),
             _ => now = None,
         }
         prop_assert!(now.as_ref().is_none_or(|row| !is_as_reserved(&reserved, row)));

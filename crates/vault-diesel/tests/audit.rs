@@ -96,7 +96,7 @@ async fn an_entry_that_is_removed_changed_or_moved_in_the_file_is_found() {
         run("UPDATE audit SET checkpoint = 3 WHERE id = ?1", renumbered);
     });
     let expected = [
-        format!("entry {removed} is missing: checkpoint 1 holds it"),
+        format!("entry {removed} is missing: checkpoint 1 contains it"),
         format!("entry {renumbered} was reordered: it belongs to checkpoint 2, and its row says checkpoint 3"),
         format!("entry {changed} was modified: its MAC does not verify"),
         format!("entry {one} was reordered: it belongs to entry {other}"),

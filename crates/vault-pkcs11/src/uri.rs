@@ -182,7 +182,7 @@ mod tests {
             ("12345678", "1234567", "at least 8 bytes"),
             ("module-path=/m", "", "needs the module"),
             ("&pin-source=/p", "", "needs the file of the PIN"),
-            ("pin-source=/p", "pin-value=4711", "must not hold the PIN"),
+            ("pin-source=/p", "pin-value=4711", "must not contain the PIN"),
             ("/p", "p", "absolute"),
             ("token=a", "token=a;token=b", "twice"),
             ("token=a", "token=a;type=private", "secret-key"),

@@ -122,11 +122,11 @@ async fn inside_refuses() {
     let unread = key_with(&SoftHsm::uri("vault", ID, "/nowhere".as_ref()), Arc::new(|| Err("no such file".into())));
     assert_eq!(refusal(unread.seal(&secret("x"), b"").await), "PIN: no such file");
     let said = refusal(key("vault", "0000000000000000").seal(&secret("x"), b"").await);
-    assert!(said.contains("no AES key that fits pkcs11:token=vault;id=%00%00"), "{said}");
+    assert!(said.contains("no AES key that matches pkcs11:token=vault;id=%00%00"), "{said}");
     let said = refusal(key("second", "0102030405060708").seal(&secret("x"), b"").await);
     assert!(said.contains("has 2 AES keys"), "{said}");
     let said = refusal(key("twin", ID).seal(&secret("x"), b"").await);
-    assert!(said.contains("2 tokens fit"), "{said}");
+    assert!(said.contains("2 tokens match"), "{said}");
 
     let module = std::env::temp_dir().join(format!("module-{}", std::process::id()));
     let with = |path: &std::path::Path| {

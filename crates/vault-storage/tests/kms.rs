@@ -69,7 +69,7 @@ async fn moto_seals_and_opens_in_context() {
     assert!(said.contains("AccessDenied") && said.contains(&arn), "{said}");
     let wrong = AccessKey { secret: "wrong".to_owned(), ..user.clone() };
     let said = refusal(key(&arn, &moto.endpoint(), keys(&wrong)).open(&sealed, b"here").await);
-    assert!(said.contains("refuses") && !said.contains("wrong"), "{said}");
+    assert!(said.contains("rejects") && !said.contains("wrong"), "{said}");
     let said = refusal(
         key(&arn, &moto.endpoint(), file("[default]\naws_access_key_id = a\n".into())).seal(&secret("x"), b"").await,
     );

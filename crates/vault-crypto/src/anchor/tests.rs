@@ -32,6 +32,8 @@ fn another_vaults_anchor_and_a_changed_one_are_refused() {
     own.store(anchor(5)).unwrap();
     let other = file(directory.path(), 2, 1).load().unwrap_err();
     assert!(matches!(other.flaw(), AnchorFlaw::OtherInstance(found) if *found == InstanceId::from_uuid(id(1))));
+    let first = KeyringMark { number: 1, hash: Digest::from_bytes([8; 32]) };
+    own.store(Anchor { keyring: first, ..anchor(5) }).unwrap();
     assert!(matches!(file(directory.path(), 1, 2).load().unwrap_err().flaw(), AnchorFlaw::Changed));
     // A later document, whose keys the database does not have.
     let later = KeyringMark { number: i64::MAX, hash: Digest::from_bytes([8; 32]) };

@@ -368,6 +368,7 @@ fn usage_counts_activations_and_denied_requests() {
     world.clock.advance_seconds(60);
     assert_eq!(door.activate(&nightly, "elsewhere").status, 403);
     world.seal_audit();
+    let admin = world.token(Role::Admin);
     let usage_for = |token: &str, query: &str| {
         let response = world.send(&format!("GET /v1/integrations/usage{query}"), &[token], "");
         assert_eq!(response.status, 200, "{}", response.text());
