@@ -85,6 +85,10 @@ pub struct ChangeAccountRequest {
     pub state: Option<String>,
 }
 
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,8 +100,4 @@ mod tests {
         assert_eq!(serde_json::to_string(&change).unwrap_or_default(), text);
         assert_eq!(serde_json::from_str::<ChangeAccountRequest>(text).ok(), Some(change));
     }
-}
-
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }

@@ -307,7 +307,7 @@ pub async fn the_previous_version_is_shown_with_the_credential(suite: &dyn Crede
         let read = world.versions(&principal, id).await;
         assert_eq!(read.current.previous, expected);
         let listed = world.store.list_credentials(world.list(&principal)).await.unwrap();
-        assert_eq!(listed.rows, [read.current.clone()]);
+        assert_eq!(listed.rows, *std::slice::from_ref(&read.current));
         read
     };
     let read = previous(None, world.now()).await;
