@@ -164,15 +164,7 @@ fn what_was_done_is_read(database: Database) {
         assert!(address.contains("action=credential.saved") && address.contains("limit=2"), "{address}");
     }
     assert_eq!(found, newest_first);
-    for query in [
-        "?action=",
-        "?actor=a%20b",
-        "?since=yesterday",
-        "?limit=0",
-        "?cursor=AAAA",
-        "?organization=x",
-        "?action=a&action=b",
-    ] {
+    for query in ["?action=", "?actor=a%20b", "?since=yesterday", "?limit=0", "?cursor=AAAA", "?organization=x"] {
         assert!(matches!(get(query).status, 400 | 422), "{query}");
     }
 
@@ -249,7 +241,7 @@ fn a_database_from_before_a_key_rotation_is_not_adopted() {
     }
     fs::write(&database, newer).unwrap();
     let refused = vault.run(&["restore", backup.to_str().unwrap(), "--replace"]).refused().stderr;
-    assert!(refused.contains("is older than what") && refused.contains("--older"), "{refused}");
+    assert!(refused.contains("is older than the state") && refused.contains("--older"), "{refused}");
     vault.run(&["restore", backup.to_str().unwrap(), "--replace", "--older"]).done();
     vault.serve();
     vault.stop();

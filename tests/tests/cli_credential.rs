@@ -168,7 +168,7 @@ fn a_credential_is_rotated_from_the_command_line(database: Database) {
     // From standard input, as providers' tools write it.
     let mut piped = machine.command(&[&replace[..], &["-"]].concat());
     piped.stdin(fs::File::open(&first).unwrap());
-    assert!(Run::of(&mut piped).done().stdout.contains("Version 4 of credential"));
+    assert!(Run::of(&mut piped).done().stdout.contains("version 4 of credential"));
 
     let shown = machine.run(&["credential", "show", &id]).done().stdout;
     let table = machine.run(&["credential", "versions", &id]).done().stdout;

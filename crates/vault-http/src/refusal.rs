@@ -153,7 +153,7 @@ impl From<StoreError> for ProblemResponse {
             StoreError::Unavailable(_) => Self::unavailable(STORE_RETRY),
             StoreError::Full => Self::unavailable(STORE_RETRY).saying(
                 "The disk of the vault's database is full, so nothing can be saved or recorded in the audit log. Activations \
-                 are refused too. Ask an operator to free space.",
+                 are refused too. Tell an operator.",
             ),
             _ => Self::internal(),
         };

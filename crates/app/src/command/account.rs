@@ -1,7 +1,7 @@
 //! `orgvault account …`
 
 use super::invitation;
-use super::organization::Organizations;
+use super::organization::{Organizations, organization_id};
 use crate::cli::{AccountCommand as Asked, AccountOrInvitation, PasswordFile, RoleArg};
 use crate::failure::{Doing, Failure, NO_ACCOUNT, refused};
 use crate::output::{Output, table};
@@ -229,7 +229,7 @@ pub(crate) async fn create(
     password: Option<SecretString>,
 ) -> Result<CreatedAccount, Failure> {
     let what = format!("create account {email} in {organization}");
-    let organization = Organizations::of(vault).await?.id_of(&organization).doing(|| what.clone())?;
+    let organization = organization_id(vault, &organization).await.doing(|| what.clone())?;
     let request = CreateAccountRequest { organization, email, role, password };
     vault.accounts().create(request).await.map_err(|error| refused(error, NO_ACCOUNT)).doing(|| what)
 }
@@ -392,7 +392,7 @@ async fn list(vault: &OpenVault, org: Option<String>, output: Output) -> Result<
     let organizations = Organizations::of(vault).await?;
     let scope = match &org {
         None => Scope::All,
-        Some(name) => Scope::One(organizations.id_of(name)?),
+        Some(name) => Scope::One(organization_id(vault, name).await?),
     };
     let accounts = all(vault, scope).await?;
     let shown: Vec<ShownAccount> =
@@ -490,7 +490,7 @@ async fn passcode(vault: &OpenVault, email: &str, output: Output) -> Result<(), 
 impl AccountOrInvitation {
     async fn find(&self, vault: &OpenVault) -> Result<AccountRef<'_>, Failure> {
         let organization = match &self.org {
-            Some(name) => Some(Organizations::of(vault).await?.id_of(name)?),
+            Some(name) => Some(organization_id(vault, name).await?),
             None => None,
         };
         Ok(AccountRef::Email { email: &self.address.email, organization })

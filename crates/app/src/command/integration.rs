@@ -1,6 +1,6 @@
 //! `orgvault integration …`
 
-use super::organization::Organizations;
+use super::organization::{Organizations, organization_id};
 use crate::cli::{IntegrationCommand as Asked, NamedIntegration, TokenOutput};
 use crate::failure::{Doing, Failure, NO_INTEGRATION, flag_of, refused, rejected, wrong_flag};
 use crate::output::{Output, table};
@@ -85,7 +85,7 @@ pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, 
                 trusts: trust,
                 managed_by: None,
             };
-            let organization = Organizations::of(vault).await?.id_of(&org)?;
+            let organization = organization_id(vault, &org).await?;
             let created = vault.integrations().create(&Principal::Operator, organization, request).await;
             let created = created.map_err(|error| match error {
                 Error::Invalid(errors) => wrong_flags(&errors, &namespace),
@@ -190,7 +190,7 @@ async fn change(
     doing: &str,
 ) -> Result<ChangedIntegration, Failure> {
     let (integrations, operator) = (vault.integrations(), Principal::Operator);
-    let organization = Organizations::of(vault).await?.id_of(&integration.org)?;
+    let organization = organization_id(vault, &integration.org).await?;
     let meant = IntegrationRef::Name(integration.name.clone());
     let changed = match deed {
         Deed::Rotate(overlap) => integrations.rotate(&operator, organization, &meant, overlap).await,
@@ -286,7 +286,7 @@ fn workloads(settings: &Settings, integration: &Integration) -> String {
 }
 
 async fn place(vault: &OpenVault, integration: &NamedIntegration) -> Result<(OrganizationId, IntegrationRef), Failure> {
-    let organization = Organizations::of(vault).await?.id_of(&integration.org)?;
+    let organization = organization_id(vault, &integration.org).await?;
     Ok((organization, IntegrationRef::Name(integration.name.clone())))
 }
 
@@ -338,7 +338,7 @@ async fn list(vault: &OpenVault, org: Option<String>, output: Output) -> Result<
     let organizations = Organizations::of(vault).await?;
     let scope = match &org {
         None => Scope::All,
-        Some(name) => Scope::One(organizations.id_of(name)?),
+        Some(name) => Scope::One(organization_id(vault, name).await?),
     };
     let integrations = vault.integrations();
     let (mut listed, mut cursor) = (Vec::new(), None);

@@ -1,7 +1,7 @@
 //! `orgvault account invite` and `orgvault account re-enrol`: enrolment codes.
 
 use super::account::{all, organization_name};
-use super::organization::Organizations;
+use super::organization::organization_id;
 use crate::failure::{Doing, Failure, NO_ACCOUNT, refused};
 use crate::output::{Output, warn};
 use crate::served;
@@ -39,7 +39,7 @@ pub(super) async fn run(
     output: Output,
 ) -> Result<(), Failure> {
     let what = format!("invite {email} to {organization}");
-    let organization = Organizations::of(vault).await?.id_of(&organization).doing(|| what.clone())?;
+    let organization = organization_id(vault, &organization).await.doing(|| what.clone())?;
     let accounts = vault.accounts();
     let invited = accounts.invite(&Principal::Operator, organization, email, role).await;
     let invited = invited.map_err(|error| refused(error, NO_ACCOUNT)).doing(|| what)?;

@@ -1,6 +1,6 @@
 //! `orgvault issuer …`: issuers of identity tokens.
 
-use super::organization::Organizations;
+use super::organization::{Organizations, organization_id};
 use crate::cli::{AddIssuer, IssuerCommand as Asked};
 use crate::failure::{Doing, Failure, refused, wrong_flag};
 use crate::output::{Output, table};
@@ -56,7 +56,10 @@ pub(crate) async fn run(vault: &OpenVault, command: Asked, output: Output) -> Re
 }
 
 async fn add_issuer(vault: &OpenVault, add: AddIssuer, output: Output) -> Result<(), Failure> {
-    let organizations = Organizations::of(vault).await?;
+    let mut organizations = Vec::with_capacity(add.org.len());
+    for name in &add.org {
+        organizations.push(organization_id(vault, name).await?);
+    }
     Issuer::check_url(&add.issuer, "--issuer").map_err(|error| wrong_flag(&error))?;
     let source = match (&add.jwks_url, &add.jwks_file) {
         (Some(url), _) => {
@@ -78,7 +81,7 @@ async fn add_issuer(vault: &OpenVault, add: AddIssuer, output: Output) -> Result
         source,
         ca: add.ca_file.as_deref().map(|path| read(path, "--ca-file")).transpose()?.unwrap_or_default(),
         required: required.collect::<Result<_, _>>().map_err(|error| wrong_flag(&error))?,
-        organizations: add.org.iter().map(|name| organizations.id_of(name)).collect::<Result<_, _>>()?,
+        organizations,
         created_at: vault.ports().environment.now(),
     };
     let pasted = add.jwks_file.as_deref().map(|path| read(path, "--jwks-file")).transpose()?;
@@ -87,7 +90,7 @@ async fn add_issuer(vault: &OpenVault, add: AddIssuer, output: Output) -> Result
     let with = (&JwtVerifier as &dyn vault_core::port::TokenVerifier, &client as &dyn vault_core::port::IssuerKeys);
     let added = vault.operator().add_issuer(issuer, pasted, (with.0, with.1, &*vault.ports().digester)).await;
     let added = added.doing(|| what)?;
-    let shown = shown(&added, &organizations);
+    let shown = shown(&added, &Organizations::of(vault).await?);
     output.print(&shown, &format!("Added issuer {}.\n\n{}", shown.name, text(&shown)))
 }
 

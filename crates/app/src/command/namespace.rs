@@ -1,6 +1,6 @@
 //! `orgvault namespace …`
 
-use super::organization::Organizations;
+use super::organization::{Organizations, organization_id};
 use crate::cli::{NamedNamespace, NamespaceCommand};
 use crate::failure::{Doing, Failure, wrong_flag};
 use crate::output::{Output, table, warn};
@@ -47,7 +47,7 @@ pub(crate) async fn run(vault: &OpenVault, command: NamespaceCommand, output: Ou
 async fn set(vault: &OpenVault, given: NamedNamespace, frozen: bool, output: Output) -> Result<(), Failure> {
     let namespace = Namespace::parse(&given.name, "NAME").map_err(|error| wrong_flag(&error))?;
     let (integrations, operator) = (vault.integrations(), Principal::Operator);
-    let organization = Organizations::of(vault).await?.id_of(&given.org)?;
+    let organization = organization_id(vault, &given.org).await?;
     let what = format!("{} {} of {}", if frozen { "freeze" } else { "thaw" }, given.name, given.org);
     let freezing = match frozen {
         true => integrations.freeze(&operator, organization, namespace).await,

@@ -6,8 +6,9 @@ use crate::output::{Output, table};
 use crate::text::rfc3339;
 use serde::Serialize;
 use vault_core::id::OrganizationId;
-use vault_core::organization::{Organization, OrganizationName};
+use vault_core::organization::Organization;
 use vault_core::usecase::OrganizationCommand;
+use vault_core::{Error, Refusal};
 use vault_embed::OpenVault;
 
 #[derive(Serialize)]
@@ -76,20 +77,23 @@ async fn list(vault: &OpenVault, output: Output) -> Result<(), Failure> {
     output.print(&shown, &table(&["NAME", "STATE", "CREATED", "ID"], &rows))
 }
 
-/// All organizations, for conversions between names and IDs.
+/// Returns the ID of the organization with this name, which is verified to be its own.
+pub(super) async fn organization_id(vault: &OpenVault, name: &str) -> Result<OrganizationId, Failure> {
+    match vault.operator().organization(name).await {
+        Ok(organization) => Ok(organization.id),
+        Err(Error::Refused(Refusal::NoOrganization)) => {
+            Err(Failure::new(format!("no organization is named {name}; `orgvault org list` shows all")))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// All organizations, to show their names.
 pub(super) struct Organizations(Vec<Organization>);
 
 impl Organizations {
     pub(super) async fn of(vault: &OpenVault) -> Result<Self, Failure> {
         Ok(Self(vault.operator().organizations().await?))
-    }
-
-    /// Returns the ID of the organization with this name.
-    pub(super) fn id_of(&self, name: &str) -> Result<OrganizationId, Failure> {
-        let key = OrganizationName::parse(name).map(|name| name.uniqueness_key()).unwrap_or_default();
-        let found = self.0.iter().find(|organization| organization.name.uniqueness_key() == key);
-        let missing = || Failure::new(format!("no organization is named {name}; `orgvault org list` shows all"));
-        Ok(found.ok_or_else(missing)?.id)
     }
 
     /// Returns the name of an organization, or an empty string if it was deleted in the meantime.

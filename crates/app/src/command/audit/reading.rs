@@ -1,6 +1,6 @@
 //! `orgvault audit list` and `audit export`.
 
-use super::super::organization::Organizations;
+use super::super::organization::organization_id;
 use crate::audit::AuditLine;
 use crate::cli::AuditFilterArgs;
 use crate::failure::Failure;
@@ -172,7 +172,7 @@ async fn read(
 /// Converts the flags to a query.
 async fn question(vault: &OpenVault, args: AuditFilterArgs) -> Result<Question, Failure> {
     let scope = match &args.org {
-        Some(name) => Scope::One(Organizations::of(vault).await?.id_of(name)?),
+        Some(name) => Scope::One(organization_id(vault, name).await?),
         None => Scope::All,
     };
     let now = vault.ports().environment.now();
