@@ -819,6 +819,7 @@ fn single_keys_and_find_perform_actions() {
     let (_, session) = stage.sign_in("admin");
     let browser = &stage.browser;
     session.save(&samples::small("imports/nightly", 0));
+    browser.see("Needs attention"); // the page after the login is loaded
     let press = |keys: &str| {
         browser.script("document.activeElement.blur()", &[]);
         browser.keys(keys);
