@@ -306,7 +306,7 @@ fn a_vault_lives_under_a_key_in_aws_kms(database: Database) {
 
     private(&credentials, content.replace(&user.secret, "wrong").as_bytes());
     let refused = vault.run(&["org", "list", &flag]).refused().stderr;
-    assert!(refused.contains("AWS KMS at") && refused.contains("refuses") && !refused.contains("wrong"), "{refused}");
+    assert!(refused.contains("AWS KMS at") && refused.contains("rejects") && !refused.contains("wrong"), "{refused}");
     fs::set_permissions(&credentials, Permissions::from_mode(0o644)).unwrap();
     let refused = vault.run(&["org", "list", &flag]).refused().stderr;
     assert!(refused.contains("other users can read"), "{refused}");

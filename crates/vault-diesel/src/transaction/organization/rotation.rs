@@ -248,9 +248,6 @@ impl Transaction for DestroyOrganizationKey {
             return Ok(KeyDestruction::NotRetiring);
         }
         let (organization, key) = (self.organization.stored(), self.key.stored());
-        if !rebind(tx, self.organization, &self.fingerprint).await? {
-            return Ok(KeyDestruction::NotRetiring);
-        }
         let row = key_of(organization, key);
         let state: Option<Column<KeyState>> = tx.first(locked(row.select(organization_keys::state), Update)).await?;
         let state = state.map(|state| state.decode("organization_keys", &self.key, "state")).transpose()?;
