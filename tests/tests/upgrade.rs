@@ -90,7 +90,7 @@ fn a_vault_of_a_build_before_the_first_release_is_refused(database: Database) {
     let (rows, content) = (versions(), files());
     for arguments in [&["account", "list"][..], &["migrate"], &["serve"], &["init"]] {
         let refused = vault.run(arguments).refused();
-        let reason = "has schema version 0001_foundation, made by a build from before OrgVault 0.1.0";
+        let reason = "has schema version 0001_foundation, created by an unreleased build";
         assert!(refused.stderr.contains(reason), "{arguments:?}: {}", refused.stderr);
     }
     assert_eq!((versions(), files()), (rows, content), "nothing was written");
