@@ -208,7 +208,9 @@ fn a63_a_destroyed_key_stays_destroyed() {
     vault.run(&["key", "rotate", "--organization", "Acme"]).done();
     sql.run("UPDATE organization_keys SET state = 'retiring'");
     sql.run("INSERT INTO organization_keys SELECT * FROM stolen");
-    let there = session.on(&vault.replica().client());
+    // Another process, which has not loaded the keys before.
+    let replica = vault.replica();
+    let there = session.on(&replica.client());
     assert!(there.try_save(&small("a", 2)).status >= 500);
     assert!(there.try_list().status >= 500);
     assert_eq!(vault.run(&["doctor", "--deep"]).status, Some(1));

@@ -206,7 +206,11 @@ fn what_is_exported_is_applied_elsewhere_byte_for_byte(database: Database) {
     // New data is sent only when its number increases.
     desk.write("etl.yaml", &document().replace("bucket: nightly", "bucket: other"));
     let refused = desk.run(&["plan", "-f", "etl.yaml"]).refused();
-    assert!(refused.stderr.contains("bucket: differs from the stored value: increase data_version"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("bucket: differs from the stored value: increase data_version"),
+        "{}",
+        refused.stderr
+    );
     let raised =
         document().replace("bucket: nightly", "bucket: other").replace("    data:", "    data_version: 2\n    data:");
     desk.write("etl.yaml", &raised);

@@ -186,9 +186,9 @@ mod tests {
             ("/p", "p", "absolute"),
             ("token=a", "token=a;token=b", "twice"),
             ("token=a", "token=a;type=private", "secret-key"),
-            ("token=a", "token=a;color=red", "takes token"),
+            ("token=a", "token=a;color=red", "supports token"),
             ("token=a", "slot-id=x", "number"),
-            ("token=a", "token=%ff", "no text"),
+            ("token=a", "token=%ff", "not text"),
             ("token=a", "token", "NAME=VALUE"),
         ] {
             let text = least.replace(from, to);
