@@ -240,11 +240,6 @@ impl Credential {
             revision: self.revision,
             version: self.current,
             staged: self.staged(),
-            previous: self
-                .others()
-                .filter_map(|(number, version)| Some((version.superseded()?, number)))
-                .max_by_key(|(superseded, number)| (superseded.at, *number))
-                .map(|(superseded, number)| PreviousVersion { number, until: superseded.destroy_at }),
             highest: self.highest,
             metadata_key: self.metadata.as_ref().map(|(key, ..)| KeyId::from_bytes(*key)),
         }
@@ -296,6 +291,11 @@ impl Credential {
             updated_at: Timestamp::from_millis(self.updated_at),
             revision: self.revision,
             staged: self.staged(),
+            previous: self
+                .others()
+                .filter_map(|(number, version)| Some((version.superseded()?, number)))
+                .max_by_key(|(superseded, number)| (superseded.at, *number))
+                .map(|(superseded, number)| PreviousVersion { number, until: superseded.destroy_at }),
             highest: self.highest,
             expires_at: self.expires_at.map(Timestamp::from_millis),
             vend: VendRule::parse(&self.vend)?,
