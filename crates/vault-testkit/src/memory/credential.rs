@@ -87,11 +87,10 @@ impl CredentialRepository for MemoryStore {
                 return Decided::Refused(Err(Refusal::NotFound));
             };
             let (stored, subject) = (row.stored.clone(), format!("match:{id}"));
-            if let Some(seconds) = state.refused_for(organization, &subject, HourlyLimit::MATCHES, now) {
-                return Decided::Refused(Err(Refusal::TooOften(seconds)));
+            match state.take(organization, &subject, HourlyLimit::MATCHES, now) {
+                Err(refusal) => Decided::Refused(Err(refusal)),
+                Ok(()) => Decided::Done(Ok(stored)),
             }
-            state.count(organization, &subject, now);
-            Decided::Done(Ok(stored))
         })?;
         Ok(found?)
     }
@@ -294,6 +293,21 @@ impl State {
         self.hourly.get(&(organization, subject.to_owned()))?.refused_for(most, now)
     }
 
+    /// Counts an action that is permitted `most` times an hour.
+    pub(super) fn take(
+        &mut self,
+        organization: OrganizationId,
+        subject: &str,
+        most: u32,
+        now: Timestamp,
+    ) -> Result<(), Refusal> {
+        if let Some(seconds) = self.refused_for(organization, subject, most, now) {
+            return Err(Refusal::TooOften(seconds));
+        }
+        self.count(organization, subject, now);
+        Ok(())
+    }
+
     pub(super) fn count(&mut self, organization: OrganizationId, subject: &str, now: Timestamp) {
         let counted = self.hourly.entry((organization, subject.to_owned())).or_default();
         *counted = counted.plus_one(now);
@@ -310,10 +324,7 @@ impl State {
         if self.checker_seen_at.is_none_or(|seen| seen.plus_seconds(CHECKER_SECONDS) < now) {
             return Err(Refusal::NoChecker);
         }
-        if let Some(seconds) = self.refused_for(organization, "checks", HourlyLimit::CHECKS, now) {
-            return Err(Refusal::TooOften(seconds));
-        }
-        self.count(organization, "checks", now);
+        self.take(organization, "checks", HourlyLimit::CHECKS, now)?;
         self.checks.insert((organization, id), CheckRow { version, requested_at: now, taken_at: None });
         Ok(())
     }

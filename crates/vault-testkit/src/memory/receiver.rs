@@ -121,10 +121,9 @@ impl ReceiverRepository for MemoryStore {
             }
             if let Some(organization) = act.organization {
                 let subject = format!("test:{}", act.receiver);
-                if let Some(seconds) = state.refused_for(organization, &subject, HourlyLimit::TESTS, now) {
-                    return Decided::Refused(Err(Refusal::TooOften(seconds)));
+                if let Err(refusal) = state.take(organization, &subject, HourlyLimit::TESTS, now) {
+                    return Decided::Refused(Err(refusal));
                 }
-                state.count(organization, &subject, now);
             }
             state.deliveries.entry(key(&act)).or_insert(act);
             Decided::Done(Ok(()))

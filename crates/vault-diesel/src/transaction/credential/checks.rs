@@ -42,12 +42,7 @@ impl Transaction for Command<MatchCredential> {
         authorize_and_lock(tx, &self.principal, self.now).await?;
         let (MatchCredential { organization, id }, now) = (self.act, self.now);
         let credential = row::read(tx, organization, id).await?.ok_or(Refusal::NotFound)?;
-        let subject = format!("match:{id}");
-        let counted = hourly::lock(tx, organization, &subject, now).await?;
-        if let Some(seconds) = counted.refused_for(HourlyLimit::MATCHES, now) {
-            return Err(Refusal::TooOften(seconds).into());
-        }
-        hourly::count(tx, organization, &subject, counted, now).await?;
+        hourly::take(tx, organization, &format!("match:{id}"), HourlyLimit::MATCHES, now).await?;
         audit.record(tx, &self.audit).await?;
         Ok(credential)
     }
@@ -69,11 +64,7 @@ impl Transaction for Command<RequestCheck> {
         if seen.is_none_or(|seen| Timestamp::from_millis(seen).plus_seconds(CHECKER_SECONDS) < now) {
             return Err(Refusal::NoChecker.into());
         }
-        let counted = hourly::lock(tx, organization, hourly::CHECKS, now).await?;
-        if let Some(seconds) = counted.refused_for(HourlyLimit::CHECKS, now) {
-            return Err(Refusal::TooOften(seconds).into());
-        }
-        hourly::count(tx, organization, hourly::CHECKS, counted, now).await?;
+        hourly::take(tx, organization, hourly::CHECKS, HourlyLimit::CHECKS, now).await?;
         tx.execute(diesel::delete(requests_of(organization.stored(), id.stored()))).await?;
         let new = diesel::insert_into(check_requests::table).values((
             check_requests::organization_id.eq(organization.stored()),
