@@ -49,7 +49,7 @@ pub struct AuditFilter {
     pub actions: Vec<String>,
     /// Outcome: `denied`.
     pub outcome: Option<String>,
-    /// Whether entries about reads are included. `None` includes them.
+    /// Includes entries about reads. `None` includes them too.
     pub reads: Option<bool>,
     /// Subject: `credential:<id>`, or an ID.
     pub subject: Option<String>,

@@ -65,7 +65,7 @@ impl ThrottleCounter {
         }
     }
 
-    /// Returns whether the latest attempt led to a lockout that ends by itself.
+    /// Returns whether the latest attempt led to a temporary lockout.
     pub const fn is_locked_out(self) -> bool {
         self.attempts >= FREE_ATTEMPTS && !self.is_closed()
     }

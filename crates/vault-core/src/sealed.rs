@@ -230,7 +230,7 @@ impl OrganizationKeys {
 }
 
 /// The wrap of an organization's fingerprint key before and after a change of the organization's keys. The store
-/// changes the keys only if the wrap is still the one before.
+/// changes the keys only if the stored wrap is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReboundKeys {
     /// The wrap as read.

@@ -29,7 +29,7 @@ pub(crate) struct OpenedCredential {
     pub(crate) vended: Vended,
 }
 
-/// What a credential of the activation is selected by.
+/// Fields by which a credential of the activation is selected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub(crate) id: CredentialId,
@@ -49,7 +49,7 @@ impl Opened {
         Ok(Self { activation: answer.id, namespace, expires_at, credentials })
     }
 
-    /// Returns what a credential is selected by.
+    /// Returns the fields by which credentials are selected.
     pub(crate) fn candidates(&self) -> Vec<Candidate> {
         let candidate = |OpenedCredential { id, vended, .. }: &OpenedCredential| Candidate {
             id: *id,

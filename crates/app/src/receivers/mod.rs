@@ -116,7 +116,8 @@ async fn round(
 
 /// Returns whether another delivery to a receiver of this owner may start.
 ///
-/// An owner uses at most as many slots as are free, so that slow receivers of a few organizations cannot occupy all.
+/// An owner that has more slots than are free gets no further one, so that slow receivers of a few organizations cannot
+/// occupy all.
 fn has_slot(under_way: &HashSet<(ReceiverOwner, ReceiverId)>, owner: ReceiverOwner) -> bool {
     let of_owner = under_way.iter().filter(|(other, _)| *other == owner).count();
     of_owner < AT_ONCE.saturating_sub(under_way.len())

@@ -28,9 +28,9 @@ pub struct AuditFilter {
     /// Actions, of which an entry must have one, also if another action of the same request determined the name of the
     /// entry. Without actions, all entries match.
     pub actions: Vec<String>,
-    /// Whether only [denied](AuditAction::is_denied) requests match.
+    /// Filter: only [denied](AuditAction::is_denied) requests.
     pub denied: bool,
-    /// Whether [reads](AuditAction::is_read) do not match.
+    /// Filter: no [reads](AuditAction::is_read).
     pub without_reads: bool,
     /// Object that is involved: `credential:<id>`, or only an ID. See [`AuditEntry::concerns`].
     pub subject: Option<String>,

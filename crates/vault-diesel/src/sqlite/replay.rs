@@ -1,5 +1,5 @@
-//! What a newer database of the same deployment knows, brought into an earlier one that is restored: who may do what and who
-//! is notified, never credentials.
+//! Copies rights, revocations and receivers from a newer database of the same deployment into an earlier one that is
+//! restored. Credentials are never copied.
 
 use super::connection::{Purpose, open};
 use super::copy::{CopyError, attach};

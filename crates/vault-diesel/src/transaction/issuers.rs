@@ -103,7 +103,7 @@ pub(crate) struct RecordKeys {
 }
 
 impl Transaction for RecordKeys {
-    /// Whether the row was still the one that was read.
+    /// `false` if the row was changed after it was read.
     type Outcome = bool;
 
     async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<bool, Failure> {

@@ -401,7 +401,7 @@ pub(crate) fn parameter(name: &str) -> (Value, &'static str) {
         ),
         "reads" => (
             json!({"type": "boolean", "default": true}),
-            "Whether entries about reads of credentials' information and of the audit log are included.",
+            "If false, entries about reads of credential information and of the audit log are left out.",
         ),
         "subject" => (text, "Only entries that refer to this object: credential:<id>, or only an ID."),
         "actor" => {

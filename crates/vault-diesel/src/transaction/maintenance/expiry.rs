@@ -23,8 +23,8 @@ use vault_core::notice::NOTICE_SECONDS;
 use vault_core::port::{EXPIRED_SLICE, IDEMPOTENCY_SECONDS, USE_SECONDS};
 use vault_core::time::Timestamp;
 
-/// Rows that expire. The keys of several rows have the same first part `G`, such as the organization, and are deleted with one
-/// statement. `K` is the rest of a key.
+/// Rows that expire. `G` is the first part of their keys, such as the organization, and `K` the rest. Rows with an equal first
+/// part are deleted with one statement.
 pub(crate) struct Expiry<G, K> {
     /// Time between that of a row and its expiry.
     seconds: i64,
