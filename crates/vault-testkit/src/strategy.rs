@@ -16,6 +16,7 @@ use proptest::string::string_regex;
 use secrecy::{ExposeSecret, SecretString};
 use vault_core::account::AccountState;
 use vault_core::activation::{ActivationTtl, Form, FormName, Purpose, VendMode, VendRule, Vended, VendedForm};
+use vault_core::audit::AuditAction;
 use vault_core::check::StorageOperation;
 use vault_core::credential::{
     CredentialData, CredentialType, Description, HealthState, Information, LabelFilter, LabelPatch, Labels, Metadata,
@@ -52,6 +53,8 @@ macro_rules! names {
 }
 
 names! {
+    /// All actions of the audit log.
+    audit_action: AuditAction = AuditAction::ALL;
     /// All roles.
     role: Role = Role::ALL;
     /// All credential types.
@@ -111,6 +114,7 @@ ids! {
     audit_id: AuditId;
     key_id: KeyId;
     seed_id: SeedId;
+    password_id: PasswordId;
     integration_id: IntegrationId;
     activation_id: ActivationId;
     receiver_id: ReceiverId;
