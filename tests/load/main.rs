@@ -6,6 +6,8 @@
 //! cargo run --release -p vault-tests --bin load
 //! ```
 //!
+//! With `--compare BINARY`, it measures another build in turn and fails if an operation costs more processor time than there.
+//!
 //! The program starts and stops everything that it needs. The column `others` shows the load of other programs on the
 //! host: on a busy host, the rates are unreliable, but the processor time of one response (`server µs`) remains useful.
 
@@ -17,6 +19,7 @@ mod metrics;
 mod options;
 mod process;
 mod reference;
+mod regression;
 mod report;
 mod request;
 mod shuffle;
@@ -26,6 +29,7 @@ use clap::Parser;
 use measure::Ground;
 use options::{Options, Subject};
 use reference::References;
+use regression::{Build, Costs};
 use report::{Report, Target};
 use std::error::Error;
 use std::io::{Write, stderr, stdout};
@@ -72,15 +76,12 @@ fn run(options: &Options) -> Result<()> {
     let directory = tempfile::Builder::new().prefix("orgvault-load-").tempdir_in(&options.shared.dir)?;
     let machine = Machine::look(directory.path())?;
     note(&machine.line());
-    let mut reports = Vec::new();
-    if options.shared.database.contains(&Database::Sqlite) {
-        reports.push(measure(options, target, &directory.path().join("sqlite"), None)?);
+    if let Some(other) = &options.compare {
+        return compare(options, [other, &binary], target, directory.path());
     }
-    if options.shared.database.contains(&Database::Postgres) {
-        let settings = vec!["shared_buffers=128MB".to_owned(), "max_wal_size=4GB".to_owned()];
-        let workers = Cluster::wanted_workers();
-        let cluster = Cluster::start(postgres::Options { settings, workers, ..postgres::Options::default() });
-        reports.push(measure(options, target, &directory.path().join("postgres"), Some(&cluster))?);
+    let mut reports = Vec::new();
+    for (name, cluster) in databases(options) {
+        reports.push(measure(options, &binary, target, &directory.path().join(name), cluster.as_ref())?);
     }
     if let Some(path) = &options.plot {
         report::draw(&reports, path)?;
@@ -98,20 +99,62 @@ fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// Starts the database servers that are needed. The embedded database has none.
+fn databases(options: &Options) -> impl Iterator<Item = (&'static str, Option<Cluster>)> {
+    [(Database::Sqlite, "sqlite"), (Database::Postgres, "postgres")]
+        .into_iter()
+        .filter(|(database, _)| options.shared.database.contains(database))
+        .map(|(database, name)| {
+            let settings = vec!["shared_buffers=128MB".to_owned(), "max_wal_size=4GB".to_owned()];
+            let start = || {
+                let workers = Cluster::wanted_workers();
+                Cluster::start(postgres::Options { settings, workers, ..postgres::Options::default() })
+            };
+            (name, (database == Database::Postgres).then(start))
+        })
+}
+
+/// Measures two builds in turn, each on a new vault in each round, and fails if an operation costs more in the second one.
+fn compare(options: &Options, builds: [&Path; 2], target: &Path, directory: &Path) -> Result<()> {
+    let round_options = options.of_one_round();
+    let mut costs = Costs::default();
+    for (name, cluster) in databases(options) {
+        for round in 0..options.rounds {
+            let mut order = [Build::Other, Build::This];
+            // The first one in a round may find a cooler processor or a smaller database.
+            order.rotate_left(usize::from(round % 2 == 1));
+            for build in order {
+                let directory = directory.join(format!("{name}-{round}-{}", build as usize));
+                let report = measure(&round_options, builds[build as usize], target, &directory, cluster.as_ref())?;
+                costs.add(build, &report);
+                std::fs::remove_dir_all(&directory)?;
+            }
+        }
+    }
+    let (table, worse) = costs.compare(options.tolerance);
+    writeln!(stdout().lock(), "{table}")?;
+    if worse.is_empty() { Ok(()) } else { Err(format!("costs more than before: {}", worse.join("; ")).into()) }
+}
+
 /// Measures all subjects on one database.
-fn measure(options: &Options, target: &Path, directory: &Path, cluster: Option<&Cluster>) -> Result<Report> {
+fn measure(
+    options: &Options,
+    binary: &Path,
+    target: &Path,
+    directory: &Path,
+    cluster: Option<&Cluster>,
+) -> Result<Report> {
     std::fs::create_dir(directory)?;
     let name = if cluster.is_some() { "PostgreSQL" } else { "SQLite, encrypted file" };
     note(&format!("--- {name}"));
     let mut report = Report::new(name);
-    let binary = target.join("orgvault");
     let references = References::new(target, directory, cluster.map(Cluster::create_database).as_deref());
     let database = cluster.map(database).transpose()?;
-    let vault = Vault::create(&binary, directory, database)?;
+    let vault = Vault::create(binary, directory, database)?;
     if let Err(error) = measure_all(options, &vault, &references, cluster, &mut report) {
         return Err(format!("{error}\nthe server's log ends:\n{}", vault.log()).into());
     }
-    let size = std::fs::metadata(&binary)?.len() as f64 / 1e6;
+    let size = std::fs::metadata(binary)?.len() as f64 / 1e6;
     report.quantity("size of the binary", size, "MB", Some(Target::new("≤ 40 MB", size <= 40.0)));
     Ok(report)
 }

@@ -10,7 +10,7 @@ use vault_tests::options::SharedOptions;
 ///
 /// Runs `orgvault` from the directory of this program on new vaults and sends requests over HTTP. Prints each result
 /// next to its bound, measured in the same run, and its target.
-#[derive(Parser)]
+#[derive(Clone, Parser)]
 #[command(name = "load", max_term_width = 110)]
 pub(crate) struct Options {
     /// Seconds to measure each rate, as the sum of all rounds
@@ -48,8 +48,20 @@ pub(crate) struct Options {
     /// Draw the curves of growth into this SVG file
     #[arg(long, value_name = "FILE")]
     pub(crate) plot: Option<PathBuf>,
+    /// Compare with another build of `orgvault`: measure both in turn, once in each round, and print the ratios of processor
+    /// time. Fails if an operation costs more than in the other build
+    #[arg(long, value_name = "BINARY", conflicts_with = "plot", value_parser = file)]
+    pub(crate) compare: Option<PathBuf>,
+    /// Percent by which an operation may cost more than in the other build
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, requires = "compare")]
+    pub(crate) tolerance: f64,
     #[command(flatten)]
     pub(crate) shared: SharedOptions,
+}
+
+fn file(text: &str) -> Result<PathBuf, &'static str> {
+    let path = PathBuf::from(text);
+    if path.is_file() { Ok(path) } else { Err("not an existing file") }
 }
 
 /// The subjects to measure.
@@ -99,5 +111,10 @@ impl Options {
     /// Returns the length of one round.
     pub(crate) fn round(&self) -> Duration {
         Duration::from_secs(self.seconds).div_f64(self.rounds as f64)
+    }
+
+    /// Returns the options of a run of one round.
+    pub(crate) fn of_one_round(&self) -> Self {
+        Self { seconds: self.seconds.div_ceil(self.rounds), rounds: 1, ..self.clone() }
     }
 }

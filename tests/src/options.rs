@@ -4,7 +4,7 @@ use crate::Database;
 use std::path::PathBuf;
 
 /// Working directory, databases and output format.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct SharedOptions {
     /// Databases to use: the embedded database (sqlite), a PostgreSQL server started for this run (postgres), or both
     #[arg(long, value_enum, value_delimiter = ',', default_value = "sqlite,postgres", hide_possible_values = true)]

@@ -230,7 +230,7 @@ fn target_json(target: &Target) -> Value {
 }
 
 /// Formats rows in columns, right-aligned except for the columns in `left`.
-fn aligned(rows: &[Vec<String>], left: &[usize]) -> String {
+pub(crate) fn aligned(rows: &[Vec<String>], left: &[usize]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| rows.iter().filter_map(|row| Some(row.get(column)?.chars().count())).max();
     let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
@@ -253,7 +253,7 @@ fn aligned(rows: &[Vec<String>], left: &[usize]) -> String {
 }
 
 /// Formats a number with three significant digits, or as an integer if it has more.
-fn decimal(value: f64) -> String {
+pub(crate) fn decimal(value: f64) -> String {
     match value.abs() {
         small if small < 10.0 => format!("{value:.2}"),
         middling if middling < 100.0 => format!("{value:.1}"),
