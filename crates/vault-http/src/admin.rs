@@ -56,7 +56,7 @@ impl Api for AdminParts {
             Operation::Live => probe::live(),
             Operation::Ready => probe::ready_or_why(&self.runtime, &self.readiness).await,
             Operation::Metrics => {
-                telemetry::show_readiness(probe::is_ready(&self.runtime, &self.readiness).await?);
+                telemetry::show_readiness(probe::is_ready(&self.runtime, &self.readiness).await);
                 Ok(text((self.metrics)()))
             }
             _ => Err(ProblemResponse::not_found()),

@@ -23,6 +23,7 @@ mod authorization;
 mod body;
 mod call;
 mod checks;
+mod completion;
 mod concurrency;
 mod connection;
 mod console;

@@ -48,6 +48,7 @@ use crate::answer;
 use crate::authorization::bearer_token;
 use crate::body::Incoming;
 use crate::call::Call;
+use crate::completion::complete;
 use crate::concurrency::{ConcurrencyLimit, Permit, STORAGE_REQUESTS};
 use crate::console::Console;
 use crate::content;
@@ -62,7 +63,6 @@ use crate::query;
 use crate::route::{Operation, RequestPath};
 use crate::settings::{BasePath, ServerSettings};
 use crate::throttle::Throttle;
-use crate::trace;
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderName};
@@ -70,7 +70,6 @@ use bytes::Bytes;
 use ipnet::IpNet;
 use std::future::Future;
 use std::sync::Arc;
-use tokio::runtime::Handle;
 use vault_api::ProblemCode;
 use vault_core::credential::DataPolicy;
 use vault_core::id::{AccountId, CredentialId, OrganizationId};
@@ -286,7 +285,7 @@ impl Inner {
         permit.transpose()
     }
 
-    /// Runs `use_case` on the main runtime and returns its result.
+    /// Runs `use_case` to its end and returns its result.
     async fn complete<T, E>(
         &self,
         use_case: impl Future<Output = Result<T, E>> + Send + 'static,
@@ -296,23 +295,8 @@ impl Inner {
         E: Send + 'static,
         ProblemResponse: From<E>,
     {
-        Ok(complete(&self.parts.runtime, use_case).await??)
+        Ok(complete(&self.parts.runtime, use_case).await?)
     }
-}
-
-/// Runs `task` on `runtime`, where it continues if the client disconnects.
-async fn complete<T: Send + 'static>(
-    runtime: &Handle,
-    task: impl Future<Output = T> + Send + 'static,
-) -> Result<T, ProblemResponse> {
-    runtime.spawn(trace::carried(origin::carried(task))).await.map_err(|error| {
-        if error.is_panic() {
-            // The panic message may contain secrets. Only the panic hook prints it.
-            ProblemResponse::internal().caused_by("a use case panicked")
-        } else {
-            ProblemResponse::unavailable(1).caused_by("the runtime is shutting down")
-        }
-    })
 }
 
 /// Returns the credential ID in the path. An invalid ID is handled like that of a credential that does not exist, so

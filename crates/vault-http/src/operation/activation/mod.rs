@@ -7,11 +7,12 @@ mod end;
 mod list;
 pub(super) mod renew;
 
-use super::{complete, probe};
+use super::probe;
 use crate::activation::ActivationParts;
 use crate::authorization::integration_token;
 use crate::body::Incoming;
 use crate::call::Call;
+use crate::completion::complete;
 use crate::concurrency::{ConcurrencyLimit, Permit, STORAGE_REQUESTS};
 use crate::exchange::Api;
 use crate::limiter::Limiter;
@@ -104,7 +105,7 @@ impl Inner {
         self.outside.acquire(principal.integration).ok_or_else(ProblemResponse::too_many_in_progress)
     }
 
-    /// Runs `use_case` on the main runtime and returns its result.
+    /// Runs `use_case` to its end and returns its result.
     async fn complete<T, E>(
         &self,
         use_case: impl Future<Output = Result<T, E>> + Send + 'static,
@@ -114,6 +115,6 @@ impl Inner {
         E: Send + 'static,
         ProblemResponse: From<E>,
     {
-        Ok(complete(&self.parts.runtime, use_case).await??)
+        Ok(complete(&self.parts.runtime, use_case).await?)
     }
 }
