@@ -133,21 +133,21 @@ pub struct CheckCredentialRequest {
     pub version: Option<i64>,
 }
 
-/// Health of a credential. `T` is what represents its texts.
+/// Health of a credential.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct HealthItem<T = String> {
+pub struct HealthItem {
     /// `unchecked`, `healthy`, `failing`, `expiring` or `expired`.
-    pub state: T,
+    pub state: String,
     /// Reason of the failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<T>,
+    pub reason: Option<String>,
     /// Time of the last check, RFC 3339 in UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub checked_at: Option<T>,
+    pub checked_at: Option<String>,
     /// Time since which it has this state, RFC 3339 in UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub since: Option<T>,
+    pub since: Option<String>,
 }
 
 /// An activation that issued a credential, including its renewals.
@@ -175,67 +175,66 @@ pub struct CredentialUse {
     pub workload: Option<String>,
 }
 
-/// A version of a credential, without its data. `T` is what represents its texts, `I` what represents its information.
+/// A version of a credential, without its data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct VersionItem<T = String, I = Map<String, Value>> {
+pub struct VersionItem {
     /// Version number.
     pub version: i64,
     /// State: `current`, `staged` or `previous`.
-    pub state: T,
+    pub state: String,
     /// Visible part of the data. Absent if it is damaged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub information: Option<I>,
+    pub information: Option<Map<String, Value>>,
     /// `true` if stored data is damaged and an operator must repair it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub damaged: bool,
     /// Time of creation, RFC 3339 in UTC.
-    pub created_at: T,
+    pub created_at: String,
     /// Result of the last check. Absent before the first check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub health: Option<HealthItem<T>>,
+    pub health: Option<HealthItem>,
 }
 
-/// A credential in a list, without its data. `T` is what represents its texts, `I` what represents its information, `L`
-/// what represents its labels.
+/// A credential in a list, without its data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct CredentialItem<T = String, I = Map<String, Value>, L = BTreeMap<String, String>> {
+pub struct CredentialItem {
     /// ID of the credential.
-    pub id: T,
+    pub id: String,
     /// Credential type.
     #[serde(rename = "type")]
-    pub kind: T,
+    pub kind: String,
     /// Namespace.
-    pub namespace: T,
+    pub namespace: String,
     /// Visible part of the data. Absent if it is damaged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub information: Option<I>,
+    pub information: Option<Map<String, Value>>,
     /// `true` if stored data is damaged and an operator must repair it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub damaged: bool,
     /// Number of the current version.
     pub version: i64,
     /// Time of the save, RFC 3339 in UTC.
-    pub created_at: T,
+    pub created_at: String,
     /// Time of the last change, RFC 3339 in UTC.
-    pub updated_at: T,
+    pub updated_at: String,
     /// Labels. Absent if they are damaged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub labels: Option<L>,
+    pub labels: Option<BTreeMap<String, String>>,
     /// Forms in which it may be issued: `any` or `short`.
-    pub vend: T,
+    pub vend: String,
     /// Health, from the latest check and the expiry.
-    pub health: HealthItem<T>,
+    pub health: HealthItem,
     /// Description of its use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<T>,
+    pub description: Option<String>,
     /// Expiry of the current version, RFC 3339 in UTC: the earlier of the declared expiry and the one in the data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<T>,
+    pub expires_at: Option<String>,
     /// Time of the last activation, truncated to the minute, RFC 3339 in UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_activated_at: Option<T>,
+    pub last_activated_at: Option<String>,
     /// Number of the staged version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub staged_version: Option<i64>,
@@ -244,5 +243,5 @@ pub struct CredentialItem<T = String, I = Map<String, Value>, L = BTreeMap<Strin
     pub previous_version: Option<i64>,
     /// Time until which the previous version is kept, RFC 3339 in UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub previous_version_until: Option<T>,
+    pub previous_version_until: Option<String>,
 }

@@ -9,7 +9,8 @@ mod write;
 
 pub use object::{ObjectReader, unknown_field};
 pub use parse::{Document, Limits, SyntaxError, parse};
-pub(crate) use write::{ObjectWriter, write_members, write_text};
+pub(crate) use write::write_members;
+pub use write::{ObjectWriter, write_text};
 
 use crate::credential::SecretText;
 use crate::field::child;

@@ -31,9 +31,22 @@ impl Timestamp {
     /// Returns the time in RFC 3339, UTC, rounded down to a second: `2026-11-20T12:00:00Z`. Returns `None` before 1970
     /// and after 9999.
     pub fn to_rfc3339(self) -> Option<String> {
+        self.rfc3339_ascii().map(|text| text.into_iter().map(char::from).collect())
+    }
+
+    /// Returns the characters of [`Timestamp::to_rfc3339`], all ASCII. Lists write thousands of times, so this neither allocates
+    /// nor interprets a format.
+    pub fn rfc3339_ascii(self) -> Option<[u8; 20]> {
         let writable = WRITABLE.contains(&self.0);
         let time = OffsetDateTime::from_unix_timestamp(self.as_seconds()).ok().filter(|_| writable)?;
-        time.format(&Rfc3339).ok()
+        let year = u16::try_from(time.year()).ok()?;
+        let pair = |number: u8| [b'0' + number / 10 % 10, b'0' + number % 10];
+        let halves = |year: u16| (year / 100).try_into().ok().zip((year % 100).try_into().ok());
+        let (century, year) = halves(year)?;
+        let ([a, b], [c, d]) = (pair(century), pair(year));
+        let [[e, f], [g, h]] = [u8::from(time.month()), time.day()].map(pair);
+        let [[i, j], [k, l], [m, n]] = [time.hour(), time.minute(), time.second()].map(pair);
+        Some([a, b, c, d, b'-', e, f, b'-', g, h, b'T', i, j, b':', k, l, b':', m, n, b'Z'])
     }
 
     /// Parses a time in RFC 3339, rounded down to a millisecond. Returns `None` if it is malformed, or before 1970 or

@@ -21,13 +21,7 @@ pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> HttpResponse {
 
 /// Creates a response with `object` as JSON.
 pub(crate) fn object(status: StatusCode, object: &impl Serialize) -> Result<HttpResponse, ProblemResponse> {
-    sized(status, object, 128)
-}
-
-/// Same as [`object`], with a size estimate in bytes.
-pub(crate) fn sized(status: StatusCode, object: &impl Serialize, size: usize) -> Result<HttpResponse, ProblemResponse> {
-    let mut body = Vec::with_capacity(size);
-    serde_json::to_writer(&mut body, object).map_err(|error| ProblemResponse::internal().caused_by(error))?;
+    let body = serde_json::to_vec(object).map_err(|error| ProblemResponse::internal().caused_by(error))?;
     Ok(json(status, body))
 }
 
@@ -106,8 +100,11 @@ pub(crate) fn no_content() -> HttpResponse {
 
 /// Formats `time` as RFC 3339 in UTC, in seconds. Falls back to the epoch for a time outside the supported range.
 pub(crate) fn time_text(time: Timestamp) -> String {
-    time.to_rfc3339().unwrap_or_else(|| "1970-01-01T00:00:00Z".to_owned())
+    time.to_rfc3339().unwrap_or_else(|| EPOCH.to_owned())
 }
+
+/// The text of a time outside the supported range.
+pub(crate) const EPOCH: &str = "1970-01-01T00:00:00Z";
 
 #[cfg(test)]
 mod tests {

@@ -9,7 +9,6 @@ use crate::json::{ObjectWriter, write_text};
 use crate::time::Timestamp;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -32,8 +31,8 @@ impl fmt::Display for Fingerprint {
 }
 
 /// The `information` object of a list as JSON text, without secrets.
-#[derive(Clone, Debug)]
-pub struct Information(Box<RawValue>);
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Information(String);
 
 /// Fields that are read back from it.
 #[derive(Default, Deserialize)]
@@ -71,16 +70,22 @@ impl BucketFact {
 }
 
 impl Information {
-    /// Creates the information from text that was written before.
+    /// Creates the information from the text of a JSON object.
     ///
     /// # Errors
     /// The text is not a JSON object, so it must not be inserted into a response.
     pub fn from_json(text: String) -> Result<Self, Invalid> {
-        // After this byte, valid JSON can only be an object.
-        if !text.starts_with('{') {
-            return Err(INVALID);
-        }
-        RawValue::from_string(text).map(Self).map_err(|_| INVALID)
+        serde_json::from_str::<IgnoredAny>(&text).map_err(|_| INVALID)?;
+        Self::from_authenticated(text)
+    }
+
+    /// Creates the information from text of [`Information::as_json`] that was sealed and has been opened. Because the cipher
+    /// authenticates it, the text is not parsed again, which would be a tenth of the time of a list.
+    ///
+    /// # Errors
+    /// The text is not enclosed in braces, so it was sealed as something else.
+    pub fn from_authenticated(text: String) -> Result<Self, Invalid> {
+        if text.starts_with('{') && text.ends_with('}') { Ok(Self(text)) } else { Err(INVALID) }
     }
 
     /// Returns the expiry in the version's data.
@@ -122,22 +127,9 @@ impl Information {
 
     /// Returns the JSON text.
     pub fn as_json(&self) -> &str {
-        self.0.get()
-    }
-
-    /// Returns the JSON text for insertion into another document without parsing.
-    pub fn as_raw(&self) -> &RawValue {
         &self.0
     }
 }
-
-impl PartialEq for Information {
-    fn eq(&self, other: &Self) -> bool {
-        self.as_json() == other.as_json()
-    }
-}
-
-impl Eq for Information {}
 
 /// A fact derived from secret fields that is not secret, shown in lists.
 pub(super) struct Fact {
@@ -193,8 +185,7 @@ pub(super) fn assemble(entries: &[Entry<'_>], facts: &[Fact], fingerprint: Finge
     sink("]");
     write_text(&fingerprint.to_string(), object.member("fingerprint"));
     object.end();
-    // The text was just written as JSON.
-    Information(RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned()))
+    Information(text)
 }
 
 /// Returns an ellipsis and the last characters of `id`: at most four, and at most a quarter of them.
@@ -233,8 +224,11 @@ mod tests {
     #[test]
     fn only_an_object_is_information() {
         assert!(Information::from_json("{}".into()).is_ok());
-        for text in ["", "[]", "{", "{} {}", "1", "{\"a\"}"] {
+        for text in ["", "[]", "{", "{} {}", "1", "{\"a\"}", " {}", "{} "] {
             assert_eq!(Information::from_json(text.into()), Err(INVALID));
+        }
+        for text in ["", "[]", "{", "}", "1", " {}"] {
+            assert_eq!(Information::from_authenticated(text.into()), Err(INVALID));
         }
     }
 }

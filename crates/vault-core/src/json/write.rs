@@ -3,7 +3,7 @@
 use super::{Member, Node};
 
 /// Writes `text` as a JSON string.
-pub(crate) fn write_text(text: &str, sink: &mut dyn FnMut(&str)) {
+pub fn write_text<S: FnMut(&str) + ?Sized>(text: &str, sink: &mut S) {
     sink("\"");
     let mut clean = 0;
     for (index, byte) in text.bytes().enumerate() {
@@ -61,20 +61,21 @@ pub(crate) fn write_members(members: &[Member], sink: &mut dyn FnMut(&str)) {
 }
 
 /// Writes an object with its members in the given order.
-pub(crate) struct ObjectWriter<'a> {
-    sink: &'a mut dyn FnMut(&str),
+#[allow(missing_debug_implementations, reason = "a sink has none")]
+pub struct ObjectWriter<'a, S: ?Sized = dyn FnMut(&str) + 'a> {
+    sink: &'a mut S,
     begun: bool,
 }
 
-impl<'a> ObjectWriter<'a> {
+impl<'a, S: FnMut(&str) + ?Sized> ObjectWriter<'a, S> {
     /// Starts an object.
-    pub(crate) fn new(sink: &'a mut dyn FnMut(&str)) -> Self {
+    pub fn new(sink: &'a mut S) -> Self {
         sink("{");
         Self { sink, begun: false }
     }
 
     /// Starts the member `name`. Write its value to the returned sink.
-    pub(crate) fn member(&mut self, name: &str) -> &mut dyn FnMut(&str) {
+    pub fn member(&mut self, name: &str) -> &mut S {
         if self.begun {
             (self.sink)(",");
         }
@@ -84,8 +85,13 @@ impl<'a> ObjectWriter<'a> {
         self.sink
     }
 
+    /// Writes the member `name` with a string.
+    pub fn text(&mut self, name: &str, value: &str) {
+        write_text(value, self.member(name));
+    }
+
     /// Ends the object.
-    pub(crate) fn end(self) {
+    pub fn end(self) {
         (self.sink)("}");
     }
 }

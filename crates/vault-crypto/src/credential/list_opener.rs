@@ -29,7 +29,7 @@ impl InformationOpener for ListOpener {
         organization: OrganizationId,
         rows: &[SealedInformation<'a>],
     ) -> Result<Vec<Result<Information, SealError>>, SealError> {
-        self.open(organization, rows, Context::information, Information::from_json).await
+        self.open(organization, rows, Context::information, Information::from_authenticated).await
     }
 
     async fn open_metadata<'a>(

@@ -35,7 +35,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     };
     let (made, credential) = api.complete(describing).await?;
 
-    let response = answer::object(StatusCode::OK, &shown::credential(&credential))?;
+    let response = answer::json(StatusCode::OK, shown::credential(&credential));
     let mut response = answer::tagged_as_made(response, made, credential.revision)?;
     response.headers_mut().insert(content::ACCEPT_PATCH, HeaderValue::from_static(content::PATCH_TYPES));
     Ok(response)

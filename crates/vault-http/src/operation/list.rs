@@ -19,8 +19,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
 
     let page = api.complete(async move { vault.list(&principal, asked, request).await }).await?;
 
-    let size = page.items.iter().map(shown::size).sum();
-    let mut response = answer::sized(StatusCode::OK, &shown::Credentials(&page.items), size)?;
+    let mut response = answer::json(StatusCode::OK, shown::credentials(&page.items));
     if let Some(cursor) = page.next {
         let link = links::next_page(api.base.as_str(), &filter, limit, &cursor);
         let link = HeaderValue::try_from(link).map_err(|error| ProblemResponse::internal().caused_by(error))?;

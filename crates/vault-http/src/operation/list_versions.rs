@@ -18,5 +18,5 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
 
     let versions = api.complete(async move { vault.versions(&principal, id).await }).await?;
 
-    answer::object(StatusCode::OK, &versions.iter().map(shown::version).collect::<Vec<_>>())
+    Ok(answer::json(StatusCode::OK, shown::versions(&versions)))
 }

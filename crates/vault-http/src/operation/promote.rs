@@ -28,7 +28,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     };
     let (made, credential) = api.complete(promoting).await?;
 
-    answer::tagged_as_made(answer::object(StatusCode::OK, &shown::credential(&credential))?, made, credential.revision)
+    answer::tagged_as_made(answer::json(StatusCode::OK, shown::credential(&credential)), made, credential.revision)
 }
 
 /// Parses the version number. The use case checks whether the version exists.

@@ -18,5 +18,5 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
 
     let credential = api.complete(async move { vault.show(&principal, id).await }).await?;
 
-    answer::tagged(answer::object(StatusCode::OK, &shown::credential(&credential))?, credential.revision)
+    answer::tagged(answer::json(StatusCode::OK, shown::credential(&credential)), credential.revision)
 }
