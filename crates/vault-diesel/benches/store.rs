@@ -22,7 +22,7 @@ use zeroize::Zeroizing;
 const CALLERS: usize = 64;
 const SAVES: usize = 40_000;
 const LISTS: usize = 4_000;
-/// So many rows that each namespace has a full page.
+/// Number of rows for which each namespace has a full page.
 const FEWEST: usize = 20_000;
 
 fn main() {
@@ -53,7 +53,7 @@ fn main() {
     });
 }
 
-/// A new vault in the file `path`.
+/// Creates a vault in the file `path`.
 async fn vault(path: &Path) -> (Arc<SqliteStore>, Arc<World>) {
     let settings = SqliteSettings {
         create: true,

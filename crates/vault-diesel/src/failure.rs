@@ -1,4 +1,4 @@
-//! How a decision fails, and what its caller is told of it.
+//! Failures of transactions, and the port errors that callers get for them.
 
 use diesel::result::Error as SqlError;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,40 +7,40 @@ use vault_core::Refusal;
 use vault_core::port::{Event, EventSink, StoreError};
 use vault_core::principal::Denial;
 
-/// A decision could not be made. Nothing of it stands.
+/// Failure of a transaction. Nothing of it is committed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The principal may not act. Found before the first write.
+    /// The principal is not authorized. Returned before the first write.
     Denied(Denial),
-    /// A rule that several decisions share forbids it.
+    /// A rule that several transactions share forbids the change.
     Refused(Refusal),
-    /// The database refused or went away.
+    /// The database returned an error, or the connection was lost.
     Sql(SqlError),
-    /// A row is not what this crate writes.
+    /// A row has content that this crate never writes.
     Damaged { table: &'static str, id: String, reason: &'static str },
-    /// Rows changed while they were read; the same decision may be made again at once.
+    /// Rows changed while the transaction read them. It can be retried immediately.
     Overtaken,
 }
 
-/// What a database's error means.
+/// Consequence of a database error for the transaction and its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Severity {
-    /// Two transactions met: the same decision may be made again at once.
+    /// The transaction conflicted with another one. It can be retried immediately.
     Again,
-    /// Later may work.
+    /// A later retry may succeed.
     Later,
-    /// The disk has no space left: later may work.
+    /// The disk is full. A later retry may succeed.
     Full,
-    /// Later may work, on another connection.
+    /// A later retry on another connection may succeed.
     LaterElsewhere,
-    /// Will not work by waiting; the connection is of no more use.
+    /// Waiting does not help, and the connection must be replaced.
     BrokenElsewhere,
-    /// Will not work by waiting.
+    /// Waiting does not help.
     Broken,
 }
 
 impl Severity {
-    /// Whether the connection must be replaced.
+    /// Returns whether the connection must be replaced.
     pub(crate) const fn loses_connection(self) -> bool {
         matches!(self, Self::LaterElsewhere | Self::BrokenElsewhere)
     }
@@ -69,8 +69,8 @@ impl Failure {
         Self::Damaged { table, id, reason }
     }
 
-    /// The same for another command that it concerns. An error of the database concerns a whole transaction, which is
-    /// decided again.
+    /// Returns this failure for another command of the same transaction. A database error concerns the whole
+    /// transaction, so the other command gets `Overtaken`, which makes it run again.
     pub(crate) fn repeated(&self) -> Self {
         match self {
             Self::Denied(denial) => Self::Denied(*denial),
@@ -80,7 +80,7 @@ impl Failure {
         }
     }
 
-    /// What it means, by the database's own judgement of its errors.
+    /// Returns the severity. `judge` classifies errors of the database.
     pub(crate) fn severity(&self, judge: fn(&SqlError) -> Severity) -> Severity {
         match self {
             Self::Sql(error) => judge(error),
@@ -89,7 +89,7 @@ impl Failure {
         }
     }
 
-    /// What the port says of it.
+    /// Converts the failure to the error of the port. `judge` classifies errors of the database.
     pub(crate) fn into_store_error(self, judge: fn(&SqlError) -> Severity) -> StoreError {
         match self {
             Self::Denied(denial) => StoreError::Denied(denial),
@@ -115,7 +115,7 @@ impl Failure {
     }
 }
 
-/// The outcome of a transaction, or why it was denied or refused.
+/// Merges the error of the database and the failure of the transaction into one result.
 pub(crate) fn flat<T>(
     outcome: Result<Result<T, Failure>, StoreError>,
     judge: fn(&SqlError) -> Severity,
@@ -123,12 +123,13 @@ pub(crate) fn flat<T>(
     outcome?.map_err(|failure| failure.into_store_error(judge))
 }
 
-/// The database's role lacks a right. PostgreSQL's message names the table or schema.
+/// The database role lacks a privilege. PostgreSQL's message names the table or schema.
 #[derive(Debug, thiserror::Error)]
 #[error("{}. {}", .0, remedy(.0))]
 struct RightMissing(SqlError);
 
-/// The service's role never gets rights to change the keys of the deployment.
+/// Returns what the operator should do. The role of the server never gets the privileges to change the keys of the
+/// deployment.
 fn remedy(error: &SqlError) -> &'static str {
     let is_of_keys = |table: &str| error.to_string().ends_with(&format!("for table {table}"));
     match ["instance", "instance_keys", "retiring_instance_keys"].into_iter().any(is_of_keys) {
@@ -145,8 +146,8 @@ fn lacks_right(error: &SqlError) -> bool {
     ["permission denied for ", "must be owner of "].iter().any(|start| information.message().starts_with(start))
 }
 
-/// What the outcomes of decisions tell of the store: damaged rows are counted and logged, once it is known where, and a
-/// full disk is remembered.
+/// Reports what transactions reveal about the store: emits an event for each damaged row, and records that the disk is
+/// full.
 #[derive(Default)]
 pub(crate) struct Reports {
     events: OnceLock<Arc<dyn EventSink>>,
@@ -155,17 +156,17 @@ pub(crate) struct Reports {
 
 impl Reports {
     pub(crate) fn to(&self, events: Arc<dyn EventSink>) {
-        let _ = self.events.set(events); // the first one stays
+        let _ = self.events.set(events); // the first sink stays
     }
 
-    /// Has an event counted or logged, if anybody does.
+    /// Emits an event, if a sink is set.
     pub(crate) fn tell(&self, event: Event) {
         if let Some(events) = self.events.get() {
             events.emit(event);
         }
     }
 
-    /// The outcome of a decision, reported if it tells of a damaged row.
+    /// Returns the outcome unchanged, after reporting a damaged row or a full disk.
     pub(crate) fn seen<T>(&self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
         match &outcome {
             Err(StoreError::Integrity { table, id, .. }) => {
@@ -177,29 +178,29 @@ impl Reports {
         outcome
     }
 
-    /// Whether a decision failed for want of space since [`Reports::has_space`]. Others that succeeded meanwhile prove
-    /// nothing: some write nothing, or little.
+    /// Returns whether a transaction failed because the disk was full since the last [`Reports::has_space`]. A
+    /// transaction that succeeded since is no evidence of free space: it may have written little or nothing.
     pub(crate) fn is_full(&self) -> bool {
         self.full.load(Ordering::Relaxed)
     }
 
-    /// Space was found to be left.
+    /// Records that the disk has free space.
     pub(crate) fn has_space(&self) {
         self.full.store(false, Ordering::Relaxed);
     }
 }
 
-/// A reason in words, for what has no error of a driver behind it.
+/// An error message for a failure without a driver error.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Reason(pub(crate) &'static str);
 
-/// The store cannot be reached for now.
+/// Returns the error for a store that is temporarily unavailable.
 pub(crate) fn unavailable(reason: &'static str) -> StoreError {
     StoreError::Unavailable(Box::new(Reason(reason)))
 }
 
-/// The store failed in a way that waiting does not mend.
+/// Returns the error for a failure that a retry cannot fix.
 pub(crate) fn fault(reason: &'static str) -> StoreError {
     StoreError::Fault(Box::new(Reason(reason)))
 }

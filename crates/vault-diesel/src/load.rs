@@ -1,4 +1,4 @@
-//! How busy a store is.
+//! Load of a store.
 
 use crate::failure::Reports;
 use crate::turns::{Closed, Turn, Turns};
@@ -8,38 +8,39 @@ use vault_core::id::OrganizationId;
 use vault_core::port::Event;
 use vault_core::trace::TARGET;
 
-/// How busy a store is at one moment.
+/// Load of a store at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreLoad {
-    /// Changes that wait for the one writer of the embedded database, without those that it is making. On PostgreSQL:
-    /// saves, changes and deletes that wait to share a transaction; others wait for a connection.
+    /// Queued changes. On the embedded database these are changes that the writer has not started. On PostgreSQL these
+    /// are saves, changes and deletes of credentials that wait for a shared transaction. Other requests wait for a
+    /// connection instead.
     pub waiting: usize,
-    /// Connections that are used now. Of the embedded database only readers are counted.
+    /// Connections in use. On the embedded database, only readers are counted.
     pub in_use: usize,
-    /// Connections that are open and wait for use.
+    /// Open connections that are not in use.
     pub idle: usize,
-    /// The most connections that are used at once.
+    /// Maximum number of connections in use.
     pub limit: usize,
 }
 
-/// The span of a read, which `Q` asks for.
+/// Creates the span of a read with the query `Q`.
 pub(crate) fn reading<Q>() -> Span {
     trace_span!(target: TARGET, "store.read", otel.kind = "client", query = subject::<Q>())
 }
 
-/// The span of a change, which `C` describes, with the wait for its turn.
+/// Creates the span of a write with the command `C`, including its wait.
 pub(crate) fn writing<C>() -> Span {
     trace_span!(target: TARGET, "store.write", otel.kind = "client", command = subject::<C>())
 }
 
-/// The last name in the name of a type: that of the act, where it is a command.
+/// Returns the last identifier in the name of a type. For a `Command`, this is the name of its payload.
 fn subject<T>() -> &'static str {
     let name = std::any::type_name::<T>().trim_end_matches(['>', ')', ',']);
     name.rsplit(|letter: char| !(letter.is_alphanumeric() || letter == '_')).next().unwrap_or_default()
 }
 
-/// The right to use a connection for a request of this organization, when its turn has come. Reports how long that took,
-/// if it was not there at once; a caller that gives up reports it too.
+/// Waits for a permit of this organization. If none was free, emits how long the wait took and whether it succeeded,
+/// even if the caller is cancelled.
 pub(crate) async fn turn(
     turns: &Turns,
     organization: Option<OrganizationId>,

@@ -1,20 +1,20 @@
-//! The one migration history of both databases, in SQLite's spelling. Migrations are only ever added.
+//! The migration history of both databases, in the SQL dialect of SQLite. Existing migrations are never changed.
 
 use crate::postgres::SpreadError;
 use vault_core::port::StoreError;
 
-/// One step of the schema.
+/// A migration of the schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Migration {
-    /// Its number and name; versions sort in the order they are applied.
+    /// Number and name. Versions sort in the order in which they are applied.
     pub version: &'static str,
-    /// Its statements.
+    /// The statements.
     pub sql: &'static str,
 }
 
 macro_rules! migrations {
     ($($version:literal),* $(,)?) => {
-        /// Every migration, oldest first.
+        /// All migrations, oldest first.
         pub const MIGRATIONS: &[Migration] = &[$(Migration {
             version: $version,
             sql: include_str!(concat!("../migrations/", $version, "/up.sql")),
@@ -24,68 +24,69 @@ macro_rules! migrations {
 
 migrations!["0001_vault"];
 
-/// The newest migration after which servers of the build before must not run. Each later one only adds: tables, indexes, and
-/// columns that may be left out.
+/// The newest migration that servers of the previous build cannot run with. Each later one only adds tables, indexes
+/// and optional columns.
 const LAST_THAT_STOPS: &str = "0001_vault";
 
 impl Migration {
-    /// Whether servers of the build before may run while it is applied and afterwards, on PostgreSQL.
+    /// Returns whether servers of the previous build may run during the migration and afterwards, on PostgreSQL.
     pub fn is_rolling(&self) -> bool {
         self.version > LAST_THAT_STOPS
     }
 }
 
-/// Whether servers of the build before may run while the last `pending` migrations are applied and afterwards, on PostgreSQL.
+/// Returns whether servers of the previous build may run during the last `pending` migrations and afterwards, on
+/// PostgreSQL.
 pub fn are_rolling(pending: usize) -> bool {
     MIGRATIONS.iter().rev().take(pending).all(Migration::is_rolling)
 }
 
-/// Makes the table of what was applied.
+/// Creates the table of applied migrations.
 pub(crate) const CREATE_VERSIONS_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_versions \
     (version TEXT NOT NULL PRIMARY KEY, applied_at BIGINT NOT NULL)";
 
-/// How a database's schema stands to this build's.
+/// Schema of a database compared with that of this build.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SchemaState {
-    /// There is none yet.
+    /// The database has no schema.
     Empty,
-    /// A build from before the first release made it, with this version: no release reads it.
+    /// The schema has this version, created by an unreleased build. No release supports it.
     Unreleased(String),
-    /// So many migrations are missing.
+    /// This number of migrations is missing.
     Pending(usize),
-    /// It is this build's.
+    /// The schema is that of this build.
     Current,
-    /// It has a version that this build does not know: a newer build made it.
+    /// The schema has this version, which only a newer build supports.
     Newer(String),
 }
 
-/// The schema could not be brought up to date.
+/// Error of migrating a schema.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MigrateError {
-    /// A newer build made the schema.
+    /// A newer build created the schema.
     #[error(
         "the database has schema version {0}, which this version of OrgVault does not support. Use the newer version"
     )]
     Newer(String),
-    /// A build from before the first release made the schema.
+    /// An unreleased build created the schema.
     #[error(
         "the database has schema version {0}, created by an unreleased build, which no release supports. Create a new vault"
     )]
     Unreleased(String),
-    /// The tables cannot be spread over the nodes of the database.
+    /// The tables cannot be distributed.
     #[error(transparent)]
     Spread(#[from] SpreadError),
-    /// The database failed.
+    /// The database returned an error.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Compares what was applied with the history.
+/// Compares the applied migrations with the history.
 pub(crate) fn compare(applied: &[String]) -> SchemaState {
     let known = |version: &&String| MIGRATIONS.iter().any(|migration| migration.version == version.as_str());
     if let Some(unknown) = applied.iter().find(|version| !known(version)) {
-        // Every release has the first migration; what came before the releases had others.
+        // Every release has the first migration. Builds before the first release had others.
         let first = |version: &String| MIGRATIONS.first().is_some_and(|first| first.version == version.as_str());
         return match applied.iter().any(first) {
             true => SchemaState::Newer(unknown.clone()),
@@ -99,17 +100,17 @@ pub(crate) fn compare(applied: &[String]) -> SchemaState {
     }
 }
 
-/// What was not applied yet, oldest first.
+/// Returns the migrations that are not applied yet, oldest first.
 pub(crate) fn pending(applied: &[String]) -> Vec<Migration> {
     let missing = |migration: &&Migration| !applied.iter().any(|version| version == migration.version);
     MIGRATIONS.iter().filter(missing).copied().collect()
 }
 
-/// What precedes a statement for PostgreSQL alone, and makes it a comment elsewhere.
+/// Prefix of a statement for PostgreSQL only. In SQLite it makes the statement a comment.
 const POSTGRES_ALONE: &str = "-- PostgreSQL: ";
 
-/// A migration in PostgreSQL's spelling: three words differ, and some statements are for it alone. `TEXT` compares by bytes, as
-/// SQLite's does.
+/// Translates a migration to PostgreSQL: replaces a few keywords and includes the statements for PostgreSQL only.
+/// `TEXT` is compared by bytes, as in SQLite.
 pub(crate) fn in_postgres_spelling(sql: &str) -> String {
     let respelt = sql.replace(" TEXT", " TEXT COLLATE \"C\"").replace(" BLOB", " BYTEA").replace(" WITHOUT ROWID", "");
     respelt.replace("zeroblob(16)", "'00000000-0000-0000-0000-000000000000'").replace(POSTGRES_ALONE, "")
@@ -135,7 +136,7 @@ mod tests {
         }
     }
 
-    /// What servers of the build before can do without knowing it.
+    /// Returns whether servers of the previous build can run without knowing the change.
     fn only_adds(statement: &str) -> bool {
         let added = statement.strip_prefix("ALTER TABLE ").and_then(|rest| rest.split_once(" ADD COLUMN "));
         statement.starts_with("CREATE TABLE ")

@@ -98,14 +98,14 @@ pub(crate) struct NewEntry<'a> {
     changes: Option<String>,
 }
 
-/// In the column of the organization: the row is the instance's own. No organization has the nil id.
+/// Organization column of rows that belong to the instance. No organization has the nil ID.
 pub(crate) const OF_INSTANCE: OrganizationId = OrganizationId::from_bytes([0; 16]);
 
-/// In the column of the expiry: it does not expire, as far as is known.
+/// Expiry column of rows that do not expire or whose expiry is unknown.
 pub(crate) const NEVER: i64 = i64::MAX;
 
-/// [`NEVER`] in the text of a statement, as it stands in the condition of an index: a plan that is made before values
-/// are known finds the index by it.
+/// [`NEVER`] as a literal in a statement. It matches the condition of a partial index, so a generic plan can use the
+/// index.
 #[derive(Clone, Copy, Debug, QueryId, ValidGrouping)]
 pub(crate) struct Never;
 
@@ -123,7 +123,7 @@ impl QueryFragment<Db> for Never {
     }
 }
 
-/// An expiry as its column holds it.
+/// Returns an expiry as its column stores it.
 pub(crate) fn expiry_column(expires_at: Option<Timestamp>) -> i64 {
     expires_at.map_or(NEVER, Timestamp::as_millis)
 }
@@ -175,7 +175,7 @@ impl<'a> NewLabel<'a> {
 }
 
 impl<'a> NewClaim<'a> {
-    /// The claim of a request that makes this version of this credential.
+    /// Returns the idempotency claim of a request that creates this version of this credential.
     pub(crate) fn of(
         organization: OrganizationId,
         (credential, version): (CredentialId, i64),

@@ -1,4 +1,4 @@
-//! Values in their columns: how ids are written, and how a column is read without trusting it.
+//! Values in columns: how IDs are written, and how columns are decoded without trusting their content.
 
 use crate::db::{Db, DbValue};
 use crate::failure::Failure;
@@ -33,18 +33,18 @@ use vault_core::receiver::{Channel, DeliveryFailure, DeliveryState, EventKind, E
 use vault_core::role::Role;
 use vault_core::sealed::{Blob, InstanceKeyPurpose, KeyState};
 
-/// The type of a column that holds an id: 16 bytes, a blob on SQLite and `uuid` on PostgreSQL.
+/// Type of a column with an ID: 16 bytes, a blob on SQLite and `uuid` on PostgreSQL.
 #[derive(Clone, Copy, Debug, Default, QueryId, SqlType)]
 #[diesel(sqlite_type(name = "Binary"), postgres_type(oid = 2950, array_oid = 2951))]
 pub struct Id;
 
-/// The bytes of an id, well formed or not: SQLite stores what it is given. In the order in which they are stored.
+/// The bytes of an ID, which may be malformed because SQLite stores any bytes. Ordered like the column.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, AsExpression, FromSqlRow)]
 #[diesel(sql_type = Id)]
 pub(crate) struct AnyId(Vec<u8>);
 
 impl AnyId {
-    /// The id with this text, as [`AnyId::to_string`] writes it.
+    /// Parses an ID that [`AnyId::to_string`] has written.
     pub(crate) fn from_text(text: &str) -> Self {
         let bytes = match Uuid::try_parse(text) {
             Ok(id) if text.contains('-') => id.as_bytes().to_vec(),
@@ -57,24 +57,24 @@ impl AnyId {
         Self(bytes)
     }
 
-    /// The id, as that of a row of `table`.
+    /// Decodes the ID of a row of `table`.
     pub(crate) fn decode<T: IdForm>(&self, table: &'static str) -> Result<T, Failure> {
         let bytes = self.0.as_slice().try_into().map_err(|_| Failure::damaged(table, self.to_string(), "id"))?;
         Ok(T::from_id(bytes))
     }
 
-    /// The next one that a SQLite column can hold.
+    /// Returns the next ID in the order of a SQLite column.
     pub(crate) fn next_bytes(mut self) -> Self {
         self.0.push(0);
         self
     }
 
-    /// The next one that a column of type `uuid` can hold.
+    /// Returns the next ID in the order of a `uuid` column.
     pub(crate) fn next_uuid(self) -> Self {
         Self(u128::from_be_bytes(self.padded()).saturating_add(1).to_be_bytes().to_vec())
     }
 
-    /// Its first 16 bytes, zeros where it has fewer.
+    /// Returns the first 16 bytes, padded with zeros.
     fn padded(&self) -> [u8; 16] {
         let mut bytes = [0; 16];
         bytes.iter_mut().zip(&self.0).for_each(|(byte, own)| *byte = *own);
@@ -95,7 +95,7 @@ impl From<AnyId> for String {
 }
 
 impl fmt::Display for AnyId {
-    /// The text of the UUID; hexadecimal digits, if it is none.
+    /// Writes a UUID, or hexadecimal digits if the bytes are not a UUID.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match Uuid::from_slice(&self.0) {
             Ok(id) => id.hyphenated().fmt(f),
@@ -131,24 +131,24 @@ impl FromSql<Id, Db> for AnyId {
     }
 }
 
-/// A place as its columns hold it.
+/// Converts a row key to its columns.
 pub(crate) fn columns_of((organization, id): &StoredPlace) -> (AnyId, AnyId) {
     (AnyId::from_text(organization), AnyId::from_text(id))
 }
 
-/// The place that two columns hold.
+/// Converts two columns to a row key.
 pub(crate) fn place_of((organization, id): (AnyId, AnyId)) -> StoredPlace {
     (organization.to_string(), id.to_string())
 }
 
-/// An id in a statement.
+/// An ID as a parameter of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, AsExpression)]
 #[diesel(sql_type = Id)]
 pub(crate) struct IdBytes([u8; 16]);
 
-/// Sorts before the ids that this program makes.
+/// Sorts before every ID that OrgVault generates.
 pub(crate) const BEFORE_ALL_IDS: IdBytes = IdBytes([0; 16]);
-/// Sorts after them.
+/// Sorts after every ID that OrgVault generates.
 pub(crate) const AFTER_ALL_IDS: IdBytes = IdBytes([u8::MAX; 16]);
 
 /// For statements that name the organization outside of a transaction.
@@ -167,12 +167,12 @@ impl ToSql<Id, Db> for IdBytes {
     }
 }
 
-/// What has an id's bytes.
+/// A type that contains the bytes of an ID.
 pub(crate) trait StoredId {
     fn stored(&self) -> IdBytes;
 }
 
-/// What is stored as the 16 bytes of an id.
+/// A type that is stored as the 16 bytes of an ID.
 pub(crate) trait IdForm: Sized {
     fn from_id(bytes: [u8; 16]) -> Self;
 }
@@ -209,24 +209,24 @@ ids!(
     SessionId
 );
 
-/// A column as read: nothing, where it holds none of the values it may hold. Told apart from a failing
-/// query, so that damage is reported with its table and id.
+/// A decoded column, empty if its content is invalid. Separate from a failing query, so that damage is reported with
+/// table and ID.
 #[derive(Clone, Debug, FromSqlRow)]
 pub(crate) struct Column<T>(Option<T>);
 
 impl<T> Column<T> {
-    /// The value.
+    /// Returns the value, or a failure that names the row.
     pub(crate) fn decode(self, table: &'static str, id: &dyn ToString, flaw: &'static str) -> Result<T, Failure> {
         self.0.ok_or_else(|| Failure::damaged(table, id.to_string(), flaw))
     }
 }
 
-/// What is stored as text.
+/// A type that is stored as text.
 pub(crate) trait TextForm: Sized {
     fn from_text(text: &str) -> Option<Self>;
 }
 
-/// What is stored as bytes.
+/// A type that is stored as bytes.
 pub(crate) trait BytesForm: Sized {
     fn from_bytes(bytes: &[u8]) -> Option<Self>;
 }
@@ -333,7 +333,7 @@ impl BytesForm for Digest {
     }
 }
 
-/// The code of a row, as its two columns hold it: the digest, and the key that made it.
+/// The MAC of a row as its two columns store it: the digest, and the key that created it.
 #[derive(Clone, Debug, Queryable)]
 pub(crate) struct CodeColumns {
     code: Column<Digest>,
@@ -341,7 +341,7 @@ pub(crate) struct CodeColumns {
 }
 
 impl CodeColumns {
-    /// The code.
+    /// Returns the MAC, or a failure that names the row.
     pub(crate) fn decode(self, table: &'static str, id: &dyn ToString, flaw: &'static str) -> Result<RowMac, Failure> {
         let code = self.code.decode(table, id, flaw)?;
         Ok(RowMac { key: self.key.decode(table, id, flaw)?, code })

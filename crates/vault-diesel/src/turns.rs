@@ -1,23 +1,24 @@
-//! Who uses one of few connections next: organizations take turns, however many requests of one of them wait.
+//! Fair scheduling of a small connection pool: waiting organizations are served round-robin, however many requests each
+//! has queued.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 use vault_core::id::OrganizationId;
 
-/// Whoever waits together: the requests of one organization, or all that belong to none.
+/// The requests that share a queue: those of one organization, or all that belong to none.
 type Group = Option<OrganizationId>;
 
-/// Hands out a fixed number of permits. Those who wait get them by organization, one each in a circle, and within one
-/// organization in the order in which they came.
+/// Semaphore with a fixed number of permits. Waiting organizations are served round-robin. Requests of one organization
+/// are served in the order of their arrival.
 #[derive(Clone, Debug)]
 pub(crate) struct Turns(Arc<Mutex<State>>);
 
-/// Nobody gets a permit any more.
+/// The semaphore is closed and issues no more permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Closed;
 
-/// The right to use a connection, until it is dropped.
+/// Permit to use a connection. Dropping it releases the permit.
 #[derive(Debug)]
 pub(crate) struct Turn(Option<Turns>);
 
@@ -31,18 +32,18 @@ struct State {
 }
 
 impl Turns {
-    /// So many permits.
+    /// Creates a semaphore.
     pub(crate) fn new(permits: usize) -> Self {
         let (waiting, circle) = (HashMap::new(), VecDeque::new());
         Self(Arc::new(Mutex::new(State { free: permits, closed: false, waiting, circle })))
     }
 
-    /// How many permits nobody has.
+    /// Returns the number of free permits.
     pub(crate) fn available(&self) -> usize {
         self.lock().free
     }
 
-    /// Refuses all who wait and all who come.
+    /// Rejects all waiting and all later requests.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
@@ -52,10 +53,10 @@ impl Turns {
         drop(refused);
     }
 
-    /// A permit, if one is free. Nobody waits while one is.
+    /// Returns a permit if one is free. While one is free, no request waits.
     ///
     /// # Errors
-    /// It is closed.
+    /// The semaphore is closed.
     pub(crate) fn try_take(&self) -> Result<Option<Turn>, Closed> {
         let mut state = self.lock();
         if state.closed {
@@ -69,10 +70,10 @@ impl Turns {
         Ok(Some(self.turn()))
     }
 
-    /// A permit, when it is the turn of `group` and of this caller in it.
+    /// Waits for a permit on behalf of `group`.
     ///
     /// # Errors
-    /// It is closed.
+    /// The semaphore is closed.
     pub(crate) async fn take(&self, group: Group) -> Result<Turn, Closed> {
         if let Some(turn) = self.try_take()? {
             return Ok(turn);
@@ -88,16 +89,17 @@ impl Turns {
             return Err(Closed);
         }
         if state.free > 0 {
-            // One was given back since it was asked for.
+            // A permit was released since the first attempt.
             state.free -= 1;
             drop(state);
-            // If the caller is gone, the permit comes back here.
+            // If the caller was dropped, dropping the permit releases it again.
             let _ = sender.send(self.turn());
             return Ok(());
         }
         let queue = state.waiting.entry(group).or_default();
         let is_new = queue.is_empty();
-        // Callers that gave up are not kept until their turn comes: a flood of them would fill the memory.
+        // Remove requests that were cancelled: a flood of them would otherwise fill the memory until their group is
+        // served.
         while queue.front().is_some_and(oneshot::Sender::is_closed) {
             queue.pop_front();
         }
@@ -108,7 +110,7 @@ impl Turns {
         Ok(())
     }
 
-    /// Gives a permit to whoever is next, or keeps it until somebody comes.
+    /// Passes a permit to the next request, or releases it if none waits.
     fn pass_on(self) {
         loop {
             let next = {
@@ -122,7 +124,8 @@ impl Turns {
             let Some(sender) = next else { return };
             match sender.send(self.turn()) {
                 Ok(()) => return,
-                // The caller gave up. Its permit is the one in hand: it is not given back, but goes to the next.
+                // The request was cancelled. Forget the permit that it returned, because this loop passes it to the
+                // next request.
                 Err(mut turn) => drop(turn.0.take()),
             }
         }
@@ -133,13 +136,13 @@ impl Turns {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Each change is whole before the lock is let go.
+        // Each change is complete before the lock is released, so a poisoned lock is safe to use.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    /// Takes out the next caller that has not given up. Its group then has its next turn after all others.
+    /// Removes the next request that was not cancelled. Its group is then last in the circle.
     fn next(&mut self) -> Option<oneshot::Sender<Turn>> {
         while let Some(group) = self.circle.pop_front() {
             let queue = self.waiting.entry(group).or_default();
@@ -179,7 +182,7 @@ mod tests {
         (number > 0).then(|| OrganizationId::from_bytes([number; 16]))
     }
 
-    /// Callers of these groups, which have asked in this order.
+    /// Queues requests of these groups in this order.
     fn ask(turns: &Turns, groups: &[u8]) -> Vec<(u8, Waiting)> {
         let mut callers = Vec::new();
         for &group in groups {
@@ -191,7 +194,7 @@ mod tests {
         callers
     }
 
-    /// The groups in the order in which they are served, one after the other.
+    /// Returns the groups in the order in which they are served.
     fn served(first: Turn, callers: &mut Vec<(u8, Waiting)>) -> Vec<u8> {
         let (mut held, mut order) = (Some(first), Vec::new());
         while let Some(turn) = held.take() {
@@ -231,7 +234,7 @@ mod tests {
         assert_eq!(served(first, &mut callers), [1, 2, 2]);
         assert_eq!(turns.available(), 1);
 
-        // Gone after it was served, before it looked.
+        // The first request is dropped after it was served.
         let first = only(&turns);
         let mut callers = ask(&turns, &[1, 2]);
         drop(first);
@@ -266,7 +269,7 @@ mod tests {
     }
 
     proptest! {
-        /// While two organizations wait, neither is served twice in a row; all are served, and each in its own order.
+        /// While two groups wait, neither is served twice in a row. All requests are served.
         #[test]
         fn nobody_is_overtaken_twice(groups in prop::collection::vec(0_u8..5, 0..60)) {
             let turns = Turns::new(1);

@@ -1,4 +1,4 @@
-//! What both stores promise of activations beyond the contract of the ports: what stands in their tables.
+//! Activations on both stores beyond the contract of the ports: the content of their tables.
 
 use crate::support;
 
@@ -21,7 +21,7 @@ use vault_core::principal::Principal;
 use vault_core::time::Timestamp;
 use vault_diesel::SqliteStore;
 
-/// A number for a world that no other test has.
+/// Returns a number for a world that no other test uses.
 const NUMBERS: u64 = 0x7000;
 
 async fn on_sqlite() -> (Scratch, Arc<SqliteStore>) {
@@ -30,7 +30,7 @@ async fn on_sqlite() -> (Scratch, Arc<SqliteStore>) {
     (scratch, store)
 }
 
-/// The rows of one column of text.
+/// Reads a column of text.
 fn column(scratch: &Scratch, sql: &str) -> Vec<String> {
     let connection = scratch.bare();
     let mut statement = connection.prepare(sql).unwrap();
@@ -38,7 +38,7 @@ fn column(scratch: &Scratch, sql: &str) -> Vec<String> {
     rows.map(Result::unwrap).collect()
 }
 
-/// A statement with its ids as SQLite spells them.
+/// Rewrites the IDs in a statement for SQLite.
 fn with_blobs(sql: &str) -> String {
     let spell = |part: &str| match Uuid::try_parse(part) {
         Ok(id) => format!("x'{}'", id.simple()),
@@ -48,11 +48,11 @@ fn with_blobs(sql: &str) -> String {
     parts.map(|(number, part)| if number % 2 == 1 { spell(part) } else { part.to_owned() }).collect()
 }
 
-/// With `chr(10)` as PostgreSQL spells it.
+/// `chr(10)` is the spelling of PostgreSQL.
 const COLUMNS: &str = "coalesce(namespace, '-') || ' ' || coalesce(purpose, '-') || ' ' || \
      coalesce(network, '-') || ' ' || replace(coalesce(credentials, '-'), chr(10), '/')";
 
-/// Appends entries with and without a note; the query that reads their later columns, and what it comes to.
+/// Appends entries with and without a note. Returns the query that reads their later columns, and its expected result.
 async fn append_notes<S>(store: &S, world: &World) -> (String, Vec<String>)
 where
     S: AuditLog,
@@ -112,7 +112,7 @@ async fn the_audit_names_what_was_handed_out_and_to_whom_on_postgres() {
     assert_eq!(query(database(), &sql).lines().collect::<Vec<_>>(), expected);
 }
 
-/// A world with some of everything that integrations bring, deleted again.
+/// Creates a world with some rows of each kind that integrations have, and deletes them.
 async fn delete_all<S>(store: &S) -> World
 where
     S: OrganizationRepository

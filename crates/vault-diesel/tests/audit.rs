@@ -1,4 +1,5 @@
-//! The audit in the encrypted file, changed by somebody who has its key; removing and delivering it on both databases.
+//! The audit log in the encrypted file after changes by an attacker who has its key, and its removal and delivery on
+//! both databases.
 
 use crate::support;
 
@@ -120,7 +121,7 @@ async fn a_damaged_checkpoint_is_found_and_does_not_stop_the_next() {
     assert_eq!(setting.findings(None).await, ["checkpoint 3 was modified: its MAC does not verify"]);
 }
 
-/// An entry whose id is none is left out by the sealer, and found.
+/// The sealer skips an entry whose ID is malformed, and the verification reports it.
 #[tokio::test(flavor = "multi_thread")]
 async fn entries_with_foreign_ids_are_found_and_stop_nothing() {
     let (setting, ids) = setting().await;
@@ -137,7 +138,7 @@ async fn entries_with_foreign_ids_are_found_and_stop_nothing() {
     assert_eq!(setting.findings(None).await, ["", "00", "78", "ffffff"].map(added));
 }
 
-/// The oldest entries are removed in one decision, and delivering is one process's at a time.
+/// The oldest entries are removed in one transaction, and only one process delivers at a time.
 async fn oldest_entries_go_and_new_ones_are_delivered<S: Store + 'static>(store: Arc<S>) {
     let (clock, ids) = (Arc::new(ManualClock::default()), Arc::new(SequentialIds::default()));
     let events = Arc::new(RecordingEvents::default());
@@ -173,7 +174,7 @@ async fn oldest_entries_go_and_new_ones_are_delivered<S: Store + 'static>(store:
     operator.seal_audit(1_000).await.unwrap();
     assert_eq!(verify().await, (3, 5, 9));
 
-    // A start that does not fit changes nothing.
+    // A start that does not match the checkpoints changes nothing.
     let [start, next]: [_; 2] = store.checkpoints(0, 2).await.unwrap().try_into().unwrap();
     let (start, next) = (start.sealed.unwrap(), next.sealed.unwrap());
     let entry = || environment.record(environment.now(), None, Actor::System, AuditAction::AuditCut, Subject::Audit);
@@ -221,7 +222,7 @@ async fn oldest_entries_go_from_postgres() {
     let address = Cluster::shared().create_database();
     let store = support::postgres::patient_store(&address).await;
     store.migrate(NOW, &mut |_| {}).await.unwrap();
-    // Its clock is not the one of the test.
+    // The clock of the database is not that of the test.
     let store = Faulty::new(store).answering::<Option<i64>>("check", |skew| *skew = Ok(None));
     oldest_entries_go_and_new_ones_are_delivered(Arc::new(store)).await;
 }

@@ -1,4 +1,4 @@
-//! The store on PostgreSQL keeps the contract of the ports. All cases share one database.
+//! The store on PostgreSQL fulfils the contract of the ports. All cases share one database.
 
 use crate::support::subject::OnPostgres;
 

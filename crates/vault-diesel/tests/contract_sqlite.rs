@@ -1,4 +1,4 @@
-//! The embedded store keeps the contract of the ports.
+//! The embedded store fulfils the contract of the ports.
 
 use crate::support::subject::OnSqlite;
 

@@ -1,4 +1,4 @@
-//! The rotation of the instance key, on both databases: each case has a database of its own.
+//! Rotation of the instance key on both databases. Each case has a separate database.
 
 use crate::support::subject::{OnPostgres, OnSqlite};
 use std::sync::Arc;

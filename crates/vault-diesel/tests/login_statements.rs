@@ -1,5 +1,5 @@
-//! A refused login gives the database the same statements whatever it is refused for. A program of its own: what
-//! statements are noted is set for all connections of a process.
+//! A refused login sends the database the same statements, whatever the reason. A separate test program, because the
+//! instrumentation applies to all connections of a process.
 
 use crate::support;
 
@@ -20,7 +20,7 @@ const NETWORK: Digest = Digest::from_bytes([9; 32]);
 
 #[derive(Default)]
 struct Notes {
-    /// Statements that the connections keep ready.
+    /// Statements that the connections keep prepared.
     kept: HashSet<String>,
     statements: Vec<String>,
 }
@@ -35,7 +35,7 @@ fn note() -> Option<Box<dyn Instrumentation>> {
         InstrumentationEvent::StartQuery { query, .. } => {
             let query = query.to_string();
             let sql = query.split(" -- binds").next().unwrap_or_default().to_owned();
-            // The writer looks at its log after it has answered, whatever the answer was.
+            // The writer checks its log after each response.
             if !sql.starts_with("PRAGMA wal_checkpoint") {
                 NOTES.lock().unwrap().statements.push(sql);
             }
@@ -44,8 +44,8 @@ fn note() -> Option<Box<dyn Instrumentation>> {
     }))
 }
 
-/// What a statement costs, whatever its table: what it does, how many columns it reads from how many tables, and whether
-/// it is parsed anew. Changes of a row and new rows are alike.
+/// Cost of a statement, whatever its table: its kind, the number of columns and tables it reads, and whether it is
+/// parsed. Updates and inserts cost the same.
 #[derive(Debug, PartialEq, Eq)]
 enum Cost {
     Reads {
@@ -55,7 +55,7 @@ enum Cost {
         parsed_anew: bool,
     },
     Writes,
-    /// Begins or ends a transaction.
+    /// Starts or ends a transaction.
     Other(String),
 }
 
@@ -74,7 +74,7 @@ fn cost(sql: &str, kept: &HashSet<String>) -> Cost {
     }
 }
 
-/// An attempt from beginning to end: what it was refused for, and what it cost.
+/// Runs an attempt from start to end. Returns the reason of the refusal and the cost.
 async fn attempt(
     store: &SqliteStore,
     world: &World,
@@ -116,7 +116,7 @@ async fn every_refused_login_costs_the_same_statements() {
     let without_secrets = "UPDATE accounts SET state = 're-enrolling', seed_id = zeroblob(16), \
         password = zeroblob(length(password)), seed = zeroblob(length(seed)) WHERE email = 'owner-16@example.com'";
     assert_eq!(scratch.bare().execute(without_secrets, []).unwrap(), 1);
-    // What every connection prepares once is prepared.
+    // The connections have then prepared everything that they prepare once.
     attempt(&store, &world, 99, wrong(), now).await;
     attempt(&store, &world, wrong_password, wrong(), now).await;
 

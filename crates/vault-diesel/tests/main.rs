@@ -1,4 +1,4 @@
-//! Tests of the two databases. One program: each file is a module of it, so nothing is linked more often than it has to be.
+//! Tests of the two databases, in one program so that they are linked only once. Each file is a module.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 

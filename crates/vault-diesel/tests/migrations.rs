@@ -1,4 +1,4 @@
-//! The migration history: only ever added to, portable, and tenant by tenant.
+//! The migration history: released migrations are unchanged, portable, and distributable by organization.
 
 use crate::support;
 
@@ -10,10 +10,10 @@ use support::sqlite::Scratch;
 use vault_diesel::{MIGRATIONS, MigrateError, SchemaState};
 use vault_testkit::postgres::Cluster;
 
-/// What was released stays: a change of one of these is a new migration instead. Nothing has been released.
+/// Released migrations never change: a change is a new migration. None is released yet.
 const RELEASED: [(&str, &str); 0] = [];
 
-/// Tables that belong to no tenant.
+/// Tables that belong to no organization.
 const SHARED: [&str; 19] = [
     "audit",
     "audit_checkpoints",
@@ -36,10 +36,10 @@ const SHARED: [&str; 19] = [
     "schema_versions",
 ];
 
-/// Keys of tenants' tables in which the organization comes after the id.
+/// Keys in which the organization comes after the ID.
 const ID_FIRST: [&str; 2] = ["sqlite_autoindex_credential_secrets_1", "credential_secrets_pkey"];
 
-/// Indexes by which maintenance finds what is over, whosoever it is.
+/// Indexes by which maintenance finds expired rows of all organizations.
 const MAINTENANCE: [&str; 11] = [
     "account_notices_age",
     "activations_expiry",

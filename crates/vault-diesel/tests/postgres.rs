@@ -1,4 +1,4 @@
-//! What the store on PostgreSQL promises beyond the contract of the ports.
+//! Behaviour of the store on PostgreSQL beyond the contract of the ports.
 
 use crate::support;
 
@@ -21,14 +21,14 @@ use vault_core::time::Timestamp;
 use vault_diesel::{ConnectError, PostgresSettings, PostgresStore};
 use vault_testkit::postgres::{Cluster, Options};
 
-/// A number for a world that no other test has.
+/// Returns a number for a world that no other test uses.
 fn number() -> u64 {
     use std::sync::atomic::{AtomicU64, Ordering};
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// The time of day, as the server has it too.
+/// Returns the current time, which the server has too.
 #[expect(clippy::disallowed_methods, reason = "compared with the server's own clock")]
 fn now() -> Timestamp {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
@@ -68,7 +68,7 @@ async fn an_acknowledged_logout_is_followed_by_no_save() {
     }
 }
 
-/// What takes the right to save away.
+/// A change that revokes the right to save.
 #[derive(Clone, Copy, Debug)]
 enum Revocation {
     Logout,
@@ -117,7 +117,7 @@ async fn a_revocation_waits_for_the_saves_that_it_did_not_stop() {
     let (blocker, observer) = (client(&address).await, client(&address).await);
     for revocation in [Logout, AccountDeleted, OrganizationDisabled, OrganizationDeleted] {
         let world = Arc::new(World::make(&*here, number()).await);
-        // Holds the save up after it has been allowed and before it stands.
+        // Delays the save between its authorization and its commit.
         blocker.batch_execute("BEGIN; LOCK TABLE credentials IN SHARE MODE").await.unwrap();
         let save = tokio::spawn({
             let (here, world) = (Arc::clone(&here), Arc::clone(&world));

@@ -1,5 +1,5 @@
-//! Accounts on PostgreSQL, where decisions of several servers meet row by row. None of them may end in a deadlock:
-//! the database of these tests does not look for any, so that each would be a refusal.
+//! Accounts on PostgreSQL, where transactions of several servers lock the same rows. None may end in a deadlock. The
+//! database of these tests does not detect deadlocks, so each one would time out.
 
 use crate::support;
 
@@ -31,7 +31,7 @@ use vault_testkit::postgres::Cluster;
 
 const ROUNDS: u64 = 24;
 
-/// A database in which a deadlock lasts.
+/// A database without deadlock detection.
 fn database() -> &'static str {
     static DATABASE: LazyLock<String> = LazyLock::new(|| {
         let address = Cluster::shared().create_database();
@@ -49,7 +49,7 @@ async fn servers() -> (Arc<PostgresStore>, Arc<PostgresStore>) {
     (here, there)
 }
 
-/// A number for a world that no other test has.
+/// Returns a number for a world that no other test uses.
 fn number() -> u64 {
     use std::sync::atomic::{AtomicU64, Ordering};
     static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -84,7 +84,7 @@ async fn lower(
     store.change_account(Command { principal: admin.clone().into(), now: NOW, audit, act }).await
 }
 
-/// Why one of two failed, and only one.
+/// Returns the error of the one that failed, and checks that the other succeeded.
 fn one_failed(outcomes: (Result<(), StoreError>, Result<(), StoreError>)) -> StoreError {
     match outcomes {
         (Ok(()), Err(error)) | (Err(error), Ok(())) => error,
@@ -92,7 +92,7 @@ fn one_failed(outcomes: (Result<(), StoreError>, Result<(), StoreError>)) -> Sto
     }
 }
 
-/// What the store decided.
+/// Returns the decision of the store.
 fn settled<T>(outcome: Result<T, StoreError>) -> Result<T, Denial> {
     match outcome {
         Ok(outcome) => Ok(outcome),
@@ -222,7 +222,7 @@ async fn of_sixteen_confirmations_of_an_enrolment_on_two_servers_one_makes_the_a
     }
 }
 
-/// The change by which the owner of `target` has to enrol again with `code`, decided on `version` of the row.
+/// Returns a change that requires the owner of `target` to enrol again with `code`, based on `version` of the row.
 async fn re_enrolment(
     store: &PostgresStore,
     world: &World,
@@ -243,7 +243,7 @@ async fn re_enrolment(
     Command { principal: by.clone(), now: NOW, audit, act }
 }
 
-/// An operator's change of an account, decided on its first version.
+/// Returns an operator's change of an account, based on the first version of the row.
 async fn by_operator(
     store: &PostgresStore,
     world: &World,
@@ -257,15 +257,15 @@ async fn by_operator(
     Command { principal: Principal::Operator, now: NOW, audit, act }
 }
 
-/// Where the last attempt before its class closes has been counted; in the class of all networks that are not known.
+/// Sets the counter to one attempt before the lockout, in the bucket of all unknown networks.
 fn about_to_close(target: &SessionPrincipal) {
     let sql = "UPDATE attempt_classes SET attempts = {attempts} WHERE account_id = '{account}'";
     let attempts = (CLOSING_ATTEMPTS - 1).to_string();
     query(database(), &sql.replace("{attempts}", &attempts).replace("{account}", &target.account.to_string()));
 }
 
-/// Whoever changes an account holds it before its classes. An attempt holds a class first, so it must not want the
-/// account then: they would wait for each other.
+/// A change of an account locks the account before its buckets. An attempt locks a bucket first, so it must not lock
+/// the account afterwards: the two would deadlock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_attempt_that_closes_a_class_waits_for_nobody_who_holds_the_account() {
     let (here, _) = servers().await;
@@ -285,11 +285,11 @@ async fn the_attempt_that_closes_a_class_waits_for_nobody_who_holds_the_account(
     holding.commit().await.unwrap();
 }
 
-/// Attempts take the class that all share before that of their network; so do changes of all classes at once, in whatever
-/// order the rows lie.
+/// Attempts lock the shared bucket before that of their network. Changes of all buckets of an account use the same
+/// order, however the rows are stored.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn classes_are_taken_in_one_order() {
-    // Without its indexes a table is read in the order in which its rows were written.
+    // A table scan without indexes returns rows in the order in which they were written.
     let address_of = Cluster::shared().create_database();
     let name = address_of.rsplit('/').next().unwrap().to_owned();
     for scan in ["indexscan", "bitmapscan"] {
@@ -324,7 +324,7 @@ async fn classes_are_taken_in_one_order() {
     }
 }
 
-/// Attempts up to the closing one, beside changes that lift waits, on two servers: all are decided.
+/// Attempts up to the lockout run concurrently with changes that lift lockouts, on two servers. All of them finish.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn attempts_and_changes_of_an_account_do_not_wait_for_each_other_for_ever() {
     let (here, there) = servers().await;
@@ -367,8 +367,8 @@ async fn attempts_and_changes_of_an_account_do_not_wait_for_each_other_for_ever(
     }
 }
 
-/// Everything that takes rows of accounts and invitations at once: re-enrolments of a colleague and of each other, role
-/// changes, drafts, confirmations, logins and the delete_expired.
+/// Runs everything that locks rows of accounts and invitations concurrently: re-enrolments of other accounts and of
+/// each other, role changes, drafts, confirmations, logins and the deletion of expired rows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn re_enrolments_and_what_happens_beside_them_do_not_wait_for_each_other_for_ever() {
     let (here, there) = servers().await;
@@ -451,13 +451,13 @@ async fn re_enrolments_and_what_happens_beside_them_do_not_wait_for_each_other_f
     }
 }
 
-/// A decision was made, and none on the version that counts.
+/// Checks that the store did not fail. Returns `false`, because the change is not one of those that are counted.
 fn made<T>(outcome: Result<T, StoreError>) -> bool {
     decided(outcome);
     false
 }
 
-/// Whether it was carried out. A refusal is a decision too.
+/// Returns whether the operation succeeded. A refusal is also a valid outcome.
 fn decided<T>(outcome: Result<T, StoreError>) -> bool {
     match outcome {
         Ok(_) => true,

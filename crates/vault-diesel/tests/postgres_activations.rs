@@ -1,5 +1,5 @@
-//! Activations on PostgreSQL, where decisions of several servers meet row by row. None of them may end in a deadlock, which
-//! PostgreSQL counts.
+//! Activations on PostgreSQL, where transactions of several servers lock the same rows. None may end in a deadlock,
+//! which PostgreSQL counts.
 
 use crate::support;
 
@@ -28,7 +28,7 @@ use vault_testkit::postgres::Cluster;
 
 const ROUNDS: u64 = 24;
 
-/// Two servers, which wait for a lock as long as it takes.
+/// Starts two servers that wait for locks without a time limit.
 async fn servers() -> (String, Arc<PostgresStore>, Arc<PostgresStore>) {
     let address = Cluster::shared().create_database();
     let name = address.rsplit('/').next().unwrap();
@@ -38,7 +38,7 @@ async fn servers() -> (String, Arc<PostgresStore>, Arc<PostgresStore>) {
     (address, here, there)
 }
 
-/// Everything that takes rows of an integration at once; one of each two rotations is stale.
+/// Everything that locks rows of an integration runs concurrently. One of each two rotations is outdated.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn activations_changes_and_freezes_do_not_wait_for_each_other_for_ever() {
     let (address, here, there) = servers().await;
@@ -87,7 +87,7 @@ async fn activations_changes_and_freezes_do_not_wait_for_each_other_for_ever() {
     assert_eq!(deadlocks(&address, [here, there]).await, 0);
 }
 
-/// Hand-outs and replacements of the same credentials, gathered by two servers in different orders.
+/// Issuances and replacements of the same credentials, which two servers collect in different orders.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn hand_outs_and_replacements_do_not_wait_for_each_other_for_ever() {
     let (address, here, there) = servers().await;
@@ -123,8 +123,8 @@ async fn hand_outs_and_replacements_do_not_wait_for_each_other_for_ever() {
     assert_eq!(deadlocks(&address, [here, there]).await, 0);
 }
 
-/// How many deadlocks the stores came to. Their connections close with them, and PostgreSQL has counted what they did
-/// once they are gone.
+/// Returns the number of deadlocks of the stores. Their connections close with them, and PostgreSQL then has counted
+/// their deadlocks.
 async fn deadlocks(address: &str, stores: [Arc<PostgresStore>; 2]) -> i64 {
     drop(stores);
     let observer = client(address).await;
@@ -136,13 +136,13 @@ async fn deadlocks(address: &str, stores: [Arc<PostgresStore>; 2]) -> i64 {
     ask("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").await
 }
 
-/// `false`: a decision was made, refusals included.
+/// Checks that the store did not fail. A refusal is a valid outcome. Returns `false`.
 fn decided<T>(outcome: Result<T, StoreError>) -> bool {
     assert!(matches!(outcome, Ok(_) | Err(StoreError::Denied(_) | StoreError::Refused(_))), "{:?}", outcome.err());
     false
 }
 
-/// What is to stop activations.
+/// A change that stops activations.
 #[derive(Clone, Copy, Debug)]
 enum Revocation {
     Freeze,
@@ -178,7 +178,7 @@ impl Revocation {
         }
     }
 
-    /// What the integration is told from then on.
+    /// Returns the error that the integration gets afterwards.
     const fn refusal(self) -> Result<Refusal, IntegrationRefusal> {
         match self {
             Self::Freeze => Ok(Refusal::Frozen),
@@ -217,7 +217,7 @@ async fn a_revocation_waits_for_the_activations_that_it_did_not_stop() {
         let stored = world.integration(&*here).await;
         let principal = world.activator(&stored);
         let command = || if is_dry { dry(world.take(&principal)) } else { world.take(&principal) };
-        // Holds the activation up after it has been allowed and before it stands.
+        // Delays the activation between its authorization and its commit.
         blocker.batch_execute("BEGIN; LOCK TABLE audit IN SHARE MODE").await.unwrap();
         let take = tokio::spawn({
             let (here, command) = (Arc::clone(&here), command());
@@ -244,7 +244,7 @@ async fn a_revocation_waits_for_the_activations_that_it_did_not_stop() {
     }
 }
 
-/// A hand-out that was decided stands before whatever was to stop it is acknowledged, the deletion of its credential too.
+/// An authorized issuance is committed before any revocation is acknowledged, including the deletion of its credential.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_revocation_waits_for_the_hand_outs_that_it_did_not_stop() {
     use Revocation::{Deletion, Freeze, OrganizationDeleted, OrganizationDisabled, Rotation};
@@ -259,7 +259,7 @@ async fn a_revocation_waits_for_the_hand_outs_that_it_did_not_stop() {
         let begin = world.take(&principal);
         let id = begin.act.activation.as_ref().unwrap().id;
         here.take_credentials(begin).await.unwrap();
-        // Holds the hand-out up after it has been allowed and before it stands.
+        // Delays the issuance between its authorization and its commit.
         blocker.batch_execute("BEGIN; LOCK TABLE audit IN SHARE MODE").await.unwrap();
         let hand_out = tokio::spawn({
             let (here, command) = (Arc::clone(&here), world.hand_out(&principal, id, &[saved]));
@@ -290,7 +290,7 @@ async fn a_revocation_waits_for_the_hand_outs_that_it_did_not_stop() {
     }
 }
 
-/// What concerns one activation does not wait for another of the same integration.
+/// Operations on one activation do not wait for another activation of the same integration.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn activations_of_one_integration_are_handed_out_and_ended_beside_each_other() {
     let (address, here, there) = servers().await;
@@ -304,7 +304,7 @@ async fn activations_of_one_integration_are_handed_out_and_ended_beside_each_oth
         begun.push(take.act.activation.as_ref().unwrap().id);
         here.take_credentials(take).await.unwrap();
     }
-    // Holds the end of the first one up after it has been allowed.
+    // Delays the end of the first one after its authorization.
     let row = format!("BEGIN; SELECT FROM activations WHERE id = '{}' FOR UPDATE", begun[0]);
     blocker.batch_execute(&row).await.unwrap();
     let end = tokio::spawn({
@@ -329,7 +329,7 @@ async fn activations_of_one_integration_are_handed_out_and_ended_beside_each_oth
     assert!(end.await.unwrap());
 }
 
-/// Whatever is to stop activations has its turn, however many there are.
+/// A revocation gets its lock, however many activations are running.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_revocation_has_its_turn_beside_activations() {
     use Revocation::{Deletion, Freeze, OrganizationDeleted, OrganizationDisabled, Rotation};
@@ -352,7 +352,7 @@ async fn a_revocation_has_its_turn_beside_activations() {
                     let activation = command.act.activation.as_ref().unwrap().id;
                     let command = if number < 8 { command } else { dry(command) };
                     decided(store.take_credentials(command).await);
-                    // One that is live, or not there: so is the second of both.
+                    // The activation may be active or missing. The second call finds it missing.
                     for _ in 0..2 {
                         decided(store.end_activation(world.end(&principal, activation)).await);
                     }
@@ -372,7 +372,8 @@ async fn a_revocation_has_its_turn_beside_activations() {
     }
 }
 
-/// An integration that is made beside a freeze is there before it, and stopped, or after it.
+/// An integration that is created concurrently with a freeze either exists before it and is stopped, or is created
+/// after it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_integration_is_made_in_the_middle_of_a_freeze() {
     let (address, here, there) = servers().await;

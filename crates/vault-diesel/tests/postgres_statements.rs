@@ -1,6 +1,7 @@
-//! Every statement on the rows of a tenant names the organization, and no transaction of a tenant writes rows that lie elsewhere:
-//! a PostgreSQL that is spread over machines by organization finds them in one place, and commits them there in one phase. A
-//! program of its own would be one test: what statements are noted is set for all connections of a process.
+//! Every statement on rows of an organization names the organization, and no transaction of an organization writes rows
+//! that are stored elsewhere. A distributed PostgreSQL therefore finds the rows on one node and commits them in one
+//! phase. A separate program would contain only this one test: the instrumentation applies to all connections of a
+//! process.
 
 use crate::support;
 
@@ -24,10 +25,10 @@ use vault_core::principal::Principal;
 use vault_testkit::postgres::Cluster;
 
 static STATEMENTS: LazyLock<Mutex<BTreeSet<String>>> = LazyLock::new(Mutex::default);
-/// The tables that each transaction wrote.
+/// Sets of tables that a transaction wrote.
 static WRITTEN: LazyLock<Mutex<BTreeSet<BTreeSet<String>>>> = LazyLock::new(Mutex::default);
 
-/// Tables that are found before the organization is known, and the column by which they are spread.
+/// Tables that are read before the organization is known, and the column by which they are distributed.
 const LOOK_UPS: [(&str, &str); 5] = [
     ("directory", "address"),
     ("enrolment_codes", "code"),
@@ -51,12 +52,12 @@ fn note() -> Option<Box<dyn Instrumentation>> {
     }))
 }
 
-/// The column by which a table is spread that is found before the organization is known.
+/// Returns the column by which such a table is distributed.
 fn look_up(table: &str) -> Option<&'static str> {
     LOOK_UPS.iter().find(|(look_up, _)| *look_up == table).map(|(_, key)| *key)
 }
 
-/// The table that a statement changes.
+/// Returns the table that a statement changes.
 fn written_by(sql: &str) -> Option<&str> {
     let rest = ["INSERT INTO ", "UPDATE ", "DELETE  FROM ", "DELETE FROM "]
         .iter()
@@ -64,20 +65,20 @@ fn written_by(sql: &str) -> Option<&str> {
     rest.split([' ', '(']).next()
 }
 
-/// Whether a statement reads or changes rows of `table`.
+/// Returns whether a statement reads or changes rows of `table`.
 fn touches(sql: &str, table: &str) -> bool {
     let bare = sql.replace(['(', ')'], " ");
     let words: Vec<&str> = bare.split_whitespace().collect();
     words.windows(2).any(|pair| matches!(pair[0], "FROM" | "JOIN" | "INTO" | "UPDATE") && pair[1] == table)
 }
 
-/// Whether a statement names the organization of the rows of `table` that it reads or changes.
+/// Returns whether a statement names the organization of the rows of `table` that it reads or changes.
 fn names_the_organization(sql: &str, table: &str) -> bool {
     if sql.starts_with(&format!("INSERT INTO {table} ")) {
         let columns = sql.split_once('(').and_then(|(_, rest)| rest.split_once(')')).map_or("", |(columns, _)| columns);
         return columns.split(", ").any(|column| column == "organization_id");
     }
-    // By a value of its own, or by that of another table of the statement that does.
+    // Either with a parameter, or through another table of the statement that names it.
     let qualified = format!("{table}.organization_id = ");
     sql.contains(&qualified)
         || sql.contains(&format!("= {table}.organization_id"))
@@ -102,7 +103,7 @@ async fn every_statement_on_a_tenants_rows_names_the_organization() {
             command.act.namespace = activated();
             command.act.description.labels = vec![label];
             let (account, body) = (world.account, Digest::from_bytes([7; 32]));
-            // In the second round, repeats.
+            // The second round repeats the requests.
             command.act.idempotency =
                 (number > 2).then(|| Idempotency { account, key: format!("{number}"), body: body.into() });
             let store = Arc::clone(&store);
@@ -191,7 +192,7 @@ async fn every_statement_on_a_tenants_rows_names_the_organization() {
             if touches(sql, table) {
                 seen.insert(table);
                 match look_up(table) {
-                    // A deletion of an integration looks for its tokens everywhere.
+                    // The deletion of an integration searches for its tokens on every node.
                     Some(key) => {
                         let named = sql.contains(&format!("{table}.{key} = ")) || sql.starts_with("INSERT INTO");
                         assert!(named || sql.starts_with("DELETE"), "{table}: {sql}");
@@ -228,10 +229,11 @@ async fn every_statement_on_a_tenants_rows_names_the_organization() {
     let mut whole = 0;
     for tables in written.iter().filter(|tables| tables.iter().any(is_of_a_tenant)) {
         let elsewhere: Vec<&String> = tables.iter().filter(|table| !is_of_a_tenant(table)).collect();
-        // What is looked for before its organization is known has a look-up, which is written with it.
+        // A row that is searched for before its organization is known has a lookup row, which is written together with
+        // it.
         let led_to = ["accounts", "integrations", "invitations", "organizations"].iter().any(|of| tables.contains(*of));
         let look_ups = led_to && elsewhere.iter().all(|table| look_up(table).is_some());
-        // A login notes its network, once a day.
+        // A login records its network once a day.
         let login = tables.contains("sessions") && elsewhere == ["known_networks"];
         assert!(
             elsewhere.is_empty() || look_ups || login,

@@ -1,4 +1,4 @@
-//! Decisions that share a transaction on PostgreSQL.
+//! Commands that share a transaction on PostgreSQL.
 
 use crate::support;
 
@@ -26,7 +26,7 @@ use vault_core::{Command, Refusal};
 use vault_diesel::{PostgresSettings, PostgresStore};
 use vault_testkit::postgres::Cluster;
 
-/// A number for a world that no other test has.
+/// Returns a number for a world that no other test uses.
 fn number() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(7_000_000);
     NEXT.fetch_add(1, Ordering::Relaxed)
@@ -61,7 +61,7 @@ fn replace(
     async move { store.change_credential(command).await }.boxed()
 }
 
-/// A database of its own: whoever waits in it was made to wait by this test.
+/// A separate database, so that only this test makes connections wait in it.
 struct Scene {
     address: String,
     store: Arc<PostgresStore>,
@@ -83,7 +83,7 @@ impl Scene {
         Self { address: address.to_owned(), store, world, blocker, observer }
     }
 
-    /// Saves so many credentials, one after the other.
+    /// Saves `count` credentials, one after the other.
     async fn saved(&self, count: usize) -> Vec<CredentialId> {
         let mut saved = Vec::with_capacity(count);
         for _ in 0..count {
@@ -92,7 +92,8 @@ impl Scene {
         saved
     }
 
-    /// Has the first of them wait for the count inside its transaction, and the others for it. Then lets all go on.
+    /// Blocks the first command at the credential count, inside its transaction, and queues the others. Then lets all
+    /// continue.
     async fn hold_up<T>(
         &self,
         waiting: Answers<T>,
@@ -101,7 +102,7 @@ impl Scene {
         self.hold_up_at("credential_counts", waiting, then).await
     }
 
-    /// The same at another table.
+    /// Like `hold_up`, at another table.
     async fn hold_up_at<T>(
         &self,
         table: &str,
@@ -111,7 +112,7 @@ impl Scene {
         let of = self.world.organization;
         let sql = format!("BEGIN; SELECT 1 FROM {table} WHERE organization_id = '{of}' FOR UPDATE");
         self.blocker.batch_execute(&sql).await.unwrap();
-        // Each is queued when it is first asked.
+        // Polling a command queues it.
         assert!((&mut waiting[0]).now_or_never().is_none());
         wait_for_waiting(&self.observer, 1, || false).await;
         for one in &mut waiting[1..] {
@@ -147,7 +148,7 @@ async fn writes_that_wait_share_a_transaction() {
     let scene = Scene::new().await;
     let saves = (0..100).map(|_| save(&scene.store, scene.world.save())).collect();
     let saved: Vec<_> = scene.hold_up(saves, async |_| {}).await.into_iter().map(Result::unwrap).collect();
-    // The first was alone when it began; then 64, and the rest.
+    // The first was the only one when it started. Then 64 and the rest follow.
     let transactions = "count(*) || ' in ' || count(DISTINCT xmin::text)";
     assert_eq!((scene.count(transactions), scene.counted()), ("100 in 3".to_owned(), "100".to_owned()));
     assert_eq!(scene.audited("credential.saved"), "100");
@@ -168,7 +169,7 @@ async fn writes_that_wait_share_a_transaction() {
     }
 }
 
-/// One connection: while the first organization keeps it, the others wait, and then share a transaction.
+/// There is one connection. While the first organization uses it, the others wait, and then share a transaction.
 #[tokio::test(flavor = "multi_thread")]
 async fn organizations_that_wait_share_a_transaction() {
     let address = Cluster::shared().create_database();
@@ -189,14 +190,14 @@ async fn organizations_that_wait_share_a_transaction() {
     assert_eq!(scene.counted(), "1");
 }
 
-/// Each is made or refused by itself, and finds what those before it left.
+/// Each replacement succeeds or fails separately, and reads what the previous ones have written.
 #[tokio::test(flavor = "multi_thread")]
 async fn replacements_that_wait_share_a_transaction() {
     let scene = Scene::new().await;
     let saved = scene.saved(20).await;
     let nobody = CredentialId::from_bytes([0; 16]);
     let (first, last) = (saved[0], saved[19]);
-    // Not in the order of their ids, in which their rows are taken.
+    // In an order other than that of the IDs, by which the rows are locked.
     let mut replacements: Answers<_> =
         saved.iter().rev().map(|id| replace(&scene.store, &scene.world, *id, 1)).collect();
     replacements.push(replace(&scene.store, &scene.world, first, 1)); // replaced before
@@ -212,7 +213,7 @@ async fn replacements_that_wait_share_a_transaction() {
         ),
         "{rest:?}"
     );
-    // The first was alone when it began.
+    // The first was the only one when it started.
     assert_eq!(scene.count("sum(version) || ' in ' || count(DISTINCT xmin::text)"), "41 in 2");
     assert_eq!(scene.audited("credential.replaced"), "21");
     let of = scene.world.organization;
@@ -221,7 +222,7 @@ async fn replacements_that_wait_share_a_transaction() {
     assert_eq!(scene.store.change_credential(scene.world.replace(last, 2)).await.unwrap(), 3);
 }
 
-/// The first of those that wait is made alone, the others are written together.
+/// The first of the waiting replacements runs in its own transaction. The others share one.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replacement_writes_the_same_alone_and_beside_others() {
     let scene = Scene::new().await;
@@ -244,7 +245,7 @@ async fn a_replacement_writes_the_same_alone_and_beside_others() {
                 version.sealed.data_key = content(6);
                 version.sealed.data = content(7);
                 version.sealed.information = content(8);
-                // The last one leaves the version before it alone.
+                // The last one keeps the previous version.
                 version.destroyed = if revision == 3 { vec![1, 2] } else { Vec::new() };
                 let store = Arc::clone(&scene.store);
                 async move { store.change_credential(command).await }.boxed()
@@ -256,7 +257,7 @@ async fn a_replacement_writes_the_same_alone_and_beside_others() {
         for table in ["credentials", "credential_secrets"] {
             assert_eq!(rows(table), "5 rows, 1 contents", "{table} after {revision}");
         }
-        // Each kept version has a content of its own.
+        // Each kept version has different content.
         let kept = if revision == 3 { 1 } else { revision };
         assert_eq!(rows("credential_versions"), format!("{} rows, {kept} contents", 5 * kept));
     }
@@ -269,14 +270,14 @@ async fn who_goes_away_while_waiting_withdraws_a_save() {
     let saves: Answers<_> = (0..20).map(|_| save(&scene.store, scene.world.save())).collect();
     let answered = scene
         .hold_up(saves, async |waiting| {
-            // The first is under way, and made whether its caller waits or not.
+            // The first is running, and completes even if its caller is dropped.
             drop(waiting.remove(0));
             waiting.truncate(9);
         })
         .await;
     assert!(answered.into_iter().all(|saved| saved.is_ok()));
     assert_eq!((scene.count("count(*)"), scene.counted()), ("10".to_owned(), "10".to_owned()));
-    // Nobody is left behind: the organization goes on.
+    // No command remains in the queue, and the organization can continue.
     scene.store.save_credential(scene.world.save()).await.unwrap();
     assert_eq!(scene.counted(), "11");
 }
@@ -306,7 +307,7 @@ async fn a_logout_ends_the_saves_that_wait_behind_it() {
             assert!(other.end_session(scene.world.end_session()).await.unwrap());
         })
         .await;
-    // Acknowledged before any of them was judged: none may stand.
+    // The logout was acknowledged before the saves were authorized, so none may be committed.
     for outcome in outcomes {
         assert!(matches!(outcome, Err(StoreError::Denied(Denial::SessionEnded))), "{outcome:?}");
     }
@@ -324,18 +325,18 @@ async fn a_transaction_that_was_cut_off_is_made_again() {
     assert_eq!((scene.count("count(*)"), scene.counted()), ("30".to_owned(), "30".to_owned()));
 }
 
-/// A way to the server on which the answer to a COMMIT can be lost.
+/// A proxy to the server that can drop the response to a COMMIT.
 struct Wire {
-    /// The database at the other end, this way.
+    /// Address of the database through the proxy.
     address: String,
-    /// Where it listens.
+    /// Directory of the socket on which it listens.
     _directory: tempfile::TempDir,
-    /// Whether answers to COMMIT are lost.
+    /// Whether responses to COMMIT are dropped.
     loses: Arc<AtomicBool>,
 }
 
 impl Wire {
-    /// A way to the database at `address`, whose host is the directory of a socket.
+    /// Starts a proxy to the database at `address`, whose host is the directory of a socket.
     fn to(address: &str) -> Self {
         const SOCKET: &str = ".s.PGSQL.5432";
         let (user_and_host, database) = address.rsplit_once('/').unwrap();
@@ -355,18 +356,18 @@ impl Wire {
     }
 }
 
-/// The path that a host of an address stands for.
+/// Decodes the path in the host of an address.
 fn decoded(host: &str) -> String {
     [("%2F", "/"), ("%2E", "."), ("%2D", "-"), ("%5F", "_")]
         .iter()
         .fold(host.to_owned(), |path, (code, character)| path.replace(code, character))
 }
 
-/// The statement as it travels; every BEGIN names READ COMMITTED.
+/// The statement as it is sent. Every BEGIN names READ COMMITTED.
 const COMMIT: &[u8] = b"COMMIT\0";
 
-/// Passes everything on. Once a COMMIT went to the server, waits until the server has answered it, and cuts the client
-/// off instead of passing the answer on.
+/// Forwards everything. After a COMMIT, waits for the response of the server, and disconnects the client instead of
+/// forwarding it.
 async fn pass_on(client: UnixStream, server: UnixStream, loses: Arc<AtomicBool>) {
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();
@@ -393,7 +394,7 @@ async fn pass_on(client: UnixStream, server: UnixStream, loses: Arc<AtomicBool>)
             }
         }
     };
-    // Either end of it ends both.
+    // If either side disconnects, both end.
     tokio::select! {
         () = back => {}
         () = forth => {}
@@ -425,7 +426,7 @@ async fn saves_whose_commit_is_not_answered_are_neither_acknowledged_nor_made_ag
     for outcome in outcomes {
         assert!(matches!(outcome, Err(StoreError::Unavailable(_))), "{outcome:?}");
     }
-    // All of them stand, once; whoever asks again under the same key is told so.
+    // Each is committed once. A request with the same idempotency key gets the earlier result.
     assert_eq!((scene.count("count(*)"), scene.counted()), ("20".to_owned(), "20".to_owned()));
     for (number, answered) in join_all((0..20).map(again)).await.into_iter().enumerate() {
         assert_eq!(answered.unwrap(), ids[number]);

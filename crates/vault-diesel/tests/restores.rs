@@ -1,4 +1,4 @@
-//! What a restore ends, on both databases: each case has a database of its own.
+//! What a restore revokes, on both databases. Each case has a separate database.
 
 use crate::support;
 
@@ -14,7 +14,7 @@ use vault_testkit::crypto::FakeDigester;
 use vault_testkit::memory::MemoryStore;
 use zeroize::Zeroizing;
 
-/// The row of the instance, whose key is the one that the cases digest under.
+/// Returns the statement for the row of the instance, whose key is the one that the cases use for digests.
 fn instance(id: impl Fn(&Uuid) -> String, blob: &str) -> String {
     let (key, other) = (id(FakeDigester::default().active_key().as_uuid()), id(&Uuid::from_u128(1)));
     format!("INSERT INTO instance VALUES (1, {other}, {other}, {key}, {blob}, {blob}, 0, 0)")
@@ -82,7 +82,7 @@ fn a_settled_restore_ends_what_was_on_postgres() {
     run(postgres(), "operate/restore.md", async |store: &_| restore::a_settled_restore_ends_what_was(store).await);
 }
 
-/// The issuers by name with their URLs, and the versions of the receivers by id.
+/// Returns the issuers by name with their URLs, and the versions of the receivers by ID.
 fn operators(connection: &rusqlite::Connection) -> (Vec<String>, Vec<i64>) {
     let issuers = "SELECT name || ' ' || url FROM issuers ORDER BY name";
     let mut issuers = connection.prepare(issuers).unwrap();
@@ -91,7 +91,7 @@ fn operators(connection: &rusqlite::Connection) -> (Vec<String>, Vec<i64>) {
     (issuers, receivers.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect())
 }
 
-/// Issuers and receivers that were removed or changed after the backup do not come back with it.
+/// A restore does not bring back issuers and receivers that were removed or changed after the backup.
 #[tokio::test]
 async fn a_restore_revives_no_issuer_and_no_receiver() {
     let issuer = |name: &str, url: &str| {
@@ -112,7 +112,7 @@ async fn a_restore_revives_no_issuer_and_no_receiver() {
         rows.iter().for_each(|row| assert_eq!(scratch.bare().execute(row, []).unwrap(), 1));
         let newer = scratch.path().with_file_name("newer");
         store.copy_to(&newer, &key()).unwrap();
-        // In the newer database, the rows that the backup still has in this state were removed or changed.
+        // The newer database has removed or changed the rows that the backup still contains.
         for row in [issuer("changed", "old"), receiver(3, 1), receiver(4, 1)] {
             scratch.bare().execute(&row, []).unwrap();
         }

@@ -1,4 +1,4 @@
-//! What the embedded store promises beyond the contract of the ports.
+//! Behaviour of the embedded store beyond the contract of the ports.
 
 use crate::support;
 
@@ -32,7 +32,7 @@ async fn nothing_in_the_files_can_be_read_and_nobody_else_may_try() {
         let path = entry.unwrap().path();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600, "{path:?}");
         let bytes = fs::read(&path).unwrap();
-        // The index of the log holds no content: page numbers and checksums only.
+        // The index of the log contains only page numbers and checksums.
         for known in ["SQLite format 3", "World 1", "owner-1@example.com", "team-", "CREATE TABLE", "active"] {
             let found = bytes.windows(known.len()).any(|window| window == known.as_bytes());
             assert!(!found, "{known} in {path:?}");
@@ -173,7 +173,7 @@ async fn a_command_beside_a_busy_server_has_its_turn() {
     tokio::time::sleep(Duration::from_millis(300)).await;
     for number in 0..5 {
         let beside = scratch.open();
-        World::make(&*beside, 10 + number).await; // which a decision that waited in vain would end
+        World::make(&*beside, 10 + number).await; // panics if a transaction times out
         beside.close().await;
     }
     stop.store(true, std::sync::atomic::Ordering::Relaxed);
@@ -231,14 +231,14 @@ async fn a_store_says_whether_it_works() {
     assert!(store.check(NOW).await.is_err());
 }
 
-/// Set in the process in which the disk is made to fail.
+/// Set in the child process whose disk fails.
 const FAILING: &str = "ORGVAULT_TEST_FAILING_DISK";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_that_the_disk_fails_is_the_last() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     if std::env::var_os(FAILING).is_none() {
-        // A process of its own, which lives through the signal that comes with a file too large.
+        // A child process that ignores SIGXFSZ, the signal for a file that exceeds the limit.
         let run = std::process::Command::new("sh")
             .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
             .arg(std::env::current_exe().unwrap())
@@ -256,7 +256,7 @@ async fn a_commit_that_the_disk_fails_is_the_last() {
     let refusal = store.save_credential(world.save()).await.unwrap_err();
     assert!(matches!(refusal, StoreError::Unavailable(_)), "{refusal:?}");
     tokio::time::timeout(Duration::from_secs(10), store.failed()).await.unwrap();
-    // The disk is well again, but nobody knows what it holds.
+    // The disk works again, but its content is unknown.
     setrlimit(Resource::Fsize, limit).unwrap();
     assert!(store.save_credential(world.save()).await.is_err());
     assert!(store.list_credentials(world.list(10)).await.is_err());

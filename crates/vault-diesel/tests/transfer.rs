@@ -1,4 +1,4 @@
-//! Copying the embedded database to PostgreSQL: every table, every value, wholly or not at all.
+//! Copies of the embedded database to PostgreSQL: every table and every value, completely or not at all.
 
 use crate::support;
 
@@ -22,7 +22,7 @@ async fn prepare(address: &str) -> Result<Transfer, TransferError> {
     Transfer::prepare(&PostgresSettings::new(SecretString::from(address)), INSTANCE).await
 }
 
-/// A transfer that is through, with the store that it read.
+/// A finished transfer with the store that it read.
 struct Moved(Transferred, Arc<SqliteStore>);
 
 impl Moved {
@@ -32,7 +32,7 @@ impl Moved {
     }
 }
 
-/// Moves the rows of `scratch` to the database at `address`.
+/// Copies the rows of `scratch` to the database at `address`.
 async fn run(scratch: &Scratch, address: &str, rehearsal: bool) -> Result<Moved, TransferError> {
     let transfer = prepare(address).await?;
     let store = scratch.open();
@@ -54,8 +54,8 @@ fn tables(connection: &rusqlite::Connection) -> Vec<String> {
     names(connection, "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
 }
 
-/// A database with three rows in each table that can have them. The values of a row are alike in all tables, so that
-/// every reference holds.
+/// Creates a database with three rows in each table that can have them. The values of a row are the same in all tables,
+/// so that every reference is valid.
 async fn filled() -> Scratch {
     let scratch = Scratch::new();
     scratch.migrated().await.close().await;
@@ -86,7 +86,7 @@ async fn filled() -> Scratch {
             connection.execute(&insert, rusqlite::params_from_iter(columns.iter().map(value))).unwrap();
         }
     }
-    // The versions are this build's.
+    // The versions are those of this build.
     connection.execute("DELETE FROM schema_versions", []).unwrap();
     for migration in vault_diesel::MIGRATIONS {
         connection.execute("INSERT INTO schema_versions VALUES (?, 7)", [migration.version]).unwrap();
@@ -94,7 +94,7 @@ async fn filled() -> Scratch {
     scratch
 }
 
-/// The rows of `table` as text, by a way of their own.
+/// Reads the rows of `table` as text, independently of the transfer.
 fn rows_on_sqlite(connection: &rusqlite::Connection, table: &str) -> BTreeSet<String> {
     let columns = names(connection, &format!("SELECT name FROM pragma_table_info('{table}') ORDER BY name"));
     let text = |c: &String| {
@@ -150,7 +150,7 @@ async fn nobody_writes_to_the_embedded_database_until_it_is_let_go() {
     moved.release().await;
     connection.execute_batch("BEGIN IMMEDIATE; ROLLBACK").unwrap();
 
-    // A rehearsal lets others write, and leaves nothing.
+    // A rehearsal does not block writers and leaves nothing in the target.
     let address = database();
     let moved = run(&scratch, &address, true).await.unwrap();
     connection.execute_batch("BEGIN IMMEDIATE; ROLLBACK").unwrap();

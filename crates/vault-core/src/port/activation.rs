@@ -296,7 +296,7 @@ pub trait ActivationRepository: Send + Sync {
     async fn note_activated(&self, act: NoteActivated) -> Result<(), StoreError>;
 }
 
-/// Ports that activations require of a store. No other group of ports returns sealed data.
+/// Ports that activations require of a store. Apart from them, only key rotation and integrity checks read sealed data.
 pub trait ActivationStore: ActivationRepository + AuditLog + IssuerRepository {}
 
 impl<S: ActivationRepository + AuditLog + IssuerRepository + ?Sized> ActivationStore for S {}

@@ -101,6 +101,6 @@ pub(crate) trait Database: Send + Sync + 'static {
     /// Distributes new tables over the nodes of a database that is distributed.
     fn spread_new_tables(&self) -> impl Future<Output = Result<(), SpreadError>> + Send;
 
-    /// What outcomes reported about the store.
+    /// Returns the reports about the store.
     fn reports(&self) -> &Reports;
 }

@@ -50,7 +50,7 @@ impl<D: Database> DieselStore<D> {
     /// Creates the table of applied migrations, unless it exists.
     async fn prepare(&self) -> Result<(), StoreError> {
         match self.run_patiently(CreateVersionsTable).await {
-            // If several processes create the table at once, PostgreSQL fails all but one, with different errors.
+            // If several processes create the table concurrently, PostgreSQL fails all but one, with different errors.
             Err(_) if self.answer(None, AppliedMigrations).await?.is_some() => Ok(()),
             created => created,
         }

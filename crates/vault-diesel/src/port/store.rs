@@ -1,4 +1,4 @@
-//! Either store, behind its ports: which one is decided when the process starts.
+//! A store on either database and its ports. The database is chosen when the process starts.
 
 use super::{Database, DieselStore};
 use crate::load::StoreLoad;
@@ -12,7 +12,7 @@ use vault_core::port::{
 };
 use vault_core::time::Timestamp;
 
-/// Every port of one store.
+/// All ports of one store.
 #[derive(Clone)]
 pub struct StorePorts {
     /// Organizations.
@@ -23,25 +23,25 @@ pub struct StorePorts {
     pub credentials: Arc<dyn CredentialStore>,
     /// Integrations and namespaces.
     pub integrations: Arc<dyn IntegrationStore>,
-    /// Receivers of events, and what is on its way to them.
+    /// Receivers of events and the deliveries to them.
     pub receivers: Arc<dyn EventStore>,
-    /// Activations: the one port that gives out sealed data.
+    /// Activations and checks, which return sealed data.
     pub activations: Arc<dyn ActivationStore>,
     /// Wrapped keys.
     pub keys: Arc<dyn KeyRepository>,
-    /// The audit trail.
+    /// Appending to the audit log.
     pub audit: Arc<dyn AuditLog>,
-    /// Reading the audit trail.
+    /// Reading the audit log.
     pub trail: Arc<dyn AuditTrail>,
-    /// Reading what is stored row by row.
+    /// Integrity checks, which read each row.
     pub inspection: Arc<dyn InspectionStore>,
-    /// The rotation of keys.
+    /// Rotation of keys.
     pub rotation: Arc<dyn RotationStore>,
-    /// What operators need: organizations, keys, the audit and maintenance.
+    /// Commands of operators: organizations, keys, the audit log and maintenance.
     pub operator: Arc<dyn OperatorStore>,
 }
 
-/// Either store.
+/// A store on either database.
 #[derive(Clone, Debug)]
 pub enum Store {
     /// The embedded database.
@@ -51,7 +51,7 @@ pub enum Store {
 }
 
 impl Store {
-    /// Its ports.
+    /// Returns the ports.
     pub fn ports(&self) -> StorePorts {
         match self {
             Self::Sqlite(store) => StorePorts::of(store),
@@ -59,7 +59,7 @@ impl Store {
         }
     }
 
-    /// Has damaged rows counted and logged by `events`.
+    /// Emits an event to `events` for each damaged row.
     pub fn report_to(&self, events: Arc<dyn EventSink>) {
         match self {
             Self::Sqlite(store) => store.report_to(events),
@@ -67,7 +67,7 @@ impl Store {
         }
     }
 
-    /// How busy it is.
+    /// Returns the current load.
     pub fn load(&self) -> StoreLoad {
         match self {
             Self::Sqlite(store) => store.load(),
@@ -75,7 +75,7 @@ impl Store {
         }
     }
 
-    /// How the database's schema stands to this build's.
+    /// Compares the schema of the database with that of this build.
     ///
     /// # Errors
     /// The database cannot be read.
@@ -86,10 +86,10 @@ impl Store {
         }
     }
 
-    /// Applies the migrations that are missing and tells `progress` of each before it runs. How many ran.
+    /// Applies the missing migrations and calls `progress` before each. Returns the number of applied migrations.
     ///
     /// # Errors
-    /// The schema is of a newer build, or the database fails; earlier migrations stand.
+    /// The schema is of a newer build, or the database fails. Earlier migrations persist.
     pub async fn migrate(
         &self,
         now: Timestamp,
@@ -101,10 +101,11 @@ impl Store {
         }
     }
 
-    /// How the tables of a PostgreSQL that is spread over machines lie. `None`: it is not, and cannot be.
+    /// Reads the distribution of the tables of a PostgreSQL cluster. Returns `None` if the database is not a Citus
+    /// cluster.
     ///
     /// # Errors
-    /// The extension of the database cannot be used as it is, or the database cannot be read.
+    /// The extension cannot be used in its current state, or the database cannot be read.
     pub async fn spreading(&self) -> Result<Option<Spreading>, SpreadError> {
         match self {
             Self::Sqlite(_) => Ok(None),
@@ -112,10 +113,10 @@ impl Store {
         }
     }
 
-    /// Spreads the tables over the nodes of the database, in one transaction. How many were moved.
+    /// Distributes the tables over the nodes of the database, in one transaction. Returns the number of moved tables.
     ///
     /// # Errors
-    /// The database cannot be spread, or fails.
+    /// The tables cannot be distributed, or the database fails.
     pub async fn spread(&self) -> Result<usize, SpreadError> {
         match self {
             Self::Sqlite(_) => Err(SpreadError::Embedded),
@@ -123,8 +124,8 @@ impl Store {
         }
     }
 
-    /// Waits until the store can only be used again by another process; for ever, if it never comes to that. Then
-    /// whoever serves it ends with a failure.
+    /// Waits until only another process can use the store again, or forever if that never happens. The caller then
+    /// exits with a failure.
     pub async fn failed(&self) {
         match self {
             Self::Sqlite(store) => store.failed().await,
@@ -132,7 +133,7 @@ impl Store {
         }
     }
 
-    /// Finishes what was begun and lets the database go.
+    /// Finishes transactions in progress and closes the database.
     pub async fn close(&self) {
         match self {
             Self::Sqlite(store) => store.close().await,

@@ -1,4 +1,4 @@
-//! Making a connection: to a server that takes writes, with its waits bounded.
+//! Connects to a server that accepts writes, with a limit on every wait.
 
 use super::settings::{ConnectError, PostgresSettings};
 use super::tls::{TlsWish, connector, is_local, split_address};
@@ -10,21 +10,22 @@ use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{Client, Config, NoTls, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// How long making a connection may take, per host.
+/// Time limit of connecting, per host.
 const CONNECT_WAIT: Duration = Duration::from_secs(2);
-/// After how long without an acknowledgement a connection counts as cut.
+/// How long sent data may stay unacknowledged before the connection counts as broken.
 const SILENCE: Duration = Duration::from_secs(3);
-/// How long a connection may be idle before the other end is asked whether it is there.
+/// How long a connection may be idle before a keepalive probe is sent.
 const IDLE: Duration = Duration::from_secs(10);
-/// The oldest server, as `server_version_num`.
+/// The oldest supported server, as `server_version_num`.
 const OLDEST_SERVER: i32 = 130_000;
 
-/// Bounds every wait, and has a commit acknowledged only once it is on disk, whatever the server's default.
+/// Returns the statement that sets up a connection. It limits every wait, and overrides a server default that would
+/// acknowledge a commit before it is on disk.
 ///
-/// Plans do not depend on the values of a statement, and each row is looked up by an index: the server's statistics may know
-/// nothing yet of an organization, or expect a filter to fit most rows or hardly any, and would then have it read all of
-/// an organization to find a few rows. A statement that can do nothing but read a whole table seems so dear under these
-/// settings that the server would compile it at each use: it compiles none.
+/// Plans are generic and find each row by an index. The server's statistics may not include a new organization yet, or
+/// may overestimate or underestimate how many rows match a filter. The server would then read all rows of an
+/// organization to find a few. These settings make a statement that can only scan a whole table look so expensive that
+/// the server would JIT-compile it at each use, so JIT compilation is off.
 fn set_up_within(longest_wait: Duration) -> String {
     let (statement, lock) = (longest_wait * 5 / 7, longest_wait * 15 / 28);
     format!(
@@ -47,11 +48,11 @@ fn set_up_within(longest_wait: Duration) -> String {
         lock.as_millis(),
     )
 }
-/// Errors are told apart by their English text where Diesel passes on no code. Only some may set this; for
-/// the others the server's own setting stands.
+/// Errors are recognized by their English message if Diesel does not pass on their code. Only some roles may set this;
+/// the others keep the server's setting.
 const IN_ENGLISH: &str = "SET lc_messages TO 'C'";
 
-/// Knows how to connect.
+/// Settings for connecting to one address.
 #[derive(Clone)]
 pub(super) struct Connector {
     config: Config,
@@ -61,14 +62,14 @@ pub(super) struct Connector {
 }
 
 impl Connector {
-    /// The connector for an address.
+    /// Creates the connector for the address in the settings.
     pub(super) fn new(settings: &PostgresSettings) -> Result<Self, ConnectError> {
-        let (address, wish) = split_address(settings.url.expose_secret()); // into the driver's own settings
+        let (address, wish) = split_address(settings.url.expose_secret()); // for the driver's own settings
         let config: Config = address.parse().map_err(|error| ConnectError::Address(Box::new(error)))?;
         Self::with(config, wish, set_up_within(settings.longest_wait))
     }
 
-    /// The connector for another server of the same database, by the same role.
+    /// Creates the connector for another server of the same database, with the same role.
     pub(super) fn to(&self, host: &str, port: u16) -> Result<Self, ConnectError> {
         let mut config = Config::new();
         config.host(host).port(port);
@@ -107,7 +108,7 @@ impl Connector {
         Ok(Self { config, wish, tls, set_up })
     }
 
-    /// Makes a connection.
+    /// Opens a connection.
     pub(super) async fn connect(&self) -> Result<AsyncPgConnection, ConnectError> {
         match &self.tls {
             Some(tls) => self.connect_by(tls.clone()).await,
@@ -131,7 +132,7 @@ impl Connector {
     {
         let unreachable = |error| ConnectError::Unreachable(Box::new(error));
         let (client, connection) = self.config.connect(tls).await.map_err(unreachable)?;
-        tokio::spawn(connection); // ends with the client; what goes wrong in it, the client's statements tell
+        tokio::spawn(connection); // ends with the client, whose statements report its errors
         let found: i32 =
             client.query_one(self.set_up.as_str(), &[]).await.and_then(|row| row.try_get(0)).map_err(unreachable)?;
         if found < OLDEST_SERVER {
@@ -158,7 +159,7 @@ impl Connector {
     }
 }
 
-/// Makes a connection of the driver's own, for statements that are not those of decisions.
+/// Opens a connection of the driver, for statements outside the transactions of the ports.
 pub(crate) async fn client(settings: &PostgresSettings) -> Result<Client, ConnectError> {
     Connector::new(settings)?.client().await
 }
@@ -166,7 +167,7 @@ pub(crate) async fn client(settings: &PostgresSettings) -> Result<Client, Connec
 async fn set_up(connection: &mut AsyncPgConnection, sql: &str) -> Result<(), ConnectError> {
     use diesel::sql_types::Integer;
     use diesel_async::{RunQueryDsl as _, SimpleAsyncConnection as _};
-    // The first column; the others say what was set.
+    // The first column is the version. The others repeat the values that were set.
     let found: i32 = diesel::dsl::sql::<Integer>(sql)
         .get_result(connection)
         .await

@@ -1,4 +1,4 @@
-//! Transactions on pooled connections: each begun, ended, and tried again where that is safe.
+//! Transactions on pooled connections, retried if that is safe.
 
 use super::connect::Connector;
 use super::nodes::Nodes;
@@ -19,87 +19,90 @@ use std::time::Duration;
 use vault_core::id::OrganizationId;
 use vault_core::port::{Event, RetryReason, StoreError};
 
-/// A decision that writes.
+/// Function that runs a transaction.
 pub(super) type Decide<C, T> = for<'a> fn(&'a mut AsyncPgConnection, &'a C) -> BoxFuture<'a, Ended<T>>;
-/// A read: its question, and how it is answered.
+/// Function that runs a query.
 pub(super) type Look<Q, T> = for<'a> fn(&'a mut AsyncPgConnection, &'a Q) -> BoxFuture<'a, Result<T, Failure>>;
 type Transactions = AnsiTransactionManager;
 
-/// How often a decision is tried that met another transaction or lost its connection.
+/// Maximum number of attempts if a transaction conflicts with another one or loses its connection.
 const TRIES: usize = 4;
-/// How long a decision waits for its turn.
+/// How long a transaction waits for a permit.
 const LONGEST_QUEUE: Duration = Duration::from_secs(2);
 
-/// Where tables are spread over machines, a statement that reaches several of them is planned only when its values are known.
+/// On Citus, a statement that reaches several nodes can be planned only with its values.
 const PLAN_WITH_VALUES: &str = "SET plan_cache_mode = 'auto'";
 const BEGIN_WRITING: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 const SHARED_TIMEOUT: &str = "SET LOCAL lock_timeout = '100ms'";
 const LONG_TIMEOUT: &str = "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '30s'";
 
-/// The connections, and what is done on them.
+/// The connection pools, and the transactions that run on them.
 pub(super) struct Connections {
     pool: Pool<Connector>,
-    /// Connections to the nodes that hold the rows of organizations, where tables are spread.
+    /// Pools of the nodes that store the rows of organizations, for distributed tables.
     nodes: Nodes,
-    /// One per connection. The pool serves whoever asks at the right moment; these serve the organizations in turn.
+    /// One permit per connection. The pool itself does not schedule callers; the permits serve organizations
+    /// round-robin.
     turns: Turns,
     size: usize,
     longest_wait: Duration,
     reports: Arc<Reports>,
-    /// Whether the tables are spread over machines by organization.
+    /// Whether the tables are distributed by organization.
     spread: AtomicBool,
 }
 
-/// A connection in use. Lost unless it is taken back, so that a caller who goes away leaves none half-used.
+/// A connection in use. It counts as lost until the transaction ends, so a caller that is cancelled returns no
+/// half-used connection to the pool.
 pub(super) struct Taken {
     pooled: PooledConnection<'static, Connector>,
     _turn: Turn,
 }
 
 impl Taken {
-    /// Gives it back unused.
+    /// Returns the connection unused.
     pub(super) fn give_back(mut self) {
         self.pooled.lost = false;
     }
 }
 
-/// How long the statements of a decision may take and wait for rows.
+/// Limits on the statements of a transaction and on its waits for locks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Timeout {
-    /// As the connection says: a request waits for it.
+    /// The limits of the connection, for transactions that a request waits for.
     Usual,
-    /// Organizations share the transaction: it waits for rows briefly, then each is decided alone.
+    /// A short lock timeout, for transactions that several organizations share. After a timeout, each organization runs
+    /// separately.
     Shared,
-    /// It may take long: no request waits for it.
+    /// Long limits, for transactions that no request waits for.
     Long,
 }
 
-/// How one try failed.
+/// Failure of an attempt.
 pub(super) struct Failed {
     pub(super) error: StoreError,
-    /// Whether it is certain that nothing stands.
+    /// Whether it is certain that nothing is committed.
     pub(super) certain: bool,
-    /// Whether the decision itself is at fault, and not the database or its state.
+    /// Whether the transaction itself caused the failure, rather than the database or its state.
     pub(super) own: bool,
 }
 
 impl From<StoreError> for Failed {
-    /// Nothing was begun.
+    /// For failures before the transaction starts.
     fn from(error: StoreError) -> Self {
         Self { error, certain: true, own: false }
     }
 }
 
-/// How a transaction failed.
+/// Failure of a transaction.
 struct Broken {
     failure: Failure,
-    /// Whether it is certain that nothing stands, so that it may be tried again.
+    /// Whether it is certain that nothing is committed, so that a retry is safe.
     certain: bool,
 }
 
 impl Connections {
-    /// Connects once, to prove address, credentials and version, and makes the pool.
+    /// Opens one connection to verify address, credentials and version, and creates the pool.
     pub(super) async fn open(settings: PostgresSettings, reports: Arc<Reports>) -> Result<Self, ConnectError> {
         let connector = Connector::new(&settings)?;
         let mut first = Pooled::new(connector.connect().await?);
@@ -108,28 +111,28 @@ impl Connections {
         let turns = Turns::new(size);
         let nodes = Nodes::new(connector.clone(), settings.connections);
         let pool = pool(connector, settings.connections, CONNECTION_WAIT);
-        // Full already only if the pool has no room for one; then the connection is closed again.
+        // `add` fails only if the pool is full. The connection is then closed.
         let _ = pool.add(first);
         Ok(Self { pool, nodes, turns, size, longest_wait: settings.longest_wait, reports, spread })
     }
 
-    /// Whether the tables are spread over machines by organization, so that several organizations in one transaction may have it
-    /// commit in two phases.
+    /// Returns whether the tables are distributed by organization. A transaction of several organizations may then need
+    /// a two-phase commit.
     pub(super) fn are_spread(&self) -> bool {
         self.spread.load(Ordering::Relaxed)
     }
 
-    /// From now on the tables are spread.
+    /// Records that the tables are distributed.
     pub(super) fn note_spread(&self) {
         self.spread.store(true, Ordering::Relaxed);
     }
 
-    /// Refuses whatever comes from now on.
+    /// Rejects all later requests.
     pub(super) fn close(&self) {
         self.turns.close();
     }
 
-    /// How busy they are, beside `waiting` changes.
+    /// Returns the load. `waiting` is the number of queued changes.
     pub(super) fn busy(&self, waiting: usize) -> StoreLoad {
         StoreLoad {
             waiting,
@@ -139,12 +142,12 @@ impl Connections {
         }
     }
 
-    /// The longest that a decision or a read takes.
+    /// Returns the time limit of a transaction or read.
     pub(super) const fn longest_wait(&self) -> Duration {
         self.longest_wait
     }
 
-    /// The outcome, if it is there in time.
+    /// Returns the outcome, or an error after the time limit.
     pub(super) async fn in_time<T, E: From<StoreError>>(
         &self,
         decision: impl Future<Output = Result<T, E>>,
@@ -154,8 +157,8 @@ impl Connections {
             .unwrap_or_else(|_| Err(unavailable("the database did not respond in time").into()))
     }
 
-    /// Makes a decision, on the connection that was taken for it or on another. `rows` is the organization whose rows it is about,
-    /// if it is about one.
+    /// Runs a transaction on the connection in `taken` or on another one, with retries. `rows` is the organization
+    /// whose rows the transaction concerns, if it is one.
     pub(super) async fn write<C, T>(
         &self,
         mut taken: Option<Taken>,
@@ -189,7 +192,7 @@ impl Connections {
         }
     }
 
-    /// Answers a question in one snapshot.
+    /// Runs a query in one snapshot, with retries.
     pub(super) async fn read<Q, T>(
         &self,
         organization: Option<OrganizationId>,
@@ -216,7 +219,7 @@ impl Connections {
         }
     }
 
-    /// Answers a question whose statements are sent at once and need no transaction.
+    /// Runs a query that sends its statements in one exchange and needs no transaction, with retries.
     pub(super) async fn read_at_once<Q, T>(
         &self,
         organization: Option<OrganizationId>,
@@ -228,7 +231,7 @@ impl Connections {
             let mut taken = self.take_for(organization).await?;
             let pooled = &mut *taken.pooled;
             let answer = look(&mut pooled.connection, question).await;
-            // There is nothing to roll back. After an error of the database the connection is not used again.
+            // There is nothing to roll back. After a database error the connection is not reused.
             pooled.lost = matches!(answer, Err(Failure::Sql(_)));
             match answer {
                 Ok(answer) => return Ok(answer),
@@ -244,23 +247,24 @@ impl Connections {
         }
     }
 
-    /// Has it counted that something is tried again after this failure.
+    /// Emits a `Retried` event for this failure.
     fn tell_of_retry(&self, failure: &Failure) {
         let met = failure.severity(judge) == Severity::Again;
         self.reports.tell(Event::Retried(if met { RetryReason::TransactionsMet } else { RetryReason::ConnectionLost }));
     }
 
-    /// What was told of the store.
+    /// Returns the reports about the store.
     pub(super) fn reports(&self) -> &Reports {
         &self.reports
     }
 
-    /// A connection for a decision, when its turn has come: where the rows of this organization lie, if it is about one.
+    /// Waits for a permit, and returns a connection to the node that stores the rows of this organization, or to any
+    /// node.
     pub(super) async fn take_at(&self, rows: Option<OrganizationId>) -> Result<Taken, StoreError> {
         self.take(None, rows).await
     }
 
-    /// A connection, when it is the turn of this organization, which reads its rows.
+    /// Waits for a permit of this organization, and returns a connection to the node that stores its rows.
     async fn take_for(&self, organization: Option<OrganizationId>) -> Result<Taken, StoreError> {
         self.take(organization, organization).await
     }
@@ -291,7 +295,7 @@ impl Connections {
     }
 }
 
-/// Puts a connection in order after a failure. Whether the same may be tried again.
+/// Rolls back after a failure, unless the connection is lost. Returns whether a retry makes sense.
 async fn settle(pooled: &mut Pooled, failure: &Failure) -> bool {
     let severity = failure.severity(judge);
     if !severity.loses_connection() {
@@ -341,7 +345,8 @@ async fn write_on<C, T>(
     }
 }
 
-/// A commit under way. Tells that nobody knows what came of it, unless it is certain: whoever waits for it may go away.
+/// A commit in progress. If it is dropped before its outcome is known, for example because the caller is cancelled, it
+/// reports an indeterminate commit.
 struct Commit<'a> {
     reports: &'a Reports,
     certain: bool,

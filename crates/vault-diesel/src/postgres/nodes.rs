@@ -1,7 +1,8 @@
-//! Connections to the node that holds an organization's rows, where tables are spread over machines. That node carries a
-//! statement out by itself and keeps its plan. Every other node plans it, sends it there and has it planned once more, for
-//! several times the processor time. All of them give the same answers, so what is known here may be out of date, and whatever
-//! stands in the way, the server of the database's address is asked instead.
+//! Connections to the node that stores the rows of an organization, for distributed tables.
+//!
+//! That node executes a statement locally and keeps its plan. Any other node plans the statement, sends it on and has
+//! it planned again, for several times the processor time. Every node returns the same result, so a cached location may
+//! be out of date. If a node cannot be used, the server of the configured address is.
 
 use super::connect::Connector;
 use super::pool::pool;
@@ -16,23 +17,23 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use vault_core::id::OrganizationId;
 
-/// How long making a connection to a node may take. Whoever waited still has time to ask elsewhere.
+/// Time limit of connecting to a node. It leaves callers enough time to fall back to another node.
 const NODE_WAIT: Duration = Duration::from_millis(500);
-/// How long the place of an organization is believed: its rows may be moved.
+/// How long the location of an organization is cached. Its rows may be moved.
 const BELIEVED: Duration = Duration::from_secs(60);
-/// How long a node is left alone that could not be reached.
+/// How long a node is skipped after a failed connection.
 const AVOIDED: Duration = Duration::from_secs(10);
-/// The most organizations whose places are kept.
+/// Maximum number of cached locations.
 const MOST_PLACES: usize = 100_000;
 
 const PLACE: &str = "SELECT nodename AS host, nodeport AS port, groupid = (SELECT groupid FROM pg_dist_local_group) AS is_here \
     FROM pg_dist_placement JOIN pg_dist_node USING (groupid) WHERE noderole = 'primary' \
     AND shardid = get_shard_id_for_distribution_column('organizations', $1)";
 
-/// The nodes, by what is known of them.
+/// Cached locations and the connection pools of nodes.
 pub(super) struct Nodes {
     connector: Connector,
-    /// The most connections to one of them.
+    /// Maximum number of connections per node.
     size: u32,
     known: Mutex<Known>,
 }
@@ -41,16 +42,16 @@ pub(super) struct Nodes {
 struct Known {
     places: HashMap<OrganizationId, Place>,
     pools: HashMap<Address, Pool<Connector>>,
-    /// Since when nodes are left alone.
+    /// When skipping of a node started.
     avoided: HashMap<Address, Instant>,
 }
 
-/// Where a node is reached.
+/// Host and port of a node.
 type Address = (String, u16);
 
 #[derive(Clone)]
 struct Place {
-    /// `None`: at the server of the database's address.
+    /// `None` for the server of the configured address.
     node: Option<Address>,
     since: Instant,
 }
@@ -66,19 +67,19 @@ struct PlaceRow {
 }
 
 impl Nodes {
-    /// Nothing is known yet. `connector` is that of the database's address.
+    /// Creates an empty cache. `connector` is that of the configured address.
     pub(super) fn new(connector: Connector, size: u32) -> Self {
         Self { connector, size, known: Mutex::default() }
     }
 
-    /// How many connections nobody uses.
+    /// Returns the number of idle connections.
     pub(super) fn idle(&self) -> usize {
         let idle = |pool: &Pool<Connector>| usize::try_from(pool.state().idle_connections).unwrap_or_default();
         self.known().pools.values().map(idle).sum()
     }
 
-    /// A connection to the node that holds the organization's rows. `None`: the server of the database's address, which
-    /// `base` connects to, is to be asked.
+    /// Returns a connection to the node that stores the rows of the organization. Returns `None` if the caller must use
+    /// `base`, the pool of the configured address.
     pub(super) async fn connection(
         &self,
         organization: OrganizationId,
@@ -110,7 +111,7 @@ impl Nodes {
         }
         let node = match ask(organization, base).await {
             Ok(node) => node,
-            // What was known before is better than nothing, and asking again for each request would hold all of them up.
+            // Keep the stale location: querying again for each request would stall all of them.
             Err(()) => known.and_then(|place| place.node),
         };
         let mut known = self.known();
@@ -121,7 +122,7 @@ impl Nodes {
         node
     }
 
-    /// The pool of a node that is not left alone.
+    /// Returns the pool of a node, or `None` while the node is skipped.
     fn pool(&self, address: &Address) -> Option<Pool<Connector>> {
         let mut known = self.known();
         if known.avoided.get(address).is_some_and(|since| since.elapsed() < AVOIDED) {
@@ -137,10 +138,10 @@ impl Nodes {
     }
 }
 
-/// Asks where an organization's rows lie.
+/// Queries the location of an organization's rows.
 async fn ask(organization: OrganizationId, base: &Pool<Connector>) -> Result<Option<Address>, ()> {
     let mut pooled = base.get().await.map_err(drop)?;
-    // Until it has answered: a caller who goes away must leave no connection half-used.
+    // Until the response: a cancelled caller must not return a half-used connection to the pool.
     pooled.lost = true;
     let place = sql_query(PLACE).bind::<Id, _>(organization.stored()).get_result(&mut pooled.connection).await;
     let place: Option<PlaceRow> = place.optional().map_err(drop)?;

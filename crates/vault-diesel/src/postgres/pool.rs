@@ -1,4 +1,4 @@
-//! The connections.
+//! The connection pool.
 
 use super::connect::Connector;
 use super::settings::ConnectError;
@@ -7,17 +7,17 @@ use diesel_async::AsyncPgConnection;
 use diesel_async::pooled_connection::PoolableConnection as _;
 use std::time::Duration;
 
-/// How long a decision waits for a connection.
+/// How long a transaction waits for a connection.
 pub(super) const CONNECTION_WAIT: Duration = Duration::from_secs(2);
-/// How long an idle connection is kept.
+/// How long an idle connection is kept open.
 const IDLE_CONNECTION: Duration = Duration::from_secs(300);
 
 /// A connection of the pool.
 pub(super) struct Pooled {
     pub(super) connection: AsyncPgConnection,
-    /// In use, or left in the middle of something: not to be used again unless this is taken back.
+    /// Whether the connection must not be reused. Set while it is in use, and cleared after a complete exchange.
     pub(super) lost: bool,
-    /// Whether it plans statements when their values are known.
+    /// Whether statements are planned with their values.
     pub(super) plans_with_values: bool,
 }
 
@@ -35,7 +35,7 @@ impl ManageConnection for Connector {
         Ok(Pooled::new(Connector::connect(self).await?))
     }
 
-    /// Asks nothing of the server: whether the socket is still open is known here.
+    /// Sends nothing to the server. Whether the socket is open is known locally.
     async fn is_valid(&self, pooled: &mut Pooled) -> Result<(), ConnectError> {
         if self.has_broken(pooled) {
             Err(ConnectError::Unreachable("the connection was closed".into()))
@@ -49,7 +49,7 @@ impl ManageConnection for Connector {
     }
 }
 
-/// The pool; opens connections as they are needed, and has a decision wait for one up to `longest`.
+/// Creates a pool that opens connections on demand. Callers wait for a connection for at most `longest`.
 pub(super) fn pool(connector: Connector, size: u32, longest: Duration) -> Pool<Connector> {
     Pool::builder()
         .max_size(size.max(1))

@@ -1,46 +1,46 @@
-//! How PostgreSQL is reached, and why it may not be.
+//! Settings of the connection to PostgreSQL, and errors of connecting.
 
 use secrecy::SecretString;
 use std::time::Duration;
 
-/// How PostgreSQL is reached.
+/// Settings of the connection to PostgreSQL.
 #[derive(Debug)]
 pub struct PostgresSettings {
-    /// Its address, as `postgres://user:password@host1,host2/database?parameter=value`.
+    /// URL in the form `postgres://user:password@host1,host2/database?parameter=value`.
     ///
-    /// Beside the parameters of `tokio_postgres::Config` it takes `sslmode=verify-ca` and `verify-full` and
-    /// `sslrootcert=<file>`. Where TLS is used, the server's certificate and name are always verified. It is
-    /// used unless `sslmode=disable` is given, or no `sslmode` is and every host and `hostaddr` is a socket or this
-    /// machine. An address without a host counts as remote.
+    /// In addition to the parameters of `tokio_postgres::Config`, it accepts `sslmode=verify-ca`, `sslmode=verify-full`
+    /// and `sslrootcert=<file>`. TLS is off with `sslmode=disable`. It is also off without `sslmode`, or with `allow`
+    /// or `prefer`, if every host and `hostaddr` is a Unix socket or a loopback address. Otherwise TLS is used, and the
+    /// certificate and name of the server are always verified. A URL without a host counts as remote.
     pub url: SecretString,
-    /// The most connections at once.
+    /// Maximum number of connections.
     pub connections: u32,
-    /// The longest that a decision or a read takes before it is given up, whatever becomes of the network. A single
-    /// statement is given five sevenths of it, and the wait for one lock a little more than half.
+    /// Time limit of a transaction or read. A single statement may use five sevenths of it, and the wait for one lock a
+    /// little more than half.
     pub longest_wait: Duration,
 }
 
 impl PostgresSettings {
-    /// Settings for up to ten connections and waits of 2.8 s.
+    /// Returns settings with up to ten connections and a time limit of 2.8 s.
     pub const fn new(url: SecretString) -> Self {
         Self { url, connections: 10, longest_wait: Duration::from_millis(2_800) }
     }
 }
 
-/// PostgreSQL cannot be reached or is not one to rely on.
+/// Error of connecting to PostgreSQL.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The address is not one.
+    /// The URL is malformed.
     #[error("invalid database URL")]
     Address(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The certificates to verify the server by cannot be read.
+    /// The CA certificates cannot be read.
     #[error("the CA certificates for the database connection cannot be used")]
     Certificates(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The server does not let us in.
+    /// The server cannot be reached or rejects the connection.
     #[error("cannot connect to the database")]
     Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The tables are spread, and the server did not load the extension that finds their rows.
+    /// The tables are distributed, but the server has not loaded Citus, which locates their rows.
     #[error(
         "the tables of the database are distributed with Citus, but its server has not loaded it. Add citus to \
          shared_preload_libraries on every node, and restart them"
@@ -49,7 +49,7 @@ pub enum ConnectError {
     /// The server is too old.
     #[error("PostgreSQL 13 or later is required; the server's version number is {found}")]
     TooOld {
-        /// Its `server_version_num`.
+        /// The server's `server_version_num`.
         found: i32,
     },
 }

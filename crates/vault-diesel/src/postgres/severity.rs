@@ -1,5 +1,5 @@
-//! What PostgreSQL's errors mean. Diesel passes on the code of a few only; the others are told apart by their
-//! English text.
+//! Severity of PostgreSQL errors. Diesel passes on the code of only a few errors. The others are recognized by their
+//! English message.
 
 use crate::failure::Severity;
 use diesel::result::{DatabaseErrorKind, Error as SqlError};
@@ -11,7 +11,7 @@ const LATER: [&str; 5] =
 const LATER_ELSEWHERE: [&str; 10] = [
     "terminating connection",
     "postmaster was shut down",
-    // A node of a spread PostgreSQL went away, or has a shard no more.
+    // A Citus node is down or no longer has the shard.
     "could not commit transaction",
     "could not find valid entry for shard",
     "the database system is",
@@ -26,7 +26,7 @@ pub(super) fn judge(error: &SqlError) -> Severity {
     match error {
         SqlError::DatabaseError(kind, information) => match kind {
             DatabaseErrorKind::SerializationFailure => Severity::Again,
-            // Another transaction used the key first: what it made is found and answered.
+            // Another transaction used the idempotency key first. A retry finds its result and returns it.
             DatabaseErrorKind::UniqueViolation if information.table_name() == Some("idempotency_keys") => {
                 Severity::Again
             }

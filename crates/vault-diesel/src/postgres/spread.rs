@@ -1,7 +1,8 @@
-//! A PostgreSQL that is spread over machines by the extension Citus: where each table lies, and having it lie there.
+//! Distribution of the tables over the nodes of a PostgreSQL cluster with the extension Citus.
 //!
-//! Rows of an organization lie together, so that a decision reaches one worker. What must be found before the organization is
-//! known is spread by its own key. The instance's few rows lie on the coordinator, from where every node reaches them.
+//! All rows of an organization are on one node, so a transaction reaches one worker. Rows that are looked up before the
+//! organization is known are distributed by a separate key. The few rows of the instance are on the coordinator, where
+//! every node can reach them.
 
 use super::settings::ConnectError;
 use super::store::{Postgres, PostgresStore};
@@ -13,19 +14,19 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl as _, SimpleAsyncConnection as
 use std::collections::BTreeMap;
 use vault_core::port::StoreError;
 
-/// The oldest version of the extension, as its first number.
+/// The oldest supported version of the extension: its first number.
 const OLDEST_EXTENSION: u32 = 13;
-/// The table beside whose rows all other rows of an organization lie.
+/// The table with which all other tables of organizations are colocated.
 const ORGANIZATIONS: &str = "organizations";
 
-/// Where a table lies.
+/// Location of a table in a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TablePlace {
-    /// Spread by the organization, which is in this column, beside the organization's other rows.
+    /// Distributed by the organization in this column, colocated with the other rows of the organization.
     Organization(&'static str),
-    /// Spread by a column of its own, beside the rows of another table if one is named.
+    /// Distributed by this separate column, colocated with another table if one is named.
     Key(&'static str, Option<&'static str>),
-    /// On every node, wholly.
+    /// Replicated to every node.
     EveryNode,
     /// On the coordinator.
     Coordinator,
@@ -35,7 +36,7 @@ use TablePlace::{Coordinator, EveryNode, Key};
 
 const OF: TablePlace = TablePlace::Organization("organization_id");
 
-/// Where each table lies. The first one is that which the others join.
+/// Location of each table. The others are colocated with the first one.
 const PLACES: [(&str, TablePlace); 44] = [
     (ORGANIZATIONS, TablePlace::Organization("id")),
     ("organization_keys", OF),
@@ -83,31 +84,31 @@ const PLACES: [(&str, TablePlace); 44] = [
     ("schema_versions", Coordinator),
 ];
 
-/// How the tables of a database lie that has the extension.
+/// Distribution of the tables of a database that has the extension.
 #[derive(Clone, Debug)]
 pub struct Spreading {
-    /// The nodes that hold spread rows, as `host:port`.
+    /// Nodes that store distributed rows, as `host:port`.
     pub workers: Vec<String>,
-    /// Each table, where it should lie, and whether it lies there.
+    /// Each table, its intended location, and whether it is there.
     pub tables: Vec<(&'static str, TablePlace, bool)>,
-    /// Transactions over several nodes that have waited for their second phase for more than two minutes; `None`: the nodes did
-    /// not say.
+    /// Number of transactions over several nodes that have waited for their second phase for more than two minutes, or
+    /// `None` if the nodes cannot be queried.
     pub unfinished: Option<usize>,
 }
 
 impl Spreading {
-    /// Whether no table is spread.
+    /// Returns whether no table is in its intended location.
     pub fn is_absent(&self) -> bool {
         self.tables.iter().all(|(_, _, lies)| !lies)
     }
 
-    /// The tables that do not lie where they should.
+    /// Returns the tables that are not in their intended location.
     pub fn misplaced(&self) -> Vec<&'static str> {
         self.tables.iter().filter(|(_, _, lies)| !lies).map(|(name, _, _)| *name).collect()
     }
 }
 
-/// Tables cannot be spread over this database.
+/// Reason why the tables of a database cannot be distributed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpreadError {
@@ -117,7 +118,7 @@ pub enum SpreadError {
          with citus_add_node"
     )]
     NoExtension,
-    /// The database is the embedded file.
+    /// The database is an embedded database.
     #[error(
         "the tables of an embedded database cannot be distributed. Move the vault to PostgreSQL with `orgvault migrate-to`"
     )]
@@ -128,7 +129,7 @@ pub enum SpreadError {
          then run `ALTER EXTENSION citus UPDATE`"
     )]
     TooOld(String),
-    /// The server did not load the extension.
+    /// The server has not loaded the extension.
     #[error(
         "the database has the extension Citus, but its server has not loaded it. Add citus to shared_preload_libraries on every \
          node, and restart them"
@@ -137,24 +138,24 @@ pub enum SpreadError {
     /// The server is a worker.
     #[error("this server is a worker. Run the command with the coordinator's address")]
     NotCoordinator,
-    /// The coordinator has no address.
+    /// The coordinator has no address in the cluster.
     #[error(
         "the coordinator is not among the nodes of the cluster, so workers could not reach its tables. Run \
          `SELECT citus_set_coordinator_host('HOST', PORT)` in the database"
     )]
     NoCoordinator,
-    /// There is no worker.
+    /// The cluster has no worker.
     #[error(
         "the cluster has no worker for distributed rows. Add the workers with `SELECT citus_add_node('HOST', PORT)`"
     )]
     NoWorker,
-    /// Workers do not know the tables.
+    /// Workers lack the metadata of the tables.
     #[error(
         "these nodes lack the metadata of the cluster, so they cannot locate rows: {}. Run \
          `SELECT start_metadata_sync_to_all_nodes()` at the coordinator", .0.join(", ")
     )]
     WithoutMetadata(Vec<String>),
-    /// The database failed.
+    /// The database returned an error.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -183,7 +184,7 @@ struct Node {
 struct Table {
     #[diesel(sql_type = Text)]
     name: String,
-    /// `column`, `every node` or `coordinator`; absent where the extension does not know the table.
+    /// `column`, `every node` or `coordinator`, or `None` for a table that the extension does not manage.
     #[diesel(sql_type = Nullable<Text>)]
     place: Option<String>,
     #[diesel(sql_type = Nullable<Text>)]
@@ -216,7 +217,8 @@ struct ForeignKey {
     definition: String,
 }
 
-// A setting that no configuration file names, where it would be known without the extension.
+// A setting that exists only if the extension is loaded. Configuration files do not name it, which would make it exist
+// without the extension.
 const EXTENSION: &str = "SELECT extversion AS version, current_setting('citus.explain_analyze_sort_method', true) IS NOT NULL AS is_loaded \
     FROM pg_extension WHERE extname = 'citus'";
 const NODES: &str = "SELECT nodename || ':' || nodeport AS address, groupid = 0 AS is_coordinator, \
@@ -238,10 +240,10 @@ const FOREIGN_KEYS: &str = "SELECT conname::text AS name, conrelid::regclass::te
     WHERE contype = 'f' AND connamespace = current_schema()::regnamespace ORDER BY conname";
 const UNFINISHED: &str = "SELECT result AS value FROM run_command_on_all_nodes($$SELECT count(*) FROM pg_prepared_xacts \
     WHERE database = current_database() AND gid LIKE 'citus%' AND prepared < now() - interval '2 minutes'$$)";
-/// Shards are made and changed one after the other in the transaction, since foreign keys lead from one to another.
+/// Creates and changes shards one after the other within the transaction, because foreign keys connect them.
 const ONE_BY_ONE: &str = "SET LOCAL citus.multi_shard_modify_mode TO 'sequential'";
 
-/// What was found of the extension.
+/// State of the extension.
 #[derive(Debug)]
 enum Found {
     Nothing,
@@ -294,8 +296,8 @@ impl Postgres {
         Ok(moved)
     }
 
-    /// After migrations: distributes the tables of a database that has the extension and no vault, and new tables of a
-    /// database that is distributed.
+    /// Distributes tables after migrations: all tables of a new vault if the database has the extension, or new tables
+    /// if the others are distributed.
     pub(super) async fn spread_new(&self) -> Result<(), SpreadError> {
         let Some(found) = self.find_spreading().await? else { return Ok(()) };
         if !found.is_absent() || self.read(IS_EMPTY, |connection, sql| Box::pin(flag(connection, sql))).await? {
@@ -305,7 +307,7 @@ impl Postgres {
     }
 }
 
-/// Whether the tables are spread, as a connection finds that was just made.
+/// Returns whether the tables are distributed. Called on a new connection.
 pub(super) async fn is_spread(connection: &mut AsyncPgConnection) -> Result<bool, ConnectError> {
     let unreachable = |error| ConnectError::Unreachable(Box::new(error));
     let known: Flag = sql_query(KNOWS_SPREAD_TABLES).get_result(connection).await.map_err(unreachable)?;
@@ -314,7 +316,7 @@ pub(super) async fn is_spread(connection: &mut AsyncPgConnection) -> Result<bool
     }
     let spread: Flag = sql_query(IS_SPREAD).get_result(connection).await.map_err(unreachable)?;
     let loaded: Flag = sql_query(IS_LOADED).get_result(connection).await.map_err(unreachable)?;
-    // Without it the server shows tables that are spread as if they were empty.
+    // Without the extension, the server shows distributed tables as empty.
     if spread.value && !loaded.value { Err(ConnectError::NotLoaded) } else { Ok(spread.value) }
 }
 
@@ -323,7 +325,7 @@ async fn flag(connection: &mut AsyncPgConnection, sql: &str) -> Result<bool, Fai
     Ok(flag.value)
 }
 
-/// How tables lie, by their names.
+/// Reads the locations of the tables, by name.
 async fn tables(connection: &mut AsyncPgConnection) -> Result<BTreeMap<String, Table>, Failure> {
     let names: Vec<&str> = PLACES.iter().map(|(name, _)| *name).collect();
     let tables: Vec<Table> = sql_query(TABLES).bind::<Array<Text>, _>(names).load(connection).await?;
@@ -331,7 +333,7 @@ async fn tables(connection: &mut AsyncPgConnection) -> Result<BTreeMap<String, T
 }
 
 impl TablePlace {
-    /// Whether a table lies there.
+    /// Returns whether a table is in this location.
     fn is_of(self, table: Option<&Table>, tables: &BTreeMap<String, Table>) -> bool {
         let Some(Table { place: Some(found), by, colocated, .. }) = table else { return false };
         let beside = |other: &str| tables.get(other).is_some_and(|other| other.colocated == *colocated);
@@ -343,7 +345,7 @@ impl TablePlace {
         }
     }
 
-    /// The statement that has a table lie there.
+    /// Returns the statement that moves a table to this location.
     fn statement(self, name: &str) -> String {
         let spread = |column: &str, beside: &str| {
             format!("SELECT create_distributed_table('{name}', '{column}', colocate_with => '{beside}')")
@@ -399,7 +401,7 @@ async fn place(connection: &mut AsyncPgConnection) -> Ended<usize> {
     let moves = |name: &str| moved.iter().any(|(other, _)| *other == name);
     let keys: Vec<ForeignKey> = sql_query(FOREIGN_KEYS).load(connection).await?;
     let keys: Vec<ForeignKey> = keys.into_iter().filter(|key| moves(&key.source) || moves(&key.target)).collect();
-    // The extension moves no table to which one that is not spread yet refers.
+    // The extension cannot move a table while an undistributed table refers to it.
     for ForeignKey { name, source, .. } in &keys {
         connection.batch_execute(&format!("ALTER TABLE {source} DROP CONSTRAINT {name}")).await?;
     }

@@ -19,12 +19,12 @@ use vault_core::id::OrganizationId;
 use vault_core::port::{ChangeCredential, DeleteCredential, EventSink, SaveCredential, StoreError};
 use vault_core::time::Timestamp;
 
-/// The store on PostgreSQL. Implements every port.
+/// Store on PostgreSQL. Implements every port.
 ///
-/// Its connections belong to the Tokio runtime that it is used on: use it on one, with several threads.
+/// Its connections belong to the Tokio runtime that it is used on. Use it on a single, multi-threaded runtime.
 pub type PostgresStore = DieselStore<Postgres>;
 
-/// A PostgreSQL database.
+/// Connections to a PostgreSQL database.
 #[allow(missing_debug_implementations, reason = "`DieselStore` has one")]
 pub struct Postgres {
     connections: Arc<Connections>,
@@ -32,19 +32,19 @@ pub struct Postgres {
     reports: Arc<Reports>,
 }
 
-/// The commands that wait for others of their kind.
+/// Queues of commands that share transactions.
 struct WriteQueues {
     saves: Arc<WriteQueue<SaveCredential>>,
     changes: Arc<WriteQueue<ChangeCredential>>,
     deletes: Arc<WriteQueue<DeleteCredential>>,
 }
 
-/// A command that waits for others of its kind.
+/// A command that shares a transaction with queued commands of its kind.
 pub(crate) trait Queued: Batch {
-    /// Where.
+    /// Returns the queue of this kind.
     fn queue(store: &Postgres) -> &Arc<WriteQueue<Self>>;
 
-    /// About how many bytes it brings.
+    /// Returns the approximate size of the command in bytes.
     fn size(&self) -> usize {
         0
     }
@@ -79,10 +79,11 @@ impl Queued for DeleteCredential {
 }
 
 impl PostgresStore {
-    /// Connects once, to prove address, credentials and version, and makes the pool.
+    /// Opens one connection to verify address, credentials and version, and creates the pool.
     ///
     /// # Errors
-    /// The address is malformed, the server cannot be reached or is too old, or its certificate does not fit.
+    /// The URL is malformed, the server cannot be reached, is too old or has a certificate that does not verify, or its
+    /// tables are distributed but Citus is not loaded.
     pub async fn connect(settings: PostgresSettings) -> Result<Arc<Self>, ConnectError> {
         let reports = Arc::new(Reports::default());
         let connections = Arc::new(Connections::open(settings, Arc::clone(&reports)).await?);
@@ -94,17 +95,17 @@ impl PostgresStore {
         Ok(Arc::new(Self(Postgres { connections, queues, reports })))
     }
 
-    /// Refuses whatever comes from now on. Connections close with the store.
+    /// Rejects all later requests. Connections are closed when the store is dropped.
     pub async fn close(&self) {
         self.connections.close();
     }
 
-    /// Has damaged rows counted and logged by `events`.
+    /// Emits an event to `events` for each damaged row.
     pub fn report_to(&self, events: Arc<dyn EventSink>) {
         self.reports.to(events);
     }
 
-    /// How busy it is.
+    /// Returns the current load.
     pub fn load(&self) -> StoreLoad {
         let WriteQueues { saves, changes, deletes } = &self.queues;
         self.connections.busy(saves.waiting_count() + changes.waiting_count() + deletes.waiting_count())
@@ -112,12 +113,12 @@ impl PostgresStore {
 }
 
 impl Postgres {
-    /// From now on its tables are spread over machines.
+    /// Records that the tables are distributed.
     pub(super) fn note_spread(&self) {
         self.connections.note_spread();
     }
 
-    /// Makes a decision about the rows of an organization.
+    /// Runs a transaction that concerns rows of one organization, if it is known.
     pub(super) async fn write_for<C, T>(
         &self,
         organization: Option<OrganizationId>,
@@ -136,7 +137,7 @@ impl Postgres {
         self.reports.seen(outcome.map_err(|failed: Failed| failed.error))
     }
 
-    /// Makes a decision that may take long.
+    /// Runs a transaction that may take long.
     pub(super) async fn write_patiently<C, T>(&self, command: C, decide: Decide<C, T>) -> Result<T, StoreError>
     where
         C: Send + Sync,
@@ -147,7 +148,7 @@ impl Postgres {
         self.reports.seen(outcome.map_err(|failed| failed.error))
     }
 
-    /// Answers a question that belongs to no organization in one snapshot.
+    /// Runs a query of the instance in one snapshot.
     pub(super) async fn read<Q, T>(&self, question: Q, look: Look<Q, T>) -> Result<T, StoreError>
     where
         Q: Send + Sync,
@@ -156,7 +157,7 @@ impl Postgres {
         self.read_for(None, question, look).await
     }
 
-    /// Answers a question in one snapshot, when it is the turn of the organization that asks.
+    /// Runs a query in one snapshot. Organizations that wait for a connection are served round-robin.
     pub(super) async fn read_for<Q, T>(
         &self,
         organization: Option<OrganizationId>,
@@ -197,7 +198,7 @@ impl Database for Postgres {
         self.read_for(organization, query, read).await
     }
 
-    /// Without a transaction around the statements.
+    /// Sends the statements without a transaction.
     async fn answer_at_once<Q: Read>(
         &self,
         organization: Option<OrganizationId>,
@@ -210,7 +211,7 @@ impl Database for Postgres {
     async fn measure(&self, now: Timestamp) -> Result<Option<i64>, StoreError> {
         let asked_at = Instant::now();
         let (sent, clock) = self.read((), |connection, ()| Box::pin(read_clock(connection))).await?;
-        // The server read its clock half-way between request and response.
+        // Assume that the server read its clock halfway between request and response.
         let elapsed = asked_at.elapsed().saturating_sub(sent.elapsed() / 2);
         let elapsed = i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX);
         Ok(Some(clock.saturating_sub(now.as_millis()).saturating_sub(elapsed)))
@@ -225,7 +226,7 @@ impl Database for Postgres {
     }
 }
 
-/// When the question was sent, and the server's clock in milliseconds.
+/// Returns when the query was sent, and the clock of the server in milliseconds.
 async fn read_clock(connection: &mut AsyncPgConnection) -> Result<(Instant, i64), Failure> {
     use diesel::sql_types::BigInt;
     let sent = Instant::now();

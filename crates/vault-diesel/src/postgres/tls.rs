@@ -1,4 +1,4 @@
-//! TLS to PostgreSQL. Whoever asks for it means it: certificate and name are always verified.
+//! TLS to PostgreSQL. If TLS is used, the certificate and name of the server are always verified.
 
 use super::settings::ConnectError;
 use rustls::pki_types::CertificateDer;
@@ -11,16 +11,16 @@ use std::sync::Arc;
 use tokio_postgres::config::Host;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// What an address says of TLS, beyond what the driver understands.
+/// TLS parameters of a database URL that the driver does not support.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct TlsWish {
-    /// Asked for or declined; nothing where it is left to us.
+    /// Whether TLS is required or disabled. `None` if the URL does not specify it.
     pub(super) wanted: Option<bool>,
-    /// The file of certificates to trust instead of the system's.
+    /// File with the CA certificates to trust instead of those of the system.
     pub(super) roots: Option<PathBuf>,
 }
 
-/// Takes the parameters about TLS out of an address.
+/// Removes the TLS parameters from a URL, and returns both.
 pub(super) fn split_address(url: &str) -> (String, TlsWish) {
     let Some((base, parameters)) = url.split_once('?') else { return (url.to_owned(), TlsWish::default()) };
     let mut wish = TlsWish::default();
@@ -52,8 +52,8 @@ fn percent_decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Whether every connection stays on this machine. `addresses` (`hostaddr`) are connected to in place of `hosts`, whose
-/// names then only verify certificates. An address that names no host is not local: nobody said that it is.
+/// Returns whether every connection stays on this host. The driver connects to `addresses` (`hostaddr`) instead of
+/// `hosts`, whose names then only verify certificates. A URL without a host does not count as local.
 pub(super) fn is_local(hosts: &[Host], addresses: &[IpAddr]) -> bool {
     let local = |host: &Host| match host {
         Host::Unix(_) => true,
@@ -62,7 +62,7 @@ pub(super) fn is_local(hosts: &[Host], addresses: &[IpAddr]) -> bool {
     !hosts.is_empty() && hosts.iter().all(local) && addresses.iter().all(IpAddr::is_loopback)
 }
 
-/// The connector that verifies servers by the given certificates, or by the system's.
+/// Creates the connector, which trusts the given CA certificates or those of the system.
 pub(super) fn connector(roots: Option<&Path>) -> Result<MakeRustlsConnect, ConnectError> {
     build(roots).map_err(ConnectError::Certificates)
 }

@@ -1,9 +1,9 @@
-//! Decisions of one kind that wait together and share transactions: durable writes rise with load, where otherwise each
-//! would wait for the commit of the one before. One that waits alone is a batch of one.
+//! Queues of commands of one kind that share transactions. The rate of durable writes increases with load, because a
+//! command does not wait for the commit of the previous one. A single command is a batch of one.
 //!
-//! A transaction takes what waits when its connection is there. Organizations take turns, and each has an equal share of it,
-//! so none slows another by how much it writes. An organization is in one transaction at a time: a second one would
-//! only wait for the first one's locks.
+//! A transaction includes what is queued when its connection is available. Organizations are served round-robin and get
+//! equal shares of it, so the writes of one do not delay those of another. Each organization is in at most one
+//! transaction at a time, because a second one would only wait for the locks of the first.
 
 use super::connections::{Connections, Failed, Taken, Timeout};
 use super::severity::judge;
@@ -21,14 +21,14 @@ use vault_core::Command;
 use vault_core::id::OrganizationId;
 use vault_core::port::{Event, RetryReason, StoreError};
 
-/// The most decisions in one transaction.
+/// Maximum number of commands in one transaction.
 const LARGEST_BATCH: usize = 64;
-/// The most bytes in one transaction, unless the first decision has more.
+/// Maximum size of a transaction in bytes, unless its first command is larger.
 const LARGEST_SIZE: usize = 1024 * 1024;
-/// The most decisions that wait, of all organizations.
+/// Maximum number of queued commands of all organizations.
 const LONGEST_QUEUE: usize = 4_096;
 
-/// Decisions of one kind, where they wait.
+/// Queue of commands of one kind.
 pub(crate) struct WriteQueue<A: Queued> {
     connections: Arc<Connections>,
     waiting: Mutex<Waiting<A>>,
@@ -36,13 +36,13 @@ pub(crate) struct WriteQueue<A: Queued> {
 
 struct Waiting<A: Queued> {
     of: HashMap<OrganizationId, VecDeque<Entry<A>>>,
-    /// The organizations whose decisions wait and that are in no transaction, the one whose turn it is first.
+    /// Organizations that have queued commands and are in no transaction, the next one first.
     turns: VecDeque<OrganizationId>,
-    /// The organizations that are in a transaction.
+    /// Organizations that are in a transaction.
     busy: HashSet<OrganizationId>,
-    /// Whether a worker waits for a connection, to take what is there by then.
+    /// Whether a worker waits for a connection.
     has_worker: bool,
-    /// How many decisions wait in all.
+    /// Number of queued commands.
     count: usize,
 }
 
@@ -51,7 +51,7 @@ struct Entry<A: Queued> {
     caller: Caller<A>,
 }
 
-/// Who waits for a decision.
+/// The caller that waits for a command.
 struct Caller<A: Queued> {
     reply: oneshot::Sender<Result<A::Outcome, StoreError>>,
     since: Instant,
@@ -59,12 +59,12 @@ struct Caller<A: Queued> {
 
 impl<A: Queued> Caller<A> {
     fn tell(self, outcome: Result<A::Outcome, StoreError>) {
-        // A caller that is gone misses its answer; the decision stands all the same.
+        // The caller may have been dropped. The transaction is committed either way.
         let _ = self.reply.send(outcome);
     }
 }
 
-/// What one transaction decides: by organization, in the order in which it takes their locks.
+/// Commands of one transaction by organization, in the order in which it locks their rows.
 type Groups<A> = BTreeMap<OrganizationId, Vec<Entry<A>>>;
 
 impl<A: Queued> Waiting<A> {
@@ -82,9 +82,9 @@ impl<A: Queued> Waiting<A> {
         }
     }
 
-    /// Takes a batch: of each organization whose turn it is an equal share, without those whose callers are gone, and those that
-    /// have waited longer than `longest`, so that their callers might not see the answer.
-    /// Of one organization only if it `is_alone`.
+    /// Removes a batch from the queue, with an equal share for each waiting organization. Skips commands whose callers
+    /// were dropped. Rejects commands that have waited for longer than `longest`, because their callers might not
+    /// receive the response. If `is_alone`, the batch contains only one organization.
     fn take(&mut self, longest: Duration, is_alone: bool) -> Groups<A> {
         let share = if is_alone { LARGEST_BATCH } else { LARGEST_BATCH.div_ceil(self.turns.len().max(1)) };
         let (mut groups, mut taken, mut size) = (Groups::new(), 0, 0);
@@ -122,7 +122,7 @@ impl<A: Queued> Waiting<A> {
         groups
     }
 
-    /// Gives organizations back whose transaction has ended.
+    /// Marks organizations as idle after their transaction.
     fn give_back(&mut self, organizations: &[OrganizationId]) {
         for organization in organizations {
             self.busy.remove(organization);
@@ -130,7 +130,7 @@ impl<A: Queued> Waiting<A> {
         }
     }
 
-    /// Has an organization wait for its next turn, if it has decisions left.
+    /// Moves an organization to the end of the order if it has queued commands.
     fn wait_again(&mut self, organization: OrganizationId) {
         if self.of.get(&organization).is_some_and(|queue| !queue.is_empty()) {
             self.turns.push_back(organization);
@@ -147,7 +147,8 @@ impl<A: Queued> WriteQueue<A> {
         Arc::new(Self { connections: Arc::clone(connections), waiting: Mutex::new(waiting) })
     }
 
-    /// Makes a decision. Whoever goes away before its transaction begins withdraws it; later it is made all the same.
+    /// Runs a command. Dropping the future before the transaction starts withdraws the command. Afterwards it has no
+    /// effect on the transaction.
     pub(super) async fn decide(self: &Arc<Self>, command: Command<A>) -> Result<A::Outcome, StoreError> {
         let (reply, answer) = oneshot::channel();
         {
@@ -162,7 +163,7 @@ impl<A: Queued> WriteQueue<A> {
         self.connections.in_time(answer).await
     }
 
-    /// How many decisions wait.
+    /// Returns the number of queued commands.
     pub(super) fn waiting_count(&self) -> usize {
         self.waiting().count
     }
@@ -171,7 +172,7 @@ impl<A: Queued> WriteQueue<A> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a worker if decisions are ready and none waits for a connection.
+    /// Starts a worker if commands are ready and no worker waits for a connection.
     fn start_worker(self: &Arc<Self>) {
         let mut waiting = self.waiting();
         if waiting.is_ready() && !waiting.has_worker {
@@ -181,27 +182,27 @@ impl<A: Queued> WriteQueue<A> {
         }
     }
 
-    /// The organization whose decisions are taken next, if those of one are taken at a time.
+    /// Returns the organization that is served next, if transactions contain only one organization.
     fn next(&self) -> Option<OrganizationId> {
         if self.connections.are_spread() { self.waiting().turns.front().copied() } else { None }
     }
 
     fn take(&self) -> Groups<A> {
-        // Where tables are spread, the rows of two organizations may lie on two machines, which commit in two phases.
+        // In distributed tables, two organizations may be on two nodes and would need a two-phase commit.
         self.waiting().take(self.connections.longest_wait() * 5 / 7, self.connections.are_spread())
     }
 }
 
-/// What a worker gives back when it ends, however it ends.
+/// Restores the state of the queue when a worker stops, however it stops.
 struct Turn<A: Queued> {
     queue: Arc<WriteQueue<A>>,
-    /// Whether it is the one that waits for a connection.
+    /// Whether this worker still waits for a connection.
     waits: bool,
     organizations: Vec<OrganizationId>,
 }
 
 impl<A: Queued> Turn<A> {
-    /// It has its connection: the next worker may wait for one.
+    /// Removes a batch, and lets the next worker wait for a connection.
     fn begin(&mut self) -> Groups<A> {
         let groups = self.queue.take();
         self.organizations = groups.keys().copied().collect();
@@ -221,14 +222,14 @@ impl<A: Queued> Drop for Turn<A> {
             }
             waiting.give_back(&self.organizations);
         }
-        // A worker that was cut off by the end of its runtime starts no other.
+        // A worker that was dropped because its runtime stopped does not start another one.
         if tokio::runtime::Handle::try_current().is_ok() {
             self.queue.start_worker();
         }
     }
 }
 
-/// Takes what waits when a connection is there, and decides it.
+/// Waits for a connection, and runs what is queued by then.
 async fn work<A: Queued>(queue: Arc<WriteQueue<A>>) {
     let mut turn = Turn { queue: Arc::clone(&queue), waits: true, organizations: Vec::new() };
     let connections = &queue.connections;
@@ -245,9 +246,9 @@ async fn work<A: Queued>(queue: Arc<WriteQueue<A>>) {
     }
 }
 
-/// Decides all in one transaction; if it fails, each organization alone.
+/// Runs all commands in one transaction. If that fails, runs each organization separately.
 async fn decide_shared<A: Queued>(connections: &Connections, taken: Taken, groups: Groups<A>) {
-    // Whoever waits long for the rows of one organization keeps no other waiting.
+    // With several organizations, a lock on the rows of one must not delay the others.
     let timeout = if groups.len() > 1 { Timeout::Shared } else { Timeout::Usual };
     let Err((groups, failed)) = decide_groups(connections, Some(taken), groups, timeout).await else { return };
     if !failed.certain || groups.len() <= 1 {
@@ -261,8 +262,8 @@ async fn decide_shared<A: Queued>(connections: &Connections, taken: Taken, group
     }
 }
 
-/// Decides each alone where one of an organization's is at fault and the database has said that nothing stands: the others
-/// are not to suffer.
+/// Runs each command separately if one of them caused the failure and nothing is committed. Otherwise rejects all of
+/// them.
 async fn decide_alone<A: Queued>(connections: &Connections, groups: Groups<A>, failed: Failed) {
     let several = groups.values().map(Vec::len).sum::<usize>() > 1;
     if !(several && failed.certain && failed.own) {
@@ -279,7 +280,7 @@ async fn decide_alone<A: Queued>(connections: &Connections, groups: Groups<A>, f
     }
 }
 
-/// Decides in one transaction and tells the callers. They are given back if it fails.
+/// Runs the commands in one transaction and responds to the callers. Returns the commands if it fails.
 async fn decide_groups<A: Queued>(
     connections: &Connections,
     taken: Option<Taken>,
@@ -320,7 +321,7 @@ async fn decide_groups<A: Queued>(
     }
 }
 
-/// Makes the decisions of several organizations, in the order in which every transaction takes their locks.
+/// Runs the commands of several organizations in the order in which every transaction locks their rows.
 async fn decide_all<A: Queued>(
     connection: &mut AsyncPgConnection,
     commands: &[(OrganizationId, Vec<Command<A>>)],
@@ -335,7 +336,7 @@ async fn decide_all<A: Queued>(
     Ok((all.answers, if all.written { End::Commit } else { End::Unchanged }))
 }
 
-/// Tells all of an error. The first is told its cause, for the log.
+/// Sends an error to all callers. Only the first gets the cause, so that it is logged once.
 fn refuse<A: Queued>(all: impl IntoIterator<Item = Entry<A>>, error: StoreError) {
     let mut all = all.into_iter();
     let first = all.next();
@@ -345,7 +346,7 @@ fn refuse<A: Queued>(all: impl IntoIterator<Item = Entry<A>>, error: StoreError)
     }
 }
 
-/// The same error for one more caller.
+/// Returns the error for the other callers.
 fn alike(error: &StoreError) -> StoreError {
     match error {
         StoreError::Full => StoreError::Full,

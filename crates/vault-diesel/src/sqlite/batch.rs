@@ -1,4 +1,5 @@
-//! Many decisions in one transaction: each stands or falls by itself, and one sync to disk serves all.
+//! Batches of tasks in one transaction with one sync to disk. A task that fails or is undone does not affect the
+//! others.
 
 use super::severity::{is_disk_failure, judge};
 use super::statement::{Commit, Mark, ReleaseMark, Rollback, UndoToMark};
@@ -7,33 +8,33 @@ use crate::failure::Severity;
 use diesel::result::Error as SqlError;
 use diesel::{RunQueryDsl as _, SqliteConnection};
 
-/// What a batch came to.
+/// Outcome of a batch.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// It stands.
+    /// The batch is committed.
     Committed,
-    /// One of its tasks does not stand, so nothing of it does.
+    /// A task failed or was undone, so the whole batch was rolled back.
     Declined,
-    /// What one of its tasks read looks damaged. Nothing of it stands, and the connection is of no more use.
+    /// A task read data that looks damaged. Nothing is committed, and the connection must be replaced.
     Unreadable,
-    /// The disk failed the commit: what it holds of the batch, and whether it will, nobody knows.
+    /// The disk failed the commit. Whether the batch is or will be durable is unknown.
     Unsure(SqlError),
-    /// Nothing of it stands: the disk has no space left.
+    /// The disk is full. Nothing is committed.
     Full {
-        /// Whether the connection is of no more use.
+        /// Whether the connection must be replaced.
         lost: bool,
     },
-    /// Nothing of it stands.
+    /// Nothing is committed.
     Failed {
-        /// Why, unless it is the failure of a task.
+        /// The error, or `None` if a task failed.
         error: Option<SqlError>,
-        /// Whether the connection is of no more use.
+        /// Whether the connection must be replaced.
         lost: bool,
     },
 }
 
-/// Runs tasks that are all expected to stand in the open transaction. Without savepoints: each would cost a
-/// copy of every page that its task touches. If one of them does not stand, nothing does.
+/// Runs tasks in the open transaction without savepoints. A savepoint costs a copy of every page that its task changes,
+/// and most tasks succeed. If one task fails or is undone, the whole transaction is rolled back.
 pub(super) fn run_together(connection: &mut SqliteConnection, tasks: &mut [Box<dyn Task>]) -> Outcome {
     for task in tasks {
         match task.run(connection) {
@@ -52,8 +53,8 @@ pub(super) fn run_together(connection: &mut SqliteConnection, tasks: &mut [Box<d
     commit(connection)
 }
 
-/// Runs tasks in the open transaction, each in its own savepoint, so that one that does not stand leaves the
-/// others as they are.
+/// Runs each task in its own savepoint of the open transaction, so that one that fails or is undone does not affect the
+/// others.
 pub(super) fn run_apart(connection: &mut SqliteConnection, tasks: &mut [Box<dyn Task>]) -> Outcome {
     for task in tasks {
         if let Err(error) = Mark.execute(connection) {
@@ -66,7 +67,7 @@ pub(super) fn run_apart(connection: &mut SqliteConnection, tasks: &mut [Box<dyn 
             Ran::Failed(severity) if severity.loses_connection() => return LOST_BY_TASK,
             Ran::Undone | Ran::Failed(_) => false,
         };
-        // On some failures SQLite ends the whole transaction; then there is no mark any more.
+        // On some errors SQLite rolls back the whole transaction, and the savepoint no longer exists.
         let undone = kept || UndoToMark.execute(connection).is_ok();
         if !undone || ReleaseMark.execute(connection).is_err() {
             return LOST_BY_TASK;
@@ -89,7 +90,7 @@ fn commit(connection: &mut SqliteConnection) -> Outcome {
     }
 }
 
-/// Undoes everything. `false`: there was nothing to undo, because SQLite has ended the transaction by itself.
+/// Rolls back the transaction. Returns `false` if none was open, because SQLite had already rolled it back.
 fn roll_back(connection: &mut SqliteConnection) -> bool {
     Rollback.execute(connection).is_ok()
 }

@@ -1,4 +1,4 @@
-//! Opening a connection: every setting that safety rests on is made and then read back.
+//! Opens connections. Each setting that safety depends on is set and then read back.
 
 use super::settings::{OpenError, SqliteKey};
 use super::severity::judge;
@@ -10,32 +10,33 @@ use diesel::sql_types::Text;
 use diesel::{Connection as _, RunQueryDsl as _, SqliteConnection};
 use std::path::PathBuf;
 
-/// What a connection is for.
+/// Purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// The writer's. Waits for the file in the writer's own loop, not in SQLite's.
+    /// The writer. It waits for the file lock in its own loop, not in SQLite's busy handler.
     Writing,
-    /// A reader's.
+    /// A reader.
     Reading,
 }
 
-/// Where the database is, and its key.
+/// Path and key of the database.
 #[derive(Debug)]
 pub(crate) struct Source {
     pub(super) path: String,
     pub(super) key: SqliteKey,
-    /// How many MiB of pages the writer keeps.
+    /// Page cache of the writer, in MiB.
     pub(super) page_cache: u32,
 }
 
-/// The first version that is safe for a write-ahead log with several connections.
+/// The first SQLite version that is safe for a write-ahead log with several connections.
 const OLDEST_LIBRARY: [u32; 3] = [3, 51, 3];
-/// How long a reader waits for a lock, in milliseconds.
+/// Busy timeout of a reader, in milliseconds.
 const READER_WAIT: &str = "5000";
-/// SQLite itself moves nothing from the log to the file, since it would not say that the disk failed: the writer does.
+/// Automatic checkpoints are off, because SQLite would not report that the disk failed during one. The writer runs
+/// them.
 const CHECKPOINT_PAGES: &str = "0";
 
-/// A setting: its name, the value to give it and the value it must then have.
+/// Name of a setting, the value to set, and the value that reading it back must return.
 type Setting<'a> = (&'static str, &'a str, &'a str);
 
 const SETTINGS: [Setting<'static>; 12] = [
@@ -59,7 +60,7 @@ const READER_SETTINGS: [Setting<'static>; 3] =
 /// Opens a connection.
 pub(crate) fn open(source: &Source, purpose: Purpose) -> Result<SqliteConnection, OpenError> {
     let mut connection = establish(source)?;
-    // A negative size is one in KiB.
+    // A negative `cache_size` is in KiB.
     let cache = (-i64::from(source.page_cache.max(1)) * 1024).to_string();
     let cache = ("cache_size", cache.as_str(), cache.as_str());
     let (own, cache) = match purpose {
@@ -79,12 +80,12 @@ pub(crate) fn open(source: &Source, purpose: Purpose) -> Result<SqliteConnection
     Ok(connection)
 }
 
-/// Opens a connection without any setting but the key, which is proven: one that changes nothing in the file.
+/// Opens a connection, sets only the key and verifies it. Changes nothing in the file.
 pub(super) fn establish(source: &Source) -> Result<SqliteConnection, OpenError> {
     let mut connection =
         SqliteConnection::establish(&source.path).map_err(|error| OpenError::Database(Box::new(error)))?;
-    // Waiting first: connections that open side by side would refuse each other. Then the key, before
-    // anything touches the file.
+    // Set the busy timeout first, because connections that open concurrently would fail otherwise. Then set the key,
+    // before any access to the file.
     run(&mut connection, &format!("PRAGMA busy_timeout = {READER_WAIT}; PRAGMA cipher_log = OFF"))?;
     run(&mut connection, &source.key.pragma())?;
     run(&mut connection, "PRAGMA cipher_compatibility = 4")?;
@@ -105,7 +106,7 @@ fn database(error: SqlError) -> OpenError {
     OpenError::Database(Box::new(error))
 }
 
-/// The first page opens under the key.
+/// Checks that the key decrypts the first page.
 fn prove_key(connection: &mut SqliteConnection, source: &Source) -> Result<(), OpenError> {
     match ask(connection, "SELECT count(*) FROM sqlite_master") {
         Err(OpenError::Database(error))
@@ -117,7 +118,7 @@ fn prove_key(connection: &mut SqliteConnection, source: &Source) -> Result<(), O
     }
 }
 
-/// SQLite is new enough, and it is SQLCipher.
+/// Checks that SQLite is recent enough and includes SQLCipher.
 fn prove_library(connection: &mut SqliteConnection) -> Result<(), OpenError> {
     let version = ask(connection, "SELECT sqlite_version()")?;
     let parts: Vec<u32> = version.split('.').map_while(|part| part.parse().ok()).collect();

@@ -1,4 +1,4 @@
-//! Copies of the database file: one state of every table, in a new file under a key of its own; and the checks of such a file.
+//! Consistent copies of the database file under a separate key, and checks of a database file.
 
 use super::connection::{Purpose, Source, establish, open};
 use super::settings::{OpenError, SqliteKey, SqliteSettings};
@@ -22,37 +22,37 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use vault_core::sealed::{InstanceKeyRecord, InstanceRecord};
 
-/// How often pages in which something is wrong are read again.
+/// Number of times that pages with findings are read before the findings are returned.
 const PAGE_LOOKS: usize = 3;
 
-/// How many rows a table has.
+/// Number of rows of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableRows {
     /// The table's name.
     pub table: String,
-    /// Its rows.
+    /// Number of rows.
     pub rows: u64,
 }
 
-/// Why a database file was not copied, or a copy is not sound.
+/// Error of a copy or of a check of a database file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CopyError {
-    /// The file does not open.
+    /// The file cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The file for the copy cannot be made.
+    /// The file for the copy cannot be created.
     #[error("cannot create {}", .path.display())]
     Create {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// There is no space for the copy.
     #[error("no space left on device for {}", .0.display())]
     Full(PathBuf),
-    /// The check of a file found something.
+    /// A check of the file failed.
     #[error("the database {} is damaged: {finding}", .path.display())]
     Damaged {
         /// The file.
@@ -65,41 +65,42 @@ pub enum CopyError {
     Database {
         /// The copy.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
-/// What a database file holds.
+/// Contents of a database file.
 #[derive(Debug)]
 pub struct FileContent {
-    /// Its rows, by table.
+    /// Row counts by table.
     pub rows: Vec<TableRows>,
-    /// How its schema stands to this build's.
+    /// Compares the schema with that of this build.
     pub schema: SchemaState,
-    /// The deployment's root record, if the deployment has been made.
+    /// The root record, if the deployment has been initialized.
     pub instance: Option<InstanceRecord>,
     /// The instance-wide keys, oldest first.
     pub keys: Vec<InstanceKeyRecord>,
 }
 
 impl SqliteStore {
-    /// Copies the database, as it is when this begins, to the new file `target` under `key`. Others read and write it
-    /// meanwhile, and wait for nothing. Blocks. The rows that were copied, by table.
+    /// Copies the current state of the database to the new file `target` under `key`. Blocks the thread. Other
+    /// connections read and write the database during the copy without waiting. Returns the row counts by table.
     ///
     /// # Errors
-    /// The file exists or cannot be made, there is no space, or the database cannot be read; what there is of the file stays.
+    /// The file exists or cannot be created, there is no space, or the database cannot be read. A partly written file
+    /// is not removed.
     pub fn copy_to(&self, target: &Path, key: &SqliteKey) -> Result<Vec<TableRows>, CopyError> {
-        // One that could write: only such a connection can fill another file.
+        // Only a connection that can write can fill an attached file.
         copy(open(self.source(), Purpose::Writing)?, target, key)
     }
 }
 
-/// Copies the database file `path`, which nobody writes to, to the new file `target`, as [`SqliteStore::copy_to`] does.
-/// Nothing in `path` is changed. Blocks.
+/// Copies the database file `path` to the new file `target`, as [`SqliteStore::copy_to`] does. Leaves `path` unchanged.
+/// Blocks the thread. No other process may write to `path`.
 ///
 /// # Errors
-/// As for [`SqliteStore::copy_to`], or the file does not open under `key`.
+/// As for [`SqliteStore::copy_to`], or `key` does not decrypt the file.
 pub fn copy_file(path: &Path, key: SqliteKey, target: &Path, new_key: &SqliteKey) -> Result<Vec<TableRows>, CopyError> {
     copy(establish(&Source { path: text(path)?, key, page_cache: SqliteSettings::PAGE_CACHE })?, target, new_key)
 }
@@ -112,27 +113,27 @@ fn copy(mut connection: SqliteConnection, target: &Path, key: &SqliteKey) -> Res
     };
     connection.batch_execute("PRAGMA busy_timeout = 5000").map_err(failed)?;
     attach(&mut connection, &text, key, "copy").map_err(failed)?;
-    // One transaction, so that what is counted is what is copied.
+    // Count and copy in one transaction, so that the counts match the copy.
     connection.batch_execute("BEGIN").map_err(failed)?;
     let rows = count_rows(&mut connection).map_err(failed)?;
     connection.batch_execute("SELECT sqlcipher_export('copy'); COMMIT; DETACH copy").map_err(failed)?;
     Ok(rows)
 }
 
-/// The path as the database takes it.
+/// Returns the path as UTF-8, which SQLite requires.
 fn text(path: &Path) -> Result<String, OpenError> {
     let text = path.to_str().filter(|_| path.is_absolute());
     Ok(text.ok_or_else(|| OpenError::Path(path.to_owned()))?.to_owned())
 }
 
-/// Makes the empty file at `path`, closed to others, and gives its path as the database takes it.
+/// Creates the empty file `path` with mode 0600, and returns the path as UTF-8.
 fn prepare_target(path: &Path) -> Result<String, CopyError> {
     let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     made.map_err(|source| CopyError::Create { path: path.to_owned(), source })?;
     Ok(text(path)?)
 }
 
-/// Opens a second database file on a connection, under the name `schema`.
+/// Attaches a second database file to a connection under the name `schema`.
 pub(super) fn attach(
     connection: &mut SqliteConnection,
     path: &str,
@@ -143,16 +144,16 @@ pub(super) fn attach(
     connection.batch_execute(&key.quoted(&format!("ATTACH DATABASE '{path}' AS {schema} KEY ")))
 }
 
-/// What is wrong with pages of the database file `path`, as `PRAGMA cipher_integrity_check` and `integrity_check` say it. Others
-/// may write to the file meanwhile. Blocks.
+/// Returns the findings of `PRAGMA cipher_integrity_check` and `integrity_check` about the database file `path`. Blocks
+/// the thread. Other connections may write to the file during the check.
 ///
 /// # Errors
-/// The file does not open under the key.
+/// `key` does not decrypt the file, or a check cannot run.
 pub fn check_pages(path: &Path, key: SqliteKey) -> Result<Vec<String>, CopyError> {
     let mut connection = establish(&Source { path: text(path)?, key, page_cache: SqliteSettings::PAGE_CACHE })?;
     let failed = |error: SqlError| CopyError::Damaged { path: path.to_owned(), finding: error.to_string() };
     let mut findings = Vec::new();
-    // A page that is just being written is read whole the next time.
+    // A page that was read while it was being written has no findings the next time.
     for _ in 0..PAGE_LOOKS {
         findings = sql::<Text>("PRAGMA cipher_integrity_check").load(&mut connection).map_err(failed)?;
         let others: Vec<String> = sql::<Text>("PRAGMA integrity_check").load(&mut connection).map_err(failed)?;
@@ -164,11 +165,11 @@ pub fn check_pages(path: &Path, key: SqliteKey) -> Result<Vec<String>, CopyError
     Ok(findings)
 }
 
-/// Checks every page and every row of the database file `path`, which nobody writes to: that each page is as it was written
-/// under `key`, that the tables are sound, and that rows refer to rows that exist. Blocks.
+/// Checks every page and every row of the database file `path`: pages are authentic under `key`, tables are intact, and
+/// foreign keys refer to existing rows. Blocks the thread. No other process may write to the file.
 ///
 /// # Errors
-/// The file does not open under the key, or [`CopyError::Damaged`].
+/// `key` does not decrypt the file, or [`CopyError::Damaged`].
 pub fn check_file(path: &Path, key: SqliteKey) -> Result<FileContent, CopyError> {
     let mut connection = establish(&Source { path: text(path)?, key, page_cache: SqliteSettings::PAGE_CACHE })?;
     let failed = |error: SqlError| CopyError::Damaged { path: path.to_owned(), finding: error.to_string() };
@@ -184,7 +185,7 @@ pub fn check_file(path: &Path, key: SqliteKey) -> Result<FileContent, CopyError>
     let rows = count_rows(&mut connection).map_err(failed)?;
     let read = async {
         let schema = compare(&AppliedMigrations.read(&connection.tx()).await?.unwrap_or_default());
-        // Without a schema there is nothing to read, and of an unreleased one nothing is known.
+        // An empty database has no tables to read, and the tables of an unreleased build are unknown.
         let instance = match schema {
             SchemaState::Empty | SchemaState::Unreleased(_) => None,
             _ => ReadInstance.read(&connection.tx()).await?,

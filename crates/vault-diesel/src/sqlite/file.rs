@@ -1,4 +1,4 @@
-//! The database's file: where it may lie, and that it is made closed to others.
+//! Location and creation of the database file. A new file has mode 0600.
 
 use super::settings::OpenError;
 use std::fs::{File, OpenOptions};
@@ -6,8 +6,8 @@ use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-/// File systems without the locks and the shared memory that several connections need, by their magic number
-/// (`statfs(2)`). FUSE is among them because what lies behind it cannot be told.
+/// File systems without the locks and the shared memory that several connections need, by magic number (`statfs(2)`).
+/// FUSE is included because the file system behind it is unknown.
 const NETWORK_FILE_SYSTEMS: [(u64, &str); 14] = [
     (0x6969, "NFS"),
     (0x517b, "SMB"),
@@ -25,14 +25,14 @@ const NETWORK_FILE_SYSTEMS: [(u64, &str); 14] = [
     (0x0116_1970, "GFS2"),
 ];
 
-/// The file's absolute path as text, once the file is there and lies where it may.
+/// Creates the file if requested, and returns its absolute path as text. Rejects network file systems.
 pub(super) fn prepare(path: &Path, create: bool) -> Result<String, OpenError> {
     let unusable = || OpenError::Path(path.to_owned());
     let absolute = std::path::absolute(path)?;
     let folder = absolute.parent().ok_or_else(unusable)?;
     let text = absolute.to_str().ok_or_else(unusable)?;
-    // An existing file is never opened here: closing it would drop the locks that other connections of this
-    // process hold on it (fcntl(2), "Record locking and file descriptors").
+    // Never open an existing file here: closing it would release the locks that other connections of this process have
+    // on it (fcntl(2), "Record locking and file descriptors").
     match absolute.symlink_metadata() {
         Ok(_) => {}
         Err(error) if error.kind() == ErrorKind::NotFound && create => make(&absolute, folder)?,
@@ -45,7 +45,7 @@ pub(super) fn prepare(path: &Path, create: bool) -> Result<String, OpenError> {
 
 fn make(path: &Path, folder: &Path) -> Result<(), OpenError> {
     refuse_network(folder)?;
-    // The write-ahead log and its index take this mode over from the file.
+    // The write-ahead log and its index inherit this mode.
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Ok(_) => Ok(File::open(folder)?.sync_all()?),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
@@ -55,7 +55,7 @@ fn make(path: &Path, folder: &Path) -> Result<(), OpenError> {
 
 fn refuse_network(path: &Path) -> Result<(), OpenError> {
     let found = rustix::fs::statfs(path).map_err(std::io::Error::from)?;
-    // The kernel's word is 32 or 64 bits wide and signed on some machines; magic numbers have 32 bits.
+    // `f_type` is 32 or 64 bits wide and signed on some platforms; magic numbers have 32 bits.
     #[expect(clippy::cast_sign_loss, reason = "only the low 32 bits are compared")]
     let magic = (found.f_type as u64) & 0xffff_ffff;
     match NETWORK_FILE_SYSTEMS.iter().find(|(number, _)| *number == magic) {

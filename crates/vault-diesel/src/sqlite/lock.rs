@@ -1,4 +1,5 @@
-//! One server per database file: a lock that dies with its process and says who holds it.
+//! The lock that admits one server per database file. It is released when its process exits, and the file names the
+//! owner.
 
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock, fstat, open};
 use rustix::io::Errno;
@@ -8,42 +9,42 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
-/// The most bytes that a lock file of ours holds.
+/// Maximum length of a lock file, in bytes.
 const LONGEST: u64 = 200;
 
-/// Held by the one process that serves, migrates or restores a database file. Dropped, it is free again.
+/// Exclusive lock of the process that serves, migrates or restores a database file. Dropping it releases the lock.
 #[derive(Debug)]
 pub struct ServerLock {
-    // Closing the file gives the lock back.
+    // Closing the file releases the lock.
     _file: File,
 }
 
-/// The lock cannot be had.
+/// Error of acquiring the lock.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
-    /// Another process holds it.
+    /// Another process has the lock.
     #[error("database {database} is in use by {holder}. Stop that process first")]
     Held {
-        /// The database.
+        /// Path of the database.
         database: PathBuf,
-        /// The command and process id that the holder wrote.
+        /// Command and process ID of the owner, from the lock file.
         holder: String,
     },
-    /// Something that this program did not make has the lock file's name. It was not touched.
+    /// The file at the lock file's path was not created by OrgVault. It was not changed.
     #[error("lock file {path} {flaw}. It was not changed. Move it away if nothing else needs it")]
     Foreign {
-        /// The lock file.
+        /// Path of the lock file.
         path: PathBuf,
-        /// Why it cannot be a lock file of ours.
+        /// Why the file is rejected.
         flaw: LockFileFlaw,
     },
     /// The lock file cannot be created or written.
     #[error("cannot use lock file {path}")]
     Io {
-        /// The lock file.
+        /// Path of the lock file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
@@ -52,15 +53,15 @@ pub enum LockError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LockFileFlaw {
-    /// A symbolic link, which is not followed.
+    /// A symbolic link. It is not followed.
     Link,
     /// Not a regular file.
     NotAFile,
-    /// The file has other names, which may belong to something else.
+    /// The file has more than one hard link.
     HardLinked,
-    /// The file belongs to this user.
+    /// The file belongs to the user with this ID.
     Owner(u32),
-    /// The file holds something else than the name of a lock's holder.
+    /// The content is not that of a lock file.
     Content,
 }
 
@@ -77,13 +78,14 @@ impl fmt::Display for LockFileFlaw {
 }
 
 impl ServerLock {
-    /// Takes the lock of `database` for `command`, or says who has it.
+    /// Acquires the lock of `database` for `command`.
     ///
-    /// The lock file has the database's name with `.lock` after it. It is opened without following a link, and written
-    /// to only if this process's user made it.
+    /// The path of the lock file is that of the database followed by `.lock`. Symbolic links are not followed, and only
+    /// a file that belongs to the user of this process is written.
     ///
     /// # Errors
-    /// Another process holds the lock, the file is not ours, or it cannot be used.
+    /// [`LockError::Held`] if another process has the lock, [`LockError::Foreign`] if the file is not a lock file of
+    /// this user, or [`LockError::Io`].
     pub fn take(database: &Path, command: &str) -> Result<Self, LockError> {
         let mut path = database.to_owned().into_os_string();
         path.push(".lock");
@@ -147,7 +149,7 @@ fn create_or_open(path: &Path) -> Result<File, LockFailure> {
                 judge(&found)?;
                 return Ok(found.into());
             }
-            Err(Errno::NOENT) => {} // removed in between
+            Err(Errno::NOENT) => {} // removed since the first attempt
             Err(Errno::LOOP) => return Err(LockFailure::Foreign(LockFileFlaw::Link)),
             Err(Errno::ISDIR | Errno::NXIO) => return Err(LockFailure::Foreign(LockFileFlaw::NotAFile)),
             Err(error) => return Err(error.into()),
@@ -155,7 +157,7 @@ fn create_or_open(path: &Path) -> Result<File, LockFailure> {
     }
 }
 
-/// Judges what was opened, whatever its path says by now.
+/// Checks the opened file rather than the path, which may refer to another file by now.
 fn judge(file: &impl rustix::fd::AsFd) -> Result<(), LockFailure> {
     let found = fstat(file)?;
     if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
@@ -170,8 +172,8 @@ fn judge(file: &impl rustix::fd::AsFd) -> Result<(), LockFailure> {
     Ok(())
 }
 
-/// The holder that the file names; empty before the first one has written. The file is not synced: after a power cut there may
-/// be zeros in place of what was written.
+/// Returns the owner that the file names. Empty until the first owner has written it. The file is not synced, so it may
+/// contain zeros after a power cut.
 fn read(file: &mut File) -> Result<String, LockFailure> {
     let mut content = Vec::new();
     file.take(LONGEST + 1).read_to_end(&mut content)?;
@@ -285,7 +287,7 @@ mod tests {
     #[test]
     fn a_file_of_another_user_is_left_alone_and_none_is_given_away() {
         if !geteuid().is_root() {
-            return; // only root can make a file of another user's
+            return; // only root can create a file of another user
         }
         let (directory, database, lock) = place();
         fs::write(&lock, "").unwrap();

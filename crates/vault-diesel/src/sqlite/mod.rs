@@ -1,4 +1,4 @@
-//! The embedded database: SQLite with its file encrypted whole by SQLCipher.
+//! The embedded database: an SQLite file that SQLCipher encrypts as a whole.
 
 mod batch;
 mod connection;

@@ -1,4 +1,4 @@
-//! The readers.
+//! Pool of read-only connections.
 
 use super::connection::{Purpose, Source, open};
 use super::settings::OpenError;
@@ -17,19 +17,20 @@ use vault_core::port::StoreError;
 /// How long a read waits for a connection.
 const CONNECTION_WAIT: Duration = Duration::from_secs(2);
 
-/// A read: its question, and how it is answered.
+/// Function that runs a query on a connection.
 pub(super) type Look<Q, T> = for<'a> fn(&'a mut SqliteConnection, &'a Q) -> BoxFuture<'a, Result<T, Failure>>;
 
-/// A reader's connection.
+/// Read-only connection.
 pub(super) struct Reader {
     connection: SqliteConnection,
-    /// Not to be used again. SQLCipher stays broken after a page that fails, though simple queries still pass.
+    /// Whether the connection must not be reused. SQLCipher stays broken after a page fails, although simple queries
+    /// still succeed.
     lost: bool,
-    /// Held until the connection is closed: the store counts who still has it.
+    /// Kept until the connection is closed. The store counts the references.
     _source: Arc<Source>,
 }
 
-/// Opens readers.
+/// Connection manager of the pool.
 #[derive(Debug)]
 pub(super) struct Readers(Arc<Source>);
 
@@ -37,9 +38,9 @@ impl ManageConnection for Readers {
     type Connection = Reader;
     type Error = OpenError;
 
-    /// Opens on a thread that is gone afterwards. The pool's own threads, which call this, outlive the pool by a moment
-    /// that nobody can wait for; and what the database library keeps for a thread must not be taken away by its end and by
-    /// the process's exit handlers at once. So those threads never touch the library.
+    /// Opens the connection on a temporary thread. The threads of the pool, which call this method, may outlive the
+    /// pool for a moment, and nothing can wait for them. If such a thread had used SQLite, its thread-local state could
+    /// be freed concurrently by the end of the thread and by the exit handlers of the process.
     fn connect(&self) -> Result<Reader, OpenError> {
         let source = &self.0;
         let opened = thread::scope(|scope| scope.spawn(|| open(source, Purpose::Reading)).join());
@@ -56,7 +57,7 @@ impl ManageConnection for Readers {
     }
 }
 
-/// The pool of readers; opens them as they are needed.
+/// Creates the pool. Connections are opened on demand.
 pub(super) fn readers(source: Arc<Source>, size: u32) -> Pool<Readers> {
     Pool::builder()
         .max_size(size.max(1))
@@ -69,9 +70,10 @@ pub(super) fn readers(source: Arc<Source>, size: u32) -> Pool<Readers> {
         .build_unchecked(Readers(source))
 }
 
-/// Answers a question in one snapshot.
+/// Runs a query in one snapshot.
 ///
-/// A page that the cipher had no memory to open is told as damage. So what looks damaged is read once more, on another connection.
+/// If SQLCipher cannot allocate memory to decrypt a page, it reports damage. A read that finds damage is therefore
+/// retried once on another connection.
 pub(super) fn read<Q, T>(pool: &Pool<Readers>, question: &Q, look: Look<Q, T>) -> Result<T, StoreError> {
     match read_once(pool, question, look) {
         Err((Severity::BrokenElsewhere, _)) => read_once(pool, question, look).map_err(|(_, failure)| failure),
@@ -82,7 +84,7 @@ pub(super) fn read<Q, T>(pool: &Pool<Readers>, question: &Q, look: Look<Q, T>) -
 fn read_once<Q, T>(pool: &Pool<Readers>, question: &Q, look: Look<Q, T>) -> Result<T, (Severity, StoreError)> {
     let unavailable = |error| (Severity::Later, StoreError::Unavailable(Box::new(error)));
     let mut reader = pool.get().map_err(unavailable)?;
-    // Lost until it is through: a panic must not leave it to the next.
+    // Mark the connection as lost until the read is complete, so that a panic does not return it to the pool.
     reader.lost = true;
     match read_on(&mut reader.connection, question, look) {
         Ok(answer) => {
@@ -104,7 +106,7 @@ fn read_on<Q, T>(connection: &mut SqliteConnection, question: &Q, look: Look<Q, 
     Ok(answer)
 }
 
-/// The answer of a read on its own thread.
+/// Returns the result of a read that ran on its own thread.
 pub(super) fn joined<T>(result: Result<Result<T, StoreError>, tokio::task::JoinError>) -> Result<T, StoreError> {
     result.unwrap_or_else(|error| {
         Err(if error.is_panic() { fault("a read panicked") } else { unavailable("the process is stopping") })

@@ -13,7 +13,7 @@ use diesel::{QueryableByName, RunQueryDsl as _, SqliteConnection, sql_query};
 use std::path::Path;
 use vault_core::organization::OrganizationState;
 
-/// An account by its address, or an integration by its name, of an organization.
+/// An account (by address), integration or receiver (by name) of an organization.
 #[derive(Clone, Debug, PartialEq, Eq, QueryableByName)]
 pub struct SinceNamed {
     /// The organization's name.
@@ -47,52 +47,58 @@ pub struct SinceCredential {
     pub namespace: String,
 }
 
-/// What was brought into the earlier database, and what only the newer one has.
+/// Result of [`replay`]: what was copied into the earlier database, and what exists in only one of the two.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Replayed {
-    /// How many organizations have the newer state; those that are gone since are disabled.
+    /// Number of organizations whose state was changed. Organizations deleted since are disabled.
     pub organizations: usize,
-    /// How many accounts are as they are in the newer database.
+    /// Number of accounts replaced by their newer state.
     pub accounts: usize,
-    /// How many integrations are as they are in the newer database.
+    /// Number of integrations replaced by their newer state.
     pub integrations: usize,
-    /// How many namespaces are frozen.
+    /// Number of frozen namespaces.
     pub frozen: usize,
-    /// How many invitations and enrolment codes are open.
+    /// Number of open invitations and enrolment codes.
     pub invitations: usize,
-    /// How many issuers of identity tokens have the newer state.
+    /// Number of issuers of identity tokens copied from the newer database.
     pub issuers: usize,
-    /// How many receivers of events have the newer state.
+    /// Number of receivers copied from the newer database.
     pub receivers: usize,
-    /// Issuers of the earlier database that were removed since or, under other keys, changed since. They are not restored.
+    /// Issuers of the earlier database that were removed since, or changed since if the keys differ. They are not
+    /// restored.
     pub stale_issuers: Vec<String>,
-    /// Receivers of the earlier database, likewise. An organization without a name is the instance.
+    /// Receivers of the earlier database that were removed since, or changed since if the keys differ. For a receiver
+    /// of the instance, the name of the organization is empty.
     pub stale_receivers: Vec<SinceNamed>,
-    /// Accounts that must not act as they did: deleted since, or, under other keys, changed since. Still to be disabled.
+    /// Accounts that were deleted since, or changed since if the keys differ. The caller must disable them.
     pub stale_accounts: Vec<SinceNamed>,
-    /// Integrations that must not act as they did, likewise.
+    /// Integrations that were deleted since, or changed since if the keys differ. The caller must disable them.
     pub stale_integrations: Vec<SinceNamed>,
     /// Organizations created since.
     pub new_organizations: Vec<String>,
-    /// Accounts created since, those of new organizations aside.
+    /// Accounts created since in organizations that both databases have.
     pub new_accounts: Vec<SinceNamed>,
-    /// Integrations created since, those of new organizations aside.
+    /// Integrations created since in organizations that both databases have.
     pub new_integrations: Vec<SinceNamed>,
-    /// Credentials saved since: they are not in the earlier database.
+    /// Credentials saved since. The earlier database does not have them.
     pub saved: Vec<SinceCredential>,
-    /// Credentials changed since: the earlier database has what they were.
+    /// Credentials changed since. The earlier database has their previous state.
     pub changed: Vec<SinceCredential>,
-    /// Credentials deleted since: they are back.
+    /// Credentials deleted since. The earlier database still has them.
     pub deleted: Vec<SinceCredential>,
 }
 
-/// Brings into `restored` what the `newer` database file of the same deployment and schema knows of organizations' states,
-/// accounts, integrations, frozen namespaces and invitations. Rows move as they are, which needs the `same_keys` in both;
-/// else whoever was changed is among the stale. One transaction; `newer` is not changed, and nobody writes to it meanwhile.
-/// Blocks.
+/// Copies states of organizations, accounts, integrations, frozen namespaces, invitations, issuers and receivers from
+/// the database file `newer` into `restored`. Both belong to one deployment and have the same schema. Blocks the
+/// thread.
+///
+/// Rows are copied unchanged, so their MACs verify only if both databases have the `same_keys`. Otherwise only states
+/// of organizations and frozen namespaces are copied, stale issuers and receivers are removed, and changed accounts and
+/// integrations are listed as stale. The copy is one transaction. `newer` is not changed, and no process may write to
+/// it during the copy.
 ///
 /// # Errors
-/// One of the databases fails; nothing was brought then.
+/// One of the databases fails. Nothing is copied then.
 pub fn replay(restored: &SqliteStore, newer: &Path, key: &SqliteKey, same_keys: bool) -> Result<Replayed, CopyError> {
     let mut connection = open(restored.source(), Purpose::Writing)?;
     let failed = |error: SqlError| CopyError::Database { path: newer.to_owned(), source: Box::new(error) };
@@ -104,7 +110,7 @@ pub fn replay(restored: &SqliteStore, newer: &Path, key: &SqliteKey, same_keys: 
     Ok(replayed)
 }
 
-/// The same row of a table in both databases, `n` and `m`.
+/// Joins the rows `n` and `m` of one object in both databases.
 const SAME: &str = "m.organization_id = n.organization_id AND m.id = n.id";
 
 fn bring(connection: &mut SqliteConnection, same_keys: bool) -> Result<Replayed, SqlError> {
@@ -134,7 +140,7 @@ fn bring(connection: &mut SqliteConnection, same_keys: bool) -> Result<Replayed,
              WHERE m.organization_id = k.organization_id AND m.id = k.{column});"
         )
     };
-    // Attempts and spent steps too: whoever guesses must not begin anew.
+    // Copy failed attempts and used TOTP steps too: a guesser must not get fresh attempts.
     connection.batch_execute(&of_both("account_logins", "account_id", "accounts", "accounts"))?;
     connection.batch_execute(&of_both("attempt_classes", "account_id", "accounts", "accounts"))?;
     connection.batch_execute(&of_both("integration_tokens", "integration_id", "integrations", "integrations"))?;
@@ -158,12 +164,12 @@ fn bring(connection: &mut SqliteConnection, same_keys: bool) -> Result<Replayed,
     Ok(replayed)
 }
 
-/// Which issuers `m` of the restored database must not issue tokens: the newer one has none of this name and content. The
-/// keys of others are fetched again.
+/// Condition of issuers `m` that must not be restored: `newer` has none with the same name and content. Keys of other
+/// issuers are fetched again, so they are not compared.
 const STALE_ISSUER: &str = "NOT EXISTS (SELECT 1 FROM newer.issuers n WHERE n.name = m.name AND n.url = m.url \
      AND n.source = m.source AND n.ca = m.ca AND n.required = m.required AND n.organizations = m.organizations \
      AND (n.source <> 'pasted' OR n.keys = m.keys))";
-/// Which receivers `m` must not be notified.
+/// Condition of receivers `m` that must not be notified.
 const STALE_RECEIVER: &str = "NOT EXISTS (SELECT 1 FROM newer.receivers n WHERE n.organization_id = m.organization_id \
      AND n.id = m.id AND n.version = m.version)";
 /// Events of receivers that do not exist.
@@ -189,7 +195,7 @@ fn remove_stale(connection: &mut SqliteConnection) -> Result<(), SqlError> {
     ))
 }
 
-/// Puts the newer rows of a table in the place of the same rows, where they differ.
+/// Returns the statement that replaces rows of a table with their newer version, if the versions differ.
 fn adopt(table: &str) -> String {
     format!(
         "INSERT OR REPLACE INTO main.{table} SELECT n.* FROM newer.{table} n JOIN main.{table} m ON {SAME} \
@@ -243,8 +249,8 @@ fn compare(connection: &mut SqliteConnection, same_keys: bool) -> Result<Replaye
     })
 }
 
-/// The rows of a table in `there` that `missing` lacks, of organizations that both have; and those in both for which
-/// `differ` holds of the row `n` of `there` and the row `m` of `missing`.
+/// Returns the rows of a table in `there` that `missing` lacks, and rows of both for which `differ` is true of the row
+/// `n` of `there` and the row `m` of `missing`. Only organizations that both databases have are included.
 fn named(
     connection: &mut SqliteConnection,
     there: &str,
@@ -262,8 +268,8 @@ fn named(
     .load(connection)
 }
 
-/// The credentials in `there` that `missing` lacks; or those that differ in both. What is left of deleted organizations is
-/// none.
+/// Returns the credentials in `there` that `missing` lacks or, if `differ` is `TRUE`, those that differ. Remains of
+/// deleted organizations are excluded.
 fn credentials(
     connection: &mut SqliteConnection,
     there: &str,

@@ -1,27 +1,27 @@
-//! How the embedded database is opened, and why it may not be.
+//! Settings of the embedded database, and errors of opening it.
 
 use std::fmt;
 use std::path::PathBuf;
 use zeroize::Zeroizing;
 
-/// The key of the database file. Never shown.
+/// Key of the database file. `Debug` does not show it.
 pub struct SqliteKey(Zeroizing<[u8; 32]>);
 
 impl SqliteKey {
-    /// The key with these bytes.
+    /// Creates the key from its bytes.
     pub fn from_bytes(bytes: Zeroizing<[u8; 32]>) -> Self {
         Self(bytes)
     }
 
-    /// The statement that gives the key to a connection.
+    /// Returns the statement that sets the key of a connection.
     pub(super) fn pragma(&self) -> Zeroizing<String> {
         self.quoted("PRAGMA key = ")
     }
 
-    /// `before`, then the key as a statement has it, with room for a few characters more.
+    /// Returns `before` followed by the quoted key, with capacity for a few more characters.
     pub(super) fn quoted(&self, before: &str) -> Zeroizing<String> {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        // Of the final size at once: growing would leave copies behind.
+        // Allocate the final size: growing would leave copies of the key in freed memory.
         let mut sql = Zeroizing::new(String::with_capacity(before.len() + 80));
         sql.push_str(before);
         sql.push_str("\"x'");
@@ -40,73 +40,73 @@ impl fmt::Debug for SqliteKey {
     }
 }
 
-/// How the embedded database is opened.
+/// Settings of the embedded database.
 #[derive(Debug)]
 pub struct SqliteSettings {
-    /// Its file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// The file's key.
+    /// Key of the file.
     pub key: SqliteKey,
-    /// Whether to make the file if it is not there.
+    /// Whether to create the file if it does not exist.
     pub create: bool,
-    /// How many connections read at once.
+    /// Maximum number of concurrent reads.
     pub readers: u32,
-    /// How many decisions may wait for the writer.
+    /// Maximum number of transactions queued for the writer.
     pub queue: usize,
-    /// How many MiB of pages the writer keeps in memory, at least 1.
+    /// Page cache of the writer in MiB, at least 1.
     pub page_cache: u32,
 }
 
 impl SqliteSettings {
-    /// What the writer keeps of the file in memory unless told otherwise, in MiB.
+    /// Default page cache of the writer, in MiB.
     pub const PAGE_CACHE: u32 = 64;
 
-    /// Settings for a file that is there: four readers, a queue of 4,096, a page cache of [`Self::PAGE_CACHE`].
+    /// Returns settings for an existing file: four readers, a queue of 4,096 and a page cache of [`Self::PAGE_CACHE`].
     pub const fn new(path: PathBuf, key: SqliteKey) -> Self {
         Self { path, key, create: false, readers: 4, queue: 4_096, page_cache: Self::PAGE_CACHE }
     }
 }
 
-/// The embedded database cannot be opened.
+/// Error of opening the embedded database.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// There is no such file.
+    /// The file does not exist.
     #[error("database {0} not found")]
     NotFound(PathBuf),
-    /// The path is not absolute text that the database can be given.
+    /// The path is not an absolute path in UTF-8.
     #[error("invalid database path {0}: expected an absolute path in UTF-8")]
     Path(PathBuf),
-    /// The file lies where locks and shared memory do not work.
+    /// The file is on a file system where locks and shared memory do not work.
     #[error(
         "{path} is on a network file system ({kind}), where the embedded database can be corrupted. Use a local disk, or PostgreSQL"
     )]
     NetworkFileSystem {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The file system.
+        /// Name of the file system.
         kind: &'static str,
     },
-    /// The key does not open the file, or the file is not a database of this kind.
+    /// The key does not decrypt the file, or the file is not an encrypted database.
     #[error("cannot decrypt {0}: the database key belongs to another database, or the file is damaged")]
     Key(PathBuf),
-    /// The library that was linked lacks what this crate relies on.
+    /// The linked SQLite is too old or lacks SQLCipher.
     #[error("SQLite {0} is not supported; this build needs SQLCipher 4")]
     Library(String),
-    /// A setting did not take.
+    /// A setting does not have the value that was set.
     #[error("database setting {name} is {found}; expected {wanted}")]
     Setting {
-        /// Its name.
+        /// Name of the setting.
         name: &'static str,
-        /// What it is.
+        /// Value that was read back.
         found: String,
-        /// What it must be.
+        /// Expected value.
         wanted: String,
     },
-    /// The file cannot be reached.
+    /// The file cannot be accessed.
     #[error("cannot access the database file")]
     Io(#[from] std::io::Error),
-    /// The database refuses.
+    /// SQLite returned an error.
     #[error("cannot open the database")]
     Database(#[source] Box<dyn std::error::Error + Send + Sync>),
 }

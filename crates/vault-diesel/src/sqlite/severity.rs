@@ -1,4 +1,4 @@
-//! What SQLite's errors mean. Diesel passes on the message only, so they are told apart by it: the texts of
+//! Severity of SQLite errors. Diesel passes on only the message, so errors are recognized by the texts of
 //! `sqlite3_errstr`, which SQLite keeps stable.
 
 use crate::failure::Severity;
@@ -35,17 +35,17 @@ pub(super) fn judge(error: &SqlError) -> Severity {
     }
 }
 
-/// Whether another connection writes at the moment.
+/// Returns whether another connection has the write lock.
 pub(super) fn is_locked(error: &SqlError) -> bool {
     matches!(error, SqlError::DatabaseError(_, information) if information.message().contains("is locked"))
 }
 
-/// Whether the disk failed. A full disk is another error.
+/// Returns whether the disk failed. A full disk is a different error.
 pub(super) fn is_disk_failure(error: &SqlError) -> bool {
     matches!(error, SqlError::DatabaseError(_, information) if information.message().contains(DISK_FAILURE))
 }
 
-/// Whether the disk has no space left.
+/// Returns whether the disk is full.
 pub(super) fn is_full(error: &SqlError) -> bool {
     judge(error) == Severity::Full
 }

@@ -1,5 +1,5 @@
-//! The statements around decisions, as fragments with an id: prepared once per connection, where Diesel would
-//! parse them anew each time.
+//! Statements around transactions, as query fragments with an ID. They are prepared once per connection, whereas Diesel
+//! would otherwise parse them each time.
 
 use diesel::query_builder::{AstPass, QueryFragment, QueryId};
 use diesel::sqlite::Sqlite;
@@ -23,18 +23,18 @@ macro_rules! statements {
 }
 
 statements! {
-    /// One snapshot for several reads.
+    /// Starts a snapshot for several reads.
     BeginSnapshot = "BEGIN";
-    /// Takes the file for writing at once.
+    /// Starts a transaction and acquires the write lock.
     BeginWriting = "BEGIN IMMEDIATE";
-    /// Makes everything stand.
+    /// Commits the transaction.
     Commit = "COMMIT";
-    /// Undoes everything.
+    /// Rolls back the transaction.
     Rollback = "ROLLBACK";
-    /// Where one decision of a batch begins.
+    /// Sets the savepoint of one task of a batch.
     Mark = "SAVEPOINT decision";
-    /// Undoes one decision.
+    /// Rolls back one task.
     UndoToMark = "ROLLBACK TO decision";
-    /// One decision is through.
+    /// Releases the savepoint of one task.
     ReleaseMark = "RELEASE decision";
 }

@@ -27,13 +27,13 @@ use vault_core::id::OrganizationId;
 use vault_core::port::{EventSink, StoreError};
 use vault_core::time::Timestamp;
 
-/// The store on an embedded, encrypted database file: one writer, several readers. Implements every port.
+/// Store on an embedded, encrypted database file, with one writer and several readers. Implements every port.
 ///
-/// Its methods need a Tokio runtime of any kind around them. Several stores, in one process or in many, may
-/// share a file; who serves it takes a [`ServerLock`](super::ServerLock) beside.
+/// Its methods need a Tokio runtime of any kind. Several stores, in one or several processes, may share a file. A
+/// server also acquires a [`ServerLock`](super::ServerLock).
 pub type SqliteStore = DieselStore<Sqlite>;
 
-/// An embedded, encrypted database file.
+/// Connections to an embedded, encrypted database file.
 #[allow(missing_debug_implementations, reason = "`DieselStore` has one")]
 pub struct Sqlite {
     readers: Mutex<Option<Pool<Readers>>>,
@@ -44,20 +44,20 @@ pub struct Sqlite {
     /// Whether the disk has failed a commit.
     failure: watch::Receiver<bool>,
     reports: Arc<Reports>,
-    /// Every connection and whoever may open one has a share of it.
+    /// Shared by all connections and by everything that can open one.
     source: Arc<Source>,
 }
 
-/// How long a read of an organization may take, with waiting for its turn.
+/// Time limit of a read for an organization, including the wait for a connection.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long closing waits for reads under way.
+/// How long closing waits for reads in progress.
 const LONGEST_CLOSING: Duration = Duration::from_secs(5);
 
 impl SqliteStore {
-    /// Opens the database, proves its key and starts the writer. Blocks while it does.
+    /// Opens the database, verifies its key and starts the writer. Blocks the thread.
     ///
     /// # Errors
-    /// The file is not there, lies where it may not, does not open under the key, or a setting does not take.
+    /// The file does not exist or is on a network file system, the key does not decrypt it, or a setting has no effect.
     pub fn open(settings: SqliteSettings) -> Result<Arc<Self>, OpenError> {
         let path = prepare(&settings.path, settings.create)?;
         let source = Arc::new(Source { path, key: settings.key, page_cache: settings.page_cache });
@@ -81,20 +81,20 @@ impl SqliteStore {
         })))
     }
 
-    /// Makes the decisions that wait, moves the log into the file, ends the writer and closes every connection.
-    /// Later decisions and reads are refused.
+    /// Runs the queued transactions, checkpoints the log into the database file, stops the writer and closes every
+    /// connection. Rejects later reads and writes.
     ///
-    /// A connection that is closed while the process exits meets what the database library's exit handlers have
-    /// already taken away, and crashes: so whoever ends the process closes its stores before, or drops them.
+    /// A connection that is closed while the process exits crashes, because the exit handlers of SQLite have already
+    /// freed what it uses. Close or drop every store before the process exits.
     pub async fn close(&self) {
         let _ = self.queue.send(Message::Stop).await;
         let (writer, readers, source) = (taken(&self.writer), taken(&self.readers), Arc::clone(&self.source));
-        // One share is the store's own, one this function's.
+        // One reference belongs to the store, one to this function.
         let _ = tokio::task::spawn_blocking(move || end(writer, readers, &source, 2)).await;
     }
 
-    /// Waits until the disk fails a commit; for ever, if it never does. The store then refuses everything, and only
-    /// a process that opens the database anew may go on with it.
+    /// Waits until the disk fails a commit, or forever if it never does. The store then rejects every operation, and
+    /// only a process that opens the database again can continue.
     pub async fn failed(&self) {
         let mut failure = self.failure.clone();
         if failure.wait_for(|failed| *failed).await.is_err() {
@@ -102,17 +102,17 @@ impl SqliteStore {
         }
     }
 
-    /// What opens further connections.
+    /// Returns what is needed to open further connections.
     pub(crate) fn source(&self) -> &Arc<Source> {
         &self.source
     }
 
-    /// Has damaged rows counted and logged by `events`.
+    /// Emits an event to `events` for each damaged row.
     pub fn report_to(&self, events: Arc<dyn EventSink>) {
         self.reports.to(events);
     }
 
-    /// How busy it is.
+    /// Returns the current load.
     pub fn load(&self) -> StoreLoad {
         let readers = self.readers.lock().ok().and_then(|readers| readers.clone());
         let idle = readers.map_or(0, |readers| readers.state().idle_connections);
@@ -130,7 +130,7 @@ impl Sqlite {
         if *self.failure.borrow() { Err(unavailable(DISK_FAILED)) } else { Ok(()) }
     }
 
-    /// Has the writer make a decision. Once queued it is made, whether its caller waits or not.
+    /// Runs a transaction on the writer. Once queued, it runs even if its caller is dropped.
     pub(super) async fn write<C, T>(&self, command: C, decide: Decide<C, T>) -> Result<T, StoreError>
     where
         C: Send + 'static,
@@ -146,7 +146,7 @@ impl Sqlite {
         self.reports.seen(answer.unwrap_or_else(|_| Err(unavailable("the writer has ended"))))
     }
 
-    /// Answers a question on a reader, in one snapshot, when it is the turn of the organization that asks.
+    /// Runs a query on a reader in one snapshot. Organizations that wait for a reader are served round-robin.
     pub(super) async fn read_for<Q, T>(
         &self,
         organization: Option<OrganizationId>,
@@ -172,7 +172,7 @@ impl Sqlite {
         T: Send + 'static,
     {
         match organization {
-            // What an organization asks for is bounded; maintenance takes as long as it takes.
+            // Queries for an organization are bounded. Maintenance has no time limit.
             Some(_) => {
                 match tokio::time::timeout(READ_TIMEOUT, self.read_on_turn(organization, question, look)).await {
                     Ok(answer) => answer,
@@ -193,12 +193,12 @@ impl Sqlite {
         Q: Send + 'static,
         T: Send + 'static,
     {
-        // No more threads than connections: the others would only wait for one.
+        // Use at most as many threads as connections: more would only wait for one.
         let turn = turn(&self.turns, organization, &self.reports).await;
         let turn = turn.map_err(|_| unavailable("the database is closed"))?;
         let readers = self.readers.lock().ok().and_then(|readers| readers.clone());
         let readers = readers.ok_or_else(|| unavailable("the database is closed"))?;
-        // Held on the thread: a read whose caller has gone away still uses a connection.
+        // Keep the permit on the thread: a read uses its connection even after its caller is dropped.
         let answer = tokio::task::spawn_blocking(move || {
             let _turn = turn;
             read(&readers, &question, look)
@@ -220,7 +220,8 @@ impl Database for Sqlite {
         self.read_for(organization, query, read_in).await
     }
 
-    /// Reads on the writer, whose cache has what it last wrote. A reader would have to decrypt it again.
+    /// Reads on the writer, whose page cache contains the pages it wrote last. A reader would have to decrypt them
+    /// again.
     async fn answer_for_writing<Q: Read>(
         &self,
         _organization: Option<OrganizationId>,
@@ -231,7 +232,7 @@ impl Database for Sqlite {
         self.write(query, look).await
     }
 
-    /// There is no other clock to compare with.
+    /// Returns no clock difference, because the database has no clock of its own.
     async fn measure(&self, _now: Timestamp) -> Result<Option<i64>, StoreError> {
         if self.queue.is_closed() {
             return Err(unavailable("the writer has ended"));
@@ -240,7 +241,7 @@ impl Database for Sqlite {
         Ok(None)
     }
 
-    /// The file is on one host.
+    /// Does nothing, because the file is on one host.
     async fn spread_new_tables(&self) -> Result<(), SpreadError> {
         Ok(())
     }
@@ -250,8 +251,8 @@ impl Database for Sqlite {
     }
 }
 
-/// Waits until the writer has ended and every connection is closed, those included that the pool's own threads
-/// may still be opening.
+/// Waits until the writer has stopped and every connection is closed, including those that the threads of the pool may
+/// still be opening.
 fn end(writer: Option<JoinHandle<()>>, readers: Option<Pool<Readers>>, source: &Arc<Source>, shares: usize) {
     if let Some(writer) = writer {
         let _ = writer.join();
@@ -270,7 +271,7 @@ fn taken<T>(slot: &Mutex<Option<T>>) -> Option<T> {
 impl Drop for Sqlite {
     fn drop(&mut self) {
         let (ended, _) = mpsc::channel(1);
-        self.queue = ended; // the writer makes what waits, then finds nobody left to ask
+        self.queue = ended; // the writer runs what is queued, then stops because no sender remains
         end(taken(&self.writer), taken(&self.readers), &self.source, 1);
     }
 }

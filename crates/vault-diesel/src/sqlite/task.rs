@@ -1,4 +1,4 @@
-//! One decision on its way through the writer.
+//! A transaction that is queued for the writer.
 
 use super::severity::judge;
 use crate::failure::{Failure, Severity, fault};
@@ -11,33 +11,33 @@ use std::time::Instant;
 use tokio::sync::oneshot;
 use vault_core::port::StoreError;
 
-/// A decision that writes.
+/// Function that runs a transaction.
 pub(super) type Decide<C, T> = for<'a> fn(&'a mut SqliteConnection, &'a C) -> BoxFuture<'a, Ended<T>>;
 
-/// What running a decision came to, as far as its transaction is concerned.
+/// Outcome of a task, as far as the batch needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ran {
-    /// What it wrote stands.
+    /// Its changes are to be committed.
     Kept,
-    /// What it wrote is to be undone.
+    /// Its changes are to be undone.
     Undone,
-    /// It failed; what it wrote is to be undone, and the connection may be of no more use.
+    /// It failed. Its changes are to be undone, and the connection may have to be replaced.
     Failed(Severity),
 }
 
-/// A decision with everything it needs, its caller included.
+/// A transaction with everything it needs, including its caller.
 pub(super) trait Task: Send {
-    /// Runs the decision in the open transaction and remembers what it came to. May be run again.
+    /// Runs the task in the open transaction and stores its result. May be called again.
     fn run(&mut self, connection: &mut SqliteConnection) -> Ran;
-    /// Tells the caller what the decision came to, now that it stands.
+    /// Sends the stored result to the caller, after the commit.
     fn answer(self: Box<Self>);
-    /// Tells the caller that nothing was decided: for its own failure, or else for this one.
+    /// Sends an error to the caller: the stored one, or `failure` if there is none.
     fn give_up(self: Box<Self>, failure: StoreError);
-    /// When the caller began to wait.
+    /// Returns when the caller queued the task.
     fn queued_at(&self) -> Instant;
 }
 
-/// The task of a command.
+/// The task of one command.
 pub(super) struct Job<C, T> {
     command: C,
     decide: Decide<C, T>,
@@ -60,7 +60,7 @@ impl<C: Send, T: Send> Task for Job<C, T> {
         let (result, ran) = match catch_unwind(run) {
             Ok(Some(Ok((outcome, End::RollBack)))) => (Ok(outcome), Ran::Undone),
             Ok(Some(Ok((outcome, End::Commit | End::Unchanged)))) => (Ok(outcome), Ran::Kept),
-            // Decided before the first write: there is nothing to undo.
+            // Authorization precedes the first write, so there is nothing to undo.
             Ok(Some(Err(Failure::Denied(denial)))) => (Err(StoreError::Denied(denial)), Ran::Kept),
             Ok(Some(Err(failure))) => {
                 let severity = failure.severity(judge);
@@ -75,7 +75,7 @@ impl<C: Send, T: Send> Task for Job<C, T> {
 
     fn answer(self: Box<Self>) {
         let result = self.result.unwrap_or_else(|| Err(fault("a decision was not run")));
-        // A caller that is gone misses its answer; the decision stands all the same.
+        // The caller may have been dropped. The transaction is committed either way.
         let _ = self.reply.send(result);
     }
 

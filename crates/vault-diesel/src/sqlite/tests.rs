@@ -1,4 +1,4 @@
-//! What can be seen from inside only.
+//! Tests of internals.
 
 use super::connection::{Purpose, Source, open};
 use super::settings::{SqliteKey, SqliteSettings};
@@ -108,7 +108,7 @@ async fn a_decision_that_panics_harms_no_other() {
     assert_eq!(count, "30:30");
 }
 
-/// What a refusal did not write need not be undone: whoever waits with it is decided once.
+/// A denied task wrote nothing, so there is nothing to undo and the other tasks of the batch run only once.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_that_wrote_nothing_makes_no_other_run_again() {
     let folder = tempfile::tempdir().unwrap();
@@ -132,15 +132,15 @@ async fn a_refusal_that_wrote_nothing_makes_no_other_run_again() {
     assert_eq!(AtomicUsize::load(&runs, Ordering::Relaxed), 90);
 }
 
-/// Set in the process in which the disk is made to fail.
+/// Set in the child process whose disk fails.
 const FAILING: &str = "ORGVAULT_TEST_FAILING_FILE";
 
-/// What is in the log is there, but whether the file has it nobody knows: SQLite would go on, and overwrite the log.
+/// The log is intact, but whether the file has its pages is unknown. SQLite would continue and overwrite the log.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_that_the_disk_does_not_take_into_the_file_ends_the_store() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     if std::env::var_os(FAILING).is_none() {
-        // A process of its own, which lives through the signal that comes with a file too large.
+        // A child process that ignores SIGXFSZ, the signal for a file that exceeds the limit.
         let run = std::process::Command::new("sh")
             .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
             .arg(std::env::current_exe().unwrap())
@@ -169,7 +169,7 @@ async fn a_log_that_the_disk_does_not_take_into_the_file_ends_the_store() {
     let store = open();
     run(Arc::clone(&store), "CREATE TABLE t (x BLOB); INSERT INTO t VALUES (randomblob(6000000))").await.unwrap();
     run(Arc::clone(&store), "INSERT INTO t VALUES ('small')").await.unwrap();
-    // The log's file is as large as this write needs; the database's cannot grow.
+    // The log needs no more space for this write, and the database file cannot grow.
     let limit = getrlimit(Resource::Fsize);
     setrlimit(Resource::Fsize, Rlimit { current: Some(7_000_000), maximum: limit.maximum }).unwrap();
     run(Arc::clone(&store), "INSERT INTO t VALUES (randomblob(5000000))").await.unwrap();
@@ -189,13 +189,13 @@ fn malformed() -> Failure {
     Failure::Sql(SqlError::DatabaseError(DatabaseErrorKind::Unknown, message))
 }
 
-/// The cipher tells a want of memory as damage. What is damaged stays so.
+/// SQLCipher reports a lack of memory as damage. Real damage is found again on the second try.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_looks_damaged_is_looked_at_once_more() {
     let folder = tempfile::tempdir().unwrap();
     let settings = SqliteSettings { create: true, ..SqliteSettings::new(folder.path().join("db"), key()) };
     let store = SqliteStore::open(settings).unwrap();
-    // How often it is looked at, and how often that looks damaged.
+    // How often it was read, and how many of these reads report damage.
     type Looks = Arc<(AtomicUsize, usize)>;
     let looks = |damaged| -> Looks { Arc::new((AtomicUsize::new(0), damaged)) };
     for (damaged, looked) in [(0, 1), (1, 2), (9, 2)] {

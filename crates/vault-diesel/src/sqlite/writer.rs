@@ -1,5 +1,5 @@
-//! The one writer: takes every decision that waits, lets them share one transaction and one sync to disk, and
-//! only then answers. The more callers, the larger the batch: durable writes rise with load.
+//! The single writer. It runs all queued tasks in one transaction with one sync to disk, and then responds to their
+//! callers. More callers make larger batches, so the rate of durable writes increases with load.
 
 use super::batch::{Outcome, run_apart, run_together};
 use super::connection::{Purpose, Source, open};
@@ -18,44 +18,44 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 use vault_core::port::{Event, RetryReason, StoreError};
 
-/// The most decisions in one transaction.
+/// Maximum number of tasks in one transaction.
 const LARGEST_BATCH: usize = 1_024;
-/// How long a caller waits for the file while another process writes.
+/// How long a caller waits while another process has the write lock.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
-/// How often the writer tries for the file.
+/// Interval at which the writer tries to acquire the lock.
 const TRY_EVERY: Duration = Duration::from_millis(1);
-/// Under continuous load, how often the writer leaves the file free, and for how long: SQLite queues nobody,
-/// so a command beside the server would otherwise never have its turn.
+/// Under continuous load, how often the writer releases the lock for a moment. SQLite has no lock queue, so a command
+/// that runs next to the server would otherwise never get the lock.
 const BREAK_EVERY: Duration = Duration::from_millis(250);
-/// As above.
+/// How long it releases the lock.
 const BREAK: Duration = Duration::from_millis(3);
-/// Pages of log from which they are moved into the file.
+/// Number of pages in the log that triggers a checkpoint.
 const LONG_LOG: i32 = 1_000;
-/// How many pages the log has, and how many of them were moved.
+/// Reads how many pages the log has and how many of them are checkpointed.
 const LOG_PAGES: &str = "PRAGMA wal_checkpoint(NOOP)";
-/// Moves the pages that no reader holds up. When all are, the next commit begins the log anew.
+/// Checkpoints the pages that no reader still needs. After a complete checkpoint, the next commit restarts the log.
 const MOVE: &str = "PRAGMA wal_checkpoint(PASSIVE)";
-/// The log's size from which it is cut, should readers have kept it from starting over.
+/// Size of the log that triggers a truncation, if readers have kept it from restarting.
 const LOG_LIMIT: u64 = 64 * 1024 * 1024;
-/// How often the log's size is looked at.
+/// Interval at which the size of the log is checked.
 const LOG_LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Moves the log into the file and makes it empty.
+/// Checkpoints the log and truncates it.
 const CUT: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
-/// How often a failure is logged.
+/// Minimum interval between two logged failures.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(1);
 
-/// What callers are told from then on.
+/// Error message for all callers after the disk has failed a commit.
 pub(super) const DISK_FAILED: &str = "the disk failed a commit";
 
-/// What the writer is sent.
+/// A message to the writer.
 pub(super) enum Message {
-    /// A decision to make.
+    /// Run a task.
     Decide(Box<dyn Task>),
-    /// Make what waits, then end.
+    /// Run the queued tasks, then stop.
     Stop,
 }
 
-/// The writer's own state; lives on its thread.
+/// State of the writer, owned by its thread.
 pub(super) struct Writer {
     source: Arc<Source>,
     log: PathBuf,
@@ -63,7 +63,7 @@ pub(super) struct Writer {
     last_break: Instant,
     last_log_look: Instant,
     last_complaint: Option<Instant>,
-    /// Told when the disk fails a commit.
+    /// Set when the disk fails a commit.
     failure: watch::Sender<bool>,
     reports: Arc<Reports>,
 }
@@ -90,12 +90,13 @@ impl Writer {
         }
     }
 
-    /// Works until told to stop, until nobody can send any more, or until the disk fails a commit.
+    /// Runs until [`Message::Stop`] arrives, every sender is dropped, or the disk fails a commit or checkpoint.
     ///
-    /// After such a failure the kernel may have dropped what it was to write and will not say so again, so no later
-    /// commit could be trusted that builds on the same log. What is in the log at the start is for the same reason
-    /// moved into the file first, which writes and syncs it anew. If the disk fails that, or any later move, the log must
-    /// stay as it is until a process has read it anew: SQLite would not move twice what it has moved, and would overwrite it.
+    /// After a failed sync, the kernel may have dropped the unwritten data and does not report the error again. A later
+    /// commit to the same log could therefore not be trusted. For the same reason, the log that exists at startup is
+    /// first checkpointed into the database file, which writes and syncs it again. If any checkpoint fails, the log
+    /// must stay unchanged until another process has read it: SQLite would not checkpoint its pages again, and would
+    /// overwrite them.
     pub(super) fn work(mut self, mut queue: mpsc::Receiver<Message>) {
         self.maintain(CUT);
         let mut messages = Vec::with_capacity(LARGEST_BATCH);
@@ -127,7 +128,7 @@ impl Writer {
         self.maintain(CUT);
     }
 
-    /// Makes the decisions and answers their callers.
+    /// Runs the tasks and responds to their callers.
     fn decide(&mut self, mut tasks: Vec<Box<dyn Task>>) {
         let Some(connection) = self.begin(&mut tasks) else { return };
         let mut outcome = run_together(connection, &mut tasks);
@@ -137,7 +138,7 @@ impl Writer {
             outcome = run_apart(connection, &mut tasks);
         }
         if matches!(outcome, Outcome::Unreadable) {
-            // A page that the cipher had no memory to open is told as damage: once more, on another connection.
+            // SQLCipher reports a lack of memory for a page as damage. Try once more, on another connection.
             self.connection = None;
             let Some(connection) = self.begin(&mut tasks) else { return };
             outcome = run_apart(connection, &mut tasks);
@@ -178,7 +179,7 @@ impl Writer {
         }
     }
 
-    /// Logs a failure, at most one a second: a full disk fails every batch.
+    /// Logs a failure, at most one per second, because a full disk fails every batch.
     fn complain(&mut self, error: &(dyn std::error::Error + 'static), what: &str) {
         if self.last_complaint.is_none_or(|at| at.elapsed() >= COMPLAIN_EVERY) {
             self.last_complaint = Some(Instant::now());
@@ -186,7 +187,7 @@ impl Writer {
         }
     }
 
-    /// Takes the file for writing. Nothing, if that was not to be had: then no task is left unanswered.
+    /// Starts a write transaction. Returns `None` if the lock could not be acquired, after responding to every caller.
     fn begin(&mut self, tasks: &mut Vec<Box<dyn Task>>) -> Option<&mut SqliteConnection> {
         loop {
             match self.try_begin() {
@@ -233,7 +234,7 @@ impl Writer {
         }
     }
 
-    /// Keeps the log short; and leaves the file free for a moment, if it has not been for long.
+    /// Keeps the log short, and releases the lock for a moment after a long period of load.
     fn rest(&mut self) {
         if self.pages_to_move() >= LONG_LOG {
             self.maintain(MOVE);
@@ -250,14 +251,14 @@ impl Writer {
         }
     }
 
-    /// How long the log is, unless all of it was moved.
+    /// Returns the number of pages in the log, or 0 if all of them are checkpointed.
     fn pages_to_move(&mut self) -> i32 {
         let Some(connection) = &mut self.connection else { return 0 };
         let pages = sql::<(Integer, Integer, Integer)>(LOG_PAGES).get_result::<(i32, i32, i32)>(connection);
         pages.map_or(0, |(_, pages, moved)| if moved < pages { pages } else { 0 })
     }
 
-    /// Moves the log into the file. Readers and full disks may hold that up; if the disk fails, nothing more is decided.
+    /// Runs a checkpoint. Readers and a full disk can delay it. If the disk fails, the writer stops.
     fn maintain(&mut self, statements: &str) {
         let Some(connection) = &mut self.connection else { return };
         match connection.batch_execute(statements) {
@@ -266,7 +267,8 @@ impl Writer {
                 let error: &(dyn std::error::Error + 'static) = &error;
                 tracing::error!(error, "the disk failed when the write-ahead log was moved into the database");
                 self.failure.send_replace(true);
-                // Whoever closes a file last moves the log, and removes it: this connection stays open as long as the process.
+                // The connection that closes a file last checkpoints and removes the log, so keep this one open until
+                // the process exits.
                 std::mem::forget(self.connection.take());
             }
             Err(error) => tracing::warn!(error = %error, "the write-ahead log could not be cut"),
@@ -274,17 +276,17 @@ impl Writer {
     }
 }
 
-/// Why the file cannot be taken.
+/// Reason why no write transaction was started.
 enum WriteFailure {
-    /// Another process writes.
+    /// Another process has the lock.
     Locked,
-    /// The disk has no space left.
+    /// The disk is full.
     Full,
-    /// Not now.
+    /// The database cannot be opened or written at the moment.
     Unavailable,
 }
 
-/// Answers those callers whose decision will not be made.
+/// Sends `failure` to the selected callers and removes their tasks.
 fn give_up(tasks: &mut Vec<Box<dyn Task>>, whose: impl Fn(&dyn Task) -> bool, failure: fn() -> StoreError) {
     let (out, rest): (Vec<_>, Vec<_>) = tasks.drain(..).partition(|task| whose(task.as_ref()));
     out.into_iter().for_each(|task| task.give_up(failure()));
@@ -295,7 +297,7 @@ fn locked() -> StoreError {
     unavailable("the database is locked or cannot be written")
 }
 
-/// Answers those callers who wait, and takes no more.
+/// Closes the queue, and responds to the callers in it.
 fn refuse_all(mut queue: mpsc::Receiver<Message>) {
     queue.close();
     while let Some(message) = queue.blocking_recv() {

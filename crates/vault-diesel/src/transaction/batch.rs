@@ -38,7 +38,7 @@ pub(crate) struct BatchOutcome<T> {
     pub(crate) written: bool,
 }
 
-/// Runs one command as a batch of one, on a connection on which a transaction was begun.
+/// Runs one command as a batch of one. A transaction is open on the connection.
 pub(crate) fn run_one<'a, C: OpenTx + Send, A: Batch>(
     connection: &'a mut C,
     command: &'a Command<A>,
@@ -55,9 +55,9 @@ pub(crate) fn run_one<'a, C: OpenTx + Send, A: Batch>(
     })
 }
 
-/// Authorizes each command, and each principal once, with the key of the command. Returns whether the key is active, which it
-/// then stays until the transaction ends; `true` if the command has no key. The time is the latest of the commands: a principal
-/// that is authorized then was authorized before.
+/// Authorizes each command, and each principal once, with the key of the command. Returns whether the key is active,
+/// which it then stays until the transaction ends, or `true` if the command has no key. The time is the latest of the
+/// commands: a principal that is authorized then was authorized before.
 pub(crate) async fn authorize_each<A: Sync>(
     tx: &Tx<'_>,
     organization: OrganizationId,

@@ -1,4 +1,4 @@
-//! What may be done only so often within an hour.
+//! Actions that are limited to a number per hour.
 
 use crate::db::{Tx, Update, locked};
 use crate::failure::Failure;
@@ -52,7 +52,7 @@ pub(crate) async fn lock(
 /// Counts an action that is permitted `most` times an hour.
 ///
 /// # Errors
-/// [`Refusal::TooOften`] if it was done that often.
+/// [`Refusal::TooOften`] if the limit is reached.
 pub(crate) async fn take(
     tx: &Tx<'_>,
     organization: OrganizationId,

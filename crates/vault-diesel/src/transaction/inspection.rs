@@ -1,4 +1,4 @@
-//! Reading what is stored, row by row.
+//! Reads stored rows one by one, for integrity checks.
 
 use super::Read;
 use super::credential::{checks, labels, versions};

@@ -1,4 +1,4 @@
-//! Whether a row is found by what it is looked up by.
+//! Checks that the lookup tables lead to each row.
 
 use super::Read;
 use crate::db::Tx;

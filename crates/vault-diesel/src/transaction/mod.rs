@@ -70,7 +70,7 @@ pub(crate) trait Transaction: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Self::Outcome, Failure>> + Send;
 }
 
-/// Runs a transaction that reads on a connection on which one was begun.
+/// Runs a read. A transaction is open on the connection.
 pub(crate) fn read<'a, C: OpenTx + Send, Q: Read>(
     connection: &'a mut C,
     query: &'a Q,
@@ -78,7 +78,7 @@ pub(crate) fn read<'a, C: OpenTx + Send, Q: Read>(
     Box::pin(async move { query.read(&connection.tx()).await })
 }
 
-/// Runs a transaction that writes on a connection on which one was begun.
+/// Runs a transaction that writes. A transaction is open on the connection.
 pub(crate) fn run<'a, C: OpenTx + Send, T: Transaction>(
     connection: &'a mut C,
     transaction: &'a T,

@@ -1,7 +1,8 @@
-//! Copies the embedded database into an empty PostgreSQL database, wholly or not at all.
+//! Copies the embedded database into an empty PostgreSQL database, completely or not at all.
 //!
-//! What is copied follows from the catalogue of the embedded database, so a table that a migration adds is copied too.
-//! Rows move unchanged: what is sealed is bound to the instance, the organization and the object, never to the database.
+//! The tables are read from the catalogue of the embedded database, so a table that a migration adds is copied too.
+//! Rows are copied unchanged: sealed data is bound to the instance, the organization and the object, never to the
+//! database.
 
 mod source;
 mod target;
@@ -26,7 +27,8 @@ impl Table {
         quoted(&self.columns)
     }
 
-    /// Every row, in an order that both databases have: numbers, and text and bytes as bytes.
+    /// Returns the query for all rows, in an order that is the same in both databases: numbers by value, text and bytes
+    /// by their bytes.
     fn select(&self) -> String {
         format!("SELECT {} FROM \"{}\" ORDER BY {}", self.columns(), self.name, quoted(&self.key))
     }
@@ -36,85 +38,85 @@ fn quoted(names: &[String]) -> String {
     names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
 }
 
-/// What a transfer is doing.
+/// Step of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Rows are copied.
+    /// Copying rows.
     Copying,
-    /// Rows are read back and compared.
+    /// Reading rows back and comparing them.
     Comparing,
 }
 
-/// How far a transfer has come.
+/// Progress of a transfer.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress<'a> {
-    /// What it is doing.
+    /// The current step.
     pub step: Step,
-    /// With which table.
+    /// The current table.
     pub table: &'a str,
-    /// How many rows of all tables this step has behind it.
+    /// Number of rows of all tables that this step has processed.
     pub done: u64,
-    /// How many rows there are in all.
+    /// Number of rows of all tables.
     pub total: u64,
 }
 
 /// A table with the same rows in both databases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopiedTable {
-    /// Its name.
+    /// Name of the table.
     pub name: String,
-    /// How many rows it has.
+    /// Number of rows.
     pub rows: u64,
-    /// SHA-256 of its rows in the order of the primary key, the same on both sides.
+    /// SHA-256 of the rows in the order of the primary key. It is the same in both databases.
     pub digest: [u8; 32],
 }
 
-/// Why a transfer did not take place. The target is then as it was before, unless the error says otherwise.
+/// Error of a transfer. The target is unchanged, unless the error states otherwise.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransferError {
-    /// The target is not reached.
+    /// The target cannot be reached.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The target holds tables or rows already.
+    /// The target already contains tables or rows.
     #[error("the target database is not empty: it has {0}")]
     NotEmpty(String),
-    /// The target holds another vault.
+    /// The target contains another vault.
     #[error("the target database contains another vault (instance {0})")]
     OtherVault(String),
-    /// The target holds this vault, with other rows.
+    /// The target contains this vault, with other rows.
     #[error("the target database already contains this vault, with other rows in table {table}")]
     Differs {
         /// The first table that differs.
         table: String,
     },
-    /// An older build made the target's schema.
+    /// An older build created the schema of the target.
     #[error("the target database has a schema that lacks {0} migrations")]
     OlderSchema(usize),
-    /// A newer build made the target's schema.
+    /// A newer build created the schema of the target.
     #[error("the target database has schema version {0}, which this version of OrgVault does not support")]
     NewerSchema(String),
-    /// A build from before the first release made the target's schema.
+    /// An unreleased build created the schema of the target.
     #[error("the target database has schema version {0}, created by an unreleased build, which no release supports")]
     UnreleasedSchema(String),
-    /// The target's tables are not those of the embedded database.
+    /// The tables of the target differ from those of the embedded database.
     #[error("table {0} is not the same in both databases")]
     Tables(String),
-    /// What was read back is not what was copied.
+    /// The rows that were read back differ from the copied rows.
     #[error("table {0} was not copied correctly: the rows in the target differ")]
     Unfaithful(String),
     /// The embedded database cannot be read.
     #[error("the embedded database cannot be read")]
     Source(#[source] Box<dyn Error + Send + Sync>),
-    /// The target refused.
+    /// The target returned an error.
     #[error("cannot {doing} in the target database")]
     Target {
-        /// What was being done.
+        /// The failed operation.
         doing: String,
-        /// Why it was refused.
+        /// The cause.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The target's answer to the last statement is missing, so that it either holds everything or nothing.
+    /// The response to the commit is missing, so the target contains either all rows or none.
     #[error("the target database did not confirm the transfer, so it contains everything or nothing")]
     Unconfirmed(#[source] Box<dyn Error + Send + Sync>),
 }

@@ -1,4 +1,4 @@
-//! Reading the embedded database: its catalogue, then every row of every table, in one transaction.
+//! Reads the catalogue of the embedded database and then every row of every table, in one transaction.
 
 use super::value::AnyRow;
 use super::{Table, TransferError};
@@ -11,34 +11,34 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use tokio::sync::{mpsc, oneshot};
 
-/// How many rows wait for the target.
+/// Maximum number of rows that are read ahead of the target.
 const ROWS_AHEAD: usize = 256;
 
-/// What is read, in order.
+/// An item that is read, in order.
 pub(super) enum Read {
     /// The tables, parents before children, and the number of all rows.
     Catalogue(Vec<Table>, u64),
     Row(AnyRow),
-    /// The last row of a table was read.
+    /// End of the rows of a table.
     End,
 }
 
 type Sent = Result<Read, TransferError>;
 
-/// The embedded database in one state, from its first read to the end of this value.
+/// A snapshot of the embedded database. It lasts until this value is dropped.
 pub(super) struct Snapshot {
     pub(super) rows: mpsc::Receiver<Sent>,
     hold: Hold,
 }
 
-/// Keeps the state of the database, and closed to writers if so wished, until it is let go.
+/// Keeps the snapshot, and the write lock if there is one, until it is released.
 pub(super) struct Hold {
     release: oneshot::Sender<()>,
     thread: JoinHandle<()>,
 }
 
 impl Hold {
-    /// Lets the database go, and waits until its connection is closed.
+    /// Releases the database, and waits until its connection is closed.
     pub(super) async fn release(self) {
         drop(self.release);
         let _ = tokio::task::spawn_blocking(move || self.thread.join()).await; // only a panic, which has been reported
@@ -46,20 +46,20 @@ impl Hold {
 }
 
 impl Snapshot {
-    /// Begins to read. Where it `closes` the database, no other process or thread can write to it meanwhile.
+    /// Starts to read. If it `closes` the database, no other process or thread can write to it until the release.
     pub(super) fn take(source: Arc<Source>, closes: bool) -> std::io::Result<Self> {
         let (sender, rows) = mpsc::channel(ROWS_AHEAD);
         let (release, released) = oneshot::channel();
         let work = move || {
             if let Err(error) = read(&source, closes, &sender, released) {
-                let _ = sender.blocking_send(Err(error)); // nobody listens any more
+                let _ = sender.blocking_send(Err(error)); // the receiver may have been dropped
             }
         };
         let thread = std::thread::Builder::new().name("vault-transfer".to_owned()).spawn(work)?;
         Ok(Self { rows, hold: Hold { release, thread } })
     }
 
-    /// Ends the reading and keeps the state.
+    /// Stops reading and keeps the snapshot.
     pub(super) fn into_hold(self) -> Hold {
         self.hold
     }
@@ -72,18 +72,18 @@ fn read(
     released: oneshot::Receiver<()>,
 ) -> Result<(), TransferError> {
     let failed = |error: Box<dyn Error + Send + Sync>| TransferError::Source(error);
-    // One that could write: only such a connection can close the database to others.
+    // Only a connection that can write can acquire the write lock.
     let purpose = if closes { Purpose::Writing } else { Purpose::Reading };
     let mut connection = open(source, purpose).map_err(|error| failed(error.into()))?;
     let begin = if closes { "PRAGMA busy_timeout = 30000; BEGIN IMMEDIATE" } else { "BEGIN" };
     connection.batch_execute(begin).map_err(|error| failed(error.into()))?;
     if send_all(&mut connection, sender).map_err(|error| failed(error.into()))? {
-        let _ = released.blocking_recv(); // it ends by being dropped
+        let _ = released.blocking_recv(); // returns when the sender is dropped
     }
     connection.batch_execute("ROLLBACK").map_err(|error| failed(error.into()))
 }
 
-/// Whether anybody took everything.
+/// Sends everything. Returns `false` if the receiver was dropped.
 fn send_all(connection: &mut SqliteConnection, sender: &mpsc::Sender<Sent>) -> diesel::QueryResult<bool> {
     let tables = tables(connection)?;
     let mut total = 0;
@@ -116,7 +116,7 @@ struct Name {
 struct Column {
     #[diesel(sql_type = Text)]
     name: String,
-    /// The column's place in the primary key, from 1; 0 outside it.
+    /// Position in the primary key, from 1, or 0 for other columns.
     #[diesel(sql_type = BigInt)]
     pk: i64,
 }
@@ -132,7 +132,7 @@ fn count(connection: &mut SqliteConnection, table: &str) -> diesel::QueryResult<
     Ok(u64::try_from(found.rows).unwrap_or_default())
 }
 
-/// Every table of the catalogue, so that none can be forgotten; each after those that it refers to.
+/// Returns all tables of the catalogue, each after the tables that it refers to.
 fn tables(connection: &mut SqliteConnection) -> diesel::QueryResult<Vec<Table>> {
     let all =
         "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name";
@@ -163,7 +163,7 @@ fn tables(connection: &mut SqliteConnection) -> diesel::QueryResult<Vec<Table>> 
     Ok(ordered)
 }
 
-/// The next row of the table that is read; none at its end.
+/// Returns the next row of the current table, or `None` at its end.
 pub(super) async fn next_row(rows: &mut mpsc::Receiver<Sent>) -> Result<Option<AnyRow>, TransferError> {
     match next(rows).await? {
         Read::Row(row) => Ok(Some(row)),
@@ -171,7 +171,7 @@ pub(super) async fn next_row(rows: &mut mpsc::Receiver<Sent>) -> Result<Option<A
     }
 }
 
-/// Reads what comes next.
+/// Receives the next item.
 pub(super) async fn next(rows: &mut mpsc::Receiver<Sent>) -> Result<Read, TransferError> {
     rows.recv().await.unwrap_or_else(|| Err(TransferError::Source("its reader has ended".into())))
 }

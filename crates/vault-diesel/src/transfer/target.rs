@@ -1,4 +1,4 @@
-//! Writing PostgreSQL, and reading it back, in one transaction.
+//! Writes the PostgreSQL database and reads it back, in one transaction.
 
 use super::source::{Hold, Read, Snapshot, next, next_row};
 use super::value::{AnyRow, Tally};
@@ -13,7 +13,7 @@ use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error};
 
-/// A copy takes as long as it takes; what it waits for is bounded.
+/// A copy has no time limit, but a wait for a lock has.
 const WITHOUT_HASTE: &str =
     "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET lock_timeout = '30s'";
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
@@ -22,36 +22,36 @@ const TABLES: &str = "SELECT relname::text, array_agg(attname::text) FROM pg_cla
     GROUP BY 1 ORDER BY 1";
 /// Tables that have rows in a database without a vault: migrations write them.
 const FILLED: [&str; 3] = ["decoy_accounts", "decoys", "schema_versions"];
-/// After how many rows the progress is told.
+/// Number of rows between two reports of the progress.
 const TELL_EVERY: u64 = 1_000;
 
-/// A transfer to a PostgreSQL database that can take it, in a transaction that is open. Dropped before
-/// [`Transfer::run`] is through, it changes nothing.
+/// A transfer to a suitable PostgreSQL database, in an open transaction. Dropping it before [`Transfer::run`] finishes
+/// changes nothing.
 pub struct Transfer {
     client: Client,
     is_complete: bool,
 }
 
-/// The embedded database after a transfer: closed to writers until it is let go.
+/// Result of a transfer. The embedded database is closed to writers until the release.
 pub struct Transferred {
-    /// Every table, with what both databases hold.
+    /// All tables and their rows, which are the same in both databases.
     pub tables: Vec<CopiedTable>,
     hold: Hold,
 }
 
 impl Transferred {
-    /// Lets the embedded database go.
+    /// Releases the embedded database.
     pub async fn release(self) {
         self.hold.release().await;
     }
 }
 
 impl Transfer {
-    /// Connects to the target and makes sure that it can take the vault with this instance id, or holds it already.
-    /// Creates the schema where there is none.
+    /// Connects to the target and checks that it is empty, or already contains the vault with this instance ID. Creates
+    /// the schema if it does not exist.
     ///
     /// # Errors
-    /// The target is not reached, is not empty, or has the schema of another build.
+    /// The target cannot be reached, is not empty, or has the schema of another build.
     pub async fn prepare(target: &PostgresSettings, instance: &str) -> Result<Self, TransferError> {
         let client = postgres::client(target).await?;
         let transfer = Self { client, is_complete: false };
@@ -90,19 +90,19 @@ impl Transfer {
         Ok(transfer)
     }
 
-    /// Whether the target holds this vault already, perhaps of an earlier transfer whose end was not seen. Then
-    /// [`Transfer::run`] copies nothing and compares.
+    /// Returns whether the target already contains this vault, for example after a transfer whose outcome was not
+    /// received. [`Transfer::run`] then only compares.
     pub fn is_complete(&self) -> bool {
         self.is_complete
     }
 
-    /// Copies every row of every table, reads all of them back and compares; then makes it stand.
+    /// Copies every row of every table, reads all of them back, compares them and commits.
     ///
-    /// Until the result is let go nobody can write to the embedded database. A `rehearsal` lets others write: it copies
-    /// the state in which it finds the database, and undoes everything in the target in the end.
+    /// No other process can write to the embedded database until the result is released. A `rehearsal` does not block
+    /// writers: it copies a snapshot of the database, and rolls back the target at the end.
     ///
     /// # Errors
-    /// The embedded database cannot be read, the target refuses, or the rows of both differ.
+    /// The embedded database cannot be read, the target returns an error, or the rows differ.
     pub async fn run(
         self,
         source: &SqliteStore,
@@ -164,7 +164,7 @@ impl Transfer {
         Ok(same)
     }
 
-    /// Copies the rows that come from the snapshot for `table`, or only counts them where the target has them.
+    /// Copies the rows of `table` from the snapshot, or only counts them if the target has them.
     async fn copy(
         &self,
         table: &Table,
@@ -190,13 +190,13 @@ impl Transfer {
         }
         if let Some(writer) = writer.as_mut().as_pin_mut() {
             writer.finish().await.map_err(failed)?;
-            // Otherwise the server plans for empty tables until it looks at them by itself.
+            // Without `ANALYZE`, the server plans for empty tables until autovacuum has analysed them.
             self.execute("analyse tables", &format!("ANALYZE \"{}\"", table.name)).await?;
         }
         Ok(tally)
     }
 
-    /// The rows of `table` in the target.
+    /// Reads the rows of `table` from the target.
     async fn tally(&self, table: &Table, tell: &mut Teller<'_>) -> Result<Tally, TransferError> {
         let failed = |error: Error| refused(format!("read table {}", table.name), error);
         let mut tally = Tally::default();
@@ -226,7 +226,7 @@ impl Transfer {
         Ok(())
     }
 
-    /// Makes sure that both databases have the same tables with the same columns.
+    /// Checks that both databases have the same tables with the same columns.
     async fn compare_catalogue(&self, tables: &[Table]) -> Result<(), TransferError> {
         let sorted = |columns: &[String]| {
             let mut columns = columns.to_vec();
@@ -246,7 +246,7 @@ impl Transfer {
         }
     }
 
-    /// The tables of the target, with their columns.
+    /// Reads the tables of the target with their columns.
     async fn tables(&self) -> Result<Vec<(String, Vec<String>)>, TransferError> {
         let failed = |error| refused("read the catalogue".to_owned(), error);
         let rows = self.client.query(TABLES, &[]).await.map_err(failed)?;
@@ -274,7 +274,7 @@ fn refused(doing: String, error: Error) -> TransferError {
     TransferError::Target { doing, source: error.into() }
 }
 
-/// Tells the progress of one step.
+/// Reports the progress of one step.
 struct Teller<'a> {
     progress: &'a mut (dyn FnMut(Progress<'_>) + Send),
     step: Step,

@@ -1,4 +1,4 @@
-//! A value of any column, as either database has it.
+//! Values of any column in either database.
 
 use bytes::BytesMut;
 use diesel::deserialize::{self, FromSql as FromDiesel, QueryableByName};
@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use std::error::Error;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
-/// A value of one of the types that the schema has, or none. An id is bytes.
+/// A value of a type that the schema uses, or null. An ID is bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Value {
     Null,
@@ -22,7 +22,7 @@ pub(super) enum Value {
 pub(super) struct AnyRow(pub(super) Vec<Value>);
 
 impl Value {
-    /// Feeds the value to a digest in a form that no other sequence of values has.
+    /// Adds the value to a digest, in an unambiguous encoding.
     fn digest(&self, digest: &mut Sha256) {
         let (kind, bytes): (u8, &[u8]) = match self {
             Self::Null => (0, &[]),

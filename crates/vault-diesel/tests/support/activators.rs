@@ -1,4 +1,4 @@
-//! A world's integrations, and what they ask for.
+//! Integrations of a world and their requests.
 
 use super::world::{World, address, bytes, row_code};
 use vault_core::Command;
@@ -19,13 +19,13 @@ use vault_core::principal::Principal;
 /// How long an activation of these tests lasts, in seconds.
 const ACTIVATION_SECONDS: i64 = 600;
 
-/// The one namespace that is activated here.
+/// The only namespace that these tests activate.
 pub(crate) fn activated() -> Namespace {
     Namespace::parse("activated", "").unwrap()
 }
 
 impl World {
-    /// Makes one more integration.
+    /// Returns the command that creates another integration.
     pub(crate) fn new_integration(&self, principal: &Principal) -> Command<CreateIntegration> {
         let number = self.next();
         let id = IntegrationId::from_bytes(bytes(number));
@@ -67,7 +67,7 @@ impl World {
         Command { principal: principal.clone(), now: self.now(), audit, act }
     }
 
-    /// One more integration.
+    /// Creates another integration.
     pub(crate) async fn integration<S: IntegrationRepository>(&self, store: &S) -> StoredIntegration {
         let command = self.new_integration(&Principal::Operator);
         let CreateIntegration { integration, digest, .. } = command.act.clone();
@@ -76,7 +76,7 @@ impl World {
         made
     }
 
-    /// The holder of its token.
+    /// Returns the principal that presents the integration's token.
     pub(crate) fn activator(&self, stored: &StoredIntegration) -> IntegrationPrincipal {
         stored.integration.principal(stored.integration.token, stored.digest.code, self.now()).unwrap()
     }
@@ -115,7 +115,7 @@ impl World {
         self.by(principal, AuditAction::ActivationBegun, id, act)
     }
 
-    /// Hands first versions out.
+    /// Returns the command that issues first versions.
     pub(crate) fn hand_out(
         &self,
         principal: &IntegrationPrincipal,
@@ -149,7 +149,7 @@ impl World {
         self.by(principal, AuditAction::ActivationEnded, activation, EndActivation { activation })
     }
 
-    /// Gives an integration, as it was made, another token.
+    /// Returns the command that replaces the token of an unchanged integration.
     pub(crate) fn rotate(&self, principal: &Principal, stored: &StoredIntegration) -> Command<ChangeIntegration> {
         let version = stored.integration.next_version();
         let rotated = stored.integration.clone().rotated(address(self.next()), Overlap::DEFAULT, self.now());

@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Support for the tests.
 
 pub(crate) mod activators;
 pub(crate) mod plans;

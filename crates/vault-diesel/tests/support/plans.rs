@@ -1,8 +1,8 @@
-//! How PostgreSQL plans the statements of the service.
+//! Plans that PostgreSQL makes for the statements of the store.
 
 use super::postgres::query;
 
-/// What the service sets for its sessions.
+/// Settings of the store's sessions.
 const SETTINGS: [(&str, &str); 6] = [
     ("plan_cache_mode", "force_generic_plan"),
     ("enable_seqscan", "off"),
@@ -12,10 +12,10 @@ const SETTINGS: [(&str, &str); 6] = [
     ("jit", "off"),
 ];
 
-/// Tables of which an organization may have any number of rows.
+/// Tables in which an organization may have any number of rows.
 const TABLES: [&str; 4] = ["credentials", "credential_secrets", "credential_versions", "credential_labels"];
 
-/// Has each entry of the audit trail from now on say what the session that writes it has set.
+/// Adds a column to the audit log that contains the settings of the session that writes an entry.
 pub(crate) fn note_settings(address: &str) {
     let set = SETTINGS.map(|(name, _)| format!("current_setting('{name}')")).join(" || ' ' || ");
     let column = format!(
@@ -25,14 +25,14 @@ pub(crate) fn note_settings(address: &str) {
     query(address, &column);
 }
 
-/// The plans that are read here are made with what sessions of the service have.
+/// Checks that plans are read here with the settings of the store's sessions.
 pub(crate) fn assert_settings(address: &str) {
     let seen = "SELECT DISTINCT session_settings FROM audit WHERE session_settings IS NOT NULL";
     assert_eq!(query(address, seen).trim(), SETTINGS.map(|(_, value)| value).join(" "));
 }
 
-/// Fills the tables so that the server misjudges organizations and filters: thousands of small organizations beside a large
-/// one, whose credentials have one namespace, one type, one key and one label.
+/// Fills the tables so that the server misestimates organizations and filters. Next to thousands of small organizations
+/// there is a large one, whose credentials have one namespace, one type, one key and one label.
 pub(crate) fn fill(address: &str) {
     let statements = "
         INSERT INTO credentials (organization_id, id, type, namespace, version, revision, highest_version, created_at, updated_at,
@@ -49,15 +49,16 @@ pub(crate) fn fill(address: &str) {
     query(address, statements);
 }
 
-/// Has the server gather statistics of all tables.
+/// Makes the server gather statistics of all tables.
 pub(crate) fn analyze(address: &str) {
     query(address, "ANALYZE");
 }
 
-/// A list by several filters compares no rows of one table with all rows of another, also while the server has no statistics.
+/// Checks that a list with several filters does not compare all rows of one table with all rows of another, even
+/// without statistics.
 ///
 /// # Panics
-/// It does.
+/// If it does.
 pub(crate) fn assert_labels_lead_row_by_row(address: &str, sql: &str) {
     if sql.starts_with("SELECT") && sql.contains("credential_labels") && sql.contains("EXISTS") {
         let plan = plan(address, sql);
@@ -65,11 +66,11 @@ pub(crate) fn assert_labels_lead_row_by_row(address: &str, sql: &str) {
     }
 }
 
-/// Whether a statement has anything to do with the tables. If it has, it must be led to each row by an index, and by more
-/// than the organization.
+/// Returns whether a statement uses the tables. If it does, an index must lead to each row, by more than the
+/// organization.
 ///
 /// # Panics
-/// It is not.
+/// If no such index is used.
 pub(crate) fn is_led_by_indexes(address: &str, sql: &str) -> bool {
     let plan = plan(address, sql);
     let mut led = false;
@@ -91,7 +92,7 @@ pub(crate) fn is_led_by_indexes(address: &str, sql: &str) -> bool {
     led
 }
 
-/// The first column of an index; the second one too, if the first is the organization.
+/// Returns the first column of an index, and the second if the first is the organization.
 fn leading_columns(address: &str, index: &str) -> String {
     let columns = format!(
         "SELECT string_agg(attname, ' ' ORDER BY attnum) FROM pg_attribute WHERE attrelid = '{index}'::regclass \
@@ -101,15 +102,15 @@ fn leading_columns(address: &str, index: &str) -> String {
     query(address, &columns).trim().to_owned()
 }
 
-/// The plan of a statement whose values the server does not know.
+/// Returns the generic plan of a statement.
 fn plan(address: &str, sql: &str) -> String {
     let begins = |words: &[&str]| words.iter().any(|word| sql.starts_with(word));
     if !begins(&["SELECT", "INSERT", "UPDATE", "DELETE"]) || sql.contains(" FROM organizations, unnest(") {
-        // Plans nothing, or inserts new rows and reads none but that of the organization.
+        // Nothing is planned, or only new rows are inserted and the row of the organization is read.
         return String::new();
     }
     let parameters = (1..=99).rev().find(|number| sql.contains(&format!("${number}"))).unwrap_or_default();
-    // The server cannot guess what an array has; a connection says it.
+    // The server cannot infer the element type of an array. A connection sends it.
     let types = match (sql.contains("unnest("), parameters) {
         (false, _) => "",
         (true, 3) => "(uuid[], bigint[], uuid)",

@@ -1,4 +1,4 @@
-//! A PostgreSQL server that lives as long as the test program.
+//! A PostgreSQL server for the lifetime of the test program.
 
 use super::NOW;
 use secrecy::SecretString;
@@ -7,11 +7,11 @@ use std::time::Duration;
 use vault_diesel::{PostgresSettings, PostgresStore};
 use vault_testkit::postgres::Cluster;
 
-/// The address of a database of the test program's own, with the schema in it.
+/// Returns the address of a database of this test program, with the schema.
 pub(crate) fn database() -> &'static str {
     static DATABASE: LazyLock<String> = LazyLock::new(|| {
         let address = Cluster::shared().create_database();
-        // On a thread of its own: whoever asks first may be inside a runtime.
+        // On a separate thread, because the first caller may be inside a runtime.
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -26,32 +26,32 @@ pub(crate) fn database() -> &'static str {
     &DATABASE
 }
 
-/// A store of its own on a database.
+/// Opens a separate store on a database.
 pub(crate) async fn store(address: &str) -> Arc<PostgresStore> {
     let settings = PostgresSettings::new(SecretString::from(address));
     PostgresStore::connect(PostgresSettings { connections: 8, ..settings }).await.unwrap()
 }
 
-/// A store of its own that waits for as long as it takes, so that the speed of the machine decides nothing.
+/// Opens a separate store without a time limit, so that the speed of the host does not matter.
 pub(crate) async fn patient_store(address: &str) -> Arc<PostgresStore> {
     let settings = PostgresSettings::new(SecretString::from(address));
     let longest_wait = Duration::from_secs(120);
     PostgresStore::connect(PostgresSettings { connections: 8, longest_wait, ..settings }).await.unwrap()
 }
 
-/// What `psql` says.
+/// Returns the output of `psql`.
 pub(crate) fn query(address: &str, sql: &str) -> String {
     Cluster::shared().execute(address, sql)
 }
 
-/// A connection that goes round the store.
+/// Opens a connection that bypasses the store.
 pub(crate) async fn client(address: &str) -> tokio_postgres::Client {
     let (client, connection) = tokio_postgres::connect(address, tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
     client
 }
 
-/// Waits until so many connections of the observer's database wait for a lock.
+/// Waits until `count` connections to the observer's database wait for a lock.
 pub(crate) async fn wait_for_waiting(observer: &tokio_postgres::Client, count: i64, over: impl Fn() -> bool) {
     while waiting(observer).await != count {
         assert!(!over(), "it did not wait");
@@ -59,7 +59,7 @@ pub(crate) async fn wait_for_waiting(observer: &tokio_postgres::Client, count: i
     }
 }
 
-/// How many connections wait for a lock in the observer's database.
+/// Returns the number of connections to the observer's database that wait for a lock.
 pub(crate) async fn waiting(observer: &tokio_postgres::Client) -> i64 {
     let sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
     observer.query_one(sql, &[]).await.unwrap().get(0)

@@ -1,4 +1,4 @@
-//! Databases that live as long as a test.
+//! Databases for the lifetime of a test.
 
 use super::NOW;
 use std::fmt::Write as _;
@@ -37,7 +37,7 @@ impl Scratch {
         store
     }
 
-    /// A connection that goes round the store.
+    /// Opens a connection that bypasses the store.
     pub(crate) fn bare(&self) -> rusqlite::Connection {
         let connection = rusqlite::Connection::open(self.path()).unwrap();
         let hex = KEY.iter().fold(String::new(), |mut hex, byte| {

@@ -1,4 +1,4 @@
-//! The stores of this crate, as the cases of contracts see them.
+//! The stores of this crate, as subjects of the contract cases.
 
 use super::NOW;
 use super::postgres::{database, query, store};
@@ -10,7 +10,7 @@ use vault_diesel::{PostgresStore, SqliteStore};
 use vault_testkit::contract::{ContractStore, Store, Subject};
 use vault_testkit::postgres::Cluster;
 
-/// A store on a file of its own.
+/// A store on a separate file.
 pub(crate) struct OnSqlite {
     pub(crate) scratch: Scratch,
     store: Arc<SqliteStore>,
@@ -61,13 +61,13 @@ pub(crate) struct OnPostgres {
 }
 
 impl OnPostgres {
-    /// On the database that cases share.
+    /// Opens a store on the database that the cases share.
     pub(crate) async fn shared() -> Self {
         let address = database().to_owned();
         Self { store: store(&address).await, address }
     }
 
-    /// On a database of its own.
+    /// Opens a store on a separate database.
     pub(crate) async fn alone() -> Self {
         let address = Cluster::shared().create_database();
         let store = store(&address).await;

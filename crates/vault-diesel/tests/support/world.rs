@@ -1,4 +1,4 @@
-//! An organization with one account and one session, and saves for it.
+//! An organization with one account and one session, and commands that save credentials in it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use vault_core::Command;
@@ -51,20 +51,20 @@ pub(crate) fn bytes(number: u64) -> [u8; 16] {
 /// The only recovery code of every account.
 pub(crate) const RECOVERY_CODE: Digest = Digest::from_bytes([6; 32]);
 
-/// The seed of an account.
 /// The ID of every password.
 pub(crate) const PASSWORD: PasswordId = PasswordId::from_bytes([3; 16]);
 
+/// Returns the ID of an account's TOTP secret.
 fn seed(account: AccountId) -> SeedId {
     SeedId::from_bytes(*account.as_bytes())
 }
 
-/// A code under the instance key of the contract's cases, with which tests share databases.
+/// Returns a MAC with the instance key of the contract cases, with which tests share databases.
 pub(crate) fn row_code(byte: u8) -> RowMac {
     RowMac { key: FakeDigester::default().active_key(), code: Digest::from_bytes([byte; 32]) }
 }
 
-/// Digests differ in their first eight bytes.
+/// Returns digests that differ in their first eight bytes.
 pub(crate) fn address(number: u64) -> Digest {
     let mut bytes = [2; 32];
     bytes[..8].copy_from_slice(&number.to_be_bytes());
@@ -72,7 +72,7 @@ pub(crate) fn address(number: u64) -> Digest {
 }
 
 impl World {
-    /// The world of this number; worlds of different numbers share nothing.
+    /// Creates the world with this number. Worlds with different numbers share nothing.
     pub(crate) async fn make<S>(store: &S, number: u64) -> Self
     where
         S: OrganizationRepository + AccountRepository + LoginAttemptRepository,
@@ -110,7 +110,7 @@ impl World {
         world
     }
 
-    /// One more account, logged in.
+    /// Creates another account and logs it in.
     pub(crate) async fn member<S>(&self, store: &S, role: Role) -> SessionPrincipal
     where
         S: AccountRepository + LoginAttemptRepository,
@@ -120,7 +120,7 @@ impl World {
         SessionPrincipal { organization: self.organization, account, session, role }
     }
 
-    /// One more account, whose address is that of `number`.
+    /// Creates another account with the address of `number`.
     pub(crate) async fn account_at<S>(&self, store: &S, number: u64, role: Role) -> SessionPrincipal
     where
         S: AccountRepository + LoginAttemptRepository,
@@ -154,13 +154,13 @@ impl World {
         assert_eq!(store.conclude_attempt(login).await.unwrap(), Conclusion::Completed);
     }
 
-    /// The envelope of an operator's command.
+    /// Wraps an operator's command.
     pub(crate) fn by_operator<A>(&self, action: AuditAction, act: A) -> Command<A> {
         let audit = self.audit(Actor::Operator, action, Subject::Vault);
         Command { principal: Principal::Operator, now: self.now(), audit, act }
     }
 
-    /// A login of an account of this world.
+    /// Returns the login of an account of this world.
     pub(crate) fn login(&self, grant: AccountGrant, session: SessionId, passcode: PasscodeProof) -> ConcludeAttempt {
         let effect = ProofEffect::Session(NewSession {
             id: session,
@@ -175,7 +175,7 @@ impl World {
         self.refusal(SignedAccount::new(grant, PASSWORD, seed), VerifiedFactors::Proof(Box::new(proof)))
     }
 
-    /// The conclusion of an attempt that brought this.
+    /// Returns the conclusion of an attempt with these factors.
     pub(crate) fn refusal(&self, reserved: SignedAccount, brought: VerifiedFactors) -> ConcludeAttempt {
         let record = |action| self.audit(Actor::Unknown, action, Subject::Vault);
         ConcludeAttempt::Account(Box::new(ConcludeProof {
@@ -192,7 +192,7 @@ impl World {
         }))
     }
 
-    /// The conclusion of an attempt that was not counted.
+    /// Returns the conclusion of an attempt that was not counted.
     pub(crate) fn decoy(&self, recovery_code: Option<Digest>) -> ConcludeAttempt {
         let entry = Box::new(self.audit(Actor::Unknown, AuditAction::LoginRefused, Subject::Vault));
         ConcludeAttempt::Decoy { decoy: 7, recovery_code, entry }
@@ -266,7 +266,7 @@ impl World {
             id,
             version: 1,
             kind: CredentialType::S3,
-            // A save takes two numbers: its own and that of its audit record.
+            // A save uses two numbers: its own and that of its audit record.
             namespace: namespace(number / 2),
             sealed: SealedCredential {
                 key: self.key,
@@ -286,7 +286,7 @@ impl World {
         Command { principal: self.principal(), now: self.now(), audit, act }
     }
 
-    /// Gives a credential at this revision new data.
+    /// Returns the command that replaces the data of a credential at this revision.
     pub(crate) fn replace(&self, id: CredentialId, revision: i64) -> Command<ChangeCredential> {
         let SaveCredential { organization, sealed, .. } = self.save().act;
         let version =

@@ -1,8 +1,9 @@
-//! Addresses, by which accounts and invitations are found before their organization is known. An address has one account over
-//! all organizations, or invitations, at most one of each organization.
+//! Addresses, by which accounts and invitations are found before their organization is known. An address has either one
+//! account in all organizations, or at most one invitation in each organization.
 //!
-//! While a lookup key is replaced, an address has a digest under each key. A lookup always searches all of them, so that the
-//! number of statements discloses nothing. A new address is entered under the keys that other processes may search, too.
+//! While a lookup key is replaced, an address has a digest under each key. A lookup always searches all of them, so
+//! that the number of statements discloses nothing. A new address is also entered under the keys that other processes
+//! may search.
 
 use crate::db::Tx;
 use crate::failure::Failure;
@@ -177,7 +178,7 @@ pub(crate) async fn remove_invited(
     Ok(())
 }
 
-/// Makes an account be found only by this digest of its address. Returns whether anything was changed.
+/// Replaces all digests by which an account is found with this one. Returns whether anything was changed.
 pub(crate) async fn move_account(
     tx: &Tx<'_>,
     digest: &Digest,
@@ -194,7 +195,7 @@ pub(crate) async fn move_account(
     Ok(entered || removed > 0)
 }
 
-/// Makes an invitation be found only by this digest of its address. Returns whether anything was changed.
+/// Replaces all digests by which an invitation is found with this one. Returns whether anything was changed.
 pub(crate) async fn move_invitation(
     tx: &Tx<'_>,
     digest: &Digest,

@@ -14,8 +14,8 @@ use vault_core::audit::SealedAuditRecord;
 /// The most ids that one statement names: SQLite accepts up to 32,766 values.
 const LARGEST_LIST: usize = 1_000;
 
-/// Records what a transaction did. A transaction commits only if it records something or says that it needs no entry, so that
-/// none can change rows without an entry by mistake.
+/// Records what a transaction did. A transaction commits only if it records an entry or declares that it needs none, so
+/// that no transaction changes rows without an entry by mistake.
 #[derive(Debug, Default)]
 pub(crate) struct AuditRecorder {
     commits: bool,
@@ -35,7 +35,7 @@ impl AuditRecorder {
         self.record(tx, sealed)
     }
 
-    /// Commits without an entry: the transaction changes what nobody asked for, such as a cache.
+    /// Commits without an entry: the transaction changes something that no principal requested, such as a cache.
     pub(crate) const fn commit_without_entry(&mut self) {
         self.commits = true;
     }

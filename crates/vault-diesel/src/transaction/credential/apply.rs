@@ -51,7 +51,7 @@ pub(super) async fn write_changes(tx: &Tx<'_>, changes: &[Change<'_>]) -> Result
     replacements.write(tx).await
 }
 
-/// What is described of a credential, except its labels.
+/// The descriptive columns of a credential, without its labels.
 #[derive(AsChangeset)]
 #[diesel(table_name = credentials, treat_none_as_null = true)]
 struct Described<'a> {

@@ -1,4 +1,4 @@
-//! Replacements that PostgreSQL writes together: four statements and their entries, however many they are.
+//! Replacements that PostgreSQL writes together, with four statements and their entries for any number of replacements.
 
 use super::apply::{Change, no_data};
 use crate::db::{Db, Tx};
@@ -67,13 +67,13 @@ impl<'a> Replacements<'a> {
             tx.execute(MakeCurrent(&self)),
             tx.insert(audit::table, entries),
         )?;
-        // One of them has no data. Which one is reported when each is written alone.
+        // One of them has no data. Writing each one separately reports which.
         if kept == self.ids.len() { Ok(()) } else { Err(no_data(first)) }
     }
 }
 
-/// A statement that is prepared once, however many replacements there are: its text up to the columns of `new`, these
-/// columns, and the rest of its text, which the organization ends.
+/// A statement that is prepared once for any number of replacements: its text up to the columns of `new`, these
+/// columns, and the rest of its text, which ends with the organization.
 macro_rules! statements {
     ($($(#[$doc:meta])* $name:ident: $start:literal, $($column:ident: $sql:ty),+; $end:literal;)+) => {$(
         $(#[$doc])*

@@ -31,7 +31,7 @@ pub(crate) fn freeze_of<'a>(organization: IdBytes, namespace: &'a str) -> _ {
 }
 
 impl Transaction for Command<FreezeNamespace> {
-    /// What was changed. `None` if the organization does not exist.
+    /// The change. `None` if the organization does not exist.
     type Outcome = Option<Freezing>;
 
     async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<Option<Freezing>, Failure> {

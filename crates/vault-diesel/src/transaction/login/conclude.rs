@@ -1,5 +1,5 @@
-//! Finishing a login attempt: evaluated on what the store contains now, then executed or refused, in one transaction. A refusal
-//! takes the same number of statements and locks whether an account has the address or not, and whatever was wrong.
+//! Finishing a login attempt in one transaction, based on the current rows. A refusal executes the same number of
+//! statements and locks, whether an account has the address or not, and whatever the reason.
 
 use super::super::Transaction;
 use super::super::account::lookup::wrong_passcodes;
@@ -45,7 +45,7 @@ impl Transaction for ConcludeAttempt {
     async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<Conclusion, Failure> {
         match self {
             Self::Account(proof) => conclude(tx, proof, audit).await,
-            // Does what a refusal of an account does, on decoys.
+            // Repeats on decoys what a refusal does on an account.
             Self::Decoy { decoy, recovery_code, entry } => {
                 decoys::lock_account(tx, *decoy).await?;
                 decoys::lock_logins(tx, *decoy).await?;
@@ -155,8 +155,8 @@ async fn refuse(
     for record in &refused.records {
         audit.record(tx, record).await?;
     }
-    // Here, where the account is locked, and not with the reservation, which locks the bucket: a notice locks its account, and
-    // a transaction that unlocks buckets locks the account before them.
+    // Here, where the account is locked, and not with the reservation, which locks the bucket. A notice locks its
+    // account, and a transaction that unlocks buckets locks the account before them.
     for notice in &refused.notices {
         notices::leave(tx, grant.organization, grant.account, *notice, *now).await?;
     }

@@ -1,5 +1,5 @@
-//! Rows that login attempts read and write instead of those of an account. Each function does what is done to the row of an
-//! account, with the same number of statements, columns and locks.
+//! Rows that login attempts read and write instead of those of an account. Each function executes the same number of
+//! statements, columns and locks as for the row of an account.
 
 use super::super::account::row::SignedRow;
 use super::reserve::FoundRow;
@@ -12,7 +12,7 @@ use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _,
 use vault_core::audit::SealedAuditRecord;
 use vault_core::time::Timestamp;
 
-/// What a decoy stands for. Accounts have their own table.
+/// The row that a decoy replaces. Accounts have their own table.
 #[derive(Clone, Copy)]
 #[repr(i64)]
 pub(crate) enum Part {

@@ -95,7 +95,7 @@ async fn find(tx: &Tx<'_>, (organization, account): (OrganizationId, AccountId))
 }
 
 impl FoundRow {
-    /// Returns whether the account may log in at all, and what the attempt is evaluated on.
+    /// Returns whether the account may log in at all, and the facts for evaluating the attempt.
     pub(crate) fn decode(self) -> Result<(bool, ReservedAccount), Failure> {
         let signed = self.signed.decode()?;
         let (organization, account) = (signed.grant.organization, signed.grant.account);

@@ -1,4 +1,4 @@
-//! Whether the database can be read, and its disk has space.
+//! Checks that the database can be read, and that its disk has space.
 
 use super::super::audit::AuditRecorder;
 use super::super::{Read, Transaction};
@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::schema::{instance, known_networks};
 use diesel::{ExpressionMethods as _, QueryDsl as _, delete, insert_into};
 
-/// Writes a page, which needs space, and leaves nothing in it.
+/// Writes a page, which needs disk space, and leaves nothing in it.
 pub(crate) struct ProveSpace;
 
 impl Transaction for ProveSpace {

@@ -272,8 +272,8 @@ impl Transaction for TakeKeyUses {
     }
 }
 
-/// Stores the wrap of a fingerprint key that is bound to other keys. Returns `false` if the stored wrap is not the one
-/// before: the keys were changed in the meantime.
+/// Stores the wrap of a fingerprint key that is bound to other keys. Returns `false` if the stored wrap is not the
+/// previous one, because the keys have changed.
 pub(super) async fn rebind(tx: &Tx<'_>, organization: OrganizationId, wrap: &ReboundKeys) -> Result<bool, Failure> {
     let row =
         organization_of(organization.stored()).filter(organizations::fingerprint_wrapped.eq(wrap.before.as_bytes()));

@@ -46,7 +46,7 @@ impl Transaction for Command<AddReceiver> {
     }
 }
 
-/// Locks an owner, so that no two transactions add receivers to it at once.
+/// Locks an owner, so that two transactions do not add receivers to it concurrently.
 async fn lock_owner(tx: &Tx<'_>, owner: ReceiverOwner) -> Result<(), Failure> {
     match owner {
         Some(organization) => {
@@ -69,7 +69,7 @@ async fn is_member(tx: &Tx<'_>, organization: OrganizationId, address: &LookUpDi
     Ok(state == Some(AccountState::Active))
 }
 
-/// Whether an address is that of an active account of the organization.
+/// Returns whether an address is that of an active account of the organization.
 pub(crate) struct IsMember {
     pub(crate) organization: OrganizationId,
     pub(crate) address: LookUpDigests,
