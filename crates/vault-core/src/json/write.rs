@@ -5,27 +5,34 @@ use super::{Member, Node};
 /// Writes `text` as a JSON string.
 pub fn write_text<S: FnMut(&str) + ?Sized>(text: &str, sink: &mut S) {
     sink("\"");
+    // Nearly all texts need no escape. Without an early exit, the compiler compares many bytes at once.
+    if text.bytes().fold(false, |found, byte| found | needs_escape(byte)) {
+        write_escaped(text, sink);
+    } else {
+        sink(text);
+    }
+    sink("\"");
+}
+
+const fn needs_escape(byte: u8) -> bool {
+    byte < 0x20 || byte == b'"' || byte == b'\\'
+}
+
+fn write_escaped<S: FnMut(&str) + ?Sized>(text: &str, sink: &mut S) {
     let mut clean = 0;
-    for (index, byte) in text.bytes().enumerate() {
-        let escape = match byte {
-            b'"' => "\\\"",
-            b'\\' => "\\\\",
-            b'\n' => "\\n",
-            b'\r' => "\\r",
-            b'\t' => "\\t",
-            0..0x20 => "",
-            _ => continue,
-        };
+    for (index, byte) in text.bytes().enumerate().filter(|(_, byte)| needs_escape(*byte)) {
         sink(&text[clean..index]);
-        if escape.is_empty() {
-            sink(&format!("\\u{byte:04x}"));
-        } else {
-            sink(escape);
+        match byte {
+            b'"' => sink("\\\""),
+            b'\\' => sink("\\\\"),
+            b'\n' => sink("\\n"),
+            b'\r' => sink("\\r"),
+            b'\t' => sink("\\t"),
+            other => sink(&format!("\\u{other:04x}")),
         }
         clean = index + 1;
     }
     sink(&text[clean..]);
-    sink("\"");
 }
 
 /// Writes `node` in canonical form: no white space, members sorted by the bytes of their names.
