@@ -1,6 +1,6 @@
 // The audit log of the organization.
 
-import { call, query } from './api.js';
+import { query } from './api.js';
 import { go, h } from './dom.js';
 import { checkbox, field, form, readTime, writeTime } from './forms.js';
 import { loadAll, save } from './list.js';
@@ -44,7 +44,7 @@ class Audit extends Page {
   async content() {
     const get = (/** @type {string} */ name) => this.query.get(name) ?? '';
     const names = await Names.load();
-    const [accounts, integrations, credentials] = await Promise.all(['/accounts', '/integrations', '/organization-vault'].map(async (path) => (await call('GET', `${path}?limit=1000`)).body));
+    const [accounts = [], integrations = [], credentials = []] = ['/accounts', '/integrations', '/organization-vault'].map((path) => names.list(path));
     const choice = (/** @type {string} */ id, /** @type {string} */ name) => /** @type {[string, string]} */ ([id, name]);
     /** @param {string} value @param {[string, [string, string][]][]} groups @param {[string, string][]} options */
     const including = (value, groups, options) => !value || [...options, ...groups.flatMap(([, choices]) => choices)].some(([id]) => id === value) ? options : [...options, choice(value, names.of(value.split(':').at(-1)) ?? value)];
