@@ -123,6 +123,35 @@ async function decoded(file) {
   return new TextDecoder(encoding).decode(bytes);
 }
 
+/**
+ * Shows a key file as its account and ID instead of its text, which is long and masked.
+ * @param {Field} file
+ */
+function shownAsChip(file) {
+  const chip = h('p', { class: 'chip', hidden: true });
+  const box = file.control.closest('.with-button');
+  const show = () => {
+    const key = keyFile(file.control.value);
+    const known = typeof key === 'object' && key?.client_email;
+    chip.hidden = !known;
+    box?.toggleAttribute('hidden', Boolean(known));
+    if (!known) return;
+    const id = String(key.private_key_id ?? '');
+    chip.replaceChildren(h('span', { translate: 'no' }, `✓ Key of ${key.client_email}${id && ` (ID …${id.slice(-4)})`}`), h('button', { type: 'button', class: 'quiet', onclick: () => {
+      file.write('');
+      show();
+      file.control.focus();
+    } }, 'Replace'));
+  };
+  box?.before(chip);
+  file.control.addEventListener('input', show);
+  const { write } = file;
+  file.write = (value) => {
+    write(value);
+    show();
+  };
+}
+
 class CredentialForm extends Page {
   /** @type {Map<string, Field>} */
   #data = new Map();
@@ -176,6 +205,8 @@ class CredentialForm extends Page {
   #choose(type) {
     this.#type = type;
     this.#data = new Map(SHAPES[type].map((shape) => [shape.name, field({ ...shape, pointer: `/data/${shape.name}` })]));
+    const file = this.#data.get('service_account_key');
+    if (file) shownAsChip(file);
     const [common, optional] = [true, false].map((wanted) => SHAPES[type].filter((shape) => Boolean(shape.required || shape.common) === wanted).flatMap(({ name }) => this.#data.get(name)?.row ?? []));
     // Region and endpoint stand side by side.
     const plain = (common ?? []).filter((row) => ![this.#data.get('region')?.row, this.#data.get('endpoint')?.row].includes(row));
