@@ -139,16 +139,22 @@ function shownAsChip(file) {
     const id = String(key.private_key_id ?? '');
     chip.replaceChildren(h('span', { translate: 'no' }, `✓ Key of ${key.client_email}${id && ` (ID …${id.slice(-4)})`}`), h('button', { type: 'button', class: 'quiet', onclick: () => {
       file.write('');
-      show();
       file.control.focus();
     } }, 'Replace'));
   };
   box?.before(chip);
   file.control.addEventListener('input', show);
-  const { write } = file;
+  const { write, refuse } = file;
   file.write = (value) => {
     write(value);
     show();
+  };
+  file.refuse = (message) => {
+    refuse(message);
+    // A refused key file can be corrected.
+    if (!message) return;
+    chip.hidden = true;
+    box?.removeAttribute('hidden');
   };
 }
 

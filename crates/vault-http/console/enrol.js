@@ -170,7 +170,10 @@ class Enrol extends Page {
       content: [h('ol', { class: 'steps' }, h('li', { class: 'done' }, 'Password'), h('li', { class: 'done' }, 'Authenticator'), h('li', { 'aria-current': 'step' }, 'Sign in')),
         h('p', { class: 'note good' }, `${email} is enrolled.`), userName(email), next.row],
       submit: 'Sign in', busy: 'Signing in…',
-      send: async () => { await signIn(email, password, next.read()); },
+      send: async () => {
+        this.typed = false; // the session leads to another page, and a passcode is no draft
+        await signIn(email, password, next.read());
+      },
       explain: ({ code: problem }) => problem === 'invalid-login' ? 'Wait until the app shows another passcode, then enter it.' : null,
     }));
     next.control.focus();
