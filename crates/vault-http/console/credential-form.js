@@ -315,7 +315,9 @@ class CredentialForm extends Page {
       say(chip, this.#next,
         one.needs && h('p', { class: 'note warn' }, `${one.needs.field}: ${formats.reasons[one.needs.reason]}.`),
         one.leftOut.length > 0 && h('p', { class: 'hint' }, `Left out: ${one.leftOut.join(', ')}.`));
-      this.#showNext()?.control.focus();
+      // With nothing left to fill in, Enter saves.
+      const next = this.#showNext()?.control ?? box.closest('form')?.querySelector('[type="submit"]');
+      if (next instanceof HTMLElement) next.focus();
       this.typed = true;
     };
     const parse = (/** @type {string} */ pasted) => {
@@ -432,7 +434,7 @@ class CredentialForm extends Page {
     this.#expires = expires;
     const idempotency = new Idempotency();
     const staged = credential.staged_version;
-    return form({
+    const made = form({
       fields: () => this.#fields(),
       content: [rotationSteps(0), h('p', { class: 'hint' }, 'Create a new key at the storage provider and do not disable the old one yet. Data is replaced as a whole: enter the secrets again; bucket, endpoint and region are carried over. Jobs need no change.'),
         staged && h('p', { class: 'note warn' }, `Version ${staged} is already staged. Another staged version replaces it.`),
@@ -448,6 +450,8 @@ class CredentialForm extends Page {
       buttons: [h('a', { class: 'button', href: `#/credentials/${this.#id}`, 'data-discard': true }, 'Cancel')],
       explain: (problem) => problem.code === 'precondition-failed' ? this.#changed() : explainVerify(problem),
     });
+    made.classList.add('page-form');
+    return made;
   }
 
   /** Another user changed the credential in the meantime. */
