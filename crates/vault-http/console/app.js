@@ -6,6 +6,7 @@ import { Page, clock, duration, flash, menu, openDialogs, problemNote, tick } fr
 import * as session from './session.js';
 import { extendSession, signInAgain } from './sign-in.js';
 import { THEMES, chooseTheme, theme } from './theme.js';
+import { ZONE } from './times.js';
 
 /**
  * @typedef {object} Route
@@ -256,8 +257,7 @@ class App extends HTMLElement {
       const value = control instanceof HTMLSelectElement ? control.value && control.selectedOptions[0]?.textContent : control instanceof HTMLInputElement ? control.value : '';
       return value ? [`${row.querySelector('label')?.firstChild?.textContent}: ${value}`] : [];
     });
-    const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
-    this.#head.textContent = session.token() ? [`${session.account().organization} at ${location.host}, ${new Date().toLocaleString()} (${timeZone})`, ...filters].join('. ') : '';
+    this.#head.textContent = session.token() ? [`${session.account().organization} at ${location.host}, ${new Date().toLocaleString()} (${ZONE})`, ...filters].join('. ') : '';
   }
 
   /** Marks the place that is shown. */

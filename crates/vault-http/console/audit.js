@@ -8,6 +8,7 @@ import { DENIED } from './denied.js';
 import { Page, dayHeading, openDialog, timeOfDay } from './parts.js';
 import { paged, table } from './blocks.js';
 import { copyButton } from './copy.js';
+import { ZONE } from './times.js';
 import { ACTIONS, GROUPS, Names, actionText, sentence, withoutRepetitions } from './words.js';
 
 /** @typedef {import('./api.js').AuditEntry} AuditEntry */
@@ -111,8 +112,7 @@ class Audit extends Page {
     } }, `↓ ${kind}`));
     const presets = h('nav', { class: 'presets', 'aria-label': 'Questions' }, [['', 'Everything'], ...PRESETS].map(([name, text]) => h('a', { href: `#/audit${query({ action: String(name) })}`, 'aria-current': get('action') === name ? 'true' : null }, String(text))));
     const link = copyButton(location.href, 'link to these filters', 'Copy link');
-    const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-    return [presets, search, h('div', null, h('div', { class: 'list-head' }, h('p', { class: 'muted' }, `Times in ${zone}`), h('div', { class: 'buttons' }, link, h('button', { type: 'button', class: 'quiet', onclick: () => print() }, 'Print'), exports)), await paged(`/audit${query({ ...wanted, limit: '100' })}`, view, 'entry'))];
+    return [presets, search, h('div', null, h('div', { class: 'list-head' }, h('p', { class: 'muted' }, `Times in ${ZONE}`), h('div', { class: 'buttons' }, link, h('button', { type: 'button', class: 'quiet', onclick: () => print() }, 'Print'), exports)), await paged(`/audit${query({ ...wanted, limit: '100' })}`, view, 'entry'))];
   }
 }
 
