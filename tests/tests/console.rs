@@ -106,11 +106,12 @@ fn an_invited_person_enrols_from_the_link_and_signs_in() {
     browser.press("Finish");
     browser.see("Enter the six digits shown now.");
     let authenticator = Authenticator::new(secret.as_str().unwrap());
-    browser.fill("Passcode", &authenticator.code(current_step()));
+    let used = authenticator.code(current_step());
+    browser.fill("Passcode", &used);
     browser.press("Finish");
     browser.see("grace@example.com is enrolled");
-    // Address and password are known. The passcode is used.
-    browser.fill("Next passcode", &authenticator.code(current_step()));
+    // Address and password are known. Each passcode works once.
+    browser.fill("Next passcode", &used);
     browser.press("Sign in");
     browser.see("Wait until the app shows another passcode");
     browser.fill("Next passcode", codes[0].as_str().unwrap());
