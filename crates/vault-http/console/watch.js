@@ -10,14 +10,16 @@ const EVERY = 30_000;
 
 /** Credentials whose rotations wait: their namespaces and new versions, by ID. @type {Map<string, {namespace: string, version: number}>} */
 const waiting = new Map();
+/** The timer of the next poll, or 0. */
+let timer = 0;
 
 /**
  * Starts to watch the rotation of a credential. Dispatches `rotation-safe` to the window when the old key can be disabled.
  * @param {import('./api.js').Credential} credential
  */
 export function watch({ id, namespace, version }) {
-  if (!waiting.size) setTimeout(() => void poll(), EVERY);
   waiting.set(id, { namespace, version });
+  timer ||= setTimeout(() => void poll(), EVERY);
 }
 
 /**
@@ -35,7 +37,7 @@ session.events.addEventListener('ended', () => {
 async function poll() {
   // A session that was interrupted may be resumed.
   if (session.token()) await Promise.all([...waiting].map(([id, { namespace, version }]) => look(id, namespace, version).catch(() => {})));
-  if (waiting.size) setTimeout(() => void poll(), EVERY);
+  timer = waiting.size ? setTimeout(() => void poll(), EVERY) : 0;
 }
 
 /**
