@@ -1,7 +1,7 @@
 // Enrolment of an invited person: password, authenticator, recovery codes, confirmed by a first passcode.
 
 import { call } from './api.js';
-import { h } from './dom.js';
+import { h, parted } from './dom.js';
 import { field, form, passcode } from './forms.js';
 import { generate } from './lean-qr.js';
 import { Page } from './parts.js';
@@ -168,7 +168,7 @@ class Enrol extends Page {
     this.#show('Your account is ready', form({
       fields: () => [next],
       content: [h('ol', { class: 'steps' }, h('li', { class: 'done' }, 'Password'), h('li', { class: 'done' }, 'Authenticator'), h('li', { 'aria-current': 'step' }, 'Sign in')),
-        h('p', { class: 'note good' }, `${email} is enrolled.`), userName(email), next.row],
+        h('p', { class: 'note good' }, parted(email), ' is enrolled.'), userName(email), next.row],
       submit: 'Sign in', busy: 'Signing in…',
       send: async () => {
         this.typed = false; // the session leads to another page, and a passcode is no draft
