@@ -106,15 +106,18 @@ fn an_invited_person_enrols_from_the_link_and_signs_in() {
     browser.press("Finish");
     browser.see("Enter the six digits shown now.");
     let authenticator = Authenticator::new(secret.as_str().unwrap());
-    browser.fill("Passcode", &authenticator.code(current_step()));
+    let used = authenticator.code(current_step());
+    browser.fill("Passcode", &used);
     browser.press("Finish");
     browser.see("grace@example.com is enrolled");
+    // Address and password are known. Each passcode works once.
+    browser.fill("Next passcode", &used);
     browser.press("Sign in");
-    assert_eq!(browser.value("E-mail"), "grace@example.com");
-    browser.fill("Password", PASSWORD);
-    browser.fill("Passcode", codes[0].as_str().unwrap());
+    browser.see("Wait until the app shows another passcode");
+    browser.fill("Next passcode", codes[0].as_str().unwrap());
     browser.press("Sign in");
     browser.see("Three steps to the first job");
+    assert!(!browser.text().contains("Not saved yet"));
     browser.see("Acme");
     assert!(!browser.text().contains("Integrations"), "an editor sees nothing of admins");
     browser.check_nothing_refused();
@@ -206,6 +209,10 @@ fn what_people_have_at_hand_fills_the_form_of_each_type() {
             fs::write(&file, samples::gcs().request["data"]["service_account_key"].to_string()).unwrap();
             browser.choose_file("Choose a file to fill the form", &file);
             browser.see("Google Cloud key file");
+            // The key is identified, and its text is not shown.
+            browser.see("✓ Key of ");
+            let shown = "return document.querySelector('[name=\"data.service_account_key\"]').checkVisibility()";
+            assert_eq!(browser.script(shown, &[]), false);
         }
         if let Some(bucket) = bucket {
             browser.fill("Bucket", bucket);
@@ -1237,6 +1244,10 @@ fn job_is_connected_from_its_credential() {
     let browser = &stage.browser;
     let id = session.save(&samples::small("imports/nightly", 0));
     let known = Integration::make(&stage.vault, "partner-sync", &["imports/*"]);
+    // Integrations that may use a credential are listed before any has used it.
+    stage.visit("#/credentials");
+    browser.see("Allowed jobs");
+    browser.see("partner-sync");
     stage.visit(&format!("#/credentials/{id}"));
     browser.see("Can use it: partner-sync.");
     browser.press("Connect a job");
@@ -1558,6 +1569,70 @@ fn denied_jobs_failed_logins_and_open_rotations_are_shown() {
     browser.press("Delete");
     assert_eq!(browser.refusal("Type backups/postgres to confirm"), "Type backups/postgres.");
     browser.key(Key::Escape);
+    browser.check_nothing_refused();
+}
+
+#[test]
+fn rotation_is_reported_on_any_page_when_jobs_have_the_new_key() {
+    let address = free_address();
+    let stage = Stage::start_with(&[&format!("--activation-listen={address}")]);
+    let (account, session) = stage.sign_in("admin");
+    let browser = &stage.browser;
+    let id = session.save(&samples::small("backups/postgres", 0));
+    let runner = Integration::make(&stage.vault, "backup-runner", &["backups/*"]);
+    let client = Client::new(address);
+    let activation = runner.activate(&client, "backups/postgres").expect(201).json();
+    session.replace(&id, &samples::small("backups/postgres", 1), false).expect(201);
+    session.call("POST", "/v1/namespaces/freeze").json(&json!({"namespace": "backups/postgres"})).send().expect(200);
+    eventually("the freeze is in the audit log", || {
+        let frozen = session.call("GET", "/v1/audit?action=namespace.frozen").send().expect(200).json();
+        frozen.as_array().unwrap().len() == 1
+    });
+    stage.visit(&format!("#/credentials/{id}"));
+    browser.see(&format!("The namespace backups/postgres is frozen, by {}", account.email));
+    browser.press("Activity");
+    browser.see("froze backups/postgres.");
+    // The pages poll for as long as a job can use the old key.
+    browser.script(
+        "const timer = setTimeout; globalThis.setTimeout = (act, wait) => timer(act, Math.min(wait ?? 0, 200))",
+        &[],
+    );
+    stage.visit(&format!("#/credentials/{id}/rotate"));
+    browser.see("backup-runner may use the old key until");
+    assert!(!browser.text().contains("I’ve disabled the old key"));
+    stage.visit("#/overview");
+    browser.see("rotation not finished. Jobs may use version 1 until");
+    stage.visit("#/accounts");
+    browser.see("Last login");
+    let path = format!("/v1/activations/{}", activation["id"].as_str().unwrap());
+    client.request("DELETE", &path).bearer(&runner.token).send().expect(204);
+    browser.see("backups/postgres: no job can use the old key any more. You can disable it.");
+    stage.visit("#/overview");
+    browser.see("No job can use version 1 any more: disable the old key.");
+    browser.press("Continue rotation");
+    browser.see("I’ve disabled the old key — delete version 1");
+    browser.until("no message", "return document.querySelector('.drafts').hidden", &[]);
+    browser.check_nothing_refused();
+}
+
+#[test]
+fn credentials_without_expiry_are_sorted_last() {
+    let stage = Stage::start();
+    let (_, session) = stage.sign_in("editor");
+    let browser = &stage.browser;
+    for (number, hours) in [(0, None), (1, Some(400)), (2, Some(40)), (3, None)] {
+        let mut request = samples::small(&format!("job/{number}"), number);
+        if let Some(hours) = hours {
+            request["expires_at"] = in_hours(browser, hours);
+        }
+        session.save(&request);
+    }
+    let first = "return [...document.querySelectorAll('tbody tr a')].slice(0, 2).map((link) => link.textContent).join() \
+        === arguments[0]";
+    stage.visit("#/credentials?sort=Expires");
+    browser.until("the earliest first", first, &[json!("job/2,job/1")]);
+    browser.press("Expires ↑");
+    browser.until("the latest first", first, &[json!("job/1,job/2")]);
     browser.check_nothing_refused();
 }
 

@@ -9,6 +9,7 @@ import { authenticator, newPassword, recoveryCodes } from './enrol.js';
 import * as session from './session.js';
 import { proofFields } from './sign-in.js';
 import { THEMES, chooseTheme, theme } from './theme.js';
+import { ZONE } from './times.js';
 
 /** @typedef {import('./api.js').Session} Session */
 
@@ -72,7 +73,7 @@ class Account extends Page {
   #appearance() {
     const chosen = field({ label: 'Theme', options: THEMES, value: theme() });
     chosen.control.addEventListener('input', () => chooseTheme(chosen.control.value));
-    return section('Appearance', h('div', { class: 'pair' }, chosen.row));
+    return section('Appearance', h('div', { class: 'pair' }, chosen.row), facts([['Time zone of this browser', ZONE]]));
   }
 
   /** @param {import('./api.js').OwnAccount} account */

@@ -6,6 +6,7 @@ import { Page, clock, duration, flash, menu, openDialogs, problemNote, tick } fr
 import * as session from './session.js';
 import { extendSession, signInAgain } from './sign-in.js';
 import { THEMES, chooseTheme, theme } from './theme.js';
+import { ZONE } from './times.js';
 
 /**
  * @typedef {object} Route
@@ -60,7 +61,7 @@ class App extends HTMLElement {
   #head = h('p', { class: 'print-only print-head' });
   #top = h('div', { class: 'top' });
   #warning = h('div', { class: 'session-warning', hidden: true });
-  #kept = h('nav', { class: 'drafts', 'aria-label': 'Not saved yet', hidden: true });
+  #kept = h('nav', { class: 'drafts', 'aria-label': 'To be continued', hidden: true });
   #left = h('span', { class: 'session-left' });
   #said = 0;
   /** Whether keys are listened for. */
@@ -77,6 +78,8 @@ class App extends HTMLElement {
   #positions = new Map();
   /** Pages that hold something typed, by their addresses. @type {Map<string, Page>} */
   #drafts = new Map();
+  /** Namespaces whose old keys no job can use any more, by the addresses of their rotations. @type {Map<string, string>} */
+  #safe = new Map();
 
   connectedCallback() {
     this.replaceChildren(
@@ -89,6 +92,12 @@ class App extends HTMLElement {
     history.scrollRestoration = 'manual';
     addEventListener('hashchange', () => void this.#route(true));
     addEventListener('readdressed', () => { this.#address = location.hash; });
+    addEventListener('rotation-safe', (event) => {
+      const { address, namespace } = /** @type {CustomEvent} */ (event).detail;
+      this.#safe.set(address, namespace);
+      this.#showKept();
+      announce(`${namespace}: no job can use the old key any more.`);
+    });
     addEventListener('beforeprint', () => this.#sheet());
     for (const event of ['begun', 'extended', 'resumed', 'updated']) session.events.addEventListener(event, () => this.#began(event));
     session.events.addEventListener('ended', (event) => this.#ended(/** @type {CustomEvent} */ (event).detail));
@@ -156,6 +165,7 @@ class App extends HTMLElement {
     }
     this.#reason = reason;
     this.#drafts.clear();
+    this.#safe.clear();
     this.#positions.clear();
     this.#recent.clear();
     // The next person starts at the beginning.
@@ -187,15 +197,17 @@ class App extends HTMLElement {
     void import('./find.js').then(({ find }) => find(places, [...this.#recent].reverse(), () => void this.#signOut()));
   }
 
-  /** Lists the pages that hold something typed and are not shown. */
-  #showDrafts() {
-    this.#kept.replaceChildren(...[...this.#drafts].map(([address, page]) => h('p', { class: 'note warn' }, 'Not saved yet: ', h('a', { href: address }, page.name), ' ',
-      h('button', { type: 'button', class: 'quiet', 'aria-label': `Discard ${page.name}`, onclick: () => {
-        this.#drafts.delete(address);
-        this.#showDrafts();
-        this.#focus();
-      } }, 'Discard'))));
-    this.#kept.hidden = this.#drafts.size === 0;
+  /** Lists the pages to return to: those that hold something typed and are not shown, and rotations that can be finished. */
+  #showKept() {
+    const drop = (/** @type {Map<string, unknown>} */ kept, /** @type {string} */ address, /** @type {string} */ verb, /** @type {string} */ name) => h('button', { type: 'button', class: 'quiet', 'aria-label': `${verb} ${name}`, onclick: () => {
+      kept.delete(address);
+      this.#showKept();
+      this.#focus();
+    } }, verb);
+    this.#kept.replaceChildren(
+      ...[...this.#drafts].map(([address, page]) => h('p', { class: 'note warn' }, 'Not saved yet: ', h('a', { href: address }, page.name), ' ', drop(this.#drafts, address, 'Discard', page.name))),
+      ...[...this.#safe].map(([address, namespace]) => h('p', { class: 'note good' }, h('span', null, h('strong', { translate: 'no' }, namespace), ': no job can use the old key any more. You can disable it.'), h('a', { href: address }, 'Continue rotation'), ' ', drop(this.#safe, address, 'Dismiss', namespace))));
+    this.#kept.hidden = !this.#kept.hasChildNodes();
   }
 
   /** What is around the page. */
@@ -245,8 +257,7 @@ class App extends HTMLElement {
       const value = control instanceof HTMLSelectElement ? control.value && control.selectedOptions[0]?.textContent : control instanceof HTMLInputElement ? control.value : '';
       return value ? [`${row.querySelector('label')?.firstChild?.textContent}: ${value}`] : [];
     });
-    const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
-    this.#head.textContent = session.token() ? [`${session.account().organization} at ${location.host}, ${new Date().toLocaleString()} (${timeZone})`, ...filters].join('. ') : '';
+    this.#head.textContent = session.token() ? [`${session.account().organization} at ${location.host}, ${new Date().toLocaleString()} (${ZONE})`, ...filters].join('. ') : '';
   }
 
   /** Marks the place that is shown. */
@@ -382,7 +393,8 @@ class App extends HTMLElement {
 
   /** @param {boolean} focus */
   #shownPage(focus) {
-    this.#showDrafts();
+    this.#safe.delete(location.hash);
+    this.#showKept();
     this.#mark();
     scrollTo(0, 0);
     if (focus) this.#focus();

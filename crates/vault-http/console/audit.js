@@ -1,6 +1,6 @@
 // The audit log of the organization.
 
-import { call, query } from './api.js';
+import { query } from './api.js';
 import { go, h } from './dom.js';
 import { checkbox, field, form, readTime, writeTime } from './forms.js';
 import { loadAll, save } from './list.js';
@@ -8,6 +8,7 @@ import { DENIED } from './denied.js';
 import { Page, dayHeading, openDialog, timeOfDay } from './parts.js';
 import { paged, table } from './blocks.js';
 import { copyButton } from './copy.js';
+import { ZONE } from './times.js';
 import { ACTIONS, GROUPS, Names, actionText, sentence, withoutRepetitions } from './words.js';
 
 /** @typedef {import('./api.js').AuditEntry} AuditEntry */
@@ -44,7 +45,7 @@ class Audit extends Page {
   async content() {
     const get = (/** @type {string} */ name) => this.query.get(name) ?? '';
     const names = await Names.load();
-    const [accounts, integrations, credentials] = await Promise.all(['/accounts', '/integrations', '/organization-vault'].map(async (path) => (await call('GET', `${path}?limit=1000`)).body));
+    const [accounts = [], integrations = [], credentials = []] = ['/accounts', '/integrations', '/organization-vault'].map((path) => names.list(path));
     const choice = (/** @type {string} */ id, /** @type {string} */ name) => /** @type {[string, string]} */ ([id, name]);
     /** @param {string} value @param {[string, [string, string][]][]} groups @param {[string, string][]} options */
     const including = (value, groups, options) => !value || [...options, ...groups.flatMap(([, choices]) => choices)].some(([id]) => id === value) ? options : [...options, choice(value, names.of(value.split(':').at(-1)) ?? value)];
@@ -111,8 +112,7 @@ class Audit extends Page {
     } }, `↓ ${kind}`));
     const presets = h('nav', { class: 'presets', 'aria-label': 'Questions' }, [['', 'Everything'], ...PRESETS].map(([name, text]) => h('a', { href: `#/audit${query({ action: String(name) })}`, 'aria-current': get('action') === name ? 'true' : null }, String(text))));
     const link = copyButton(location.href, 'link to these filters', 'Copy link');
-    const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-    return [presets, search, h('div', null, h('div', { class: 'list-head' }, h('p', { class: 'muted' }, `Times in ${zone}`), h('div', { class: 'buttons' }, link, h('button', { type: 'button', class: 'quiet', onclick: () => print() }, 'Print'), exports)), await paged(`/audit${query({ ...wanted, limit: '100' })}`, view, 'entry'))];
+    return [presets, search, h('div', null, h('div', { class: 'list-head' }, h('p', { class: 'muted' }, `Times in ${ZONE}`), h('div', { class: 'buttons' }, link, h('button', { type: 'button', class: 'quiet', onclick: () => print() }, 'Print'), exports)), await paged(`/audit${query({ ...wanted, limit: '100' })}`, view, 'entry'))];
   }
 }
 

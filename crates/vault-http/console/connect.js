@@ -39,10 +39,15 @@ export function connectJob({ id, namespace }, permitted) {
     const job = field({ label: 'Job', options: [...usable.map(({ id: one, name: text }) => /** @type {[string, string]} */ ([one, `${text}: can use it already`])), [NEW, 'New job']] });
     const choose = () => {
       const found = usable.find(({ id: one }) => one === job.control.value);
-      if (found) shown(found);
-      else box.replaceChildren(creation);
+      if (found) {
+        shown(found);
+        return;
+      }
+      box.replaceChildren(creation);
+      name.control.focus();
     };
     job.control.addEventListener('input', choose);
+    job.row.hidden = usable.length === 0;
     if (session.isAdmin()) choose();
     else shown({ id: 'INTEGRATION_ID', name: namespace, namespaces: [namespace] });
     return [h('div', { class: 'page-body' },

@@ -123,6 +123,41 @@ async function decoded(file) {
   return new TextDecoder(encoding).decode(bytes);
 }
 
+/**
+ * Shows a key file as its account and ID instead of its text, which is long and masked.
+ * @param {Field} file
+ */
+function shownAsChip(file) {
+  const chip = h('p', { class: 'chip', hidden: true });
+  const box = file.control.closest('.with-button');
+  const show = () => {
+    const key = keyFile(file.control.value);
+    const known = typeof key === 'object' && key?.client_email;
+    chip.hidden = !known;
+    box?.toggleAttribute('hidden', Boolean(known));
+    if (!known) return;
+    const id = String(key.private_key_id ?? '');
+    chip.replaceChildren(h('span', { translate: 'no' }, `✓ Key of ${key.client_email}${id && ` (ID …${id.slice(-4)})`}`), h('button', { type: 'button', class: 'quiet', onclick: () => {
+      file.write('');
+      file.control.focus();
+    } }, 'Replace'));
+  };
+  box?.before(chip);
+  file.control.addEventListener('input', show);
+  const { write, refuse } = file;
+  file.write = (value) => {
+    write(value);
+    show();
+  };
+  file.refuse = (message) => {
+    refuse(message);
+    // A refused key file can be corrected.
+    if (!message) return;
+    chip.hidden = true;
+    box?.removeAttribute('hidden');
+  };
+}
+
 class CredentialForm extends Page {
   /** @type {Map<string, Field>} */
   #data = new Map();
@@ -176,6 +211,8 @@ class CredentialForm extends Page {
   #choose(type) {
     this.#type = type;
     this.#data = new Map(SHAPES[type].map((shape) => [shape.name, field({ ...shape, pointer: `/data/${shape.name}` })]));
+    const file = this.#data.get('service_account_key');
+    if (file) shownAsChip(file);
     const [common, optional] = [true, false].map((wanted) => SHAPES[type].filter((shape) => Boolean(shape.required || shape.common) === wanted).flatMap(({ name }) => this.#data.get(name)?.row ?? []));
     // Region and endpoint stand side by side.
     const plain = (common ?? []).filter((row) => ![this.#data.get('region')?.row, this.#data.get('endpoint')?.row].includes(row));
@@ -278,7 +315,9 @@ class CredentialForm extends Page {
       say(chip, this.#next,
         one.needs && h('p', { class: 'note warn' }, `${one.needs.field}: ${formats.reasons[one.needs.reason]}.`),
         one.leftOut.length > 0 && h('p', { class: 'hint' }, `Left out: ${one.leftOut.join(', ')}.`));
-      this.#showNext()?.control.focus();
+      // With nothing left to fill in, Enter saves.
+      const next = this.#showNext()?.control ?? box.closest('form')?.querySelector('[type="submit"]');
+      if (next instanceof HTMLElement) next.focus();
       this.typed = true;
     };
     const parse = (/** @type {string} */ pasted) => {
@@ -395,7 +434,7 @@ class CredentialForm extends Page {
     this.#expires = expires;
     const idempotency = new Idempotency();
     const staged = credential.staged_version;
-    return form({
+    const made = form({
       fields: () => this.#fields(),
       content: [rotationSteps(0), h('p', { class: 'hint' }, 'Create a new key at the storage provider and do not disable the old one yet. Data is replaced as a whole: enter the secrets again; bucket, endpoint and region are carried over. Jobs need no change.'),
         staged && h('p', { class: 'note warn' }, `Version ${staged} is already staged. Another staged version replaces it.`),
@@ -411,6 +450,8 @@ class CredentialForm extends Page {
       buttons: [h('a', { class: 'button', href: `#/credentials/${this.#id}`, 'data-discard': true }, 'Cancel')],
       explain: (problem) => problem.code === 'precondition-failed' ? this.#changed() : explainVerify(problem),
     });
+    made.classList.add('page-form');
+    return made;
   }
 
   /** Another user changed the credential in the meantime. */

@@ -12,10 +12,10 @@ import { TYPE_NAMES, labels, load, place } from './credentials.js';
 import { readLabels } from './credential-form.js';
 import { DENIED, DENIED_DAYS, deniedSince, denials, matches } from './denied.js';
 import { healthBadge, healthText } from './health.js';
-import { holders } from './rotation.js';
 import * as session from './session.js';
 import { tabs } from './tabs.js';
-import { Names, sentence } from './words.js';
+import { holders } from './usage.js';
+import { Names, sentence, who } from './words.js';
 
 /**
  * @typedef {import('./api.js').Credential} Credential
@@ -76,7 +76,9 @@ class CredentialPage extends Page {
     this.heading(namespace);
     const parts = namespace.split('/').slice(0, -1);
     this.crumbs(h('a', { href: '#/credentials' }, 'Credentials'), ' /', ...parts.flatMap((part, index) => [' ', h('a', { href: `#/credentials${query({ namespace: `${parts.slice(0, index + 1).join('/')}/` })}`, translate: 'no' }, part), ' /']));
-    const [frozen, others, denied, integrations] = await Promise.all([this.#frozen(credential), call('GET', `/organization-vault${query({ namespace, limit: '2' })}`), this.#denied(credential), this.#permitted(credential)]);
+    const names = session.isAdmin() ? Names.load({ credentials: false }) : null;
+    const [frozen, freezes, others, denied, integrations] = await Promise.all([this.#frozen(credential), this.#freezes(credential), call('GET', `/organization-vault${query({ namespace, limit: '2' })}`), this.#denied(credential, names), this.#permitted(credential)]);
+    const freeze = freezes.find(({ action }) => action === 'namespace.frozen');
     const staged = credential.staged_version;
     if (this.once('connect') && writes) queueMicrotask(() => connectJob(credential, integrations));
     const connect = h('button', { type: 'button', onclick: () => connectJob(credential, integrations) }, 'Connect a job');
@@ -89,14 +91,14 @@ class CredentialPage extends Page {
         h('button', { type: 'button', class: 'danger', onclick: () => this.#delete(credential) }, 'Delete')]));
     /** @type {[string, string, import('./dom.js').Child[]][]} */
     const panels = [
-      ['versions', 'Versions', [this.#versions(versions)]], ['activity', 'Activity', [await this.#story(credential, versions)]], ['details', 'Details', [this.#details(credential)]],
+      ['versions', 'Versions', [this.#versions(versions)]], ['activity', 'Activity', [await this.#story(credential, versions, freezes, names)]], ['details', 'Details', [this.#details(credential)]],
     ];
     if (writes) panels.unshift(['usage', 'Usage', this.#usage(next !== null, integrations)]);
     return [
       h('p', { class: 'lead' }, [TYPE_NAMES[credential.type], place(credential), credential.description].filter(Boolean).join(' · '), ' ', labels(credential)),
       this.#unfinished(credential, versions),
       credential.damaged && h('p', { class: 'note bad' }, 'The information of this credential cannot be decrypted. Ask the operator to restore it from a backup, or replace its data.'),
-      frozen && h('p', { class: 'note warn' }, `The namespace ${namespace} is frozen. Its jobs are denied until it is thawed. `, h('a', { href: `#/namespaces${query({ namespace })}` }, 'Namespaces')),
+      frozen && h('p', { class: 'note warn' }, `The namespace ${namespace} is frozen`, freeze ? [', by ', who(freeze, await names ?? new Names()), ' ', live('relative', freeze.at)] : [], '. Its jobs are denied until it is thawed. ', h('a', { href: `#/namespaces${query({ namespace })}` }, 'Namespaces')),
       denied,
       others.body.length > 1 && h('p', { class: 'note' }, `${namespace} has several credentials. Its jobs must select one: `, h('code', null, `--id ${id}`)),
       this.#strip(credential, versions, next !== null),
@@ -158,12 +160,13 @@ class CredentialPage extends Page {
   }
 
   /**
-   * Jobs that were denied this namespace lately.
+   * Jobs that were denied this namespace lately, for admins.
    * @param {Credential} credential
+   * @param {Promise<Names> | null} loading
    */
-  async #denied({ namespace }) {
-    if (!session.isAdmin()) return null;
-    const [{ body }, names] = await Promise.all([call('GET', `/audit${query({ namespace, actor: 'integration', since: deniedSince(), limit: '1000' })}`), Names.load()]);
+  async #denied({ namespace }, loading) {
+    if (!loading) return null;
+    const [{ body }, names] = await Promise.all([call('GET', `/audit${query({ namespace, actor: 'integration', since: deniedSince(), limit: '1000' })}`), loading]);
     const found = denials(body);
     if (!found.length) return null;
     return h('div', { class: 'note warn' }, h('p', null, h('strong', null, `Denied in the last ${DENIED_DAYS} days: `),
@@ -179,16 +182,30 @@ class CredentialPage extends Page {
   }
 
   /**
+   * When the namespace was frozen and thawed, newest first, for admins.
+   * @param {Credential} credential
+   * @returns {Promise<import('./api.js').AuditEntry[]>}
+   */
+  async #freezes({ namespace }) {
+    if (!session.isAdmin()) return [];
+    return (await call('GET', `/audit${query({ namespace, action: ['namespace.frozen', 'namespace.thawed'], limit: '50' })}`)).body;
+  }
+
+  /**
    * The activity of the credential, newest first: for admins from the audit log, for others from its versions and uses.
    * @param {Credential} credential
    * @param {Version[]} versions
+   * @param {import('./api.js').AuditEntry[]} freezes of its namespace
+   * @param {Promise<Names> | null} loading
    */
-  async #story(credential, versions) {
+  async #story(credential, versions, freezes, loading) {
     /** @type {[string, import('./dom.js').Child | import('./dom.js').Child[]][]} */
     let events = [];
-    if (session.isAdmin()) {
-      const [{ body, next }, names] = await Promise.all([call('GET', `/audit${query({ subject: credential.id, limit: STORY })}`), Names.load()]);
-      const told = merged(body.filter((/** @type {import('./api.js').AuditEntry} */ { action }) => !['credential.shown', 'activation.begun', 'activation.renewal-begun'].includes(action)));
+    if (loading) {
+      const [{ body, next }, names] = await Promise.all([call('GET', `/audit${query({ subject: credential.id, limit: STORY })}`), loading]);
+      const since = next ? body.at(-1).at : credential.created_at;
+      const entries = [...body, ...freezes.filter(({ at }) => at >= since)].sort((one, other) => `${other.at} ${other.id}`.localeCompare(`${one.at} ${one.id}`));
+      const told = merged(entries.filter((/** @type {import('./api.js').AuditEntry} */ { action }) => !['credential.shown', 'activation.begun', 'activation.renewal-begun'].includes(action)));
       events = told.map((entry) => [entry.at, sentence(entry, names, { without: credential.id })]);
       if (next) events.push(['', h('a', { href: `#/audit${query({ subject: credential.id })}` }, 'Earlier entries')]);
     }

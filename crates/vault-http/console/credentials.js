@@ -174,9 +174,9 @@ class Credentials extends Page {
       columns: [
         { heading: 'Namespace', style: 'wide', cell: (row) => h('a', { href: `#/credentials/${row.id}`, title: row.namespace }, row.namespace), value: (row) => row.namespace, group: ({ namespace }) => namespace.includes('/') ? `${namespace.split('/')[0]}/` : 'Other' },
         { heading: 'Status', style: 'state', cell: (row) => stateBadge(row, frozen), value: (row) => stateOf(row, frozen), order: (row) => STATES.indexOf(stateOf(row, frozen)) },
-        { heading: 'Expires', cell: ({ expires_at: at }) => !at ? null : Date.parse(at) - Date.now() < SOON * 86_400_000 ? expiry(at) : day(at, ''), value: ({ expires_at: at }) => at },
-        { heading: 'Last used', cell: ({ last_activated_at: at }) => at ? live('relative', at) : day(at, 'never'), value: ({ last_activated_at: at }) => at },
-        ...(jobs ? [{ heading: 'Jobs', cell: (/** @type {Credential} */ row) => jobNames(jobs(row)), value: (/** @type {Credential} */ row) => jobs(row).map(({ name: one }) => one).join(', ') }] : []),
+        { heading: 'Expires', style: 'when', cell: ({ expires_at: at }) => !at ? null : Date.parse(at) - Date.now() < SOON * 86_400_000 ? expiry(at) : day(at, ''), value: ({ expires_at: at }) => at },
+        { heading: 'Last used', style: 'when', cell: ({ last_activated_at: at }) => at ? live('relative', at) : day(at, 'never'), value: ({ last_activated_at: at }) => at },
+        ...(jobs ? [{ heading: 'Allowed jobs', cell: (/** @type {Credential} */ row) => jobNames(jobs(row)), value: (/** @type {Credential} */ row) => jobs(row).map(({ name: one }) => one).join(', ') }] : []),
         { heading: 'Type', style: 'roomiest', cell: ({ type }) => h('span', { title: TYPE_NAMES[type] }, TYPE_NAMES[type]), value: ({ type }) => TYPE_NAMES[type] },
         { heading: 'Where', cell: (row) => h('span', { translate: 'no', title: place(row) }, place(row)), value: (row) => place(row) },
         { heading: 'Labels', style: 'roomy', cell: (row) => labels(row, LABELS), value: ({ labels: all = {} }) => Object.entries(all).map(([label, value]) => `${label}:${value}`).join(' ') },
@@ -244,7 +244,7 @@ function stateBadge(row, frozen) {
 /** @param {import('./api.js').Integration[]} jobs */
 function jobNames(jobs) {
   const text = jobs.map(({ name }) => name).join(', ');
-  return jobs.length ? h('span', { title: text }, text) : h('span', { class: 'muted' }, 'none');
+  return h('span', jobs.length ? { title: `Can use it: ${text}` } : { class: 'muted', title: 'No active integration can use it.' }, text || 'none');
 }
 
 /**

@@ -1,12 +1,15 @@
 // Enrolment of an invited person: password, authenticator, recovery codes, confirmed by a first passcode.
 
 import { call } from './api.js';
-import { go, h } from './dom.js';
+import { h, parted } from './dom.js';
 import { field, form, passcode } from './forms.js';
 import { generate } from './lean-qr.js';
 import { Page } from './parts.js';
 import { copyButton } from './copy.js';
+import { signIn, userName } from './sign-in.js';
 
+/** How long an authenticator shows a passcode, in milliseconds. */
+const STEP = 30_000;
 /** About how wide the QR code is, in pixels. */
 const QR_WIDTH = 220;
 
@@ -101,13 +104,14 @@ class Enrol extends Page {
     code.row.hidden = Boolean(this.#code);
     return form({
       fields: () => [code, ...password.fields],
-      content: [h('ol', { class: 'steps' }, h('li', { 'aria-current': 'step' }, 'Password'), h('li', null, 'Authenticator'), h('li', null, 'Sign in')),
+      content: [h('p', { class: 'hint' }, 'You set up an account of OrgVault at ', h('strong', { translate: 'no' }, location.host), '. The next page shows its address.'),
+        h('ol', { class: 'steps' }, h('li', { 'aria-current': 'step' }, 'Password'), h('li', null, 'Authenticator'), h('li', null, 'Sign in')),
         code.row, ...password.fields.map(({ row }) => row)],
       submit: 'Continue', busy: 'One moment…',
       send: async () => {
         const body = { enrolment_code: code.read(), password: password.first.read() };
         const { body: drafted } = await call('POST', '/enrol', { body, open: true });
-        this.#confirm(body.enrolment_code, drafted);
+        this.#confirm(body.enrolment_code, body.password, drafted);
       },
       explain: ({ code: problem }) => {
         if (problem !== 'invalid-enrolment') return null;
@@ -119,24 +123,24 @@ class Enrol extends Page {
 
   /**
    * @param {string} code
+   * @param {string} password
    * @param {{email: string, totp: import('./api.js').Totp, recovery_codes: string[]}} drafted
    */
-  #confirm(code, { email, totp, recovery_codes: codes }) {
+  #confirm(code, password, { email, totp, recovery_codes: codes }) {
     const first = field({ label: 'Passcode', pointer: '/passcode', required: true, autocomplete: 'one-time-code', inputmode: 'numeric', mono: true,
       hint: 'The six digits that the app shows now. This proves that it works.', parse: passcode });
     const heading = (/** @type {string} */ text) => h('h2', null, text);
     const content = form({
       fields: () => [first],
       content: [h('ol', { class: 'steps' }, h('li', { class: 'done' }, 'Password'), h('li', { 'aria-current': 'step' }, 'Authenticator'), h('li', null, 'Sign in')),
-        // Password managers store the address with the password.
-        h('p', null, 'Account: ', h('strong', { translate: 'no' }, email), h('input', { type: 'text', autocomplete: 'username', class: 'hidden', tabindex: '-1', 'aria-hidden': 'true', value: email, readonly: true })),
+        h('p', null, 'Account: ', h('strong', { translate: 'no' }, email), userName(email)),
         heading('1. Add the account to your authenticator app'), authenticator(totp),
         heading('2. Keep the recovery codes'), recoveryCodes(codes, email),
         heading('3. Enter a first passcode'), first.row],
       submit: 'Finish', busy: 'One moment…',
       send: async () => {
         await call('POST', '/enrol/confirm', { body: { enrolment_code: code, passcode: first.read() }, open: true });
-        this.#done(email);
+        this.#done(email, password);
       },
       explain: ({ code: problem }) => problem === 'invalid-enrolment' ? 'Wrong code, or the clock of the device is wrong. Enter the six digits shown now.' : null,
     });
@@ -144,12 +148,35 @@ class Enrol extends Page {
     this.#show('Add your authenticator', content);
   }
 
-  /** @param {string} email */
-  #done(email) {
+  /**
+   * Signs in with the password of the first step and the next passcode, since each works once.
+   * @param {string} email
+   * @param {string} password
+   */
+  #done(email, password) {
     this.typed = false;
-    this.#show('Your account is ready', h('div', { class: 'page-body' },
-      h('p', { class: 'note good' }, `${email} is enrolled. The passcode that you just entered is used up: sign in with the next one that the app shows.`),
-      h('p', null, h('button', { type: 'button', class: 'primary', onclick: () => go(`#/sign-in?email=${encodeURIComponent(email)}`) }, 'Sign in'))));
+    const used = Math.floor(Date.now() / STEP);
+    const hint = h('span');
+    const next = field({ label: 'Next passcode', pointer: '/passcode', required: true, autocomplete: 'one-time-code', inputmode: 'numeric', mono: true, hint, parse: passcode });
+    const tick = () => {
+      const left = Math.ceil(((used + 1) * STEP - Date.now()) / 1000);
+      const text = left > 0 ? `The one that you entered is used. The app shows the next one in about ${left} s.` : 'The six digits that the app shows now.';
+      if (hint.textContent !== text) hint.textContent = text;
+      if (left > 0) setTimeout(() => { if (next.control.isConnected) tick(); }, 1000);
+    };
+    tick();
+    this.#show('Your account is ready', form({
+      fields: () => [next],
+      content: [h('ol', { class: 'steps' }, h('li', { class: 'done' }, 'Password'), h('li', { class: 'done' }, 'Authenticator'), h('li', { 'aria-current': 'step' }, 'Sign in')),
+        h('p', { class: 'note good' }, parted(email), ' is enrolled.'), userName(email), next.row],
+      submit: 'Sign in', busy: 'Signing in…',
+      send: async () => {
+        this.typed = false; // the session leads to another page, and a passcode is no draft
+        await signIn(email, password, next.read());
+      },
+      explain: ({ code: problem }) => problem === 'invalid-login' ? 'Wait until the app shows another passcode, then enter it.' : null,
+    }));
+    next.control.focus();
   }
 
   /**

@@ -3,6 +3,7 @@
 import { Problem } from './api.js';
 import { announce, freshId, h } from './dom.js';
 import { problemNote } from './parts.js';
+import { ZONE } from './times.js';
 
 export { readTime, writeTime } from './times.js';
 
@@ -70,7 +71,7 @@ export function field(options) {
     const dated = options.type === 'datetime-local';
     const type = secret ? 'password' : dated ? 'date' : options.type ?? 'text';
     control = h('input', { ...attributes, type, inputmode: options.inputmode, list: options.list });
-    if (dated) clock = h('input', { type: 'time', 'aria-label': `${label}, time`, 'aria-describedby': attributes['aria-describedby'], class: 'clock' });
+    if (dated) clock = h('input', { type: 'time', 'aria-label': `${label}, time`, title: `Time in ${ZONE}`, 'aria-describedby': attributes['aria-describedby'], class: 'clock' });
   }
   const write = (/** @type {string} */ value) => {
     const [date = '', time = ''] = clock ? value.split('T') : [value];

@@ -19,7 +19,7 @@ class Namespaces extends Page {
 
   async content() {
     this.actions(h('button', { type: 'button', onclick: () => this.#freezeNamed() }, 'Freeze a namespace'));
-    const [{ rows: loaded, partial }, { body: freezes }, names] = await Promise.all([/** @type {Promise<{rows: Namespace[], partial: boolean}>} */ (loadAll('/namespaces')), call('GET', `/audit${query({ action: 'namespace.frozen', limit: '1000' })}`), Names.load()]);
+    const [{ rows: loaded, partial }, { body: freezes }, names] = await Promise.all([/** @type {Promise<{rows: Namespace[], partial: boolean}>} */ (loadAll('/namespaces')), call('GET', `/audit${query({ action: 'namespace.frozen', limit: '1000' })}`), Names.load({ credentials: false })]);
     const freezeOf = (/** @type {string} */ one) => /** @type {import('./api.js').AuditEntry[]} */ (freezes).find(({ namespace }) => namespace === one);
     const [named, freeze] = [this.query.get('namespace'), this.once('freeze')];
     if (freeze) queueMicrotask(() => this.#confirm({ namespace: freeze, frozen: false }));

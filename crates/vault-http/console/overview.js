@@ -11,7 +11,7 @@ import { DENIED, DENIED_DAYS, loadDenials, matches } from './denied.js';
 import { isUnreachable, reasonText } from './health.js';
 import { UNUSED_DAYS, unused } from './credentials.js';
 import { noticeText } from './account.js';
-import { isSilent, rhythm, startOfDay, usesOf } from './usage.js';
+import { holders, isSilent, rhythm, startOfDay, usesOf } from './usage.js';
 import * as session from './session.js';
 
 /**
@@ -78,7 +78,7 @@ class Overview extends Page {
     const users = admin ? (/** @type {string} */ namespace) => usedBy(uses.filter((use) => use.namespace === namespace), name) : () => '';
     const concerns = [
       ...ofCredentials(looked, users), ...ofIntegrations(integrations?.rows ?? []), ...ofPeople(accounts?.rows ?? []), ...ofReceivers(receivers),
-      ...ofDenials(denied?.rows ?? [], integrations?.rows ?? [], namespaces?.rows ?? [], activations?.rows ?? []), ...ofRotations(looked, users), ...ofSilence(uses, name),
+      ...ofDenials(denied?.rows ?? [], integrations?.rows ?? [], namespaces?.rows ?? [], activations?.rows ?? []), ...await ofRotations(looked, users), ...ofSilence(uses, name),
       ...(namespaces?.rows ?? []).filter(({ frozen }) => frozen).map(({ namespace }) => concern('later', 0, [link(namespace, `#/credentials${query({ namespace })}`), ' is frozen. Its jobs are denied.'], [['Thaw', `#/namespaces${query({ namespace })}`]], users(namespace))),
       ...own.notices.filter((/** @type {import('./api.js').Notice} */ { at }) => !at || Date.now() - Date.parse(at) < AHEAD * DAY)
         .map((/** @type {import('./api.js').Notice} */ notice) => concern('week', Date.parse(notice.at ?? '') || 0, [noticeText(notice, emails)], [['Your account', '#/account']])),
@@ -246,15 +246,25 @@ function ofCredentials(rows, users) {
 }
 
 /**
- * Rotations whose old version is still kept.
+ * Rotations whose old version is still kept, and whether jobs can still use it.
  * @param {Credential[]} rows
  * @param {(namespace: string) => string} users
- * @returns {Concern[]}
+ * @returns {Promise<Concern[]>}
  */
-function ofRotations(rows, users) {
+async function ofRotations(rows, users) {
+  const end = (/** @type {Credential} */ { previous_version_until: until, updated_at: at }) => Date.parse(until ?? at);
   // A staged version is the next rotation, which has a separate row.
-  return rows.filter(({ previous_version: old, staged_version: staged }) => old && !staged && session.mayWrite()).map(({ id, namespace, previous_version: old, previous_version_until: until, updated_at: at }) =>
-    concern('week', Date.parse(until ?? at), [link(namespace, `#/credentials/${id}`), `: rotation not finished. Version ${old} is still kept.`, until ? [' It is deleted ', live('deadline', until), '.'] : []].flat(), [['Continue rotation', `#/credentials/${id}/rotate`]], users(namespace)));
+  const found = rows.filter(({ previous_version: old, staged_version: staged }) => old && !staged && session.mayWrite()).toSorted((one, other) => end(one) - end(other));
+  const listed = found.slice(0, found.length > EACH + 1 ? EACH : found.length);
+  const concerns = await Promise.all(listed.map(async (row) => {
+    const { id, namespace, version, previous_version: old, previous_version_until: until } = row;
+    const { body: uses } = await call('GET', `/organization-vault/${id}/activations?limit=1000`);
+    const last = holders(uses, version).map((one) => one.until).sort().at(-1);
+    const state = last ? [`. Jobs may use version ${old} until `, live('deadline', last), '.'] : [`. No job can use version ${old} any more: disable the old key.`];
+    return concern('week', end(row), [link(namespace, `#/credentials/${id}`), ': rotation not finished', ...state, until ? [` Version ${old} is deleted `, live('deadline', until), '.'] : []].flat(), [['Continue rotation', `#/credentials/${id}/rotate`]], users(namespace));
+  }));
+  const more = found.length - listed.length;
+  return more ? [...concerns, concern('week', Infinity, [`${count(more, 'more rotation')} not finished.`], [['List all', '#/credentials?use=rotation']])] : concerns;
 }
 
 /**

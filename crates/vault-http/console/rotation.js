@@ -13,6 +13,8 @@ import { healthBadge } from './health.js';
 import * as session from './session.js';
 import { Names } from './words.js';
 import { length } from './times.js';
+import { holders } from './usage.js';
+import { canRequest, mayNotify, unwatch, watch } from './watch.js';
 import { rotationSteps } from './rotation-steps.js';
 
 /**
@@ -35,35 +37,21 @@ const KEYS = ['secret_access_key', 'service_account_key'];
 const fieldName = (name) => FIELDS[name] ?? name.replaceAll('_', ' ');
 
 /**
- * The integrations that may still use an older version: each with the latest time at which one of its activations expires.
- * @param {Use[]} uses
- * @param {number} current the version that is issued now
- * @returns {{integration: string, at: string, until: string}[]}
- */
-export function holders(uses, current) {
-  /** @type {Map<string, {integration: string, at: string, until: string}>} */
-  const found = new Map();
-  for (const { integration, at, version, expires_at: until, ended_at: ended } of uses) {
-    if (version >= current || ended || Date.parse(until) <= Date.now()) continue;
-    const known = found.get(integration);
-    if (!known || known.until < until) found.set(integration, { integration, at, until });
-  }
-  return [...found.values()];
-}
-
-/**
  * How the old key is disabled at its provider.
  * @param {Credential} credential
  * @param {Record<string, any>} old
  */
 function disabling({ type, information = {} }, old) {
+  const key = String(old.access_key_id ?? old.private_key_id ?? old.client_id ?? '').replace('…', '');
+  const account = String(old.client_email ?? 'SERVICE_ACCOUNT');
+  // The server returns only the end of a key ID, so the command finds the rest.
   const [command, undo] = {
-    s3: !information.endpoint || /amazonaws\.com/.test(information.endpoint) ? ['aws iam update-access-key --access-key-id OLD_KEY_ID --status Inactive', 'An inactive key can be activated again. Delete it later.'] : ['', ''],
-    azure_identity: ['az ad app credential delete --id CLIENT_ID --key-id OLD_SECRET_ID', 'Renew the account key of the connection string separately.'],
-    gcs: ['gcloud iam service-accounts keys disable OLD_KEY_ID --iam-account SERVICE_ACCOUNT', 'A disabled key can be enabled again.'],
+    s3: !information.endpoint || /amazonaws\.com/.test(information.endpoint) ? [`aws iam update-access-key --status Inactive --access-key-id "$(aws iam list-access-keys --output text --query "AccessKeyMetadata[?ends_with(AccessKeyId, '${key}')].AccessKeyId")"`,
+      'Run it as the user of the key, or add --user-name USER to both parts. An inactive key can be activated again. Delete it later.'] : ['', ''],
+    azure_identity: [`az ad app credential delete --id ${old.client_id ?? 'CLIENT_ID'} --key-id OLD_SECRET_ID`, 'az ad app credential list shows the ID of each secret with its end date. Renew the account key of the connection string separately.'],
+    gcs: [`gcloud iam service-accounts keys disable --iam-account ${account} "$(gcloud iam service-accounts keys list --iam-account ${account} --filter 'name ~ ${key}$' --format 'value(name.basename())')"`, 'A disabled key can be enabled again.'],
     'direct-link': ['', ''],
   }[type];
-  const key = String(old.access_key_id ?? old.private_key_id ?? old.client_id ?? '').replace('…', '');
   const named = key ? ['the key that ends in ', h('code', null, key)] : ['the key with the fingerprint ', h('code', null, old.fingerprint ?? '')];
   if (type === 'direct-link') return [h('p', null, 'Ask the issuer of the link to revoke the old one. A signed link expires by itself.')];
   if (!command) return [h('p', null, 'Disable ', ...named, ' at ', h('code', null, information.endpoint), '.')];
@@ -152,18 +140,23 @@ class Rotation extends Page {
     const uses = body;
     const waiting = holders(uses, credential.version);
     const last = waiting.map(({ until }) => until).sort().at(-1);
-    if (waiting.length) this.#again = setTimeout(() => { if (this.isConnected) void this.refresh(); }, AGAIN);
-    else if (this.#waited) this.say('All jobs have the new key. You can disable the old one now.');
+    if (waiting.length) {
+      this.#again = setTimeout(() => { if (this.isConnected) void this.refresh(); }, AGAIN);
+      watch(credential);
+    } else {
+      unwatch(this.#id);
+      if (this.#waited) this.say('No job can use the old key any more. You can disable it.');
+    }
     this.#waited = waiting.length > 0;
     const back = h('button', { type: 'button', class: 'quiet', onclick: () => confirm({ heading: `Roll back to version ${previous.version}?`, danger: false, submit: 'Roll back', busy: 'Rolling back…',
       text: [`Jobs use version ${previous.version} again from their next run. Version ${current.version} is kept.`], act: () => this.#promote(previous.version, `Version ${previous.version} is current again.`) }) }, `Roll back to version ${previous.version}`);
     const again = h('button', { type: 'button', class: 'quiet', onclick: () => void this.refresh() }, 'Refresh');
     return [rotationSteps(waiting.length ? 3 : 4, [...done, last ? { text: `until ${clock(new Date(last))}` } : { text: 'no job has the old key' }], !current.health),
       section('Wait for jobs', last
-        ? h('p', null, 'Jobs get the new key at their next run. This page is refreshed automatically. The last run with the old key ends ', live('deadline', last), '.')
+        ? h('p', null, 'Jobs get the new key at their next run. The last run with the old key ends ', live('deadline', last), '. This page is refreshed automatically. You can leave it: the console shows a message when the old key can be disabled.')
         : h('p', { class: 'note good' }, 'No job can use the old key any more.'),
       jobs(uses, waiting, credential.version),
-      h('div', { class: 'buttons' }, again, back)),
+      h('div', { class: 'buttons' }, again, last && notifying(), back)),
       section('Disable the old key', waiting.length > 0 && h('p', { class: 'note warn' }, 'Not yet: wait for the jobs above.'),
         ...disabling(credential, previous.information ?? {}),
         facts([['Old key saved', time(previous.created_at)]]),
@@ -186,6 +179,16 @@ class Rotation extends Page {
   }
 }
 
+/** The button that permits notifications of the desktop, unless the user has decided about them. */
+function notifying() {
+  if (mayNotify()) return h('span', { class: 'hint' }, 'This browser notifies you while the console is open.');
+  const button = h('button', { type: 'button', class: 'quiet', onclick: async () => {
+    if (await Notification.requestPermission() === 'granted') button.replaceWith(h('span', { class: 'hint', role: 'status' }, 'This browser notifies you while the console is open.'));
+    else button.remove();
+  } }, 'Notify me');
+  return canRequest() && button;
+}
+
 /**
  * When the first steps of a rotation were done, and by whom. The audit log, which only admins can read, names the users.
  * @param {Credential} credential
@@ -197,7 +200,7 @@ async function stepsDone({ id }, version) {
   /** @type {import('./rotation-steps.js').Done[]} */
   const found = [{ at: version.created_at }, { at: version.health?.checked_at }, {}];
   if (!session.isAdmin()) return found;
-  const names = await Names.load();
+  const names = await Names.load({ credentials: false });
   const actions = [['credential.staged', 'credential.replaced'], [], ['credential.promoted']];
   const { body } = await call('GET', `/audit${query({ subject: id, action: actions.flat(), limit: '50' })}`);
   for (const entry of /** @type {import('./api.js').AuditEntry[]} */ (body)) {

@@ -9,6 +9,14 @@ import * as session from './session.js';
 /** @type {[string, string][]} */
 const LIFETIMES = [['900', '15 minutes'], ['3600', '1 hour'], ['14400', '4 hours'], ['28800', '8 hours'], ['86400', '24 hours']];
 
+/**
+ * The address for password managers, which store it with the password.
+ * @param {string} email
+ */
+export function userName(email) {
+  return h('input', { type: 'text', autocomplete: 'username', class: 'hidden', tabindex: '-1', 'aria-hidden': 'true', value: email, readonly: true });
+}
+
 /** The fields that prove who somebody is, but for the address. */
 export function proofFields() {
   return {
@@ -20,14 +28,17 @@ export function proofFields() {
   };
 }
 
+/** For how long a session is valid, unless another time is chosen, in seconds. */
+const LIFETIME = '3600';
+
 /**
- * Begins a session.
+ * Starts a session.
  * @param {string} email
  * @param {string} password
  * @param {string} code
- * @param {string} ttl
+ * @param {string} [ttl]
  */
-async function signIn(email, password, code, ttl) {
+export async function signIn(email, password, code, ttl = LIFETIME) {
   const body = { email, password, passcode: code, ttl: Number(ttl) };
   const { body: granted } = await call('POST', '/login', { body, open: true });
   const { body: account } = await call('GET', '/account', { token: granted.access_token });
@@ -44,7 +55,7 @@ class SignIn extends Page {
   async content() {
     const email = field({ label: 'E-mail', pointer: '/email', type: 'email', required: true, autocomplete: 'username', inputmode: 'email', value: this.query.get('email') ?? '' });
     const proof = proofFields();
-    const ttl = field({ label: 'Sign me out after', pointer: '/ttl', options: LIFETIMES, value: '3600' });
+    const ttl = field({ label: 'Sign me out after', pointer: '/ttl', options: LIFETIMES, value: LIFETIME });
     this.classList.add('narrow');
     const fields = [email, proof.password, proof.passcode, ttl];
     return [
@@ -97,10 +108,10 @@ export function signInAgain(reason) {
  */
 function again(submit, text, done, other) {
   const proof = proofFields();
-  const ttl = field({ label: 'Sign me out after', pointer: '/ttl', options: LIFETIMES, value: '3600' });
+  const ttl = field({ label: 'Sign me out after', pointer: '/ttl', options: LIFETIMES, value: LIFETIME });
   return form({
     fields: () => [proof.password, proof.passcode, ttl],
-    content: [h('p', null, text), h('input', { type: 'text', autocomplete: 'username', class: 'hidden', tabindex: '-1', 'aria-hidden': 'true', value: session.account().email, readonly: true }), proof.password.row, proof.passcode.row, ttl.row],
+    content: [h('p', null, text), userName(session.account().email), proof.password.row, proof.passcode.row, ttl.row],
     submit, busy: 'Signing in…',
     send: async () => {
       await signIn(session.account().email, proof.password.read(), proof.passcode.read(), ttl.read());

@@ -5,6 +5,9 @@ const DAY = 86_400_000;
 const MONTHS = 60;
 const YEARS = 548;
 
+/** The time zone in which times are shown and entered. */
+export const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
 const RELATIVE = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
 
 /**

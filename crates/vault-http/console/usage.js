@@ -1,4 +1,4 @@
-// Which integrations use which namespaces, how often and how regularly, from entries of the audit log. Nothing here needs a page.
+// Which integrations use what, how often, how regularly and until when. Nothing here needs a page.
 
 /**
  * @typedef {import('./api.js').AuditEntry} AuditEntry
@@ -80,4 +80,21 @@ export function rhythm(use, period) {
 export function isSilent(use, now = Date.now()) {
   const every = interval(use);
   return every !== null && startOfDay(now) - startOfDay(use.last) > MISSED * every * DAY;
+}
+
+/**
+ * The integrations that may still use an older version: each with the latest time at which one of its activations expires.
+ * @param {import('./api.js').Use[]} uses
+ * @param {number} current the version that is issued now
+ * @returns {{integration: string, at: string, until: string}[]}
+ */
+export function holders(uses, current) {
+  /** @type {Map<string, {integration: string, at: string, until: string}>} */
+  const found = new Map();
+  for (const { integration, at, version, expires_at: until, ended_at: ended } of uses) {
+    if (version >= current || ended || Date.parse(until) <= Date.now()) continue;
+    const known = found.get(integration);
+    if (!known || known.until < until) found.set(integration, { integration, at, until });
+  }
+  return [...found.values()];
 }

@@ -59,20 +59,34 @@ const ACTORS = { operator: 'An operator', system: 'The system', unknown: 'An unk
 export class Names {
   /** @type {Map<string, string>} */
   #names = new Map();
+  /** What was loaded, by path. @type {Map<string, any[]>} */
+  #lists = new Map();
 
-  /** Loads what an admin can see. */
-  static async load() {
+  /**
+   * Loads the names that an admin can see.
+   * @param {{credentials?: boolean}} [options] `credentials`: whether credentials other than that of the page are named
+   */
+  static async load({ credentials = true } = {}) {
     const names = new Names();
-    const lists = [session.isAdmin() && '/accounts?limit=1000', session.isAdmin() && '/integrations?limit=1000', session.isAdmin() && '/receivers', '/organization-vault?limit=1000'].map(async (path) => {
-      if (!path) return;
+    const paths = [...session.isAdmin() ? ['/accounts', '/integrations', '/receivers'] : [], ...credentials ? ['/organization-vault'] : []];
+    await Promise.all(paths.map(async (path) => {
       try {
-        for (const item of (await call('GET', path)).body) names.#names.set(item.id, item.email ?? item.name ?? item.url ?? item.to ?? item.namespace);
+        const { body } = await call('GET', path === '/receivers' ? path : `${path}?limit=1000`);
+        names.#lists.set(path, body);
+        for (const item of body) names.#names.set(item.id, item.email ?? item.name ?? item.url ?? item.to ?? item.namespace);
       } catch {
-        // Ids say it too.
+        // Without its name, an object is shown with its ID.
       }
-    });
-    await Promise.all(lists);
+    }));
     return names;
+  }
+
+  /**
+   * The objects behind a path.
+   * @param {string} path
+   */
+  list(path) {
+    return this.#lists.get(path) ?? [];
   }
 
   /** @param {string | undefined} id */

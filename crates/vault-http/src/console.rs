@@ -91,6 +91,7 @@ static FILES: &[File] = files! {
     "times.js": SCRIPT,
     "trusts.js": SCRIPT,
     "usage.js": SCRIPT,
+    "watch.js": SCRIPT,
     "words.js": SCRIPT,
 };
 

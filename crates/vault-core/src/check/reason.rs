@@ -38,62 +38,63 @@ reasons! {
         "The secret does not belong to this key: save both again, exactly as they were issued.";
     /// The clocks of vault and provider differ too much.
     ClockSkew = "clock-skew",
-        "This server's clock and the storage provider's differ too much: synchronise this server's clock (NTP).";
+        "This server's clock and the storage provider's differ too much: synchronize this server's clock (NTP).";
     /// The bucket is in another region.
     WrongRegion = "wrong-region",
         "The bucket is in another region: save the credential with the bucket's region.";
     /// Neither region nor endpoint is saved.
     RegionMissing = "region-missing",
-        "No region is saved, so tools assume one: save the credential with the bucket's region.";
+        "No region is saved, so tools use a default: save the credential with the bucket's region.";
     /// The bucket must be in the path of the address.
     PathStyleNeeded = "path-style-needed",
         "The endpoint has no host name for the bucket: save the credential with path_style_access true.";
     /// The endpoint's host contains the bucket, so tools would add it a second time.
     EndpointHasBucket = "endpoint-has-bucket",
-        "The endpoint contains the bucket, which tools add to it once more: save the endpoint without the bucket.";
+        "The endpoint contains the bucket, which tools add again: save the endpoint without the bucket.";
     /// The prefix does not end with a slash, so a short-lived form covers more than one folder.
     PrefixOpen = "prefix-open",
-        "key_prefix does not end with a slash, so it also covers other names that begin like it (in covers in2/a): \
-         save it with a final slash, unless this is meant.";
+        "key_prefix does not end with a slash, so it also covers other names with the same start (in covers in2/a): \
+         save it with a final slash, unless this is intended.";
     /// The bucket or container does not exist.
     BucketMissing = "bucket-missing",
         "The bucket or container does not exist: check its name, or create it.";
     /// The object behind the link does not exist.
     ObjectMissing = "object-missing",
-        "The link leads to no object: ask its issuer for a new one.";
+        "The link leads to no object: request a new one from its issuer.";
     /// The provider recognizes the credential but denies this operation.
     Denied = "denied",
-        "The storage provider denies this: grant the key's owner the right to do it on this bucket and prefix, and \
-         to assume the role if one is saved.";
+        "The storage provider denies this: grant the key's owner this operation on this bucket and prefix, and the \
+         right to assume the role if one is saved.";
     /// The directory does not have this tenant.
     TenantUnknown = "tenant-unknown",
         "The directory has no such tenant: check tenant_id.";
     /// The directory of the storage account's cloud is unknown.
     UnknownCloud = "unknown-cloud",
-        "The storage account's cloud is not known, so the application's secret was not sent: save connection_string \
-         with the EndpointSuffix of a known cloud, such as core.windows.net, or leave out the application.";
+        "The storage account's cloud is unknown, so the application's secret was not sent: save \
+         connection_string with the EndpointSuffix of a supported cloud, such as core.windows.net, or omit the \
+         application.";
     /// The token address of a key file does not belong to the cloud of the key.
     ForeignTokenUri = "foreign-token-uri",
         "token_uri in the key file does not belong to its universe_domain, so nothing was sent: save the key file \
          exactly as it was issued.";
     /// The secret has expired.
     SecretExpired = "secret-expired",
-        "The secret has expired: issue a new one and save it.";
+        "The secret has expired: create a new one and save it.";
     /// The session token has expired.
     TokenExpired = "token-expired",
         "The session token has expired: save long-lived keys, with role_arn if a role is needed.";
     /// The link has expired.
     LinkExpired = "link-expired",
-        "The link has expired: ask its issuer for a new one.";
+        "The link has expired: request a new one from its issuer.";
     /// The credential works now, but expires before the end of the job.
     EndsTooSoon = "ends-too-soon",
-        "The credential expires before the time given as until: renew it, or run the job earlier.";
+        "The credential expires before the time in until: renew it, or run the job earlier.";
     /// The credential does not contain its expiry.
     EndUnknown = "end-unknown",
-        "The credential does not say when it expires: ask its issuer.";
+        "The credential does not contain its expiry: request it from its issuer.";
     /// The credential has more rights than the job requires.
     ExcessRights = "excess-rights",
-        "The credential may do more than was asked for: restrict its rights to this bucket, this prefix and these \
+        "The credential has more rights than requested: restrict it to this bucket, this prefix and these \
          operations.";
     /// The TLS connection failed.
     Tls = "tls",
@@ -103,31 +104,31 @@ reasons! {
         "The host name cannot be resolved: check the endpoint, and this server's name servers.";
     /// Connections to this address are not allowed.
     BlockedEgress = "blocked-egress",
-        "The address is not a public one: ask the operator to allow its network with --allow-egress.";
+        "The address is not public: an operator can allow its network with --allow-egress.";
     /// No connection, or no response in time.
     Unreachable = "unreachable",
-        "No answer in time: check the endpoint, the firewall and this server's name servers.";
+        "No response in time: check the endpoint, the firewall and this server's name servers.";
     /// The response is a redirect.
     Redirected = "redirected",
         "The address redirects, and redirects are not followed: save the address that it leads to.";
     /// The provider reports an internal failure.
     StoreTrouble = "store-trouble",
-        "The storage provider reports a failure of its own: retry later.";
+        "The storage provider reports an internal error: retry later.";
     /// The response is not one of a supported provider.
     Unexpected = "unexpected-answer",
-        "The answer is not that of such a storage provider: check the endpoint.";
+        "The response is not from a storage provider of this type: check the endpoint.";
     /// No object is available to test the credential with.
     NothingToTry = "nothing-to-try",
-        "There is no object to try this on: put one under the prefix, and check again.";
+        "No object exists to test this with: add one under the prefix, and check again.";
     /// The type does not support this operation.
     NotForType = "not-for-type",
         "Credentials of this type cannot do this: use another type.";
     /// An earlier check failed, so this one was skipped.
     EarlierFailed = "earlier-failed",
-        "Not tried, because an earlier check failed: fix that one first.";
+        "Skipped because an earlier check failed: fix that one first.";
     /// No adapter for connections to storage is configured.
     NotConfigured = "not-configured",
-        "This server is not set up to connect to storage: ask its operator.";
+        "This server is not configured to connect to storage: contact its operator.";
     /// The type has no short-lived form.
     TypeHasNone = "type-has-none",
         "Credentials of this type have no short-lived form: use vend raw or prefer-short.";
@@ -141,20 +142,20 @@ reasons! {
          client_id and client_secret, or use vend prefer-short.";
     /// An Azure credential without a container: the short-lived form would give access to the whole storage account.
     NoContainer = "no-container",
-        "The credential has no container, so a short-lived credential would open all that the application may: save \
-         it with container, or use vend prefer-short.";
+        "The credential has no container, so a short-lived credential would have all rights of the application: \
+         save it with container, or use vend prefer-short.";
     /// An Azure credential whose connection string does not contain the account name, which a signature requires.
     NoAccount = "no-account",
-        "The connection string does not say the storage account's name, so no short-lived credential can be issued: \
-         save it with AccountName, or use vend prefer-short.";
+        "The connection string does not contain the storage account's name, so no short-lived credential can be \
+         issued: save it with AccountName, or use vend prefer-short.";
     /// A short-lived form cannot be narrowed to so many buckets.
     TooManyBuckets = "too-many-buckets",
-        "No short-lived credential can be limited to so many buckets: save fewer buckets in one credential, or use \
-         vend prefer-short.";
+        "A short-lived credential cannot be limited to this number of buckets: save fewer buckets in one \
+         credential, or use vend prefer-short.";
     /// The provider issues no short-lived credentials for the requested lifetime.
     Lifetime = "lifetime",
-        "The storage provider issues no short-lived credential for this lifetime: ask for a shorter one, or raise \
-         the role's maximum session duration.";
+        "The storage provider issues no short-lived credential for this lifetime: request a shorter one, or \
+         increase the role's maximum session duration.";
 }
 
 impl fmt::Display for CheckReason {
