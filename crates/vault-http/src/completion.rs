@@ -4,7 +4,6 @@ use crate::{origin, trace};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::thread;
 use tokio::runtime::Handle;
 
 /// Runs `use_case` on the thread that asks for it, in the context of `runtime`: a thread that waits for another one to run it
@@ -21,7 +20,7 @@ type UseCase<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// A use case that continues on `runtime` if this future is dropped before it ends.
 struct Completion<T: Send + 'static> {
-    /// `None` once it has ended.
+    /// `None` once it has ended, or panicked.
     use_case: Option<UseCase<T>>,
     runtime: Handle,
 }
@@ -30,14 +29,14 @@ impl<T: Send + 'static> Future for Completion<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
-        let Self { use_case, runtime } = &mut *self;
-        let Some(running) = use_case else { return Poll::Pending };
+        // A use case that panics is dropped: it could not continue.
+        let Some(mut use_case) = self.use_case.take() else { return Poll::Pending };
         // What it starts, such as a connection to the database, must outlive the thread of this request.
-        let entered = runtime.enter();
-        let polled = running.as_mut().poll(context);
+        let entered = self.runtime.enter();
+        let polled = use_case.as_mut().poll(context);
         drop(entered);
-        if polled.is_ready() {
-            *use_case = None;
+        if polled.is_pending() {
+            self.use_case = Some(use_case);
         }
         polled
     }
@@ -45,8 +44,7 @@ impl<T: Send + 'static> Future for Completion<T> {
 
 impl<T: Send + 'static> Drop for Completion<T> {
     fn drop(&mut self) {
-        // A use case that panicked cannot continue.
-        if let Some(use_case) = self.use_case.take().filter(|_| !thread::panicking()) {
+        if let Some(use_case) = self.use_case.take() {
             self.runtime.spawn(use_case);
         }
     }
