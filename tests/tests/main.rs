@@ -68,6 +68,7 @@ mod races_login;
 mod re_enrolment;
 mod receivers;
 mod refusals;
+mod remote;
 mod restore;
 mod root;
 mod root_rotation;
