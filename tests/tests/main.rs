@@ -58,6 +58,7 @@ mod memory;
 mod metrics;
 mod migrate_to;
 mod openapi;
+mod operate;
 mod pages;
 mod policy;
 mod printed_lines;
