@@ -161,7 +161,7 @@ const TABLE: &[&[&str]] = &[
     &["account", "invite", "--org", "--email", "New@Example.com", "--role", "viewer"],
     &["account", "invite", "--org", "--email", "not an address", "--role", "viewer"],
     &["account", "show", "--email", "new@example.com"],
-    &["account", "show", "--email", "nobody@example.com"],
+    &["account", "show", "--email", "absent@example.com"],
     &["account", "show", "--email", "not an address"],
     &["account", "set-role", "--email", "new@example.com", "--role", "editor"],
     &["account", "disable", "--email", "new@example.com"],
@@ -249,7 +249,7 @@ const TABLE: &[&[&str]] = &[
     &["receiver", "remove", RECEIVER],
     &["receiver", "test", RECEIVER],
     &["receiver", "deliveries", RECEIVER],
-    &["audit", "list", "--org", "--action", "receiver.removed", "--subject", "nobody@example.com"],
+    &["audit", "list", "--org", "--action", "receiver.removed", "--subject", "absent@example.com"],
     &["audit", "list", "--org", "--namespace", "absent"],
 ];
 
@@ -405,6 +405,8 @@ fn a_login_is_used_only_for_its_own_organization_and_without_settings() {
     }
     let absent = site.at_home(&["receiver", "list", "--profile", "other"]).refused().stderr;
     assert!(absent.contains("orgvault login --profile other"), "{absent}");
+    let elsewhere = site.at_home(&["receiver", "list"]).refused().stderr;
+    assert!(elsewhere.contains("no vault found") && elsewhere.contains("pass --profile"), "{elsewhere}");
     // Before and after the name of the command.
     site.at_home(&["receiver", "--profile", "work", "list"]).done();
     // On the database, the organization is required.

@@ -355,6 +355,15 @@ impl Command {
         }
     }
 
+    /// Returns whether the command accepts a profile.
+    pub(crate) fn can_run_at_server(&self) -> bool {
+        let is_managed = matches!(
+            self,
+            Self::Account(_) | Self::Integration(_) | Self::Receiver(_) | Self::Namespace(_) | Self::Audit(_)
+        );
+        is_managed && self.require_api().is_ok()
+    }
+
     /// Refuses a command that the HTTP API does not offer: it discloses secrets of an account, or reads more than one
     /// organization.
     pub(crate) fn require_api(&self) -> Result<(), Failure> {

@@ -11,7 +11,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry};
 
-/// The lines of the log that are written after the output of the command. `None` writes each line at once.
+/// The lines of the log that are written after the output of the command. `None` writes each line immediately.
 static DELAYED: Mutex<Option<Vec<u8>>> = Mutex::new(None);
 
 /// Delays all lines of the log until [`resume`].
@@ -19,7 +19,7 @@ pub(crate) fn delay() {
     *DELAYED.lock().unwrap_or_else(PoisonError::into_inner) = Some(Vec::new());
 }
 
-/// Writes the delayed lines. Later lines are written at once.
+/// Writes the delayed lines. Later lines are written immediately.
 pub(crate) fn resume() {
     let mut delayed = DELAYED.lock().unwrap_or_else(PoisonError::into_inner);
     let lines = mem::take(&mut *delayed);

@@ -197,7 +197,15 @@ async fn dispatch(settings: Settings, command: Command, output: Output) -> Resul
         }
         Command::Restore(args) => command::restore::run(&settings, args, output).await,
         command => {
-            let vault = compose::open(&settings).await?;
+            let vault = compose::open(&settings).await.map_err(|failure| {
+                let is_absent = settings.database.file().is_some_and(|path| !path.exists());
+                match is_absent && command.can_run_at_server() {
+                    true => {
+                        failure.noting("to manage a vault on another host, run `orgvault login` and pass --profile")
+                    }
+                    false => failure,
+                }
+            })?;
             let done = on_vault(&settings, &vault, command, output).await;
             let closed = vault.close().await;
             done?;

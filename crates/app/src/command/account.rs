@@ -175,7 +175,7 @@ impl Found {
 
 /// The result of a change.
 pub(super) struct Changed {
-    /// The account after the change, or before its deletion. The results of logins are those before the change.
+    /// The account after the change, or before its deletion. The results of logins are from before the change.
     pub(super) found: Found,
     passcode: Option<(PasscodeSecret, Vec<RecoveryCode>)>,
     /// Enrolment code and its expiry.

@@ -135,11 +135,11 @@ pub(crate) async fn run(target: &Target<'_>, command: Asked, output: Output) -> 
         }
         Asked::Disable(integration) => {
             let texts = ("disable", "Disabled", "Its tokens do not work.");
-            print_changed(target, &integration, Deed::Set(IntegrationState::Disabled), texts, output).await
+            print_changed(target, &integration, Edit::Set(IntegrationState::Disabled), texts, output).await
         }
         Asked::Enable(integration) => {
             let texts = ("enable", "Enabled", "Its tokens work again.");
-            print_changed(target, &integration, Deed::Set(IntegrationState::Active), texts, output).await
+            print_changed(target, &integration, Edit::Set(IntegrationState::Active), texts, output).await
         }
         Asked::Delete { integration, yes } => {
             if !yes {
@@ -148,7 +148,7 @@ pub(crate) async fn run(target: &Target<'_>, command: Asked, output: Output) -> 
                 output.confirm(&question, &integration.name)?;
             }
             let texts = ("delete", "Deleted", "Its activations have ended.");
-            print_changed(target, &integration, Deed::Delete, texts, output).await
+            print_changed(target, &integration, Edit::Delete, texts, output).await
         }
     }
 }
@@ -216,7 +216,7 @@ fn wire(trust: &Value, field: &str) -> Result<TrustRequest, Failure> {
 
 /// A change of an integration.
 #[derive(Clone, Copy)]
-enum Deed {
+enum Edit {
     Set(IntegrationState),
     Delete,
 }
@@ -224,41 +224,41 @@ enum Deed {
 async fn print_changed(
     target: &Target<'_>,
     integration: &NamedIntegration,
-    deed: Deed,
+    edit: Edit,
     (doing, past, consequence): (&str, &str, &str),
     output: Output,
 ) -> Result<(), Failure> {
     let org = target.organization(integration.org.as_deref())?;
     let what = || format!("{doing} integration {} of {org}", integration.name);
-    let changed = change(target, integration, deed).await.doing(what)?;
+    let changed = change(target, integration, edit).await.doing(what)?;
     let text = format!("{past} integration {} of {org}. {consequence}\n", changed.name);
     output.print(&Shown::new(org, changed), &text)
 }
 
-async fn change(target: &Target<'_>, integration: &NamedIntegration, deed: Deed) -> Result<IntegrationItem, Failure> {
+async fn change(target: &Target<'_>, integration: &NamedIntegration, edit: Edit) -> Result<IntegrationItem, Failure> {
     match target {
         Target::Database(_, vault) => {
             let (organization, meant) = place(target, vault, integration).await?;
             let (integrations, operator) = (vault.integrations(), Principal::Operator);
-            let changed = match deed {
-                Deed::Set(state) => {
+            let changed = match edit {
+                Edit::Set(state) => {
                     let edit = IntegrationEdit { state: Some(state), ..IntegrationEdit::default() };
                     integrations.change(&operator, organization, &meant, edit).await
                 }
-                Deed::Delete => integrations.delete(&operator, organization, &meant).await,
+                Edit::Delete => integrations.delete(&operator, organization, &meant).await,
             };
             let changed = changed.map_err(|error| refused(error, NO_INTEGRATION))?;
             Ok(items::integration(&changed.integration, integrations.now()))
         }
         Target::Server(remote) => {
             let found = find_remote(remote, &integration.name)?;
-            let changed = match deed {
-                Deed::Set(state) => {
+            let changed = match edit {
+                Edit::Set(state) => {
                     let state = Some(state.as_str().to_owned());
                     let change = IntegrationChange { state, ..IntegrationChange::default() };
                     remote.session.change_integration(&found.id, &change)
                 }
-                Deed::Delete => remote.session.delete_integration(&found.id).map(|()| found),
+                Edit::Delete => remote.session.delete_integration(&found.id).map(|()| found),
             };
             remote.done(changed, NO_INTEGRATION)
         }
