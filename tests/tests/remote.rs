@@ -88,45 +88,54 @@ impl Site {
     }
 }
 
-/// Replaces values that differ between two vaults: IDs and secrets by their number, times by a word.
+/// Replaces values that differ between two vaults: IDs by their number, secrets and times by a word.
 #[derive(Default)]
 struct Alike(BTreeMap<String, usize>);
 
 impl Alike {
     fn text(&mut self, text: &str) -> String {
-        let is_part = |letter: char| letter.is_ascii_alphanumeric() || "-_:./".contains(letter);
-        let (mut made, mut word) = (String::new(), String::new());
-        for letter in text.chars().chain(['\n']) {
-            if is_part(letter) {
-                word.push(letter);
-                continue;
-            }
-            made += &self.word(&std::mem::take(&mut word));
-            made.push(letter);
-        }
-        let lines = made.trim_end().lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
-        // The instance and an organization have different events.
-        let lines = lines.map(|line| if line.starts_with("events ") { "events".to_owned() } else { line });
+        let lines = text.trim_end().lines().map(|line| self.line(line.trim()));
         lines.collect::<Vec<_>>().join("\n")
     }
 
+    fn line(&mut self, line: &str) -> String {
+        // The instance and an organization have different events.
+        for start in ["events ", "enrolment code ", "token ", "signing secret "] {
+            if line.starts_with(start) {
+                return start.to_owned();
+            }
+        }
+        let is_part = |letter: char| letter.is_ascii_alphanumeric() || "-_:./".contains(letter);
+        let (mut made, mut rest) = (String::new(), line);
+        while let Some(at) = rest.find(is_part) {
+            let (other, words) = rest.split_at(at);
+            let (word, after) = words.split_at(words.find(|letter| !is_part(letter)).unwrap_or(words.len()));
+            made += other;
+            made += &self.word(word);
+            rest = after;
+        }
+        // Columns are as wide as their longest cell.
+        (made + rest).split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
     fn word(&mut self, word: &str) -> String {
-        // `urn:orgvault:integration:ID` and the fragment of a link.
-        if let Some((before, last)) = word.rsplit_once([':', '/']).filter(|(_, last)| is_unique(last)) {
-            return format!("{}:{}", self.word(before), self.word(last));
+        if word.starts_with("/enrol/") || word.starts_with("ovi_") {
+            return "SECRET".to_owned();
         }
-        let word = word.trim_end_matches('.');
-        if word.len() >= 20 && word.starts_with("20") && word.ends_with('Z') {
-            return "TIME".to_owned();
-        }
-        if word.starts_with("127.0.0.1:") || word.starts_with("//127.0.0.1:") {
+        if word.contains("127.0.0.1:") {
             return "ADDRESS".to_owned();
         }
-        if !is_unique(word) {
+        let word = word.trim_end_matches('.');
+        if word.len() == 20 && word.starts_with("20") && word.ends_with('Z') {
+            return "TIME".to_owned();
+        }
+        // Also the end of `urn:orgvault:integration:ID`.
+        let (start, id) = word.rsplit_once(':').map_or(("", word), |(start, id)| (start, id));
+        if id.len() != 36 || id.matches('-').count() != 4 {
             return word.to_owned();
         }
         let next = self.0.len();
-        format!("#{}", self.0.entry(word.to_owned()).or_insert(next))
+        format!("{start}#{}", self.0.entry(id.to_owned()).or_insert(next))
     }
 
     fn json(&mut self, value: &Value) -> Value {
@@ -135,7 +144,7 @@ impl Alike {
             Value::Array(items) => items.iter().map(|item| self.json(item)).collect(),
             Value::Object(members) => {
                 let members = members.iter().map(|(name, value)| match name.as_str() {
-                    "events" => (name.clone(), Value::Null),
+                    "events" | "enrolment_code" | "token" | "secret" => (name.clone(), Value::Null),
                     _ => (name.clone(), self.json(value)),
                 });
                 Value::Object(members.collect())
@@ -143,12 +152,6 @@ impl Alike {
             other => other.clone(),
         }
     }
-}
-
-/// Returns whether a word is an ID, a token, a secret or an enrolment code.
-fn is_unique(word: &str) -> bool {
-    let digits = word.bytes().filter(u8::is_ascii_digit).count();
-    word.starts_with("ovi_") || word.starts_with("whsec_") || (word.len() >= 23 && digits >= 3 && !word.contains('.'))
 }
 
 /// Placeholders in the table, for IDs that earlier commands printed.
@@ -261,26 +264,35 @@ fn commands_on_the_database_and_at_a_server_print_the_same(database: Database) {
     let mut ids = [BTreeMap::<&str, String>::new(), BTreeMap::new()];
     let mut wrong = String::new();
     for (number, step) in TABLE.iter().enumerate() {
-        // Odd and even commands alternate between text and JSON. Errors are text.
-        let json: &[&str] = if number % 2 == 0 || step.contains(&"add") { &["--json"] } else { &[] };
-        let shown: Vec<_> = (0..2)
-            .map(|index| {
-                let arguments: Vec<&str> =
-                    step.iter().chain(json).map(|word| ids[index].get(word).map_or(*word, String::as_str)).collect();
-                let run = sites[index].run(&arguments);
-                if let Ok(printed) = serde_json::from_str::<Value>(&run.stdout) {
-                    if step[..2] == ["receiver", "add"] {
-                        ids[index].insert(RECEIVER, printed["id"].as_str().unwrap().to_owned());
+        // The output alternates between text and JSON. Errors are text.
+        let json: &[&str] = if number % 2 == 0 || step[1] == "add" { &["--json"] } else { &[] };
+        let mut run = |index: usize| {
+            let words = step.iter().chain(json);
+            let words: Vec<&str> = words.map(|word| ids[index].get(word).map_or(*word, String::as_str)).collect();
+            let (mut run, alike) = (sites[index].run(&words), &mut alike[index]);
+            for text in [&mut run.stdout, &mut run.stderr] {
+                *text = text.replace(sites[index].home.to_str().unwrap(), "HOME");
+            }
+            let printed = serde_json::from_str::<Value>(&run.stdout).ok();
+            if run.status == Some(0) {
+                match (step[0], step[1], &printed) {
+                    ("receiver", "add", Some(receiver)) => {
+                        ids[index].insert(RECEIVER, receiver["id"].as_str().unwrap().to_owned());
                     }
-                    return (run.status, alike[index].json(&printed).to_string(), message(&mut alike[index], &run));
+                    ("integration", "trust", Some(trust)) => {
+                        ids[index].insert(TRUST, trust["id"].as_str().unwrap().to_owned());
+                    }
+                    ("integration", "trust", None) => {
+                        let id = run.stdout.split_whitespace().nth(2).unwrap().trim_end_matches('.');
+                        ids[index].insert(TRUST, id.to_owned());
+                    }
+                    _ => {}
                 }
-                if step[..2] == ["integration", "trust"] && run.status == Some(0) {
-                    let id = run.stdout.split_whitespace().nth(2).unwrap().trim_end_matches('.');
-                    ids[index].insert(TRUST, id.to_owned());
-                }
-                (run.status, alike[index].text(&run.stdout), message(&mut alike[index], &run))
-            })
-            .collect();
+            }
+            let output = printed.map_or_else(|| alike.text(&run.stdout), |printed| alike.json(&printed).to_string());
+            (run.status, output, message(alike, &run))
+        };
+        let shown = [run(0), run(1)];
         if shown[0] != shown[1] {
             wrong += &format!("{step:?}\n  on the database: {:?}\n  at the server:   {:?}\n", shown[0], shown[1]);
         }
