@@ -105,6 +105,9 @@ impl Alike {
                 return start.to_owned();
             }
         }
+        if let Some((before, _)) = line.split_once("--event must be one of") {
+            return self.line(before);
+        }
         let is_part = |letter: char| letter.is_ascii_alphanumeric() || "-_:./".contains(letter);
         let (mut made, mut rest) = (String::new(), line);
         while let Some(at) = rest.find(is_part) {
@@ -125,7 +128,7 @@ impl Alike {
         if word.contains("127.0.0.1:") {
             return "ADDRESS".to_owned();
         }
-        let word = word.trim_end_matches('.');
+        let word = word.trim_end_matches(['.', ':']);
         if word.len() == 20 && word.starts_with("20") && word.ends_with('Z') {
             return "TIME".to_owned();
         }
@@ -189,6 +192,8 @@ const TABLE: &[&[&str]] = &[
     &["integration", "list", "--org"],
     &["integration", "create", "--org", "--name", "Nightly", "--namespace", "imports/*", "--expires", "2091-01-01"],
     &["integration", "create", "--org", "--name", "nightly", "--namespace", "imports/*"],
+    &["integration", "create", "--org", "--name", "x", "--namespace", "imports/*", "in valid"],
+    &["integration", "create", "--org", "--name", "x", "--namespace", "a", "--expires", "2001-01-01"],
     &[
         "integration",
         "create",
@@ -196,12 +201,13 @@ const TABLE: &[&[&str]] = &[
         "--name",
         "x",
         "--namespace",
-        "imports/*",
-        "in valid",
-        "--expires",
-        "2001-01-01",
+        "a",
+        "--trust",
+        JOB,
+        "--no-token",
+        "--output",
+        "x",
     ],
-    &["integration", "create", "--org", "--name", "x", "--namespace", "a", "--no-token", "--output", "x"],
     &["integration", "create", "--org", "--name", "bad", "--namespace", "a", "--trust", r#"{"issuer": "ci"}"#],
     &["integration", "create", "--org", "--name", "file", "--namespace", "a", "--output", "file.token"],
     &["integration", "create", "--org", "--name", "file", "--namespace", "a", "--output", "file.token"],

@@ -561,9 +561,10 @@ async fn find(target: &Target<'_>, address: &AccountOrInvitation) -> Result<Foun
 
 fn find_remote(target: &Target<'_>, remote: &Remote, address: &AccountOrInvitation) -> Result<AccountItem, Failure> {
     target.organization(address.org.as_deref())?;
-    let email = EmailAddress::parse(&address.address.email).ok();
+    let email = EmailAddress::parse(&address.address.email)
+        .map_err(|error| refused(Error::Invalid(vec![error.at("/email")]), NO_ACCOUNT))?;
     let mut accounts = remote.done(remote.session.accounts(), NO_ACCOUNT)?.into_iter();
-    let found = accounts.find(|account| email.as_ref().is_some_and(|email| email.as_str() == account.email));
+    let found = accounts.find(|account| account.email == email.as_str());
     found.ok_or_else(|| Failure::new(NO_ACCOUNT))
 }
 

@@ -15,7 +15,7 @@ use vault_client::{ClientError, IntegrationChange, IntegrationItem, IssuedIntegr
 use vault_core::cursor::PageRequest;
 use vault_core::id::{IntegrationId, OrganizationId};
 use vault_core::identity::{self, TrustId, audience};
-use vault_core::integration::{IntegrationName, IntegrationState, Overlap};
+use vault_core::integration::{IntegrationName, IntegrationState, Overlap, StoredIntegration};
 use vault_core::principal::{Principal, Scope};
 use vault_core::usecase::integrations::{CreateIntegrationRequest, IntegrationEdit, IntegrationRef};
 use vault_core::{Error, Refusal};
@@ -247,8 +247,11 @@ async fn change(target: &Target<'_>, integration: &NamedIntegration, edit: Edit)
                 }
                 Edit::Delete => integrations.delete(&operator, organization, &meant).await,
             };
-            let changed = changed.map_err(|error| refused(error, NO_INTEGRATION))?;
-            Ok(items::integration(&changed.integration, integrations.now()))
+            let changed = changed.map_err(|error| refused(error, NO_INTEGRATION))?.integration;
+            // As in lists, without an old token that is no longer valid.
+            let now = integrations.now();
+            let changed = StoredIntegration { integration: changed.integration.shown(now), ..changed };
+            Ok(items::integration(&changed, now))
         }
         Target::Server(remote) => {
             let found = find_remote(remote, &integration.name)?;
