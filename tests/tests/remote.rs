@@ -295,7 +295,10 @@ fn commands_on_the_database_and_at_a_server_print_the_same(database: Database) {
                     _ => {}
                 }
             }
-            let output = printed.map_or_else(|| alike.text(&run.stdout), |printed| alike.json(&printed).to_string());
+            let output = match printed {
+                Some(printed) => alike.json(&printed).to_string(),
+                None => alike.text(&run.stdout),
+            };
             (run.status, output, message(alike, &run))
         };
         let shown = [run(0), run(1)];
