@@ -134,7 +134,7 @@ pub const POLICY: [Rule; 57] = [
 
     rule("GET",    "{base}/namespaces",               "200",               "401 401 401 401 401 401 403 403 yes yes"),
     rule("POST",   "{base}/namespaces/freeze",        "200",               "401 401 401 401 401 401 403 403 yes yes"),
-    rule("POST",   "{base}/namespaces/thaw",          "204",               "401 401 401 401 401 401 403 403 yes yes"),
+    rule("POST",   "{base}/namespaces/thaw",          "200",               "401 401 401 401 401 401 403 403 yes yes"),
 
     rule("GET",    "{base}/audit",                    "200",               "401 401 401 401 401 401 403 403 yes yes"),
 

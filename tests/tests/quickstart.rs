@@ -331,3 +331,32 @@ fn who_serves_the_vault_is_told_rather_than_whose_address_it_is() {
     let said = vault.run(&["quickstart", "--listen", &address]).refused().stderr;
     assert!(said.contains(&vault.server().id().to_string()) && !said.contains(&address), "{said}");
 }
+
+/// Standard output and standard error in one pipe. The secrets are shown once, and a log would push them off the screen.
+#[test]
+fn the_log_follows_the_text() {
+    for flags in [&["--log-format", "json"][..], &[]] {
+        let vault = Vault::absent(Database::Sqlite);
+        let mut command = binary::isolated(Command::new("sh"));
+        command.args(["-c", r#"exec "$0" "$@" 2>&1"#]).arg(binary::path()).env("ORGVAULT_NO_SUCH_SETTING", "1");
+        let command = vault.on_this(command, &[&["quickstart", "--log-level", "debug"], flags].concat());
+        let output = vault.scratch("output");
+        let server = Server::start(command, &output, &vault.scratch("log"));
+        let shown = fs::read_to_string(output).unwrap();
+        drop(server.stop());
+        let is_log = |line: &str| {
+            line.starts_with('{') || [" INFO ", " WARN ", "DEBUG "].iter().any(|level| line.contains(level))
+        };
+        let text = shown.lines().take_while(|line| !is_log(line)).collect::<Vec<_>>().join("\n");
+        assert!(text.contains("admin@example.com") && text.contains("password"), "{shown}");
+        let log = shown.lines().skip_while(|line| !is_log(line)).collect::<Vec<_>>();
+        assert!(log.iter().all(|line| is_log(line)), "{shown}");
+        assert!(log.iter().any(|line| line.contains("ORGVAULT_NO_SUCH_SETTING")), "{shown}");
+    }
+    // If it fails, the log precedes the reason.
+    let vault = Vault::absent(Database::Sqlite);
+    let mut command = vault.command(&["quickstart", "--email", "not an address", "--log-level", "debug"]);
+    let refused = Run::of(command.env("ORGVAULT_NO_SUCH_SETTING", "1")).misused().stderr;
+    let (log, reason) = (refused.find("ORGVAULT_NO_SUCH_SETTING").unwrap(), refused.find("--email").unwrap());
+    assert!(log < reason, "{refused}");
+}

@@ -206,3 +206,23 @@ fn a_database_url_with_a_password_comes_from_a_file() {
     let said = list("--database-url-file", file.to_str().unwrap()).misused().stderr;
     assert!(said.contains("--database-url-file") && !said.contains("hunter2"), "{said}");
 }
+
+/// As in `orgvault-admin`, which sets the variables of the service.
+#[test]
+fn a_flag_overrides_the_other_setting_for_the_same_object() {
+    let vault = Vault::init(Database::Sqlite);
+    let url = vault.scratch("url");
+    fs::write(&url, format!("sqlite://{}/orgvault.db\n", vault.data_dir().display())).unwrap();
+    fs::set_permissions(&url, Permissions::from_mode(0o600)).unwrap();
+    let list = || {
+        let mut command = binary::command();
+        command.env("ORGVAULT_DATABASE_URL", "sqlite:///nonexistent/other.db").args(["org", "list", "--data-dir"]);
+        command.arg(vault.data_dir());
+        command
+    };
+    Run::of(list().arg("--database-url-file").arg(&url)).done();
+    Run::of(list().env("ORGVAULT_DATABASE_URL_FILE", &url)).misused();
+    let key = vault.data_dir().join("root.key");
+    let mut command = vault.command(&["org", "list", "--root-key-file", key.to_str().unwrap()]);
+    Run::of(command.env("ORGVAULT_ROOT_KEY_SOURCE", "credential:absent")).done();
+}

@@ -8,37 +8,38 @@ pub(crate) use sink::SinkPlace;
 
 use crate::text::rfc3339;
 use serde::Serialize;
+use vault_client::AuditItem;
 use vault_core::audit::{AuditChange, AuditEntry};
 
 /// An audit entry in the format for scripts and log services.
 #[derive(Serialize)]
 pub(crate) struct AuditLine {
-    id: String,
-    at: String,
-    organization: Option<String>,
-    actor: String,
-    account: Option<String>,
-    session: Option<String>,
-    integration: Option<String>,
-    action: String,
-    subject: String,
-    count: i64,
-    namespace: Option<String>,
-    purpose: Option<String>,
-    network: Option<String>,
-    request_id: Option<String>,
-    changes: Vec<AuditChange>,
-    credentials: Vec<LineCredential>,
-    /// Checkpoint that contains the entry.
-    checkpoint: Option<i64>,
+    pub(crate) id: String,
+    pub(crate) at: String,
+    pub(crate) organization: Option<String>,
+    pub(crate) actor: String,
+    pub(crate) account: Option<String>,
+    pub(crate) session: Option<String>,
+    pub(crate) integration: Option<String>,
+    pub(crate) action: String,
+    pub(crate) subject: String,
+    pub(crate) count: i64,
+    pub(crate) namespace: Option<String>,
+    pub(crate) purpose: Option<String>,
+    pub(crate) network: Option<String>,
+    pub(crate) request_id: Option<String>,
+    pub(crate) changes: Vec<AuditChange>,
+    pub(crate) credentials: Vec<LineCredential>,
+    /// Checkpoint that contains the entry. `None` also for an entry from the HTTP API, which does not return it.
+    pub(crate) checkpoint: Option<i64>,
 }
 
 #[derive(Serialize)]
-struct LineCredential {
-    id: String,
-    version: i64,
-    form: String,
-    expires_at: Option<String>,
+pub(crate) struct LineCredential {
+    pub(crate) id: String,
+    pub(crate) version: i64,
+    pub(crate) form: String,
+    pub(crate) expires_at: Option<String>,
 }
 
 impl From<AuditEntry> for AuditLine {
@@ -67,6 +68,38 @@ impl From<AuditEntry> for AuditLine {
             network: entry.network,
             request_id: entry.request,
             checkpoint: entry.checkpoint,
+        }
+    }
+}
+
+impl AuditLine {
+    /// Converts an entry that the HTTP API returned for this organization.
+    pub(crate) fn of_api(entry: AuditItem, organization: &str) -> Self {
+        let changes = entry.changes.into_iter();
+        let credentials = entry.credentials.into_iter().map(|one| LineCredential {
+            id: one.id,
+            version: one.version,
+            form: one.form,
+            expires_at: one.expires_at,
+        });
+        Self {
+            id: entry.id,
+            at: entry.at,
+            organization: Some(organization.to_owned()),
+            actor: entry.actor,
+            account: entry.account,
+            session: entry.session,
+            integration: entry.integration,
+            action: entry.action,
+            subject: entry.subject,
+            count: entry.count,
+            namespace: entry.namespace,
+            purpose: entry.purpose,
+            network: entry.network,
+            request_id: entry.request_id,
+            changes: changes.map(|one| AuditChange { field: one.field, from: one.from, to: one.to }).collect(),
+            credentials: credentials.collect(),
+            checkpoint: None,
         }
     }
 }

@@ -2,16 +2,19 @@
 
 use crate::activation::args::{ActivateArgs, ExecArgs};
 use crate::client::args::{CredentialArgs, EnrolArgs, LoginArgs, ProfileArg};
+use crate::client::login::Profile;
 use crate::command::import::ImportArgs;
 use crate::command::manifest::{ApplyArgs, ExportArgs, PlanArgs};
+use crate::command::target::server_only;
 use crate::command::trust;
+use crate::completion;
 use crate::failure::Failure;
 use crate::settings::{self, RootKeySource, seconds};
 use crate::text::Moment;
 use crate::usage;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use clap_complete::Shell;
+use clap_complete::{ArgValueCandidates, Shell};
 use std::num::NonZero;
 use std::path::PathBuf;
 use vault_core::audit::AuditAction;
@@ -78,25 +81,27 @@ pub(crate) fn command() -> clap::Command {
         .mut_subcommands(hint)
 }
 
+/// Commands that open no vault.
+pub(crate) const WITHOUT_VAULT: [&str; 15] = [
+    "login",
+    "enrol",
+    "logout",
+    "profiles",
+    "credential",
+    "import",
+    "export",
+    "plan",
+    "apply",
+    "activate",
+    "exec",
+    "identity",
+    "completions",
+    "man-pages",
+    "settings",
+];
+
 /// Adds a hint about the settings to the help of commands that open the vault.
 fn hint(command: clap::Command) -> clap::Command {
-    const WITHOUT_VAULT: [&str; 15] = [
-        "login",
-        "enrol",
-        "logout",
-        "profiles",
-        "credential",
-        "import",
-        "export",
-        "plan",
-        "apply",
-        "activate",
-        "exec",
-        "identity",
-        "completions",
-        "man-pages",
-        "settings",
-    ];
     if WITHOUT_VAULT.contains(&command.get_name()) {
         return command;
     }
@@ -175,33 +180,29 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Org(OrgCommand),
     /// Manage accounts: users who log in to an organization with a role
-    #[command(subcommand)]
-    Account(AccountCommand),
+    Account(Managed<AccountCommand>),
     /// Manage integrations: programs that get the credentials of their namespaces with a token
-    #[command(subcommand)]
-    Integration(IntegrationCommand),
+    Integration(Managed<IntegrationCommand>),
     /// Inspect the identity token of this job
     #[command(subcommand)]
     Identity(IdentityCommand),
     /// Manage issuers of identity tokens, whose workloads integrations can trust instead of a token
     #[command(subcommand)]
     Issuer(IssuerCommand),
-    /// Manage receivers of the instance, which get notifications about the vault by webhook or e-mail
-    #[command(subcommand)]
-    Receiver(ReceiverCommand),
+    /// Manage receivers, which get notifications by webhook or e-mail: those of the instance, or with --profile those
+    /// of your organization
+    Receiver(Managed<ReceiverCommand>),
     /// Freeze a namespace, so that its credentials are not issued, or thaw it
-    #[command(subcommand)]
-    Namespace(NamespaceCommand),
+    Namespace(Managed<NamespaceCommand>),
     /// Read, export and verify the audit log
-    #[command(subcommand)]
-    Audit(AuditCommand),
+    Audit(Managed<AuditCommand>),
     /// Show the vault's keys, or rotate them while the server runs
     #[command(subcommand)]
     Key(KeyCommand),
     /// Manage the embedded database file
     #[command(subcommand)]
     Database(DatabaseCommand),
-    /// Log in to a server's HTTP API, for `orgvault credential`
+    /// Log in to a server's HTTP API, for `orgvault credential` and other commands with --profile
     ///
     /// Prompts for password and passcode. The access token is stored in your state directory ($XDG_STATE_HOME/orgvault,
     /// else ~/.local/state/orgvault) until it expires or you log out. With --profile, you can be logged in to several
@@ -273,6 +274,16 @@ pub(crate) enum Command {
     Settings,
 }
 
+/// A command of admins, which runs on the database or, with a login, at a server.
+#[derive(Args)]
+pub(crate) struct Managed<C: Subcommand> {
+    /// Run the command at the server of this login, for your organization, instead of on the database
+    #[arg(long, value_name = "NAME", global = true, add = ArgValueCandidates::new(completion::profiles))]
+    pub(crate) profile: Option<Profile>,
+    #[command(subcommand)]
+    pub(crate) command: C,
+}
+
 #[derive(Args)]
 pub(crate) struct DoctorArgs {
     /// Also check that all stored data can be decrypted, that no row was modified, moved or rolled back, and that the
@@ -332,12 +343,54 @@ impl Command {
         )
     }
 
+    /// Returns the profile of the login to use, if the command runs at a server.
+    pub(crate) fn profile(&self) -> Option<&Profile> {
+        match self {
+            Self::Account(Managed { profile, .. }) => profile.as_ref(),
+            Self::Integration(Managed { profile, .. }) => profile.as_ref(),
+            Self::Receiver(Managed { profile, .. }) => profile.as_ref(),
+            Self::Namespace(Managed { profile, .. }) => profile.as_ref(),
+            Self::Audit(Managed { profile, .. }) => profile.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Returns whether the command accepts a profile.
+    pub(crate) fn can_run_at_server(&self) -> bool {
+        let is_managed = matches!(
+            self,
+            Self::Account(_) | Self::Integration(_) | Self::Receiver(_) | Self::Namespace(_) | Self::Audit(_)
+        );
+        is_managed && self.require_api().is_ok()
+    }
+
+    /// Refuses a command that the HTTP API does not offer: it discloses secrets of an account, or reads more than one
+    /// organization.
+    pub(crate) fn require_api(&self) -> Result<(), Failure> {
+        const RE_ENROL: &str = ". An admin can run `orgvault account re-enrol` instead";
+        let (command, instead) = match self {
+            Self::Account(Managed { command, .. }) => match command {
+                AccountCommand::Create { .. } => {
+                    ("account create", ". An admin can run `orgvault account invite` instead")
+                }
+                AccountCommand::ResetPasscode(_) => ("account reset-passcode", RE_ENROL),
+                AccountCommand::SetPassword { .. } => ("account set-password", RE_ENROL),
+                AccountCommand::Passcode(_) => ("account passcode", ""),
+                _ => return Ok(()),
+            },
+            Self::Audit(Managed { command: AuditCommand::Verify, .. }) => ("audit verify", ""),
+            _ => return Ok(()),
+        };
+        Err(server_only(command, instead))
+    }
+
     /// Returns the secret files that the command's own flags name.
     pub(crate) fn secret_files(&self) -> Vec<PathBuf> {
         match self {
-            Self::Account(AccountCommand::Create { password, .. } | AccountCommand::SetPassword { password, .. }) => {
-                password.password_file.iter().filter(|path| path.as_os_str() != "-").cloned().collect()
-            }
+            Self::Account(Managed {
+                command: AccountCommand::Create { password, .. } | AccountCommand::SetPassword { password, .. },
+                ..
+            }) => password.password_file.iter().filter(|path| path.as_os_str() != "-").cloned().collect(),
             Self::Key(KeyCommand::Rotate(args)) => {
                 let file = args.new_root_key_file.iter().filter_map(|path| std::path::absolute(path).ok());
                 file.chain(args.new_root_key_source.iter().flat_map(RootKeySource::secret_files)).collect()
@@ -472,9 +525,9 @@ pub(crate) enum AccountCommand {
     ///
     /// The user opens the printed link or runs the printed commands, and chooses a password.
     Invite {
-        /// Name of the organization
+        /// Name of the organization, required without --profile
         #[arg(long, value_name = "NAME")]
-        org: String,
+        org: Option<String>,
         #[command(flatten)]
         account: ByEmail,
         /// Role of the account
@@ -665,9 +718,9 @@ pub(crate) enum DatabaseCommand {
 
 #[derive(Args)]
 pub(crate) struct NamedIntegration {
-    /// Name of the organization
+    /// Name of the organization, required without --profile
     #[arg(long, value_name = "NAME")]
-    pub(crate) org: String,
+    pub(crate) org: Option<String>,
     /// Name of the integration
     #[arg(long, value_name = "NAME")]
     pub(crate) name: String,
@@ -851,7 +904,7 @@ pub(crate) enum ReceiverCommand {
     },
     /// List receivers: state, last delivery and last error
     List,
-    /// List the events that receivers of the instance can get
+    /// List the events that receivers can get
     Events,
     /// Change a receiver's events, or enable or disable it
     Change {
@@ -909,9 +962,9 @@ pub(crate) struct NamedNamespace {
     /// Exact name of the namespace
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// Name of the organization
+    /// Name of the organization, required without --profile
     #[arg(long, value_name = "NAME")]
-    pub(crate) org: String,
+    pub(crate) org: Option<String>,
 }
 
 #[derive(Subcommand)]

@@ -42,6 +42,8 @@ mod usage;
 use clap::ArgMatches;
 use clap_complete::Shell;
 use cli::{Cli, Command};
+use client::login::Profile;
+use command::target::{Remote, Target};
 use failure::Failure;
 use output::Output;
 use run_as::RunAs;
@@ -77,6 +79,10 @@ fn run(cli: Cli, flags: &ArgMatches) -> Result<ExitCode, Failure> {
     if cli.command.is_without_vault() {
         settings::refuse_vault_flags(flags.subcommand_name().unwrap_or_default(), flags)?;
     }
+    if cli.command.profile().is_some() {
+        settings::refuse_all_flags(flags)?;
+        cli.command.require_api()?;
+    }
     let mut cli = cli;
     match &mut cli.command {
         Command::Completions { shell } => return completions(*shell, output).map(|()| ExitCode::SUCCESS),
@@ -110,12 +116,28 @@ fn run(cli: Cli, flags: &ArgMatches) -> Result<ExitCode, Failure> {
         }
         command => Cli { command, ..cli },
     };
+    if let Some(profile) = cli.command.profile().cloned() {
+        return run_at_server(&profile, cli.command, output).map(|()| ExitCode::SUCCESS);
+    }
     let run_as = RunAs::enter(&settings::named(flags, cli.command.secret_files(), cli.command.serves())?)?;
     let became = run_as.became().cloned();
-    run_on_vault(cli, flags, run_as, output).map_err(|failure| match &became {
+    let done = run_on_vault(cli, flags, run_as, output);
+    logging::resume();
+    done.map_err(|failure| match &became {
         // Root is rarely denied access, so explain the switch of the user.
         Some(became) if failure.is_denied() => failure.noting(became),
         _ => failure,
+    })
+}
+
+/// Runs a command of admins with the login of a profile.
+fn run_at_server(profile: &Profile, command: Command, output: Output) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    let done =
+        Remote::open(profile).and_then(|remote| runtime.block_on(manage(&Target::Server(&remote), command, output)));
+    done.map_err(|failure| match profile.as_str() {
+        Profile::DEFAULT => failure,
+        name => failure.noting(format!("with profile {name}")),
     })
 }
 
@@ -123,8 +145,12 @@ fn run_on_vault(cli: Cli, flags: &ArgMatches, run_as: RunAs, output: Output) -> 
     let became = run_as.became().cloned();
     let settings = Settings::read(flags, &cli::other_variables(), run_as)?;
     let traces = if cli.command.serves() { Traces::start(&settings)? } else { None };
-    // The output of `quickstart` is for a user, even if it is piped.
-    let format = settings.log_format.or(matches!(cli.command, Command::Quickstart(_)).then_some(LogFormat::Text));
+    // The output of `quickstart` is for a user, even if it is piped: the log follows it.
+    let is_quickstart = matches!(cli.command, Command::Quickstart(_));
+    let format = settings.log_format.or(is_quickstart.then_some(LogFormat::Text));
+    if is_quickstart {
+        logging::delay();
+    }
     logging::start(format, settings.log_level, traces.as_ref());
     match became {
         Some(became) if cli.command.serves() => tracing::info!("{became}"),
@@ -171,7 +197,15 @@ async fn dispatch(settings: Settings, command: Command, output: Output) -> Resul
         }
         Command::Restore(args) => command::restore::run(&settings, args, output).await,
         command => {
-            let vault = compose::open(&settings).await?;
+            let vault = compose::open(&settings).await.map_err(|failure| {
+                let is_absent = settings.database.file().is_some_and(|path| !path.exists());
+                match is_absent && command.can_run_at_server() {
+                    true => {
+                        failure.noting("to manage a vault on another host, run `orgvault login` and pass --profile")
+                    }
+                    false => failure,
+                }
+            })?;
             let done = on_vault(&settings, &vault, command, output).await;
             let closed = vault.close().await;
             done?;
@@ -183,14 +217,21 @@ async fn dispatch(settings: Settings, command: Command, output: Output) -> Resul
 async fn on_vault(settings: &Settings, vault: &OpenVault, command: Command, output: Output) -> Result<(), Failure> {
     match command {
         Command::Org(command) => command::organization::run(vault, command, output).await,
-        Command::Account(command) => command::account::run(settings, vault, command, output).await,
-        Command::Integration(command) => command::integration::run(settings, vault, command, output).await,
         Command::Issuer(command) => command::issuer::run(vault, command, output).await,
-        Command::Receiver(command) => command::receiver::run(settings, vault, command, output).await,
-        Command::Namespace(command) => command::namespace::run(vault, command, output).await,
-        Command::Audit(command) => command::audit::run(settings, vault, command, output).await,
         Command::Key(command) => command::key::run(vault, command, output).await,
         Command::Database(command) => command::database::run(settings, vault, command, output).await,
+        command => manage(&Target::Database(settings, vault), command, output).await,
+    }
+}
+
+/// Runs a command of admins.
+async fn manage(target: &Target<'_>, command: Command, output: Output) -> Result<(), Failure> {
+    match command {
+        Command::Account(args) => command::account::run(target, args.command, output).await,
+        Command::Integration(args) => command::integration::run(target, args.command, output).await,
+        Command::Receiver(args) => command::receiver::run(target, args.command, output).await,
+        Command::Namespace(args) => command::namespace::run(target, args.command, output).await,
+        Command::Audit(args) => command::audit::run(target, args.command, output).await,
         // Handled above, or without a vault.
         _ => Ok(()),
     }

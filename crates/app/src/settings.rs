@@ -94,6 +94,19 @@ pub(crate) fn refuse_vault_flags(command: &str, flags: &ArgMatches) -> Result<()
     }
 }
 
+/// Refuses settings on the command line of a command that uses a login instead.
+pub(crate) fn refuse_all_flags(flags: &ArgMatches) -> Result<(), Failure> {
+    let flags = innermost(flags);
+    let all = vault_flags().into_iter().chain(server_flags());
+    match all.into_iter().find(|setting| sources::is_flag(setting, flags)) {
+        Some(setting) => Err(Failure::usage(format!(
+            "--{} is a setting of the server, which a command with --profile does not use",
+            sources::name(&setting)
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// Returns the files and addresses that flags and the environment name, and the files `secrets` of the command's own
 /// flags. The process may access them with its initial rights, before it switches the user. If a flag names a settings
 /// file of root, this includes the contents of that file. Only a command that `serves` gets addresses.

@@ -1,5 +1,7 @@
 //! Errors of the command line parser, in the style of all other errors.
 
+use crate::cli;
+use crate::command::target::server_only;
 use crate::failure::Failure;
 use crate::settings;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -15,6 +17,9 @@ pub(crate) fn failure(error: &Error) -> Option<Failure> {
         }
         ErrorKind::UnknownArgument => {
             let argument = argument(error)?;
+            if let Some(command) = server_command(error).filter(|_| argument == "--profile") {
+                return Some(server_only(&command, ""));
+            }
             let known = settings::server_flags().iter().any(|flag| flag.get_long() == argument.strip_prefix("--"));
             known.then(|| {
                 Failure::usage(format!("this command does not use {argument}, which is a setting of `orgvault serve`"))
@@ -22,6 +27,18 @@ pub(crate) fn failure(error: &Error) -> Option<Failure> {
         }
         _ => None,
     }
+}
+
+/// Returns the command that the parser rejected, such as `key status`, if it opens the vault.
+fn server_command(error: &Error) -> Option<String> {
+    let ContextValue::StyledStr(usage) = error.get(ContextKind::Usage)? else { return None };
+    let usage = usage.to_string();
+    let words = usage.split_whitespace().skip_while(|word| *word != "orgvault").skip(1);
+    let is_name =
+        |word: &&str| word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-') && !word.starts_with('-');
+    let command: Vec<&str> = words.take_while(is_name).collect();
+    let first = command.first()?;
+    (!cli::WITHOUT_VAULT.contains(first)).then(|| command.join(" "))
 }
 
 /// Rejects a `--namespace` with several values that are all files, because the shell has expanded an unquoted pattern.

@@ -33,6 +33,18 @@ pub struct AccountItem {
     /// Time of the last counted failed login, RFC 3339 in UTC, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_failed_login_at: Option<String>,
+    /// End of a temporary lockout, RFC 3339 in UTC, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub locked_until: Option<String>,
+    /// `true` if logins are rejected until an admin or operator removes the lockout.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub login_closed: bool,
+    /// Number of wrong passcodes since the last correct one. Absent if it is 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub wrong_passcodes: u32,
+    /// `true` if time-based passcodes are rejected after too many wrong ones.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub passcode_disabled: bool,
     /// Expiry of the enrolment code, RFC 3339 in UTC. For an invitation, and for an account that must enrol again while
     /// the code is valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -83,6 +95,10 @@ pub struct ChangeAccountRequest {
     /// New state: `active` or `disabled`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 fn is_zero(number: &u32) -> bool {

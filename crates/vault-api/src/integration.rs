@@ -164,6 +164,9 @@ pub struct NamespaceItem {
     pub credentials: i64,
     /// `true` if activations of the namespace are stopped.
     pub frozen: bool,
+    /// Time of the freeze, RFC 3339 in UTC, if it is frozen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frozen_at: Option<String>,
 }
 
 /// A namespace to freeze or unfreeze.
@@ -175,7 +178,7 @@ pub struct NamespaceRequest {
     pub namespace: String,
 }
 
-/// The credentials and integrations that freezing a namespace affects.
+/// The credentials and integrations that freezing or thawing a namespace affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FrozenNamespace {
@@ -183,6 +186,8 @@ pub struct FrozenNamespace {
     pub credentials: i64,
     /// Number of integrations that may activate it.
     pub integrations: i64,
+    /// `true` if this request changed the state.
+    pub changed: bool,
 }
 
 #[cfg(test)]

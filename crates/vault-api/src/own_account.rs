@@ -16,6 +16,8 @@ pub struct OwnAccount {
     pub role: String,
     /// Name of its organization.
     pub organization: String,
+    /// ID of its organization.
+    pub organization_id: String,
     /// Time since which its authenticator is in use, RFC 3339 in UTC.
     pub passcode_enrolled_at: String,
     /// Number of unused recovery codes.

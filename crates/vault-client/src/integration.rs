@@ -1,4 +1,4 @@
-//! Integrations of the organization, and their trusts.
+//! Integrations of the organization, their trusts, and namespaces.
 
 use crate::account::below;
 use crate::list::query;
@@ -6,10 +6,12 @@ use crate::{ClientError, Session};
 use serde::Serialize;
 use ureq::http::Method;
 use vault_api::{
-    CreateIntegrationRequest, IntegrationItem, IntegrationUsageItem, IssuedIntegration, IssuerItem, TrustRequest,
+    CreateIntegrationRequest, FrozenNamespace, IntegrationItem, IntegrationUsageItem, IssuedIntegration, IssuerItem,
+    NamespaceItem, NamespaceRequest, RotateIntegrationRequest, TrustItem, TrustRequest,
 };
 
 const INTEGRATIONS: &str = "/integrations";
+const NAMESPACES: &str = "/namespaces";
 
 /// A change of an integration. `None` leaves a field unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -56,6 +58,12 @@ impl Session {
         self.send_json(Method::PATCH, &below(INTEGRATIONS, id), change)?.json()
     }
 
+    /// Issues a new token, which is returned only once. The old one stays valid for `overlap` seconds, or a day.
+    pub fn rotate_integration(&self, id: &str, overlap: Option<i64>) -> Result<IssuedIntegration, ClientError> {
+        let path = [&below(INTEGRATIONS, id), "/rotate"].concat();
+        self.send_json(Method::POST, &path, &RotateIntegrationRequest { overlap })?.json()
+    }
+
     /// Deletes an integration with its activations.
     pub fn delete_integration(&self, id: &str) -> Result<(), ClientError> {
         self.send(Method::DELETE, &below(INTEGRATIONS, id)).map(|_| ())
@@ -67,12 +75,32 @@ impl Session {
     }
 
     /// Adds a trust to an integration.
-    pub fn trust(&self, id: &str, trust: &TrustRequest) -> Result<(), ClientError> {
-        self.send_json(Method::POST, &[&below(INTEGRATIONS, id), "/trusts"].concat(), trust).map(|_| ())
+    pub fn trust(&self, id: &str, trust: &TrustRequest) -> Result<TrustItem, ClientError> {
+        self.send_json(Method::POST, &[&below(INTEGRATIONS, id), "/trusts"].concat(), trust)?.json()
     }
 
     /// Removes a trust.
     pub fn distrust(&self, id: &str, trust: &str) -> Result<(), ClientError> {
         self.send(Method::DELETE, &below(&[&below(INTEGRATIONS, id), "/trusts"].concat(), trust)).map(|_| ())
+    }
+
+    /// Returns the namespaces that have credentials or are frozen.
+    pub fn namespaces(&self) -> Result<Vec<NamespaceItem>, ClientError> {
+        self.all(NAMESPACES)
+    }
+
+    /// Rejects all activations of a namespace.
+    pub fn freeze(&self, namespace: &str) -> Result<FrozenNamespace, ClientError> {
+        self.set_frozen("/freeze", namespace)
+    }
+
+    /// Allows activations of a frozen namespace again.
+    pub fn thaw(&self, namespace: &str) -> Result<FrozenNamespace, ClientError> {
+        self.set_frozen("/thaw", namespace)
+    }
+
+    fn set_frozen(&self, path: &str, namespace: &str) -> Result<FrozenNamespace, ClientError> {
+        let request = NamespaceRequest { namespace: namespace.to_owned() };
+        self.send_json(Method::POST, &[NAMESPACES, path].concat(), &request)?.json()
     }
 }

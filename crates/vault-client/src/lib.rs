@@ -44,12 +44,13 @@ pub use list::{AuditFilter, Credentials, ListFilter, Page};
 pub use session::{RequestOptions, Session};
 pub use trust::ClientIdentity;
 pub use vault_api::{
-    AccountItem, AccountNotice, ActivateRequest, ActivationItem, AddReceiverRequest, AuditItem, AuditedCredential,
-    BegunActivation, ChangeAccountRequest, ChangePasswordRequest, ChangeReceiverRequest, CheckItem, CheckRequest,
-    CheckedCredential, CheckedNamespace, ConfirmEnrolmentRequest, CreateIntegrationRequest, CredentialItem,
-    CredentialUse, DeliveryItem, DescribeRequest, EnrolRequest, EnrolResponse, FieldProblem, HealthItem,
-    IntegrationItem, IntegrationUsageItem, InviteRequest, InvitedAccount, IssuedIntegration, IssuedReceiver,
-    IssuerItem, LoginRequest, OwnAccount, Problem, ProblemCode, PromoteRequest, ProofRequest, ReEnrolment,
-    ReceiverItem, RenewRequest, ReplaceRequest, ReplacedCredential, SaveRequest, SavedCredential, ServerAbilities,
-    SessionItem, Totp, TrustItem, TrustRequest, VendedCredential, VersionItem, WireJson, WireSecret,
+    AccountItem, AccountNotice, ActivateRequest, ActivationItem, AddReceiverRequest, AuditItem, AuditedChange,
+    AuditedCredential, BegunActivation, ChangeAccountRequest, ChangePasswordRequest, ChangeReceiverRequest, CheckItem,
+    CheckRequest, CheckedCredential, CheckedNamespace, ConfirmEnrolmentRequest, CreateIntegrationRequest,
+    CredentialItem, CredentialUse, DeliveryItem, DescribeRequest, EnrolRequest, EnrolResponse, FieldProblem,
+    FrozenNamespace, HealthItem, IntegrationItem, IntegrationUsageItem, InviteRequest, InvitedAccount,
+    IssuedIntegration, IssuedReceiver, IssuerItem, LoginRequest, NamespaceItem, OwnAccount, Problem, ProblemCode,
+    PromoteRequest, ProofRequest, ReEnrolment, ReceiverItem, RenewRequest, ReplaceRequest, ReplacedCredential,
+    SaveRequest, SavedCredential, ServerAbilities, SessionItem, Totp, TrustItem, TrustRequest, VendedCredential,
+    VersionItem, WireJson, WireSecret,
 };

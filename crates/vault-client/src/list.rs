@@ -55,6 +55,10 @@ pub struct AuditFilter {
     pub subject: Option<String>,
     /// Actor: a kind, or an ID.
     pub actor: Option<String>,
+    /// Namespace that an entry is about.
+    pub namespace: Option<String>,
+    /// Whether the oldest entries come first, instead of the newest.
+    pub oldest_first: bool,
     /// Maximum number of items per page, 1 to 1,000. `None` uses the maximum.
     pub page_size: Option<u32>,
 }
@@ -70,6 +74,8 @@ impl AuditFilter {
             ("reads", self.reads.map(|reads| if reads { "true" } else { "false" })),
             ("subject", self.subject.as_deref()),
             ("actor", self.actor.as_deref()),
+            ("namespace", self.namespace.as_deref()),
+            ("order", self.oldest_first.then_some("oldest")),
             ("limit", limit.as_deref()),
             ("cursor", cursor),
         ];

@@ -33,6 +33,22 @@ impl Session {
         self.send(Method::DELETE, &below(RECEIVERS, id)).map(|_| ())
     }
 
+    /// Replaces the signing secret of a webhook. The new one is returned only once.
+    pub fn rotate_receiver_secret(&self, id: &str) -> Result<IssuedReceiver, ClientError> {
+        self.send(Method::POST, &[&below(RECEIVERS, id), "/rotate-secret"].concat())?.json()
+    }
+
+    /// Returns up to `limit` deliveries to a receiver, 1 to 1,000, newest first.
+    pub fn deliveries(&self, id: &str, limit: usize) -> Result<Vec<DeliveryItem>, ClientError> {
+        self.send(Method::GET, &format!("{}/deliveries?limit={limit}", below(RECEIVERS, id)))?.json()
+    }
+
+    /// Queues an event for a receiver again.
+    pub fn resend(&self, id: &str, event: &str) -> Result<DeliveryItem, ClientError> {
+        let deliveries = [&below(RECEIVERS, id), "/deliveries"].concat();
+        self.send(Method::POST, &[&below(&deliveries, event), "/resend"].concat())?.json()
+    }
+
     /// Queues a test for a receiver.
     pub fn test_receiver(&self, id: &str) -> Result<DeliveryItem, ClientError> {
         self.send(Method::POST, &[&below(RECEIVERS, id), "/test"].concat())?.json()

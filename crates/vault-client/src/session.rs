@@ -126,8 +126,8 @@ impl Session {
         Ok((answer.json()?, next))
     }
 
-    /// Returns a page of audit entries of the organization, newest first, starting at `cursor`, and the cursor of the
-    /// next page, if any. A page may be short or empty although another one follows. For admins.
+    /// Returns a page of audit entries of the organization, starting at `cursor`, and the cursor of the next page, if
+    /// any. A page may be short or empty although another one follows. For admins.
     ///
     /// # Errors
     /// [`ClientError::Problem`] if the role does not permit it, or a filter or the cursor is refused.

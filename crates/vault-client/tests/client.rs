@@ -296,7 +296,7 @@ fn accounts_are_administered_and_enrolled() {
 
 #[test]
 fn ones_own_account_is_looked_after() {
-    let account = r#"{"id":"i","email":"e","role":"viewer","organization":"o","passcode_enrolled_at":"t",
+    let account = r#"{"id":"i","email":"e","role":"viewer","organization":"o","organization_id":"oi","passcode_enrolled_at":"t",
         "recovery_codes_left":2,"notices":[{"code":"recovery-codes-low","detail":"d"},{"code":"new","at":"t","detail":"d"}]}"#;
     let item =
         r#"{"id":"i","created_at":"c","expires_at":"e","last_used_at":"l","network":"127.0.0.0/24","current":true}"#;

@@ -62,6 +62,7 @@ mod wire;
 
 pub use activation::{ActivationParts, activation_server};
 pub use admin::{AdminParts, MetricsText, admin_server};
+pub use operation::items;
 pub use origin::CurrentRequest;
 pub use parts::ServerParts;
 pub use readiness::Readiness;

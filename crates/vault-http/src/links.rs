@@ -3,6 +3,7 @@
 use crate::answer::time_text;
 use std::fmt::Write as _;
 use vault_core::cursor::ListFilter;
+use vault_core::port::AuditOrder;
 use vault_core::time::Timestamp;
 use vault_core::usecase::AuditFilter;
 
@@ -39,7 +40,7 @@ fn exact(time: Timestamp) -> String {
 }
 
 /// Adds the filters of an audit list to `path`.
-pub(crate) fn audit(path: &str, filter: &AuditFilter) -> String {
+pub(crate) fn audit(path: &str, filter: &AuditFilter, order: AuditOrder) -> String {
     // None of these values contains characters that need escaping.
     let AuditFilter { since, until, actions, denied, without_reads, subject, actor, namespace } = filter;
     let parameters = [
@@ -50,6 +51,7 @@ pub(crate) fn audit(path: &str, filter: &AuditFilter) -> String {
         ("subject", subject.clone()),
         ("actor", actor.clone()),
         ("namespace", namespace.clone()),
+        ("order", (order == AuditOrder::OldestFirst).then(|| "oldest".to_owned())),
     ];
     let actions = actions.iter().map(|action| ("action", Some(action.clone())));
     let given = parameters.into_iter().chain(actions).filter_map(|(name, value)| Some(format!("{name}={}", value?)));
@@ -63,7 +65,7 @@ mod tests {
 
     #[test]
     fn the_next_page_of_the_audit_has_the_filters_of_this_one() {
-        assert_eq!(audit("/v1/audit", &AuditFilter::default()), "/v1/audit");
+        assert_eq!(audit("/v1/audit", &AuditFilter::default(), AuditOrder::NewestFirst), "/v1/audit");
         let filter = AuditFilter {
             since: Some(Timestamp::from_millis(0)),
             actions: ["credential.saved", "login.refused"].map(str::to_owned).to_vec(),
@@ -73,8 +75,8 @@ mod tests {
             ..AuditFilter::default()
         };
         assert_eq!(
-            audit("/v1/audit", &filter),
-            "/v1/audit?since=1970-01-01T00:00:00Z&outcome=denied&reads=false&actor=system&action=credential.saved&action=login.refused"
+            audit("/v1/audit", &filter, AuditOrder::OldestFirst),
+            "/v1/audit?since=1970-01-01T00:00:00Z&outcome=denied&reads=false&actor=system&order=oldest&action=credential.saved&action=login.refused"
         );
     }
     use vault_core::credential::{CredentialType, HealthState, LabelFilter};

@@ -9,6 +9,7 @@ use vault_core::cursor::{ListFilter, PageRequest};
 use vault_core::field::{FieldCode, FieldError, child};
 use vault_core::json::pointer_to;
 use vault_core::namespace::Namespace;
+use vault_core::port::AuditOrder;
 use vault_core::time::Timestamp;
 use vault_core::usecase::AuditFilter;
 
@@ -93,8 +94,8 @@ pub(crate) fn since(query: Option<&str>) -> Result<Option<Timestamp>, ProblemRes
     Ok(since)
 }
 
-/// Parses filters and page of the audit log.
-pub(crate) fn audit(query: Option<&str>) -> Result<(AuditFilter, PageRequest), ProblemResponse> {
+/// Parses filters, order and page of the audit log.
+pub(crate) fn audit(query: Option<&str>) -> Result<(AuditFilter, AuditOrder, PageRequest), ProblemResponse> {
     let mut parameters = Parameters::read(query)?;
     let since = parameters.time("since");
     let until = parameters.time("until");
@@ -115,10 +116,12 @@ pub(crate) fn audit(query: Option<&str>) -> Result<(AuditFilter, PageRequest), P
     let namespace = parameters.take("namespace");
     let namespace = parameters.keep(namespace.map(|text| Namespace::parse(&text, "/namespace")).transpose());
     let namespace = namespace.map(|namespace| namespace.to_string());
+    let order = parameters.take("order");
+    let order = parameters.keep(order.map(|text| parse_order(&text)).transpose()).unwrap_or(AuditOrder::NewestFirst);
     let page = parameters.page();
     parameters.finish()?;
     let without_reads = reads == Some(false);
-    Ok((AuditFilter { since, until, actions, denied, without_reads, subject, actor, namespace }, page))
+    Ok((AuditFilter { since, until, actions, denied, without_reads, subject, actor, namespace }, order, page))
 }
 
 pub(crate) fn parse_type(text: &str) -> Result<CredentialType, FieldError> {
@@ -138,6 +141,14 @@ fn parse_outcome(text: &str) -> Result<(), FieldError> {
     match text {
         "denied" => Ok(()),
         _ => Err(FieldError::new("/outcome", FieldCode::OutOfRange, "must be denied")),
+    }
+}
+
+fn parse_order(text: &str) -> Result<AuditOrder, FieldError> {
+    match text {
+        "newest" => Ok(AuditOrder::NewestFirst),
+        "oldest" => Ok(AuditOrder::OldestFirst),
+        _ => Err(FieldError::new("/order", FieldCode::OutOfRange, "must be newest or oldest")),
     }
 }
 
@@ -272,10 +283,10 @@ mod tests {
     #[test]
     fn actions_outcome_and_reads_filter_the_audit_log() {
         let query = "action=login.refused&action=activation.failed&action=login.refused&outcome=denied&reads=false";
-        let Ok((filter, _)) = audit(Some(query)) else { panic!("all are known") };
+        let Ok((filter, _, _)) = audit(Some(query)) else { panic!("all are known") };
         assert_eq!(filter.actions, ["activation.failed", "login.refused"]);
         assert!(filter.denied && filter.without_reads);
-        let Ok((filter, _)) = audit(Some("reads=true")) else { panic!("all are known") };
+        let Ok((filter, _, _)) = audit(Some("reads=true")) else { panic!("all are known") };
         assert_eq!(filter, AuditFilter::default());
         let many: String = (0..33).map(|number| format!("action=a{number}&")).collect();
         for refused in ["outcome=ok", "outcome=", "reads=0", "action=a%20b", "outcome=denied&outcome=denied", &many] {

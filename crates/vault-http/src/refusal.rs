@@ -82,7 +82,7 @@ impl From<Refusal> for ProblemResponse {
                  admin.",
             ),
             Refusal::LastAdmin => {
-                Self::conflict("You cannot demote, disable, re-enrol or delete the last active admin.")
+                Self::conflict("The last active admin cannot be demoted, disabled, re-enrolled or deleted.")
             }
             Refusal::Cursor => {
                 let detail = "invalid cursor; use the one from the previous page's Link header, with the same filters";

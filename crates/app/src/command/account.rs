@@ -2,17 +2,18 @@
 
 use super::invitation;
 use super::organization::{Organizations, organization_id};
-use crate::cli::{AccountCommand as Asked, AccountOrInvitation, PasswordFile, RoleArg};
+use super::target::{Remote, Target};
+use crate::cli::{AccountCommand as Asked, AccountOrInvitation, ByEmail, PasswordFile, RoleArg};
 use crate::failure::{Doing, Failure, NO_ACCOUNT, refused};
 use crate::output::{Output, table};
 use crate::run_as::NamedFiles;
 use crate::secret_file;
-use crate::settings::Settings;
 use crate::text::{passcode_sheet, rfc3339};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use std::time::Duration;
-use vault_core::account::{AccountGrant, AccountLogins, AccountState, ListedAccount};
+use vault_client::{AccountItem, ChangeAccountRequest, ClientError, ProblemCode};
+use vault_core::account::{AccountState, ListedAccount};
 use vault_core::cursor::PageRequest;
 use vault_core::email::EmailAddress;
 use vault_core::lockout::WRONG_PASSCODES;
@@ -21,7 +22,9 @@ use vault_core::password::{MAX_BYTES, generate_password};
 use vault_core::principal::{Principal, Scope};
 use vault_core::role::Role;
 use vault_core::usecase::{AccountCommand, AccountRef, CreateAccountRequest, CreatedAccount, CurrentPasscode};
+use vault_core::{Error, Refusal};
 use vault_embed::OpenVault;
+use vault_http::items;
 
 impl From<RoleArg> for Role {
     fn from(role: RoleArg) -> Self {
@@ -84,8 +87,8 @@ struct ShownAccount {
     id: String,
     email: String,
     organization: String,
-    role: &'static str,
-    state: &'static str,
+    role: String,
+    state: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     created_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -127,16 +130,16 @@ struct ShownLock {
     passcode_disabled: bool,
 }
 
-impl From<&AccountLogins> for ShownLock {
-    fn from(logins: &AccountLogins) -> Self {
+impl From<&AccountItem> for ShownLock {
+    fn from(account: &AccountItem) -> Self {
         Self {
-            locked: logins.is_locked(),
-            attempts: logins.attempts.attempts,
-            locked_since: logins.locked_since().map(rfc3339),
-            locked_until: logins.attempts.waits_until.map(rfc3339),
-            closed: logins.attempts.closed,
-            wrong_passcodes: logins.wrong_passcodes,
-            passcode_disabled: logins.passcode_disabled(),
+            locked: account.locked,
+            attempts: account.failed_logins,
+            locked_since: account.locked_since.clone(),
+            locked_until: account.locked_until.clone(),
+            closed: account.login_closed,
+            wrong_passcodes: account.wrong_passcodes,
+            passcode_disabled: account.passcode_disabled,
         }
     }
 }
@@ -154,70 +157,98 @@ impl ShownLock {
     }
 }
 
-pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, output: Output) -> Result<(), Failure> {
+/// An account or invitation with the name of its organization.
+pub(super) struct Found {
+    pub(super) organization: String,
+    pub(super) account: AccountItem,
+}
+
+impl Found {
+    pub(super) fn is(&self, state: AccountState) -> bool {
+        self.account.state == state.as_str()
+    }
+
+    pub(super) fn is_active_admin(&self) -> bool {
+        self.is(AccountState::Active) && self.account.role == Role::Admin.as_str()
+    }
+}
+
+/// The result of a change.
+pub(super) struct Changed {
+    /// The account after the change, or before its deletion. The results of logins are from before the change.
+    pub(super) found: Found,
+    passcode: Option<(PasscodeSecret, Vec<RecoveryCode>)>,
+    /// Enrolment code and its expiry.
+    pub(super) enrolment: Option<(SecretString, String)>,
+}
+
+/// The texts of a change: the operation for errors, and the success line.
+struct Texts<F: FnOnce(&Found) -> String> {
+    doing: &'static str,
+    done: F,
+}
+
+pub(crate) async fn run(target: &Target<'_>, command: Asked, output: Output) -> Result<(), Failure> {
     match command {
         Asked::Invite { org, account, role } => {
-            invitation::run(settings, vault, org, &account.email, role.into(), output).await
+            invitation::run(target, org.as_deref(), &account.email, role.into(), output).await
         }
-        Asked::Create { org, account, role, password } => {
-            let password = password.read(&settings.files)?;
-            let created = create(vault, org, account.email, role.into(), password).await?;
-            output.print(&ShownCreated::from(&created), &created_text(&created)?)
-        }
-        Asked::List { org } => list(vault, org, output).await,
-        Asked::Show(account) => show(vault, account.find(vault).await?, output).await,
+        Asked::List { org } => list(target, org.as_deref(), output).await,
+        Asked::Show(account) => show(target, &account, output).await,
         Asked::Disable(account) => {
-            let done = |grant: &AccountGrant| format!("Disabled {} and ended its sessions.", grant.email);
-            change(vault, AccountRef::email(&account.email), AccountCommand::Disable, "disable", done, output).await
+            let done = |found: &Found| format!("Disabled {} and ended its sessions.", found.account.email);
+            let texts = Texts { doing: "disable", done };
+            print_changed(target, &account.into(), AccountCommand::Disable, texts, output).await
         }
         Asked::Enable(account) => {
-            let done = |grant: &AccountGrant| match grant.state {
-                AccountState::ReEnrolling => format!("Enabled {}. The user must enrol again first.", grant.email),
-                _ => format!("Enabled {}.", grant.email),
+            let done = |found: &Found| match found.is(AccountState::ReEnrolling) {
+                true => format!("Enabled {}. The user must enrol again first.", found.account.email),
+                false => format!("Enabled {}.", found.account.email),
             };
-            change(vault, AccountRef::email(&account.email), AccountCommand::Enable, "enable", done, output).await
+            let texts = Texts { doing: "enable", done };
+            print_changed(target, &account.into(), AccountCommand::Enable, texts, output).await
         }
         Asked::Delete { account, yes } => {
             if !yes {
                 let email = &account.address.email;
                 output.confirm(&format!("This deletes account {email}."), email)?;
             }
-            let done = |grant: &AccountGrant| match grant.state {
-                AccountState::Invited => format!("Withdrew the invitation of {}.", grant.email),
-                _ => format!("Deleted account {}.", grant.email),
+            let done = |found: &Found| match found.is(AccountState::Invited) {
+                true => format!("Withdrew the invitation of {}.", found.account.email),
+                false => format!("Deleted account {}.", found.account.email),
             };
-            change(vault, account.find(vault).await?, AccountCommand::Delete, "delete", done, output).await
-        }
-        Asked::ResetPasscode(account) => {
-            let done = |grant: &AccountGrant| {
-                format!("Replaced the passcode secret and recovery codes of {} and ended its sessions.", grant.email)
-            };
-            change(
-                vault,
-                AccountRef::email(&account.email),
-                AccountCommand::ResetPasscode,
-                "replace the passcode of",
-                done,
-                output,
-            )
-            .await
-        }
-        Asked::SetPassword { account, password } => {
-            set_password(settings, vault, &account.email, &password, output).await
+            let texts = Texts { doing: "delete", done };
+            print_changed(target, &account, AccountCommand::Delete, texts, output).await
         }
         Asked::SetRole { account, role } => {
-            let done = |grant: &AccountGrant| match grant.state {
-                AccountState::Invited => {
-                    format!("Changed the role of the invitation of {} to {}.", grant.email, grant.role)
-                }
-                _ => format!("Changed the role of {} to {} and ended its sessions.", grant.email, grant.role),
+            let done = |Found { account, .. }: &Found| match account.state == AccountState::Invited.as_str() {
+                true => format!("Changed the role of the invitation of {} to {}.", account.email, account.role),
+                false => format!("Changed the role of {} to {} and ended its sessions.", account.email, account.role),
             };
-            let command = AccountCommand::SetRole(role.into());
-            change(vault, account.find(vault).await?, command, "change the role of", done, output).await
+            let texts = Texts { doing: "change the role of", done };
+            print_changed(target, &account, AccountCommand::SetRole(role.into()), texts, output).await
         }
-        Asked::ReEnrol(account) => invitation::re_enrol(settings, vault, &account.email, output).await,
-        Asked::Unlock(account) => unlock(vault, &account.email, output).await,
-        Asked::Passcode(account) => passcode(vault, &account.email, output).await,
+        Asked::ReEnrol(account) => invitation::re_enrol(target, &account.into(), output).await,
+        Asked::Unlock(account) => unlock(target, &account.into(), output).await,
+        Asked::ResetPasscode(account) => {
+            let done = |found: &Found| {
+                let email = &found.account.email;
+                format!("Replaced the passcode secret and recovery codes of {email} and ended its sessions.")
+            };
+            let texts = Texts { doing: "replace the passcode of", done };
+            print_changed(target, &account.into(), AccountCommand::ResetPasscode, texts, output).await
+        }
+        Asked::SetPassword { account, password } => set_password(target, account.into(), &password, output).await,
+        Asked::Create { org, account, role, password } => {
+            let Target::Database(settings, vault) = target else { return Ok(()) }; // refused before the login
+            let password = password.read(&settings.files)?;
+            let created = create(vault, org, account.email, role.into(), password).await?;
+            output.print(&ShownCreated::from(&created), &created_text(&created)?)
+        }
+        Asked::Passcode(account) => {
+            let Target::Database(_, vault) = target else { return Ok(()) }; // refused before the login
+            passcode(vault, &account.email, output).await
+        }
     }
 }
 
@@ -247,33 +278,28 @@ pub(crate) fn created_text(created: &CreatedAccount) -> Result<String, Failure> 
     ))
 }
 
-/// Changes an account. Errors name the operation `doing`, and `done` formats the success line.
-async fn change(
-    vault: &OpenVault,
-    account: AccountRef<'_>,
+/// Changes an account and prints the result.
+async fn print_changed(
+    target: &Target<'_>,
+    address: &AccountOrInvitation,
     command: AccountCommand,
-    doing: &str,
-    done: impl FnOnce(&AccountGrant) -> String,
+    texts: Texts<impl FnOnce(&Found) -> String>,
     output: Output,
 ) -> Result<(), Failure> {
-    let (shown, text) = changed(vault, account, command, doing, done).await?;
+    let (shown, text) = changed(target, address, command, texts).await?;
     output.print(&shown, &text)
 }
 
 async fn changed(
-    vault: &OpenVault,
-    account: AccountRef<'_>,
+    target: &Target<'_>,
+    address: &AccountOrInvitation,
     command: AccountCommand,
-    doing: &str,
-    done: impl FnOnce(&AccountGrant) -> String,
+    texts: Texts<impl FnOnce(&Found) -> String>,
 ) -> Result<(ShownAccount, String), Failure> {
-    let accounts = vault.accounts();
-    let changed = accounts.change(&Principal::Operator, account, command).await;
-    let what = || format!("{doing} {}", address(account));
-    let changed = changed.map_err(|error| refused(error, NO_ACCOUNT)).doing(what)?;
-    let grant = &changed.account.grant;
-    let mut shown = shown(grant, organization_name(vault, grant).await?);
-    let mut text = done(grant) + "\n";
+    let what = || format!("{} {}", texts.doing, address.address.email);
+    let changed = change(target, address, command).await.doing(what)?;
+    let mut text = (texts.done)(&changed.found) + "\n";
+    let mut shown = shown(changed.found);
     if let Some((passcode, codes)) = &changed.passcode {
         text += &format!("Copy these now; they are not shown again:\n\n{}", passcode_sheet(passcode, codes)?);
         shown.totp = Some(ShownTotp::from(passcode));
@@ -282,23 +308,96 @@ async fn changed(
     Ok((shown, text))
 }
 
+/// Changes an account or invitation.
+pub(super) async fn change(
+    target: &Target<'_>,
+    address: &AccountOrInvitation,
+    command: AccountCommand,
+) -> Result<Changed, Failure> {
+    match target {
+        Target::Database(_, vault) => {
+            let account = reference(vault, address).await?;
+            let changed = vault.accounts().change(&Principal::Operator, account, command).await;
+            let changed = changed.map_err(|error| refused(error, NO_ACCOUNT))?;
+            let enrolment = changed.enrolment.map(|(code, until)| (code.text().clone(), rfc3339(until)));
+            Ok(Changed { found: found(vault, &changed.account).await?, passcode: changed.passcode, enrolment })
+        }
+        Target::Server(remote) => {
+            let before = find_remote(target, remote, address)?;
+            let state = before.state.clone();
+            let (account, enrolment) = change_remote(remote, before, command).or_else(|error| {
+                // These responses have the same code.
+                let refusal = match AccountState::parse(&state) {
+                    _ if error.code() != Some(ProblemCode::Conflict) => None,
+                    Some(AccountState::Invited) => Some(Refusal::OnlyInvited),
+                    Some(AccountState::ReEnrolling) => Some(Refusal::AwaitsEnrolment),
+                    _ => None,
+                };
+                match refusal {
+                    Some(refusal) => Err(refused(Error::Refused(refusal), NO_ACCOUNT)),
+                    None => remote.done(Err(error), NO_ACCOUNT),
+                }
+            })?;
+            Ok(Changed { found: found_remote(remote, account), passcode: None, enrolment })
+        }
+    }
+}
+
+/// Requests the change of the account `before`. Returns the account after the change, or before its deletion, and its
+/// enrolment code.
+fn change_remote(
+    remote: &Remote,
+    before: AccountItem,
+    command: AccountCommand,
+) -> Result<(AccountItem, Option<(SecretString, String)>), ClientError> {
+    let (session, id) = (&remote.session, before.id.clone());
+    let set_state = |state: AccountState| {
+        let state = Some(state.as_str().to_owned());
+        session.change_account(&id, &ChangeAccountRequest { state, ..ChangeAccountRequest::default() })
+    };
+    let account = match command {
+        AccountCommand::Disable => set_state(AccountState::Disabled)?,
+        AccountCommand::Enable => set_state(AccountState::Active)?,
+        AccountCommand::SetRole(role) => {
+            let role = Some(role.as_str().to_owned());
+            session.change_account(&id, &ChangeAccountRequest { role, ..ChangeAccountRequest::default() })?
+        }
+        AccountCommand::Unlock => session.unlock_account(&id).map(|()| before)?,
+        AccountCommand::Delete => session.delete_account(&id).map(|()| before)?,
+        AccountCommand::ReEnrol => {
+            let enrolment = session.re_enrol_account(&id)?;
+            // A disabled account stays disabled.
+            let state = match before.state == AccountState::Disabled.as_str() {
+                true => before.state,
+                false => AccountState::ReEnrolling.as_str().to_owned(),
+            };
+            let enrolment = (enrolment.enrolment_code.into_secret(), enrolment.expires_at);
+            return Ok((AccountItem { state, ..before }, Some(enrolment)));
+        }
+        // Only operators may set or learn the secrets of an account. Refused before the login.
+        AccountCommand::SetPassword(_) | AccountCommand::ResetPasscode => {
+            return Err(ClientError::Request("admins cannot set the secrets of an account"));
+        }
+    };
+    Ok((account, None))
+}
+
 async fn set_password(
-    settings: &Settings,
-    vault: &OpenVault,
-    email: &str,
+    target: &Target<'_>,
+    address: AccountOrInvitation,
     file: &PasswordFile,
     output: Output,
 ) -> Result<(), Failure> {
+    let Target::Database(settings, vault) = target else { return Ok(()) }; // refused before the login
     let given = file.read(&settings.files)?;
     let generated = match given {
         Some(_) => None,
         None => Some(generate_password(&*vault.ports().entropy)?),
     };
     let Some(password) = given.or_else(|| generated.clone()) else { return Ok(()) };
-    let done = |grant: &AccountGrant| format!("Replaced the password of {} and ended its sessions.", grant.email);
-    let command = AccountCommand::SetPassword(password);
-    let (mut shown, mut text) =
-        changed(vault, AccountRef::email(email), command, "replace the password of", done).await?;
+    let done = |found: &Found| format!("Replaced the password of {} and ended its sessions.", found.account.email);
+    let texts = Texts { doing: "replace the password of", done };
+    let (mut shown, mut text) = changed(target, &address, AccountCommand::SetPassword(password), texts).await?;
     if let Some(password) = &generated {
         text += &format!("Copy it now; it is not shown again:\n\n  password       {}\n", reveal(password));
         shown.password = Some(reveal(password));
@@ -307,12 +406,11 @@ async fn set_password(
 }
 
 /// Unlocks an account. Prints the lockout that was removed, so that the operator notices if there was none.
-async fn unlock(vault: &OpenVault, email: &str, output: Output) -> Result<(), Failure> {
-    let changed = vault.accounts().change(&Principal::Operator, AccountRef::email(email), AccountCommand::Unlock).await;
-    let changed = changed.map_err(|error| refused(error, NO_ACCOUNT));
-    let account = changed.doing(|| format!("unlock {email}"))?.account;
-    let found = ShownLock::from(&account.logins);
-    let email = &account.grant.email;
+async fn unlock(target: &Target<'_>, address: &AccountOrInvitation, output: Output) -> Result<(), Failure> {
+    let changed = change(target, address, AccountCommand::Unlock).await;
+    let account = changed.doing(|| format!("unlock {}", address.address.email))?.found;
+    let found = ShownLock::from(&account.account);
+    let email = account.account.email.clone();
     let mut text = match (found.lockouts(), found.attempts) {
         (lockouts, 0) if lockouts.is_empty() => format!("{email} was not locked.\n"),
         (lockouts, attempts) if lockouts.is_empty() => {
@@ -323,13 +421,12 @@ async fn unlock(vault: &OpenVault, email: &str, output: Output) -> Result<(), Fa
         }
     };
     if found.passcode_disabled {
-        text += &passcode_disabled(&found, email);
+        text += &passcode_disabled(&found, &email);
     }
-    let shown = shown(&account.grant, organization_name(vault, &account.grant).await?);
-    output.print(&ShownAccount { found: Some(found), ..shown }, &text)
+    output.print(&ShownAccount { found: Some(found), ..shown(account) }, &text)
 }
 
-fn passcode_disabled(lock: &ShownLock, email: &EmailAddress) -> String {
+fn passcode_disabled(lock: &ShownLock, email: &str) -> String {
     format!(
         "Time-based passcodes are disabled after {} wrong ones. Recovery codes work; else run `orgvault account \
          reset-passcode --email {email}`.\n",
@@ -337,27 +434,25 @@ fn passcode_disabled(lock: &ShownLock, email: &EmailAddress) -> String {
     )
 }
 
-async fn show(vault: &OpenVault, asked: AccountRef<'_>, output: Output) -> Result<(), Failure> {
-    let account = vault.accounts().account(&Principal::Operator, asked).await;
-    let what = || format!("show {}", address(asked));
-    let account = account.map_err(|error| refused(error, NO_ACCOUNT)).doing(what)?;
-    let organization = organization_name(vault, &account.grant).await?;
-    let row = listed(&account, organization);
-    let lock = ShownLock::from(&account.logins);
+async fn show(target: &Target<'_>, address: &AccountOrInvitation, output: Output) -> Result<(), Failure> {
+    let account = find(target, address).await.doing(|| format!("show {}", address.address.email))?;
+    let is_invited = account.is(AccountState::Invited);
+    let lock = ShownLock::from(&account.account);
+    let row = listed(account);
     let never = || "never".to_owned();
     let mut lines = vec![
         ("e-mail", row.email.clone()),
         ("account id", row.id.clone()),
         ("organization", row.organization.clone()),
-        ("role", row.role.to_owned()),
-        ("state", row.state.to_owned()),
+        ("role", row.role.clone()),
+        ("state", row.state.clone()),
         ("created", row.created_at.clone().unwrap_or_default()),
     ];
     if let Some(expires) = &row.invitation_expires_at {
-        let name = if account.grant.state == AccountState::Invited { "invitation until" } else { "code until" };
+        let name = if is_invited { "invitation until" } else { "code until" };
         lines.push((name, expires.clone()));
     }
-    if account.grant.state != AccountState::Invited {
+    if !is_invited {
         lines.extend([
             ("last login", row.last_login_at.clone().unwrap_or_else(never)),
             ("last refusal", row.last_refused_at.clone().unwrap_or_else(never)),
@@ -368,35 +463,29 @@ async fn show(vault: &OpenVault, asked: AccountRef<'_>, output: Output) -> Resul
     }
     let mut text: String = lines.iter().map(|(name, value)| format!("{name:<16}  {value}\n")).collect();
     if !lock.lockouts().is_empty() {
-        text += &format!("\nTo clear the lockout, run `orgvault account unlock --email {}`.\n", account.grant.email);
+        text += &format!("\nTo clear the lockout, run `orgvault account unlock --email {}`.\n", row.email);
     }
     if lock.passcode_disabled {
-        text += &format!("\n{}", passcode_disabled(&lock, &account.grant.email));
+        text += &format!("\n{}", passcode_disabled(&lock, &row.email));
     }
     output.print(&row, &text)
 }
 
 /// Returns the fields of an account in lists.
-fn listed(account: &ListedAccount, organization: String) -> ShownAccount {
+fn listed(found: Found) -> ShownAccount {
+    let account = &found.account;
     ShownAccount {
-        created_at: Some(rfc3339(account.created_at)),
-        last_login_at: account.logins.last_login_at.map(rfc3339),
-        last_refused_at: account.logins.last_refused_at.map(rfc3339),
-        lock: Some(ShownLock::from(&account.logins)),
-        invitation_expires_at: account.invitation_expires_at.map(rfc3339),
-        ..shown(&account.grant, organization)
+        created_at: Some(account.created_at.clone()),
+        last_login_at: account.last_login_at.clone(),
+        last_refused_at: account.last_failed_login_at.clone(),
+        lock: Some(ShownLock::from(account)),
+        invitation_expires_at: account.invitation_expires_at.clone(),
+        ..shown(found)
     }
 }
 
-async fn list(vault: &OpenVault, org: Option<String>, output: Output) -> Result<(), Failure> {
-    let organizations = Organizations::of(vault).await?;
-    let scope = match &org {
-        None => Scope::All,
-        Some(name) => Scope::One(organization_id(vault, name).await?),
-    };
-    let accounts = all(vault, scope).await?;
-    let shown: Vec<ShownAccount> =
-        accounts.iter().map(|account| listed(account, organizations.name_of(account.grant.organization))).collect();
+async fn list(target: &Target<'_>, org: Option<&str>, output: Output) -> Result<(), Failure> {
+    let shown: Vec<ShownAccount> = accounts(target, org).await?.into_iter().map(listed).collect();
     let rows: Vec<Vec<String>> = shown
         .iter()
         .map(|row| {
@@ -406,14 +495,14 @@ async fn list(vault: &OpenVault, org: Option<String>, output: Output) -> Result<
                     format!("{}, enrolment code until {expires}", row.state)
                 }
                 Some(expires) => format!("{} until {expires}", row.state),
-                None => row.state.to_owned(),
+                None => row.state.clone(),
             };
             let (locked, attempts) = row
                 .lock
                 .as_ref()
                 .map_or_else(Default::default, |lock| (lock.all().join(", "), lock.attempts.to_string()));
             let locked = if locked.is_empty() { "no".to_owned() } else { locked };
-            vec![row.email.clone(), row.organization.clone(), row.role.to_owned(), state, locked, attempts, last]
+            vec![row.email.clone(), row.organization.clone(), row.role.clone(), state, locked, attempts, last]
         })
         .collect();
     output.print(
@@ -422,8 +511,32 @@ async fn list(vault: &OpenVault, org: Option<String>, output: Output) -> Result<
     )
 }
 
+/// Returns the accounts and invitations of one organization, or of all, ordered by organization and address.
+pub(super) async fn accounts(target: &Target<'_>, org: Option<&str>) -> Result<Vec<Found>, Failure> {
+    match target {
+        Target::Database(_, vault) => {
+            let organizations = Organizations::of(vault).await?;
+            let scope = match org {
+                None => Scope::All,
+                Some(name) => Scope::One(organization_id(vault, name).await?),
+            };
+            let found = |account: &ListedAccount| Found {
+                organization: organizations.name_of(account.grant.organization),
+                account: items::account(account),
+            };
+            Ok(all(vault, scope).await?.iter().map(found).collect())
+        }
+        Target::Server(remote) => {
+            target.organization(org)?;
+            let mut accounts = remote.done(remote.session.accounts(), NO_ACCOUNT)?;
+            accounts.sort_by(|a, b| a.email.cmp(&b.email));
+            Ok(accounts.into_iter().map(|account| found_remote(remote, account)).collect())
+        }
+    }
+}
+
 /// Returns all accounts of a scope, ordered by organization and address.
-pub(super) async fn all(vault: &OpenVault, scope: Scope) -> Result<Vec<ListedAccount>, Failure> {
+async fn all(vault: &OpenVault, scope: Scope) -> Result<Vec<ListedAccount>, Failure> {
     let accounts = vault.accounts();
     let (mut listed, mut request) = (Vec::new(), PageRequest::default());
     loop {
@@ -436,13 +549,50 @@ pub(super) async fn all(vault: &OpenVault, scope: Scope) -> Result<Vec<ListedAcc
     Ok(listed)
 }
 
-fn shown(grant: &AccountGrant, organization: String) -> ShownAccount {
+async fn find(target: &Target<'_>, address: &AccountOrInvitation) -> Result<Found, Failure> {
+    match target {
+        Target::Database(_, vault) => {
+            let account = vault.accounts().account(&Principal::Operator, reference(vault, address).await?).await;
+            found(vault, &account.map_err(|error| refused(error, NO_ACCOUNT))?).await
+        }
+        Target::Server(remote) => Ok(found_remote(remote, find_remote(target, remote, address)?)),
+    }
+}
+
+fn find_remote(target: &Target<'_>, remote: &Remote, address: &AccountOrInvitation) -> Result<AccountItem, Failure> {
+    target.organization(address.org.as_deref())?;
+    let email = EmailAddress::parse(&address.address.email)
+        .map_err(|error| refused(Error::Invalid(vec![error.at("/email")]), NO_ACCOUNT))?;
+    let mut accounts = remote.done(remote.session.accounts(), NO_ACCOUNT)?.into_iter();
+    let found = accounts.find(|account| account.email == email.as_str());
+    found.ok_or_else(|| Failure::new(NO_ACCOUNT))
+}
+
+fn found_remote(remote: &Remote, account: AccountItem) -> Found {
+    Found { organization: remote.account.organization.clone(), account }
+}
+
+async fn found(vault: &OpenVault, account: &ListedAccount) -> Result<Found, Failure> {
+    let organization = vault.ports().store.organizations.organization(account.grant.organization).await?;
+    let organization = organization.map_or_else(String::new, |organization| organization.name.to_string());
+    Ok(Found { organization, account: items::account(account) })
+}
+
+async fn reference<'a>(vault: &OpenVault, address: &'a AccountOrInvitation) -> Result<AccountRef<'a>, Failure> {
+    let organization = match &address.org {
+        Some(name) => Some(organization_id(vault, name).await?),
+        None => None,
+    };
+    Ok(AccountRef::Email { email: &address.address.email, organization })
+}
+
+fn shown(found: Found) -> ShownAccount {
     ShownAccount {
-        id: grant.account.to_string(),
-        email: grant.email.to_string(),
-        organization,
-        role: grant.role.as_str(),
-        state: grant.state.as_str(),
+        id: found.account.id,
+        email: found.account.email,
+        organization: found.organization,
+        role: found.account.role,
+        state: found.account.state,
         created_at: None,
         last_login_at: None,
         last_refused_at: None,
@@ -453,11 +603,6 @@ fn shown(grant: &AccountGrant, organization: String) -> ShownAccount {
         totp: None,
         recovery_codes: None,
     }
-}
-
-pub(super) async fn organization_name(vault: &OpenVault, grant: &AccountGrant) -> Result<String, Failure> {
-    let organization = vault.ports().store.organizations.organization(grant.organization).await?;
-    Ok(organization.map_or_else(String::new, |organization| organization.name.to_string()))
 }
 
 #[derive(Serialize)]
@@ -487,21 +632,9 @@ async fn passcode(vault: &OpenVault, email: &str, output: Output) -> Result<(), 
     }
 }
 
-impl AccountOrInvitation {
-    async fn find(&self, vault: &OpenVault) -> Result<AccountRef<'_>, Failure> {
-        let organization = match &self.org {
-            Some(name) => Some(organization_id(vault, name).await?),
-            None => None,
-        };
-        Ok(AccountRef::Email { email: &self.address.email, organization })
-    }
-}
-
-/// Returns the name of an account for messages.
-const fn address(account: AccountRef<'_>) -> &str {
-    match account {
-        AccountRef::Email { email, .. } => email,
-        AccountRef::Id(..) => "an account",
+impl From<ByEmail> for AccountOrInvitation {
+    fn from(address: ByEmail) -> Self {
+        Self { address, org: None }
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod reading;
 
+use super::target::Target;
 use crate::cli::AuditCommand;
 use crate::compose;
 use crate::failure::Failure;
@@ -50,17 +51,15 @@ impl From<AuditFinding> for Finding {
     }
 }
 
-pub(crate) async fn run(
-    settings: &Settings,
-    vault: &OpenVault,
-    command: AuditCommand,
-    output: Output,
-) -> Result<(), Failure> {
+pub(crate) async fn run(target: &Target<'_>, command: AuditCommand, output: Output) -> Result<(), Failure> {
     match command {
-        AuditCommand::Verify => verify(settings, vault, output).await,
-        AuditCommand::List { filter, limit } => reading::list(vault, filter, limit, output).await,
+        AuditCommand::Verify => {
+            let Target::Database(settings, vault) = target else { return Ok(()) }; // refused before the login
+            verify(settings, vault, output).await
+        }
+        AuditCommand::List { filter, limit } => reading::list(target, filter, limit, output).await,
         AuditCommand::Export { filter, limit, output: file } => {
-            reading::export(vault, filter, limit, file.as_deref()).await
+            reading::export(target, filter, limit, file.as_deref()).await
         }
     }
 }

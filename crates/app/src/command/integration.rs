@@ -1,219 +1,328 @@
 //! `orgvault integration …`
 
 use super::organization::{Organizations, organization_id};
+use super::target::{Remote, Target};
 use crate::cli::{IntegrationCommand as Asked, NamedIntegration, TokenOutput};
 use crate::failure::{Doing, Failure, NO_INTEGRATION, flag_of, refused, rejected, wrong_flag};
 use crate::output::{Output, table};
 use crate::secret_file::NewSecretFile;
-use crate::settings::Settings;
 use crate::text::{program, quoted, rfc3339};
 use secrecy::ExposeSecret;
 use serde::Serialize;
+use serde_json::Value;
 use std::path::PathBuf;
-use vault_core::Error;
+use vault_client::{ClientError, IntegrationChange, IntegrationItem, IssuedIntegration, TrustItem, TrustRequest};
 use vault_core::cursor::PageRequest;
-use vault_core::field::FieldError;
-use vault_core::id::OrganizationId;
-use vault_core::identity::{Trust, audience};
-use vault_core::integration::{Integration, IntegrationState, IntegrationToken, Overlap, StoredIntegration};
+use vault_core::id::{IntegrationId, OrganizationId};
+use vault_core::identity::{self, TrustId, audience};
+use vault_core::integration::{IntegrationName, IntegrationState, Overlap, StoredIntegration};
 use vault_core::principal::{Principal, Scope};
-use vault_core::time::Timestamp;
-use vault_core::usecase::integrations::{
-    ChangedIntegration, CreateIntegrationRequest, IntegrationEdit, IntegrationRef,
-};
+use vault_core::usecase::integrations::{CreateIntegrationRequest, IntegrationEdit, IntegrationRef};
+use vault_core::{Error, Refusal};
 use vault_embed::OpenVault;
+use vault_http::items;
 
 /// Page size of lists.
 const PAGE: usize = 1_000;
 
 /// An integration and its new token in JSON output.
 #[derive(Serialize)]
-struct ShownToken<'a> {
-    id: String,
-    name: String,
-    namespaces: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    token: Option<&'a str>,
+struct ShownToken {
+    #[serde(flatten)]
+    issued: IssuedIntegration,
     #[serde(skip_serializing_if = "Option::is_none")]
     audience: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    trusts: Vec<serde_json::Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    expires_at: Option<String>,
+}
+
+impl From<IssuedIntegration> for ShownToken {
+    fn from(issued: IssuedIntegration) -> Self {
+        let audience = audience_of(&issued.id).filter(|_| !issued.trusts.is_empty());
+        Self { issued, audience }
+    }
 }
 
 /// An integration in JSON output.
 #[derive(Serialize)]
 struct Shown {
-    id: String,
     organization: String,
-    name: String,
-    namespaces: Vec<String>,
-    state: &'static str,
-    created_at: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    expires_at: Option<String>,
-    /// Time of the last use of the current token, rounded to the minute.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last_used_at: Option<String>,
-    /// Expiry time of the previous token, if it is still valid.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    previous_token_until: Option<String>,
+    #[serde(flatten)]
+    integration: IntegrationItem,
     /// Audience that identity tokens for this integration must have.
     #[serde(skip_serializing_if = "Option::is_none")]
     audience: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    trusts: Vec<serde_json::Value>,
 }
 
-pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, output: Output) -> Result<(), Failure> {
+impl Shown {
+    fn new(organization: &str, integration: IntegrationItem) -> Self {
+        let audience = audience_of(&integration.id).filter(|_| !integration.trusts.is_empty());
+        Self { organization: organization.to_owned(), integration, audience }
+    }
+}
+
+/// Returns the audience of the integration with this ID.
+fn audience_of(id: &str) -> Option<String> {
+    id.parse::<IntegrationId>().ok().map(audience)
+}
+
+pub(crate) async fn run(target: &Target<'_>, command: Asked, output: Output) -> Result<(), Failure> {
     match command {
         Asked::Create { integration, namespace, expires, trust, no_token, token } => {
             if no_token && token.output.is_some() {
                 return Err(Failure::usage("--output needs a token: leave out --no-token"));
             }
+            let org = target.organization(integration.org.as_deref())?;
             let file = token_file(&token)?;
-            let expires_at = expires.map(|moment| moment.from(vault.ports().environment.now()));
-            let NamedIntegration { org, name } = integration;
+            let name = integration.name;
             let what = format!("create integration {name} in {org}");
             let done = format!("Created integration {name} in {org}.");
             let request = CreateIntegrationRequest {
                 name,
-                namespaces: namespace.clone(),
-                expires_at,
+                namespaces: namespace,
+                expires_at: expires.map(|moment| moment.from(target.now())),
                 token: !no_token,
                 trusts: trust,
                 managed_by: None,
             };
-            let organization = organization_id(vault, &org).await?;
-            let created = vault.integrations().create(&Principal::Operator, organization, request).await;
-            let created = created.map_err(|error| match error {
-                Error::Invalid(errors) => wrong_flags(&errors, &namespace),
-                error => error.into(),
-            });
-            let created = created.doing(|| what)?;
-            match &created.token {
-                Some(token) => print_token(settings, &created.integration, token, file, &done, output),
-                None => {
-                    let document = issued(&created.integration, None);
-                    output.print(&document, &format!("{done}\n\n{}", workloads(settings, &created.integration)))
-                }
+            let issued = create(target, org, request).await.doing(|| what)?;
+            if issued.token.is_some() {
+                return print_token(target, issued, file, &done, output);
             }
+            let workloads = workloads(target, &issued.id, &issued.trusts);
+            output.print(&ShownToken::from(issued), &format!("{done}\n\n{workloads}"))
         }
         Asked::Show(integration) => {
-            let stored = find(vault, &integration).await?;
-            let mut shown = shown(&stored, integration.org.clone(), vault.integrations().now());
-            shown.audience = Some(audience(stored.integration.id));
-            let expires = shown.expires_at.clone().unwrap_or_else(|| "never".to_owned());
+            let mut shown = find(target, &integration).await?;
+            let found = &shown.integration;
+            let expires = found.expires_at.clone().unwrap_or_else(|| "never".to_owned());
             let text = format!(
                 "  integration id  {}\n  state           {}\n  namespaces      {}\n  expires         {expires}\n\n{}",
-                shown.id,
-                shown.state,
-                shown.namespaces.join(", "),
-                workloads(settings, &stored.integration)
+                found.id,
+                found.state,
+                found.namespaces.join(", "),
+                workloads(target, &found.id, &found.trusts)
             );
+            shown.audience = audience_of(&found.id);
             output.print(&shown, &text)
         }
         Asked::Trust { integration, trust } => {
-            let (organization, meant) = place(vault, &integration).await?;
-            let trusted = vault.integrations().trust(&Principal::Operator, organization, &meant, &trust).await;
-            let trusted = trusted.map_err(|error| refused(error, NO_INTEGRATION));
-            let trusted = trusted.doing(|| format!("trust a workload for integration {}", integration.name))?;
-            let stored = find(vault, &integration).await?;
-            let text = format!("Added trust {}.\n\n{}", trusted.id, workloads(settings, &stored.integration));
-            output.print(&trusted.to_value(), &text)
+            let what = || format!("trust a workload for integration {}", integration.name);
+            let trusted = add_trust(target, &integration, &trust).await.doing(what)?;
+            let found = find(target, &integration).await?.integration;
+            let workloads = workloads(target, &found.id, &found.trusts);
+            output.print(&trusted, &format!("Added trust {}.\n\n{workloads}", trusted.id))
         }
         Asked::Distrust { integration, trust } => {
             let id = trust.parse().map_err(|_| Failure::usage("--trust: must be the id of a trust"))?;
-            let (organization, meant) = place(vault, &integration).await?;
-            let ended = vault.integrations().distrust(&Principal::Operator, organization, &meant, id).await;
-            let ended = ended.map_err(|error| refused(error, "no such integration or trust"));
+            let ended = remove_trust(target, &integration, id).await;
             ended.doing(|| format!("remove trust {trust} from integration {}", integration.name))?;
             let text =
                 format!("Removed trust {trust} from integration {}. Its workloads are now rejected.", integration.name);
             output.print(&serde_json::json!({"id": trust}), &text)
         }
-        Asked::List { org } => list(vault, org, output).await,
+        Asked::List { org } => list(target, org.as_deref(), output).await,
         Asked::Rotate { integration, overlap, token } => {
+            let parsed = Overlap::parse(overlap, "--overlap").map_err(|error| wrong_flag(&error))?;
+            let org = target.organization(integration.org.as_deref())?;
             let file = token_file(&token)?;
-            let overlap = Overlap::parse(overlap, "--overlap").map_err(|error| wrong_flag(&error))?;
-            let changed = change(vault, &integration, Deed::Rotate(overlap), "rotate the token of").await?;
-            let Some(token) = changed.token else { return Ok(()) };
-            let changed = changed.integration.integration;
-            let old = match changed.previous {
-                Some(previous) => format!("The old one stays valid until {}.", rfc3339(previous.until)),
+            let what = || format!("rotate the token of integration {} of {org}", integration.name);
+            let (issued, until) = rotate(target, &integration, parsed, overlap).await.doing(what)?;
+            let old = match until {
+                Some(until) => format!("The old one stays valid until {until}."),
                 None => "The old one is revoked.".to_owned(),
             };
-            let done = format!("Issued a new token for {}. {old}", changed.name);
-            print_token(settings, &changed, &token, file, &done, output)
+            let done = format!("Issued a new token for {}. {old}", issued.name);
+            print_token(target, issued, file, &done, output)
         }
         Asked::Disable(integration) => {
             let texts = ("disable", "Disabled", "Its tokens do not work.");
-            print_changed(vault, &integration, Deed::Set(IntegrationState::Disabled), texts, output).await
+            print_changed(target, &integration, Edit::Set(IntegrationState::Disabled), texts, output).await
         }
         Asked::Enable(integration) => {
             let texts = ("enable", "Enabled", "Its tokens work again.");
-            print_changed(vault, &integration, Deed::Set(IntegrationState::Active), texts, output).await
+            print_changed(target, &integration, Edit::Set(IntegrationState::Active), texts, output).await
         }
         Asked::Delete { integration, yes } => {
             if !yes {
-                let question = format!("This deletes integration {} of {}.", integration.name, integration.org);
+                let org = target.organization(integration.org.as_deref())?;
+                let question = format!("This deletes integration {} of {org}.", integration.name);
                 output.confirm(&question, &integration.name)?;
             }
             let texts = ("delete", "Deleted", "Its activations have ended.");
-            print_changed(vault, &integration, Deed::Delete, texts, output).await
+            print_changed(target, &integration, Edit::Delete, texts, output).await
         }
     }
 }
 
-/// Returns one error that lists all invalid flags.
-fn wrong_flags(errors: &[FieldError], namespaces: &[String]) -> Failure {
+async fn create(
+    target: &Target<'_>,
+    org: &str,
+    request: CreateIntegrationRequest,
+) -> Result<IssuedIntegration, Failure> {
+    const NAME_TAKEN: &str = "another integration of the organization has this name";
+    match target {
+        Target::Database(_, vault) => {
+            let organization = organization_id(vault, org).await?;
+            let namespaces = request.namespaces.clone();
+            let created = vault.integrations().create(&Principal::Operator, organization, request).await;
+            let created = created.map_err(|error| match error {
+                Error::Invalid(errors) => {
+                    wrong_flags(errors.iter().map(|error| (&*error.pointer, &*error.detail)), &namespaces)
+                }
+                Error::Refused(Refusal::NameTaken) => Failure::new(NAME_TAKEN),
+                error => error.into(),
+            })?;
+            Ok(items::issued_integration(&created.integration, created.token.as_ref()))
+        }
+        Target::Server(remote) => {
+            let trusts = request.trusts.iter().enumerate();
+            let trusts = trusts.map(|(index, trust)| wire(trust, &format!("/trusts/{index}")));
+            let body = vault_client::CreateIntegrationRequest {
+                name: request.name,
+                namespaces: request.namespaces.clone(),
+                expires_at: request.expires_at.map(rfc3339),
+                token: Some(request.token),
+                trusts: Some(trusts.collect::<Result<Vec<_>, _>>()?).filter(|trusts| !trusts.is_empty()),
+                managed_by: request.managed_by,
+            };
+            let created = remote.session.create_integration(&body);
+            if let Err(ClientError::Problem(problem)) = &created
+                && !problem.errors.is_empty()
+            {
+                let errors = problem.errors.iter().map(|error| (&*error.pointer, &*error.detail));
+                return Err(wrong_flags(errors, &request.namespaces));
+            }
+            remote.done(created, NO_INTEGRATION)
+        }
+    }
+}
+
+/// Returns one error that lists all invalid flags, from JSON pointers and details.
+fn wrong_flags<'a>(errors: impl Iterator<Item = (&'a str, &'a str)>, namespaces: &[String]) -> Failure {
     let flag = |pointer: &str| match pointer.strip_prefix("/namespaces/").map(str::parse::<usize>) {
         Some(Ok(index)) => format!("--namespace {}", namespaces.get(index).map_or("", String::as_str)),
         _ if pointer == "/expires_at" => "--expires".to_owned(),
         _ => flag_of(pointer),
     };
-    Failure::new(rejected(errors.iter().map(|error| (flag(&error.pointer), &*error.detail))))
+    Failure::new(rejected(errors.map(|(pointer, detail)| (flag(pointer), detail))))
+}
+
+/// Converts a trust to the body of a request. The server ignores nothing in it, so unknown fields are errors.
+fn wire(trust: &Value, field: &str) -> Result<TrustRequest, Failure> {
+    identity::TrustRequest::parse(trust, field).map_err(|errors| {
+        Failure::new(rejected(errors.iter().map(|error| (flag_of(&error.pointer), &*error.detail))))
+    })?;
+    Ok(serde_json::from_value(trust.clone())?)
 }
 
 /// A change of an integration.
-enum Deed {
-    Rotate(Overlap),
+#[derive(Clone, Copy)]
+enum Edit {
     Set(IntegrationState),
     Delete,
 }
 
-async fn change(
-    vault: &OpenVault,
-    integration: &NamedIntegration,
-    deed: Deed,
-    doing: &str,
-) -> Result<ChangedIntegration, Failure> {
-    let (integrations, operator) = (vault.integrations(), Principal::Operator);
-    let organization = organization_id(vault, &integration.org).await?;
-    let meant = IntegrationRef::Name(integration.name.clone());
-    let changed = match deed {
-        Deed::Rotate(overlap) => integrations.rotate(&operator, organization, &meant, overlap).await,
-        Deed::Set(state) => {
-            let edit = IntegrationEdit { state: Some(state), ..IntegrationEdit::default() };
-            integrations.change(&operator, organization, &meant, edit).await
-        }
-        Deed::Delete => integrations.delete(&operator, organization, &meant).await,
-    };
-    let changed = changed.map_err(|error| refused(error, NO_INTEGRATION));
-    changed.doing(|| format!("{doing} integration {} of {}", integration.name, integration.org))
-}
-
 async fn print_changed(
-    vault: &OpenVault,
+    target: &Target<'_>,
     integration: &NamedIntegration,
-    deed: Deed,
+    edit: Edit,
     (doing, past, consequence): (&str, &str, &str),
     output: Output,
 ) -> Result<(), Failure> {
-    let changed = change(vault, integration, deed, doing).await?.integration;
-    let text = format!("{past} integration {} of {}. {consequence}\n", changed.integration.name, integration.org);
-    output.print(&shown(&changed, integration.org.clone(), vault.integrations().now()), &text)
+    let org = target.organization(integration.org.as_deref())?;
+    let what = || format!("{doing} integration {} of {org}", integration.name);
+    let changed = change(target, integration, edit).await.doing(what)?;
+    let text = format!("{past} integration {} of {org}. {consequence}\n", changed.name);
+    output.print(&Shown::new(org, changed), &text)
+}
+
+async fn change(target: &Target<'_>, integration: &NamedIntegration, edit: Edit) -> Result<IntegrationItem, Failure> {
+    match target {
+        Target::Database(_, vault) => {
+            let (organization, meant) = place(target, vault, integration).await?;
+            let (integrations, operator) = (vault.integrations(), Principal::Operator);
+            let changed = match edit {
+                Edit::Set(state) => {
+                    let edit = IntegrationEdit { state: Some(state), ..IntegrationEdit::default() };
+                    integrations.change(&operator, organization, &meant, edit).await
+                }
+                Edit::Delete => integrations.delete(&operator, organization, &meant).await,
+            };
+            let changed = changed.map_err(|error| refused(error, NO_INTEGRATION))?.integration;
+            // As in lists, without an old token that is no longer valid.
+            let now = integrations.now();
+            let changed = StoredIntegration { integration: changed.integration.shown(now), ..changed };
+            Ok(items::integration(&changed, now))
+        }
+        Target::Server(remote) => {
+            let found = find_remote(remote, &integration.name)?;
+            let changed = match edit {
+                Edit::Set(state) => {
+                    let state = Some(state.as_str().to_owned());
+                    let change = IntegrationChange { state, ..IntegrationChange::default() };
+                    remote.session.change_integration(&found.id, &change)
+                }
+                Edit::Delete => remote.session.delete_integration(&found.id).map(|()| found),
+            };
+            remote.done(changed, NO_INTEGRATION)
+        }
+    }
+}
+
+/// Issues a new token. Also returns the time until which the old one stays valid.
+async fn rotate(
+    target: &Target<'_>,
+    integration: &NamedIntegration,
+    overlap: Overlap,
+    seconds: Option<i64>,
+) -> Result<(IssuedIntegration, Option<String>), Failure> {
+    match target {
+        Target::Database(_, vault) => {
+            let (organization, meant) = place(target, vault, integration).await?;
+            let rotated = vault.integrations().rotate(&Principal::Operator, organization, &meant, overlap).await;
+            let rotated = rotated.map_err(|error| refused(error, NO_INTEGRATION))?;
+            let changed = rotated.integration.integration;
+            let until = changed.previous.as_ref().map(|previous| rfc3339(previous.until));
+            Ok((items::issued_integration(&changed, rotated.token.as_ref()), until))
+        }
+        Target::Server(remote) => {
+            let found = find_remote(remote, &integration.name)?;
+            let issued = remote.done(remote.session.rotate_integration(&found.id, seconds), NO_INTEGRATION)?;
+            // The new token must be printed, even if this request fails.
+            let until = find_remote(remote, &integration.name).ok().and_then(|found| found.previous_token_until);
+            Ok((issued, until))
+        }
+    }
+}
+
+async fn add_trust(target: &Target<'_>, integration: &NamedIntegration, trust: &Value) -> Result<TrustItem, Failure> {
+    match target {
+        Target::Database(_, vault) => {
+            let (organization, meant) = place(target, vault, integration).await?;
+            let trusted = vault.integrations().trust(&Principal::Operator, organization, &meant, trust).await;
+            Ok(items::trust(&trusted.map_err(|error| refused(error, NO_INTEGRATION))?))
+        }
+        Target::Server(remote) => {
+            target.organization(integration.org.as_deref())?;
+            let found = find_remote(remote, &integration.name)?;
+            remote.done(remote.session.trust(&found.id, &wire(trust, "")?), NO_INTEGRATION)
+        }
+    }
+}
+
+async fn remove_trust(target: &Target<'_>, integration: &NamedIntegration, trust: TrustId) -> Result<(), Failure> {
+    const ABSENT: &str = "no such integration or trust";
+    match target {
+        Target::Database(_, vault) => {
+            let (organization, meant) = place(target, vault, integration).await?;
+            let ended = vault.integrations().distrust(&Principal::Operator, organization, &meant, trust).await;
+            ended.map_err(|error| refused(error, ABSENT)).map(drop)
+        }
+        Target::Server(remote) => {
+            target.organization(integration.org.as_deref())?;
+            let found = find_remote(remote, &integration.name).map_err(|_| Failure::new(ABSENT))?;
+            remote.done(remote.session.distrust(&found.id, &trust.to_string()), ABSENT)
+        }
+    }
 }
 
 /// Creates the file for the token, if it is not printed. Called before the token is issued, which may replace another
@@ -225,81 +334,91 @@ fn token_file(token: &TokenOutput) -> Result<Option<(NewSecretFile, PathBuf)>, F
 }
 
 fn print_token(
-    settings: &Settings,
-    integration: &Integration,
-    token: &IntegrationToken,
+    target: &Target<'_>,
+    mut issued: IssuedIntegration,
     file: Option<(NewSecretFile, PathBuf)>,
     done: &str,
     output: Output,
 ) -> Result<(), Failure> {
-    let namespaces = patterns(integration);
-    let token = token.text().expose_secret(); // written or printed once, for the integration
-    let expires = integration.expires_at.map_or_else(|| "never".to_owned(), rfc3339);
+    let Some(token) = issued.token.take() else { return Ok(()) };
+    let token = token.into_secret();
+    let expires = issued.expires_at.as_deref().unwrap_or("never");
     let facts = format!(
         "  namespaces      {}\n  expires         {expires}\n  integration id  {}",
-        namespaces.join(", "),
-        integration.id
+        issued.namespaces.join(", "),
+        issued.id
     );
     let Some((file, path)) = file else {
-        let lines = job_lines(settings, integration, &namespaces, None);
+        let lines = job_lines(target, &issued, None);
         let text = format!(
-            "{done} Copy the token now; it is not shown again:\n\n  token           {token}\n{facts}\n\n{lines}"
+            "{done} Copy the token now; it is not shown again:\n\n  token           {}\n{facts}\n\n{lines}",
+            token.expose_secret() // printed once, for the integration
         );
-        return output.print(&issued(integration, Some(token)), &text);
+        issued.token = Some(token.into());
+        return output.print(&ShownToken::from(issued), &text);
     };
-    file.write(token)?;
+    file.write(token.expose_secret())?; // written once, for the integration
     let shown = path.display().to_string();
-    let lines = job_lines(settings, integration, &namespaces, Some(&shown));
-    output.print(&issued(integration, None), &format!("{done}\n\n  token file      {shown}\n{facts}\n\n{lines}"))
-}
-
-fn issued<'a>(integration: &Integration, token: Option<&'a str>) -> ShownToken<'a> {
-    ShownToken {
-        id: integration.id.to_string(),
-        name: integration.name.to_string(),
-        namespaces: patterns(integration),
-        token,
-        audience: (!integration.trusts.is_empty()).then(|| audience(integration.id)),
-        trusts: integration.trusts.iter().map(Trust::to_value).collect(),
-        expires_at: integration.expires_at.map(rfc3339),
-    }
+    let lines = job_lines(target, &issued, Some(&shown));
+    let text = format!("{done}\n\n  token file      {shown}\n{facts}\n\n{lines}");
+    output.print(&ShownToken::from(issued), &text)
 }
 
 /// Describes the workloads that the integration trusts, and the settings that their jobs need.
-fn workloads(settings: &Settings, integration: &Integration) -> String {
-    let mut text = format!("  audience        {}\n", audience(integration.id));
-    for trust in integration.trusts.iter() {
+fn workloads(target: &Target<'_>, id: &str, trusts: &[TrustItem]) -> String {
+    let mut text = format!("  audience        {}\n", audience_of(id).unwrap_or_default());
+    for trust in trusts {
         text.push_str(&format!("  trust {}  {}\n", trust.id, trust.issuer));
         for (pointer, pattern) in &trust.claims {
-            text.push_str(&format!("    {pointer} = {}\n", pattern.to_value()));
+            text.push_str(&format!("    {pointer} = {pattern}\n"));
         }
     }
-    if !integration.trusts.is_empty() {
-        let url = settings.server.activation_url().unwrap_or_else(|| "https://HOST:PORT/v1".to_owned());
+    if !trusts.is_empty() {
+        let url = target.activation_url().unwrap_or_else(|| "https://HOST:PORT/v1".to_owned());
         text.push_str(&format!(
             "\nA job requests an identity token with this audience from its platform. Set its environment variables:\n\n  \
-             ORGVAULT_ACTIVATION_URL={url}\n  ORGVAULT_INTEGRATION_ID={}\n",
-            integration.id
+             ORGVAULT_ACTIVATION_URL={url}\n  ORGVAULT_INTEGRATION_ID={id}\n"
         ));
     }
     text
 }
 
-async fn place(vault: &OpenVault, integration: &NamedIntegration) -> Result<(OrganizationId, IntegrationRef), Failure> {
-    let organization = organization_id(vault, &integration.org).await?;
+async fn place(
+    target: &Target<'_>,
+    vault: &OpenVault,
+    integration: &NamedIntegration,
+) -> Result<(OrganizationId, IntegrationRef), Failure> {
+    let organization = organization_id(vault, target.organization(integration.org.as_deref())?).await?;
     Ok((organization, IntegrationRef::Name(integration.name.clone())))
 }
 
-async fn find(vault: &OpenVault, integration: &NamedIntegration) -> Result<StoredIntegration, Failure> {
-    let (organization, meant) = place(vault, integration).await?;
-    let found = vault.integrations().find(&Principal::Operator, organization, &meant).await;
-    found.map_err(|error| refused(error, NO_INTEGRATION))
+async fn find(target: &Target<'_>, integration: &NamedIntegration) -> Result<Shown, Failure> {
+    let org = target.organization(integration.org.as_deref())?;
+    let found = match target {
+        Target::Database(_, vault) => {
+            let (organization, meant) = place(target, vault, integration).await?;
+            let found = vault.integrations().find(&Principal::Operator, organization, &meant).await;
+            let found = found.map_err(|error| refused(error, NO_INTEGRATION))?;
+            items::integration(&found, target.now())
+        }
+        Target::Server(remote) => find_remote(remote, &integration.name)?,
+    };
+    Ok(Shown::new(org, found))
+}
+
+/// Returns the integration with this name.
+fn find_remote(remote: &Remote, name: &str) -> Result<IntegrationItem, Failure> {
+    let key = |name: &str| IntegrationName::parse(name, "--name").map(|name| name.uniqueness_key());
+    let wanted = key(name).ok();
+    let mut all = remote.done(remote.session.integrations(), NO_INTEGRATION)?.into_iter();
+    let found = all.find(|item| wanted.is_some() && key(&item.name).ok() == wanted);
+    found.ok_or_else(|| Failure::new(NO_INTEGRATION))
 }
 
 /// Returns shell commands for the job's host: they save the token to a file, test the namespace and start the job. The
 /// first one prompts for the token, which therefore does not appear in the shell's history.
-fn job_lines(settings: &Settings, integration: &Integration, namespaces: &[String], file: Option<&str>) -> String {
-    let name: String = integration.name.to_string().to_lowercase();
+fn job_lines(target: &Target<'_>, integration: &IssuedIntegration, file: Option<&str>) -> String {
+    let name: String = integration.name.to_lowercase();
     let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     let (file, save) = match file {
         Some(file) => (quoted(file), String::new()),
@@ -312,17 +431,17 @@ fn job_lines(settings: &Settings, integration: &Integration, namespaces: &[Strin
             (file, save)
         }
     };
-    let pattern = namespaces.first().map_or("", String::as_str);
+    let pattern = integration.namespaces.first().map_or("", String::as_str);
     let (namespace, hint) = match pattern.strip_suffix('*') {
         Some(prefix) => (format!("{prefix}NAME"), ", with the namespace instead of NAME"),
         None => (pattern.to_owned(), ""),
     };
-    let (url, missing) = match settings.server.activation_url() {
+    let (url, missing) = match target.activation_url() {
         Some(url) => (format!("--activation-url {} ", quoted(&url)), ""),
         None => (
             String::new(),
-            "The settings of this command have no --activation-listen. Set ORGVAULT_ACTIVATION_URL to the address of the \
-             server's\nactivation listener (unix:/PATH or https://HOST:PORT/v1), then:\n\n",
+            "The settings have no --activation-listen. Set ORGVAULT_ACTIVATION_URL to the address of the server's\n\
+             activation listener (unix:/PATH or https://HOST:PORT/v1), then:\n\n",
         ),
     };
     let flags = format!("{url}--token-file {file} --namespace {}", quoted(&namespace));
@@ -334,9 +453,34 @@ fn job_lines(settings: &Settings, integration: &Integration, namespaces: &[Strin
     )
 }
 
-async fn list(vault: &OpenVault, org: Option<String>, output: Output) -> Result<(), Failure> {
+async fn list(target: &Target<'_>, org: Option<&str>, output: Output) -> Result<(), Failure> {
+    let shown = match target {
+        Target::Database(_, vault) => all(vault, org).await?,
+        Target::Server(remote) => {
+            let org = target.organization(org)?;
+            let found = remote.done(remote.session.integrations(), NO_INTEGRATION)?;
+            found.into_iter().map(|integration| Shown::new(org, integration)).collect()
+        }
+    };
+    let rows: Vec<Vec<String>> = shown
+        .iter()
+        .map(|row| {
+            let found = &row.integration;
+            let expires = found.expires_at.clone().unwrap_or_else(|| "never".to_owned());
+            let used = found.last_used_at.clone().unwrap_or_else(|| "never".to_owned());
+            let previous = found.previous_token_until.clone().unwrap_or_default();
+            let (organization, name) = (row.organization.clone(), found.name.clone());
+            vec![organization, name, found.state.clone(), expires, used, previous, found.namespaces.join(" ")]
+        })
+        .collect();
+    let heading = ["ORGANIZATION", "NAME", "STATE", "EXPIRES", "TOKEN LAST USED", "PREVIOUS TOKEN UNTIL", "NAMESPACES"];
+    output.print(&shown, &table(&heading, &rows))
+}
+
+/// Returns the integrations of one organization, or of all.
+async fn all(vault: &OpenVault, org: Option<&str>) -> Result<Vec<Shown>, Failure> {
     let organizations = Organizations::of(vault).await?;
-    let scope = match &org {
+    let scope = match org {
         None => Scope::All,
         Some(name) => Scope::One(organization_id(vault, name).await?),
     };
@@ -351,39 +495,8 @@ async fn list(vault: &OpenVault, org: Option<String>, output: Output) -> Result<
         }
     }
     let now = integrations.now();
-    let shown: Vec<Shown> =
-        listed.iter().map(|row| shown(row, organizations.name_of(row.integration.organization), now)).collect();
-    let rows: Vec<Vec<String>> = shown
+    let shown = listed
         .iter()
-        .map(|row| {
-            let expires = row.expires_at.clone().unwrap_or_else(|| "never".to_owned());
-            let used = row.last_used_at.clone().unwrap_or_else(|| "never".to_owned());
-            let previous = row.previous_token_until.clone().unwrap_or_default();
-            let (organization, name) = (row.organization.clone(), row.name.clone());
-            vec![organization, name, row.state.to_owned(), expires, used, previous, row.namespaces.join(" ")]
-        })
-        .collect();
-    let heading = ["ORGANIZATION", "NAME", "STATE", "EXPIRES", "TOKEN LAST USED", "PREVIOUS TOKEN UNTIL", "NAMESPACES"];
-    output.print(&shown, &table(&heading, &rows))
-}
-
-fn shown(stored: &StoredIntegration, organization: String, now: Timestamp) -> Shown {
-    let integration = &stored.integration;
-    Shown {
-        id: integration.id.to_string(),
-        organization,
-        name: integration.name.to_string(),
-        namespaces: patterns(integration),
-        state: integration.state_at(now),
-        created_at: rfc3339(integration.created_at),
-        expires_at: integration.expires_at.map(rfc3339),
-        last_used_at: stored.last_used_at.map(rfc3339),
-        previous_token_until: integration.previous.map(|previous| rfc3339(previous.until)),
-        audience: (!integration.trusts.is_empty()).then(|| audience(integration.id)),
-        trusts: integration.trusts.iter().map(Trust::to_value).collect(),
-    }
-}
-
-fn patterns(integration: &Integration) -> Vec<String> {
-    integration.patterns.iter().map(ToString::to_string).collect()
+        .map(|row| Shown::new(&organizations.name_of(row.integration.organization), items::integration(row, now)));
+    Ok(shown.collect())
 }

@@ -1,152 +1,150 @@
 //! `orgvault account invite` and `orgvault account re-enrol`: enrolment codes.
 
-use super::account::{all, organization_name};
+use super::account::{Changed, accounts, change};
 use super::organization::organization_id;
+use super::target::Target;
+use crate::cli::AccountOrInvitation;
 use crate::failure::{Doing, Failure, NO_ACCOUNT, refused};
 use crate::output::{Output, warn};
 use crate::served;
-use crate::settings::Settings;
+use crate::settings::PublicUrl;
 use crate::text::rfc3339;
-use secrecy::ExposeSecret;
+use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
+use url::Url;
+use vault_client::InviteRequest;
 use vault_core::account::AccountState;
-use vault_core::principal::{Principal, Scope};
+use vault_core::email::EmailAddress;
+use vault_core::principal::Principal;
 use vault_core::role::Role;
-use vault_core::usecase::{AccountCommand, AccountRef, Invited};
-use vault_embed::OpenVault;
+use vault_core::usecase::AccountCommand;
 
-/// An invitation in JSON output.
-#[derive(Serialize)]
-struct ShownInvitation<'a> {
+/// An enrolment code and its account.
+struct Enrolment {
     id: String,
     email: String,
-    organization: &'a str,
-    role: &'static str,
+    organization: String,
+    role: String,
     /// State of the account, for `re-enrol`. A disabled account stays disabled.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    state: Option<&'static str>,
-    enrolment_code: &'a str,
+    state: Option<String>,
+    code: SecretString,
     expires_at: String,
+}
+
+/// An enrolment code in JSON output.
+#[derive(Serialize)]
+struct Shown<'a> {
+    id: &'a str,
+    email: &'a str,
+    organization: &'a str,
+    role: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<&'a str>,
+    enrolment_code: &'a str,
+    expires_at: &'a str,
 }
 
 /// Invites a user.
 pub(super) async fn run(
-    settings: &Settings,
-    vault: &OpenVault,
-    organization: String,
+    target: &Target<'_>,
+    org: Option<&str>,
     email: &str,
     role: Role,
     output: Output,
 ) -> Result<(), Failure> {
-    let what = format!("invite {email} to {organization}");
-    let organization = organization_id(vault, &organization).await.doing(|| what.clone())?;
-    let accounts = vault.accounts();
-    let invited = accounts.invite(&Principal::Operator, organization, email, role).await;
-    let invited = invited.map_err(|error| refused(error, NO_ACCOUNT)).doing(|| what)?;
-    let organization = vault.ports().store.organizations.organization(invited.grant.organization).await?;
-    let organization = organization.map_or_else(String::new, |organization| organization.name.to_string());
-    let shown = ShownInvitation {
-        id: invited.grant.account.to_string(),
-        email: invited.grant.email.to_string(),
-        organization: &organization,
-        role: invited.grant.role.as_str(),
-        state: None,
-        enrolment_code: invited.code.text().expose_secret(), // printed once, for the invited user
-        expires_at: rfc3339(invited.expires_at),
-    };
-    let server = Server::of(settings);
-    let done = format!("Invited {} to {organization} ({}).", invited.grant.email, invited.grant.role);
-    output.print(&shown, &text(&done, &invited, &server.enrolment_url(&invited)))?;
-    server.warn_if_local(output);
-    Ok(())
+    let org = target.organization(org)?;
+    let invited = invite(target, org, email, role).await.doing(|| format!("invite {email} to {org}"))?;
+    let done = format!("Invited {} to {} ({}).", invited.email, invited.organization, invited.role);
+    invited.print(&done, &Links::of(target)?, output)
+}
+
+async fn invite(target: &Target<'_>, org: &str, email: &str, role: Role) -> Result<Enrolment, Failure> {
+    match target {
+        Target::Database(_, vault) => {
+            let organization = organization_id(vault, org).await?;
+            let invited = vault.accounts().invite(&Principal::Operator, organization, email, role).await;
+            let invited = invited.map_err(|error| refused(error, NO_ACCOUNT))?;
+            let organization = vault.ports().store.organizations.organization(organization).await?;
+            Ok(Enrolment {
+                id: invited.grant.account.to_string(),
+                email: invited.grant.email.to_string(),
+                organization: organization.map_or_else(String::new, |organization| organization.name.to_string()),
+                role: invited.grant.role.as_str().to_owned(),
+                state: None,
+                code: invited.code.text().clone(),
+                expires_at: rfc3339(invited.expires_at),
+            })
+        }
+        Target::Server(remote) => {
+            let role = role.as_str().to_owned();
+            let request = InviteRequest { email: email.to_owned(), role: role.clone() };
+            let invited = remote.done(remote.session.invite(&request), NO_ACCOUNT)?;
+            Ok(Enrolment {
+                id: invited.id,
+                email: EmailAddress::parse(email).map_or_else(|_| email.to_owned(), |email| email.to_string()),
+                organization: remote.account.organization.clone(),
+                role,
+                state: None,
+                code: invited.enrolment_code.into_secret(),
+                expires_at: invited.expires_at,
+            })
+        }
+    }
 }
 
 /// Requires the owner of an account to enrol again.
 pub(super) async fn re_enrol(
-    settings: &Settings,
-    vault: &OpenVault,
-    email: &str,
+    target: &Target<'_>,
+    address: &AccountOrInvitation,
     output: Output,
 ) -> Result<(), Failure> {
-    let what = || format!("re-enrol {email}");
-    let account = AccountRef::email(email);
-    let changed = vault.accounts().change(&Principal::Operator, account, AccountCommand::ReEnrol).await;
-    let changed = changed.map_err(|error| refused(error, NO_ACCOUNT)).doing(what)?;
-    let (code, expires_at) =
-        changed.enrolment.ok_or_else(|| Failure::new("no enrolment code was created")).doing(what)?;
-    let invited = Invited { grant: changed.account.grant, code, expires_at };
-    let (grant, organization) = (&invited.grant, organization_name(vault, &invited.grant).await?);
-    let server = Server::of(settings);
-    let shown = ShownInvitation {
-        id: grant.account.to_string(),
-        email: grant.email.to_string(),
-        organization: &organization,
-        role: grant.role.as_str(),
-        state: Some(grant.state.as_str()),
-        enrolment_code: invited.code.text().expose_secret(), // printed once, for the owner of the account
-        expires_at: rfc3339(invited.expires_at),
+    let what = || format!("re-enrol {}", address.address.email);
+    let Changed { found, enrolment, .. } = change(target, address, AccountCommand::ReEnrol).await.doing(what)?;
+    let (code, expires_at) = enrolment.ok_or_else(|| Failure::new("no enrolment code was created")).doing(what)?;
+    let is_disabled = found.is(AccountState::Disabled);
+    let enrolment = Enrolment {
+        id: found.account.id,
+        email: found.account.email,
+        organization: found.organization,
+        role: found.account.role,
+        state: Some(found.account.state),
+        code,
+        expires_at,
     };
+    let (email, organization) = (&enrolment.email, &enrolment.organization);
     let done = format!(
-        "Destroyed the password, passcode and recovery codes of {} ({organization}, {}) and ended its sessions.",
-        grant.email, grant.role
+        "Destroyed the password, passcode and recovery codes of {email} ({organization}, {}) and ended its sessions.",
+        enrolment.role
     );
-    output.print(&shown, &text(&done, &invited, &server.enrolment_url(&invited)))?;
-    if grant.state == AccountState::Disabled {
-        warn(&format!("{0} is disabled. Enable it with `orgvault account enable --email {0}`", grant.email));
+    enrolment.print(&done, &Links::of(target)?, output)?;
+    if is_disabled {
+        warn(&format!("{email} is disabled. Enable it with `orgvault account enable --email {email}`"));
     }
-    let colleagues = all(vault, Scope::One(grant.organization)).await?;
-    if grant.role == Role::Admin && !colleagues.iter().any(|account| account.grant.is_active_admin()) {
-        warn(&format!("{organization} has no active admin until {} has enrolled", grant.email));
+    if enrolment.role == Role::Admin.as_str()
+        && !accounts(target, Some(organization)).await?.iter().any(|account| account.is_active_admin())
+    {
+        warn(&format!("{organization} has no active admin until {email} has enrolled"));
     }
-    server.warn_if_local(output);
     Ok(())
 }
 
-/// The URLs of the server for the invited user: from the settings, else the address at which it was last served.
-struct Server {
-    base_url: String,
-    console: String,
-    is_local: bool,
-}
-
-impl Server {
-    fn of(settings: &Settings) -> Self {
-        let server = &settings.server;
-        match served::last(settings).filter(|_| !server.names_address()) {
-            Some(url) => Self {
-                base_url: format!("{url}{}", server.base_path),
-                console: format!("{url}/"),
-                is_local: url.is_local(),
-            },
-            None => Self {
-                base_url: server.base_url(server.listen),
-                console: server.console_url(server.listen),
-                is_local: server.is_local_url(),
-            },
-        }
-    }
-
-    /// Returns the URL of the console's enrolment page. The code is in the fragment, which browsers do not send to
-    /// servers.
-    fn enrolment_url(&self, invited: &Invited) -> String {
-        format!("{}#/enrol/{}", self.console, invited.code.text().expose_secret()) // printed once, for the invited user
-    }
-
-    fn warn_if_local(&self, output: Output) {
-        if !output.is_json() && self.is_local {
-            warn(&format!(
-                "{} can be reached only from this host. Set --public-url to the URL that other hosts use",
-                self.base_url
-            ));
-        }
-    }
-}
-
-/// Formats an enrolment code after the success line `done`.
-fn text(done: &str, invited: &Invited, link: &str) -> String {
-    let grant = &invited.grant;
-    format!(
-        r#"{done} Send the user this enrolment link. It is shown only once:
+impl Enrolment {
+    /// Prints the code after the success line `done`.
+    fn print(&self, done: &str, links: &Links, output: Output) -> Result<(), Failure> {
+        let code = self.code.expose_secret(); // printed once, for the owner of the account
+        let shown = Shown {
+            id: &self.id,
+            email: &self.email,
+            organization: &self.organization,
+            role: &self.role,
+            state: self.state.as_deref(),
+            enrolment_code: code,
+            expires_at: &self.expires_at,
+        };
+        // The code is in the fragment, which browsers do not send to servers.
+        let link = format!("{}#/enrol/{code}", links.console);
+        let text = format!(
+            r#"{done} Send the user this enrolment link. It is shown only once:
 
   {link}
 
@@ -157,9 +155,51 @@ fn text(done: &str, invited: &Invited, link: &str) -> String {
 
 Without a browser, the user runs `orgvault enrol` and pastes the link.
 "#,
-        email = grant.email,
-        code = invited.code.text().expose_secret(), // printed for its owner, once
-        until = rfc3339(invited.expires_at),
-        id = grant.account,
-    )
+            email = self.email,
+            until = self.expires_at,
+            id = self.id,
+        );
+        output.print(&shown, &text)?;
+        if let Some(remedy) = links.remedy.filter(|_| !output.is_json()) {
+            warn(&format!("{} can be reached only from this host. {remedy}", links.base_url));
+        }
+        Ok(())
+    }
+}
+
+/// The URLs of the server for the invited user: from the settings, else the address at which it was last served. With a
+/// login, those of the login.
+struct Links {
+    base_url: String,
+    console: String,
+    /// Next step if only this host can reach the server.
+    remedy: Option<&'static str>,
+}
+
+impl Links {
+    fn of(target: &Target<'_>) -> Result<Self, Failure> {
+        let (base_url, console, is_local) = match target {
+            Target::Database(settings, _) => {
+                let server = &settings.server;
+                match served::last(settings).filter(|_| !server.names_address()) {
+                    Some(url) => (format!("{url}{}", server.base_path), format!("{url}/"), url.is_local()),
+                    None => {
+                        let console = server.console_url(server.listen);
+                        (server.base_url(server.listen), console, server.is_local_url())
+                    }
+                }
+            }
+            Target::Server(remote) => {
+                let mut console = Url::parse(&remote.url)?;
+                console.set_path("/");
+                let origin = console.as_str().trim_end_matches('/').parse::<PublicUrl>();
+                (remote.url.clone(), console.to_string(), origin.is_ok_and(|origin| origin.is_local()))
+            }
+        };
+        let remedy = match target {
+            Target::Database(..) => "Set --public-url to the URL that other hosts use",
+            Target::Server(_) => "Log in with the URL that other hosts use",
+        };
+        Ok(Self { base_url, console, remedy: is_local.then_some(remedy) })
+    }
 }

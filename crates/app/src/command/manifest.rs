@@ -379,7 +379,7 @@ impl Apply<'_> {
             Change::UpdateIntegration { id, change, .. } => {
                 self.session.change_integration(id, change).map(drop).map_err(refused)
             }
-            Change::Trust { id, trust, .. } => self.session.trust(id, &wire(trust)).map_err(refused),
+            Change::Trust { id, trust, .. } => self.session.trust(id, &wire(trust)).map(drop).map_err(refused),
             Change::Distrust { id, trust, .. } => self.session.distrust(id, &trust.id).map_err(refused),
             Change::AddReceiver(receiver) => {
                 let url = self.urls.get(&receiver.address).map(|url| url.to_string());

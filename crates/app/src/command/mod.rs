@@ -27,4 +27,5 @@ pub(crate) mod quickstart;
 pub(crate) mod receiver;
 pub(crate) mod restore;
 pub(crate) mod serve;
+pub(crate) mod target;
 pub(crate) mod trust;

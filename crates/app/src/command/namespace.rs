@@ -1,13 +1,15 @@
 //! `orgvault namespace …`
 
 use super::organization::{Organizations, organization_id};
+use super::target::Target;
 use crate::cli::{NamedNamespace, NamespaceCommand};
-use crate::failure::{Doing, Failure, wrong_flag};
+use crate::failure::{Doing, Failure, NO_ORGANIZATION, wrong_flag};
 use crate::output::{Output, table, warn};
 use crate::text::{counted, rfc3339};
 use serde::Serialize;
+use vault_client::NamespaceItem;
 use vault_core::namespace::Namespace;
-use vault_core::port::{Freezing, FrozenNamespace, NAMESPACE_COUNT_LIMIT, NamePosition};
+use vault_core::port::{Freezing, NAMESPACE_COUNT_LIMIT, NamePosition};
 use vault_core::principal::{Principal, Scope};
 use vault_embed::OpenVault;
 
@@ -36,26 +38,40 @@ struct Shown {
     frozen_at: String,
 }
 
-pub(crate) async fn run(vault: &OpenVault, command: NamespaceCommand, output: Output) -> Result<(), Failure> {
+pub(crate) async fn run(target: &Target<'_>, command: NamespaceCommand, output: Output) -> Result<(), Failure> {
     match command {
-        NamespaceCommand::Freeze(namespace) => set(vault, namespace, true, output).await,
-        NamespaceCommand::Thaw(namespace) => set(vault, namespace, false, output).await,
-        NamespaceCommand::List => list(vault, output).await,
+        NamespaceCommand::Freeze(namespace) => set(target, namespace, true, output).await,
+        NamespaceCommand::Thaw(namespace) => set(target, namespace, false, output).await,
+        NamespaceCommand::List => list(target, output).await,
     }
 }
 
-async fn set(vault: &OpenVault, given: NamedNamespace, frozen: bool, output: Output) -> Result<(), Failure> {
+async fn set(target: &Target<'_>, given: NamedNamespace, frozen: bool, output: Output) -> Result<(), Failure> {
     let namespace = Namespace::parse(&given.name, "NAME").map_err(|error| wrong_flag(&error))?;
-    let (integrations, operator) = (vault.integrations(), Principal::Operator);
-    let organization = organization_id(vault, &given.org).await?;
-    let what = format!("{} {} of {}", if frozen { "freeze" } else { "thaw" }, given.name, given.org);
-    let freezing = match frozen {
-        true => integrations.freeze(&operator, organization, namespace).await,
-        false => integrations.thaw(&operator, organization, namespace).await,
+    let org = target.organization(given.org.as_deref())?.to_owned();
+    let what = format!("{} {} of {org}", if frozen { "freeze" } else { "thaw" }, given.name);
+    let Freezing { changed, credentials, integrations } = match target {
+        Target::Database(_, vault) => {
+            let (integrations, operator) = (vault.integrations(), Principal::Operator);
+            let organization = organization_id(vault, &org).await?;
+            let freezing = match frozen {
+                true => integrations.freeze(&operator, organization, namespace).await,
+                false => integrations.thaw(&operator, organization, namespace).await,
+            };
+            freezing.doing(|| what)?
+        }
+        Target::Server(remote) => {
+            let set = match frozen {
+                true => remote.session.freeze(namespace.as_str()),
+                false => remote.session.thaw(namespace.as_str()),
+            };
+            let vault_client::FrozenNamespace { credentials, integrations, changed } =
+                remote.done(set, NO_ORGANIZATION).doing(|| what)?;
+            Freezing { changed, credentials, integrations }
+        }
     };
-    let Freezing { changed, credentials, integrations } = freezing.doing(|| what)?;
     let (held, covered) = (number(credentials, "credential"), number(integrations, "integration"));
-    let place = format!("{} of {} ({held}, {covered})", given.name, given.org);
+    let place = format!("{} of {org} ({held}, {covered})", given.name);
     let text = match (frozen, changed) {
         (true, true) => format!(
             "Froze {place}. New activations are refused. Credentials already issued still work: revoke them at the \
@@ -66,9 +82,9 @@ async fn set(vault: &OpenVault, given: NamedNamespace, frozen: bool, output: Out
         (false, false) => format!("{place} was not frozen."),
     };
     if credentials == 0 {
-        warn(&format!("{} has no credentials in {}. Check the spelling.", given.name, given.org));
+        warn(&format!("{} has no credentials in {org}. Check the spelling.", given.name));
     }
-    let (organization, namespace) = (given.org, given.name);
+    let (organization, namespace) = (org, given.name);
     output.print(&Changed { organization, namespace, frozen, changed, credentials, integrations }, &text)
 }
 
@@ -81,30 +97,36 @@ fn number(count: i64, what: &str) -> String {
     }
 }
 
-async fn list(vault: &OpenVault, output: Output) -> Result<(), Failure> {
-    let organizations = Organizations::of(vault).await?;
-    let integrations = vault.integrations();
-    let mut frozen: Vec<FrozenNamespace> = Vec::new();
-    loop {
-        let after = frozen
-            .last()
-            .map(|last| NamePosition { organization: last.organization, name: last.namespace.as_str().to_owned() });
-        let page = integrations.list_frozen(&Principal::Operator, Scope::All, after, PAGE).await?;
-        let last = page.len() < PAGE;
-        frozen.extend(page);
-        if last {
-            break;
+async fn list(target: &Target<'_>, output: Output) -> Result<(), Failure> {
+    let shown = match target {
+        Target::Database(_, vault) => frozen(vault).await?,
+        Target::Server(remote) => {
+            let namespaces = remote.done(remote.session.namespaces(), NO_ORGANIZATION)?;
+            let shown = |namespace: NamespaceItem| {
+                let frozen_at = namespace.frozen_at?;
+                let organization = remote.account.organization.clone();
+                Some(Shown { organization, namespace: namespace.namespace, frozen_at })
+            };
+            namespaces.into_iter().filter_map(shown).collect()
         }
-    }
-    let shown: Vec<Shown> = frozen
-        .iter()
-        .map(|row| Shown {
-            organization: organizations.name_of(row.organization),
-            namespace: row.namespace.to_string(),
-            frozen_at: rfc3339(row.frozen_at),
-        })
-        .collect();
+    };
     let rows: Vec<Vec<String>> =
         shown.iter().map(|row| vec![row.organization.clone(), row.namespace.clone(), row.frozen_at.clone()]).collect();
     output.print(&shown, &table(&["ORGANIZATION", "NAMESPACE", "FROZEN"], &rows))
+}
+
+/// Returns the frozen namespaces of all organizations.
+async fn frozen(vault: &OpenVault) -> Result<Vec<Shown>, Failure> {
+    let organizations = Organizations::of(vault).await?;
+    let (mut shown, mut after) = (Vec::new(), None);
+    loop {
+        let page = vault.integrations().list_frozen(&Principal::Operator, Scope::All, after, PAGE).await?;
+        shown.extend(page.iter().map(|row| Shown {
+            organization: organizations.name_of(row.organization),
+            namespace: row.namespace.to_string(),
+            frozen_at: rfc3339(row.frozen_at),
+        }));
+        let Some(last) = page.last().filter(|_| page.len() == PAGE) else { return Ok(shown) };
+        after = Some(NamePosition { organization: last.organization, name: last.namespace.as_str().to_owned() });
+    }
 }

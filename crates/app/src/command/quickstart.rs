@@ -10,6 +10,7 @@ use crate::compose;
 use crate::container;
 use crate::events::ServerEvents;
 use crate::failure::Failure;
+use crate::logging;
 use crate::output::{Output, warn};
 use crate::secret_file::NewSecretFile;
 use crate::settings::{Role as Served, SETTINGS_FILE, Settings};
@@ -124,6 +125,7 @@ pub(crate) async fn run(mut settings: Settings, args: QuickstartArgs, output: Ou
         profile: set_up.as_ref().filter(|set_up| set_up.signed_in.is_ok()).map(|_| Profile::DEFAULT),
     };
     output.print(&document, &text)?;
+    logging::resume();
     drop((document, text, set_up)); // free the secrets, which were shown once
     serve::run(Arc::new(settings), vault, opener, &events).await
 }

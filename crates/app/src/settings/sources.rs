@@ -29,8 +29,21 @@ pub(crate) fn innermost(mut matches: &ArgMatches) -> &ArgMatches {
 
 /// Returns whether `setting` was given as a flag.
 pub(super) fn is_flag(setting: &Arg, matches: &ArgMatches) -> bool {
-    let id = setting.get_id().as_str();
+    is_id_flag(setting.get_id().as_str(), matches)
+}
+
+fn is_id_flag(id: &str, matches: &ArgMatches) -> bool {
     matches.ids().any(|known| known == id) && matches.value_source(id) == Some(ValueSource::CommandLine)
+}
+
+/// Settings that name the same object in two ways.
+const ALTERNATIVES: [[&str; 2]; 2] = [["database_url", "database_url_file"], ["root_key_file", "root_key_source"]];
+
+/// Returns whether a flag names the object of `setting`, which is not a flag, in the other way.
+fn is_overridden(setting: &Arg, matches: &ArgMatches) -> bool {
+    let id = setting.get_id().as_str();
+    let mut others = ALTERNATIVES.iter().filter(|pair| pair.contains(&id)).flatten().filter(|other| **other != id);
+    !is_id_flag(id, matches) && others.any(|other| is_id_flag(other, matches))
 }
 
 /// Returns the values of `settings`, each from the source with the highest precedence.
@@ -49,6 +62,8 @@ pub(super) fn resolve(
         let (values, place): (Vec<OsString>, String) = if is_flag(setting, flags) {
             let values = flags.get_raw(setting.get_id().as_str()).into_iter().flatten();
             (values.map(OsStr::to_owned).collect(), format!("--{name}"))
+        } else if is_overridden(setting, flags) {
+            continue;
         } else if let Some(value) = std::env::var_os(&variable) {
             (vec![value], variable)
         } else if let Some((file, (values, place))) = file.and_then(|file| Some((file, file.get(name)?))) {

@@ -9,22 +9,21 @@ use crate::{links, query};
 use actix_web::HttpResponse;
 use vault_api::{AuditItem, AuditedChange, AuditedCredential};
 use vault_core::audit::AuditEntry;
-use vault_core::port::AuditOrder;
 use vault_core::principal::{Principal, Scope};
 use vault_core::role::Action;
 
 pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let principal = api.session_for(call, Action::ReadAudit)?;
-    let (filter, request) = query::audit(call.query())?;
+    let (filter, order, request) = query::audit(call.query())?;
     body.ignore().await?;
     let (reader, limit, asked) = (api.parts.audit.clone(), request.limit, filter.clone());
     let scope = Scope::One(principal.organization);
     let principal = Principal::from(principal);
 
-    let list = async move { reader.list(&principal, scope, AuditOrder::NewestFirst, &asked, &request).await };
+    let list = async move { reader.list(&principal, scope, order, &asked, &request).await };
     let page = api.complete(list).await?;
 
-    answer::page(&links::audit(&api.base.below("/audit"), &filter), &page, limit, item)
+    answer::page(&links::audit(&api.base.below("/audit"), &filter, order), &page, limit, item)
 }
 
 fn item(entry: &AuditEntry) -> AuditItem {

@@ -40,6 +40,16 @@ pub(crate) use {
     save::parse as parse_save,
 };
 
+/// Conversions of objects to those of responses, for commands that print the same.
+pub mod items {
+    pub use super::accounts::item as account;
+    pub use super::integrations::issued as issued_integration;
+    pub use super::integrations::item as integration;
+    pub use super::integrations::trusts::item as trust;
+    pub use super::receivers::deliveries::item as delivery;
+    pub use super::receivers::item as receiver;
+}
+
 pub(crate) use activation::ActivationApi;
 
 pub(crate) use document::optional_time;

@@ -28,14 +28,12 @@ pub(super) async fn list(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> R
 
 /// `POST {base_url}/namespaces/freeze`
 pub(super) async fn freeze(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
-    let Freezing { credentials, integrations, .. } = set_frozen(api, call, body, true).await?;
-    answer::object(StatusCode::OK, &FrozenNamespace { credentials, integrations })
+    set_frozen(api, call, body, true).await
 }
 
 /// `POST {base_url}/namespaces/thaw`
 pub(super) async fn thaw(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
-    set_frozen(api, call, body, false).await?;
-    Ok(answer::no_content())
+    set_frozen(api, call, body, false).await
 }
 
 async fn set_frozen(
@@ -43,7 +41,7 @@ async fn set_frozen(
     call: &Call<'_>,
     body: &mut Incoming,
     frozen: bool,
-) -> Result<Freezing, ProblemResponse> {
+) -> Result<HttpResponse, ProblemResponse> {
     let principal = api.session_for(call, Action::ManageIntegrations)?;
     query::none(call.query())?;
     content::check(call.headers())?;
@@ -57,7 +55,9 @@ async fn set_frozen(
             false => integrations.thaw(&principal, organization, namespace).await,
         }
     };
-    api.complete(set).await
+    let Freezing { changed, credentials, integrations } = api.complete(set).await?;
+
+    answer::object(StatusCode::OK, &FrozenNamespace { credentials, integrations, changed })
 }
 
 /// Parses the namespace in the body.
@@ -72,5 +72,6 @@ fn item(listed: &ListedNamespace) -> NamespaceItem {
         namespace: listed.namespace.to_string(),
         credentials: listed.credentials,
         frozen: listed.frozen_at.is_some(),
+        frozen_at: listed.frozen_at.map(answer::time_text),
     }
 }

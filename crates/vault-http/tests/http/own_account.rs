@@ -53,6 +53,7 @@ fn everybody_sees_the_own_account() {
         shown,
         json!({
             "id": shown["id"].as_str().expect("an id"), "email": EMAIL, "role": "viewer", "organization": "Acme",
+            "organization_id": shown["organization_id"].as_str().expect("an id"),
             "passcode_enrolled_at": "2030-01-01T00:00:00Z", "recovery_codes_left": 9,
             "notices": [{
                 "code": "recovery-code-used", "at": "2030-01-01T00:00:00Z",

@@ -589,13 +589,13 @@ pub(crate) const OPERATIONS: &[Operation] = &[
         summary: "Thaw a namespace",
         caller: Admin,
         request: takes::<NamespaceRequest>(|| json!({"namespace": "imports/nightly"})),
-        status: 204,
+        answer: One(one::<FrozenNamespace>()),
         ..DEFAULT
     },
     Operation {
         name: "list-audit",
         tag: "Audit",
-        summary: "List audit entries, newest first",
+        summary: "List audit entries",
         caller: Admin,
         parameters: &[
             "since",
@@ -606,6 +606,7 @@ pub(crate) const OPERATIONS: &[Operation] = &[
             "subject",
             "actor",
             "namespace",
+            "order",
             "limit",
             "cursor",
         ],

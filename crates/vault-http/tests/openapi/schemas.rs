@@ -407,6 +407,10 @@ pub(crate) fn parameter(name: &str) -> (Value, &'static str) {
         "actor" => {
             (text, "Only entries by this account or integration, as an ID, or by a kind of actor, such as operator.")
         }
+        "order" => (
+            json!({"type": "string", "enum": ["newest", "oldest"], "default": "newest"}),
+            "Whether the newest or the oldest entries come first.",
+        ),
         "verify" => (
             json!({"type": "boolean", "default": false}),
             "Checks the data at its storage first. 400 if the server does not support it.",

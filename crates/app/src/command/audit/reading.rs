@@ -1,9 +1,11 @@
 //! `orgvault audit list` and `audit export`.
 
+use super::super::account::accounts;
 use super::super::organization::organization_id;
+use super::super::target::Target;
 use crate::audit::AuditLine;
 use crate::cli::AuditFilterArgs;
-use crate::failure::Failure;
+use crate::failure::{Failure, NO_ORGANIZATION};
 use crate::output::{Output, table};
 use crate::text::{counted, rfc3339};
 use rustix::termios::tcgetwinsize;
@@ -13,47 +15,46 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use vault_core::audit::{AuditChange, AuditEntry};
+use vault_core::audit::AuditChange;
 use vault_core::cursor::PageRequest;
 use vault_core::email::EmailAddress;
 use vault_core::port::AuditOrder;
 use vault_core::principal::{Principal, Scope};
 use vault_core::usecase::AuditFilter;
-use vault_embed::OpenVault;
 
 /// Page size of lists.
 const PAGE: usize = 1_000;
 /// Maximum time for sealing new entries before they are read, in milliseconds.
 const SEAL_MILLIS: i64 = 10_000;
-/// Maximum number of accounts to load in order to show their addresses.
+/// Maximum number of accounts of a database to load in order to show their addresses.
 const MAX_ADDRESSES: usize = 10_000;
 /// Interval of an export's progress messages.
 const TELL_EVERY: Duration = Duration::from_secs(2);
 
 /// The entries to read.
 struct Question {
-    scope: Scope,
+    /// Name of the organization. `None` reads all that the target returns.
+    org: Option<String>,
     filter: AuditFilter,
 }
 
 pub(super) async fn list(
-    vault: &OpenVault,
+    target: &Target<'_>,
     args: AuditFilterArgs,
     limit: usize,
     output: Output,
 ) -> Result<(), Failure> {
-    let question = question(vault, args).await?;
+    let question = question(target, args).await?;
     let mut entries = Vec::new();
-    read(vault, &question, AuditOrder::NewestFirst, Some(limit), |entry| {
+    read(target, &question, AuditOrder::NewestFirst, Some(limit), |entry| {
         entries.push(entry);
         Ok(())
     })
     .await?;
     if output.is_json() {
-        let shown: Vec<AuditLine> = entries.into_iter().map(AuditLine::from).collect();
-        return output.print(&shown, "");
+        return output.print(&entries, "");
     }
-    let names = Names::of(vault, question.scope).await?;
+    let names = Names::of(target, question.org.as_deref()).await?;
     let rows: Vec<Vec<String>> = entries.iter().map(|entry| row(entry, &names)).collect();
     let text = table(&["TIME", "ACTION", "ACTOR", "SUBJECT", "DETAILS"], &rows);
     let width = io::stdout().is_terminal().then(|| tcgetwinsize(io::stdout()).ok()).flatten().map(|size| size.ws_col);
@@ -72,24 +73,24 @@ fn fitted(text: &str, width: Option<usize>) -> String {
 
 /// Exports entries as JSON Lines.
 pub(super) async fn export(
-    vault: &OpenVault,
+    target: &Target<'_>,
     args: AuditFilterArgs,
     limit: Option<usize>,
     file: Option<&Path>,
 ) -> Result<(), Failure> {
-    let question = question(vault, args).await?;
-    let target: Box<dyn Write + Send> = match file {
+    let question = question(target, args).await?;
+    let writer: Box<dyn Write + Send> = match file {
         Some(path) => {
             let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
             Box::new(opened.map_err(|error| Failure::new(format!("cannot create {}: {error}", path.display())))?)
         }
         None => Box::new(io::stdout()),
     };
-    let mut target = BufWriter::new(target);
+    let mut writer = BufWriter::new(writer);
     let (mut written, mut told) = (0_u64, Instant::now());
-    let exported = read(vault, &question, AuditOrder::OldestFirst, limit, |entry| {
-        serde_json::to_writer(&mut target, &AuditLine::from(entry)).map_err(io::Error::from)?;
-        target.write_all(b"\n")?;
+    let exported = read(target, &question, AuditOrder::OldestFirst, limit, |entry| {
+        serde_json::to_writer(&mut writer, &entry).map_err(io::Error::from)?;
+        writer.write_all(b"\n")?;
         written += 1;
         if told.elapsed() >= TELL_EVERY {
             told = Instant::now();
@@ -98,16 +99,16 @@ pub(super) async fn export(
         Ok(())
     })
     .await;
-    let finished = exported.and_then(|()| Ok(target.flush()?));
+    let finished = exported.and_then(|()| Ok(writer.flush()?));
     match finished {
         // The reader closed the pipe, for example `head`.
         Err(ReadError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
         Err(ReadError::Write(error)) => return Err(Failure::new(format!("cannot write the export: {error}"))),
-        Err(ReadError::Vault(error)) => return Err((*error).into()),
+        Err(ReadError::Source(failure)) => return Err(failure),
         Ok(()) => {}
     }
     if let Some(path) = file {
-        target.into_inner().map_err(|error| Failure::new(error.to_string()))?;
+        writer.into_inner().map_err(|error| Failure::new(error.to_string()))?;
         std::fs::File::open(path)?.sync_all()?;
     }
     let _ = writeln!(io::stderr(), "Exported {}.", counted(written, "entry")); // standard error may be closed
@@ -116,13 +117,20 @@ pub(super) async fn export(
 
 /// The reason why reading stopped.
 enum ReadError {
-    Vault(Box<vault_core::Error>),
+    /// The entries could not be read.
+    Source(Failure),
     Write(io::Error),
+}
+
+impl From<Failure> for ReadError {
+    fn from(failure: Failure) -> Self {
+        Self::Source(failure)
+    }
 }
 
 impl From<vault_core::Error> for ReadError {
     fn from(error: vault_core::Error) -> Self {
-        Self::Vault(Box::new(error))
+        Self::Source(error.into())
     }
 }
 
@@ -135,7 +143,7 @@ impl From<io::Error> for ReadError {
 impl From<ReadError> for Failure {
     fn from(error: ReadError) -> Self {
         match error {
-            ReadError::Vault(error) => (*error).into(),
+            ReadError::Source(failure) => failure,
             ReadError::Write(error) => error.into(),
         }
     }
@@ -143,25 +151,43 @@ impl From<ReadError> for Failure {
 
 /// Reads the entries that match `question`, page by page, up to `limit` entries.
 async fn read(
-    vault: &OpenVault,
+    target: &Target<'_>,
     question: &Question,
     order: AuditOrder,
     limit: Option<usize>,
-    mut take: impl FnMut(AuditEntry) -> Result<(), io::Error>,
+    mut take: impl FnMut(AuditLine) -> Result<(), io::Error>,
 ) -> Result<(), ReadError> {
-    // Lists of an organization contain only sealed entries. A server seals them within a second, but none may be
-    // running.
-    vault.operator().seal_audit(SEAL_MILLIS).await?;
-    let reader = vault.audit_reader();
+    let scope = match (target, &question.org) {
+        (Target::Database(_, vault), Some(name)) => Scope::One(organization_id(vault, name).await?),
+        _ => Scope::All,
+    };
+    if let Target::Database(_, vault) = target {
+        // Lists of an organization contain only sealed entries. A server seals them within a second, but none may be
+        // running.
+        vault.operator().seal_audit(SEAL_MILLIS).await?;
+    }
     let (mut left, mut cursor) = (limit.unwrap_or(usize::MAX), None);
     while left > 0 {
-        let page = PageRequest { limit: left.min(PAGE), cursor };
-        let page = reader.list(&Principal::Operator, question.scope, order, &question.filter, &page).await?;
-        left -= page.items.len();
-        for entry in page.items {
-            take(entry)?;
+        let page_size = left.min(PAGE);
+        let (lines, next): (Vec<AuditLine>, _) = match target {
+            Target::Database(_, vault) => {
+                let page = PageRequest { limit: page_size, cursor };
+                let reader = vault.audit_reader();
+                let page = reader.list(&Principal::Operator, scope, order, &question.filter, &page).await?;
+                (page.items.into_iter().map(AuditLine::from).collect(), page.next)
+            }
+            Target::Server(remote) => {
+                let filter = wire(&question.filter, order, page_size);
+                let (entries, next) = remote.done(remote.session.audit(&filter, cursor.as_deref()), NO_ORGANIZATION)?;
+                let organization = &remote.account.organization_id;
+                (entries.into_iter().map(|entry| AuditLine::of_api(entry, organization)).collect(), next)
+            }
+        };
+        left -= lines.len();
+        for line in lines {
+            take(line)?;
         }
-        cursor = page.next;
+        cursor = next;
         if cursor.is_none() {
             break;
         }
@@ -169,33 +195,49 @@ async fn read(
     Ok(())
 }
 
+/// Converts a filter to the parameters of the HTTP API.
+fn wire(filter: &AuditFilter, order: AuditOrder, page_size: usize) -> vault_client::AuditFilter {
+    let AuditFilter { since, until, actions, denied, without_reads, subject, actor, namespace } = filter.clone();
+    vault_client::AuditFilter {
+        since: since.map(rfc3339),
+        until: until.map(rfc3339),
+        actions,
+        outcome: denied.then(|| "denied".to_owned()),
+        reads: without_reads.then_some(false),
+        subject,
+        actor,
+        namespace,
+        oldest_first: order == AuditOrder::OldestFirst,
+        page_size: u32::try_from(page_size).ok(),
+    }
+}
+
 /// Converts the flags to a query.
-async fn question(vault: &OpenVault, args: AuditFilterArgs) -> Result<Question, Failure> {
-    let scope = match &args.org {
-        Some(name) => Scope::One(organization_id(vault, name).await?),
-        None => Scope::All,
-    };
-    let now = vault.ports().environment.now();
+async fn question(target: &Target<'_>, args: AuditFilterArgs) -> Result<Question, Failure> {
+    if let Some(org) = &args.org {
+        target.organization(Some(org))?;
+    }
+    let now = target.now();
     let filter = AuditFilter {
         since: args.since.map(|moment| moment.before(now)),
         until: args.until.map(|moment| moment.before(now)),
         actions: args.action,
         denied: args.denied,
         without_reads: args.no_reads,
-        subject: account_id(vault, args.subject).await?,
-        actor: account_id(vault, args.actor).await?,
+        subject: account_id(target, args.subject).await?,
+        actor: account_id(target, args.actor).await?,
         namespace: args.namespace,
     };
-    Ok(Question { scope, filter })
+    Ok(Question { org: args.org, filter })
 }
 
 /// Converts an e-mail address to the account's ID. Other text stays unchanged.
-async fn account_id(vault: &OpenVault, text: Option<String>) -> Result<Option<String>, Failure> {
+async fn account_id(target: &Target<'_>, text: Option<String>) -> Result<Option<String>, Failure> {
     let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
     if !text.contains('@') {
         return Ok(Some(text));
     }
-    let names = Names::of(vault, Scope::All).await?;
+    let names = Names::of(target, None).await?;
     let email = EmailAddress::parse(&text).map_err(|_| Failure::usage(format!("{text} is not an e-mail address")))?;
     let found = names.0.into_iter().find(|(_, address)| *address == email.as_str()).map(|(id, _)| id);
     found
@@ -207,15 +249,23 @@ async fn account_id(vault: &OpenVault, text: Option<String>) -> Result<Option<St
 struct Names(HashMap<String, String>);
 
 impl Names {
-    async fn of(vault: &OpenVault, scope: Scope) -> Result<Self, Failure> {
+    async fn of(target: &Target<'_>, org: Option<&str>) -> Result<Self, Failure> {
+        let vault = match target {
+            Target::Database(_, vault) => vault,
+            Target::Server(_) => {
+                let accounts = accounts(target, org).await?.into_iter();
+                return Ok(Self(accounts.map(|found| (found.account.id, found.account.email)).collect()));
+            }
+        };
+        let scope = match org {
+            Some(name) => Scope::One(organization_id(vault, name).await?),
+            None => Scope::All,
+        };
         let (accounts, mut names, mut cursor) = (vault.accounts(), HashMap::new(), None);
         loop {
             let page = PageRequest { limit: PAGE, cursor };
             let page = accounts.list(&Principal::Operator, scope, page).await?;
-            let named = |listed: vault_core::account::ListedAccount| {
-                (listed.grant.account.to_string(), listed.grant.email.to_string())
-            };
-            names.extend(page.items.into_iter().map(named));
+            names.extend(page.items.iter().map(|one| (one.grant.account.to_string(), one.grant.email.to_string())));
             cursor = page.next;
             if cursor.is_none() || names.len() >= MAX_ADDRESSES {
                 return Ok(Self(names));
@@ -231,7 +281,7 @@ impl Names {
 }
 
 /// Summarizes the changes of an entry.
-fn changed(entry: &AuditEntry) -> Option<String> {
+fn changed(entry: &AuditLine) -> Option<String> {
     let word = |change: AuditChange| match (change.from, change.to) {
         (None, None) => change.field,
         (from, to) => {
@@ -239,17 +289,17 @@ fn changed(entry: &AuditEntry) -> Option<String> {
             format!("{} {from} → {to}", change.field)
         }
     };
-    let words: Vec<String> = entry.changes().into_iter().map(word).collect();
+    let words: Vec<String> = entry.changes.iter().cloned().map(word).collect();
     (!words.is_empty()).then(|| words.join(", "))
 }
 
-fn row(entry: &AuditEntry, names: &Names) -> Vec<String> {
+fn row(entry: &AuditLine, names: &Names) -> Vec<String> {
     let actor = match (&entry.account, &entry.integration) {
         (Some(account), _) => names.shown(account),
         (None, Some(integration)) => format!("integration:{integration}"),
         (None, None) => entry.actor.clone(),
     };
-    let credentials = entry.credentials();
+    let credentials = &entry.credentials;
     let details = [
         entry.namespace.clone(),
         changed(entry),
@@ -259,5 +309,5 @@ fn row(entry: &AuditEntry, names: &Names) -> Vec<String> {
         entry.purpose.clone().map(|purpose| format!("\"{purpose}\"")),
     ];
     let details: Vec<String> = details.into_iter().flatten().collect();
-    vec![rfc3339(entry.at), entry.action.clone(), actor, names.shown(&entry.subject()), details.join(", ")]
+    vec![entry.at.clone(), entry.action.clone(), actor, names.shown(&entry.subject), details.join(", ")]
 }

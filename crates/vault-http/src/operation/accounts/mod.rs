@@ -26,7 +26,8 @@ fn parse_role(text: &str) -> Result<Role, FieldError> {
     Role::parse(text).ok_or_else(|| FieldError::new("/role", FieldCode::OutOfRange, "must be admin, editor or viewer"))
 }
 
-fn item(account: &ListedAccount) -> AccountItem {
+/// Converts an account or invitation.
+pub fn item(account: &ListedAccount) -> AccountItem {
     AccountItem {
         id: account.grant.account.to_string(),
         email: account.grant.email.to_string(),
@@ -38,6 +39,10 @@ fn item(account: &ListedAccount) -> AccountItem {
         locked_since: account.logins.locked_since().map(time_text),
         failed_logins: account.logins.attempts.attempts,
         last_failed_login_at: account.logins.last_refused_at.map(time_text),
+        locked_until: account.logins.attempts.waits_until.map(time_text),
+        login_closed: account.logins.attempts.closed,
+        wrong_passcodes: account.logins.wrong_passcodes,
+        passcode_disabled: account.logins.passcode_disabled(),
         invitation_expires_at: account.invitation_expires_at.map(time_text),
     }
 }

@@ -23,7 +23,7 @@ fn named(place: RequestPath<'_>) -> IntegrationRef {
 }
 
 /// Converts an integration and its token, which is shown only once.
-fn issued(integration: &Integration, token: Option<&IntegrationToken>) -> IssuedIntegration {
+pub fn issued(integration: &Integration, token: Option<&IntegrationToken>) -> IssuedIntegration {
     IssuedIntegration {
         id: integration.id.to_string(),
         name: integration.name.to_string(),
@@ -35,7 +35,7 @@ fn issued(integration: &Integration, token: Option<&IntegrationToken>) -> Issued
 }
 
 /// Converts an integration for lists, as of `now`.
-fn item(stored: &StoredIntegration, now: Timestamp) -> IntegrationItem {
+pub fn item(stored: &StoredIntegration, now: Timestamp) -> IntegrationItem {
     let integration = &stored.integration;
     IntegrationItem {
         id: integration.id.to_string(),

@@ -88,7 +88,8 @@ pub(super) fn items(trusts: &Trusts) -> Vec<TrustItem> {
     trusts.iter().map(item).collect()
 }
 
-fn item(trust: &Trust) -> TrustItem {
+/// Converts a trust.
+pub fn item(trust: &Trust) -> TrustItem {
     TrustItem {
         id: trust.id.to_string(),
         issuer: trust.issuer.to_string(),

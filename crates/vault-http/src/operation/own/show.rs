@@ -14,7 +14,7 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let principal = api.session(call)?;
     query::none(call.query())?;
     body.ignore().await?;
-    let accounts = api.parts.accounts.clone();
+    let (accounts, organization) = (api.parts.accounts.clone(), principal.organization);
 
     let account = api.complete(async move { accounts.own(&principal).await }).await?;
 
@@ -23,6 +23,7 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
         email: account.email.to_string(),
         role: account.role.as_str().to_owned(),
         organization: account.organization.to_string(),
+        organization_id: organization.to_string(),
         passcode_enrolled_at: answer::time_text(account.passcode_enrolled_at),
         recovery_codes_left: account.recovery_codes_left,
         notices: account.notices.iter().map(notice).collect(),

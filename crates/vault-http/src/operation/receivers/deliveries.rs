@@ -52,7 +52,8 @@ pub(crate) async fn resend(api: &Inner, call: &Call<'_>, body: &mut Incoming) ->
     answer::object(StatusCode::ACCEPTED, &item(&delivery))
 }
 
-fn item(delivery: &EventDelivery) -> DeliveryItem {
+/// Converts a delivery.
+pub fn item(delivery: &EventDelivery) -> DeliveryItem {
     let waits = delivery.state == DeliveryState::Waiting;
     DeliveryItem {
         id: delivery.id.to_string(),

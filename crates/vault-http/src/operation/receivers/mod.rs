@@ -18,7 +18,7 @@ fn named(place: RequestPath<'_>) -> ReceiverId {
 }
 
 /// Converts a receiver for lists.
-fn item(stored: &StoredReceiver) -> ReceiverItem {
+pub fn item(stored: &StoredReceiver) -> ReceiverItem {
     let receiver = &stored.receiver;
     let shown = |channel| Some(receiver.shown.clone()).filter(|_| receiver.channel == channel);
     ReceiverItem {

@@ -1,0 +1,448 @@
+//! Commands of admins run alike on the database and, with a login, at a server on another host.
+
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use vault_tests::binary::{self, Run};
+use vault_tests::integration::write_private;
+use vault_tests::issuer::SigningKey;
+use vault_tests::samples::small;
+use vault_tests::terminal::Terminal;
+use vault_tests::{Account, Database, Vault, on_both_databases};
+
+on_both_databases! {
+    commands_on_the_database_and_at_a_server_print_the_same,
+}
+
+/// Where a command runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Database,
+    Server,
+}
+
+/// A vault with a server, an admin and an editor. Its commands run on the database, or in a home directory without
+/// settings with the login of the admin.
+struct Site {
+    place: Place,
+    vault: Vault,
+    home: PathBuf,
+    admin: Account,
+}
+
+impl Site {
+    fn new(place: Place, database: Database) -> Self {
+        let vault = Vault::start(database);
+        let home = vault.scratch("home");
+        fs::create_dir(&home).unwrap();
+        let (admin, _editor) = (vault.admin(), vault.account("Acme", "editor"));
+        let (key, keys) = (SigningKey::new("1"), vault.scratch("keys.json"));
+        fs::write(&keys, json!({"keys": [key.public()]}).to_string()).unwrap();
+        let issuer = ["issuer", "add", "ci", "--issuer", "https://ci.example", "--jwks-file", keys.to_str().unwrap()];
+        vault.run(&issuer).done();
+        admin.log_in(&vault.client()).save(&small("imports/a", 1));
+        let site = Self { place, vault, home, admin };
+        site.log_in("work", &site.admin);
+        site
+    }
+
+    fn log_in(&self, profile: &str, account: &Account) {
+        let file = |name: &str, content: &str| {
+            let path = self.home.join(name);
+            write_private(&path, content);
+            path.to_str().unwrap().to_owned()
+        };
+        let (password, passcode) = (file("password", &account.password), file("passcode", &account.recovery_code()));
+        let url = format!("http://{}/v1", self.vault.address());
+        let login = ["login", "--profile", profile, "--url", &url, "--email", &account.email];
+        self.at_home(&[&login[..], &["--password-file", &password, "--passcode-file", &passcode]].concat()).done();
+    }
+
+    /// Runs a command of a user of another host.
+    fn at_home(&self, arguments: &[&str]) -> Run {
+        Run::of(&mut self.command(binary::command(), arguments))
+    }
+
+    fn command(&self, mut command: std::process::Command, arguments: &[&str]) -> std::process::Command {
+        command.env("HOME", &self.home).env_remove("XDG_STATE_HOME").current_dir(&self.home).args(arguments);
+        command
+    }
+
+    /// Returns the command at its place. `--org` is replaced by the flags that select the organization.
+    fn placed(&self, arguments: &[&str]) -> std::process::Command {
+        let (org, flags): (&[&str], &[&str]) = match self.place {
+            Place::Database => (&["--org", "Acme"], &[]),
+            Place::Server => (&[], &["--profile", "work"]),
+        };
+        let given = arguments.iter().flat_map(|word| if *word == "--org" { org.to_vec() } else { vec![*word] });
+        let arguments: Vec<&str> = given.chain(flags.iter().copied()).collect();
+        match self.place {
+            Place::Database => self.command(self.vault.command(&[]), &arguments),
+            Place::Server => self.command(binary::command(), &arguments),
+        }
+    }
+
+    fn run(&self, arguments: &[&str]) -> Run {
+        Run::of(&mut self.placed(arguments))
+    }
+}
+
+/// Replaces values that differ between two vaults: IDs by their number, secrets and times by a word.
+#[derive(Default)]
+struct Alike(BTreeMap<String, usize>);
+
+impl Alike {
+    fn text(&mut self, text: &str) -> String {
+        let lines = text.trim_end().lines().map(|line| self.line(line.trim()));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    fn line(&mut self, line: &str) -> String {
+        // The instance and an organization have different events.
+        for start in ["events ", "enrolment code ", "token ", "signing secret "] {
+            if line.starts_with(start) {
+                return start.to_owned();
+            }
+        }
+        if let Some((before, _)) = line.split_once("--event must be one of") {
+            return self.line(before);
+        }
+        let is_part = |letter: char| letter.is_ascii_alphanumeric() || "-_:./".contains(letter);
+        let (mut made, mut rest) = (String::new(), line);
+        while let Some(at) = rest.find(is_part) {
+            let (other, words) = rest.split_at(at);
+            let (word, after) = words.split_at(words.find(|letter| !is_part(letter)).unwrap_or(words.len()));
+            made += other;
+            made += &self.word(word);
+            rest = after;
+        }
+        // Columns are as wide as their longest cell.
+        (made + rest).split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    fn word(&mut self, word: &str) -> String {
+        if word.starts_with("/enrol/") || word.starts_with("ovi_") {
+            return "SECRET".to_owned();
+        }
+        if word.contains("127.0.0.1:") {
+            return "ADDRESS".to_owned();
+        }
+        let word = word.trim_end_matches(['.', ':']);
+        if word.len() == 20 && word.starts_with("20") && word.ends_with('Z') {
+            return "TIME".to_owned();
+        }
+        // Also the end of `urn:orgvault:integration:ID`.
+        let (start, id) = word.rsplit_once(':').map_or(("", word), |(start, id)| (start, id));
+        if id.len() != 36 || id.matches('-').count() != 4 {
+            return word.to_owned();
+        }
+        let next = self.0.len();
+        format!("{start}#{}", self.0.entry(id.to_owned()).or_insert(next))
+    }
+
+    fn json(&mut self, value: &Value) -> Value {
+        match value {
+            Value::String(text) => self.text(text).into(),
+            Value::Array(items) => items.iter().map(|item| self.json(item)).collect(),
+            Value::Object(members) => {
+                let members = members.iter().map(|(name, value)| match name.as_str() {
+                    "events" | "enrolment_code" | "token" | "secret" => (name.clone(), Value::Null),
+                    _ => (name.clone(), self.json(value)),
+                });
+                Value::Object(members.collect())
+            }
+            other => other.clone(),
+        }
+    }
+}
+
+/// Placeholders in the table, for IDs that earlier commands printed.
+const RECEIVER: &str = "RECEIVER";
+const TRUST: &str = "TRUST";
+
+/// Commands in order. `--org` stands for the flags that select the organization.
+const TABLE: &[&[&str]] = &[
+    &["account", "list", "--org"],
+    &["account", "invite", "--org", "--email", "New@Example.com", "--role", "viewer"],
+    &["account", "invite", "--org", "--email", "not an address", "--role", "viewer"],
+    &["account", "show", "--email", "new@example.com"],
+    &["account", "show", "--email", "absent@example.com"],
+    &["account", "show", "--email", "not an address"],
+    &["account", "set-role", "--email", "new@example.com", "--role", "editor"],
+    &["account", "disable", "--email", "new@example.com"],
+    &["account", "re-enrol", "--email", "new@example.com"],
+    &["account", "list", "--org"],
+    &["account", "delete", "--email", "new@example.com"],
+    &["account", "delete", "--email", "new@example.com", "--yes"],
+    &["account", "delete", "--email", "new@example.com", "--yes"],
+    &["account", "show", "--email", "editor.1@example.com"],
+    &["account", "set-role", "--email", "editor.1@example.com", "--role", "viewer"],
+    &["account", "unlock", "--email", "editor.1@example.com"],
+    &["account", "disable", "--email", "editor.1@example.com"],
+    &["account", "enable", "--email", "editor.1@example.com"],
+    &["account", "disable", "--email", "editor.1@example.com"],
+    &["account", "re-enrol", "--email", "editor.1@example.com"],
+    &["account", "enable", "--email", "editor.1@example.com"],
+    &["account", "re-enrol", "--email", "editor.1@example.com"],
+    &["account", "show", "--email", "editor.1@example.com"],
+    &["account", "unlock", "--email", "editor.1@example.com"],
+    &["account", "delete", "--email", "editor.1@example.com", "--yes"],
+    &["account", "unlock", "--email", "editor.1@example.com"],
+    &["integration", "list", "--org"],
+    &["integration", "create", "--org", "--name", "Nightly", "--namespace", "imports/*", "--expires", "2091-01-01"],
+    &["integration", "create", "--org", "--name", "nightly", "--namespace", "imports/*"],
+    &["integration", "create", "--org", "--name", "x", "--namespace", "imports/*", "in valid"],
+    &["integration", "create", "--org", "--name", "x", "--namespace", "a", "--expires", "2001-01-01"],
+    &[
+        "integration",
+        "create",
+        "--org",
+        "--name",
+        "x",
+        "--namespace",
+        "a",
+        "--trust",
+        JOB,
+        "--no-token",
+        "--output",
+        "x",
+    ],
+    &["integration", "create", "--org", "--name", "bad", "--namespace", "a", "--trust", r#"{"issuer": "ci"}"#],
+    &["integration", "create", "--org", "--name", "file", "--namespace", "a", "--output", "file.token"],
+    &["integration", "create", "--org", "--name", "file", "--namespace", "a", "--output", "file.token"],
+    &["integration", "create", "--org", "--name", "jobs", "--namespace", "a", "--no-token", "--trust", JOB],
+    &["integration", "trust", "--org", "--name", "nightly", "--trust", JOB],
+    &[
+        "integration",
+        "trust",
+        "--org",
+        "--name",
+        "nightly",
+        "--trust",
+        r#"{"issuer": "other", "claims": {"/sub": "j:1"}}"#,
+    ],
+    &["integration", "trust", "--org", "--name", "nightly", "--trust", r#"{"issuer": "ci", "claims": {}, "typo": 1}"#],
+    &["integration", "show", "--org", "--name", "NIGHTLY"],
+    &["integration", "show", "--org", "--name", "absent"],
+    &["integration", "distrust", "--org", "--name", "nightly", "--trust", TRUST],
+    &["integration", "distrust", "--org", "--name", "nightly", "--trust", TRUST],
+    &["integration", "rotate", "--org", "--name", "nightly"],
+    &["integration", "rotate", "--org", "--name", "nightly", "--overlap", "0"],
+    &["integration", "disable", "--org", "--name", "nightly"],
+    &["integration", "list", "--org"],
+    &["integration", "enable", "--org", "--name", "nightly"],
+    &["integration", "delete", "--org", "--name", "nightly"],
+    &["integration", "delete", "--org", "--name", "nightly", "--yes"],
+    &["integration", "delete", "--org", "--name", "nightly", "--yes"],
+    &["namespace", "list"],
+    &["namespace", "freeze", "imports/a", "--org"],
+    &["namespace", "freeze", "imports/a", "--org"],
+    &["namespace", "freeze", "nothing/in/it", "--org"],
+    &["namespace", "freeze", "not a namespace", "--org"],
+    &["namespace", "list"],
+    &["namespace", "thaw", "imports/a", "--org"],
+    &["namespace", "thaw", "imports/a", "--org"],
+    &["receiver", "list"],
+    &["receiver", "add", "--url", "https://hooks.example.com/secret-path"],
+    &["receiver", "add", "--url", "http://hooks.example.com/"],
+    &["receiver", "list"],
+    &["receiver", "change", RECEIVER, "--state", "disabled"],
+    &["receiver", "change", RECEIVER, "--event", "no.such-event"],
+    &["receiver", "change", RECEIVER],
+    &["receiver", "rotate-secret", RECEIVER],
+    &["receiver", "deliveries", RECEIVER],
+    &["receiver", "resend", RECEIVER, "0193a5c0-0000-7000-8000-000000000001"],
+    &["receiver", "test", RECEIVER],
+    &["receiver", "remove", RECEIVER],
+    &["receiver", "remove", RECEIVER],
+    &["receiver", "test", RECEIVER],
+    &["receiver", "deliveries", RECEIVER],
+    &["audit", "list", "--org", "--action", "receiver.removed", "--subject", "absent@example.com"],
+    &["audit", "list", "--org", "--namespace", "absent"],
+];
+
+const JOB: &str = r#"{"issuer": "ci", "claims": {"/sub": "job:1", "/n": 7}, "max_lifetime": 900}"#;
+
+fn commands_on_the_database_and_at_a_server_print_the_same(database: Database) {
+    let sites = [Place::Database, Place::Server].map(|place| Site::new(place, database));
+    let mut alike = [Alike::default(), Alike::default()];
+    let mut ids = [BTreeMap::<&str, String>::new(), BTreeMap::new()];
+    let mut wrong = String::new();
+    for (number, step) in TABLE.iter().enumerate() {
+        // The output alternates between text and JSON. Errors are text.
+        let json: &[&str] = if number % 2 == 0 || step[1] == "add" { &["--json"] } else { &[] };
+        let mut run = |index: usize| {
+            let words = step.iter().chain(json);
+            let words: Vec<&str> = words.map(|word| ids[index].get(word).map_or(*word, String::as_str)).collect();
+            let (mut run, alike) = (sites[index].run(&words), &mut alike[index]);
+            for text in [&mut run.stdout, &mut run.stderr] {
+                *text = text.replace(sites[index].home.to_str().unwrap(), "HOME");
+            }
+            let printed = serde_json::from_str::<Value>(&run.stdout).ok();
+            if run.status == Some(0) {
+                match (step[0], step[1], &printed) {
+                    ("receiver", "add", Some(receiver)) => {
+                        ids[index].insert(RECEIVER, receiver["id"].as_str().unwrap().to_owned());
+                    }
+                    ("integration", "trust", Some(trust)) => {
+                        ids[index].insert(TRUST, trust["id"].as_str().unwrap().to_owned());
+                    }
+                    ("integration", "trust", None) => {
+                        let id = run.stdout.split_whitespace().nth(2).unwrap().trim_end_matches('.');
+                        ids[index].insert(TRUST, id.to_owned());
+                    }
+                    _ => {}
+                }
+            }
+            let output = match printed {
+                Some(printed) => alike.json(&printed).to_string(),
+                None => alike.text(&run.stdout),
+            };
+            (run.status, output, message(alike, &run))
+        };
+        let shown = [run(0), run(1)];
+        if shown[0] != shown[1] {
+            wrong += &format!("{step:?}\n  on the database: {:?}\n  at the server:   {:?}\n", shown[0], shown[1]);
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+    audit_entries_have_the_same_shape(&sites);
+}
+
+/// Returns the message on standard error, without the note about the profile.
+fn message(alike: &mut Alike, run: &Run) -> String {
+    let lines = run.stderr.lines().filter(|line| !line.contains("can be reached only from this host"));
+    alike.text(&lines.collect::<Vec<_>>().join("\n").replace(" (with profile work)", ""))
+}
+
+/// Entries have the same fields. Their actor differs.
+fn audit_entries_have_the_same_shape(sites: &[Site; 2]) {
+    let entries = |site: &Site, command: &str| {
+        let mut words = vec!["audit", command, "--org", "--action", "account.invited", "--action", "namespace.frozen"];
+        if command == "list" {
+            words.push("--json");
+        }
+        // An entry appears in the lists of an organization within about a second.
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        loop {
+            let run = site.run(&words).done();
+            let entries: Vec<Value> = match command {
+                "list" => run.json().as_array().unwrap().clone(),
+                _ => run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect(),
+            };
+            if entries.len() == 3 {
+                return entries;
+            }
+            assert!(std::time::Instant::now() < until, "{entries:?}");
+        }
+    };
+    for command in ["list", "export"] {
+        let [first, second] = sites.each_ref().map(|site| {
+            let entries = entries(site, command);
+            let of = |entry: &Value| {
+                assert_eq!(entry["organization"].as_str().unwrap().len(), 36, "{entry}");
+                let fields: Vec<String> = entry.as_object().unwrap().keys().cloned().collect();
+                (entry["action"].clone(), entry["namespace"].clone(), fields)
+            };
+            entries.iter().map(of).collect::<Vec<_>>()
+        });
+        assert_eq!(first, second, "{command}");
+    }
+    let heading = sites.each_ref().map(|site| site.run(&["audit", "list", "--limit", "1"]).done().stdout);
+    assert!(heading.iter().all(|text| text.starts_with("TIME")), "{heading:?}");
+    let by_admin = ["audit", "export", "--org", "--actor", &sites[1].admin.email, "--action", "namespace.frozen"];
+    let [by_operator, by_login] = sites.each_ref().map(|site| site.run(&by_admin).done().stdout.lines().count());
+    assert_eq!((by_operator, by_login), (0, 2));
+}
+
+#[test]
+fn confirmation_at_a_terminal_is_the_same_with_a_login() {
+    let sites = [Place::Database, Place::Server].map(|place| Site::new(place, Database::Sqlite));
+    for site in &sites {
+        site.run(&["integration", "create", "--org", "--name", "etl", "--namespace", "a"]).done();
+    }
+    for (typed, status) in [("no", Some(1)), ("etl", Some(0))] {
+        let shown = sites.each_ref().map(|site| {
+            let mut terminal = Terminal::start(site.placed(&["integration", "delete", "--org", "--name", "etl"]), 400);
+            terminal.wait_for("This deletes integration etl of Acme. Type etl to continue: ");
+            terminal.type_line(typed);
+            let (ended, shown) = terminal.end();
+            assert_eq!(ended, status, "{shown}");
+            shown.replace(" (with profile work)", "")
+        });
+        assert_eq!(shown[0], shown[1]);
+    }
+}
+
+#[test]
+fn commands_without_an_http_operation_run_on_the_server_only() {
+    let site = Site::new(Place::Server, Database::Sqlite);
+    for command in [
+        &["account", "create", "--org", "Acme", "--email", "a@example.com", "--role", "admin"][..],
+        &["account", "set-password", "--email", &site.admin.email],
+        &["account", "reset-passcode", "--email", &site.admin.email],
+        &["account", "passcode", "--email", &site.admin.email],
+        &["audit", "verify"],
+        &["org", "create", "Other"],
+        &["org", "list"],
+        &["issuer", "list"],
+        &["issuer", "remove", "ci"],
+        &["key", "status"],
+        &["key", "rotate", "--all"],
+        &["doctor"],
+        &["backup", "x"],
+        &["serve"],
+    ] {
+        let refused = site.at_home(&[command, &["--profile", "work"]].concat()).misused().stderr;
+        let name = command.iter().take(2).take_while(|word| !word.starts_with('-') && **word != "x");
+        let name = name.copied().collect::<Vec<_>>().join(" ");
+        assert!(refused.contains(&format!("`orgvault {name}` runs on the server only")), "{name}: {refused}");
+    }
+    // A command that uses no vault has no such flag either.
+    let refused = site.at_home(&["profiles", "--profile", "work"]).misused().stderr;
+    assert!(!refused.contains("on the server"), "{refused}");
+}
+
+#[test]
+fn a_login_is_used_only_for_its_own_organization_and_without_settings() {
+    let site = Site::new(Place::Server, Database::Sqlite);
+    let with = |arguments: &[&str]| site.at_home(&[arguments, &["--profile", "work"]].concat());
+    with(&["integration", "list", "--org", "acme"]).done();
+    for command in [
+        &["integration", "list", "--org", "Other"][..],
+        &["account", "list", "--org", "Other"],
+        &["account", "delete", "--email", &site.admin.email, "--org", "Other", "--yes"],
+        &["audit", "list", "--org", "Other"],
+        &["namespace", "freeze", "imports/a", "--org", "Other"],
+    ] {
+        let refused = with(command).refused().stderr;
+        assert!(refused.contains("belongs to organization Acme"), "{refused}");
+    }
+    for (flag, value) in [("--data-dir", "x"), ("--public-url", "https://vault.example.com")] {
+        let invite = ["account", "invite", "--email", "a@example.com", "--role", "viewer", flag, value];
+        let refused = with(&invite).misused().stderr;
+        assert!(refused.contains(flag) && refused.contains("--profile"), "{refused}");
+    }
+    let absent = site.at_home(&["receiver", "list", "--profile", "other"]).refused().stderr;
+    assert!(absent.contains("orgvault login --profile other"), "{absent}");
+    let elsewhere = site.at_home(&["receiver", "list"]).refused().stderr;
+    assert!(elsewhere.contains("no vault found") && elsewhere.contains("pass --profile"), "{elsewhere}");
+    // Before and after the name of the command.
+    site.at_home(&["receiver", "--profile", "work", "list"]).done();
+    // On the database, the organization is required.
+    let missing = site.vault.run(&["namespace", "freeze", "imports/a"]).misused().stderr;
+    assert!(missing.contains("--org is required"), "{missing}");
+}
+
+#[test]
+fn roles_and_expired_logins_are_refused_with_the_next_step() {
+    let site = Site::new(Place::Server, Database::Sqlite);
+    let editor = site.vault.account("Acme", "editor");
+    site.log_in("editor", &editor);
+    let refused = site.at_home(&["account", "list", "--profile", "editor"]).refused().stderr;
+    assert!(refused.contains("Ask an admin") && refused.contains("profile editor"), "{refused}");
+    site.vault.run(&["account", "disable", "--email", &site.admin.email]).done();
+    let refused = site.at_home(&["account", "list", "--profile", "work"]).refused().stderr;
+    assert!(refused.contains("expired or was revoked") && refused.contains("login --profile work"), "{refused}");
+}
