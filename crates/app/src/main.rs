@@ -15,6 +15,7 @@ mod completion;
 mod compose;
 mod container;
 mod disk;
+mod egress;
 mod event_log;
 mod events;
 mod failure;
@@ -122,7 +123,8 @@ fn run(cli: Cli, flags: &ArgMatches) -> Result<ExitCode, Failure> {
 fn run_on_vault(cli: Cli, flags: &ArgMatches, run_as: RunAs, output: Output) -> Result<ExitCode, Failure> {
     let became = run_as.became().cloned();
     let settings = Settings::read(flags, &cli::other_variables(), run_as)?;
-    let traces = if cli.command.serves() { Traces::start(&settings)? } else { None };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let traces = if cli.command.serves() { Traces::start(&settings, runtime.handle())? } else { None };
     // The output of `quickstart` is for a user, even if it is piped.
     let format = settings.log_format.or(matches!(cli.command, Command::Quickstart(_)).then_some(LogFormat::Text));
     logging::start(format, settings.log_level, traces.as_ref());
@@ -144,7 +146,6 @@ fn run_on_vault(cli: Cli, flags: &ArgMatches, run_as: RunAs, output: Output) -> 
     if let Some(path) = settings.database.file() {
         RunAs::check_database(path)?;
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let done = runtime.block_on(dispatch(settings, cli.command, output));
     if let Some(traces) = traces {
         traces.end();
@@ -185,7 +186,7 @@ async fn on_vault(settings: &Settings, vault: &OpenVault, command: Command, outp
         Command::Org(command) => command::organization::run(vault, command, output).await,
         Command::Account(command) => command::account::run(settings, vault, command, output).await,
         Command::Integration(command) => command::integration::run(settings, vault, command, output).await,
-        Command::Issuer(command) => command::issuer::run(vault, command, output).await,
+        Command::Issuer(command) => command::issuer::run(settings, vault, command, output).await,
         Command::Receiver(command) => command::receiver::run(settings, vault, command, output).await,
         Command::Namespace(command) => command::namespace::run(vault, command, output).await,
         Command::Audit(command) => command::audit::run(settings, vault, command, output).await,
