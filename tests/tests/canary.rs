@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use vault_testkit::postgres::{Cluster, Options};
+use vault_testkit::stores::TestProxy;
 use vault_tests::canary::{Canaries, forms};
+use vault_tests::integration::write_private;
 use vault_tests::process::free_address;
 use vault_tests::snapshot::files;
 use vault_tests::sql::Sql;
@@ -28,6 +30,7 @@ struct Secrets {
     link: String,
     header: String,
     unknown_member: String,
+    proxy_password: String,
 }
 
 impl Secrets {
@@ -48,6 +51,7 @@ impl Secrets {
             link: format!("Cn{mark}-link-signature-Zq7Vx"),
             header: of("header"),
             unknown_member: of("unknown-member"),
+            proxy_password: of("proxy-password"),
         }
     }
 
@@ -87,6 +91,7 @@ impl Secrets {
             ("the link's signature", &self.link),
             ("the header", &self.header),
             ("the unknown member", &self.unknown_member),
+            ("the password for the proxy", &self.proxy_password),
         ] {
             canaries.add(name, secret);
         }
@@ -198,9 +203,11 @@ fn use_door(integration: &Integration, door: &Client, public: &Client) -> Vec<An
         let opened = integration.activate(door, namespace).expect(201).json();
         assert!(!opened["credentials"].as_array().unwrap().is_empty());
     }
-    // Neither connects to a provider: one has no role, the other is a blocked address.
+    // Neither connects to a provider: one has no role, the other is a blocked address. The proxy refuses the link.
     answers.push(integration.activate_with(door, &json!({"namespace": "canary/s3", "vend": "short"})));
-    answers.push(integration.check(door, "canary/inside", &["list", "read", "write"]).expect(200));
+    for namespace in ["canary/inside", "canary/link"] {
+        answers.push(integration.check(door, namespace, &["list", "read", "write"]).expect(200));
+    }
     answers.push(door.get("/v1/activations").bearer(token).send().expect(200));
     answers
 }
@@ -211,11 +218,21 @@ fn a72_no_secret_is_left_anywhere(database: Database) {
     let cluster = (database == Database::Postgres).then(|| Cluster::start(options));
     let door = Door { address: free_address() };
     let listen = format!("--activation-listen={}", door.address);
-    let flags = ["--log-level", "debug", &listen];
+    let secrets = Secrets::new(&format!("{:x}", std::process::id()));
+    let proxy = TestProxy::start();
+    proxy.require("Basic other");
+    let directory = tempfile::tempdir().unwrap();
+    let credentials = directory.path().join("credentials");
+    write_private(&credentials, &format!("vault:{}\n", secrets.proxy_password));
+    let (proxy_url, credentials) = (proxy.url(), credentials.to_str().unwrap());
+    let flags = [
+        &["--log-level", "debug", &listen, "--allow-egress-host", "store.example.com"][..],
+        &["--egress-proxy", &proxy_url, "--egress-proxy-credentials-file", credentials],
+    ]
+    .concat();
     let mut vault = cluster
         .as_ref()
         .map_or_else(|| Vault::start_with(database, &flags), |cluster| Vault::start_on(cluster, &flags));
-    let secrets = Secrets::new(&format!("{:x}", std::process::id()));
     let mut canaries = secrets.canaries();
     let account = vault.account_of("canary@example.com", &secrets.password);
     let seed = base32(&account.secret);
@@ -252,6 +269,7 @@ fn a72_no_secret_is_left_anywhere(database: Database) {
     for answer in use_door(&integration, &door.client(), &vault.client()) {
         check_answer(&canaries, &answer);
     }
+    assert!(proxy.tunnels().iter().any(|tunnel| tunnel.fields.contains_key("proxy-authorization")));
     let metrics = vault.server().admin_client().get("/metrics").send().expect(200);
     canaries.assert_absent("/metrics", &metrics.body);
     // While it runs, after a crash, and after a graceful stop.

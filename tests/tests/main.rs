@@ -44,6 +44,7 @@ mod docs;
 mod doctor;
 mod doctor_spread;
 mod dry_run;
+mod egress_proxy;
 mod faults;
 mod first_run;
 mod import;

@@ -1,5 +1,6 @@
 //! Opens the vault of the settings like any embedding service. Errors name flags and commands.
 
+use crate::egress;
 use crate::events::ServerEvents;
 use crate::failure::Failure;
 use crate::run_as::{name_of, sudo};
@@ -103,7 +104,8 @@ pub(crate) fn other_root_key(settings: &Settings, place: &RootKeyPlace) -> Resul
         }
         RootKeyPlace::Kms(uri) => {
             let read = secret(settings, uri.credentials(), LONGEST_CREDENTIALS)?;
-            let key = KmsKey::new((**uri).clone(), read, settings.server.storage_ca_file.clone())?;
+            let ca_file = settings.server.storage_ca_file.clone();
+            let key = KmsKey::new((**uri).clone(), read, &egress::of(settings)?, ca_file)?;
             Ok(RootKey::service(Arc::new(ServiceRootKey::new(Arc::new(key)))))
         }
     }

@@ -198,7 +198,7 @@ fn write_line(message: &'static str, event: &Event) {
             let (integration, network) = (integration.map(display), network.map(display));
             info!(reason = refusal.as_str(), cause = refusal.cause(), integration, network, "{message}");
         }
-        Event::IssuerUnreachable { issuer, reason } => warn!(%issuer, reason, "{message}"),
+        Event::IssuerUnreachable { issuer, reason } => warn!(%issuer, %reason, "{message}"),
         Event::Recorded(record) => write_record(message, record),
         event => LoggedEvents.emit(event.clone()),
     }

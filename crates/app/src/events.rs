@@ -1,5 +1,6 @@
 //! Events: counted for `/metrics`, and logged if operators need them.
 
+use crate::egress;
 use crate::event_log::EventLog;
 use crate::figures;
 use std::sync::Arc;
@@ -67,6 +68,7 @@ fn count_health(state: &'static str) {
 
 /// Registers the descriptions of all metrics. Called once at start.
 pub(crate) fn describe_metrics() {
+    egress::describe();
     metrics::describe_counter!(
         "orgvault_password_evaluations_total",
         "Passwords verified against an account's own hash; decoys do not count"

@@ -194,7 +194,7 @@ impl Listeners {
         let scheme = if activation_settings.listener.tls.is_some() { "https" } else { "http" };
         let place = activation_settings.unix.as_ref().map(|socket| format!("unix:{}", socket.path.display()));
         let storage = parts.storage.as_ref();
-        let parts = parts::activation(activation, vault, opener, storage, &parts.readiness);
+        let parts = parts::activation(settings, activation, vault, opener, storage, &parts.readiness)?;
         let activations = parts.activations.clone();
         let bound = activation_server(&activation_settings, parts);
         let bound = bound.map_err(|error| activation_failure(activation, &error))?;

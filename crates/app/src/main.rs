@@ -15,6 +15,7 @@ mod completion;
 mod compose;
 mod container;
 mod disk;
+mod egress;
 mod event_log;
 mod events;
 mod failure;
@@ -144,7 +145,8 @@ fn run_at_server(profile: &Profile, command: Command, output: Output) -> Result<
 fn run_on_vault(cli: Cli, flags: &ArgMatches, run_as: RunAs, output: Output) -> Result<ExitCode, Failure> {
     let became = run_as.became().cloned();
     let settings = Settings::read(flags, &cli::other_variables(), run_as)?;
-    let traces = if cli.command.serves() { Traces::start(&settings)? } else { None };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let traces = if cli.command.serves() { Traces::start(&settings, runtime.handle())? } else { None };
     // The output of `quickstart` is for a user, even if it is piped: the log follows it.
     let is_quickstart = matches!(cli.command, Command::Quickstart(_));
     let format = settings.log_format.or(is_quickstart.then_some(LogFormat::Text));
@@ -170,7 +172,6 @@ fn run_on_vault(cli: Cli, flags: &ArgMatches, run_as: RunAs, output: Output) -> 
     if let Some(path) = settings.database.file() {
         RunAs::check_database(path)?;
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let done = runtime.block_on(dispatch(settings, cli.command, output));
     if let Some(traces) = traces {
         traces.end();
@@ -217,7 +218,7 @@ async fn dispatch(settings: Settings, command: Command, output: Output) -> Resul
 async fn on_vault(settings: &Settings, vault: &OpenVault, command: Command, output: Output) -> Result<(), Failure> {
     match command {
         Command::Org(command) => command::organization::run(vault, command, output).await,
-        Command::Issuer(command) => command::issuer::run(vault, command, output).await,
+        Command::Issuer(command) => command::issuer::run(settings, vault, command, output).await,
         Command::Key(command) => command::key::run(vault, command, output).await,
         Command::Database(command) => command::database::run(settings, vault, command, output).await,
         command => manage(&Target::Database(settings, vault), command, output).await,

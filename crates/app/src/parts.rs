@@ -1,5 +1,6 @@
 //! Composition of the listeners' parts.
 
+use crate::egress;
 use crate::failure::Failure;
 use crate::receivers::Carrier;
 use crate::settings::{Activation, Settings};
@@ -37,28 +38,30 @@ pub(crate) fn public(
 }
 
 /// Creates the parts of the activation listener, the only one that gets the opener.
+///
+/// # Errors
+/// A file of the outgoing proxy cannot be used.
 pub(crate) fn activation(
-    settings: &Activation,
+    settings: &Settings,
+    activation: &Activation,
     opened: &OpenVault,
     opener: Arc<dyn Opener>,
     storage: Option<&Arc<Storage>>,
     readiness: &Readiness,
-) -> ActivationParts {
+) -> Result<ActivationParts, Failure> {
     let vendor = storage.map(|storage| Arc::clone(storage) as Arc<dyn CredentialVendor>);
-    ActivationParts {
+    let issuers = IssuerClient::new(&egress::of(settings)?);
+    Ok(ActivationParts {
         runtime: Handle::current(),
         activations: opened
             .activations(opener)
             .vendor(vendor)
             .probe(storage.map(as_probe))
-            .live_limit(settings.limit)
-            .identity(Some(Identity {
-                verifier: Arc::new(JwtVerifier),
-                keys: Some(Arc::new(IssuerClient::default())),
-            })),
+            .live_limit(activation.limit)
+            .identity(Some(Identity { verifier: Arc::new(JwtVerifier), keys: Some(Arc::new(issuers)) })),
         ids: opened.ports().environment.ids.clone(),
         readiness: readiness.clone(),
-    }
+    })
 }
 
 /// Creates the storage client from the settings. Returns `None` if no part of this process needs it.
@@ -66,9 +69,10 @@ pub(crate) fn storage(settings: &Settings, opened: &OpenVault) -> Result<Option<
     if settings.server.activation().is_none() && !settings.server.verify_on_save {
         return Ok(None);
     }
+    let policy = EgressPolicy::allowing(settings.server.allow_egress.clone())
+        .without_listeners(settings.server.addresses().into_iter().map(|(_, address)| address).collect());
     let settings = StorageSettings {
-        egress: EgressPolicy::allowing(settings.server.allow_egress.clone())
-            .without_listeners(settings.server.addresses().into_iter().map(|(_, address)| address).collect()),
+        egress: egress::of(settings)?.with_policy(policy),
         ca_file: settings.server.storage_ca_file.clone(),
         session_tags: settings.server.session_tags,
         ..StorageSettings::default()

@@ -27,10 +27,12 @@ use flags::{DEFAULT_LISTEN, VaultFlags};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use vault_client::BaseUrl;
 use vault_core::credential::VersionLimits;
 use vault_embed::Database;
 use vault_http::{BasePath, Rate};
+use vault_storage::Egress;
 
 /// Name of the settings file in the data directory.
 pub(crate) const SETTINGS_FILE: &str = "orgvault.toml";
@@ -57,6 +59,8 @@ pub(crate) struct Settings {
     database_url_file: Option<PathBuf>,
     /// Files that flags and the environment name.
     pub(crate) files: NamedFiles,
+    /// Outgoing proxy of the process, after its first use.
+    pub(crate) egress: OnceLock<Egress>,
 }
 
 /// Returns the flags of all commands that open the vault.
@@ -127,6 +131,7 @@ pub(crate) fn named(matches: &ArgMatches, mut secrets: Vec<PathBuf>, serves: boo
         "audit_sink_token_file",
         "smtp_password_file",
         "otlp_headers_file",
+        "egress_proxy_credentials_file",
     ] {
         secrets.extend(path(setting)?);
     }
@@ -187,6 +192,7 @@ impl Settings {
             server,
             unknown_variables: sources::unknown_variables(&known),
             files: run_as.files,
+            egress: OnceLock::new(),
         })
     }
 
@@ -377,6 +383,7 @@ impl ServerSettings {
             return Err(Failure::usage("--smtp-password-file needs an --smtp-url that names a user"));
         }
         self.check_exports()?;
+        self.check_egress_proxy()?;
         if self.otlp_headers_file.is_some() && self.otlp_endpoint.is_none() {
             return Err(Failure::usage("--otlp-headers-file needs --otlp-endpoint"));
         }
@@ -387,6 +394,20 @@ impl ServerSettings {
             ));
         }
         self.check_activation()
+    }
+
+    /// Rejects settings of an outgoing proxy without a proxy.
+    fn check_egress_proxy(&self) -> Result<(), Failure> {
+        let set = [
+            ("--egress-proxy-credentials-file", self.egress_proxy_credentials_file.is_some()),
+            ("--egress-proxy-ca-file", self.egress_proxy_ca_file.is_some()),
+            ("--egress-direct", !self.egress_direct.is_empty()),
+            ("--allow-egress-host", !self.allow_egress_host.is_empty()),
+        ];
+        match set.iter().find(|(_, is_set)| *is_set && self.egress_proxy.is_none()) {
+            Some((flag, _)) => Err(Failure::usage(format!("{flag} needs --egress-proxy"))),
+            None => Ok(()),
+        }
     }
 
     /// Rejects unencrypted export of audit entries or traces over a network, unless the settings allow it.

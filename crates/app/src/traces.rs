@@ -2,6 +2,7 @@
 //!
 //! A separate thread sends them. If its buffer is full, spans are dropped, so that no request waits for the collector.
 
+use crate::egress;
 use crate::failure::Failure;
 use crate::secret_file;
 use crate::settings::Settings;
@@ -20,12 +21,14 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tracing::Subscriber;
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::registry::LookupSpan;
-use vault_client::{Client, ClientError};
+use vault_client::BaseUrl;
 use vault_core::trace::TARGET;
+use vault_storage::{ExportClient, ExportError};
 
 /// Maximum size of the headers file in bytes.
 const MAX_HEADERS: usize = 16 * 1024;
@@ -45,9 +48,9 @@ impl FromStr for Collector {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let url = text.trim_end_matches('/');
-        match Client::new(url) {
-            Ok(_) if url.starts_with("http") => Ok(Self(url.to_owned())),
-            _ => Err("must be an http or https URL without user, query and fragment".to_owned()),
+        match url.parse::<BaseUrl>() {
+            Ok(_) => Ok(Self(url.to_owned())),
+            Err(_) => Err("must be an http or https URL without user, query and fragment".to_owned()),
         }
     }
 }
@@ -62,14 +65,15 @@ impl fmt::Display for Collector {
 pub(crate) struct Traces(SdkTracerProvider);
 
 impl Traces {
-    /// Starts the export, if the settings contain a collector.
+    /// Starts the export on `runtime`, if the settings contain a collector.
     ///
     /// # Errors
-    /// The headers file is invalid, or the system's certificates cannot be read.
-    pub(crate) fn start(settings: &Settings) -> Result<Option<Self>, Failure> {
+    /// The headers file is invalid, or a file of the outgoing proxy cannot be used.
+    pub(crate) fn start(settings: &Settings, runtime: &Handle) -> Result<Option<Self>, Failure> {
         let Some(collector) = &settings.server.otlp_endpoint else { return Ok(None) };
         let url = format!("{collector}{PATH}");
-        let poster = Poster { client: Client::new(&url)?, headers: headers(settings)? };
+        let client = ExportClient::new(&egress::of(settings)?, &url, &headers(settings)?)?;
+        let poster = Poster { client, runtime: runtime.clone() };
         let otlp = Otlp::builder().with_http().with_http_client(poster).build()?;
         let exporter = Exporter { otlp, url, is_away: AtomicBool::new(false) };
         let resource = Resource::builder_empty()
@@ -119,25 +123,22 @@ fn headers(settings: &Settings) -> Result<Vec<(String, SecretString)>, Failure> 
     }
 }
 
-/// Sends the exporter's requests with the program's HTTP client. Called only from the exporter's thread.
+/// Sends the exporter's requests with the server's HTTP client. Called only from the exporter's thread, which has no
+/// runtime.
+#[derive(Debug)]
 struct Poster {
-    client: Client,
-    headers: Vec<(String, SecretString)>,
-}
-
-impl fmt::Debug for Poster {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Poster(..)")
-    }
+    client: ExportClient,
+    runtime: Handle,
 }
 
 #[async_trait]
 impl HttpClient for Poster {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
-        let sent = self.client.post_with("application/x-protobuf", &self.headers, request.body());
-        match sent {
+        let client = self.client.clone();
+        let sent = self.runtime.spawn(async move { client.post("application/x-protobuf", request.into_body()).await });
+        match sent.await? {
             Ok(()) => Ok(Response::new(Bytes::new())),
-            Err(ClientError::Unexpected { status, .. }) => Ok(Response::builder().status(status).body(Bytes::new())?),
+            Err(ExportError::Status { status, .. }) => Ok(Response::builder().status(status).body(Bytes::new())?),
             Err(error) => Err(error.into()),
         }
     }

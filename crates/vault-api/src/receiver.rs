@@ -57,9 +57,9 @@ pub struct ReceiverItem {
     /// Time of the last accepted delivery, RFC 3339 in UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_delivered_at: Option<String>,
-    /// Reason why the last attempt failed: `unknown-host`, `blocked-address`, `unreachable`, `untrusted-certificate`,
-    /// `redirected`, `gone`, `refused`, `no-mail-server`, `starttls-not-offered`, `login-not-offered`, `no-member` or
-    /// `damaged`. Absent if it succeeded.
+    /// Reason why the last attempt failed: `unknown-host`, `blocked-address`, `proxy-failed`, `unreachable`,
+    /// `untrusted-certificate`, `redirected`, `gone`, `refused`, `no-mail-server`, `starttls-not-offered`,
+    /// `login-not-offered`, `no-member` or `damaged`. Absent if it succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
 }

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use ureq::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header};
+use ureq::http::{HeaderMap, HeaderValue, Method, Request, Response, header};
 use ureq::{Agent, Body};
 use vault_api::{LoginRequest, LoginResponse};
 
@@ -91,35 +91,6 @@ impl Client {
         Session::new(self.clone(), token, None)
     }
 
-    /// Posts `body` to the URL itself, for servers of another kind. Accepts any response with a success status.
-    ///
-    /// # Errors
-    /// The server cannot be reached, or refuses the request.
-    pub fn post(&self, content_type: &str, token: Option<&SecretString>, body: &[u8]) -> Result<(), ClientError> {
-        let mut parts = self.request(Method::POST, "").header("content-type", content_type)?;
-        if let Some(token) = token {
-            parts = parts.bearer(token)?;
-        }
-        self.send(parts, Some(body)).map(drop)
-    }
-
-    /// Posts like [`Client::post`], with these header fields, whose values are treated as secrets.
-    ///
-    /// # Errors
-    /// The server cannot be reached or refuses the request, or a header name or value is invalid.
-    pub fn post_with(
-        &self,
-        content_type: &str,
-        headers: &[(String, SecretString)],
-        body: &[u8],
-    ) -> Result<(), ClientError> {
-        let mut parts = self.request(Method::POST, "").header("content-type", content_type)?;
-        for (name, value) in headers {
-            parts = parts.secret_header(name, value)?;
-        }
-        self.send(parts, Some(body)).map(drop)
-    }
-
     pub(crate) fn request(&self, method: Method, path: &str) -> RequestParts {
         RequestParts { method, url: self.base.join(path), headers: HeaderMap::new() }
     }
@@ -182,17 +153,6 @@ impl RequestParts {
             .map_err(|_| ClientError::Request("the token has characters that a header cannot contain"))?;
         value.set_sensitive(true);
         self.headers.insert(header::AUTHORIZATION, value);
-        Ok(self)
-    }
-
-    /// Adds the header `name` with a sensitive value.
-    fn secret_header(mut self, name: &str, value: &SecretString) -> Result<Self, ClientError> {
-        let refused = || ClientError::Request("a header has a name or a value that is not allowed");
-        let name = HeaderName::try_from(name).map_err(|_| refused())?;
-        // Sent over the wire in this header.
-        let mut value = HeaderValue::from_str(value.expose_secret()).map_err(|_| refused())?;
-        value.set_sensitive(true);
-        self.headers.insert(name, value);
         Ok(self)
     }
 

@@ -12,11 +12,12 @@ const REASONS = {
   'region-missing': 'no region', 'path-style-needed': 'needs path-style access', 'prefix-open': 'the prefix has no final slash', 'bucket-missing': 'the bucket does not exist',
   'object-missing': 'the link leads to no object', denied: 'access denied', 'tenant-unknown': 'unknown tenant', 'secret-expired': 'the secret has expired',
   'token-expired': 'the session token has expired', 'link-expired': 'the link has expired', tls: 'the TLS connection failed', dns: 'the host name does not resolve',
-  'blocked-egress': 'the server may not connect to this address', unreachable: 'no response in time', redirected: 'the address redirects',
+  'blocked-egress': 'the server may not connect to this address', 'proxy-unreachable': 'the outgoing proxy does not respond', 'proxy-credentials': 'the outgoing proxy refuses the server’s credentials',
+  'proxy-refused': 'the outgoing proxy does not permit this host', unreachable: 'no response in time', redirected: 'the address redirects',
   'store-trouble': 'the storage provider reports an internal error', 'unexpected-answer': 'the response is not from a storage provider', 'not-configured': 'the server is not configured to connect to storage',
 };
 /** Reasons that say nothing about the key: the check itself did not get through. */
-const NOT_CHECKED = new Set(['clock-skew', 'tls', 'dns', 'blocked-egress', 'unreachable', 'redirected', 'store-trouble', 'unexpected-answer', 'not-configured']);
+const NOT_CHECKED = new Set(['clock-skew', 'tls', 'dns', 'blocked-egress', 'proxy-unreachable', 'proxy-credentials', 'proxy-refused', 'unreachable', 'redirected', 'store-trouble', 'unexpected-answer', 'not-configured']);
 
 /** @param {string | undefined} reason */
 export function reasonText(reason) {

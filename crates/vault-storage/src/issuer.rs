@@ -1,15 +1,16 @@
 //! Retrieval of the keys of identity token issuers (OpenID Connect Discovery 1.0).
 //!
 //! Operators choose the issuers, so an issuer may have a private address. Its discovery document may name one for the
-//! keys only if the issuer has one too. Redirects are not followed, and a discovery document must be for the requested
+//! keys only if the issuer has one too. Behind a proxy, a name without a special or local use counts as public. Redirects are not followed, and a discovery document must be for the requested
 //! issuer.
 
-use crate::EgressPolicy;
-use crate::guard::{Answer, GuardedClient, Resolve, SystemResolver};
+use crate::guard::{Answer, GuardedClient, Proxy, Resolve, SystemResolver};
+use crate::{Egress, EgressPolicy};
 use async_trait::async_trait;
 use bytes::Bytes;
 use hyper::{Request, StatusCode, header};
 use serde::Deserialize;
+use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -25,13 +26,8 @@ const MAX_KEY_SET: usize = 1024 * 1024;
 
 /// Client for the keys of issuers.
 pub struct IssuerClient {
+    egress: Egress,
     resolver: Arc<dyn Resolve>,
-}
-
-impl Default for IssuerClient {
-    fn default() -> Self {
-        Self { resolver: Arc::new(SystemResolver::new()) }
-    }
 }
 
 impl fmt::Debug for IssuerClient {
@@ -50,36 +46,46 @@ struct Discovered {
 #[async_trait]
 impl IssuerKeys for IssuerClient {
     async fn fetch(&self, issuer: &Issuer) -> Result<FetchedKeys, IssuerFailure> {
-        let client = self.client(EgressPolicy::everywhere(), issuer)?;
+        let client = self.client(self.egress.for_operator(), issuer)?;
         let (client, address, source) = match &issuer.source {
             KeySource::Url(url) => (client, url.clone(), issuer.source.clone()),
             KeySource::Discovery(known) => {
                 let address = discover(&client, &issuer.url).await?;
                 let origin = Url::parse(&address).map(|url| url.origin().ascii_serialization()).unwrap_or_default();
                 if !known.is_empty() && origin != *known {
-                    return Err(IssuerFailure(
+                    return Err(failure(
                         "its discovery document names another host for the keys than when it was added",
                     ));
                 }
-                let policy = keys_policy(&issuer.url, &address, self.is_public(&issuer.url).await)?;
-                (self.client(policy, issuer)?, address, KeySource::Discovery(origin))
+                let egress = self.egress_of_keys(&issuer.url, &address, self.is_public(&issuer.url).await)?;
+                (self.client(egress, issuer)?, address, KeySource::Discovery(origin))
             }
-            KeySource::Pasted => return Err(IssuerFailure("its keys were pasted and are not fetched")),
+            KeySource::Pasted => return Err(failure("its keys were pasted and are not fetched")),
         };
         let answer = get(&client, &address).await?;
-        let keys = answer.text().map(str::to_owned).ok_or(IssuerFailure("its keys are too long or no text"))?;
+        let keys = answer.text().map(str::to_owned).ok_or_else(|| failure("its keys are too long or no text"))?;
         Ok(FetchedKeys { keys, source })
     }
 }
 
 impl IssuerClient {
-    fn client(&self, policy: EgressPolicy, issuer: &Issuer) -> Result<GuardedClient, IssuerFailure> {
-        let client = GuardedClient::for_operator(policy, &issuer.ca, Arc::clone(&self.resolver), MAX_KEY_SET);
-        client.ok_or(IssuerFailure("its certificates cannot be used"))
+    /// Creates a client that uses the proxy of `egress`, if any. Operators choose the issuers, so its policy does not
+    /// apply.
+    pub fn new(egress: &Egress) -> Self {
+        Self { egress: egress.clone(), resolver: Arc::new(SystemResolver::new()) }
     }
 
-    /// Returns whether all addresses of a URL's host are public.
+    fn client(&self, egress: Egress, issuer: &Issuer) -> Result<GuardedClient, IssuerFailure> {
+        let client = GuardedClient::for_operator(egress, &issuer.ca, Arc::clone(&self.resolver), MAX_KEY_SET);
+        client.ok_or_else(|| failure("its certificates cannot be used"))
+    }
+
+    /// Returns whether a URL's host is public: all its addresses, or its name if the proxy resolves it.
     async fn is_public(&self, url: &str) -> bool {
+        let host = Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
+        if let Some(is_public) = host.and_then(|host| self.egress.is_public_if_proxied(&host)) {
+            return is_public;
+        }
         let addresses = match Url::parse(url).ok().as_ref().and_then(Url::host) {
             Some(Host::Domain(name)) => self.resolver.resolve(name).await.unwrap_or_default(),
             Some(Host::Ipv4(address)) => vec![address.into()],
@@ -88,16 +94,21 @@ impl IssuerClient {
         };
         addresses.into_iter().all(|address| EgressPolicy::public_only().permits(address))
     }
+
+    /// Returns where the keys may be fetched, if the discovery document of `issuer` names the URL `keys`. An issuer on
+    /// the Internet must not choose an address of a private network, or a connection without TLS, that the operator did
+    /// not.
+    fn egress_of_keys(&self, issuer: &str, keys: &str, issuer_is_public: bool) -> Result<Egress, IssuerFailure> {
+        let is_plain = |url: &str| url.starts_with("http:");
+        if is_plain(keys) && !is_plain(issuer) {
+            return Err(failure("its discovery document names an http address for the keys"));
+        }
+        Ok(if issuer_is_public { self.egress.for_public_host() } else { self.egress.for_operator() })
+    }
 }
 
-/// Returns where the keys may be fetched, if the discovery document of `issuer` names the URL `keys`. An issuer on the
-/// Internet must not choose an address of a private network, or a connection without TLS, that the operator did not.
-fn keys_policy(issuer: &str, keys: &str, issuer_is_public: bool) -> Result<EgressPolicy, IssuerFailure> {
-    let is_plain = |url: &str| url.starts_with("http:");
-    if is_plain(keys) && !is_plain(issuer) {
-        return Err(IssuerFailure("its discovery document names an http address for the keys"));
-    }
-    Ok(if issuer_is_public { EgressPolicy::public_only() } else { EgressPolicy::everywhere() })
+const fn failure(text: &'static str) -> IssuerFailure {
+    IssuerFailure(Cow::Borrowed(text))
 }
 
 /// Returns the URL of the issuer's keys from its discovery document.
@@ -106,24 +117,24 @@ async fn discover(client: &GuardedClient, issuer: &str) -> Result<String, Issuer
     let answer = get(client, &address).await?;
     let found = answer.text().filter(|text| text.len() <= MAX_DOCUMENT);
     let found: Option<Discovered> = found.and_then(|text| serde_json::from_str(text).ok());
-    let found = found.ok_or(IssuerFailure("its discovery document is none"))?;
+    let found = found.ok_or_else(|| failure("its discovery document is none"))?;
     if found.issuer != issuer {
-        return Err(IssuerFailure("its discovery document is another issuer's: compare the URL, to the last slash"));
+        return Err(failure("its discovery document is another issuer's: compare the URL, to the last slash"));
     }
     Ok(found.jwks_uri)
 }
 
 async fn get(client: &GuardedClient, address: &str) -> Result<Answer, IssuerFailure> {
     if !is_safe(address) {
-        return Err(IssuerFailure("its keys are not at an https address"));
+        return Err(failure("its keys are not at an https address"));
     }
     let request = Request::get(address).header(header::ACCEPT, "application/json").body(Bytes::new());
-    let request = request.map_err(|_| IssuerFailure("its address is none"))?;
-    let answer = client.send(request).await.map_err(|reason| IssuerFailure(why(reason)))?;
+    let request = request.map_err(|_| failure("its address is none"))?;
+    let answer = client.send(request).await.map_err(|reason| why(reason, client.proxy()))?;
     match answer.status {
         StatusCode::OK => Ok(answer),
-        status if status.is_redirection() => Err(IssuerFailure("it redirects, which is not followed")),
-        _ => Err(IssuerFailure("it returns an error")),
+        status if status.is_redirection() => Err(failure("it redirects, which is not followed")),
+        _ => Err(failure("it returns an error")),
     }
 }
 
@@ -136,14 +147,23 @@ fn is_safe(address: &str) -> bool {
     url.scheme() == "https" || (url.scheme() == "http" && is_local)
 }
 
-const fn why(reason: CheckReason) -> &'static str {
-    match reason {
+fn why(reason: CheckReason, proxy: Option<&Proxy>) -> IssuerFailure {
+    if let Some(proxy) = proxy.filter(|_| reason.is_of_proxy()) {
+        let url = proxy.url();
+        let text = match reason {
+            CheckReason::ProxyUnreachable => format!("this server's outgoing proxy {url} does not respond"),
+            CheckReason::ProxyCredentials => format!("this server's outgoing proxy {url} refuses its credentials"),
+            _ => format!("this server's outgoing proxy {url} does not permit its host or port"),
+        };
+        return IssuerFailure(text.into());
+    }
+    failure(match reason {
         CheckReason::Dns => "its host name does not resolve",
         CheckReason::BlockedEgress => "its keys are at an address in a private network, and it is not",
         CheckReason::Tls => "its certificate is not trusted",
         CheckReason::Unreachable => "it does not respond",
         _ => "its response is invalid",
-    }
+    })
 }
 
 #[cfg(test)]
@@ -152,21 +172,32 @@ mod tests {
 
     #[test]
     fn an_issuer_on_the_internet_chooses_no_private_address() {
-        let public = keys_policy("https://issuer.example", "https://keys.example/jwks", true).unwrap();
-        assert!(!public.permits("10.0.0.1".parse().unwrap()));
-        assert!(!public.permits("127.0.0.1".parse().unwrap()));
-        let own = keys_policy("https://kubernetes.default.svc", "https://10.0.0.1:6443/openid/v1/jwks", false).unwrap();
-        assert!(own.permits("10.0.0.1".parse().unwrap()));
-        assert!(keys_policy("https://issuer.example", "http://127.0.0.1:2375/keys", true).is_err());
-        assert!(keys_policy("https://issuer.example", "http://127.0.0.1:2375/keys", false).is_err());
-        assert!(keys_policy("http://127.0.0.1:8000", "http://127.0.0.1:8000/keys", false).is_ok());
+        let client = IssuerClient::new(&Egress::default());
+        let egress = |issuer: &str, keys: &str, is_public| client.egress_of_keys(issuer, keys, is_public);
+        let public = egress("https://issuer.example", "https://keys.example/jwks", true).unwrap();
+        assert!(!public.policy().permits("10.0.0.1".parse().unwrap()));
+        assert!(!public.policy().permits("127.0.0.1".parse().unwrap()));
+        let own = egress("https://kubernetes.default.svc", "https://10.0.0.1:6443/openid/v1/jwks", false).unwrap();
+        assert!(own.policy().permits("10.0.0.1".parse().unwrap()));
+        assert!(egress("https://issuer.example", "http://127.0.0.1:2375/keys", true).is_err());
+        assert!(egress("https://issuer.example", "http://127.0.0.1:2375/keys", false).is_err());
+        assert!(egress("http://127.0.0.1:8000", "http://127.0.0.1:8000/keys", false).is_ok());
     }
 
     #[tokio::test]
     async fn an_issuer_is_public_if_all_its_addresses_are() {
-        let client = IssuerClient::default();
+        let client = IssuerClient::new(&Egress::default());
         assert!(client.is_public("https://8.8.8.8/").await);
         for private in ["https://10.0.0.1/", "https://[::1]/", "http://localhost:8000"] {
+            assert!(!client.is_public(private).await, "{private}");
+        }
+        // Behind a proxy, no name is resolved here.
+        let proxy = Proxy::new("http://proxy.example".parse().unwrap(), None).unwrap();
+        let client = IssuerClient::new(&Egress::through(proxy, Vec::new(), Vec::new()));
+        for public in ["https://8.8.8.8/", "https://issuer.example"] {
+            assert!(client.is_public(public).await, "{public}");
+        }
+        for private in ["https://10.0.0.1/", "https://issuer.internal", "https://issuer", "http://localhost:8000"] {
             assert!(!client.is_public(private).await, "{private}");
         }
     }

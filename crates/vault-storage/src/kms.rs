@@ -4,19 +4,17 @@
 
 use crate::guard::{Answer, GuardedClient, Resolve, SystemResolver, TrustError};
 use crate::text::{address, is_sendable};
-use crate::{EgressPolicy, StorageSettings};
+use crate::{Egress, StorageSettings};
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use hyper::{Request, StatusCode, header};
-use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use object_store::aws::{AwsAuthorizer, AwsCredential};
 use object_store::client::HttpRequestBody;
 use serde::Deserialize;
 use serde_json::json;
 use std::fmt;
-use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -167,6 +165,16 @@ pub enum KmsError {
         /// Cause of the failure.
         reason: CheckReason,
     },
+    /// The outgoing proxy opens no tunnel to the service.
+    #[error("AWS KMS at {endpoint} cannot be reached through the outgoing proxy {proxy}: {}", .reason.as_str())]
+    Proxy {
+        /// URL of the service.
+        endpoint: String,
+        /// URL of the proxy.
+        proxy: String,
+        /// Cause of the failure.
+        reason: CheckReason,
+    },
     /// The service rejected the request.
     #[error("AWS KMS at {endpoint} rejects {key}: {code}")]
     Refused {
@@ -202,14 +210,14 @@ impl KmsKey {
     ///
     /// # Errors
     /// The system's certificates, or those in `ca_file`, cannot be read.
-    pub fn new(uri: KmsUri, read: ReadCredentials, ca_file: Option<PathBuf>) -> Result<Self, TrustError> {
+    pub fn new(
+        uri: KmsUri,
+        read: ReadCredentials,
+        egress: &Egress,
+        ca_file: Option<PathBuf>,
+    ) -> Result<Self, TrustError> {
         // The operator chooses the endpoint, which may be in a private network.
-        let anywhere = vec![
-            IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::UNSPECIFIED, 0)),
-            IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::UNSPECIFIED, 0)),
-        ];
-        let settings =
-            StorageSettings { egress: EgressPolicy::allowing(anywhere), ca_file, ..StorageSettings::default() };
+        let settings = StorageSettings { egress: egress.for_operator(), ca_file, ..StorageSettings::default() };
         let resolver: Arc<dyn Resolve> = Arc::new(SystemResolver::new());
         // Omits the region, because the replicas of a multi-Region key are the same key.
         let name = format!("aws-kms:{}:{}", uri.account, uri.key);
@@ -231,9 +239,15 @@ impl KmsKey {
             .map_err(|_| refused("the request cannot be signed"))?;
         let request = request.map(|body| body.as_bytes().cloned().unwrap_or_default());
         let answer = self.client.send(request).await.map_err(|reason| {
-            let error = KmsError::Unreachable { endpoint: self.uri.endpoint(), reason };
+            let endpoint = self.uri.endpoint();
+            let error = match self.client.proxy().filter(|_| reason.is_of_proxy()) {
+                Some(proxy) => KmsError::Proxy { endpoint, proxy: proxy.url().to_string(), reason },
+                None => KmsError::Unreachable { endpoint, reason },
+            };
             match reason {
-                CheckReason::Unreachable | CheckReason::Dns => KeyServiceError::Unavailable(error.into()),
+                CheckReason::Unreachable | CheckReason::Dns | CheckReason::ProxyUnreachable => {
+                    KeyServiceError::Unavailable(error.into())
+                }
                 _ => KeyServiceError::Refused(error.into()),
             }
         })?;

@@ -1,9 +1,10 @@
 //! Storage providers: checks of credentials ([`StorageProbe`](vault_core::port::StorageProbe)), and short-lived
 //! credentials ([`CredentialVendor`](vault_core::port::CredentialVendor)). [`Storage`] implements both.
 //!
-//! All requests use a single client, which checks every address against the [`EgressPolicy`]. This is necessary because
-//! users choose endpoints, key files, connection strings and links when they save credentials. The process's
-//! environment is ignored: variables, profile files, metadata services and proxies.
+//! All requests use a single client, which checks every address against the [`EgressPolicy`], or every name if an outgoing
+//! [`Proxy`] resolves it ([`Egress`]). This is necessary because users choose endpoints, key files, connection strings
+//! and links when they save credentials. The process's environment is ignored: variables (also those that name proxies),
+//! profile files and metadata services.
 //!
 //! ```
 //! use vault_storage::EgressPolicy;
@@ -51,6 +52,7 @@
 
 mod azure;
 mod egress;
+mod export;
 mod gcs;
 mod guard;
 mod issuer;
@@ -63,8 +65,9 @@ mod storage;
 mod text;
 mod webhook;
 
-pub use egress::EgressPolicy;
-pub use guard::{Resolve, TrustError};
+pub use egress::{DirectHost, Egress, EgressPolicy, HostPattern, InvalidDirectHost, InvalidHostPattern};
+pub use export::{ExportClient, ExportError};
+pub use guard::{InvalidProxyUrl, Proxy, ProxyUrl, Resolve, TrustError};
 pub use issuer::IssuerClient;
 pub use kms::{InvalidKmsUri, KmsError, KmsKey, KmsUri, ReadCredentials};
 pub use settings::{Deadlines, Places, StorageSettings};

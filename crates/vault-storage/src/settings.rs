@@ -1,6 +1,6 @@
 //! Settings of connections to storage providers.
 
-use crate::EgressPolicy;
+use crate::Egress;
 use std::borrow::Cow;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use vault_core::credential::KeyFile;
 /// Settings of connections to storage providers.
 #[derive(Clone, Debug, Default)]
 pub struct StorageSettings {
-    /// Permitted destination addresses.
-    pub egress: EgressPolicy,
+    /// Proxy and permitted destinations.
+    pub egress: Egress,
     /// PEM file with additional CA certificates for storage providers.
     pub ca_file: Option<PathBuf>,
     /// Time limits.

@@ -1,7 +1,7 @@
 //! Webhooks of receivers (Standard Webhooks 1.0): one signed POST to an address that the egress policy permits.
 
 use crate::guard::{GuardedClient, Resolve, SystemResolver, TrustError};
-use crate::{EgressPolicy, StorageSettings};
+use crate::{Egress, StorageSettings};
 use bytes::Bytes;
 use hyper::{Request, StatusCode, header};
 use secrecy::ExposeSecret as _;
@@ -16,7 +16,7 @@ use vault_core::receiver::{DeliveryFailure, WebhookUrl};
 #[derive(Clone)]
 pub struct WebhookClient {
     client: GuardedClient,
-    egress: EgressPolicy,
+    egress: Egress,
 }
 
 impl fmt::Debug for WebhookClient {
@@ -26,12 +26,12 @@ impl fmt::Debug for WebhookClient {
 }
 
 impl WebhookClient {
-    /// Creates a client for public addresses and those that `egress` allows. It also trusts the CA certificates in
+    /// Creates a client for the destinations that `egress` permits. It also trusts the CA certificates in
     /// `ca_file`.
     ///
     /// # Errors
     /// The file cannot be used.
-    pub fn new(egress: EgressPolicy, ca_file: Option<PathBuf>) -> Result<Self, TrustError> {
+    pub fn new(egress: Egress, ca_file: Option<PathBuf>) -> Result<Self, TrustError> {
         Self::resolving(egress, ca_file, Arc::new(SystemResolver::new()))
     }
 
@@ -39,18 +39,15 @@ impl WebhookClient {
     ///
     /// # Errors
     /// The file cannot be used.
-    pub fn resolving(
-        egress: EgressPolicy,
-        ca_file: Option<PathBuf>,
-        resolver: Arc<dyn Resolve>,
-    ) -> Result<Self, TrustError> {
+    pub fn resolving(egress: Egress, ca_file: Option<PathBuf>, resolver: Arc<dyn Resolve>) -> Result<Self, TrustError> {
         let settings = StorageSettings { egress: egress.clone(), ca_file, ..StorageSettings::default() };
         Ok(Self { client: GuardedClient::new(&settings, resolver)?, egress })
     }
 
-    /// Returns whether connections to the URL may be permitted. A host name is checked only when it is resolved.
+    /// Returns whether connections to the URL may be permitted. The addresses of a direct host name are checked only
+    /// when it is resolved.
     pub fn permits(&self, url: &WebhookUrl) -> bool {
-        url.address().is_none_or(|address| self.egress.permits(address))
+        self.egress.may_permit(&url.host(), url.port())
     }
 
     /// Sends a message. The body of the response is discarded.
@@ -71,6 +68,9 @@ impl WebhookClient {
             CheckReason::Dns => DeliveryFailure::Dns,
             CheckReason::Tls => DeliveryFailure::Tls,
             CheckReason::BlockedEgress => DeliveryFailure::Blocked,
+            CheckReason::ProxyUnreachable | CheckReason::ProxyCredentials | CheckReason::ProxyRefused => {
+                DeliveryFailure::Proxy
+            }
             CheckReason::Unreachable => DeliveryFailure::Unreachable,
             _ => DeliveryFailure::Refused,
         })?;

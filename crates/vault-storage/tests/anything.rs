@@ -27,7 +27,7 @@ impl Resolve for Nobody {
 }
 
 fn storage(places: Places) -> Storage {
-    let egress = EgressPolicy::allowing(vec!["127.0.0.1/32".parse().unwrap()]);
+    let egress = EgressPolicy::allowing(vec!["127.0.0.1/32".parse().unwrap()]).into();
     let settings = StorageSettings { egress, places, ..StorageSettings::default() };
     Storage::with_resolver(settings, Arc::new(SequentialIds::default()), Arc::new(Nobody)).unwrap()
 }

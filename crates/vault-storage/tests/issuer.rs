@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use vault_core::identity::{Issuer, IssuerName, KeySource};
 use vault_core::port::{FetchedKeys, IssuerFailure, IssuerKeys as _};
 use vault_core::time::Timestamp;
-use vault_storage::IssuerClient;
+use vault_storage::{Egress, IssuerClient};
 use vault_testkit::stores::Scripted;
 
 /// What a page answers: its status and its text. A redirection's text is where it leads.
@@ -42,7 +42,7 @@ fn keys(of: &str) -> Value {
 }
 
 async fn fetch(issuer: &Issuer) -> Result<FetchedKeys, IssuerFailure> {
-    IssuerClient::default().fetch(issuer).await
+    IssuerClient::new(&Egress::default()).fetch(issuer).await
 }
 
 #[tokio::test]

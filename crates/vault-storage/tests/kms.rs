@@ -4,7 +4,7 @@ use serde_json::json;
 use std::sync::Arc;
 use vault_core::credential::SecretBytes;
 use vault_core::port::{KeyService as _, KeyServiceError};
-use vault_storage::{KmsKey, KmsUri, ReadCredentials};
+use vault_storage::{Egress, KmsKey, KmsUri, ReadCredentials};
 use vault_testkit::stores::{AccessKey, Moto};
 use zeroize::Zeroizing;
 
@@ -27,7 +27,7 @@ fn keys(key: &AccessKey) -> ReadCredentials {
 
 fn key(arn: &str, endpoint: &str, read: ReadCredentials) -> KmsKey {
     let uri: KmsUri = format!("aws-kms:{arn}?credentials-file=/nowhere&endpoint={endpoint}").parse().unwrap();
-    KmsKey::new(uri, read, None).unwrap()
+    KmsKey::new(uri, read, &Egress::default(), None).unwrap()
 }
 
 fn secret(text: &str) -> SecretBytes {

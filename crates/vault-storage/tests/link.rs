@@ -93,7 +93,7 @@ async fn a_link_is_asked_for_its_first_byte() {
     let user = format!("https://v:p%3A1@{server}/user");
     assert_eq!(check(&storage, &link(&user), &[]).await, ["authenticate passed"]);
     // The certificate is for the address, and for no name that leads to it.
-    let open = EgressPolicy::allowing(vec!["127.0.0.0/8".parse().unwrap()]);
+    let open = EgressPolicy::allowing(vec!["127.0.0.0/8".parse().unwrap()]).into();
     let settings =
         StorageSettings { egress: open, ca_file: Some(authority.certificate()), ..StorageSettings::default() };
     let ids = Arc::new(SequentialIds::default());
@@ -107,7 +107,7 @@ async fn a_link_is_asked_for_its_first_byte() {
 
 fn guarded(allowed: &[&str], resolver: Arc<dyn Resolve>) -> Storage {
     let settings = StorageSettings {
-        egress: EgressPolicy::allowing(allowed.iter().map(|network| network.parse().unwrap()).collect()),
+        egress: EgressPolicy::allowing(allowed.iter().map(|network| network.parse().unwrap()).collect()).into(),
         ca_file: None,
         deadlines: Deadlines::default(),
         places: Places::default(),

@@ -177,7 +177,7 @@ async fn a_store_without_names_for_buckets_wants_them_in_the_path() {
         true => (200, vec![], "<ListBucketResult></ListBucketResult>".into()),
         false => (404, vec![], error("NoSuchBucket")),
     });
-    let egress = EgressPolicy::allowing(vec!["127.0.0.0/8".parse().unwrap()]);
+    let egress = EgressPolicy::allowing(vec!["127.0.0.0/8".parse().unwrap()]).into();
     let settings = StorageSettings { egress, ..StorageSettings::default() };
     let ids = Arc::new(SequentialIds::default());
     let storage = Storage::with_resolver(settings, ids, Arc::new(NoHostNames)).unwrap();
@@ -404,7 +404,7 @@ async fn other_stores_issue_sessions_without_a_role_and_where_the_credential_say
 #[tokio::test]
 async fn sessions_are_tagged_where_that_is_set() {
     let script = Scripted::start(|_| (200, vec![], assumed("2030-01-01T00:00:00Z")));
-    let egress = EgressPolicy::allowing(vec!["127.0.0.0/8".parse().unwrap()]);
+    let egress = EgressPolicy::allowing(vec!["127.0.0.0/8".parse().unwrap()]).into();
     let settings = StorageSettings { egress, session_tags: true, ..StorageSettings::default() };
     let storage = Storage::new(settings, Arc::new(SequentialIds::default())).unwrap();
     let saved = json!({
@@ -474,7 +474,7 @@ async fn a_store_that_says_nothing_is_not_to_be_reached_whatever_the_sdk_makes_o
     }));
     // Past the five seconds after which the SDK takes a stream for stalled.
     let deadlines = Deadlines { exchange: Duration::from_secs(7), ..Deadlines::default() };
-    let egress = EgressPolicy::allowing(vec!["127.0.0.0/8".parse().unwrap()]);
+    let egress = EgressPolicy::allowing(vec!["127.0.0.0/8".parse().unwrap()]).into();
     let settings = StorageSettings { egress, deadlines, ..StorageSettings::default() };
     let storage = Storage::new(settings, Arc::new(SequentialIds::default())).unwrap();
     assert_eq!(storage.vend(&data, order(3_600)).await.err(), Some(CheckReason::Unreachable));

@@ -7,6 +7,8 @@
 //! - [`Azurite`]: Azure Blob.
 //! - [`GoogleEmulator`]: Google Cloud Storage, which checks no permissions.
 //! - [`SoftHsm`]: PKCS#11 tokens. It is not a server, and comes from a Debian package instead of `target/tools`.
+//! - [`ProxyPy`]: an HTTP proxy with `CONNECT` and Basic authentication.
+//! - [`TestProxy`]: a proxy that records its tunnels, and fails as a test requires.
 //! - [`Scripted`]: responses that a test defines and that none of the others can produce.
 
 mod azurite;
@@ -14,6 +16,8 @@ mod google;
 mod http;
 mod moto;
 mod process;
+mod proxy;
+mod proxy_py;
 mod scripted;
 mod softhsm;
 mod tools;
@@ -22,6 +26,8 @@ pub use azurite::{Azurite, TlsFiles};
 pub use google::GoogleEmulator;
 pub use http::Reply;
 pub use moto::{AccessKey, Moto};
+pub use proxy::{ProxyMode, TestProxy, Tunnel};
+pub use proxy_py::ProxyPy;
 pub use scripted::{Asked, Scripted};
 pub use softhsm::SoftHsm;
 pub use tools::find_tool;

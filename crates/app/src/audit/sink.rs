@@ -1,6 +1,7 @@
 //! Destinations of audit entries: a file, the local syslog, or an HTTP server.
 
 use super::{AuditLine, DELIVERED};
+use crate::egress;
 use crate::failure::Failure;
 use crate::secret_file;
 use crate::settings::Settings;
@@ -9,6 +10,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::geteuid;
 use secrecy::SecretString;
+use secrecy::zeroize::Zeroizing;
 use std::error::Error;
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -19,9 +21,10 @@ use std::process;
 use std::str::FromStr;
 use std::sync::Arc;
 use syslog::{Facility, Formatter3164};
-use vault_client::{Client, ClientError};
+use vault_client::BaseUrl;
 use vault_core::audit::AuditEntry;
 use vault_core::port::AuditSink;
+use vault_storage::ExportClient;
 
 /// Maximum length of the HTTP server's token in bytes.
 const MAX_TOKEN: usize = 8 * 1024;
@@ -48,7 +51,7 @@ impl FromStr for SinkPlace {
         let place = match text.split_once(':') {
             Some(("file", file)) => path(file).map(Self::File),
             Some(("syslog", socket)) => path(socket).map(Self::Syslog),
-            Some(("http" | "https", _)) => Client::new(text).ok().map(|_| Self::Http(text.to_owned())),
+            Some(("http" | "https", _)) => text.parse::<BaseUrl>().ok().map(|_| Self::Http(text.to_owned())),
             None if text == "syslog" => Some(Self::Syslog("/dev/log".into())),
             _ => None,
         };
@@ -74,61 +77,68 @@ impl fmt::Display for SinkPlace {
 pub(super) enum Sink {
     File(Arc<Path>),
     Syslog(Arc<Path>),
-    Http(Client, Option<SecretString>),
+    Http(ExportClient),
 }
 
 impl Sink {
     /// Creates the sink from the settings.
     ///
     /// # Errors
-    /// The token file is invalid, or the system's certificates cannot be read.
+    /// The token file is invalid, or a file of the outgoing proxy cannot be used.
     pub(super) fn of(settings: &Settings, place: &SinkPlace) -> Result<Self, Failure> {
-        let token = match &settings.server.audit_sink_token_file {
+        let headers = match &settings.server.audit_sink_token_file {
             Some(path) => {
                 let flag = "--audit-sink-token-file";
                 let bytes = secret_file::read(&settings.files, flag, path, MAX_TOKEN)?;
                 let text = std::str::from_utf8(&bytes).ok().map(str::trim).filter(|text| !text.is_empty());
                 let text = text.ok_or_else(|| Failure::new(format!("{flag}: {} contains no token", path.display())))?;
-                Some(SecretString::from(text))
+                let value = Zeroizing::new(format!("Bearer {text}"));
+                vec![("authorization".to_owned(), SecretString::from(value.as_str()))]
             }
-            None => None,
+            None => Vec::new(),
         };
         Ok(match place {
             SinkPlace::File(path) => Self::File(path.as_path().into()),
             SinkPlace::Syslog(path) => Self::Syslog(path.as_path().into()),
-            SinkPlace::Http(url) => Self::Http(Client::new(url)?, token),
+            SinkPlace::Http(url) => Self::Http(ExportClient::new(&egress::of(settings)?, url, &headers)?),
         })
     }
 
-    fn write(&self, lines: &[Vec<u8>]) -> Result<(), Refused> {
+    async fn write(&self, lines: Vec<Vec<u8>>) -> Result<(), Refused> {
         match self {
             Self::File(path) => {
-                let mut file = open(path)?;
-                file.write_all(&joined(lines))?;
-                file.sync_data()?;
-                Ok(())
+                let path = Arc::clone(path);
+                tokio::task::spawn_blocking(move || append(&path, &joined(&lines))).await?
             }
             Self::Syslog(path) => {
-                let formatter = Formatter3164 {
-                    facility: Facility::LOG_AUTHPRIV,
-                    hostname: None,
-                    process: "orgvault".to_owned(),
-                    pid: process::id(),
-                };
-                let mut logger = syslog::unix_custom(formatter, path)?;
-                for line in lines {
-                    logger.notice(String::from_utf8_lossy(line))?;
-                }
-                Ok(())
+                let path = Arc::clone(path);
+                tokio::task::spawn_blocking(move || send(&path, &lines)).await?
             }
-            Self::Http(client, token) => match client.post(JSON_LINES, token.as_ref(), &joined(lines)) {
-                Err(ClientError::Unexpected { status, .. }) => {
-                    Err(format!("the log service returned status {status}").into())
-                }
-                answered => Ok(answered?),
-            },
+            Self::Http(client) => Ok(client.post(JSON_LINES, joined(&lines).into()).await?),
         }
     }
+}
+
+fn append(path: &Path, text: &[u8]) -> Result<(), Refused> {
+    let mut file = open(path)?;
+    file.write_all(text)?;
+    file.sync_data()?;
+    Ok(())
+}
+
+/// Sends each line to the syslog socket at `path`.
+fn send(path: &Path, lines: &[Vec<u8>]) -> Result<(), Refused> {
+    let formatter = Formatter3164 {
+        facility: Facility::LOG_AUTHPRIV,
+        hostname: None,
+        process: "orgvault".to_owned(),
+        pid: process::id(),
+    };
+    let mut logger = syslog::unix_custom(formatter, path)?;
+    for line in lines {
+        logger.notice(String::from_utf8_lossy(line))?;
+    }
+    Ok(())
 }
 
 /// Joins lines, each with a line feed.
@@ -141,8 +151,8 @@ impl AuditSink for Sink {
     async fn deliver(&self, entries: &[AuditEntry]) -> Result<(), Refused> {
         let lines = entries.iter().map(|entry| serde_json::to_vec(&AuditLine::from(entry.clone())));
         let lines = lines.collect::<Result<Vec<_>, _>>()?;
-        let (sink, count) = (self.clone(), u64::try_from(lines.len()).unwrap_or_default());
-        tokio::task::spawn_blocking(move || sink.write(&lines)).await??;
+        let count = u64::try_from(lines.len()).unwrap_or_default();
+        self.write(lines).await?;
         metrics::counter!(DELIVERED).increment(count);
         Ok(())
     }

@@ -8,6 +8,7 @@ use crate::backups;
 use crate::cli::DoctorArgs;
 use crate::compose;
 use crate::disk::{self, DiskEncryption, Space};
+use crate::egress;
 use crate::failure::Failure;
 use crate::output::{Output, table};
 use crate::settings::Settings;
@@ -81,6 +82,7 @@ pub(crate) async fn run(settings: &Settings, args: &DoctorArgs, output: Output) 
         let remedy = "Remove --allow-http-links, unless every such link stays inside your network.";
         checks.push(Check::other("links", Outcome::Warning, "direct links with http are accepted", remedy));
     }
+    checks.extend(egress_proxy(settings).await);
     let opened = match args.deep {
         true => compose::open_with_opener(settings).await.map(|(vault, opener)| (vault, Some(opener))),
         false => compose::open(settings).await.map(|vault| (vault, None)),
@@ -342,6 +344,30 @@ async fn audit_sink(vault: &OpenVault) -> Check {
             Check::passed("audit-sink", format!("the MAC of the position verifies; {waiting} not delivered yet"))
         }
     }
+}
+
+/// Checks whether the outgoing proxy accepts connections. Returns `None` without a proxy.
+async fn egress_proxy(settings: &Settings) -> Option<Check> {
+    const CHECK: &str = "egress-proxy";
+    let url = settings.server.egress_proxy.as_ref()?;
+    let egress = match egress::of(settings) {
+        Ok(egress) => egress,
+        Err(failure) => {
+            let remedy = "Correct the file, its owner or its mode.";
+            return Some(Check::other(CHECK, Outcome::Failed, failure.to_string(), remedy));
+        }
+    };
+    Some(match egress.proxy()?.check().await {
+        Ok(()) if egress::sends_password_unencrypted(settings) => {
+            let found = format!("{url} accepts connections, and gets its password unencrypted");
+            Check::other(CHECK, Outcome::Warning, found, "Use an https:// URL for --egress-proxy.")
+        }
+        Ok(()) => Check::passed(CHECK, format!("{url} accepts connections")),
+        Err(_) => {
+            let remedy = "Check --egress-proxy, the firewall, and for an https proxy --egress-proxy-ca-file.";
+            Check::other(CHECK, Outcome::Failed, format!("no connection to {url}"), remedy)
+        }
+    })
 }
 
 /// Checks how close the organizations' keys are to their usage limits.

@@ -2,8 +2,10 @@
 
 use super::organization::{Organizations, organization_id};
 use crate::cli::{AddIssuer, IssuerCommand as Asked};
+use crate::egress;
 use crate::failure::{Doing, Failure, refused, wrong_flag};
 use crate::output::{Output, table};
+use crate::settings::Settings;
 use crate::text::{legible_line, rfc3339};
 use serde::Serialize;
 use std::fs;
@@ -39,9 +41,9 @@ struct Shown {
     last_error: Option<String>,
 }
 
-pub(crate) async fn run(vault: &OpenVault, command: Asked, output: Output) -> Result<(), Failure> {
+pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, output: Output) -> Result<(), Failure> {
     match command {
-        Asked::Add(add) => add_issuer(vault, add, output).await,
+        Asked::Add(add) => add_issuer(settings, vault, add, output).await,
         Asked::List => list(vault, output).await,
         Asked::Show { name } => {
             let name = parse_name(&name)?;
@@ -55,7 +57,7 @@ pub(crate) async fn run(vault: &OpenVault, command: Asked, output: Output) -> Re
     }
 }
 
-async fn add_issuer(vault: &OpenVault, add: AddIssuer, output: Output) -> Result<(), Failure> {
+async fn add_issuer(settings: &Settings, vault: &OpenVault, add: AddIssuer, output: Output) -> Result<(), Failure> {
     let mut organizations = Vec::with_capacity(add.org.len());
     for name in &add.org {
         organizations.push(organization_id(vault, name).await?);
@@ -86,7 +88,7 @@ async fn add_issuer(vault: &OpenVault, add: AddIssuer, output: Output) -> Result
     };
     let pasted = add.jwks_file.as_deref().map(|path| read(path, "--jwks-file")).transpose()?;
     let what = format!("add issuer {}", issuer.name);
-    let client = IssuerClient::default();
+    let client = IssuerClient::new(&egress::of(settings)?);
     let with = (&JwtVerifier as &dyn vault_core::port::TokenVerifier, &client as &dyn vault_core::port::IssuerKeys);
     let added = vault.operator().add_issuer(issuer, pasted, (with.0, with.1, &*vault.ports().digester)).await;
     let added = added.doing(|| what)?;

@@ -5,6 +5,7 @@ use crate::cli::ServeArgs;
 use crate::command::doctor;
 use crate::command::migrate;
 use crate::compose;
+use crate::egress;
 use crate::events::{ServerEvents, describe_metrics};
 use crate::failure::Failure;
 use crate::figures;
@@ -288,6 +289,12 @@ fn announce(settings: &Settings, vault: &OpenVault) {
         None => {
             tracing::warn!("PostgreSQL stores e-mail addresses, names and the audit log unencrypted. Encrypt its disk")
         }
+    }
+    if egress::sends_password_unencrypted(settings) {
+        tracing::warn!(
+            "the password in --egress-proxy-credentials-file is sent unencrypted, because --egress-proxy is an http URL. \
+             Use an https proxy"
+        );
     }
     if settings.server.allow_http_links {
         tracing::warn!("direct links with http are accepted (--allow-http-links)");

@@ -1,6 +1,7 @@
 //! Transports of notifications: webhooks through the egress-restricted client, e-mail through the operator's mail
 //! server.
 
+use crate::egress;
 use crate::failure::Failure;
 use crate::secret_file;
 use crate::settings::{Settings, SmtpUrl};
@@ -16,7 +17,7 @@ use std::fs;
 use std::time::Duration;
 use vault_core::port::{EventCarrier, ReceiverGuard, WebhookMessage};
 use vault_core::receiver::{DeliveryFailure, Mail, WebhookUrl};
-use vault_storage::{EgressPolicy, WebhookClient};
+use vault_storage::WebhookClient;
 
 /// Maximum length of the mail server's password in bytes.
 const LONGEST_PASSWORD: usize = 1_024;
@@ -42,8 +43,7 @@ impl Carrier {
     /// A file that the settings name cannot be used.
     pub(crate) fn of(settings: &Settings) -> Result<Self, Failure> {
         let server = &settings.server;
-        let egress = EgressPolicy::allowing(server.allow_egress.clone());
-        let webhooks = WebhookClient::new(egress, server.receiver_ca_file.clone())
+        let webhooks = WebhookClient::new(egress::of(settings)?, server.receiver_ca_file.clone())
             .map_err(|error| Failure::new(format!("--receiver-ca-file: {error}")))?;
         let mail = match (&server.smtp_url, &server.smtp_from) {
             (Some(url), Some(from)) => Some(Mailer::of(settings, url, from)?),

@@ -20,6 +20,7 @@ use vault_core::time::Ttl;
 use vault_core::usecase::LEAST_AUDIT_SECONDS;
 use vault_embed::Database;
 use vault_http::BasePath;
+use vault_storage::{DirectHost, HostPattern, ProxyUrl};
 
 /// An address to listen on, or `None`. An alias, because clap would treat a literal `Option` as an optional flag.
 pub(crate) type MaybeAddress = Option<SocketAddr>;
@@ -283,6 +284,26 @@ pub(crate) struct ServerSettings {
     /// Private network in which the server may connect to storage; repeatable [default: public addresses only]
     #[arg(long, value_name = "CIDR", value_delimiter = ',', value_parser = value::network)]
     pub(crate) allow_egress: Vec<IpNet>,
+
+    /// HTTP proxy for outgoing connections, used with CONNECT: http://HOST:PORT or https://HOST:PORT [default: off]
+    #[arg(long, value_name = "URL")]
+    pub(crate) egress_proxy: Option<ProxyUrl>,
+
+    /// File with one line USER:PASSWORD for --egress-proxy (mode 0600) [default: none]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) egress_proxy_credentials_file: Option<PathBuf>,
+
+    /// Additional CA certificates (PEM) for an https --egress-proxy [default: the system's only]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) egress_proxy_ca_file: Option<PathBuf>,
+
+    /// Host name, *.SUFFIX or network (addresses only) to connect to without --egress-proxy; repeatable [default: loopback]
+    #[arg(long, value_name = "HOST|CIDR", value_delimiter = ',')]
+    pub(crate) egress_direct: Vec<DirectHost>,
+
+    /// Host name, *.SUFFIX or * that users may name behind --egress-proxy; repeatable [default: AWS, Azure and Google storage]
+    #[arg(long, value_name = "HOST", value_delimiter = ',', value_parser = value::egress_host)]
+    pub(crate) allow_egress_host: Vec<HostPattern>,
 
     /// Additional CA certificates (PEM) for connections to storage [default: the system's only]
     #[arg(long, value_name = "FILE")]

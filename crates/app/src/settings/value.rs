@@ -7,6 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use std::time::Duration;
 use url::{Host, Url};
+use vault_storage::HostPattern;
 
 /// Parses an IP address or `localhost`, and a port.
 pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
@@ -32,6 +33,17 @@ pub(super) fn host_name(text: &str) -> Result<String, String> {
     match Host::parse(text) {
         Ok(Host::Domain(name)) => Ok(name),
         _ => Err("must be a host name without scheme and port, such as vault.example.com".to_owned()),
+    }
+}
+
+/// Parses a pattern of host names that users may name behind a proxy.
+pub(super) fn egress_host(text: &str) -> Result<HostPattern, String> {
+    match text.parse::<HostPattern>() {
+        Ok(pattern) if pattern.is_local_wildcard() => {
+            Err("must be a whole name: wildcards match no local names".to_owned())
+        }
+        Ok(pattern) => Ok(pattern),
+        Err(_) => Err("must be a host name, *.SUFFIX for all names below a suffix, or *".to_owned()),
     }
 }
 

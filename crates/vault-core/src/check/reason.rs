@@ -104,7 +104,17 @@ reasons! {
         "The host name cannot be resolved: check the endpoint, and this server's name servers.";
     /// Connections to this address are not allowed.
     BlockedEgress = "blocked-egress",
-        "The address is not public: an operator can allow its network with --allow-egress.";
+        "The address is not public: an operator can allow its network with --allow-egress, or its name with \
+         --allow-egress-host behind an outgoing proxy.";
+    /// The outgoing proxy does not respond.
+    ProxyUnreachable = "proxy-unreachable",
+        "This server cannot reach its outgoing proxy. The operator must check --egress-proxy.";
+    /// The outgoing proxy requires other credentials.
+    ProxyCredentials = "proxy-credentials",
+        "The outgoing proxy refuses this server's credentials. The operator must check --egress-proxy-credentials-file.";
+    /// The outgoing proxy opens no tunnel to this host.
+    ProxyRefused = "proxy-refused",
+        "The outgoing proxy does not permit this host or port. Its operator must permit them.";
     /// No connection, or no response in time.
     Unreachable = "unreachable",
         "No response in time: check the endpoint, the firewall and this server's name servers.";
@@ -156,6 +166,13 @@ reasons! {
     Lifetime = "lifetime",
         "The storage provider issues no short-lived credential for this lifetime: request a shorter one, or \
          increase the role's maximum session duration.";
+}
+
+impl CheckReason {
+    /// Returns whether the outgoing proxy caused the failure.
+    pub const fn is_of_proxy(self) -> bool {
+        matches!(self, Self::ProxyUnreachable | Self::ProxyCredentials | Self::ProxyRefused)
+    }
 }
 
 impl fmt::Display for CheckReason {

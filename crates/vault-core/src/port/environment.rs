@@ -7,6 +7,7 @@ use crate::identity::{IssuerName, WorkloadRefusal};
 use crate::integration::IntegrationRefusal;
 use crate::network::Network;
 use crate::time::Timestamp;
+use std::borrow::Cow;
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -152,8 +153,8 @@ pub enum Event {
     IssuerUnreachable {
         /// Name of the issuer.
         issuer: IssuerName,
-        /// Reason, in fixed words.
-        reason: &'static str,
+        /// Reason, in fixed words and the URL of the outgoing proxy.
+        reason: Cow<'static, str>,
     },
     /// A short-lived credential was preferred but not available, and the saved one was issued.
     ShortFormMissed(CheckReason),

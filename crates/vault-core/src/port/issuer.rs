@@ -6,6 +6,7 @@ use crate::identity::{Issuer, IssuerName, KeySource, StoredIssuer};
 use async_trait::async_trait;
 use secrecy::SecretString;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -33,10 +34,10 @@ pub trait IssuerRepository: Send + Sync {
     async fn note_keys(&self, seen: StoredIssuer, next: StoredIssuer) -> Result<bool, StoreError>;
 }
 
-/// Reason why the keys of an issuer could not be fetched, in fixed words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+/// Reason why the keys of an issuer could not be fetched: fixed words, and the URL of the outgoing proxy if it is the cause.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct IssuerFailure(pub &'static str);
+pub struct IssuerFailure(pub Cow<'static, str>);
 
 /// Fetched keys of an issuer.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,6 @@
 use crate::field::{FieldCode, FieldError};
 use crate::strict_url;
 use std::fmt;
-use std::net::IpAddr;
 use url::Host;
 
 /// Maximum length of a webhook's URL, in bytes.
@@ -14,7 +13,8 @@ pub const MAX_ADDRESS_LENGTH: usize = 2_048;
 pub struct Url {
     text: String,
     masked: String,
-    host: Host,
+    host: String,
+    port: u16,
 }
 
 impl fmt::Debug for Url {
@@ -34,13 +34,14 @@ impl Url {
         &self.masked
     }
 
-    /// Returns the IP address that is used instead of a host name, if any.
-    pub const fn address(&self) -> Option<IpAddr> {
-        match self.host {
-            Host::Ipv4(address) => Some(IpAddr::V4(address)),
-            Host::Ipv6(address) => Some(IpAddr::V6(address)),
-            Host::Domain(_) => None,
-        }
+    /// Returns the host: a name in lower-case A-labels, or an IP address, with brackets around an IPv6 address.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Returns the port.
+    pub const fn port(&self) -> u16 {
+        self.port
     }
 }
 
@@ -76,5 +77,7 @@ pub fn check_url(text: &str, pointer: &str) -> Result<Url, FieldError> {
     }
     let rest = if url.path() == "/" && url.query().is_none() { "/" } else { "/…" };
     let masked = format!("{}{rest}", url.origin().ascii_serialization());
-    Ok(Url { host: host.to_owned(), masked, text: url.into() })
+    // Both schemes have a default port.
+    let port = url.port_or_known_default().unwrap_or_default();
+    Ok(Url { host: host.to_string(), port, masked, text: url.into() })
 }

@@ -28,6 +28,8 @@ pub enum DeliveryFailure {
     Dns,
     /// The address is in a network to which this server does not connect.
     Blocked,
+    /// The outgoing proxy does not respond, refuses this server's credentials, or does not permit the host.
+    Proxy,
     /// No connection, or no response in time.
     Unreachable,
     /// The certificate is not trusted.
@@ -52,9 +54,10 @@ pub enum DeliveryFailure {
 
 impl DeliveryFailure {
     /// All variants.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Dns,
         Self::Blocked,
+        Self::Proxy,
         Self::Unreachable,
         Self::Tls,
         Self::Redirected,
@@ -72,6 +75,7 @@ impl DeliveryFailure {
         match self {
             Self::Dns => "unknown-host",
             Self::Blocked => "blocked-address",
+            Self::Proxy => "proxy-failed",
             Self::Unreachable => "unreachable",
             Self::Tls => "untrusted-certificate",
             Self::Redirected => "redirected",

@@ -1,8 +1,8 @@
 //! The HTTP client, with a separate connection for each request.
 
-use super::{Answer, Resolve, TrustError, trust};
+use super::{Answer, Proxy, Resolve, TrustError, trust, tunnel};
 use crate::settings::Deadlines;
-use crate::{EgressPolicy, StorageSettings};
+use crate::{Egress, StorageSettings};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsConnector;
 use tracing::{Instrument as _, trace_span};
 use vault_core::check::CheckReason;
@@ -32,16 +32,21 @@ use zeroize::Zeroizing;
 /// Maximum number of a host's addresses to try.
 const MAX_ADDRESSES: usize = 4;
 /// Maximum size of a response head in bytes.
-const MAX_HEAD: usize = 64 * 1024;
+pub(super) const MAX_HEAD: usize = 64 * 1024;
 /// Maximum number of bytes to read from a storage provider's response body.
 const MAX_BODY: usize = 256 * 1024;
+
+/// A connection to a destination: direct or through a tunnel, encrypted or not.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
 /// The client. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct GuardedClient(Arc<Inner>);
 
 struct Inner {
-    policy: EgressPolicy,
+    egress: Egress,
     resolver: Arc<dyn Resolve>,
     tls: Arc<ClientConfig>,
     connect: Duration,
@@ -59,7 +64,7 @@ impl fmt::Debug for GuardedClient {
 impl GuardedClient {
     pub(crate) fn new(settings: &StorageSettings, resolver: Arc<dyn Resolve>) -> Result<Self, TrustError> {
         Ok(Self(Arc::new(Inner {
-            policy: settings.egress.clone(),
+            egress: settings.egress.clone(),
             resolver,
             tls: trust::tls(settings.ca_file.as_deref().map(Path::new))?,
             connect: settings.deadlines.connect,
@@ -70,16 +75,11 @@ impl GuardedClient {
 
     /// Creates a client for hosts that the operator has configured. It also trusts the PEM certificates in `ca`, and
     /// reads at most `max_body` bytes of a response body.
-    pub(crate) fn for_operator(
-        policy: EgressPolicy,
-        ca: &str,
-        resolver: Arc<dyn Resolve>,
-        max_body: usize,
-    ) -> Option<Self> {
+    pub(crate) fn for_operator(egress: Egress, ca: &str, resolver: Arc<dyn Resolve>, max_body: usize) -> Option<Self> {
         let certificates = if ca.is_empty() { Vec::new() } else { trust::certificates(ca.as_bytes())? };
         let deadlines = Deadlines::default();
         Some(Self(Arc::new(Inner {
-            policy,
+            egress,
             resolver,
             tls: trust::tls_of(certificates).ok()?,
             connect: deadlines.connect,
@@ -88,39 +88,60 @@ impl GuardedClient {
         })))
     }
 
+    /// Returns the proxy, if one is set.
+    pub(crate) fn proxy(&self) -> Option<&Proxy> {
+        self.0.egress.proxy()
+    }
+
     /// Sends `request`, whose URI must be absolute, and returns the response with any status.
     pub(crate) async fn send(&self, request: Request<Bytes>) -> Result<Answer, CheckReason> {
         // The span does not contain the address, which a tenant configured.
         let span = trace_span!(target: TARGET, "storage.request", otel.kind = "client");
-        let exchange = timeout(self.0.exchange, self.exchange(request)).instrument(span);
-        exchange.await.unwrap_or(Err(CheckReason::Unreachable))
+        self.exchange(request, Instant::now() + self.0.exchange).instrument(span).await
     }
 
-    async fn exchange(&self, mut request: Request<Bytes>) -> Result<Answer, CheckReason> {
+    async fn exchange(&self, mut request: Request<Bytes>, deadline: Instant) -> Result<Answer, CheckReason> {
         let target = Target::of(request.uri())?;
         let host = HeaderValue::from_str(&target.authority).map_err(|_| CheckReason::Unexpected)?;
         request.headers_mut().insert(HOST, host);
         let path = request.uri().path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
         *request.uri_mut() = Uri::from(path);
         let request = request.map(Full::new);
-        let stream = self.connect(&target).await?;
-        match target.name {
-            None => speak(stream, request, self.0.max_body).await,
-            Some(name) => {
-                let connector = TlsConnector::from(Arc::clone(&self.0.tls));
-                let stream = connector.connect(name, stream).await.map_err(|error| {
-                    let of_tls = error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>());
-                    // A peer that closes during the handshake rejects it.
-                    let cut = error.kind() == io::ErrorKind::UnexpectedEof;
-                    if of_tls || cut { CheckReason::Tls } else { CheckReason::Unreachable }
-                })?;
-                speak(stream, request, self.0.max_body).await
+        let stream = match self.0.egress.proxy_to(&target.host, target.port)? {
+            Some(proxy) => self.tunnel(proxy, &target, deadline).await?,
+            None => timeout_at(deadline, self.connect(&target)).await.unwrap_or(Err(CheckReason::Unreachable))?,
+        };
+        let exchange = async {
+            match target.name {
+                None => speak(stream, request, self.0.max_body).await,
+                Some(name) => {
+                    let connector = TlsConnector::from(Arc::clone(&self.0.tls));
+                    let stream = connector.connect(name, stream).await.map_err(|error| {
+                        let of_tls = error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>());
+                        // A peer that closes during the handshake rejects it.
+                        let cut = error.kind() == io::ErrorKind::UnexpectedEof;
+                        if of_tls || cut { CheckReason::Tls } else { CheckReason::Unreachable }
+                    })?;
+                    speak(stream, request, self.0.max_body).await
+                }
             }
-        }
+        };
+        timeout_at(deadline, exchange).await.unwrap_or(Err(CheckReason::Unreachable))
+    }
+
+    /// Opens a tunnel to the destination. The proxy resolves its name.
+    async fn tunnel(&self, proxy: &Proxy, target: &Target, deadline: Instant) -> Result<Box<dyn Stream>, CheckReason> {
+        let opening = async {
+            let stream = tunnel::connect(proxy, &*self.0.resolver, self.0.connect).await?;
+            tunnel::open(proxy, stream, &target.with_port()).await
+        };
+        let opened = timeout_at(deadline, opening).await.unwrap_or(Err(CheckReason::ProxyUnreachable));
+        proxy.record(opened.as_ref().map(drop).map_err(|reason| *reason));
+        opened
     }
 
     /// Connects to an address of the host that the policy permits.
-    async fn connect(&self, target: &Target) -> Result<TcpStream, CheckReason> {
+    async fn connect(&self, target: &Target) -> Result<Box<dyn Stream>, CheckReason> {
         let found = match target.host.parse::<IpAddr>() {
             Ok(address) => vec![address],
             Err(_) => self.0.resolver.resolve(&target.host).await.map_err(|error| match error.kind() {
@@ -132,16 +153,28 @@ impl GuardedClient {
         if found.is_empty() {
             return Err(CheckReason::Dns);
         }
-        let mut last = CheckReason::BlockedEgress;
         let found = found.into_iter().map(|address| SocketAddr::new(address, target.port));
-        for address in found.filter(|address| self.0.policy.permits_connection(*address)).take(MAX_ADDRESSES) {
-            match timeout(self.0.connect, TcpStream::connect(address)).await {
-                Ok(Ok(stream)) => return Ok(stream),
-                Ok(Err(_)) | Err(_) => last = CheckReason::Unreachable,
-            }
+        let policy = self.0.egress.policy();
+        let permitted: Vec<_> = found.filter(|address| policy.permits_connection(*address)).collect();
+        if permitted.is_empty() {
+            return Err(CheckReason::BlockedEgress);
         }
-        Err(last)
+        let stream = connect_to_any(permitted.into_iter(), self.0.connect).await.ok_or(CheckReason::Unreachable)?;
+        Ok(Box::new(stream))
     }
+}
+
+/// Connects to one of the first addresses, in their order. `limit` applies to each.
+pub(super) async fn connect_to_any(
+    addresses: impl Iterator<Item = SocketAddr> + Send,
+    limit: Duration,
+) -> Option<TcpStream> {
+    for address in addresses.take(MAX_ADDRESSES) {
+        if let Ok(Ok(stream)) = timeout(limit, TcpStream::connect(address)).await {
+            return Some(stream);
+        }
+    }
+    None
 }
 
 /// The destination of a request.
@@ -171,6 +204,15 @@ impl Target {
             .transpose()?;
         let authority = if port == usual { given.to_owned() } else { format!("{given}:{port}") };
         Ok(Self { host, port, authority, name })
+    }
+
+    /// Returns host and port, with brackets around an IPv6 address.
+    fn with_port(&self) -> String {
+        if self.host.contains(':') {
+            format!("[{}]:{}", self.host, self.port)
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
     }
 }
 

@@ -24,7 +24,7 @@ pub const ALL: [StorageOperation; 3] = StorageOperation::ALL;
 
 /// Reaches servers of this machine.
 pub fn storage(places: Places, ca_file: Option<PathBuf>) -> Storage {
-    let egress = EgressPolicy::allowing(vec!["127.0.0.0/8".parse().unwrap()]);
+    let egress = EgressPolicy::allowing(vec!["127.0.0.0/8".parse().unwrap()]).into();
     let settings = StorageSettings { egress, ca_file, places, ..StorageSettings::default() };
     Storage::new(settings, Arc::new(SequentialIds::default())).unwrap()
 }
@@ -47,7 +47,7 @@ impl Names {
 
     /// Reaches servers of this machine by names.
     pub fn storage(self: &Arc<Self>, ca_file: Option<PathBuf>) -> Storage {
-        let egress = EgressPolicy::allowing(vec!["127.0.0.0/8".parse().unwrap()]);
+        let egress = EgressPolicy::allowing(vec!["127.0.0.0/8".parse().unwrap()]).into();
         let settings = StorageSettings { egress, ca_file, ..StorageSettings::default() };
         Storage::with_resolver(settings, Arc::new(SequentialIds::default()), Arc::clone(self) as _).unwrap()
     }

@@ -11,6 +11,7 @@ use crate::integration::{Integration, IntegrationPrincipal, IntegrationRefusal};
 use crate::network::Network;
 use crate::port::{Event, FoundIntegration, IssuerKeys, SignatureFlaw, TokenVerifier, UnverifiedToken};
 use secrecy::SecretString;
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -195,16 +196,17 @@ impl Activations {
             Ok(found) if identity.verifier.count_keys(&found.keys, asked.issuer.key_use()).is_some() => {
                 StoredIssuer::sign(asked.issuer.clone(), found.keys, now, &*self.digester)
             }
-            Ok(_) => self.unreachable(&asked, "its response is not a key set"),
+            Ok(_) => self.unreachable(&asked, "its response is not a key set".into()),
             Err(failure) => self.unreachable(&asked, failure.0),
         };
         self.store.note_keys(asked, next.clone()).await?;
         Ok(next)
     }
 
-    fn unreachable(&self, issuer: &StoredIssuer, reason: &'static str) -> StoredIssuer {
+    fn unreachable(&self, issuer: &StoredIssuer, reason: Cow<'static, str>) -> StoredIssuer {
+        let failure = reason.clone().into_owned();
         self.environment.emit(Event::IssuerUnreachable { issuer: issuer.issuer.name.clone(), reason });
-        StoredIssuer { failure: reason.to_owned(), ..issuer.clone() }
+        StoredIssuer { failure, ..issuer.clone() }
     }
 
     /// Counts, logs and records the refusal of a workload.

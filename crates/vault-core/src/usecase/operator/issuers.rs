@@ -20,7 +20,7 @@ impl Operator {
     ) -> Result<StoredIssuer, Error> {
         let FetchedKeys { keys: found, source } = match pasted {
             Some(keys) => FetchedKeys { keys, source: issuer.source.clone() },
-            None => keys.fetch(&issuer).await.map_err(|failure| Refusal::IssuerKeys(failure.0.to_owned()))?,
+            None => keys.fetch(&issuer).await.map_err(|failure| Refusal::IssuerKeys(failure.0.into_owned()))?,
         };
         let issuer = Issuer { source, ..issuer };
         let key_use = issuer.key_use();

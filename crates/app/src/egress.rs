@@ -1,0 +1,61 @@
+//! The outgoing proxy of the settings.
+
+use crate::failure::Failure;
+use crate::secret_file;
+use crate::settings::Settings;
+use vault_core::check::CheckReason;
+use vault_storage::{Egress, EgressPolicy, Proxy};
+
+/// Metric: number of connections that failed because of the outgoing proxy.
+const FAILURES: &str = "orgvault_egress_proxy_failures_total";
+/// Maximum size of the credentials file in bytes.
+const MAX_CREDENTIALS: usize = 1_024;
+
+/// Registers the description and the series of the metric.
+pub(crate) fn describe() {
+    metrics::describe_counter!(FAILURES, "Outgoing connections that failed because of the proxy, by reason");
+    for reason in CheckReason::ALL.iter().filter(|reason| reason.is_of_proxy()) {
+        metrics::counter!(FAILURES, "reason" => reason.as_str()).absolute(0);
+    }
+}
+
+/// Returns the proxy and its rules. All parts of the process share the proxy. The permitted addresses are those of
+/// `--allow-egress`.
+///
+/// # Errors
+/// A file that the settings name cannot be used.
+pub(crate) fn of(settings: &Settings) -> Result<Egress, Failure> {
+    let policy = EgressPolicy::allowing(settings.server.allow_egress.clone());
+    if let Some(found) = settings.egress.get() {
+        return Ok(found.with_policy(policy));
+    }
+    let created = create(settings)?;
+    Ok(settings.egress.get_or_init(|| created).with_policy(policy))
+}
+
+/// Returns whether the password for the proxy is sent over a network without encryption.
+pub(crate) fn sends_password_unencrypted(settings: &Settings) -> bool {
+    let server = &settings.server;
+    let is_plain = server.egress_proxy.as_ref().is_some_and(|url| !url.is_https() && !url.is_local());
+    is_plain && server.egress_proxy_credentials_file.is_some()
+}
+
+fn create(settings: &Settings) -> Result<Egress, Failure> {
+    let server = &settings.server;
+    let Some(url) = &server.egress_proxy else { return Ok(Egress::default()) };
+    let proxy = Proxy::new(url.clone(), server.egress_proxy_ca_file.as_deref())
+        .map_err(|error| Failure::new(format!("--egress-proxy-ca-file: {error}")))?;
+    let proxy = match &server.egress_proxy_credentials_file {
+        Some(path) => {
+            let flag = "--egress-proxy-credentials-file";
+            let bytes = secret_file::read(&settings.files, flag, path, MAX_CREDENTIALS)?;
+            let line = std::str::from_utf8(&bytes).ok().map(|text| text.trim_end_matches(['\r', '\n']));
+            line.and_then(|line| proxy.with_credentials(line)).ok_or_else(|| {
+                Failure::new(format!("{flag}: {} does not contain one line USER:PASSWORD", path.display()))
+            })?
+        }
+        None => proxy,
+    };
+    let proxy = proxy.on_failure(|reason| metrics::counter!(FAILURES, "reason" => reason.as_str()).increment(1));
+    Ok(Egress::through(proxy, server.egress_direct.clone(), server.allow_egress_host.clone()))
+}
