@@ -386,6 +386,7 @@ diesel::table! {
 
 diesel::table! {
     issuers (name) {
+        id -> crate::stored::Id,
         name -> Text,
         url -> Text,
         source -> Text,

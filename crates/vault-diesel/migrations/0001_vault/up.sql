@@ -476,6 +476,8 @@ CREATE INDEX tokens_of_integration ON integration_tokens (organization_id, integ
 
 -- Whose identity tokens are looked at, and by which keys: the operator's. `source`: discovery, pasted, or the URL of the keys.
 CREATE TABLE issuers (
+    -- Random: trusts contain it.
+    id UUID NOT NULL,
     name TEXT NOT NULL PRIMARY KEY,
     url TEXT NOT NULL,
     source TEXT NOT NULL,
