@@ -32,6 +32,7 @@ fn claims() -> SessionClaims {
         account: AccountId::from_uuid(id(2)),
         organization: OrganizationId::from_uuid(id(3)),
         role: Role::Editor,
+        version: 3,
         issued_at: NOW,
         expires_at: NOW.plus_seconds(3_600),
     }
@@ -156,7 +157,7 @@ fn a35_a40_claims_have_one_form() {
     let at = |text: &str| json!(text);
     let wrong =
         [json!(null), json!(0), json!(1_795_179_600), json!([]), json!(["x"]), json!({}), json!(true), json!("")];
-    let members = ["iss", "aud", "sub", "org", "role", "jti", "iat", "nbf", "exp", "epoch", "amr"];
+    let members = ["iss", "aud", "sub", "org", "role", "ver", "jti", "iat", "nbf", "exp", "epoch", "amr"];
     assert_eq!(good().as_object().unwrap().len(), members.len());
     for member in members {
         let mut missing = good();
