@@ -275,7 +275,8 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         if let ProofEffect::Session(session) = &mut proof_of(&mut command).effect {
             session.expires_at = self.now().plus_seconds(seconds);
         }
-        let principal = principal_of(&command);
+        let version = self.read(holder).await.signed.version;
+        let principal = SessionPrincipal { version, ..principal_of(&command) };
         assert_eq!(self.conclude(command).await, Conclusion::Completed);
         principal
     }

@@ -73,7 +73,7 @@ pub async fn an_owner_replaces_the_password(suite: &dyn AccountSubject) {
 
     let after = facts(&world, &holder).await;
     assert_eq!((&after.password, &after.seed), (&password, &holder.seed));
-    assert_eq!(after.signed, before.signed.with_password(password.id));
+    assert_eq!(after.signed, before.signed.with_password(password.id).keeping(sessions[0].session));
     assert!(world.read(&holder).await.is_sound(&FakeDigester::default()));
     assert_eq!(world.read(&holder).await.logins.last_login_at, last_login, "it is no login");
     assert_eq!(live(&world, &sessions).await, [true, false, true]);
@@ -141,7 +141,7 @@ pub async fn an_owner_replaces_the_seed(suite: &dyn AccountSubject) {
     assert!(world.store.confirm_passcode(confirmation).await.unwrap());
     assert_eq!(facts(&world, &holder).await.seed, seed);
     let after = world.read(&holder).await;
-    assert_eq!(after.signed, holder.signed.with_seed(seed.id));
+    assert_eq!(after.signed, holder.signed.with_seed(seed.id).keeping(sessions[1].session));
     assert!(after.is_sound(&FakeDigester::default()));
     assert_eq!(live(&world, &sessions).await, [false, true]);
     let own = world.own_account(&sessions[1]).await;
@@ -371,7 +371,7 @@ fn confirm(
     seed: &SealedSeed,
     step: TimeStep,
 ) -> Command<ConfirmPasscode> {
-    let after = holder.signed.with_seed(seed.id);
+    let after = holder.signed.with_seed(seed.id).keeping(principal.session);
     let digest = after.digest(&FakeDigester::default());
     let act = ConfirmPasscode { version: holder.signed.version, after, digest, step };
     let principal = Principal::Session(principal.clone());
