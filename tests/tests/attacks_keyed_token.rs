@@ -31,6 +31,7 @@ impl Forger {
             account: account.id.parse().unwrap(),
             organization: value("organization_id").parse().unwrap(),
             role,
+            version: 1,
             issued_at: Timestamp::from_millis(0),
             expires_at: Timestamp::from_millis(0),
         };

@@ -158,6 +158,41 @@ fn a63_a_disabled_account_stays_out_whatever_sql_says() {
     }
 }
 
+/// Rows of sessions and recovery codes that were hidden while all were revoked are useless afterwards.
+#[test]
+fn a63_hidden_sessions_and_recovery_codes_stay_revoked() {
+    let vault = Vault::start(Database::Postgres);
+    let (client, sql) = (vault.client(), Sql::of(&vault));
+    let account = vault.admin();
+    let keep = |table: &str| sql.run(&format!("CREATE TABLE hidden AS SELECT * FROM {table}"));
+    let put_back = |table: &str| {
+        sql.run(&format!("INSERT INTO {table} SELECT * FROM hidden ON CONFLICT DO NOTHING; DROP TABLE hidden"));
+    };
+    // A change by the owner keeps only the session that makes it.
+    let [own, other] = [0; 2].map(|_| account.log_in(&client));
+    keep("sessions");
+    own.post_account("recovery-codes", &account.proof()).expect(200);
+    put_back("sessions");
+    assert!(own.is_live() && !other.is_live());
+    assert_eq!(sql.value("SELECT count(*) FROM sessions"), "2");
+    // Recovery codes of before the change.
+    let account = vault.account("Acme", "viewer");
+    let session = account.log_in(&client);
+    keep("recovery_codes");
+    session.post_account("recovery-codes", &account.proof()).expect(200);
+    put_back("recovery_codes");
+    client.log_in(&account.login(&account.recovery_code())).problem("invalid-login");
+    // Changes by an operator.
+    let account = vault.account("Acme", "viewer");
+    let session = account.log_in(&client);
+    keep("sessions");
+    vault.run(&["account", "disable", "--email", &account.email]).done();
+    vault.run(&["account", "enable", "--email", &account.email]).done();
+    put_back("sessions");
+    assert!(!session.is_live());
+    assert!(account.log_in(&client).is_live());
+}
+
 #[test]
 fn a63_a_replaced_password_stays_replaced() {
     let vault = Vault::start(Database::Postgres);

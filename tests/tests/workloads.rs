@@ -19,6 +19,7 @@ on_both_databases! {
     workloads_of_every_kind_are_known,
     github_presets_match_subjects_with_and_without_ids,
     clusters_of_one_name_have_keys_of_their_own,
+    a_later_issuer_of_the_same_name_revives_no_trust,
     foreign_issuers_are_understood,
 }
 
@@ -469,6 +470,24 @@ fn clusters_of_one_name_have_keys_of_their_own(database: Database) {
         let answer = door.client().request("POST", "/v1/activations").bearer(&token).json(&body).send();
         assert_eq!(answer.status, status, "{cluster_of} {account}");
     }
+}
+
+/// A trust that SQL put back is useless: it contains the ID of the removed issuer.
+fn a_later_issuer_of_the_same_name_revives_no_trust(database: Database) {
+    if database != Database::Postgres {
+        return;
+    }
+    let stage = Stage::open(database);
+    let token = || stage.issuer.token(&stage.integration, SUBJECT);
+    stage.activate(&token()).expect(201);
+    let sql = Sql::of(&stage.vault);
+    sql.run("CREATE TABLE kept AS SELECT * FROM integrations");
+    stage.vault.run(&["issuer", "remove", "github", "--force"]).done();
+    stage.vault.run(&["issuer", "add", "github", "--issuer", &stage.issuer.url()]).done();
+    sql.run("DELETE FROM integrations; INSERT INTO integrations SELECT * FROM kept; DROP TABLE kept");
+    stage.refused(&token());
+    let told = stage.vault.json(&["audit", "list", "--action", "activation.refused-workload"]).to_string();
+    assert!(told.contains("issuer github was removed and added again"), "{told}");
 }
 
 /// Independent issuer implementations with every permitted algorithm.

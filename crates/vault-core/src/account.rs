@@ -4,7 +4,7 @@ use crate::audit::{RecordedGrant, RecordedRow, RowState};
 use crate::digest::{DigestPurpose, RowMac};
 use crate::email::EmailAddress;
 use crate::error::Refusal;
-use crate::id::{AccountId, OrganizationId, PasswordId, SeedId};
+use crate::id::{AccountId, OrganizationId, PasswordId, SeedId, SessionId};
 use crate::lockout::{AttemptLock, WRONG_PASSCODES};
 use crate::port::KeyedDigester;
 use crate::role::{Action, Role};
@@ -71,7 +71,29 @@ impl AccountGrant {
     }
 }
 
-/// The fields that the MAC of an account's row covers: rights, address, and the IDs of password and TOTP secret.
+/// The sessions of an account that no change has revoked. The row of an account contains this under its MAC, so that
+/// revoked sessions stay revoked whatever rows of sessions exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ValidSessions {
+    /// Version of the account since which logins create valid sessions.
+    pub since: i64,
+    /// An older session that is also valid, because it made the change that revoked the others, or
+    /// [`ValidSessions::NO_SESSION`].
+    pub kept: SessionId,
+}
+
+impl ValidSessions {
+    /// ID instead of an older session.
+    pub const NO_SESSION: SessionId = SessionId::from_bytes([0; 16]);
+
+    /// Returns whether a session of a login at this version of the account is valid.
+    pub fn include(&self, session: SessionId, version: i64) -> bool {
+        version >= self.since || (session == self.kept && session != Self::NO_SESSION)
+    }
+}
+
+/// The fields that the MAC of an account's row covers: rights, address, the IDs of password and TOTP secret, and which
+/// sessions are valid.
 ///
 /// If the MAC does not verify, the row grants nothing, so write access to the database alone does not permit a login.
 /// The MAC of a complete old row that is put back still verifies.
@@ -85,6 +107,8 @@ pub struct SignedAccount {
     pub password: PasswordId,
     /// ID of the TOTP secret, or [`SignedAccount::NO_SEED`].
     pub seed: SeedId,
+    /// The sessions that are valid if their rows exist.
+    pub sessions: ValidSessions,
 }
 
 impl SignedAccount {
@@ -98,25 +122,38 @@ impl SignedAccount {
 
     /// Creates the fields of a new account.
     pub const fn new(grant: AccountGrant, password: PasswordId, seed: SeedId) -> Self {
-        Self { grant, version: Self::FIRST_VERSION, password, seed }
+        let (version, kept) = (Self::FIRST_VERSION, ValidSessions::NO_SESSION);
+        Self { grant, version, password, seed, sessions: ValidSessions { since: version, kept } }
     }
 
     /// Returns the fields after a change of the rights.
     #[must_use]
     pub fn with_grant(&self, grant: AccountGrant) -> Self {
-        Self { grant, version: self.version + 1, ..self.clone() }
+        Self { grant, ..self.changed() }
     }
 
     /// Returns the fields after a change of the password.
     #[must_use]
     pub fn with_password(&self, password: PasswordId) -> Self {
-        Self { version: self.version + 1, password, ..self.clone() }
+        Self { password, ..self.changed() }
     }
 
     /// Returns the fields after a change of the TOTP secret.
     #[must_use]
     pub fn with_seed(&self, seed: SeedId) -> Self {
-        Self { version: self.version + 1, seed, ..self.clone() }
+        Self { seed, ..self.changed() }
+    }
+
+    /// Returns the fields in their next version. Every change revokes all sessions.
+    fn changed(&self) -> Self {
+        let (version, kept) = (self.version + 1, ValidSessions::NO_SESSION);
+        Self { version, sessions: ValidSessions { since: version, kept }, ..self.clone() }
+    }
+
+    /// Returns the fields after a change that `session` of the account made and that revoked only the others.
+    #[must_use]
+    pub fn keeping(self, session: SessionId) -> Self {
+        Self { sessions: ValidSessions { kept: session, ..self.sessions }, ..self }
     }
 
     /// Returns whether the account has no password, TOTP secret and recovery codes until its user enrols again. This is
@@ -176,7 +213,7 @@ impl SignedAccount {
     }
 
     fn with_parts<T>(&self, digest: impl FnOnce(&[&[u8]]) -> T) -> T {
-        let parts: [&[u8]; 8] = [
+        let parts: [&[u8]; 10] = [
             self.grant.account.as_bytes(),
             self.grant.organization.as_bytes(),
             self.grant.email.as_str().as_bytes(),
@@ -185,6 +222,8 @@ impl SignedAccount {
             &self.version.to_be_bytes(),
             self.password.as_bytes(),
             self.seed.as_bytes(),
+            &self.sessions.since.to_be_bytes(),
+            self.sessions.kept.as_bytes(),
         ];
         digest(&parts)
     }

@@ -69,6 +69,8 @@ ids! {
     PasswordId;
     /// ID of an integration.
     IntegrationId;
+    /// ID of an issuer: random, so that an issuer that is added again under the same name has another one.
+    IssuerId;
     /// ID of an activation.
     ActivationId;
     /// ID of a receiver.

@@ -1,5 +1,6 @@
 //! Principals: who makes a request, and which rows each may see.
 
+use crate::account::ValidSessions;
 use crate::id::{AccountId, OrganizationId, SessionId};
 use crate::integration::IntegrationRefusal;
 use crate::role::{Action, Role};
@@ -27,6 +28,8 @@ pub struct SessionPrincipal {
     pub session: SessionId,
     /// Role in the token.
     pub role: Role,
+    /// Version of the account in the token.
+    pub version: i64,
 }
 
 /// A user of an embedding service.
@@ -169,8 +172,8 @@ impl From<SessionPrincipal> for Principal {
 pub struct SessionFacts {
     /// Whether the row of the session exists, names the account and has not expired.
     pub session_live: bool,
-    /// Role of the account, if it exists and is active.
-    pub active_role: Option<Role>,
+    /// Role and valid sessions of the account, if it exists and is active.
+    pub active: Option<(Role, ValidSessions)>,
     /// Whether the organization exists and is active.
     pub organization_active: bool,
 }
@@ -183,8 +186,9 @@ pub fn judge_session(principal: &SessionPrincipal, facts: SessionFacts) -> Resul
     if !facts.organization_active {
         return Err(Denial::OrganizationClosed);
     }
-    if facts.active_role != Some(principal.role) {
+    let Some((_, sessions)) = facts.active.filter(|(role, _)| *role == principal.role) else {
         return Err(Denial::AccountChanged);
-    }
-    if facts.session_live { Ok(()) } else { Err(Denial::SessionEnded) }
+    };
+    let is_valid = facts.session_live && sessions.include(principal.session, principal.version);
+    if is_valid { Ok(()) } else { Err(Denial::SessionEnded) }
 }

@@ -40,7 +40,10 @@ impl VerifiedFactors {
                 [password.blob.key(), Some(digest.key)]
             }
             ProofEffect::Own { change: OwnChange::PendingSeed { seed, .. }, .. } => [seed.blob.key(), None],
-            ProofEffect::Own { change: OwnChange::RecoveryCodes(_), .. } | ProofEffect::Session(_) => [None, None],
+            ProofEffect::Own { change: OwnChange::RecoveryCodes { seed, digest, .. }, .. } => {
+                [seed.blob.key(), Some(digest.key)]
+            }
+            ProofEffect::Session(_) => [None, None],
         };
         rehashed.into_iter().chain(changed.into_iter().flatten()).collect()
     }
@@ -150,9 +153,9 @@ pub fn conclude_proof<'a>(
 /// Returns whether a row that is to be signed again is unchanged since the decision.
 fn is_current(proof: &VerifiedProof, facts: &ProofFacts) -> bool {
     match &proof.effect {
-        ProofEffect::Own { change: OwnChange::Password { after, .. }, .. } => {
-            facts.account.as_ref().is_some_and(|account| account.version + 1 == after.version)
-        }
+        ProofEffect::Own {
+            change: OwnChange::Password { after, .. } | OwnChange::RecoveryCodes { after, .. }, ..
+        } => facts.account.as_ref().is_some_and(|account| account.version + 1 == after.version),
         ProofEffect::Own { .. } | ProofEffect::Session(_) => true,
     }
 }

@@ -5,7 +5,7 @@ use crate::role::Role;
 use crate::time::Timestamp;
 use secrecy::SecretString;
 
-/// Claims of an access token. All are required (RFC 7519 names: `jti`, `sub`, `org`, `role`, `iat`, `exp`).
+/// Claims of an access token. All are required (RFC 7519 names: `jti`, `sub`, `org`, `role`, `ver`, `iat`, `exp`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionClaims {
     /// Instance that issued the token.
@@ -18,6 +18,8 @@ pub struct SessionClaims {
     pub organization: OrganizationId,
     /// Role at login. The token is refused if the account's role has changed.
     pub role: Role,
+    /// Version of the account at login. The token is refused if all sessions were revoked since.
+    pub version: i64,
     /// Time of issue, in whole seconds.
     pub issued_at: Timestamp,
     /// Time from which it is expired, in whole seconds.

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use secrecy::{ExposeSecret, SecretString};
 use uuid::Uuid;
-use vault_core::account::{AccountGrant, AccountLogins, AccountState, SignedAccount, takes_last_admin};
+use vault_core::account::{AccountGrant, AccountLogins, AccountState, SignedAccount, ValidSessions, takes_last_admin};
 use vault_core::digest::Digest;
 use vault_core::email::EmailAddress;
 use vault_core::enrolment::EnrolmentCode;
@@ -56,12 +56,15 @@ fn grants() -> impl Strategy<Value = AccountGrant> {
 }
 
 fn signed() -> impl Strategy<Value = SignedAccount> {
-    (grants(), 1_i64..3, 1_u8..3, 0_u8..3).prop_map(|(grant, version, password, seed)| SignedAccount {
-        grant,
-        version,
-        password: PasswordId::from_bytes([password; 16]),
-        seed: SeedId::from_bytes([seed; 16]),
-    })
+    (grants(), 1_i64..3, 1_u8..3, 0_u8..3, (1_i64..3, 0_u8..3)).prop_map(
+        |(grant, version, password, seed, (since, kept))| SignedAccount {
+            grant,
+            version,
+            password: PasswordId::from_bytes([password; 16]),
+            seed: SeedId::from_bytes([seed; 16]),
+            sessions: ValidSessions { since, kept: SessionId::from_bytes([kept; 16]) },
+        },
+    )
 }
 
 fn invitations() -> impl Strategy<Value = Invitation> {
@@ -113,6 +116,7 @@ proptest! {
             account: AccountId::from_uuid(Uuid::nil()),
             session: SessionId::from_uuid(Uuid::nil()),
             role,
+            version: 1,
         };
         let authority = Principal::Session(principal);
         prop_assert_eq!(authority.reaches(OrganizationId::from_uuid(Uuid::from_u128(other))), own == other);
@@ -147,6 +151,14 @@ proptest! {
         let after = [account.with_grant(grant), account.with_password(password), account.with_seed(seed)];
         for changed in &after {
             prop_assert_eq!(changed.version, account.version + 1);
+            // It revokes the sessions of all earlier logins, except one that is kept.
+            let (own, other) = (SessionId::from_bytes([1; 16]), SessionId::from_bytes([2; 16]));
+            for session in [own, other, account.sessions.kept] {
+                prop_assert!(!changed.sessions.include(session, account.version));
+                prop_assert!(changed.sessions.include(session, changed.version));
+            }
+            let kept = changed.clone().keeping(own).sessions;
+            prop_assert!(kept.include(own, account.version) && !kept.include(other, account.version));
         }
         prop_assert_eq!(after[1].password, password);
         prop_assert_eq!(after[2].seed, seed);

@@ -247,7 +247,7 @@ fn no_column_of_an_entry_can_be_changed_unseen() {
 fn the_actor_is_the_principal() {
     let (organization, account) = (OrganizationId::from_uuid(uuid(1)), AccountId::from_uuid(uuid(2)));
     let session = SessionId::from_uuid(uuid(3));
-    let holder = SessionPrincipal { organization, account, session, role: Role::Viewer };
+    let holder = SessionPrincipal { organization, account, session, role: Role::Viewer, version: 1 };
     let actors = [
         Actor::from(&Principal::Operator),
         Actor::from(&Principal::from(holder)),

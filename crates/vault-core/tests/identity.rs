@@ -3,13 +3,14 @@
 use proptest::collection::btree_map;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use vault_core::id::{IntegrationId, OrganizationId};
+use vault_core::id::{IntegrationId, IssuerId, OrganizationId};
 use vault_core::identity::{
     ClaimPattern, ClaimPointer, Issuer, IssuerName, KeySource, TokenTimes, Trust, TrustId, TrustRequest, Trusts,
-    WorkloadRefusal, audience, integration_of, issuer_of_subject, judge_times, judge_trusts,
+    Workload, WorkloadRefusal, audience, integration_of, issuer_of_subject, judge_times, judge_trusts,
 };
 use vault_core::time::Timestamp;
 
+const OWN: IssuerId = IssuerId::from_bytes([7; 16]);
 const TIMES: TokenTimes = TokenTimes { expires_at: 1_300, lifetime: 300 };
 
 fn name(text: &str) -> IssuerName {
@@ -18,7 +19,25 @@ fn name(text: &str) -> IssuerName {
 
 fn trust(claims: &Value) -> Trust {
     let request = TrustRequest::parse(&json!({"issuer": "own", "claims": claims}), "").unwrap();
-    request.with_id(TrustId::from_uuid(uuid::Uuid::from_u128(1)))
+    request.with_ids(TrustId::from_uuid(uuid::Uuid::from_u128(1)), OWN)
+}
+
+fn issuer(id: IssuerId, url: &str, organizations: Vec<OrganizationId>) -> Issuer {
+    Issuer {
+        id,
+        name: name("own"),
+        url: url.to_owned(),
+        source: KeySource::Pasted,
+        ca: String::new(),
+        required: vec![ClaimPointer::parse("/repository_id", "").unwrap()],
+        organizations,
+        created_at: Timestamp::from_millis(0),
+    }
+}
+
+/// Returns a workload with these claims of the issuer `own`.
+fn workload(claims: &Value) -> Workload {
+    Workload::new(&issuer(OWN, "https://issuer.example", Vec::new()), claims.clone())
 }
 
 fn trusts(claims: &[Value]) -> Trusts {
@@ -52,15 +71,17 @@ proptest! {
         let asked: serde_json::Map<_, _> = said.iter().map(|(name, value)| (format!("/{name}"), value.clone())).collect();
         let all = trusts(&[Value::Object(asked)]);
         let token = Value::Object(said.clone());
-        prop_assert!(judge_trusts(&all, &name("own"), &token, TIMES).is_ok());
-        prop_assert!(judge_trusts(&all, &name("another"), &token, TIMES).is_err());
+        prop_assert!(judge_trusts(&all, &workload(&token), TIMES).is_ok());
+        // An issuer that was added later under the same name has another ID.
+        let later = issuer(IssuerId::from_bytes([8; 16]), "https://issuer.example", Vec::new());
+        prop_assert!(judge_trusts(&all, &Workload::new(&later, token), TIMES).is_err());
         for changed in said.keys() {
             let mut token = said.clone();
             if token[changed] == other {
                 continue;
             }
             token.insert(changed.clone(), other.clone());
-            match judge_trusts(&all, &name("own"), &Value::Object(token), TIMES) {
+            match judge_trusts(&all, &workload(&Value::Object(token)), TIMES) {
                 Err(WorkloadRefusal::NotTrusted(mismatch)) => prop_assert_eq!(mismatch.pointer, format!("/{changed}")),
                 found => prop_assert!(false, "{:?}", found),
             }
@@ -128,29 +149,21 @@ fn the_nearest_trust_says_what_does_not_fit() {
         json!({"/sub": "repo:acme/etl:*", "/environment": "prod"}),
     ]);
     let token = json!({"sub": "repo:acme/etl:environment:test", "environment": "test\u{202e}"});
-    let Err(WorkloadRefusal::NotTrusted(mismatch)) = judge_trusts(&all, &name("own"), &token, TIMES) else { panic!() };
+    let Err(WorkloadRefusal::NotTrusted(mismatch)) = judge_trusts(&all, &workload(&token), TIMES) else { panic!() };
     assert_eq!((mismatch.pointer.as_str(), mismatch.found.as_deref()), ("/environment", Some("test\u{fffd}")));
     let refused = WorkloadRefusal::NotTrusted(mismatch);
     assert!(refused.cause().ends_with("the token is from issuer own, and the closest trust requires prod"));
     assert!(!refused.to_string().contains("prod"), "the sender does not learn what is trusted");
     let nested = trusts(&[json!({"/sub": "a", "/kubernetes.io/namespace": "etl"})]);
     let token = json!({"sub": "a", "kubernetes.io": {"namespace": "etl"}});
-    assert!(judge_trusts(&nested, &name("own"), &token, TIMES).is_ok());
+    assert!(judge_trusts(&nested, &workload(&token), TIMES).is_ok());
     let long = TokenTimes { lifetime: 3_601, ..TIMES };
-    assert!(matches!(judge_trusts(&nested, &name("own"), &token, long), Err(WorkloadRefusal::Time(_))));
+    assert!(matches!(judge_trusts(&nested, &workload(&token), long), Err(WorkloadRefusal::Time(_))));
 }
 
 #[test]
 fn an_issuer_is_known_by_its_url_or_trust_domain() {
-    let issuer = |url: &str, organizations: Vec<OrganizationId>| Issuer {
-        name: name("own"),
-        url: url.to_owned(),
-        source: KeySource::Pasted,
-        ca: String::new(),
-        required: vec![ClaimPointer::parse("/repository_id", "").unwrap()],
-        organizations,
-        created_at: Timestamp::from_millis(0),
-    };
+    let issuer = |url: &str, organizations| issuer(OWN, url, organizations);
     let own = issuer("https://issuer.example", Vec::new());
     assert!(own.made(Some("https://issuer.example"), None));
     for other in ["https://issuer.example/", "https://issuer.example.evil", "HTTPS://issuer.example", ""] {

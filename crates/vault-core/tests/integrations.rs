@@ -290,6 +290,7 @@ proptest! {
             account: AccountId::from_uuid(Uuid::nil()),
             session: SessionId::from_uuid(Uuid::nil()),
             role,
+            version: 1,
         });
         prop_assert_eq!(authority.administers(Action::ManageIntegrations).is_ok(), role == Role::Admin);
         prop_assert_eq!(role.permits(Action::ManageIntegrations), role == Role::Admin);

@@ -243,9 +243,10 @@ fn a_proof_changes_the_owners_account_alone() {
         account: AccountId::from_bytes([account; 16]),
         session: SessionId::from_bytes([4; 16]),
         role: Role::Editor,
+        version: 1,
     };
     let own = |account| {
-        let effect = ProofEffect::Own { principal: owner(account), change: OwnChange::RecoveryCodes(Vec::new()) };
+        let effect = ProofEffect::Own { principal: owner(account), change: codes(blob(3)) };
         concluding(VerifiedFactors::Proof(Box::new(proof(9, effect))), false)
     };
     assert!(matches!(conclude_proof(&own(1), &facts(0, 0, false), Ok(())), ProofOutcome::Done(_)));
@@ -277,6 +278,16 @@ fn record(action: AuditAction) -> SealedAuditRecord {
     SealedAuditRecord { record, key: KeyId::from_bytes([8; 16]), code: network(0) }
 }
 
+fn blob(number: u8) -> Blob {
+    Blob::from_bytes([&[Blob::VERSION, 0][..], &[number; 16], b"sealed"].concat())
+}
+
+fn codes(blob: Blob) -> OwnChange {
+    let seed = SealedSeed { id: SeedId::from_bytes([4; 16]), blob };
+    let digest = RowMac { key: KeyId::from_bytes([2; 16]), code: network(0) };
+    OwnChange::RecoveryCodes { after: account().with_seed(seed.id), seed, codes: Vec::new(), digest }
+}
+
 fn login() -> ProofEffect {
     let id = SessionId::from_bytes([4; 16]);
     ProofEffect::Session(NewSession { id, created_at: at(0), expires_at: at(1), network: String::new(), client: None })
@@ -300,7 +311,6 @@ fn concluding(brought: VerifiedFactors, closes: bool) -> ConcludeProof {
 #[test]
 fn a_proof_names_the_keys_that_its_change_is_under() {
     let key = |number: u8| KeyId::from_bytes([number; 16]);
-    let blob = |number: u8| Blob::from_bytes([&[Blob::VERSION, 0][..], &[number; 16], b"sealed"].concat());
     assert_eq!(blob(1).key(), Some(key(1)));
     for none in [vec![], vec![Blob::VERSION; 17], [&[Blob::VERSION + 1, 0][..], &[1; 16]].concat()] {
         assert_eq!(Blob::from_bytes(none.clone()).into_bytes(), none);
@@ -314,6 +324,7 @@ fn a_proof_names_the_keys_that_its_change_is_under() {
         account: owner.grant.account,
         session: SessionId::from_bytes([4; 16]),
         role: owner.grant.role,
+        version: owner.version,
     };
     let own = |change| ProofEffect::Own { principal: principal.clone(), change };
     let password = OwnChange::Password {
@@ -326,7 +337,7 @@ fn a_proof_names_the_keys_that_its_change_is_under() {
         (login(), vec![]),
         (own(password), vec![key(1), key(2)]),
         (own(draft), vec![key(3)]),
-        (own(OwnChange::RecoveryCodes(Vec::new())), vec![]),
+        (own(codes(blob(4))), vec![key(4), key(2)]),
     ];
     for (effect, keys) in changes {
         for rehashed in [None, Some(SealedPassword { id: PasswordId::from_bytes([9; 16]), blob: blob(9) })] {

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use secrecy::SecretString;
 use std::collections::HashSet;
+use vault_core::account::ValidSessions;
 use vault_core::credential::{VersionLimits, VersionState};
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::email::EmailAddress;
@@ -200,17 +201,19 @@ proptest! {
     }
 
     #[test]
-    fn a_session_acts_only_while_every_fact_holds(live in any::<bool>(), role in 0_usize..4, open in any::<bool>()) {
+    fn a_session_acts_only_while_every_fact_holds(live in any::<bool>(), role in 0_usize..4, open in any::<bool>(), since in 1_i64..4) {
         let id = uuid::Uuid::nil();
         let principal = SessionPrincipal {
             organization: vault_core::id::OrganizationId::from_uuid(id),
             account: vault_core::id::AccountId::from_uuid(id),
             session: vault_core::id::SessionId::from_uuid(id),
             role: Role::Editor,
+            version: 2,
         };
-        let active_role = Role::ALL.get(role).copied();
-        let verdict = judge_session(&principal, SessionFacts { session_live: live, active_role, organization_active: open });
-        prop_assert_eq!(verdict.is_ok(), live && open && active_role == Some(Role::Editor));
+        let (active_role, kept) = (Role::ALL.get(role).copied(), vault_core::id::SessionId::from_bytes([1; 16]));
+        let active = active_role.map(|role| (role, ValidSessions { since, kept }));
+        let verdict = judge_session(&principal, SessionFacts { session_live: live, active, organization_active: open });
+        prop_assert_eq!(verdict.is_ok(), live && open && active_role == Some(Role::Editor) && since <= 2);
         if !open {
             prop_assert_eq!(verdict, Err(Denial::OrganizationClosed));
         }

@@ -119,6 +119,7 @@ fn claims() -> SessionClaims {
         account: account(),
         organization: context().organization,
         role: Role::Admin,
+        version: 3,
         issued_at: NOW,
         expires_at: NOW.plus_seconds(3_600),
     }

@@ -88,6 +88,8 @@ diesel::table! {
         password -> Binary,
         password_id -> crate::stored::Id,
         seed_id -> crate::stored::Id,
+        sessions_since -> BigInt,
+        kept_session -> crate::stored::Id,
         seed -> Binary,
         created_at -> BigInt,
         passcode_enrolled_at -> BigInt,
@@ -140,6 +142,8 @@ diesel::table! {
         version -> BigInt,
         password_id -> crate::stored::Id,
         seed_id -> crate::stored::Id,
+        sessions_since -> BigInt,
+        kept_session -> crate::stored::Id,
         grant_digest -> Binary,
         password -> Binary,
         seed -> Binary,
@@ -386,6 +390,7 @@ diesel::table! {
 
 diesel::table! {
     issuers (name) {
+        id -> crate::stored::Id,
         name -> Text,
         url -> Text,
         source -> Text,

@@ -20,8 +20,8 @@ use vault_core::credential::CredentialType;
 use vault_core::digest::{Digest, RowMac};
 use vault_core::email::EmailAddress;
 use vault_core::id::{
-    AccountId, ActivationId, AuditId, CredentialId, EventId, InstanceId, IntegrationId, KeyId, OrganizationId,
-    PasswordId, ReceiverId, SeedId, SessionId,
+    AccountId, ActivationId, AuditId, CredentialId, EventId, InstanceId, IntegrationId, IssuerId, KeyId,
+    OrganizationId, PasswordId, ReceiverId, SeedId, SessionId,
 };
 use vault_core::identity::Trusts;
 use vault_core::integration::{IntegrationName, IntegrationState, ManagedBy, NamespacePatterns};
@@ -201,6 +201,7 @@ ids!(
     EventId,
     InstanceId,
     IntegrationId,
+    IssuerId,
     KeyId,
     OrganizationId,
     PasswordId,

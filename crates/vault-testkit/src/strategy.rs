@@ -116,6 +116,7 @@ ids! {
     seed_id: SeedId;
     password_id: PasswordId;
     integration_id: IntegrationId;
+    issuer_id: IssuerId;
     activation_id: ActivationId;
     receiver_id: ReceiverId;
     event_id: EventId;
@@ -245,13 +246,17 @@ pub fn managed_by() -> impl Strategy<Value = ManagedBy> {
 /// [`IssuerName`], and has a [`ClaimPattern`] for each [`ClaimPointer`].
 pub fn trusts() -> impl Strategy<Value = Trusts> {
     let claim = ("/[a-z_]{1,16}(/[a-z.]{1,16}|/a~1b)?", "[a-z]{1,8}:[a-z0-9-]{1,8}(/[a-z]{1,8}/\\*)?");
-    let trust = (any::<u128>(), "[a-z0-9._-]{1,63}", btree_map(claim.0, claim.1, 0..=15), 60..=86_400_u32);
-    let trust = trust.prop_map(|(id, issuer, mut claims, lifetime)| {
+    let name = "[a-z0-9._-]{1,63}";
+    let trust = (any::<u128>(), name, issuer_id(), btree_map(claim.0, claim.1, 0..=15), 60..=86_400_u32);
+    let trust = trust.prop_map(|(id, issuer, issuer_id, mut claims, lifetime)| {
         claims.insert(ClaimPointer::SUBJECT.to_owned(), "repo:example/data:ref:refs/heads/main".to_owned());
         let claims: Vec<_> = claims.iter().map(|(pointer, value)| format!("{pointer:?}:{value:?}")).collect();
         let id = uuid::Uuid::from_u128(id);
         let claims = claims.join(",");
-        format!("{{\"id\":\"{id}\",\"issuer\":\"{issuer}\",\"claims\":{{{claims}}},\"max_lifetime\":{lifetime}}}")
+        format!(
+            "{{\"id\":\"{id}\",\"issuer\":\"{issuer}\",\"issuer_id\":\"{issuer_id}\",\"claims\":{{{claims}}},\
+             \"max_lifetime\":{lifetime}}}"
+        )
     });
     vec(trust, 0..=10).prop_map(|trusts| Trusts::from_stored(&format!("[{}]", trusts.join(","))).unwrap())
 }

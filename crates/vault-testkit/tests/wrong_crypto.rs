@@ -405,6 +405,7 @@ impl TokenIssuer for Around<(Arc<dyn TokenIssuer>, InstanceId)> {
                 account: AccountId::from_bytes([2; 16]),
                 organization: OrganizationId::from_bytes([3; 16]),
                 role: Role::Editor,
+                version: 3,
                 issued_at: now,
                 expires_at: now.plus_seconds(60),
             }),
@@ -498,6 +499,10 @@ impl PasscodeVerifier for Around<Arc<dyn PasscodeVerifier>> {
 
     fn next_seed(&self, account: AccountId, email: &EmailAddress, before: &SealedSeed) -> Result<NewSeed, SealError> {
         self.right.next_seed(account, email, before)
+    }
+
+    fn with_new_recovery_key(&self, account: AccountId, before: &SealedSeed) -> Result<SealedSeed, SealError> {
+        self.right.with_new_recovery_key(account, before)
     }
 
     fn new_recovery_codes(&self, account: AccountId, seed: &SealedSeed) -> Result<NewRecoveryCodes, SealError> {

@@ -12,6 +12,7 @@ use std::fs;
 use std::path::Path;
 use vault_core::Refusal;
 use vault_core::cursor::PageRequest;
+use vault_core::id::IssuerId;
 use vault_core::identity::{ClaimPointer, Issuer, IssuerName, KeySource, StoredIssuer};
 use vault_core::port::TokenVerifier as _;
 use vault_core::principal::{Principal, Scope};
@@ -78,6 +79,7 @@ async fn add_issuer(settings: &Settings, vault: &OpenVault, add: AddIssuer, outp
     };
     let required = add.require_claim.iter().map(|claim| ClaimPointer::parse(claim, "--require-claim"));
     let issuer = Issuer {
+        id: IssuerId::from_uuid(vault.ports().environment.ids.random()),
         name: parse_name(&add.name)?,
         url: add.issuer,
         source,

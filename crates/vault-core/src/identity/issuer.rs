@@ -3,7 +3,7 @@
 use super::claims::ClaimPointer;
 use crate::digest::{Digest, DigestPurpose};
 use crate::field::{FieldCode, FieldError};
-use crate::id::OrganizationId;
+use crate::id::{IssuerId, OrganizationId};
 use crate::port::{KeyUse, KeyedDigester};
 use crate::strict_url;
 use crate::time::Timestamp;
@@ -19,7 +19,7 @@ const FRESH_SECONDS: i64 = 3_600;
 const FETCH_EVERY_SECONDS: i64 = 60;
 const MAX_URL: usize = 1_024;
 
-/// Name of an issuer, by which trusts refer to it.
+/// Name of an issuer, by which users and documents refer to it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IssuerName(String);
 
@@ -89,6 +89,8 @@ impl KeySource {
 /// An issuer of identity tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issuer {
+    /// ID, which trusts contain.
+    pub id: IssuerId,
     /// Name of the issuer.
     pub name: IssuerName,
     /// Exact value of `iss` in its tokens, or `spiffe://DOMAIN`.
@@ -208,12 +210,13 @@ impl StoredIssuer {
     }
 
     fn with_parts<T>(&self, digest: impl FnOnce(&[&[u8]]) -> T) -> T {
-        let Issuer { name, url, source, ca, required, organizations, created_at } = &self.issuer;
+        let Issuer { id, name, url, source, ca, required, organizations, created_at } = &self.issuer;
         let millis = |at: &Timestamp| at.as_millis().to_be_bytes();
         let (created_at, fetched_at) = (millis(created_at), millis(&self.fetched_at));
         let source = source.to_stored();
         let count = (required.len() as u64).to_be_bytes();
         let mut parts: Vec<&[u8]> = vec![
+            id.as_bytes(),
             name.as_str().as_bytes(),
             url.as_bytes(),
             source.as_bytes(),

@@ -1,8 +1,9 @@
 //! Decides whether the claims of an identity token match a trust.
 
 use super::claims::ClaimPointer;
-use super::issuer::IssuerName;
+use super::issuer::{Issuer, IssuerName};
 use super::trust::{Trust, Trusts};
+use crate::id::IssuerId;
 use crate::integration::is_printable;
 use crate::time::Timestamp;
 use serde_json::Value;
@@ -104,8 +105,10 @@ impl fmt::Display for WorkloadRefusal {
 /// Identity that a token proves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workload {
-    /// Issuer of the token.
+    /// Name of the issuer of the token.
     pub issuer: IssuerName,
+    /// ID of the issuer.
+    pub issuer_id: IssuerId,
     /// Subject of the token.
     pub subject: String,
     /// ID of the token, if any.
@@ -116,10 +119,10 @@ pub struct Workload {
 
 impl Workload {
     /// Creates the workload from verified claims.
-    pub fn new(issuer: IssuerName, claims: Value) -> Self {
+    pub fn new(issuer: &Issuer, claims: Value) -> Self {
         let text = |name: &str| claims.get(name).and_then(Value::as_str).map(told);
         let (subject, token_id) = (text("sub").unwrap_or_default(), text("jti"));
-        Self { issuer, subject, token_id, claims }
+        Self { issuer: issuer.name.clone(), issuer_id: issuer.id, subject, token_id, claims }
     }
 
     /// Returns its description for the audit log.
@@ -167,18 +170,18 @@ pub fn judge_times(claims: &Value, now: Timestamp) -> Result<TokenTimes, Workloa
     Ok(TokenTimes { expires_at, lifetime: expires_at.saturating_sub(issued_at.unwrap_or(now)) })
 }
 
-/// Returns the trust of `issuer` that matches the claims.
+/// Returns the trust in the workload's issuer that matches its claims.
 ///
 /// # Errors
 /// The reason why none matches: the first mismatch of the closest trust, with the value in the token.
 pub fn judge_trusts<'a>(
     trusts: &'a Trusts,
-    issuer: &IssuerName,
-    claims: &Value,
+    workload: &Workload,
     times: TokenTimes,
 ) -> Result<&'a Trust, WorkloadRefusal> {
+    let Workload { issuer, issuer_id, claims, .. } = workload;
     let mut nearest: Option<(usize, WorkloadRefusal)> = None;
-    for trust in trusts.iter().filter(|trust| trust.issuer == *issuer) {
+    for trust in trusts.iter().filter(|trust| trust.issuer_id == *issuer_id) {
         let fits = |pointer: &ClaimPointer| {
             let pattern = trust.claims.get(pointer);
             let found = claims.pointer(pointer.as_str());

@@ -3,6 +3,7 @@
 use super::claims::{ClaimPattern, ClaimPointer};
 use super::issuer::{Issuer, IssuerName};
 use crate::field::{FieldCode, FieldError, Invalid};
+use crate::id::IssuerId;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -50,8 +51,10 @@ impl FromStr for TrustId {
 pub struct Trust {
     /// ID of the trust.
     pub id: TrustId,
-    /// Issuer of the tokens.
+    /// Name of the issuer of the tokens.
     pub issuer: IssuerName,
+    /// ID of the issuer. An issuer that was added later under the same name does not match.
+    pub issuer_id: IssuerId,
     /// Required claims, including [`ClaimPointer::SUBJECT`].
     pub claims: BTreeMap<ClaimPointer, ClaimPattern>,
     /// Maximum lifetime of a token, in seconds.
@@ -128,10 +131,10 @@ impl TrustRequest {
         if flaws.is_empty() { Ok(()) } else { Err(flaws) }
     }
 
-    /// Returns the trust with its ID.
-    pub fn with_id(self, id: TrustId) -> Trust {
+    /// Returns the trust with its ID and the ID of its issuer.
+    pub fn with_ids(self, id: TrustId, issuer_id: IssuerId) -> Trust {
         let Self { issuer, claims, max_lifetime } = self;
-        Trust { id, issuer, claims, max_lifetime }
+        Trust { id, issuer, issuer_id, claims, max_lifetime }
     }
 }
 
@@ -158,13 +161,14 @@ fn parse_claims(
 }
 
 impl Trust {
-    /// Returns it as JSON, with its ID.
+    /// Returns it as JSON, with the IDs of trust and issuer.
     pub fn to_value(&self) -> Value {
         let claims: Map<_, _> =
             self.claims.iter().map(|(pointer, pattern)| (pointer.to_string(), pattern.to_value())).collect();
         json!({
             "id": self.id.to_string(),
             "issuer": self.issuer.as_str(),
+            "issuer_id": self.issuer_id.to_string(),
             "claims": claims,
             "max_lifetime": self.max_lifetime,
         })
@@ -172,8 +176,10 @@ impl Trust {
 
     fn from_value(value: &Value) -> Option<Self> {
         let mut request = value.clone();
-        let id = request.as_object_mut()?.remove("id")?.as_str()?.parse().ok()?;
-        Some(TrustRequest::parse(&request, "").ok()?.with_id(id))
+        let members = request.as_object_mut()?;
+        let (id, issuer_id) = (members.remove("id")?, members.remove("issuer_id")?);
+        let (id, issuer_id) = (id.as_str()?.parse().ok()?, issuer_id.as_str()?.parse().ok()?);
+        Some(TrustRequest::parse(&request, "").ok()?.with_ids(id, issuer_id))
     }
 }
 

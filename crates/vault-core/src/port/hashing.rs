@@ -89,6 +89,13 @@ pub trait PasscodeVerifier: Send + Sync {
     /// The TOTP secret cannot be decrypted, or the operating system returns no randomness.
     fn next_seed(&self, account: AccountId, email: &EmailAddress, before: &SealedSeed) -> Result<NewSeed, SealError>;
 
+    /// Returns the same TOTP secret under a new ID and with a new key of recovery codes. All recovery codes of `before`
+    /// are invalid with it.
+    ///
+    /// # Errors
+    /// The TOTP secret cannot be decrypted, or the operating system returns no randomness.
+    fn with_new_recovery_key(&self, account: AccountId, before: &SealedSeed) -> Result<SealedSeed, SealError>;
+
     /// Generates ten recovery codes of 20 random digits, which are valid with this TOTP secret and its replacements.
     ///
     /// # Errors

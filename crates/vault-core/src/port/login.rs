@@ -172,8 +172,17 @@ pub enum OwnChange {
         /// Time at which the confirmation expires.
         expires_at: Timestamp,
     },
-    /// Recovery codes that replace all previous ones. All other sessions end.
-    RecoveryCodes(Vec<Digest>),
+    /// Recovery codes that replace all previous ones. All other sessions end, and a pending TOTP secret is deleted.
+    RecoveryCodes {
+        /// The same TOTP secret, sealed under a new ID and with the new key of the recovery codes.
+        seed: SealedSeed,
+        /// Digests of the codes.
+        codes: Vec<Digest>,
+        /// New fields that the row's MAC covers.
+        after: SignedAccount,
+        /// New MAC of the row.
+        digest: RowMac,
+    },
 }
 
 /// Outcome of finishing an attempt.

@@ -72,14 +72,19 @@ impl TotpVerifier {
     }
 
     fn seal(&self, account: AccountId, email: &EmailAddress, secrets: &Secrets) -> Result<NewSeed, SealError> {
-        let id = SeedId::from_uuid(random_uuid(&*self.entropy).map_err(no_entropy)?);
-        let context = Context::seed(self.keys.instance(), account, id);
-        let blob = self.keys.active().seed.seal(&*self.entropy, &context, secrets.as_slice()).map_err(not_sealed)?;
+        let sealed = self.seal_secrets(account, secrets)?;
         let text = base32::encode(secrets.get(..SEED).unwrap_or_default());
         let uri = address::otpauth(email, &text);
         // Both are shown to the user once.
         let secret = PasscodeSecret { secret: secret_text(text), uri: secret_text(uri) };
-        Ok(NewSeed { sealed: SealedSeed { id, blob }, secret })
+        Ok(NewSeed { sealed, secret })
+    }
+
+    fn seal_secrets(&self, account: AccountId, secrets: &Secrets) -> Result<SealedSeed, SealError> {
+        let id = SeedId::from_uuid(random_uuid(&*self.entropy).map_err(no_entropy)?);
+        let context = Context::seed(self.keys.instance(), account, id);
+        let blob = self.keys.active().seed.seal(&*self.entropy, &context, secrets.as_slice()).map_err(not_sealed)?;
+        Ok(SealedSeed { id, blob })
     }
 }
 
@@ -130,6 +135,12 @@ impl PasscodeVerifier for TotpVerifier {
         let mut secrets = self.open(account, before)?;
         self.entropy.fill(secrets.get_mut(..SEED).unwrap_or_default()).map_err(no_entropy)?;
         self.seal(account, email, &secrets)
+    }
+
+    fn with_new_recovery_key(&self, account: AccountId, before: &SealedSeed) -> Result<SealedSeed, SealError> {
+        let mut secrets = self.open(account, before)?;
+        self.entropy.fill(secrets.get_mut(SEED..).unwrap_or_default()).map_err(no_entropy)?;
+        self.seal_secrets(account, &secrets)
     }
 
     fn new_recovery_codes(&self, account: AccountId, seed: &SealedSeed) -> Result<NewRecoveryCodes, SealError> {

@@ -32,6 +32,7 @@ struct Payload<'a> {
     sub: &'a str,
     org: &'a str,
     role: &'a str,
+    ver: i64,
     jti: &'a str,
     iat: &'a str,
     nbf: &'a str,
@@ -54,12 +55,12 @@ impl Audience {
         }
         let [password, code] = METHODS;
         let (issuer, audience, epoch) = (&self.issuer, &self.audience, self.epoch);
-        let SessionClaims { account, organization, role, session, .. } = claims;
+        let SessionClaims { account, organization, role, version, session, .. } = claims;
         let issued = instant::write(claims.issued_at)?;
         let expires = instant::write(claims.expires_at)?;
         // No value contains a character that JSON would escape.
         Some(format!(
-            r#"{{"iss":"{issuer}","aud":"{audience}","sub":"{account}","org":"{organization}","role":"{role}","jti":"{session}","iat":"{issued}","nbf":"{issued}","exp":"{expires}","epoch":{epoch},"amr":["{password}","{code}"]}}"#
+            r#"{{"iss":"{issuer}","aud":"{audience}","sub":"{account}","org":"{organization}","role":"{role}","ver":{version},"jti":"{session}","iat":"{issued}","nbf":"{issued}","exp":"{expires}","epoch":{epoch},"amr":["{password}","{code}"]}}"#
         ))
     }
 
@@ -89,6 +90,7 @@ impl Audience {
             account: said.sub.parse().ok()?,
             organization: said.org.parse().ok()?,
             role: Role::parse(said.role)?,
+            version: said.ver,
             issued_at: instant::read(said.iat)?,
             expires_at: instant::read(said.exp)?,
         };

@@ -32,6 +32,7 @@ fn claims() -> SessionClaims {
         account: AccountId::from_uuid(id(2)),
         organization: OrganizationId::from_uuid(id(3)),
         role: Role::Editor,
+        version: 3,
         issued_at: NOW,
         expires_at: NOW.plus_seconds(3_600),
     }
@@ -156,13 +157,14 @@ fn a35_a40_claims_have_one_form() {
     let at = |text: &str| json!(text);
     let wrong =
         [json!(null), json!(0), json!(1_795_179_600), json!([]), json!(["x"]), json!({}), json!(true), json!("")];
-    let members = ["iss", "aud", "sub", "org", "role", "jti", "iat", "nbf", "exp", "epoch", "amr"];
+    let members = ["iss", "aud", "sub", "org", "role", "ver", "jti", "iat", "nbf", "exp", "epoch", "amr"];
     assert_eq!(good().as_object().unwrap().len(), members.len());
     for member in members {
         let mut missing = good();
         missing.as_object_mut().unwrap().remove(member);
         assert_eq!(verdict(&missing.to_string()), Err(TokenRefusal::Claims), "without {member}");
-        for value in &wrong {
+        // Every whole number is a version.
+        for value in wrong.iter().filter(|value| member != "ver" || !value.is_number()) {
             let mut changed = good();
             changed[member] = value.clone();
             assert_eq!(verdict(&changed.to_string()), Err(TokenRefusal::Claims), "{member}: {value}");
@@ -198,6 +200,8 @@ fn a35_a40_claims_have_one_form() {
         ("sub", at("{00000000-0000-0000-0000-000000000002}")),
         ("jti", at("00000000000000000000000000000004")),
         ("org", at("")),
+        ("ver", json!(3.0)),
+        ("ver", json!("3")),
         ("epoch", json!(6)),
         ("epoch", json!(8)),
         ("epoch", json!(7.0)),

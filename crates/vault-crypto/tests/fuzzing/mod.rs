@@ -126,15 +126,19 @@ pub fn key_set(text: &str) {
 
 static DIGESTER: LazyLock<HmacDigester> = LazyLock::new(|| HmacDigester::new(Arc::clone(&KEYS), Arc::new(NOW)));
 
-static KEYS: LazyLock<Arc<InstanceKeyring>> = LazyLock::new(|| {
+static KEYS: LazyLock<Arc<InstanceKeyring>> = LazyLock::new(|| keys_with(&[1, 2]));
+
+/// Returns a keyring with these token keys.
+fn keys_with(tokens: &[u8]) -> Arc<InstanceKeyring> {
     let own = KeyId::from_uuid(id(3));
     let document = KeyringDocument::first([3, 5, 6, 7, 8].map(|number| KeyId::from_uuid(id(number))), NOW);
     let keys = InstanceKeys::derive(own, &key(3));
     let numbered = |number: u8| (KeyId::from_uuid(id(number.into())), key(number));
     let (look_up, receiver) = (numbered(4), numbered(8));
-    let given = Given { look_up: &[look_up], audit: &[numbered(6)], token: &[numbered(1), numbered(2)], receiver };
+    let tokens: Vec<_> = tokens.iter().copied().map(numbered).collect();
+    let given = Given { look_up: &[look_up], audit: &[numbered(6)], token: &tokens, receiver };
     Arc::new(InstanceKeyring::of(instance(), keys, Document::new(document), given.into()))
-});
+}
 
 /// What a future gives that waits for nothing.
 fn at_once<T>(future: impl Future<Output = T>) -> T {
@@ -261,6 +265,9 @@ fn instance() -> InstanceId {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use secrecy::ExposeSecret as _;
+    use std::fs;
+    use std::path::Path;
     use vault_testkit::seed::{edited_seeds, edited_text_seeds, seeds};
 
     #[test]
@@ -276,6 +283,25 @@ mod tests {
             at_once(cursor::decode(&*DIGESTER, OrganizationId::from_uuid(id(1)), &ListFilter::default(), text)).is_ok()
         };
         assert!(seeds("cursor").iter().any(|seed| std::str::from_utf8(seed).is_ok_and(list)));
+    }
+
+    /// Writes the issued tokens, after a change of their claims: those of the seed `payload`, which is changed first.
+    #[test]
+    #[ignore = "writes the tokens of a new version"]
+    fn write_issued_tokens() {
+        let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fuzz/seeds/access_token");
+        let payload = fs::read_to_string(seeds.join("payload")).unwrap();
+        let claims = ISSUER.read_payload(&payload, NOW).unwrap();
+        for number in [1, 2] {
+            let token = PasetoIssuer::new(keys_with(&[number]), 7).issue(&claims).unwrap().0;
+            let token = token.expose_secret();
+            let footer = |token: &str| token.rsplit_once('.').map(|(_, footer)| footer.to_owned());
+            for (name, issued) in ["issued", "issued-under-the-older-key"].into_iter().zip(ISSUED) {
+                if footer(issued) == footer(token) {
+                    fs::write(seeds.join(name), token).unwrap();
+                }
+            }
+        }
     }
 
     proptest! {

@@ -164,10 +164,10 @@ fn bring(connection: &mut SqliteConnection, same_keys: bool) -> Result<Replayed,
     Ok(replayed)
 }
 
-/// Condition of issuers `m` that must not be restored: `newer` has none with the same name and content. Keys of other
+/// Condition of issuers `m` that must not be restored: `newer` has none with the same id and content. Keys of other
 /// issuers are fetched again, so they are not compared.
-const STALE_ISSUER: &str = "NOT EXISTS (SELECT 1 FROM newer.issuers n WHERE n.name = m.name AND n.url = m.url \
-     AND n.source = m.source AND n.ca = m.ca AND n.required = m.required AND n.organizations = m.organizations \
+const STALE_ISSUER: &str = "NOT EXISTS (SELECT 1 FROM newer.issuers n WHERE n.id = m.id AND n.name = m.name \
+     AND n.url = m.url AND n.source = m.source AND n.ca = m.ca AND n.required = m.required AND n.organizations = m.organizations \
      AND (n.source <> 'pasted' OR n.keys = m.keys))";
 /// Condition of receivers `m` that must not be notified.
 const STALE_RECEIVER: &str = "NOT EXISTS (SELECT 1 FROM newer.receivers n WHERE n.organization_id = m.organization_id \
@@ -213,7 +213,7 @@ fn compare(connection: &mut SqliteConnection, same_keys: bool) -> Result<Replaye
         "SELECT name FROM newer.organizations WHERE id NOT IN (SELECT id FROM main.organizations) ORDER BY name_key";
     let names: Vec<Name> = sql_query(new).load(connection)?;
     let stale = match same_keys {
-        true => "name NOT IN (SELECT name FROM newer.issuers)",
+        true => "id NOT IN (SELECT id FROM newer.issuers)",
         false => STALE_ISSUER,
     };
     let stale = format!("SELECT m.name AS name FROM main.issuers m WHERE {stale} ORDER BY m.name");

@@ -10,7 +10,7 @@ use diesel::result::QueryResult;
 use diesel::{ExpressionMethods as _, QueryDsl as _};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, try_join};
-use vault_core::account::AccountState;
+use vault_core::account::{AccountState, ValidSessions};
 use vault_core::id::{KeyId, OrganizationId, SessionId};
 use vault_core::organization::OrganizationState;
 use vault_core::principal::{Denial, Principal, SessionFacts, SessionPrincipal, judge_session};
@@ -18,10 +18,13 @@ use vault_core::role::Role;
 use vault_core::sealed::KeyState;
 use vault_core::time::Timestamp;
 
+/// The columns of an account that authorize its sessions.
+type AccountColumns = (Column<Role>, Column<AccountState>, i64, Column<SessionId>);
+
 /// The facts that authorize a session. A row that does not exist is `None`.
 struct Facts {
     organization: Option<Column<OrganizationState>>,
-    account: Option<(Column<Role>, Column<AccountState>)>,
+    account: Option<AccountColumns>,
     expires_at: Option<i64>,
 }
 
@@ -35,6 +38,16 @@ fn sessions_of(organization: IdBytes, account: IdBytes) -> _ {
     sessions::table.filter(sessions::organization_id.eq(organization)).filter(sessions::account_id.eq(account))
 }
 
+#[auto_type(no_type_alias)]
+fn rights_of(organization: IdBytes, account: IdBytes) -> _ {
+    accounts::table.filter(accounts::organization_id.eq(organization)).filter(accounts::id.eq(account)).select((
+        accounts::role,
+        accounts::state,
+        accounts::sessions_since,
+        accounts::kept_session,
+    ))
+}
+
 /// Reads the facts of a session in one exchange with the server and in the order of locks. Each table has its own statement: a
 /// PostgreSQL that is distributed over nodes keeps the plans of those, and plans a join at each use.
 fn load_facts<'t, L: Lock + Copy>(
@@ -44,7 +57,7 @@ fn load_facts<'t, L: Lock + Copy>(
 ) -> BoxFuture<'t, QueryResult<Facts>> {
     let (organization, account) = (session.organization.stored(), session.account.stored());
     let state = organization_of(organization).select(organizations::state);
-    let rights = account_of(organization, account).select((accounts::role, accounts::state));
+    let rights = rights_of(organization, account);
     let expires_at = sessions_of(organization, account)
         .filter(sessions::id.eq(session.session.stored()))
         .select(sessions::expires_at);
@@ -60,10 +73,10 @@ fn load_facts<'t, L: Lock + Copy>(
 
 /// Authorizes a session by its facts.
 fn authorize_by(session: &SessionPrincipal, facts: Facts, now: Timestamp) -> Result<(), Failure> {
-    let role = |(role, state)| active_role(session, role, state);
+    let active = |columns| active(session, columns);
     let facts = SessionFacts {
         session_live: facts.expires_at.is_some_and(|expires_at| now < Timestamp::from_millis(expires_at)),
-        active_role: facts.account.map_or(Ok(None), role)?,
+        active: facts.account.map_or(Ok(None), active)?,
         organization_active: is_active_organization(session.organization, facts.organization)?,
     };
     Ok(judge_session(session, facts)?)
@@ -187,7 +200,7 @@ pub(crate) async fn authorize_and_lock_both_sessions(
 ) -> Result<bool, Failure> {
     let (organization, account) = (session.organization.stored(), session.account.stored());
     let state = organization_of(organization).select(organizations::state);
-    let rights = account_of(organization, account).select((accounts::role, accounts::state));
+    let rights = rights_of(organization, account);
     // Ordered by id, so that two sessions that end each other do not wait for each other.
     let both = sessions_of(organization, account)
         .filter(sessions::id.eq_any([session.session.stored(), target.stored()]))
@@ -205,14 +218,14 @@ pub(crate) async fn authorize_and_lock_both_sessions(
     Ok(is_target_active)
 }
 
-fn active_role(
+fn active(
     session: &SessionPrincipal,
-    role: Column<Role>,
-    state: Column<AccountState>,
-) -> Result<Option<Role>, Failure> {
+    (role, state, since, kept): AccountColumns,
+) -> Result<Option<(Role, ValidSessions)>, Failure> {
     let role = role.decode("accounts", &session.account, "role")?;
     let state = state.decode("accounts", &session.account, "state")?;
-    Ok((state == AccountState::Active).then_some(role))
+    let kept = kept.decode("accounts", &session.account, "kept_session")?;
+    Ok((state == AccountState::Active).then_some((role, ValidSessions { since, kept })))
 }
 
 /// Locks an organization. Returns whether it is active, which it then stays until the transaction ends.

@@ -6,9 +6,10 @@ use super::{Read, Transaction};
 use crate::db::{Db, Tx};
 use crate::failure::Failure;
 use crate::schema::issuers;
-use crate::stored::Column;
+use crate::stored::{Column, IdBytes, StoredId as _};
 use diesel::{ExpressionMethods as _, Insertable, QueryDsl as _, Queryable, Selectable, SelectableHelper as _};
 use vault_core::digest::Digest;
+use vault_core::id::IssuerId;
 use vault_core::identity::{ClaimPointer, Issuer, IssuerName, KeySource, StoredIssuer};
 use vault_core::time::Timestamp;
 use vault_core::{Command, Refusal};
@@ -18,6 +19,7 @@ const TABLE: &str = "issuers";
 #[derive(Insertable)]
 #[diesel(table_name = issuers, treat_none_as_default_value = false)]
 struct NewIssuer<'a> {
+    id: IdBytes,
     name: &'a str,
     url: &'a str,
     source: &'a str,
@@ -35,6 +37,7 @@ struct NewIssuer<'a> {
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = issuers, check_for_backend(Db))]
 struct IssuerRow {
+    id: Column<IssuerId>,
     name: String,
     url: String,
     source: String,
@@ -59,6 +62,7 @@ impl Transaction for Command<StoredIssuer> {
         let organizations: Vec<String> = issuer.organizations.iter().map(|id| id.to_string()).collect();
         let source = issuer.source.to_stored();
         let new = NewIssuer {
+            id: issuer.id.stored(),
             name: issuer.name.as_str(),
             url: &issuer.url,
             source: &source,
@@ -159,6 +163,7 @@ impl IssuerRow {
         let ids = self.organizations.lines().map(str::parse).collect::<Result<_, _>>();
         Ok(StoredIssuer {
             issuer: Issuer {
+                id: self.id.decode(TABLE, &self.name, "id")?,
                 name: IssuerName::parse(&self.name, "").map_err(|_| damaged("name"))?,
                 source: KeySource::from_stored(&self.source),
                 required: pointers.map_err(|_| damaged("required"))?,

@@ -117,7 +117,7 @@ impl World {
     {
         let (account, session) = (AccountId::from_bytes(bytes(self.next())), SessionId::from_bytes(bytes(self.next())));
         self.enter(store, account, session, role, self.next()).await;
-        SessionPrincipal { organization: self.organization, account, session, role }
+        SessionPrincipal { organization: self.organization, account, session, role, version: 1 }
     }
 
     /// Creates another account with the address of `number`.
@@ -127,7 +127,7 @@ impl World {
     {
         let (account, session) = (AccountId::from_bytes(bytes(self.next())), SessionId::from_bytes(bytes(self.next())));
         self.enter(store, account, session, role, number).await;
-        SessionPrincipal { organization: self.organization, account, session, role }
+        SessionPrincipal { organization: self.organization, account, session, role, version: 1 }
     }
 
     async fn enter<S>(&self, store: &S, account: AccountId, session: SessionId, role: Role, number: u64)
@@ -208,6 +208,7 @@ impl World {
             account: self.account,
             session: self.session,
             role: Role::Editor,
+            version: 1,
         }
     }
 

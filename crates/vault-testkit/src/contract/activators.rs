@@ -363,6 +363,6 @@ pub(super) fn replacement(integration: &Integration) -> IntegrationChange {
 
 /// Returns trusts that a store must return unchanged.
 fn trusts() -> Trusts {
-    let stored = r#"[{"id":"00000000-0000-0000-0000-000000000007","issuer":"github","claims":{"/sub":"repo:acme/etl:*","/environment":"prod","/count":7},"max_lifetime":600}]"#;
+    let stored = r#"[{"id":"00000000-0000-0000-0000-000000000007","issuer":"github","issuer_id":"00000000-0000-0000-0000-000000000008","claims":{"/sub":"repo:acme/etl:*","/environment":"prod","/count":7},"max_lifetime":600}]"#;
     Trusts::from_stored(stored).unwrap()
 }

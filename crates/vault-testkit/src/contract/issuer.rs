@@ -6,6 +6,7 @@ use super::world::{Operators, World};
 use crate::crypto::FakeDigester;
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
+use vault_core::id::IssuerId;
 use vault_core::identity::{Issuer, IssuerName, KeySource, StoredIssuer};
 use vault_core::port::StoreError;
 use vault_core::principal::Principal;
@@ -75,6 +76,7 @@ fn addition(world: &Operators<'_>, row: &StoredIssuer) -> Command<StoredIssuer> 
 fn issuer(world: &Operators<'_>, prefix: &str, nth: usize) -> StoredIssuer {
     let name = format!("{prefix}-{}", world.organization);
     let issuer = Issuer {
+        id: IssuerId::from_bytes([u8::try_from(nth).unwrap_or_default(); 16]),
         name: IssuerName::parse(&name, "").unwrap(),
         url: format!("https://issuer.example/{nth}"),
         source: KeySource::Discovery("https://keys.example".to_owned()),

@@ -204,18 +204,30 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         OwnChange::Password { password, digest: after.digest(&FakeDigester::default()), after }
     }
 
+    /// Returns a replacement of the user's recovery codes, based on the known values.
+    pub(super) fn own_codes(&self, holder: &Holder, codes: Vec<Digest>) -> OwnChange {
+        let seed = self.seed();
+        let after = holder.signed.with_seed(seed.id);
+        OwnChange::RecoveryCodes { seed, codes, digest: after.digest(&FakeDigester::default()), after }
+    }
+
     /// Returns a change of the user's own account, authenticated by `passcode`.
     pub(super) fn prove(
         &self,
         holder: &Holder,
         principal: &SessionPrincipal,
         passcode: PasscodeProof,
-        change: OwnChange,
+        mut change: OwnChange,
     ) -> ConcludeProof {
+        if let OwnChange::Password { after, digest, .. } | OwnChange::RecoveryCodes { after, digest, .. } = &mut change
+        {
+            *after = after.clone().keeping(principal.session);
+            *digest = after.digest(&FakeDigester::default());
+        }
         let action = match change {
             OwnChange::Password { .. } => AuditAction::AccountPasswordChanged,
             OwnChange::PendingSeed { .. } => AuditAction::AccountPasscodeDrafted,
-            OwnChange::RecoveryCodes(_) => AuditAction::AccountRecoveryCodesReplaced,
+            OwnChange::RecoveryCodes { .. } => AuditAction::AccountRecoveryCodesReplaced,
         };
         let audit = self.audit_in(holder.signed.grant.organization, action);
         let effect = ProofEffect::Own { principal: principal.clone(), change };
@@ -263,7 +275,8 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         if let ProofEffect::Session(session) = &mut proof_of(&mut command).effect {
             session.expires_at = self.now().plus_seconds(seconds);
         }
-        let principal = principal_of(&command);
+        let version = self.read(holder).await.signed.version;
+        let principal = SessionPrincipal { version, ..principal_of(&command) };
         assert_eq!(self.conclude(command).await, Conclusion::Completed);
         principal
     }

@@ -73,7 +73,7 @@ pub async fn an_owner_replaces_the_password(suite: &dyn AccountSubject) {
 
     let after = facts(&world, &holder).await;
     assert_eq!((&after.password, &after.seed), (&password, &holder.seed));
-    assert_eq!(after.signed, before.signed.with_password(password.id));
+    assert_eq!(after.signed, before.signed.with_password(password.id).keeping(sessions[0].session));
     assert!(world.read(&holder).await.is_sound(&FakeDigester::default()));
     assert_eq!(world.read(&holder).await.logins.last_login_at, last_login, "it is no login");
     assert_eq!(live(&world, &sessions).await, [true, false, true]);
@@ -100,7 +100,10 @@ pub async fn an_owner_replaces_the_recovery_codes(suite: &dyn AccountSubject) {
     let codes: Vec<_> = (0..10).map(|_| world.recovery_code()).collect();
     // An old recovery code is a valid proof.
     let proof = PasscodeProof::RecoveryCode(holder.recovery_codes[0]);
-    let command = world.prove(&holder, &sessions[0], proof, OwnChange::RecoveryCodes(codes.clone()));
+    let change = world.own_codes(&holder, codes.clone());
+    let OwnChange::RecoveryCodes { seed, .. } = &change else { panic!("{change:?}") };
+    let after = holder.with_seed(seed.clone());
+    let command = world.prove(&holder, &sessions[0], proof, change);
     assert_eq!(world.conclude(command).await, Conclusion::Completed);
 
     assert_eq!(live(&world, &sessions).await, [true, false]);
@@ -110,7 +113,7 @@ pub async fn an_owner_replaces_the_recovery_codes(suite: &dyn AccountSubject) {
         (holder.recovery_codes[1], Conclusion::Refused(LoginRefusal::WrongPasscode)),
         (codes[0], Conclusion::Completed),
     ] {
-        let login = world.complete_login(&holder, world.network(), PasscodeProof::RecoveryCode(code));
+        let login = world.complete_login(&after, world.network(), PasscodeProof::RecoveryCode(code));
         assert_eq!(world.conclude(login).await, outcome);
     }
 }
@@ -138,7 +141,7 @@ pub async fn an_owner_replaces_the_seed(suite: &dyn AccountSubject) {
     assert!(world.store.confirm_passcode(confirmation).await.unwrap());
     assert_eq!(facts(&world, &holder).await.seed, seed);
     let after = world.read(&holder).await;
-    assert_eq!(after.signed, holder.signed.with_seed(seed.id));
+    assert_eq!(after.signed, holder.signed.with_seed(seed.id).keeping(sessions[1].session));
     assert!(after.is_sound(&FakeDigester::default()));
     assert_eq!(live(&world, &sessions).await, [false, true]);
     let own = world.own_account(&sessions[1]).await;
@@ -244,7 +247,7 @@ pub async fn a_proof_needs_a_session_of_its_account(suite: &dyn AccountSubject) 
         for change in [
             world.own_password(&holder, world.password()),
             OwnChange::PendingSeed { seed: world.seed(), expires_at },
-            OwnChange::RecoveryCodes(Vec::new()),
+            world.own_codes(&holder, Vec::new()),
         ] {
             let command = world.prove(&holder, principal, step, change);
             let outcome = world.conclude(command).await;
@@ -267,7 +270,7 @@ pub async fn a_proof_is_spent_once_whatever_for(suite: &dyn AccountSubject) {
     let commands: Vec<ConcludeProof> = (0..16)
         .map(|index| match index % 2 {
             0 => world.complete_login(&holder, world.network(), step),
-            _ => world.prove(&holder, &session, step, OwnChange::RecoveryCodes(vec![world.recovery_code()])),
+            _ => world.prove(&holder, &session, step, world.own_codes(&holder, vec![world.recovery_code()])),
         })
         .collect();
     let outcomes = race(commands.into_iter().map(|command| {
@@ -302,7 +305,7 @@ pub async fn a_proof_resets_its_class_as_a_login_does(suite: &dyn AccountSubject
         other => panic!("{other:?}"),
     };
     assert_eq!([attempts(network).await, attempts(network).await], [1, 2]);
-    let codes = OwnChange::RecoveryCodes(Vec::new());
+    let codes = world.own_codes(&holder, Vec::new());
     let command = ConcludeProof { network, ..world.prove(&holder, &session, world.fresh_step(), codes) };
     assert_eq!(world.conclude(command).await, Conclusion::Completed);
     assert_eq!([attempts(network).await, attempts(network).await], [1, 2]);
@@ -368,7 +371,7 @@ fn confirm(
     seed: &SealedSeed,
     step: TimeStep,
 ) -> Command<ConfirmPasscode> {
-    let after = holder.signed.with_seed(seed.id);
+    let after = holder.signed.with_seed(seed.id).keeping(principal.session);
     let digest = after.digest(&FakeDigester::default());
     let act = ConfirmPasscode { version: holder.signed.version, after, digest, step };
     let principal = Principal::Session(principal.clone());

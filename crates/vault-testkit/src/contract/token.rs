@@ -19,6 +19,7 @@ pub(super) fn claims(instance: InstanceId, role: Role) -> SessionClaims {
         account: AccountId::from_bytes([2; 16]),
         organization: OrganizationId::from_bytes([3; 16]),
         role,
+        version: 3,
         issued_at: NOW,
         expires_at: NOW.plus_seconds(SECONDS),
     }

@@ -32,12 +32,13 @@ pub(super) fn proof_of(command: &mut ConcludeProof) -> &mut VerifiedProof {
 /// Returns the principal of the session that `command` creates or belongs to.
 pub(super) fn principal_of(command: &ConcludeProof) -> SessionPrincipal {
     let AccountGrant { organization, account, role, .. } = command.reserved.grant;
+    let version = command.reserved.version;
     let VerifiedFactors::Proof(proof) = &command.brought else { panic!("no proof: {command:?}") };
     let session = match &proof.effect {
         ProofEffect::Session(session) => session.id,
         ProofEffect::Own { principal, .. } => principal.session,
     };
-    SessionPrincipal { organization, account, session, role }
+    SessionPrincipal { organization, account, session, role, version }
 }
 
 pub(super) fn address(email: &str) -> Digest {

@@ -309,7 +309,8 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
 
     pub(super) async fn log_in_from(&self, holder: &Holder, network: Digest) -> SessionPrincipal {
         let command = self.complete_login(holder, network, self.fresh_step());
-        let principal = principal_of(&command);
+        let version = self.read(holder).await.signed.version;
+        let principal = SessionPrincipal { version, ..principal_of(&command) };
         assert_eq!(self.conclude(command).await, Conclusion::Completed);
         principal
     }

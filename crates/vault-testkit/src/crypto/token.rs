@@ -26,9 +26,10 @@ impl FakeTokens {
 
 impl TokenIssuer for FakeTokens {
     fn issue(&self, claims: &SessionClaims) -> Result<AccessToken, SealError> {
-        let SessionClaims { instance, session, account, organization, role, issued_at, expires_at } = claims;
+        let SessionClaims { instance, session, account, organization, role, version, issued_at, expires_at } = claims;
         let (issued_at, expires_at) = (issued_at.as_millis(), expires_at.as_millis());
-        let body = format!("{HEADER}.{instance}.{session}.{account}.{organization}.{role}.{issued_at}.{expires_at}");
+        let body =
+            format!("{HEADER}.{instance}.{session}.{account}.{organization}.{role}.{version}.{issued_at}.{expires_at}");
         let sum = check_sum(&body);
         Ok(AccessToken(SecretString::from(format!("{body}.{sum}"))))
     }
@@ -36,7 +37,7 @@ impl TokenIssuer for FakeTokens {
     fn verify(&self, token: &str, now: Timestamp) -> Result<SessionClaims, TokenRefusal> {
         let (body, sum) = token.rsplit_once('.').ok_or(TokenRefusal::Malformed)?;
         let parts: Vec<&str> = body.split('.').collect();
-        let [HEADER, instance, session, account, organization, role, issued_at, expires_at] = parts[..] else {
+        let [HEADER, instance, session, account, organization, role, version, issued_at, expires_at] = parts[..] else {
             return Err(TokenRefusal::Malformed);
         };
         if sum != check_sum(body) {
@@ -48,6 +49,7 @@ impl TokenIssuer for FakeTokens {
             account: read(account)?,
             organization: read(organization)?,
             role: Role::parse(role).ok_or(TokenRefusal::Claims)?,
+            version: read(version)?,
             issued_at: Timestamp::from_millis(read(issued_at)?),
             expires_at: Timestamp::from_millis(read(expires_at)?),
         };

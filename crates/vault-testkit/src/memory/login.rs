@@ -141,7 +141,13 @@ fn change_own(state: &mut State, principal: &SessionPrincipal, change: OwnChange
             row.signed = after;
             row.digest = digest;
         }
-        OwnChange::RecoveryCodes(codes) => row.recovery_codes = codes,
+        OwnChange::RecoveryCodes { seed, codes, after, digest } => {
+            row.seed = seed;
+            row.recovery_codes = codes;
+            row.pending = None;
+            row.signed = after;
+            row.digest = digest;
+        }
     }
     state.end_other_sessions_of(principal.account, principal.session);
 }

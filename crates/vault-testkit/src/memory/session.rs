@@ -23,16 +23,17 @@ impl State {
 
     pub(super) fn judge_session(&self, principal: &SessionPrincipal, now: Timestamp) -> Result<(), Denial> {
         let session = self.sessions.get(&principal.session);
-        let account = self.accounts.get(&principal.account).map(|row| &row.signed.grant);
+        let account = self.accounts.get(&principal.account).map(|row| &row.signed);
         let facts = SessionFacts {
             session_live: session.is_some_and(|row| {
                 row.account == principal.account
                     && row.organization == principal.organization
                     && now < row.session.expires_at
             }),
-            active_role: account
-                .filter(|grant| grant.organization == principal.organization && grant.state == AccountState::Active)
-                .map(|grant| grant.role),
+            active: account
+                .filter(|signed| signed.grant.organization == principal.organization)
+                .filter(|signed| signed.grant.state == AccountState::Active)
+                .map(|signed| (signed.grant.role, signed.sessions)),
             organization_active: self.organization_is_active(principal.organization),
         };
         judge_session(principal, facts)

@@ -135,6 +135,7 @@ impl Setting {
             account: AccountId::from_uuid(self.ids.random()),
             session: vault_core::id::SessionId::from_uuid(self.ids.random()),
             role,
+            version: 1,
         }
     }
 

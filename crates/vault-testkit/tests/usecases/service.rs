@@ -191,6 +191,7 @@ impl Service {
             account: session.account,
             organization: session.organization,
             role: session.role,
+            version: session.version,
             issued_at: self.now(),
             expires_at: self.now().plus_seconds(60),
         };

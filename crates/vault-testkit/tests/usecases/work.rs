@@ -155,6 +155,11 @@ impl<A: PasscodeVerifier> PasscodeVerifier for Noted<A> {
         self.adapter.next_seed(account, email, before)
     }
 
+    fn with_new_recovery_key(&self, account: AccountId, before: &SealedSeed) -> Result<SealedSeed, SealError> {
+        self.work.note("make a seed");
+        self.adapter.with_new_recovery_key(account, before)
+    }
+
     fn new_recovery_codes(&self, account: AccountId, seed: &SealedSeed) -> Result<NewRecoveryCodes, SealError> {
         self.work.note("make recovery codes");
         self.adapter.new_recovery_codes(account, seed)

@@ -187,8 +187,10 @@ impl Accounts {
         let (now, actor, subject) =
             (self.environment.now(), Actor::from(principal), Subject::Account(principal.account));
         let affected = match &change {
-            OwnChange::Password { after, .. } => subject.left(RecordedRow::Account, after.state(&*self.digester)),
-            OwnChange::PendingSeed { .. } | OwnChange::RecoveryCodes(_) => subject.into(),
+            OwnChange::Password { after, .. } | OwnChange::RecoveryCodes { after, .. } => {
+                subject.left(RecordedRow::Account, after.state(&*self.digester))
+            }
+            OwnChange::PendingSeed { .. } => subject.into(),
         };
         let audit = self.environment.record(now, Some(principal.organization), actor, action, affected);
         self.complete(proven, ProofEffect::Own { principal: principal.clone(), change }, audit).await

@@ -20,6 +20,7 @@ impl Accounts {
             account: claims.account,
             session: claims.session,
             role: claims.role,
+            version: claims.version,
         })
     }
 }

@@ -35,7 +35,7 @@ impl Accounts {
         under_active_key(&self.environment, &*self.digester, || async {
             let permit = self.hasher.permit(Requester::Trusted)?;
             let password = self.hasher.hash(permit, principal.account, new.clone()).await?;
-            let after = proven.reserved.signed.with_password(password.id);
+            let after = proven.reserved.signed.with_password(password.id).keeping(principal.session);
             let change = OwnChange::Password { password, digest: after.digest(&*self.digester), after };
             self.complete_own(&proven, principal, change, AuditAction::AccountPasswordChanged).await
         })

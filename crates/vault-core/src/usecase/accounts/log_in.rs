@@ -63,6 +63,7 @@ impl Accounts {
             account: grant.account,
             organization: grant.organization,
             role: grant.role,
+            version: proven.reserved.signed.version,
             issued_at,
             expires_at,
         };

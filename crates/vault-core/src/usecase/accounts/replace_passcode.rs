@@ -64,7 +64,7 @@ impl Accounts {
             self.environment.emit(unconfirmed);
             return Err(Refusal::InvalidLogin.into());
         };
-        let after = waiting.signed.with_seed(waiting.seed.id);
+        let after = waiting.signed.with_seed(waiting.seed.id).keeping(principal.session);
         under_active_key(&self.environment, &*self.digester, || async {
             let (version, digest) = (waiting.signed.version, after.digest(&*self.digester));
             let act = ConfirmPasscode { version, digest, after: after.clone(), step };

@@ -6,10 +6,11 @@ use crate::error::Error;
 use crate::passcode::RecoveryCode;
 use crate::port::OwnChange;
 use crate::principal::SessionPrincipal;
+use crate::usecase::under_active_key;
 
 impl Accounts {
     /// Generates new recovery codes for the principal's account, which are shown only once. The previous codes are
-    /// invalid, and all other sessions of the account end.
+    /// invalid, all other sessions of the account end, and a pending TOTP secret is deleted.
     ///
     /// # Errors
     /// [`Refusal::InvalidLogin`](crate::Refusal::InvalidLogin) if the re-authentication failed.
@@ -20,9 +21,15 @@ impl Accounts {
     ) -> Result<Vec<RecoveryCode>, Error> {
         let account = self.own_account(principal).await?;
         let proven = self.judge(&account.signed.grant.email, Actor::from(principal), brought).await?;
-        let new = self.passcodes.new_recovery_codes(principal.account, &proven.reserved.seed)?;
-        let change = OwnChange::RecoveryCodes(new.digests);
-        self.complete_own(&proven, principal, change, AuditAction::AccountRecoveryCodesReplaced).await?;
-        Ok(new.codes)
+        under_active_key(&self.environment, &*self.digester, || async {
+            let seed = self.passcodes.with_new_recovery_key(principal.account, &proven.reserved.seed)?;
+            let new = self.passcodes.new_recovery_codes(principal.account, &seed)?;
+            let after = proven.reserved.signed.with_seed(seed.id).keeping(principal.session);
+            let digest = after.digest(&*self.digester);
+            let change = OwnChange::RecoveryCodes { seed, codes: new.digests, after, digest };
+            self.complete_own(&proven, principal, change, AuditAction::AccountRecoveryCodesReplaced).await?;
+            Ok(new.codes)
+        })
+        .await
     }
 }

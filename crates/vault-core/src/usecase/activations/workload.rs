@@ -69,10 +69,10 @@ impl Activations {
         let refuse = |refusal| self.refuse_workload(refusal, Some(integration), network);
         // Clusters can share an `iss`, but each has its own keys.
         let (issuers, others) = self.issuers_of(&token, integration).await?;
-        let mut verified = Err(WorkloadRefusal::Unverified(untrusted_issuer(&token, &others)));
+        let mut verified = Err(WorkloadRefusal::Unverified(untrusted_issuer(&token, &others, integration)));
         for issuer in issuers {
-            let name = issuer.issuer.name.clone();
-            verified = self.verified(identity, text, issuer).await?.map(|claims| Workload::new(name, claims));
+            let of = issuer.issuer.clone();
+            verified = self.verified(identity, text, issuer).await?.map(|claims| Workload::new(&of, claims));
             if !matches!(verified, Err(WorkloadRefusal::Unverified(_))) {
                 break;
             }
@@ -112,7 +112,7 @@ impl Activations {
     ) -> Result<IntegrationPrincipal, Result<IntegrationRefusal, (WorkloadRefusal, Box<Integration>)>> {
         let (integration, seen, now) = (found.stored.integration, found.stored.digest.code, self.environment.now());
         let judged = judge_times(&workload.claims, now)
-            .and_then(|times| judge_trusts(&integration.trusts, &workload.issuer, &workload.claims, times).map(drop));
+            .and_then(|times| judge_trusts(&integration.trusts, &workload, times).map(drop));
         match judged {
             Err(refusal) => Err(Err((refusal, Box::new(integration)))),
             Ok(()) => match integration.workload_principal(workload, seen, now) {
@@ -136,6 +136,7 @@ impl Activations {
         let (issuers, others): (Vec<_>, Vec<_>) = issuers.into_iter().partition(|stored| {
             stored.issuer.made(token.issuer.as_deref(), token.subject.as_deref())
                 && stored.issuer.serves(integration.organization)
+                && integration.trusts.iter().any(|trust| trust.issuer_id == stored.issuer.id)
         });
         if issuers.iter().any(|stored| !stored.is_sound(&*self.digester)) {
             self.digester.refresh().await?;
@@ -229,16 +230,22 @@ impl Activations {
 }
 
 /// Returns the reason why no issuer that the integration trusts has issued the token. `others` are those that it
-/// trusts.
-fn untrusted_issuer(token: &UnverifiedToken, others: &[StoredIssuer]) -> String {
+/// trusts, or that have the name of one.
+fn untrusted_issuer(token: &UnverifiedToken, others: &[StoredIssuer], integration: &Integration) -> String {
     let Some(issuer) = &token.issuer else { return "it names no issuer that the integration trusts".to_owned() };
     let near = others.iter().find(|other| other.issuer.url.trim_end_matches('/') == issuer.trim_end_matches('/'));
     match near {
-        Some(near) if near.issuer.url == *issuer => format!("{} is not for its organization", near.issuer.name),
-        Some(near) => {
+        Some(near) if near.issuer.url != *issuer => {
             let (issuer, name, url) = (told(issuer), &near.issuer.name, &near.issuer.url);
             format!("its issuer is {issuer}, and {name} is {url}: they differ by the last slash")
         }
+        Some(near) if near.issuer.serves(integration.organization) => {
+            let name = &near.issuer.name;
+            format!(
+                "issuer {name} was removed and added again after the integration trusted it: remove and add the trust"
+            )
+        }
+        Some(near) => format!("{} is not for its organization", near.issuer.name),
         None => format!("its issuer is {}, which is none that the integration trusts", told(issuer)),
     }
 }

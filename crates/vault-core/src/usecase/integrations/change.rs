@@ -5,7 +5,7 @@ use super::create::past;
 use crate::audit::{AuditAction, AuditChange, ChangedField, RecordedRow, RowState, Subject};
 use crate::error::{Error, Refusal};
 use crate::field::{FieldCode, FieldError};
-use crate::id::{IntegrationId, OrganizationId};
+use crate::id::{IntegrationId, IssuerId, OrganizationId};
 use crate::identity::{Trust, TrustId, TrustRequest, Trusts};
 use crate::integration::{
     Integration, IntegrationName, IntegrationState, IntegrationToken, ManagedBy, NamespacePatterns, Overlap,
@@ -62,7 +62,7 @@ pub struct ChangedIntegration {
 enum Deed {
     Rotate(Overlap),
     Edit(Edit),
-    Trust(Box<TrustRequest>),
+    Trust(Box<TrustRequest>, IssuerId),
     Distrust(TrustId),
     Delete,
 }
@@ -134,8 +134,8 @@ impl Integrations {
         trust: &serde_json::Value,
     ) -> Result<Trust, Error> {
         self.find(principal, organization, integration).await?;
-        let request = self.read_trust(organization, trust, "").await?;
-        let deed = Deed::Trust(Box::new(request));
+        let (request, issuer) = self.read_trust(organization, trust, "").await?;
+        let deed = Deed::Trust(Box::new(request), issuer);
         let changed = self.carry_out(principal, organization, integration, &deed).await?;
         let newest = changed.integration.integration.trusts.iter().last().cloned();
         newest.ok_or_else(|| Refusal::Contended.into())
@@ -224,9 +224,10 @@ impl Integrations {
                 let rotated = integration.rotated(token.digest(&*self.digester), *overlap, self.environment.now());
                 (AuditAction::IntegrationRotated, Integration { version, ..rotated }, None, Some(token))
             }
-            Deed::Trust(request) => {
+            Deed::Trust(request, issuer) => {
                 let now = self.environment.now();
-                let trust = TrustRequest::clone(request).with_id(TrustId::from_uuid(self.environment.ids.ordered(now)));
+                let id = TrustId::from_uuid(self.environment.ids.ordered(now));
+                let trust = TrustRequest::clone(request).with_ids(id, *issuer);
                 let trusts = integration.trusts.iter().cloned().chain([trust]).collect();
                 let trusts = Trusts::new(trusts, "")?;
                 (AuditAction::IntegrationTrusted, Integration { version, trusts, ..integration }, last_used_at, None)

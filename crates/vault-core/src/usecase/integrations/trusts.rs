@@ -3,7 +3,7 @@
 use super::{IntegrationRef, Integrations};
 use crate::error::{Error, Refusal};
 use crate::field::{FieldCode, FieldError};
-use crate::id::{IntegrationId, OrganizationId};
+use crate::id::{IntegrationId, IssuerId, OrganizationId};
 use crate::identity::{StoredIssuer, TrustId, TrustRequest, Trusts};
 use crate::integration::StoredIntegration;
 use crate::port::{Event, Find};
@@ -64,9 +64,9 @@ impl Integrations {
         let (mut trusts, mut errors) = (Vec::new(), Vec::new());
         for (number, value) in asked.iter().enumerate() {
             match self.read_trust(organization, value, &format!("/trusts/{number}")).await {
-                Ok(request) => {
+                Ok((request, issuer)) => {
                     let id = self.environment.ids.ordered(self.environment.now());
-                    trusts.push(request.with_id(TrustId::from_uuid(id)));
+                    trusts.push(request.with_ids(TrustId::from_uuid(id), issuer));
                 }
                 Err(Error::Invalid(flaws)) => errors.extend(flaws),
                 Err(error) => return Err(error),
@@ -76,13 +76,13 @@ impl Integrations {
     }
 
     /// Validates a trust in the JSON at `field`: its format, whether its issuer exists, and whether it specifies the
-    /// claims that the issuer requires.
+    /// claims that the issuer requires. Also returns the ID of the issuer.
     pub(super) async fn read_trust(
         &self,
         organization: OrganizationId,
         value: &Value,
         field: &str,
-    ) -> Result<TrustRequest, Error> {
+    ) -> Result<(TrustRequest, IssuerId), Error> {
         let request = TrustRequest::parse(value, field).map_err(Error::Invalid)?;
         let found = self.store.find_issuers(vec![request.issuer.clone()]).await?;
         let mut found: Vec<_> = found.into_iter().filter(|stored| stored.issuer.serves(organization)).collect();
@@ -103,6 +103,6 @@ impl Integrations {
             return Err(FieldError::new(format!("{field}/issuer"), FieldCode::NotAllowed, detail).into());
         };
         request.satisfies(&stored.issuer, field).map_err(Error::Invalid)?;
-        Ok(request)
+        Ok((request, stored.issuer.id))
     }
 }

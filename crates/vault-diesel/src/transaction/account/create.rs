@@ -93,7 +93,7 @@ pub(super) struct NewAccount<'a> {
 
 /// Stores an account with the rows that every account has.
 pub(super) async fn insert(tx: &Tx<'_>, new: NewAccount<'_>) -> Result<(), Failure> {
-    let SignedAccount { grant, version, .. } = new.signed;
+    let SignedAccount { grant, version, sessions, .. } = new.signed;
     let (organization, account) = (grant.organization.stored(), grant.account.stored());
     let row = diesel::insert_into(accounts::table).values((
         accounts::organization_id.eq(organization),
@@ -107,6 +107,8 @@ pub(super) async fn insert(tx: &Tx<'_>, new: NewAccount<'_>) -> Result<(), Failu
         accounts::password.eq(new.password.blob.as_bytes()),
         accounts::password_id.eq(new.signed.password.stored()),
         accounts::seed_id.eq(new.seed.id.stored()),
+        accounts::sessions_since.eq(sessions.since),
+        accounts::kept_session.eq(sessions.kept.stored()),
         accounts::seed.eq(new.seed.blob.as_bytes()),
         accounts::created_at.eq(new.created_at.as_millis()),
         accounts::passcode_enrolled_at.eq(new.created_at.as_millis()),

@@ -6,10 +6,10 @@ use crate::schema::accounts;
 use crate::stored::{Column, IdBytes, StoredId as _};
 use diesel::dsl::auto_type;
 use diesel::{ExpressionMethods as _, QueryDsl as _, Queryable, Selectable};
-use vault_core::account::{AccountGrant, AccountState, SignedAccount};
+use vault_core::account::{AccountGrant, AccountState, SignedAccount, ValidSessions};
 use vault_core::digest::RowMac;
 use vault_core::email::EmailAddress;
-use vault_core::id::{AccountId, OrganizationId, PasswordId, SeedId};
+use vault_core::id::{AccountId, OrganizationId, PasswordId, SeedId, SessionId};
 use vault_core::role::Role;
 
 pub(crate) const TABLE: &str = "accounts";
@@ -25,6 +25,8 @@ pub(crate) struct SignedRow {
     version: i64,
     password_id: Column<PasswordId>,
     seed_id: Column<SeedId>,
+    sessions_since: i64,
+    kept_session: Column<SessionId>,
 }
 
 #[auto_type(no_type_alias)]
@@ -44,7 +46,9 @@ impl SignedRow {
         };
         let seed = self.seed_id.decode(TABLE, &account, "seed_id")?;
         let password = self.password_id.decode(TABLE, &account, "password_id")?;
-        Ok(SignedAccount { grant, version: self.version, password, seed })
+        let kept = self.kept_session.decode(TABLE, &account, "kept_session")?;
+        let sessions = ValidSessions { since: self.sessions_since, kept };
+        Ok(SignedAccount { grant, version: self.version, password, seed, sessions })
     }
 }
 
@@ -58,6 +62,8 @@ pub(crate) fn sign<'t>(tx: &'t Tx<'_>, signed: &SignedAccount, digest: &RowMac) 
         accounts::version.eq(signed.version),
         accounts::password_id.eq(signed.password.stored()),
         accounts::seed_id.eq(signed.seed.stored()),
+        accounts::sessions_since.eq(signed.sessions.since),
+        accounts::kept_session.eq(signed.sessions.kept.stored()),
         accounts::grant_digest.eq(digest.code.as_bytes().as_slice()),
         accounts::grant_key_id.eq(digest.key.stored()),
     )))

@@ -213,7 +213,14 @@ async fn change_own(tx: &Tx<'_>, principal: &SessionPrincipal, change: &OwnChang
             tx.execute(row.set(accounts::password.eq(password.blob.as_bytes()))).await?;
             sign(tx, after, digest).await?;
         }
-        OwnChange::RecoveryCodes(new) => recovery_codes::replace(tx, organization, account, new).await?,
+        OwnChange::RecoveryCodes { seed, codes, after, digest } => {
+            let row = diesel::update(account_of(organization.stored(), account.stored()));
+            tx.execute(row.set(accounts::seed.eq(seed.blob.as_bytes()))).await?;
+            recovery_codes::replace(tx, organization, account, codes).await?;
+            // It has the previous key of the recovery codes.
+            pending_seed::delete(tx, organization, account).await?;
+            sign(tx, after, digest).await?;
+        }
     }
     sessions::end_others(tx, principal).await?;
     Ok(())

@@ -46,6 +46,8 @@ fn signed_columns() -> _ {
         decoy_accounts::version,
         decoy_accounts::password_id,
         decoy_accounts::seed_id,
+        decoy_accounts::sessions_since,
+        decoy_accounts::kept_session,
     )
 }
 

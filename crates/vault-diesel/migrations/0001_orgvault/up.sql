@@ -110,6 +110,9 @@ CREATE TABLE accounts (
     password BLOB NOT NULL,
     seed_id UUID NOT NULL,
     seed BLOB NOT NULL,
+    -- The version since which logins create valid sessions, and an older session that is also valid, or the nil id.
+    sessions_since BIGINT NOT NULL,
+    kept_session UUID NOT NULL,
     created_at BIGINT NOT NULL,
     -- Since when the passcode seed is in use.
     passcode_enrolled_at BIGINT NOT NULL,
@@ -281,6 +284,8 @@ CREATE TABLE decoy_accounts (
     version BIGINT NOT NULL,
     password_id UUID NOT NULL,
     seed_id UUID NOT NULL,
+    sessions_since BIGINT NOT NULL,
+    kept_session UUID NOT NULL,
     grant_digest BLOB NOT NULL,
     grant_key_id UUID NOT NULL,
     password BLOB NOT NULL,
@@ -288,9 +293,9 @@ CREATE TABLE decoy_accounts (
 ) WITHOUT ROWID;
 
 INSERT INTO decoy_accounts (decoy, organization_state, organization_id, id, email, role, state, version,
-    password_id, seed_id, grant_digest, grant_key_id, password, seed)
+    password_id, seed_id, sessions_since, kept_session, grant_digest, grant_key_id, password, seed)
 SELECT decoy, 'active', zeroblob(16), zeroblob(16),
-    'nobody@decoy.invalid', 'viewer', 'active', 1, zeroblob(16), zeroblob(16),
+    'nobody@decoy.invalid', 'viewer', 'active', 1, zeroblob(16), zeroblob(16), 1, zeroblob(16),
     CAST('................................' AS BLOB), zeroblob(16),
     CAST('...............................................................................................................................................' AS BLOB),
     CAST('..................................................................................................' AS BLOB)
@@ -476,6 +481,8 @@ CREATE INDEX tokens_of_integration ON integration_tokens (organization_id, integ
 
 -- Whose identity tokens are looked at, and by which keys: the operator's. `source`: discovery, pasted, or the URL of the keys.
 CREATE TABLE issuers (
+    -- Random: trusts contain it.
+    id UUID NOT NULL,
     name TEXT NOT NULL PRIMARY KEY,
     url TEXT NOT NULL,
     source TEXT NOT NULL,
