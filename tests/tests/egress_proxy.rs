@@ -37,7 +37,7 @@ fn traced(command: &Command, trace: &str) -> Command {
 /// Checks, exports of audit entries and traces use only the proxy, and the server resolves no name.
 #[test]
 fn the_server_connects_only_to_its_proxy() {
-    let mut vault = Vault::init(Database::Sqlite);
+    let vault = Vault::init(Database::Sqlite);
     let proxy = TestProxy::start();
     proxy.require(AUTHORIZATION);
     let hosts = ["store.test", "logs.test", "traces.test"];
@@ -91,7 +91,6 @@ fn the_server_connects_only_to_its_proxy() {
     assert!(others.is_empty(), "{others:#?}");
     let log = vault.log();
     assert!(!log.contains(PASSWORD) && !log.contains(AUTHORIZATION), "{log}");
-    vault.stop();
 }
 
 /// A proxy that fails is reported with its URL and without its password, by each command that uses it.
