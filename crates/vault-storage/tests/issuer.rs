@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
+use vault_core::id::IssuerId;
 use vault_core::identity::{Issuer, IssuerName, KeySource};
 use vault_core::port::{FetchedKeys, IssuerFailure, IssuerKeys as _};
 use vault_core::time::Timestamp;
@@ -27,6 +28,7 @@ fn serve(discovery: &Page, keys: &Page) -> Scripted {
 
 fn issuer(url: &str, source: KeySource) -> Issuer {
     Issuer {
+        id: IssuerId::from_bytes([1; 16]),
         name: IssuerName::parse("own", "name").unwrap(),
         url: url.to_owned(),
         source,

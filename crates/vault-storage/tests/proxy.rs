@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use vault_core::credential::{CredentialData, CredentialType, SecretBytes};
+use vault_core::id::IssuerId;
 use vault_core::identity::{Issuer, IssuerName, KeySource};
 use vault_core::port::{IssuerKeys as _, KeyService as _, KeyServiceError, WebhookMessage};
 use vault_core::receiver::{DeliveryFailure, check_url};
@@ -62,6 +63,7 @@ fn message(url: &str) -> WebhookMessage {
 
 fn issuer(url: &str, authority: &Authority) -> Issuer {
     Issuer {
+        id: IssuerId::from_bytes([1; 16]),
         name: IssuerName::parse("own", "name").unwrap(),
         url: url.to_owned(),
         source: KeySource::Discovery(String::new()),
