@@ -125,7 +125,7 @@ impl Alike {
         if word.starts_with("/enrol/") || word.starts_with("ovi_") {
             return "SECRET".to_owned();
         }
-        if word.contains("127.0.0.1:") {
+        if word.contains("//127.") {
             return "ADDRESS".to_owned();
         }
         let word = word.trim_end_matches(['.', ':']);
