@@ -343,7 +343,7 @@ fn the_log_follows_the_text() {
         let output = vault.scratch("output");
         let server = Server::start(command, &output, &vault.scratch("log"));
         let shown = fs::read_to_string(output).unwrap();
-        drop(server.stop());
+        assert_eq!(server.stop(), Some(0));
         let is_log = |line: &str| {
             line.starts_with('{') || [" INFO ", " WARN ", "DEBUG "].iter().any(|level| line.contains(level))
         };
