@@ -165,14 +165,14 @@ fn a63_hidden_sessions_and_recovery_codes_stay_revoked() {
     let (client, sql) = (vault.client(), Sql::of(&vault));
     let account = vault.admin();
     let keep = |table: &str| sql.run(&format!("CREATE TABLE hidden AS SELECT * FROM {table}"));
-    let put_back = |table: &str| {
+    let restore_rows = |table: &str| {
         sql.run(&format!("INSERT INTO {table} SELECT * FROM hidden ON CONFLICT DO NOTHING; DROP TABLE hidden"));
     };
     // A change by the owner keeps only the session that makes it.
     let [own, other] = [0; 2].map(|_| account.log_in(&client));
     keep("sessions");
     own.post_account("recovery-codes", &account.proof()).expect(200);
-    put_back("sessions");
+    restore_rows("sessions");
     assert!(own.is_live() && !other.is_live());
     assert_eq!(sql.value("SELECT count(*) FROM sessions"), "2");
     // Recovery codes of before the change.
@@ -180,7 +180,7 @@ fn a63_hidden_sessions_and_recovery_codes_stay_revoked() {
     let session = account.log_in(&client);
     keep("recovery_codes");
     session.post_account("recovery-codes", &account.proof()).expect(200);
-    put_back("recovery_codes");
+    restore_rows("recovery_codes");
     client.log_in(&account.login(&account.recovery_code())).problem("invalid-login");
     // Changes by an operator.
     let account = vault.account("Acme", "viewer");
@@ -188,7 +188,7 @@ fn a63_hidden_sessions_and_recovery_codes_stay_revoked() {
     keep("sessions");
     vault.run(&["account", "disable", "--email", &account.email]).done();
     vault.run(&["account", "enable", "--email", &account.email]).done();
-    put_back("sessions");
+    restore_rows("sessions");
     assert!(!session.is_live());
     assert!(account.log_in(&client).is_live());
 }

@@ -472,7 +472,7 @@ fn clusters_of_one_name_have_keys_of_their_own(database: Database) {
     }
 }
 
-/// A trust that SQL put back is useless: it contains the ID of the removed issuer.
+/// A trust that SQL inserted again is useless: it contains the ID of the removed issuer.
 fn a_later_issuer_of_the_same_name_revives_no_trust(database: Database) {
     if database != Database::Postgres {
         return;
@@ -486,8 +486,8 @@ fn a_later_issuer_of_the_same_name_revives_no_trust(database: Database) {
     stage.vault.run(&["issuer", "add", "github", "--issuer", &stage.issuer.url()]).done();
     sql.run("DELETE FROM integrations; INSERT INTO integrations SELECT * FROM kept; DROP TABLE kept");
     stage.refused(&token());
-    let told = stage.vault.json(&["audit", "list", "--action", "activation.refused-workload"]).to_string();
-    assert!(told.contains("issuer github was removed and added again"), "{told}");
+    let entries = stage.vault.json(&["audit", "list", "--action", "activation.refused-workload"]).to_string();
+    assert!(entries.contains("issuer github was removed and added again"), "{entries}");
 }
 
 /// Independent issuer implementations with every permitted algorithm.

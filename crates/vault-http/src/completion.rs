@@ -62,11 +62,11 @@ mod tests {
     fn a_use_case_continues_without_its_client_and_starts_tasks_on_its_runtime() {
         let main = Builder::new_multi_thread().worker_threads(1).build().unwrap();
         let (go, gone) = oneshot::channel::<()>();
-        let (tell, told) = oneshot::channel();
+        let (reply, started_on) = oneshot::channel();
         let use_case = async move {
             let runtime = Handle::current().id();
             gone.await.unwrap();
-            tokio::spawn(async move { tell.send(runtime).unwrap() });
+            tokio::spawn(async move { reply.send(runtime).unwrap() });
         };
         // Polled once by a client on another runtime, which then disconnects.
         let handle = main.handle().clone();
@@ -74,7 +74,7 @@ mod tests {
         client.block_on(async { assert!(complete(&handle, use_case).now_or_never().is_none()) });
         drop(client);
         go.send(()).unwrap();
-        assert_eq!(main.block_on(told).unwrap(), handle.id());
+        assert_eq!(main.block_on(started_on).unwrap(), handle.id());
     }
 
     #[test]
