@@ -95,7 +95,7 @@ fn operators(connection: &rusqlite::Connection) -> (Vec<String>, Vec<i64>) {
 #[tokio::test]
 async fn a_restore_revives_no_issuer_and_no_receiver() {
     let issuer = |name: &str, url: &str| {
-        format!("INSERT INTO issuers VALUES ('{name}', '{url}', 'pasted', '', '', '', 0, '', 0, 0, '', x'00')")
+        format!("INSERT INTO issuers VALUES (zeroblob(16), '{name}', '{url}', 'pasted', '', '', '', 0, '', 0, 0, '', x'00')")
     };
     let receiver = |id: u8, version: i64| {
         format!(

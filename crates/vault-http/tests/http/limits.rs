@@ -1,7 +1,7 @@
 //! How often one network may ask for what needs no token.
 
 use crate::support::{World, WorldBuilder, assert_problem, logged, request};
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Mutex;
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -113,6 +113,8 @@ fn an_account_and_an_organization_have_so_many_requests_under_way() {
         });
         let bounds = move |settings: &mut vault_http::ServerSettings| {
             (settings.requests_per_account, settings.requests_per_organization) = (account, organization);
+            // The store blocks the thread of its request. Each of the following connections is accepted by the next one.
+            settings.listener.workers = NonZeroUsize::new(4);
         };
         let world = WorldBuilder::default().credentials(credentials).settings(bounds).start();
         let others = [world.token(Role::Viewer), world.token_in("Other", Role::Viewer)];
