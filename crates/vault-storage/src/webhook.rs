@@ -47,7 +47,7 @@ impl WebhookClient {
     /// Returns whether connections to the URL may be permitted. The addresses of a direct host name are checked only
     /// when it is resolved.
     pub fn permits(&self, url: &WebhookUrl) -> bool {
-        self.egress.may_permit(&url.host(), url.port())
+        self.egress.may_permit(url.host(), url.port())
     }
 
     /// Sends a message. The body of the response is discarded.

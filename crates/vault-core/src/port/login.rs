@@ -141,6 +141,7 @@ pub struct RefusalRecords {
 
 /// Effect of a successful verification, carried out in the transaction that finishes the attempt.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "an attempt has one, which is not copied")]
 pub enum ProofEffect {
     /// A login, which creates this session.
     Session(NewSession),
