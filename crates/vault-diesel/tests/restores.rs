@@ -95,7 +95,9 @@ fn operators(connection: &rusqlite::Connection) -> (Vec<String>, Vec<i64>) {
 #[tokio::test]
 async fn a_restore_revives_no_issuer_and_no_receiver() {
     let issuer = |name: &str, url: &str| {
-        format!("INSERT INTO issuers VALUES (zeroblob(16), '{name}', '{url}', 'pasted', '', '', '', 0, '', 0, 0, '', x'00')")
+        // The id of an issuer has 16 bytes.
+        let id = format!("CAST('{name:0<16}' AS BLOB)");
+        format!("INSERT INTO issuers VALUES ({id}, '{name}', '{url}', 'pasted', '', '', '', 0, '', 0, 0, '', x'00')")
     };
     let receiver = |id: u8, version: i64| {
         format!(

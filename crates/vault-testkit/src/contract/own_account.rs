@@ -283,6 +283,7 @@ pub async fn a_proof_is_spent_once_whatever_for(suite: &dyn AccountSubject) {
     let lost = [LoginRefusal::SpentPasscode, LoginRefusal::Overtaken].map(Conclusion::Refused);
     assert_eq!(outcomes.iter().filter(|outcome| lost.contains(outcome)).count(), 15);
 
+    let holder = holder.as_reserved(&facts(&world, &holder).await);
     let change = world.own_password(&holder, world.password());
     world.proven(&holder, &session, change).await;
     let (before, entries) = (facts(&world, &holder).await, world.audit_length().await);
