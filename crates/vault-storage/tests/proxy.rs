@@ -144,7 +144,7 @@ async fn reaches_every_destination(url: &str, authority: &Authority) {
         ("/ingest", "Bearer token", "{}\n")
     );
     assert!(asked.iter().all(|request| !request.fields.contains_key("proxy-authorization")), "{asked:?}");
-    assert_eq!(names.asked(), [const { String::new() }; 0], "the proxy resolves names");
+    assert_eq!(names.asked(), Vec::<String>::new(), "the proxy resolves names");
 }
 
 #[tokio::test]
