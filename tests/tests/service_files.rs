@@ -217,9 +217,14 @@ fn alerts_and_dashboard_ask_for_metrics_that_there_are() {
     let unseen: Vec<_> = described.iter().filter(|name| !asked.iter().any(|asked| asked.contains(*name))).collect();
     assert_eq!(
         unseen,
-        ["orgvault_audit_delivered_total", "orgvault_inspected_rows_total", "orgvault_password_evaluations_total"]
-            .iter()
-            .collect::<Vec<_>>()
+        [
+            "orgvault_audit_delivered_total",
+            "orgvault_egress_proxy_failures_total",
+            "orgvault_inspected_rows_total",
+            "orgvault_password_evaluations_total",
+        ]
+        .iter()
+        .collect::<Vec<_>>()
     );
     for name in described {
         let found = Command::new("grep").args(["-rqF", name, "crates"]).current_dir(docs("..")).status().unwrap();

@@ -245,7 +245,7 @@ fn an_issuer_or_a_trust_changed_by_sql_grants_nothing() {
     }
     stage.activate(&genuine).expect(201);
     sql(
-        "INSERT INTO issuers SELECT 'planted', 'https://evil.example', source, ca, required, organizations, created_at, keys, \
+        "INSERT INTO issuers SELECT gen_random_uuid(), 'planted', 'https://evil.example', source, ca, required, organizations, created_at, keys, \
          fetched_at, asked_at, failure, code FROM issuers",
     );
     stage.refused(&stage.issuer.key.sign(&elsewhere));
@@ -477,7 +477,7 @@ fn a_later_issuer_of_the_same_name_revives_no_trust(database: Database) {
     if database != Database::Postgres {
         return;
     }
-    let stage = Stage::open(database);
+    let mut stage = Stage::open(database);
     let token = || stage.issuer.token(&stage.integration, SUBJECT);
     stage.activate(&token()).expect(201);
     let sql = Sql::of(&stage.vault);
@@ -486,6 +486,7 @@ fn a_later_issuer_of_the_same_name_revives_no_trust(database: Database) {
     stage.vault.run(&["issuer", "add", "github", "--issuer", &stage.issuer.url()]).done();
     sql.run("DELETE FROM integrations; INSERT INTO integrations SELECT * FROM kept; DROP TABLE kept");
     stage.refused(&token());
+    stage.vault.stop(); // counted refusals are recorded at the latest now
     let entries = stage.vault.json(&["audit", "list", "--action", "activation.refused-workload"]).to_string();
     assert!(entries.contains("issuer github was removed and added again"), "{entries}");
 }
