@@ -345,23 +345,24 @@ impl Command {
 
     /// Returns the profile of the login to use, if the command runs at a server.
     pub(crate) fn profile(&self) -> Option<&Profile> {
-        match self {
-            Self::Account(Managed { profile, .. }) => profile.as_ref(),
-            Self::Integration(Managed { profile, .. }) => profile.as_ref(),
-            Self::Receiver(Managed { profile, .. }) => profile.as_ref(),
-            Self::Namespace(Managed { profile, .. }) => profile.as_ref(),
-            Self::Audit(Managed { profile, .. }) => profile.as_ref(),
-            _ => None,
-        }
+        self.profile_flag()?.as_ref()
     }
 
     /// Returns whether the command accepts a profile.
     pub(crate) fn can_run_at_server(&self) -> bool {
-        let is_managed = matches!(
-            self,
-            Self::Account(_) | Self::Integration(_) | Self::Receiver(_) | Self::Namespace(_) | Self::Audit(_)
-        );
-        is_managed && self.require_api().is_ok()
+        self.profile_flag().is_some() && self.require_api().is_ok()
+    }
+
+    /// Returns the flag `--profile` of a command of admins.
+    fn profile_flag(&self) -> Option<&Option<Profile>> {
+        match self {
+            Self::Account(Managed { profile, .. }) => Some(profile),
+            Self::Integration(Managed { profile, .. }) => Some(profile),
+            Self::Receiver(Managed { profile, .. }) => Some(profile),
+            Self::Namespace(Managed { profile, .. }) => Some(profile),
+            Self::Audit(Managed { profile, .. }) => Some(profile),
+            _ => None,
+        }
     }
 
     /// Refuses a command that the HTTP API does not offer: it discloses secrets of an account, or reads more than one

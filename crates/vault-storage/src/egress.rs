@@ -1,8 +1,11 @@
 //! The policy for outgoing connections.
 //!
 //! Users who save credentials choose the hosts in them. Therefore, the policy checks the address of the connection
-//! rather than a name. Behind a proxy, which resolves names, only certain names are permitted. The policy denies all addresses that are not public: the special-purpose registries of IANA (RFC 6890),
+//! rather than a name. It denies all addresses that are not public: the special-purpose registries of IANA (RFC 6890),
 //! which include the metadata services of clouds, and all IPv6 addresses that contain an IPv4 address.
+//!
+//! Behind a proxy, the proxy resolves names. The policy then permits only some names, and checks addresses that are used
+//! instead of names.
 
 mod name;
 mod route;
