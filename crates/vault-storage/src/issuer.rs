@@ -1,8 +1,8 @@
 //! Retrieval of the keys of identity token issuers (OpenID Connect Discovery 1.0).
 //!
 //! Operators choose the issuers, so an issuer may have a private address. Its discovery document may name one for the
-//! keys only if the issuer has one too. Behind a proxy, a name without a special or local use counts as public. Redirects are not followed, and a discovery document must be for the requested
-//! issuer.
+//! keys only if the issuer has one too. Behind a proxy, a name without a special or local use counts as public. Redirects
+//! are not followed, and a discovery document must be for the requested issuer.
 
 use crate::guard::{Answer, GuardedClient, Proxy, Resolve, SystemResolver};
 use crate::{Egress, EgressPolicy};
@@ -117,7 +117,7 @@ async fn discover(client: &GuardedClient, issuer: &str) -> Result<String, Issuer
     let answer = get(client, &address).await?;
     let found = answer.text().filter(|text| text.len() <= MAX_DOCUMENT);
     let found: Option<Discovered> = found.and_then(|text| serde_json::from_str(text).ok());
-    let found = found.ok_or_else(|| failure("its discovery document is none"))?;
+    let found = found.ok_or_else(|| failure("its response is not a discovery document"))?;
     if found.issuer != issuer {
         return Err(failure("its discovery document is another issuer's: compare the URL, to the last slash"));
     }
@@ -129,7 +129,7 @@ async fn get(client: &GuardedClient, address: &str) -> Result<Answer, IssuerFail
         return Err(failure("its keys are not at an https address"));
     }
     let request = Request::get(address).header(header::ACCEPT, "application/json").body(Bytes::new());
-    let request = request.map_err(|_| failure("its address is none"))?;
+    let request = request.map_err(|_| failure("its URL is not valid"))?;
     let answer = client.send(request).await.map_err(|reason| why(reason, client.proxy()))?;
     match answer.status {
         StatusCode::OK => Ok(answer),

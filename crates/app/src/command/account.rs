@@ -240,13 +240,13 @@ pub(crate) async fn run(target: &Target<'_>, command: Asked, output: Output) -> 
         }
         Asked::SetPassword { account, password } => set_password(target, account.into(), &password, output).await,
         Asked::Create { org, account, role, password } => {
-            let Target::Database(settings, vault) = target else { return Ok(()) }; // refused before the login
+            let (settings, vault) = target.database("account create")?;
             let password = password.read(&settings.files)?;
             let created = create(vault, org, account.email, role.into(), password).await?;
             output.print(&ShownCreated::from(&created), &created_text(&created)?)
         }
         Asked::Passcode(account) => {
-            let Target::Database(_, vault) = target else { return Ok(()) }; // refused before the login
+            let (_, vault) = target.database("account passcode")?;
             passcode(vault, &account.email, output).await
         }
     }
@@ -388,7 +388,7 @@ async fn set_password(
     file: &PasswordFile,
     output: Output,
 ) -> Result<(), Failure> {
-    let Target::Database(settings, vault) = target else { return Ok(()) }; // refused before the login
+    let (settings, vault) = target.database("account set-password")?;
     let given = file.read(&settings.files)?;
     let generated = match given {
         Some(_) => None,

@@ -54,7 +54,7 @@ impl From<AuditFinding> for Finding {
 pub(crate) async fn run(target: &Target<'_>, command: AuditCommand, output: Output) -> Result<(), Failure> {
     match command {
         AuditCommand::Verify => {
-            let Target::Database(settings, vault) = target else { return Ok(()) }; // refused before the login
+            let (settings, vault) = target.database("audit verify")?;
             verify(settings, vault, output).await
         }
         AuditCommand::List { filter, limit } => reading::list(target, filter, limit, output).await,

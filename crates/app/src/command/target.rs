@@ -86,6 +86,14 @@ impl Target<'_> {
         }
     }
 
+    /// Returns settings and database, for a command that the HTTP API does not offer.
+    pub(super) fn database(&self, command: &str) -> Result<(&Settings, &OpenVault), Failure> {
+        match self {
+            Self::Database(settings, vault) => Ok((settings, vault)),
+            Self::Server(_) => Err(server_only(command, "")),
+        }
+    }
+
     /// Returns the address of the server's activation listener, if the settings contain one.
     pub(super) fn activation_url(&self) -> Option<String> {
         match self {

@@ -5,7 +5,7 @@ use super::{Member, Node};
 /// Writes `text` as a JSON string.
 pub fn write_text<S: FnMut(&str) + ?Sized>(text: &str, sink: &mut S) {
     sink("\"");
-    // Nearly all texts need no escape. Without an early exit, the compiler compares many bytes at once.
+    // Nearly all texts need no escape. Without an early exit, the compiler compares many bytes with one instruction.
     if text.bytes().fold(false, |found, byte| found | needs_escape(byte)) {
         write_escaped(text, sink);
     } else {

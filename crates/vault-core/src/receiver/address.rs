@@ -55,7 +55,8 @@ pub fn check_url(text: &str, pointer: &str) -> Result<Url, FieldError> {
         return flaw(FieldCode::TooLong, "must be at most 2,048 bytes");
     }
     let Some(url) = strict_url::parse(text) else {
-        let detail = "must be a URL with a host and without spaces, invisible characters and port 0, such as https://hooks.example.com/orgvault";
+        let detail = "must be a URL such as https://hooks.example.com/orgvault: with a host, and without spaces, invisible \
+                      characters or port 0";
         return flaw(FieldCode::Malformed, detail);
     };
     if !url.username().is_empty() || url.password().is_some() || url.fragment().is_some() {
