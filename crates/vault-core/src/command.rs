@@ -6,9 +6,9 @@ use crate::time::Timestamp;
 
 /// A change with its principal, time and audit record.
 ///
-/// A store authorizes [`Command::principal`] before `act` and appends [`Command::audit`] after it, in one transaction.
+/// A store authorizes [`Command::principal`] before `payload` and appends [`Command::audit`] after it, in one transaction.
 /// It refuses an unauthorized principal with [`StoreError::Denied`](crate::port::StoreError::Denied) and writes
-/// nothing. It records nothing if `act` changes nothing.
+/// nothing. It records nothing if `payload` changes nothing.
 #[derive(Clone, Debug)]
 pub struct Command<A, P = Principal> {
     /// Principal that makes the request.
@@ -18,5 +18,5 @@ pub struct Command<A, P = Principal> {
     /// Audit record of the change.
     pub audit: SealedAuditRecord,
     /// The change.
-    pub act: A,
+    pub payload: A,
 }

@@ -27,7 +27,7 @@ const ORGANIZATION: OrganizationId = OrganizationId::from_bytes([2; 16]);
 const CODE: Digest = Digest::from_bytes([9; 32]);
 const NOW: Timestamp = Timestamp::from_millis(1_000);
 
-fn command<A>(act: A) -> Command<A> {
+fn command<A>(payload: A) -> Command<A> {
     let record = AuditRecord {
         id: AuditId::from_bytes([3; 16]),
         at: NOW,
@@ -42,7 +42,7 @@ fn command<A>(act: A) -> Command<A> {
         changes: Vec::new(),
     };
     let audit = SealedAuditRecord { record, key: KEY, code: Digest::from_bytes([0; 32]) };
-    Command { principal: Principal::Operator, now: NOW, audit, act }
+    Command { principal: Principal::Operator, now: NOW, audit, payload }
 }
 
 const fn credential(number: u8) -> CredentialId {
@@ -115,8 +115,8 @@ fn changes_of(facts: CredentialFacts) -> ChangeFacts {
 }
 
 /// The answer to one change.
-fn judge_one(facts: ChangeFacts, act: ChangeCredential, key_active: bool) -> Result<i64, Refusal> {
-    let command = command(act);
+fn judge_one(facts: ChangeFacts, payload: ChangeCredential, key_active: bool) -> Result<i64, Refusal> {
+    let command = command(payload);
     judge_changes(facts, [Authorized { command: &command, key_active }]).remove(0).into_answer()
 }
 
@@ -138,17 +138,17 @@ proptest! {
         let (mut count, mut requests) = (credentials, BTreeMap::new());
         for ((command, active), outcome) in saves.iter().zip(together) {
             let mut earlier = EarlierRequests::default();
-            let of = command.act.idempotency.as_ref();
+            let of = command.payload.idempotency.as_ref();
             if let Some((of, request)) = of.and_then(|of| Some((of, requests.get(&of.key)?))) {
                 earlier.insert(of.account, of.key.clone(), *request);
             }
             let alone = judge_saves(SaveFacts { credentials: Some(count), earlier }, [authorized((command, *active))]);
             prop_assert_eq!(&alone[0], &outcome);
             if outcome.effects().is_some() {
-                prop_assert!(count < command.act.limit && *active);
+                prop_assert!(count < command.payload.limit && *active);
                 count += 1;
                 if let Some(of) = of {
-                    let made = EarlierRequest { body: *of.body.current(), credential: command.act.id, version: 1 };
+                    let made = EarlierRequest { body: *of.body.current(), credential: command.payload.id, version: 1 };
                     prop_assert!(requests.insert(of.key.clone(), made).is_none(), "a key is used once");
                 }
             }
@@ -168,14 +168,14 @@ proptest! {
             })
             .collect();
         let mut left: BTreeSet<_> = revisions.keys().copied().collect();
-        for (act, outcome) in acts.iter().zip(judge_deletes(revisions, &acts)) {
-            let expected = match (left.contains(&act.id), act.revision) {
+        for (payload, outcome) in acts.iter().zip(judge_deletes(revisions, &acts)) {
+            let expected = match (left.contains(&payload.id), payload.revision) {
                 (false, _) => Ok(false),
                 (true, None | Some(1)) => Ok(true),
                 (true, Some(_)) => Err(Refusal::Changed),
             };
             if expected == Ok(true) {
-                left.remove(&act.id);
+                left.remove(&payload.id);
             }
             prop_assert_eq!(outcome.into_answer(), expected);
         }
@@ -237,8 +237,8 @@ fn a_request_that_was_carried_out_is_answered_as_then_whatever_has_changed() {
 fn nothing_is_stored_under_a_key_that_was_replaced() {
     let other = KeyId::from_bytes([8; 16]);
     let facts = || SaveFacts { credentials: Some(0), earlier: EarlierRequests::default() };
-    let judge = |act, key_active| {
-        let command = command(act);
+    let judge = |payload, key_active| {
+        let command = command(payload);
         judge_saves(facts(), [Authorized { command: &command, key_active }]).remove(0).into_answer()
     };
     assert_eq!(judge(save(1, None, 1), false), Err(Refusal::Contended));

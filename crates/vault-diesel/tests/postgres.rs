@@ -93,8 +93,8 @@ impl Revocation {
                 let found = store.find_account(query).await.unwrap();
                 let Some(FoundAccount::Account(account)) = found else { panic!("{found:?}") };
                 let Account { signed: after, digest, .. } = *account;
-                let act = ChangeAccount { version: 1, after, digest, change: AccountChange::Delete };
-                let command = world.by_operator(AuditAction::AccountDeleted, act);
+                let payload = ChangeAccount { version: 1, after, digest, change: AccountChange::Delete };
+                let command = world.by_operator(AuditAction::AccountDeleted, payload);
                 store.change_account(command).await.unwrap();
             }
             Self::OrganizationDisabled => {

@@ -74,14 +74,14 @@ async fn lower(
 ) -> Result<(), StoreError> {
     let grant = AccountGrant { role: Role::Viewer, ..grant(store, target).await };
     let seed = SeedId::from_bytes(*target.account.as_bytes());
-    let act = ChangeAccount {
+    let payload = ChangeAccount {
         version: 1,
         after: SignedAccount { version: 2, ..SignedAccount::new(grant, PASSWORD, seed) },
         digest: row_code(1),
         change: AccountChange::Grant,
     };
     let audit = world.audit(Actor::from(admin), AuditAction::AccountRoleChanged, Subject::Account(target.account));
-    store.change_account(Command { principal: admin.clone().into(), now: NOW, audit, act }).await
+    store.change_account(Command { principal: admin.clone().into(), now: NOW, audit, payload }).await
 }
 
 /// Returns the error of the one that failed, and checks that the other succeeded.
@@ -132,7 +132,7 @@ async fn of_two_sessions_that_end_each_other_one_stays() {
         principal: principal.clone().into(),
         now: NOW,
         audit: world.audit(Actor::from(principal), AuditAction::SessionEnded, Subject::Session(session)),
-        act: EndSession { session },
+        payload: EndSession { session },
     };
     for _ in 0..ROUNDS {
         let world = World::make(&*here, number()).await;
@@ -189,8 +189,8 @@ async fn of_sixteen_confirmations_of_an_enrolment_on_two_servers_one_makes_the_a
             digest: row_code(1),
             version: StoredInvitation::FIRST_VERSION,
         };
-        let act = CreateInvitation { stored, address: address(unique).into(), address_in_use: audit() };
-        let invite = world.by_operator(AuditAction::AccountInvited, act);
+        let payload = CreateInvitation { stored, address: address(unique).into(), address_in_use: audit() };
+        let invite = world.by_operator(AuditAction::AccountInvited, payload);
         here.create_invitation(invite).await.unwrap();
         let (organization, account) = (world.organization, invitation.grant.account);
         let seed = SeedId::from_bytes(bytes(unique));
@@ -238,9 +238,9 @@ async fn re_enrolment(
     let digest = row_code(1);
     let stored = StoredInvitation { invitation, digest, version: StoredInvitation::FIRST_VERSION };
     let change = AccountChange::ReEnrol { invitation: Box::new(stored) };
-    let act = ChangeAccount { version, after: before.without_secrets(), digest, change };
+    let payload = ChangeAccount { version, after: before.without_secrets(), digest, change };
     let audit = world.audit(Actor::from(by), AuditAction::AccountReEnrolled, Subject::Account(target.account));
-    Command { principal: by.clone(), now: NOW, audit, act }
+    Command { principal: by.clone(), now: NOW, audit, payload }
 }
 
 /// Returns an operator's change of an account, based on the first version of the row.
@@ -252,9 +252,9 @@ async fn by_operator(
 ) -> Command<ChangeAccount> {
     let seed = SeedId::from_bytes(*target.account.as_bytes());
     let after = SignedAccount { version: 2, ..SignedAccount::new(grant(store, target).await, PASSWORD, seed) };
-    let act = ChangeAccount { version: 1, after, digest: row_code(1), change };
+    let payload = ChangeAccount { version: 1, after, digest: row_code(1), change };
     let audit = world.audit(Actor::Operator, AuditAction::AccountUnlocked, Subject::Account(target.account));
-    Command { principal: Principal::Operator, now: NOW, audit, act }
+    Command { principal: Principal::Operator, now: NOW, audit, payload }
 }
 
 /// Sets the counter to one attempt before the lockout, in the bucket of all unknown networks.
@@ -395,7 +395,7 @@ async fn re_enrolments_and_what_happens_beside_them_do_not_wait_for_each_other_f
         };
         let drafted = || world.audit(Actor::Unknown, AuditAction::EnrolmentDrafted, Subject::Vault);
         assert!(here.write_draft(draft(drafted())).await.unwrap());
-        let waiting = &first.act.after;
+        let waiting = &first.payload.after;
 
         let mut deeds: Vec<BoxFuture<'_, bool>> = Vec::new();
         for server in [&here, &there] {
@@ -434,7 +434,7 @@ async fn re_enrolments_and_what_happens_beside_them_do_not_wait_for_each_other_f
             };
             let audit =
                 world.audit(Actor::from(two), AuditAction::AccountRoleChanged, Subject::Account(target.account));
-            let lowering = Command { principal: by_two.clone(), now: NOW, audit, act: lowering };
+            let lowering = Command { principal: by_two.clone(), now: NOW, audit, payload: lowering };
             deeds.push(async move { decided(server.change_account(lowering).await) }.boxed());
             for whom in [one, two, target] {
                 let session = SessionId::from_bytes(bytes(world.next()));

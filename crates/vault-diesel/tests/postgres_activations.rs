@@ -49,7 +49,7 @@ async fn activations_changes_and_freezes_do_not_wait_for_each_other_for_ever() {
         let stored = world.integration(&*here).await;
         let principal = &world.activator(&stored);
         let live = world.take(principal);
-        let live_id = live.act.activation.as_ref().unwrap().id;
+        let live_id = live.payload.activation.as_ref().unwrap().id;
         here.take_credentials(live).await.unwrap();
 
         let mut deeds: Vec<BoxFuture<'_, bool>> = Vec::new();
@@ -106,7 +106,7 @@ async fn hand_outs_and_replacements_do_not_wait_for_each_other_for_ever() {
             }
             for (principal, id) in principals.iter().zip(&saved).chain(principals.iter().zip(saved.iter().rev())) {
                 let begin = world.take(principal);
-                let activation = begin.act.activation.as_ref().unwrap().id;
+                let activation = begin.payload.activation.as_ref().unwrap().id;
                 here.take_credentials(begin).await.unwrap();
                 let command = world.hand_out(principal, activation, &[*id, saved[3]]);
                 deeds.push(async move { decided(server.hand_out(command.clone()).await) }.boxed());
@@ -199,8 +199,8 @@ impl Revocation {
 }
 
 fn dry(command: ForIntegration<TakeCredentials>) -> ForIntegration<TakeCredentials> {
-    let act = TakeCredentials { activation: None, ..command.act };
-    Command { act, ..command }
+    let payload = TakeCredentials { activation: None, ..command.payload };
+    Command { payload, ..command }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -257,7 +257,7 @@ async fn a_revocation_waits_for_the_hand_outs_that_it_did_not_stop() {
         let stored = world.integration(&*here).await;
         let principal = world.activator(&stored);
         let begin = world.take(&principal);
-        let id = begin.act.activation.as_ref().unwrap().id;
+        let id = begin.payload.activation.as_ref().unwrap().id;
         here.take_credentials(begin).await.unwrap();
         // Delays the issuance between its authorization and its commit.
         blocker.batch_execute("BEGIN; LOCK TABLE audit IN SHARE MODE").await.unwrap();
@@ -301,7 +301,7 @@ async fn activations_of_one_integration_are_handed_out_and_ended_beside_each_oth
     let mut begun = Vec::new();
     for _ in 0..3 {
         let take = world.take(&principal);
-        begun.push(take.act.activation.as_ref().unwrap().id);
+        begun.push(take.payload.activation.as_ref().unwrap().id);
         here.take_credentials(take).await.unwrap();
     }
     // Delays the end of the first one after its authorization.
@@ -349,7 +349,7 @@ async fn a_revocation_has_its_turn_beside_activations() {
             load.spawn(async move {
                 while !stop.load(Ordering::Relaxed) {
                     let command = world.take(&principal);
-                    let activation = command.act.activation.as_ref().unwrap().id;
+                    let activation = command.payload.activation.as_ref().unwrap().id;
                     let command = if number < 8 { command } else { dry(command) };
                     decided(store.take_credentials(command).await);
                     // The activation may be active or missing. The second call finds it missing.

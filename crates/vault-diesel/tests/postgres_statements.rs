@@ -100,11 +100,11 @@ async fn every_statement_on_a_tenants_rows_names_the_organization() {
     for round in 0..2 {
         let saves = (0..6).map(|number| {
             let mut command = world.save();
-            command.act.namespace = activated();
-            command.act.description.labels = vec![label];
+            command.payload.namespace = activated();
+            command.payload.description.labels = vec![label];
             let (account, body) = (world.account, Digest::from_bytes([7; 32]));
             // The second round repeats the requests.
-            command.act.idempotency =
+            command.payload.idempotency =
                 (number > 2).then(|| Idempotency { account, key: format!("{number}"), body: body.into() });
             let store = Arc::clone(&store);
             async move { store.save_credential(command).await.unwrap() }
@@ -144,7 +144,7 @@ async fn every_statement_on_a_tenants_rows_names_the_organization() {
     for revision in 1..=2 {
         let replacements = saved[..6].iter().map(|id| {
             let (store, mut command) = (Arc::clone(&store), world.replace(*id, revision));
-            let CredentialChange::Replace { version, .. } = &mut command.act.change else { unreachable!() };
+            let CredentialChange::Replace { version, .. } = &mut command.payload.change else { unreachable!() };
             version.destroyed = vec![1];
             async move { store.change_credential(command).await.unwrap() }
         });
@@ -156,7 +156,7 @@ async fn every_statement_on_a_tenants_rows_names_the_organization() {
     for _ in 0..2 {
         let takings = (0..3).map(|_| {
             let (store, command) = (Arc::clone(&store), world.take(&principal));
-            let activation = command.act.activation.as_ref().unwrap().id;
+            let activation = command.payload.activation.as_ref().unwrap().id;
             async move {
                 store.take_credentials(command).await.unwrap();
                 activation

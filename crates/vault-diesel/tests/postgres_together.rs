@@ -46,8 +46,8 @@ fn delete(store: &Arc<PostgresStore>, world: &World, id: CredentialId) -> BoxFut
     let store = Arc::clone(store);
     let actor = Actor::Account(world.account, world.session);
     let audit = world.audit(actor, AuditAction::CredentialDeleted, Subject::Credential(id));
-    let act = DeleteCredential { organization: world.organization, id, revision: None };
-    let command = Command { principal: world.principal(), now: world.now(), audit, act };
+    let payload = DeleteCredential { organization: world.organization, id, revision: None };
+    let command = Command { principal: world.principal(), now: world.now(), audit, payload };
     async move { store.delete_credential(command).await }.boxed()
 }
 
@@ -239,8 +239,8 @@ async fn a_replacement_writes_the_same_alone_and_beside_others() {
             .map(|id| {
                 let mut command = scene.world.replace(*id, revision);
                 command.now = command.now.plus_seconds(revision);
-                command.act.expires_at = (revision < 3).then(|| command.now.plus_seconds(60));
-                let CredentialChange::Replace { version, .. } = &mut command.act.change else { unreachable!() };
+                command.payload.expires_at = (revision < 3).then(|| command.now.plus_seconds(60));
+                let CredentialChange::Replace { version, .. } = &mut command.payload.change else { unreachable!() };
                 let content = |byte| Blob::from_bytes(vec![byte, revision as u8]);
                 version.sealed.data_key = content(6);
                 version.sealed.data = content(7);
@@ -287,7 +287,7 @@ async fn a_save_that_fails_undoes_no_other() {
     let scene = Scene::new().await;
     let mut saves: Answers<_> = (0..20).map(|_| save(&scene.store, scene.world.save())).collect();
     let (one, mut same) = (scene.world.save(), scene.world.save());
-    same.act.id = one.act.id;
+    same.payload.id = one.payload.id;
     saves.push(save(&scene.store, one));
     saves.push(save(&scene.store, same));
     let outcomes = scene.hold_up(saves, async |_| {}).await;
@@ -410,14 +410,15 @@ async fn saves_whose_commit_is_not_answered_are_neither_acknowledged_nor_made_ag
         .map(|number| {
             let mut command = scene.world.save();
             let (account, body) = (scene.world.account, Digest::from_bytes([7; 32]));
-            command.act.idempotency = Some(Idempotency { account, key: format!("key {number}"), body: body.into() });
+            command.payload.idempotency =
+                Some(Idempotency { account, key: format!("key {number}"), body: body.into() });
             command
         })
         .collect();
-    let ids: Vec<_> = commands.iter().map(|command| command.act.id).collect();
+    let ids: Vec<_> = commands.iter().map(|command| command.payload.id).collect();
     let again = |number: usize| {
         let mut command = scene.world.save();
-        command.act.idempotency.clone_from(&commands[number].act.idempotency);
+        command.payload.idempotency.clone_from(&commands[number].payload.idempotency);
         save(&scene.store, command)
     };
     let saves = commands.iter().cloned().map(|command| save(&scene.store, command)).collect();
@@ -441,7 +442,7 @@ async fn replicas_share_a_limit_while_each_gathers_saves() {
     let world = World::make(&*replicas[0], number()).await;
     let saves = (0..150_usize).map(|number| {
         let mut command = world.save();
-        command.act.limit = 70;
+        command.payload.limit = 70;
         save(&replicas[number % 3], command)
     });
     let outcomes = join_all(saves).await;

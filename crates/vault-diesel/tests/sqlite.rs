@@ -105,7 +105,7 @@ async fn in_a_batch_each_decision_stands_or_falls_by_itself() {
     let saves = (0..300_usize).map(|number| {
         let (store, mut save) = (Arc::clone(&store), world.save());
         if number % 3 == 0 {
-            save.act.limit = 0;
+            save.payload.limit = 0;
         }
         tokio::spawn(async move { (number, store.save_credential(save).await) })
     });
@@ -186,7 +186,7 @@ async fn a_command_beside_a_busy_server_has_its_turn() {
 async fn a_damaged_row_is_named() {
     let (scratch, store, world) = setting().await;
     let save = world.save();
-    let id = save.act.id;
+    let id = save.payload.id;
     store.save_credential(save).await.unwrap();
     scratch.bare().execute("UPDATE credentials SET type = 'nonsense'", []).unwrap();
     match store.list_credentials(world.list(10)).await.unwrap_err() {

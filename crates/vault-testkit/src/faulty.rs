@@ -168,9 +168,9 @@ ports! {
         find_activation(query: FindActivation) -> Option<Activation>;
         end_activation(command: ForIntegration<EndActivation>) -> bool;
         abort_activation(command: AbortActivation) -> ();
-        take_checks(act: TakeChecks) -> Vec<DueCheck>;
-        record_check(act: RecordCheck) -> bool;
-        note_activated(act: NoteActivated) -> ();
+        take_checks(payload: TakeChecks) -> Vec<DueCheck>;
+        record_check(payload: RecordCheck) -> bool;
+        note_activated(payload: NoteActivated) -> ();
     }
     AuditLog {
         append(records: Vec<SealedAuditRecord>) -> ();

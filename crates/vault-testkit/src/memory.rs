@@ -322,11 +322,11 @@ impl MemoryStore {
     fn carry_out<P: Judged, A, T>(
         &self,
         command: Command<A, P>,
-        act: impl FnOnce(&mut State, &P, Timestamp, A) -> Decided<T>,
+        apply: impl FnOnce(&mut State, &P, Timestamp, A) -> Decided<T>,
     ) -> Result<T, StoreError> {
         self.decide(|state| {
             command.principal.judge(state, command.now)?;
-            match act(state, &command.principal, command.now, command.act) {
+            match apply(state, &command.principal, command.now, command.payload) {
                 Decided::Done(outcome) => {
                     state.audit.push(command.audit);
                     Ok(outcome)

@@ -35,7 +35,7 @@ fn what_fails_is_printed_to_be_pasted() {
     let wrong = |batches: &[Vec<_>]| {
         let memory = Arc::new(MemoryStore::new());
         let faulty = vault_testkit::faulty::Faulty::new(Arc::clone(&memory))
-            .altered(|command: &mut Command<SaveCredential>| command.act.limit += 1);
+            .altered(|command: &mut Command<SaveCredential>| command.payload.limit += 1);
         let subject = crate::wrong_stores::Subjected { ports: Arc::new(faulty), memory };
         runtime.block_on(play(&subject, batches))
     };

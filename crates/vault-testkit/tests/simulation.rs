@@ -106,7 +106,7 @@ fn play_on(forgets: bool, seed: u64) -> Vec<String> {
     let storm = Storm::of(seed);
     let forget = move |command: &mut Command<SaveCredential>| {
         if forgets {
-            command.act.idempotency = None;
+            command.payload.idempotency = None;
         }
     };
     let fake = storm.vault(|store| store.altered(forget));

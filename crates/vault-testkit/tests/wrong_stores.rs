@@ -63,7 +63,7 @@ macro_rules! wrong_stores {
 }
 
 fn save(alter: impl Fn(&mut SaveCredential) + Send + Sync + 'static) -> impl FnOnce(Wrong) -> Wrong {
-    |store| store.altered(move |command: &mut Command<SaveCredential>| alter(&mut command.act))
+    |store| store.altered(move |command: &mut Command<SaveCredential>| alter(&mut command.payload))
 }
 
 fn list(alter: impl Fn(&mut ListCredentials) + Send + Sync + 'static) -> impl FnOnce(Wrong) -> Wrong {
@@ -101,13 +101,13 @@ fn takes_anyway(refused: impl Fn(&StoreError) -> bool + Send + Sync + 'static) -
 }
 
 fn idempotency(alter: impl Fn(&mut Idempotency) + Send + Sync + 'static) -> impl FnOnce(Wrong) -> Wrong {
-    save(move |act| {
-        act.idempotency.as_mut().map(&alter);
+    save(move |payload| {
+        payload.idempotency.as_mut().map(&alter);
     })
 }
 
 wrong_stores! {
-    it_numbers_versions_itself: save(|act| act.version = 1) => credential::a_credential_is_shown_as_it_was_saved;
+    it_numbers_versions_itself: save(|payload| payload.version = 1) => credential::a_credential_is_shown_as_it_was_saved;
     its_lists_begin_with_the_oldest: |store: Wrong| {
         store.answering("list_credentials", |answer: &mut Result<ListedRows, StoreError>| {
             if let Ok(page) = answer {
@@ -122,26 +122,26 @@ wrong_stores! {
         query.expires_before = query.expires_before.map(|at| at.plus_seconds(60));
     }) => life::a_list_is_filtered_by_expiry;
     its_pages_begin_anew: list(|query| query.after = None) => credential::pages_are_stable_while_others_change_the_list;
-    it_has_room_for_one_too_many: save(|act| act.limit += 1) => credential::a_limit_is_kept;
+    it_has_room_for_one_too_many: save(|payload| payload.limit += 1) => credential::a_limit_is_kept;
     it_counts_late: counts_late => credential::a_limit_is_exact_in_parallel;
     it_saves_under_any_key: under_any_key => credential::an_inactive_key_is_refused;
     it_shows_others_credentials: shows_others => credential::organizations_see_nothing_of_each_other;
     it_tells_everybody_that_they_deleted: says_yes("delete_credential")
         => credential::a_credential_is_deleted_once_in_parallel;
-    it_repeats_what_was_done: save(|act| act.idempotency = None) => idempotency::a_request_has_one_effect;
+    it_repeats_what_was_done: save(|payload| payload.idempotency = None) => idempotency::a_request_has_one_effect;
     it_compares_no_bodies: idempotency(|it| it.body = Digest::from_bytes([0; 32]).into())
         => idempotency::parallel_requests_under_one_key_have_one_effect;
     it_folds_the_case_of_keys: idempotency(|it| it.key = it.key.to_lowercase())
         => idempotency::keys_are_compared_exactly;
     it_shares_keys_between_accounts: idempotency(|it| it.account = AccountId::from_bytes([0; 16]))
         => idempotency::keys_are_independent_per_account;
-    it_limits_before_it_replays: save(|act| {
-        if act.limit == 0 {
-            act.idempotency = None;
+    it_limits_before_it_replays: save(|payload| {
+        if payload.limit == 0 {
+            payload.idempotency = None;
         }
     }) => idempotency::a_replay_outlasts_what_it_made;
-    it_forgets_requests: save(|act| act.idempotency = None) => machine::clients_at_once_see_one_order;
-    it_saves_a_little_too_much: save(|act| act.limit += 1) => machine::clients_at_once_see_one_order;
+    it_forgets_requests: save(|payload| payload.idempotency = None) => machine::clients_at_once_see_one_order;
+    it_saves_a_little_too_much: save(|payload| payload.limit += 1) => machine::clients_at_once_see_one_order;
     it_lets_a_request_take_a_revision_for_another: |store: Wrong| {
         store.answering("change_credential", |answer: &mut Result<i64, StoreError>| {
             if let Err(StoreError::Refused(vault_core::Refusal::Changed)) = answer {
@@ -153,10 +153,10 @@ wrong_stores! {
         store.answering("find_save", |answer: &mut Result<Option<(CredentialId, i64)>, StoreError>| *answer = Ok(None))
     } => idempotency::an_earlier_save_is_found;
     it_deletes_what_changed: |store: Wrong| {
-        store.altered(|command: &mut Command<DeleteCredential>| command.act.revision = None)
+        store.altered(|command: &mut Command<DeleteCredential>| command.payload.revision = None)
     } => version::a_change_of_what_was_read_before_another_change_is_refused;
     it_keeps_what_is_to_be_destroyed: |store: Wrong| {
-        store.altered(|command: &mut Command<ChangeCredential>| match &mut command.act.change {
+        store.altered(|command: &mut Command<ChangeCredential>| match &mut command.payload.change {
             CredentialChange::Replace { version, .. } | CredentialChange::Stage(version) => version.destroyed.clear(),
             CredentialChange::Promote { destroyed, .. } => destroyed.clear(),
             CredentialChange::Destroy(_) | CredentialChange::Describe => {}
@@ -175,7 +175,7 @@ wrong_stores! {
     } => life::comparisons_are_counted;
     it_takes_labels_for_good: |store: Wrong| {
         store.altered(|command: &mut Command<ChangeCredential>| {
-            if let Some(description) = &mut command.act.description {
+            if let Some(description) = &mut command.payload.description {
                 description.labels.clear();
             }
         })
@@ -270,7 +270,7 @@ wrong_stores! {
         let ids = SequentialIds::seeded(8);
         store
             .altered(move |command: &mut Command<EndSession>| {
-                command.act.session = vault_core::id::SessionId::from_uuid(ids.random());
+                command.payload.session = vault_core::id::SessionId::from_uuid(ids.random());
             })
             .answering("end_session", |answer: &mut Result<bool, StoreError>| *answer = Ok(true))
     } => session::sessions_are_listed_to_their_owner;
@@ -282,7 +282,7 @@ wrong_stores! {
     it_rotates_an_integration_twice: says_done("change_integration")
         => integration::parallel_rotations_of_one_version_make_one;
     it_has_room_for_one_integration_too_many: |store: Wrong| {
-        store.altered(|command: &mut Command<CreateIntegration>| command.act.limit += 1)
+        store.altered(|command: &mut Command<CreateIntegration>| command.payload.limit += 1)
     } => integration::the_number_of_integrations_is_limited;
     its_pages_of_integrations_begin_anew: |store: Wrong| {
         let pages = Mutex::new(0);
@@ -332,7 +332,7 @@ wrong_stores! {
     } => freeze::namespaces_are_listed_with_what_they_have;
     it_forgets_the_previous_token: |store: Wrong| {
         store.altered(|command: &mut Command<ChangeIntegration>| {
-            if let IntegrationChange::Replace { integration, .. } = &mut command.act.change {
+            if let IntegrationChange::Replace { integration, .. } = &mut command.payload.change {
                 integration.previous = None;
             }
         })
@@ -360,15 +360,15 @@ wrong_stores! {
     } => activation::credentials_are_taken_as_they_were_saved;
     it_promotes_nothing: |store: Wrong| {
         store.altered(|command: &mut Command<ChangeCredential>| {
-            if let CredentialChange::Promote { .. } = command.act.change {
-                command.act.change = CredentialChange::Describe;
+            if let CredentialChange::Promote { .. } = command.payload.change {
+                command.payload.change = CredentialChange::Describe;
             }
         })
     } => activation::an_activation_takes_the_current_version;
     it_takes_what_is_frozen: takes_anyway(|error| matches!(error, StoreError::Refused(vault_core::Refusal::Frozen)))
         => activation::a_freeze_holds_beside_activations;
     it_takes_more_than_allowed: |store: Wrong| {
-        store.altered(|command: &mut ForIntegration<TakeCredentials>| command.act.most += 1)
+        store.altered(|command: &mut ForIntegration<TakeCredentials>| command.payload.most += 1)
     } => activation::refusals_come_in_their_order;
     it_lets_a_changed_integration_act: takes_anyway(|error| matches!(error, StoreError::Denied(_)))
         => activation::a_changed_integration_is_refused;
@@ -377,7 +377,7 @@ wrong_stores! {
     } => activation::a_closed_organizations_integrations_are_refused;
     its_activations_outlast_their_time: |store: Wrong| {
         store.altered(|command: &mut ForIntegration<TakeCredentials>| {
-            if let Some(activation) = &mut command.act.activation {
+            if let Some(activation) = &mut command.payload.activation {
                 activation.expires_at = activation.expires_at.plus_seconds(1);
             }
         })
@@ -394,13 +394,13 @@ wrong_stores! {
         })
     } => hand_out::what_is_handed_out_is_recorded;
     it_hands_out_what_was_deleted: |store: Wrong| {
-        store.altered(|command: &mut ForIntegration<HandOut>| command.act.credentials.clear())
+        store.altered(|command: &mut ForIntegration<HandOut>| command.payload.credentials.clear())
     } => hand_out::a_hand_out_and_a_deletion_are_decided_one_after_the_other;
     it_renews_nothing: |store: Wrong| {
-        store.altered(|command: &mut ForIntegration<HandOut>| command.act.renewal = false)
+        store.altered(|command: &mut ForIntegration<HandOut>| command.payload.renewal = false)
     } => hand_out::an_activation_is_renewed_while_it_lives;
     it_gives_up_what_it_does_not_renew: |store: Wrong| {
-        store.altered(|command: &mut ForIntegration<HandOut>| command.act.renewal = false)
+        store.altered(|command: &mut ForIntegration<HandOut>| command.payload.renewal = false)
     } => hand_out::a_refused_renewal_leaves_the_activation;
     it_renews_what_has_ended: |store: Wrong| {
         store.answering("hand_out", |answer: &mut Result<Option<HandOutRefusal>, StoreError>| {
@@ -409,7 +409,7 @@ wrong_stores! {
     } => hand_out::a_renewal_and_an_end_are_decided_one_after_the_other;
     it_knows_no_rules: |store: Wrong| {
         store.altered(|command: &mut ForIntegration<HandOut>| {
-            for one in &mut command.act.credentials {
+            for one in &mut command.payload.credentials {
                 one.form = vault_core::activation::VendedForm::Short;
             }
         })
@@ -438,7 +438,7 @@ wrong_stores! {
     it_ends_an_activation_twice: says_yes("end_activation") => activation::an_activation_ends_once_in_parallel;
     it_has_room_for_one_activation_too_many: |store: Wrong| {
         store.altered(|command: &mut ForIntegration<TakeCredentials>| {
-            if let Some(activation) = &mut command.act.activation {
+            if let Some(activation) = &mut command.payload.activation {
                 activation.limit += 1;
             }
         })
@@ -460,7 +460,7 @@ wrong_stores! {
         store.altered(|query: &mut RecordedStates| query.namespace = None)
     } => inspection::the_newest_entries_about_a_row_come_first;
     it_thaws_what_it_freezes: |store: Wrong| {
-        store.altered(|command: &mut Command<FreezeNamespace>| command.act.frozen = false)
+        store.altered(|command: &mut Command<FreezeNamespace>| command.payload.frozen = false)
     } => freeze::a_namespace_is_frozen_until_it_is_thawed;
     it_lists_the_audit_of_all: |store: Wrong| {
         store.altered(|query: &mut List<String, AuditRange>| {
@@ -489,9 +489,9 @@ fn counts_late(store: Wrong) -> Wrong {
     let saves = Mutex::new(HashMap::<OrganizationId, i64>::new());
     store.altered(move |command: &mut Command<SaveCredential>| {
         let mut saves = saves.lock().unwrap();
-        let saved = saves.entry(command.act.organization).or_default();
+        let saved = saves.entry(command.payload.organization).or_default();
         *saved += 1;
-        command.act.limit = if *saved - 16 < command.act.limit { i64::MAX } else { 0 };
+        command.payload.limit = if *saved - 16 < command.payload.limit { i64::MAX } else { 0 };
     })
 }
 
@@ -507,7 +507,7 @@ fn under_any_key(store: Wrong) -> Wrong {
             replaced.lock().unwrap().insert(command.next.organization, command.next.id);
         })
         .altered(move |command: &mut Command<SaveCredential>| {
-            command.act.sealed.key = active.lock().unwrap()[&command.act.organization];
+            command.payload.sealed.key = active.lock().unwrap()[&command.payload.organization];
         })
 }
 
@@ -517,7 +517,7 @@ fn shows_others(store: Wrong) -> Wrong {
     let of = Arc::clone(&homes);
     store
         .altered(move |command: &mut Command<SaveCredential>| {
-            homes.lock().unwrap().insert(command.act.id, command.act.organization);
+            homes.lock().unwrap().insert(command.payload.id, command.payload.organization);
         })
         .altered(move |query: &mut Find<CredentialId>| {
             if let Some(home) = of.lock().unwrap().get(&query.key) {

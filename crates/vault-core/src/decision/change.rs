@@ -118,38 +118,38 @@ impl ChangeFacts {
         &mut self,
         Authorized { command, key_active }: &Authorized<'a, ChangeCredential>,
     ) -> Outcome<i64, ChangeEffects<'a>> {
-        let act = &command.act;
-        let idempotency = act.new_version().and_then(|new| new.idempotency.as_ref());
+        let payload = &command.payload;
+        let idempotency = payload.new_version().and_then(|new| new.idempotency.as_ref());
         // Check this first: a repeated request gets its original result, whatever has changed since.
         if let Some(earlier) = self.earlier.answer(idempotency) {
             return Outcome::Unchanged(earlier.map(|(_, number)| number));
         }
-        let Some(row) = self.credentials.get_mut(&act.id) else { return Outcome::refused(Refusal::NotFound) };
-        if row.revision != act.revision {
+        let Some(row) = self.credentials.get_mut(&payload.id) else { return Outcome::refused(Refusal::NotFound) };
+        if row.revision != payload.revision {
             return Outcome::refused(Refusal::Changed);
         }
         // Metadata that is stored again unchanged may have been moved to another key after it was read.
         let stale =
-            act.metadata().is_some_and(|said| said.revision <= row.revision && row.metadata_key != Some(said.key));
-        let one_key = act.sealing_key().is_none_or(|key| is_under_one_key(key, act.new_metadata()));
+            payload.metadata().is_some_and(|said| said.revision <= row.revision && row.metadata_key != Some(said.key));
+        let one_key = payload.sealing_key().is_none_or(|key| is_under_one_key(key, payload.new_metadata()));
         if !*key_active || stale || !one_key {
             return Outcome::refused(Refusal::Contended);
         }
-        let effects = row.change(act, command.now);
-        let number = match &act.change {
+        let effects = row.change(payload, command.now);
+        let number = match &payload.change {
             CredentialChange::Replace { version, .. } | CredentialChange::Stage(version) => version.number,
             CredentialChange::Promote { number, .. } | CredentialChange::Destroy(number) => *number,
             CredentialChange::Describe => row.version,
         };
-        row.apply(act, &effects);
-        self.earlier.remember(idempotency, (act.id, number));
+        row.apply(payload, &effects);
+        self.earlier.remember(idempotency, (payload.id, number));
         Outcome::Done { answer: number, effects }
     }
 }
 
 impl CredentialFacts {
-    fn change<'a>(&self, act: &'a ChangeCredential, now: Timestamp) -> ChangeEffects<'a> {
-        let (version, destroyed): (_, &[i64]) = match &act.change {
+    fn change<'a>(&self, payload: &'a ChangeCredential, now: Timestamp) -> ChangeEffects<'a> {
+        let (version, destroyed): (_, &[i64]) = match &payload.change {
             CredentialChange::Replace { version, destroy_at } => {
                 (VersionEffect::Replace(version, Superseded { at: now, destroy_at: *destroy_at }), &version.destroyed)
             }
@@ -160,11 +160,11 @@ impl CredentialFacts {
             CredentialChange::Destroy(number) => (VersionEffect::Keep, std::slice::from_ref(number)),
             CredentialChange::Describe => (VersionEffect::Keep, &[]),
         };
-        let (current, staged) = act.change.versions_after(self.version, self.staged);
+        let (current, staged) = payload.change.versions_after(self.version, self.staged);
         ChangeEffects {
             before: *self,
             revision: self.revision + 1,
-            highest: act.change.highest_after(self.highest),
+            highest: payload.change.highest_after(self.highest),
             current,
             staged,
             version,
@@ -172,11 +172,11 @@ impl CredentialFacts {
         }
     }
 
-    fn apply(&mut self, act: &ChangeCredential, effects: &ChangeEffects<'_>) {
+    fn apply(&mut self, payload: &ChangeCredential, effects: &ChangeEffects<'_>) {
         (self.version, self.staged) = (effects.current, effects.staged);
         (self.revision, self.highest) = (effects.revision, effects.highest);
-        if act.description.is_some() {
-            self.metadata_key = act.metadata().map(|said| said.key);
+        if payload.description.is_some() {
+            self.metadata_key = payload.metadata().map(|said| said.key);
         }
     }
 }

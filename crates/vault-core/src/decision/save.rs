@@ -26,7 +26,7 @@ pub fn judge_saves<'a>(
 
 impl SaveFacts {
     fn judge(&mut self, Authorized { command, key_active }: &Authorized<'_, SaveCredential>) -> Outcome<CredentialId> {
-        let save = &command.act;
+        let save = &command.payload;
         // Check this first: a repeated request gets its original result, whatever has changed since.
         if let Some(earlier) = self.earlier.answer(save.idempotency.as_ref()) {
             return Outcome::Unchanged(earlier.map(|(credential, _)| credential));

@@ -286,14 +286,14 @@ pub trait ActivationRepository: Send + Sync {
     async fn abort_activation(&self, command: AbortActivation) -> Result<(), StoreError>;
 
     /// Claims checks and records that an activation process is present. Skips organizations that are not active.
-    async fn take_checks(&self, act: TakeChecks) -> Result<Vec<DueCheck>, StoreError>;
+    async fn take_checks(&self, payload: TakeChecks) -> Result<Vec<DueCheck>, StoreError>;
 
     /// Stores the result of a check and records a change of state. Returns `false` if the credential no longer has this
     /// version.
-    async fn record_check(&self, act: RecordCheck) -> Result<bool, StoreError>;
+    async fn record_check(&self, payload: RecordCheck) -> Result<bool, StoreError>;
 
     /// Records the minute of the last activation of credentials, unless a later one is recorded.
-    async fn note_activated(&self, act: NoteActivated) -> Result<(), StoreError>;
+    async fn note_activated(&self, payload: NoteActivated) -> Result<(), StoreError>;
 }
 
 /// Ports that activations require of a store. Apart from them, only key rotation and integrity checks read sealed data.

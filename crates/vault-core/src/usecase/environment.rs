@@ -70,18 +70,18 @@ impl Environment {
         self.seal(at, organization, actor, action, affected, note)
     }
 
-    /// Creates the command for `act`, recorded as `action` on what it affects.
+    /// Creates the command for `payload`, recorded as `action` on what it affects.
     pub fn command<A>(
         &self,
         principal: &Principal,
         organization: Option<OrganizationId>,
         action: AuditAction,
         affected: impl Into<Affected>,
-        act: A,
+        payload: A,
     ) -> Command<A> {
         let now = self.now();
         let audit = self.record(now, organization, Actor::from(principal), action, affected);
-        Command { principal: principal.clone(), now, audit, act }
+        Command { principal: principal.clone(), now, audit, payload }
     }
 
     /// Creates the sealed audit entry of a single action on a namespace of `organization`.

@@ -43,15 +43,15 @@ impl<D: Database> ActivationRepository for DieselStore<D> {
         self.run_for(command.organization, command).await
     }
 
-    async fn take_checks(&self, act: TakeChecks) -> Result<Vec<DueCheck>, StoreError> {
-        self.run(act).await
+    async fn take_checks(&self, payload: TakeChecks) -> Result<Vec<DueCheck>, StoreError> {
+        self.run(payload).await
     }
 
-    async fn record_check(&self, act: RecordCheck) -> Result<bool, StoreError> {
-        self.run_for(act.organization, act).await
+    async fn record_check(&self, payload: RecordCheck) -> Result<bool, StoreError> {
+        self.run_for(payload.organization, payload).await
     }
 
-    async fn note_activated(&self, act: NoteActivated) -> Result<(), StoreError> {
-        self.run_for(act.organization, act).await
+    async fn note_activated(&self, payload: NoteActivated) -> Result<(), StoreError> {
+        self.run_for(payload.organization, payload).await
     }
 }

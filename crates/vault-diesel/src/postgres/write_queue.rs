@@ -73,7 +73,7 @@ impl<A: Queued> Waiting<A> {
     }
 
     fn push(&mut self, queued: Entry<A>) {
-        let organization = queued.command.act.organization();
+        let organization = queued.command.payload.organization();
         self.count += 1;
         let queue = self.of.entry(organization).or_default();
         queue.push_back(queued);
@@ -94,7 +94,7 @@ impl<A: Queued> Waiting<A> {
             let mut group = Vec::new();
             while group.len() < share.min(LARGEST_BATCH - taken) {
                 let Some(next) = queue.pop_front() else { break };
-                let larger = size + next.command.act.size();
+                let larger = size + next.command.payload.size();
                 if larger > LARGEST_SIZE && taken + group.len() > 0 {
                     queue.push_front(next);
                     size = LARGEST_SIZE;

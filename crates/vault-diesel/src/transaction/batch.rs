@@ -45,7 +45,7 @@ pub(crate) fn run_one<'a, C: OpenTx + Send, A: Batch>(
 ) -> BoxFuture<'a, Ended<Result<A::Outcome, Failure>>> {
     Box::pin(async move {
         let commands = std::slice::from_ref(command);
-        let organization = command.act.organization();
+        let organization = command.payload.organization();
         let BatchOutcome { answers, written } = A::decide_all(&connection.tx(), organization, commands).await?;
         let answer = answers.into_iter().next().unwrap_or(Err(Failure::Overtaken));
         match answer {
@@ -67,7 +67,7 @@ pub(crate) async fn authorize_each<A: Sync>(
     let now = commands.iter().map(|command| command.now).max().unwrap_or(Timestamp::from_millis(0));
     let mut distinct: Vec<(&Principal, Option<KeyId>)> = Vec::with_capacity(1);
     for command in commands {
-        let presented = (&command.principal, key(&command.act));
+        let presented = (&command.principal, key(&command.payload));
         if !distinct.contains(&presented) {
             distinct.push(presented);
         }
@@ -89,7 +89,7 @@ pub(crate) async fn authorize_each<A: Sync>(
         }
     }
     let find = |command: &Command<A>| {
-        let presented = (&command.principal, key(&command.act));
+        let presented = (&command.principal, key(&command.payload));
         let place = distinct.iter().position(|one| *one == presented);
         match place.and_then(|place| authorized.get(place)) {
             Some(Ok(key_active)) => Ok(*key_active),

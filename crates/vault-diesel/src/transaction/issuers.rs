@@ -57,7 +57,7 @@ impl Transaction for Command<StoredIssuer> {
 
     async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<(), Failure> {
         authorize_and_lock(tx, &self.principal, self.now).await?;
-        let StoredIssuer { issuer, keys, fetched_at, asked_at, failure, code } = &self.act;
+        let StoredIssuer { issuer, keys, fetched_at, asked_at, failure, code } = &self.payload;
         let required: Vec<&str> = issuer.required.iter().map(|pointer| pointer.as_str()).collect();
         let organizations: Vec<String> = issuer.organizations.iter().map(|id| id.to_string()).collect();
         let source = issuer.source.to_stored();
@@ -91,7 +91,7 @@ impl Transaction for Command<IssuerName> {
 
     async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<bool, Failure> {
         authorize_and_lock(tx, &self.principal, self.now).await?;
-        let row = issuers::table.filter(issuers::name.eq(self.act.as_str()));
+        let row = issuers::table.filter(issuers::name.eq(self.payload.as_str()));
         let removed = tx.execute(diesel::delete(row)).await? == 1;
         if removed {
             audit.record(tx, &self.audit).await?;

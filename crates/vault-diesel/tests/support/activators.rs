@@ -43,17 +43,17 @@ impl World {
             version: Integration::FIRST_VERSION,
             created_at: self.now(),
         };
-        let act = CreateIntegration {
+        let payload = CreateIntegration {
             integration,
             digest: RowMac { code: address(self.next()), ..row_code(1) },
             limit: i64::MAX,
         };
-        self.command(principal, AuditAction::IntegrationCreated, Subject::Integration(id), act)
+        self.command(principal, AuditAction::IntegrationCreated, Subject::Integration(id), payload)
     }
 
-    fn command<A>(&self, principal: &Principal, action: AuditAction, subject: Subject, act: A) -> Command<A> {
+    fn command<A>(&self, principal: &Principal, action: AuditAction, subject: Subject, payload: A) -> Command<A> {
         let audit = self.audit(Actor::Operator, action, subject);
-        Command { principal: principal.clone(), now: self.now(), audit, act }
+        Command { principal: principal.clone(), now: self.now(), audit, payload }
     }
 
     fn by<A>(
@@ -61,16 +61,16 @@ impl World {
         principal: &IntegrationPrincipal,
         action: AuditAction,
         id: ActivationId,
-        act: A,
+        payload: A,
     ) -> ForIntegration<A> {
         let audit = self.audit(Actor::Integration(principal.integration), action, Subject::Activation(id));
-        Command { principal: principal.clone(), now: self.now(), audit, act }
+        Command { principal: principal.clone(), now: self.now(), audit, payload }
     }
 
     /// Creates another integration.
     pub(crate) async fn integration<S: IntegrationRepository>(&self, store: &S) -> StoredIntegration {
         let command = self.new_integration(&Principal::Operator);
-        let CreateIntegration { integration, digest, .. } = command.act.clone();
+        let CreateIntegration { integration, digest, .. } = command.payload.clone();
         let made = StoredIntegration { integration, digest, last_used_at: None };
         store.create_integration(command).await.unwrap();
         made
@@ -84,9 +84,9 @@ impl World {
     /// Saves a credential that can be activated.
     pub(crate) async fn save_activated<S: CredentialRepository>(&self, store: &S) -> SaveCredential {
         let mut save = self.save();
-        save.act.namespace = activated();
+        save.payload.namespace = activated();
         store.save_credential(save.clone()).await.unwrap();
-        save.act
+        save.payload
     }
 
     /// Deletes a credential.
@@ -96,13 +96,13 @@ impl World {
             principal: save.principal,
             now: save.now,
             audit: save.audit,
-            act: DeleteCredential { organization, id, revision: None },
+            payload: DeleteCredential { organization, id, revision: None },
         }
     }
 
     pub(crate) fn take(&self, principal: &IntegrationPrincipal) -> ForIntegration<TakeCredentials> {
         let id = ActivationId::from_bytes(bytes(self.next()));
-        let act = TakeCredentials {
+        let payload = TakeCredentials {
             namespace: activated(),
             activation: Some(NewActivation {
                 id,
@@ -112,7 +112,7 @@ impl World {
             }),
             most: 100,
         };
-        self.by(principal, AuditAction::ActivationBegun, id, act)
+        self.by(principal, AuditAction::ActivationBegun, id, payload)
     }
 
     /// Returns the command that issues first versions.
@@ -129,7 +129,7 @@ impl World {
             expires_at: None,
         };
         let actor = Actor::Integration(principal.integration);
-        let act = HandOut {
+        let payload = HandOut {
             activation,
             renewal: false,
             expires_at: self.now().plus_seconds(ACTIVATION_SECONDS),
@@ -138,7 +138,7 @@ impl World {
             purpose: None,
             refused: self.audit(actor, AuditAction::ActivationFailed, Subject::Activation(activation)),
         };
-        self.by(principal, AuditAction::NamespaceActivated, activation, act)
+        self.by(principal, AuditAction::NamespaceActivated, activation, payload)
     }
 
     pub(crate) fn end(
@@ -168,14 +168,14 @@ impl World {
         change: IntegrationChange,
     ) -> Command<ChangeIntegration> {
         let Integration { id, organization, version, .. } = stored.integration;
-        let act = ChangeIntegration { organization, integration: id, version, change };
-        self.command(principal, AuditAction::IntegrationRotated, Subject::Integration(id), act)
+        let payload = ChangeIntegration { organization, integration: id, version, change };
+        self.command(principal, AuditAction::IntegrationRotated, Subject::Integration(id), payload)
     }
 
     pub(crate) fn freeze(&self, principal: &Principal, frozen: bool) -> Command<FreezeNamespace> {
         let action = if frozen { AuditAction::NamespaceFrozen } else { AuditAction::NamespaceThawed };
         let organization = self.organization;
-        let act = FreezeNamespace { organization, namespace: activated(), frozen };
-        self.command(principal, action, Subject::Organization(organization), act)
+        let payload = FreezeNamespace { organization, namespace: activated(), frozen };
+        self.command(principal, action, Subject::Organization(organization), payload)
     }
 }

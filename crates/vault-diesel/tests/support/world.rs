@@ -141,7 +141,7 @@ impl World {
             role,
             state: AccountState::Active,
         };
-        let act = CreateAccount {
+        let payload = CreateAccount {
             signed: SignedAccount::new(grant.clone(), PASSWORD, seed(account)),
             digest: row_code(1),
             address: address(number).into(),
@@ -149,15 +149,15 @@ impl World {
             seed: SealedSeed { id: seed(account), blob: Blob::from_bytes(vec![2; 66]) },
             recovery_codes: vec![RECOVERY_CODE],
         };
-        store.create_account(self.by_operator(AuditAction::AccountCreated, act)).await.unwrap();
+        store.create_account(self.by_operator(AuditAction::AccountCreated, payload)).await.unwrap();
         let login = self.login(grant, session, PasscodeProof::Step(TimeStep(1)));
         assert_eq!(store.conclude_attempt(login).await.unwrap(), Conclusion::Completed);
     }
 
     /// Wraps an operator's command.
-    pub(crate) fn by_operator<A>(&self, action: AuditAction, act: A) -> Command<A> {
+    pub(crate) fn by_operator<A>(&self, action: AuditAction, payload: A) -> Command<A> {
         let audit = self.audit(Actor::Operator, action, Subject::Vault);
-        Command { principal: Principal::Operator, now: self.now(), audit, act }
+        Command { principal: Principal::Operator, now: self.now(), audit, payload }
     }
 
     /// Returns the login of an account of this world.
@@ -235,7 +235,7 @@ impl World {
     pub(crate) fn end_session(&self) -> Command<EndSession> {
         let actor = Actor::Account(self.account, self.session);
         let audit = self.audit(actor, AuditAction::LoggedOut, Subject::Session(self.session));
-        Command { principal: self.principal(), now: self.now(), audit, act: EndSession { session: self.session } }
+        Command { principal: self.principal(), now: self.now(), audit, payload: EndSession { session: self.session } }
     }
 
     pub(crate) fn next(&self) -> u64 {
@@ -262,7 +262,7 @@ impl World {
     pub(crate) fn save(&self) -> Command<SaveCredential> {
         let number = self.next();
         let id = CredentialId::from_bytes(bytes(number));
-        let act = SaveCredential {
+        let payload = SaveCredential {
             organization: self.organization,
             id,
             version: 1,
@@ -284,19 +284,20 @@ impl World {
         };
         let actor = Actor::Account(self.account, self.session);
         let audit = self.audit(actor, AuditAction::CredentialSaved, Subject::Credential(id));
-        Command { principal: self.principal(), now: self.now(), audit, act }
+        Command { principal: self.principal(), now: self.now(), audit, payload }
     }
 
     /// Returns the command that replaces the data of a credential at this revision.
     pub(crate) fn replace(&self, id: CredentialId, revision: i64) -> Command<ChangeCredential> {
-        let SaveCredential { organization, sealed, .. } = self.save().act;
+        let SaveCredential { organization, sealed, .. } = self.save().payload;
         let version =
             NewVersion { number: revision + 1, sealed, check: None, idempotency: None, destroyed: Vec::new() };
         let change = CredentialChange::Replace { version, destroy_at: self.now().plus_seconds(3_600) };
         let code = Digest::from_bytes([6; 32]);
-        let act = ChangeCredential { organization, id, revision, change, description: None, code, expires_at: None };
+        let payload =
+            ChangeCredential { organization, id, revision, change, description: None, code, expires_at: None };
         let actor = Actor::Account(self.account, self.session);
         let audit = self.audit(actor, AuditAction::CredentialReplaced, Subject::Credential(id));
-        Command { principal: self.principal(), now: self.now(), audit, act }
+        Command { principal: self.principal(), now: self.now(), audit, payload }
     }
 }

@@ -135,8 +135,8 @@ pub async fn reading_a_passcode_is_recorded(suite: &dyn AccountSubject) {
     let holder = world.holder(Role::Admin).await;
     let account = holder.signed.grant.account;
     let read = async |organization| {
-        let act = ReadPasscode { organization, account };
-        let command = world.by_operator(organization, AuditAction::AccountPasscodeRead, act);
+        let payload = ReadPasscode { organization, account };
+        let command = world.by_operator(organization, AuditAction::AccountPasscodeRead, payload);
         world.store.read_passcode(command).await.unwrap()
     };
 

@@ -146,10 +146,10 @@ pub async fn a_stale_or_stray_change_changes_nothing(suite: &dyn AccountSubject)
     let demotion = regrant(&holder, Role::Admin, AccountState::Active);
     let version = before.signed.version;
     let mut elsewhere = world.change_account(&holder, version, demotion.clone());
-    elsewhere.act.after.grant.organization = other.organization;
+    elsewhere.payload.after.grant.organization = other.organization;
     elsewhere.audit = other.audit(AuditAction::AccountRoleChanged);
     let mut nobody = world.change_account(&holder, version, demotion.clone());
-    nobody.act.after.grant.account = AccountId::from_uuid(world.ids.random());
+    nobody.payload.after.grant.account = AccountId::from_uuid(world.ids.random());
     let commands = [
         (world.change_account(&holder, version - 1, demotion.clone()), Err(Refusal::Contended)),
         (world.change_account(&holder, version + 1, demotion), Err(Refusal::Contended)),

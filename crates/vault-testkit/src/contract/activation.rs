@@ -101,7 +101,7 @@ pub async fn credentials_are_taken_as_they_were_saved(suite: &dyn ActivationSubj
         })
         .collect();
     let command = world.take(&principal, "below/a");
-    let id = command.act.activation.as_ref().unwrap().id;
+    let id = command.payload.activation.as_ref().unwrap().id;
     assert_eq!(world.taken(command).await, expected);
     let activation = Activation {
         id,
@@ -150,9 +150,9 @@ pub async fn refusals_come_in_their_order(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     let principal = world.activator(&world.integration().await);
     let take = async |most, limit| {
-        let command = with(world.take(&principal, "contract"), |act| {
-            act.most = most;
-            act.activation.as_mut().unwrap().limit = limit;
+        let command = with(world.take(&principal, "contract"), |payload| {
+            payload.most = most;
+            payload.activation.as_mut().unwrap().limit = limit;
         });
         let check = world.store.take_credentials(dry(command.clone())).await.decided();
         (world.store.take_credentials(command).await.decided(), check)
@@ -168,9 +168,9 @@ pub async fn refusals_come_in_their_order(suite: &dyn ActivationSubject) {
     assert_eq!(take(1, 0).await, refused(Refusal::NamespaceTooLarge));
     let entries = world.audit_length().await;
     let limited = |limit| {
-        with(world.take(&principal, "contract"), |act| {
-            act.most = 2;
-            act.activation.as_mut().unwrap().limit = limit;
+        with(world.take(&principal, "contract"), |payload| {
+            payload.most = 2;
+            payload.activation.as_mut().unwrap().limit = limit;
         })
     };
     let many = Err(Refusal::TooManyLive);
@@ -258,7 +258,7 @@ pub async fn the_number_of_live_activations_is_exact(suite: &dyn ActivationSubje
     for _ in 0..4 {
         world.activate(&neighbour, "contract").await;
     }
-    let limited = || with(world.take(&principal, "contract"), |act| act.activation.as_mut().unwrap().limit = 5);
+    let limited = || with(world.take(&principal, "contract"), |payload| payload.activation.as_mut().unwrap().limit = 5);
     let many = Err(Refusal::TooManyLive);
     let outcomes = race((0..16).map(|_| {
         let (store, command) = (Arc::clone(&world.store), limited());
@@ -383,7 +383,7 @@ pub async fn the_use_of_a_token_is_noted_to_the_minute(suite: &dyn ActivationSub
 }
 
 fn dry(command: ForIntegration<TakeCredentials>) -> ForIntegration<TakeCredentials> {
-    with(command, |act| act.activation = None)
+    with(command, |payload| payload.activation = None)
 }
 
 pub(super) async fn live(world: &Activators<'_>, principal: &IntegrationPrincipal) -> Vec<ActivationId> {

@@ -59,10 +59,10 @@ impl<S: ?Sized> World<'_, S> {
         integration: &Integration,
     ) -> Command<CreateIntegration> {
         let digest = integration.digest(&FakeDigester::default());
-        let act = CreateIntegration { integration: integration.clone(), digest, limit: NO_LIMIT };
+        let payload = CreateIntegration { integration: integration.clone(), digest, limit: NO_LIMIT };
         Command {
             audit: self.audit_in(integration.organization, AuditAction::IntegrationCreated),
-            ..self.command(principal, AuditAction::IntegrationCreated, act)
+            ..self.command(principal, AuditAction::IntegrationCreated, payload)
         }
     }
 
@@ -81,8 +81,8 @@ impl<S: ?Sized> World<'_, S> {
             IntegrationChange::Delete => AuditAction::IntegrationDeleted,
         };
         let Integration { id, organization, version, .. } = stored.integration;
-        let act = ChangeIntegration { organization, integration: id, version, change };
-        Command { audit: self.audit_in(organization, action), ..self.command(principal, action, act) }
+        let payload = ChangeIntegration { organization, integration: id, version, change };
+        Command { audit: self.audit_in(organization, action), ..self.command(principal, action, payload) }
     }
 
     /// Returns the integration with a new token and version.
@@ -114,8 +114,8 @@ impl<S: ?Sized> World<'_, S> {
 
     pub(super) fn freeze(&self, principal: &Principal, name: &str, frozen: bool) -> Command<FreezeNamespace> {
         let action = if frozen { AuditAction::NamespaceFrozen } else { AuditAction::NamespaceThawed };
-        let act = FreezeNamespace { organization: self.organization, namespace: namespace(name), frozen };
-        Command { audit: self.audit(action), ..self.command(principal, action, act) }
+        let payload = FreezeNamespace { organization: self.organization, namespace: namespace(name), frozen };
+        Command { audit: self.audit(action), ..self.command(principal, action, payload) }
     }
 
     pub(super) fn list_namespaces(&self) -> List<Namespace, OrganizationId> {
@@ -124,13 +124,13 @@ impl<S: ?Sized> World<'_, S> {
     }
 
     /// Returns a command of an integration.
-    pub(super) fn by<A>(&self, principal: &IntegrationPrincipal, action: AuditAction, act: A) -> ForIntegration<A> {
-        Command { principal: principal.clone(), now: self.now(), audit: self.audit(action), act }
+    pub(super) fn by<A>(&self, principal: &IntegrationPrincipal, action: AuditAction, payload: A) -> ForIntegration<A> {
+        Command { principal: principal.clone(), now: self.now(), audit: self.audit(action), payload }
     }
 
     /// Returns the command that reads the credentials of a namespace for an activation.
     pub(super) fn take(&self, principal: &IntegrationPrincipal, name: &str) -> ForIntegration<TakeCredentials> {
-        let act = TakeCredentials {
+        let payload = TakeCredentials {
             namespace: namespace(name),
             activation: Some(NewActivation {
                 id: ActivationId::from_uuid(self.ids.ordered(self.now())),
@@ -140,7 +140,7 @@ impl<S: ?Sized> World<'_, S> {
             }),
             most: 100,
         };
-        self.by(principal, AuditAction::ActivationBegun, act)
+        self.by(principal, AuditAction::ActivationBegun, payload)
     }
 
     /// Returns the command that returns the first versions of `credentials`.
@@ -157,7 +157,7 @@ impl<S: ?Sized> World<'_, S> {
             form: VendedForm::Raw,
             expires_at: None,
         };
-        let act = HandOut {
+        let payload = HandOut {
             activation,
             renewal: false,
             expires_at: self.now().plus_seconds(ACTIVATION_SECONDS),
@@ -166,7 +166,7 @@ impl<S: ?Sized> World<'_, S> {
             purpose: None,
             refused: self.audit(AuditAction::ActivationFailed),
         };
-        self.by(principal, AuditAction::NamespaceActivated, act)
+        self.by(principal, AuditAction::NamespaceActivated, payload)
     }
 
     /// Returns the command that returns the first versions of `credentials` again, with a new end as for a new
@@ -178,9 +178,9 @@ impl<S: ?Sized> World<'_, S> {
         credentials: &[CredentialId],
     ) -> ForIntegration<HandOut> {
         let refused = self.audit(AuditAction::ActivationRenewalFailed);
-        let handed_out = self.hand_out(principal, "contract", activation, credentials).act;
-        let act = HandOut { renewal: true, refused, ..handed_out };
-        self.by(principal, AuditAction::ActivationRenewed, act)
+        let handed_out = self.hand_out(principal, "contract", activation, credentials).payload;
+        let payload = HandOut { renewal: true, refused, ..handed_out };
+        self.by(principal, AuditAction::ActivationRenewed, payload)
     }
 
     pub(super) fn find_activation(&self, principal: &IntegrationPrincipal, activation: ActivationId) -> FindActivation {
@@ -261,7 +261,7 @@ impl<S: ActivationRepository + ?Sized> World<'_, S> {
         name: &str,
     ) -> (ActivationId, Vec<CredentialId>) {
         let command = self.take(principal, name);
-        let id = command.act.activation.as_ref().expect("it begins one").id;
+        let id = command.payload.activation.as_ref().expect("it begins one").id;
         (id, self.taken(command).await.into_iter().map(|row| row.id).collect())
     }
 
@@ -332,7 +332,7 @@ impl<'a> Activators<'a> {
     pub(super) async fn saved_in(&self, name: &str) -> SaveCredential {
         let command = self.save_in(name);
         self.suite.save_credential(command.clone()).await;
-        command.act
+        command.payload
     }
 
     /// Changes a credential or its metadata at a revision.
@@ -344,9 +344,9 @@ impl<'a> Activators<'a> {
         description: Option<StoredMetadata>,
     ) {
         let (organization, expires_at) = (self.organization, None);
-        let act =
+        let payload =
             ChangeCredential { organization, id, revision, change, description, code: digest("changed"), expires_at };
-        let command = self.command(&self.embedder(), AuditAction::CredentialReplaced, act);
+        let command = self.command(&self.embedder(), AuditAction::CredentialReplaced, payload);
         self.suite.change_credential(command).await;
     }
 

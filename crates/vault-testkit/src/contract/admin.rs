@@ -51,7 +51,7 @@ pub async fn an_ended_session_administers_no_integration(suite: &(impl Integrati
     let made = world.create_integration(&authority, &stored.integration);
     assert_eq!(world.store.create_integration(made).await.settled(), Err(ended));
     let deletion = world.change_integration(&authority, &stored, IntegrationChange::Delete);
-    let stale = with(deletion, |act| act.version -= 1);
+    let stale = with(deletion, |payload| payload.version -= 1);
     assert_eq!(world.store.change_integration(stale).await.settled(), Err(ended));
     let (organization, now) = (world.organization, world.now());
     let key = IntegrationKey::Id(stored.integration.id);
@@ -85,7 +85,7 @@ pub async fn a_session_freezes_its_own_organizations_namespaces(suite: &(impl In
     let strange = List { principal: authority.clone(), ..other.list_namespaces() };
     assert_eq!(world.store.list_namespaces(strange).await.settled(), Err(Denial::InsufficientRole));
     let nobody = OrganizationId::from_uuid(world.ids.random());
-    let nowhere = with(world.freeze(&OPERATOR, "contract", true), |act| act.organization = nobody);
+    let nowhere = with(world.freeze(&OPERATOR, "contract", true), |payload| payload.organization = nobody);
     for command in [other.freeze(&authority, "contract", true), nowhere] {
         assert_eq!(world.store.freeze_namespace(command).await.unwrap(), None);
     }

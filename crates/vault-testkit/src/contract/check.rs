@@ -44,8 +44,8 @@ pub async fn a_check_is_of_the_version_that_it_was_made_of(suite: &dyn Activatio
     let check = LastCheck::after(None, world.now(), Some(CheckReason::UnknownKey));
     let record = async |of: &Activators<'_>, version| {
         let audit = Some(of.audit(AuditAction::CredentialFailing));
-        let act = RecordCheck { organization: of.organization, id, version, check, audit };
-        world.store.record_check(act).await.unwrap()
+        let payload = RecordCheck { organization: of.organization, id, version, check, audit };
+        world.store.record_check(payload).await.unwrap()
     };
     for (of, version, recorded) in [(&world, 1, true), (&world, 2, true), (&world, 3, false), (&other, 1, false)] {
         assert_eq!(record(of, version).await, recorded, "version {version}");
@@ -63,8 +63,8 @@ pub async fn the_latest_activation_is_noted(suite: &dyn ActivationSubject) {
     let principal = world.activator(&world.integration().await);
     let minute = world.now().floor_to_minute();
     let note = async |of: &Activators<'_>, minute| {
-        let act = NoteActivated { organization: of.organization, credentials: vec![id], minute };
-        world.store.note_activated(act).await.unwrap();
+        let payload = NoteActivated { organization: of.organization, credentials: vec![id], minute };
+        world.store.note_activated(payload).await.unwrap();
     };
     let noted = async || {
         let taken = world.taken(world.take(&principal, "contract")).await;

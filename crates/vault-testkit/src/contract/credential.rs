@@ -25,9 +25,9 @@ pub async fn a_credential_is_shown_as_it_was_saved(suite: &dyn CredentialSubject
             save.version = 7; // the sealed parts are bound to it: no store chooses another version
         });
         let stored = StoredCredential {
-            id: command.act.id,
+            id: command.payload.id,
             kind,
-            namespace: command.act.namespace.clone(),
+            namespace: command.payload.namespace.clone(),
             version: 7,
             created_at: world.now(),
             updated_at: world.now(),
@@ -35,14 +35,14 @@ pub async fn a_credential_is_shown_as_it_was_saved(suite: &dyn CredentialSubject
             staged: None,
             highest: 7,
             previous: None,
-            expires_at: command.act.expires_at,
-            vend: command.act.description.vend,
-            code: command.act.code,
+            expires_at: command.payload.expires_at,
+            vend: command.payload.description.vend,
+            code: command.payload.code,
             metadata: None,
             check: None,
             last_activated_at: None,
             key: world.key,
-            information: command.act.sealed.information.clone(),
+            information: command.payload.sealed.information.clone(),
         };
         world.store.save_credential(command).await.unwrap();
         let shown = world.store.show_credential(world.show(&principal, stored.id)).await.unwrap();
@@ -75,7 +75,7 @@ pub async fn a_list_is_filtered(suite: &dyn CredentialSubject) {
     for text in ["a_b", "axb", "A_b", "a_b/c", "a"] {
         for kind in [CredentialType::S3, CredentialType::Gcs] {
             let command = with(world.save(&principal), |save| (save.kind, save.namespace) = (kind, namespace(text)));
-            saved.insert(0, (command.act.id, text, kind));
+            saved.insert(0, (command.payload.id, text, kind));
             world.store.save_credential(command).await.unwrap();
         }
     }
@@ -236,7 +236,7 @@ pub async fn saves_at_once_are_judged_each_for_itself(suite: &dyn CredentialSubj
             save.description.labels = vec![label(number), digest("every")];
         });
         let store = Arc::clone(&world.store);
-        async move { (command.act.id, judged(store.save_credential(command).await)) }
+        async move { (command.payload.id, judged(store.save_credential(command).await)) }
     }))
     .await;
     let mut saved: Vec<(usize, CredentialId)> = Vec::new();
@@ -284,7 +284,7 @@ pub async fn repeats_at_once_take_no_room(suite: &dyn CredentialSubject) {
             _ => with(keyed(&world, &principal, &format!("key {key}"), body), |save| save.limit = 12),
         };
         let store = Arc::clone(&world.store);
-        async move { (key, command.act.idempotency.is_some(), store.save_credential(command).await.decided()) }
+        async move { (key, command.payload.idempotency.is_some(), store.save_credential(command).await.decided()) }
     }))
     .await;
     let mut of_key = std::collections::HashMap::from([(0, made)]);
@@ -332,7 +332,7 @@ pub async fn deletes_at_once_are_judged_each_for_itself(suite: &dyn CredentialSu
             _ => world.delete(&principal, nothing),
         };
         let store = Arc::clone(&world.store);
-        async move { (command.act.id, part % 6, judged(store.delete_credential(command).await)) }
+        async move { (command.payload.id, part % 6, judged(store.delete_credential(command).await)) }
     }))
     .await;
     let mut deleted = std::collections::HashMap::<CredentialId, usize>::new();

@@ -35,8 +35,8 @@ pub async fn what_was_revoked_meanwhile_is_not_handed_out(suite: &dyn Activation
     let saved = [world.saved_in("contract").await.id, world.saved_in("contract").await.id];
     let mut stored = world.integration().await;
     let mut failed = 0;
-    let mut refused = async |principal: &IntegrationPrincipal, id, act: &dyn Fn(&mut HandOut), expected| {
-        let command = with(world.hand_out(principal, "contract", id, &saved), act);
+    let mut refused = async |principal: &IntegrationPrincipal, id, payload: &dyn Fn(&mut HandOut), expected| {
+        let command = with(world.hand_out(principal, "contract", id, &saved), payload);
         assert_eq!(world.store.hand_out(command).await.unwrap(), Some(expected));
         failed += 1;
         assert_eq!(world.audited(AuditAction::ActivationFailed).await, failed);
@@ -58,17 +58,17 @@ pub async fn what_was_revoked_meanwhile_is_not_handed_out(suite: &dyn Activation
     refused(&principal, id, unchanged, HandOutRefusal::Ended).await;
 
     let (id, _) = world.activate(&principal, "contract").await;
-    let replaced: &dyn Fn(&mut HandOut) = &|act| act.credentials[1].version = 2;
+    let replaced: &dyn Fn(&mut HandOut) = &|payload| payload.credentials[1].version = 2;
     refused(&principal, id, replaced, HandOutRefusal::Changed).await;
     let (id, _) = world.activate(&principal, "contract").await;
-    let elsewhere: &dyn Fn(&mut HandOut) = &|act| act.namespace = namespace("below/a");
+    let elsewhere: &dyn Fn(&mut HandOut) = &|payload| payload.namespace = namespace("below/a");
     refused(&principal, id, elsewhere, HandOutRefusal::Changed).await;
     let (id, _) = world.activate(&principal, "contract").await;
     let now = world.now();
-    let over: &dyn Fn(&mut HandOut) = &|act| act.expires_at = now;
+    let over: &dyn Fn(&mut HandOut) = &|payload| payload.expires_at = now;
     refused(&principal, id, over, HandOutRefusal::Expired).await;
     let (id, _) = world.activate(&principal, "contract").await;
-    let dead: &dyn Fn(&mut HandOut) = &|act| act.credentials[0].expires_at = Some(now);
+    let dead: &dyn Fn(&mut HandOut) = &|payload| payload.credentials[0].expires_at = Some(now);
     refused(&principal, id, dead, HandOutRefusal::Expired).await;
 
     let (id, _) = world.activate(&principal, "contract").await;
@@ -123,8 +123,8 @@ pub async fn a_rule_that_came_meanwhile_holds(suite: &dyn ActivationSubject) {
     let raw = world.hand_out(&principal, "contract", begun, &[id]);
     assert_eq!(world.store.hand_out(raw).await.unwrap(), Some(HandOutRefusal::Changed));
     let (begun, _) = world.activate(&principal, "contract").await;
-    let short = with(world.hand_out(&principal, "contract", begun, &[id]), |act| {
-        act.credentials[0].form = VendedForm::Short;
+    let short = with(world.hand_out(&principal, "contract", begun, &[id]), |payload| {
+        payload.credentials[0].form = VendedForm::Short;
     });
     assert_eq!(world.store.hand_out(short).await.unwrap(), None);
 }
@@ -169,13 +169,13 @@ pub async fn a_refused_renewal_leaves_the_activation(suite: &dyn ActivationSubje
     let (id, _) = world.activate(&principal, "contract").await;
     let before = world.activations(&principal).await;
     world.clock.advance_seconds(1);
-    let renew = async |act: &dyn Fn(&mut HandOut)| {
-        let command = with(world.renew(&principal, id, &saved), act);
+    let renew = async |payload: &dyn Fn(&mut HandOut)| {
+        let command = with(world.renew(&principal, id, &saved), payload);
         world.store.hand_out(command).await.unwrap()
     };
-    assert_eq!(renew(&|act| act.credentials[0].version = 2).await, Some(HandOutRefusal::Changed));
+    assert_eq!(renew(&|payload| payload.credentials[0].version = 2).await, Some(HandOutRefusal::Changed));
     let now = world.now();
-    assert_eq!(renew(&|act| act.expires_at = now).await, Some(HandOutRefusal::Expired));
+    assert_eq!(renew(&|payload| payload.expires_at = now).await, Some(HandOutRefusal::Expired));
     world.set_frozen("contract", true).await;
     assert_eq!(renew(&|_| {}).await, Some(HandOutRefusal::Frozen));
     assert_eq!(world.activations(&principal).await, before);

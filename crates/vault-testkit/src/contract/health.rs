@@ -28,14 +28,14 @@ impl World<'_> {
         before: Option<LastCheck>,
         failed: Option<CheckReason>,
     ) -> bool {
-        let act = RecordCheck {
+        let payload = RecordCheck {
             organization: self.organization,
             id,
             version,
             check: LastCheck::after(before, self.now(), failed),
             audit: Some(self.audit(AuditAction::CredentialFailing)),
         };
-        self.store.record_check(act).await.unwrap()
+        self.store.record_check(payload).await.unwrap()
     }
 
     async fn uses(&self, principal: &Principal, id: CredentialId, after: Option<UsePosition>) -> Option<Vec<String>> {
@@ -102,8 +102,8 @@ pub async fn a_requested_check_is_made_once(suite: &dyn ContractStore) {
     assert_eq!(request(None).await, Ok(()));
 
     let taken = race((0..4).map(|_| {
-        let (store, act) = (Arc::clone(&world.store), TakeChecks { now: world.now(), most: 10, turn: None });
-        async move { store.take_checks(act).await.unwrap() }
+        let (store, payload) = (Arc::clone(&world.store), TakeChecks { now: world.now(), most: 10, turn: None });
+        async move { store.take_checks(payload).await.unwrap() }
     }))
     .await;
     let ours = taken.into_iter().flatten().filter(|check| check.organization == world.organization);
@@ -172,8 +172,8 @@ pub async fn what_is_handed_out_is_a_use(suite: &dyn ContractStore) {
 
     let minute = world.now().floor_to_minute();
     for minute in [minute, minute.plus_seconds(-60)] {
-        let act = NoteActivated { organization: world.organization, credentials: vec![id], minute };
-        world.store.note_activated(act).await.unwrap();
+        let payload = NoteActivated { organization: world.organization, credentials: vec![id], minute };
+        world.store.note_activated(payload).await.unwrap();
     }
     assert_eq!(world.versions(&principal, id).await.current.last_activated_at, Some(minute));
     world.clock.advance_millis((ACTIVATION_SECONDS + USE_SECONDS) * 1_000);
@@ -196,7 +196,7 @@ pub async fn renewal_and_end_update_the_use(suite: &dyn ContractStore) {
     let started = world.now();
     let (begun, _) = world.activate(&activator, "contract").await;
     let command = world.hand_out(&activator, "contract", begun, &[id]);
-    let expiry = command.act.expires_at;
+    let expiry = command.payload.expires_at;
     assert_eq!(world.store.hand_out(command).await.unwrap(), None);
     assert_eq!(uses().await, [(begun, started, expiry, None, 1)]);
 
@@ -207,8 +207,8 @@ pub async fn renewal_and_end_update_the_use(suite: &dyn ContractStore) {
     world.changed(&principal, &read, promote).await;
     world.clock.advance_millis(1_000);
     let mut renewal = world.renew(&activator, begun, &[id]);
-    renewal.act.credentials[0].version = 2;
-    let later = renewal.act.expires_at;
+    renewal.payload.credentials[0].version = 2;
+    let later = renewal.payload.expires_at;
     assert_eq!(world.store.hand_out(renewal).await.unwrap(), None);
     assert_eq!(uses().await, [(begun, started, later, None, 2)]);
 
@@ -231,7 +231,7 @@ pub async fn a_check_before_a_save_is_the_health_of_its_version(suite: &dyn Cont
     let check = |at| Some(LastCheck { at, since: at, failed: None });
     let saved_at = world.now();
     let command = with(world.save(&principal), |save| save.check = check(saved_at));
-    let id = command.act.id;
+    let id = command.payload.id;
     world.store.save_credential(command).await.unwrap();
     assert_eq!(world.versions(&principal, id).await.current.check, check(saved_at));
     let healthy = ListCredentials { health: Some(HealthState::Healthy), ..world.list(&principal) };

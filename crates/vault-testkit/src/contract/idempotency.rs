@@ -18,7 +18,7 @@ pub async fn a_request_has_one_effect(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let first = keyed(&world, &principal, "key", "body");
-    let made = first.act.id;
+    let made = first.payload.id;
     world.store.save_credential(first).await.unwrap();
     for _ in 0..3 {
         world.clock.advance_seconds(3_600);
@@ -88,7 +88,7 @@ pub async fn a_replay_outlasts_what_it_made(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let (kept, deleted) = (keyed(&world, &principal, "kept", "body"), keyed(&world, &principal, "deleted", "body"));
-    let (kept_id, deleted_id): (CredentialId, CredentialId) = (kept.act.id, deleted.act.id);
+    let (kept_id, deleted_id): (CredentialId, CredentialId) = (kept.payload.id, deleted.payload.id);
     for command in [kept, deleted] {
         world.store.save_credential(command).await.unwrap();
     }
@@ -107,14 +107,14 @@ pub async fn an_earlier_save_is_found(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let find = async |body: &str| {
-        let idempotency = keyed(&world, &principal, "key", body).act.idempotency;
+        let idempotency = keyed(&world, &principal, "key", body).payload.idempotency;
         let (organization, now) = (world.organization, world.now());
         let query = Find { principal: principal.clone(), of: organization, key: idempotency, now };
         judged(world.store.find_save(query).await)
     };
     assert_eq!(find("body").await.unwrap(), None);
     let command = keyed(&world, &principal, "key", "body");
-    let made = command.act.id;
+    let made = command.payload.id;
     world.store.save_credential(command).await.unwrap();
     assert_eq!(find("body").await.unwrap(), Some((made, 1)));
     assert!(matches!(find("other body").await, Err(Error::Refused(Refusal::IdempotencyMismatch))));
@@ -127,10 +127,10 @@ pub async fn a_refused_request_leaves_its_key_free(suite: &dyn CredentialSubject
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let full = with(keyed(&world, &principal, "key", "one body"), |save| save.limit = 0);
-    let limit_reached = full.act.limit_reached();
+    let limit_reached = full.payload.limit_reached();
     assert_eq!(world.store.save_credential(full).await.decided(), Err(limit_reached));
     let mut under_no_key = keyed(&world, &principal, "key", "another body");
-    under_no_key.act.sealed.key = vault_core::id::KeyId::from_bytes([7; 16]);
+    under_no_key.payload.sealed.key = vault_core::id::KeyId::from_bytes([7; 16]);
     assert_eq!(world.store.save_credential(under_no_key).await.decided(), Err(Refusal::Contended));
     save(&world, &principal, "key", "body").await.unwrap();
 }

@@ -71,12 +71,12 @@ pub async fn a_credential_is_read_whole(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let embedder = world.embedder();
     let save = world.save(&embedder);
-    let (id, first) = (save.act.id, save.act.sealed.clone());
+    let (id, first) = (save.payload.id, save.payload.sealed.clone());
     world.store.save_credential(save).await.unwrap();
     let read = world.versions(&embedder, id).await;
     let mut change = world.change_version(&embedder, &read, world.replacement(&read));
     let labels = vec![digest("a"), digest("b")];
-    change.act.description = Some(StoredMetadata { labels, ..undescribed() });
+    change.payload.description = Some(StoredMetadata { labels, ..undescribed() });
     world.store.change_credential(change).await.unwrap();
     let versions = world.versions(&embedder, id).await;
 

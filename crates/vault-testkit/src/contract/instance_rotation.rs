@@ -128,15 +128,15 @@ impl World<'_> {
         let id = SeedId::from_uuid(self.ids.random());
         holder.password.blob = under(key, &format!("password {id}"));
         holder.seed = SealedSeed { id: holder.seed.id, blob: under(key, &format!("seed {id}")) };
-        let act = CreateAccount {
+        let payload = CreateAccount {
             digest: RowMac { key, ..holder.signed.digest(&FakeDigester::default()) },
-            ..self.create_account(&holder).act
+            ..self.create_account(&holder).payload
         };
-        (holder, act)
+        (holder, payload)
     }
 
-    async fn put_account(&self, act: CreateAccount) -> Result<(), StoreError> {
-        self.store.create_account(self.by_operator(self.organization, AuditAction::AccountCreated, act)).await
+    async fn put_account(&self, payload: CreateAccount) -> Result<(), StoreError> {
+        self.store.create_account(self.by_operator(self.organization, AuditAction::AccountCreated, payload)).await
     }
 
     async fn found(&self, key: KeyId, part: InstancePart, limit: usize) -> Vec<InstanceRow> {
@@ -228,13 +228,13 @@ pub async fn nothing_comes_under_a_replaced_instance_key(suite: &dyn ContractSto
     assert!(is_contended(concluded), "nothing is spent");
     let replaced = Integration { version: integration.integration.next_version(), ..integration.integration.clone() };
     let digest = replaced.digest(&FakeDigester::default());
-    let act = ChangeIntegration {
+    let payload = ChangeIntegration {
         organization: world.organization,
         integration: integration.integration.id,
         version: integration.integration.version,
         change: IntegrationChange::Replace { integration: Box::new(replaced), digest },
     };
-    let command = world.by_operator(world.organization, AuditAction::IntegrationChanged, act);
+    let command = world.by_operator(world.organization, AuditAction::IntegrationChanged, payload);
     assert!(is_contended(world.store.change_integration(command).await));
     let mut organization = world.create_organization(
         OrganizationId::from_uuid(world.ids.random()),
@@ -265,8 +265,8 @@ pub async fn rows_move_to_the_next_instance_key(suite: &dyn ContractStore) {
     assert!(world.store.create_organization(organization).await.unwrap());
     let mut holders = Vec::new();
     for _ in 0..5 {
-        let (holder, act) = world.sealed_account(old);
-        world.put_account(act).await.unwrap();
+        let (holder, payload) = world.sealed_account(old);
+        world.put_account(payload).await.unwrap();
         holders.push(holder);
     }
     let session = world.log_in(&holders[0]).await;
@@ -343,8 +343,8 @@ pub async fn receivers_move_to_the_next_receiver_key(suite: &dyn ContractStore) 
         let mut stored = super::receiver::receiver(&world, owner);
         stored.target.address = under(old, "address");
         stored.target.secret = under(old, "secret");
-        let act = AddReceiver { receiver: stored.clone(), member: None, limit: 10 };
-        let command = world.command(&Principal::Operator, AuditAction::ReceiverAdded, act);
+        let payload = AddReceiver { receiver: stored.clone(), member: None, limit: 10 };
+        let command = world.command(&Principal::Operator, AuditAction::ReceiverAdded, payload);
         world.store.add_receiver(command).await.unwrap();
         rows.push(stored);
     }

@@ -28,7 +28,7 @@ pub async fn an_integration_is_found_as_it_was_made(suite: &dyn IntegrationSubje
             ..Integration { id: world.new_integration("x").id, token: world.token(), ..made }
         };
         let command = world.create_integration(&OPERATOR, &made);
-        let digest = command.act.digest;
+        let digest = command.payload.digest;
         world.store.create_integration(command).await.unwrap();
 
         let found = world.read_integration(&made).await.unwrap();
@@ -87,9 +87,10 @@ pub async fn an_integration_needs_an_organization(suite: &dyn IntegrationSubject
 pub async fn the_number_of_integrations_is_limited(suite: &dyn IntegrationSubject) {
     let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
     other.integration().await;
-    let limited =
-        |name: &str| with(world.create_integration(&OPERATOR, &world.new_integration(name)), |act| act.limit = 2);
-    for (name, outcome) in [("a", Ok(())), ("b", Ok(())), ("c", Err(limited("c").act.limit_reached()))] {
+    let limited = |name: &str| {
+        with(world.create_integration(&OPERATOR, &world.new_integration(name)), |payload| payload.limit = 2)
+    };
+    for (name, outcome) in [("a", Ok(())), ("b", Ok(())), ("c", Err(limited("c").payload.limit_reached()))] {
         assert_eq!(world.store.create_integration(limited(name)).await.decided(), outcome, "{name}");
     }
     assert_eq!(world.audited(AuditAction::IntegrationCreated).await, 2);
@@ -139,7 +140,7 @@ pub async fn a_stale_or_stray_change_of_an_integration_changes_nothing(suite: &d
         let stale = world.change_integration(&OPERATOR, &before, change.clone());
         assert_eq!(world.store.change_integration(stale).await.decided(), Err(Refusal::Contended));
         let current = world.change_integration(&OPERATOR, &now, change);
-        let elsewhere = with(current, |act| act.organization = other.organization);
+        let elsewhere = with(current, |payload| payload.organization = other.organization);
         assert_eq!(world.store.change_integration(elsewhere).await.decided(), Err(Refusal::NotFound));
     }
     assert_eq!(world.read_integration(&before.integration).await, Some(now.clone()));

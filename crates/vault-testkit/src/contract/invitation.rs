@@ -379,7 +379,7 @@ pub async fn an_invitation_is_withdrawn(suite: &dyn AccountSubject) {
         }
         let withdraw = || world.change_invitation(&Principal::Operator, &stored, InvitationChange::Delete);
         let mut elsewhere = withdraw();
-        elsewhere.act.organization = other.organization;
+        elsewhere.payload.organization = other.organization;
         elsewhere.audit = other.audit(AuditAction::InvitationDeleted);
         assert_eq!(world.store.change_invitation(elsewhere).await.decided(), Err(Refusal::NotFound));
         world.store.change_invitation(withdraw()).await.unwrap();

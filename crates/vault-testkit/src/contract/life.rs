@@ -30,7 +30,7 @@ impl<S: CredentialStore + ?Sized> World<'_, S> {
             save.description.labels = labels.iter().map(|label| digest(label)).collect();
             save.expires_at = expires_at;
         });
-        let id = command.act.id;
+        let id = command.payload.id;
         self.store.save_credential(command).await.unwrap();
         id
     }
@@ -41,7 +41,7 @@ impl<S: CredentialStore + ?Sized> World<'_, S> {
         read: &StoredVersions,
         description: StoredMetadata,
     ) -> Command<ChangeCredential> {
-        let act = ChangeCredential {
+        let payload = ChangeCredential {
             organization: self.organization,
             id: read.current.id,
             revision: read.current.revision,
@@ -50,7 +50,7 @@ impl<S: CredentialStore + ?Sized> World<'_, S> {
             code: digest("described"),
             expires_at: Some(self.now()),
         };
-        self.command(principal, AuditAction::CredentialDescribed, act)
+        self.command(principal, AuditAction::CredentialDescribed, payload)
     }
 
     pub(super) fn labelled(&self, principal: &Principal, labels: &[&str]) -> ListCredentials {
@@ -63,13 +63,13 @@ impl<S: CredentialStore + ?Sized> World<'_, S> {
         id: CredentialId,
         version: Option<i64>,
     ) -> Command<RequestCheck> {
-        let act = RequestCheck { organization: self.organization, id, version };
-        self.command(principal, AuditAction::CredentialCheckRequested, act)
+        let payload = RequestCheck { organization: self.organization, id, version };
+        self.command(principal, AuditAction::CredentialCheckRequested, payload)
     }
 
     pub(super) fn matches(&self, principal: &Principal, id: CredentialId) -> Command<MatchCredential> {
-        let act = MatchCredential { organization: self.organization, id };
-        self.command(principal, AuditAction::CredentialMatched, act)
+        let payload = MatchCredential { organization: self.organization, id };
+        self.command(principal, AuditAction::CredentialMatched, payload)
     }
 }
 

@@ -58,7 +58,7 @@ impl Address {
 
 impl World<'_> {
     async fn create(&self, holder: &Holder, address: LookUpDigests) -> Result<(), Refusal> {
-        let command = with(self.create_account(holder), |act| act.address = address);
+        let command = with(self.create_account(holder), |payload| payload.address = address);
         self.store.create_account(command).await.decided()
     }
 
@@ -104,7 +104,7 @@ pub async fn an_invitation_is_unique_under_two_keys(suite: &dyn ContractStore) {
         let address = Address { old: digest(&format!("old {email}")), new: digest(&format!("new {email}")) };
         let invite = |invitation, digests: &LookUpDigests| {
             let command = world.invite(&Principal::Operator, invitation, address.old);
-            world.store.create_invitation(with(command, |act| act.address = digests.clone()))
+            world.store.create_invitation(with(command, |payload| payload.address = digests.clone()))
         };
         invite(&invitation, &address.all()[first]).await.unwrap();
         for second in first.saturating_sub(1)..(first + 2).min(4) {
@@ -147,8 +147,8 @@ pub async fn a_credential_moves_if_it_is_as_read(suite: &dyn ContractStore) {
     let (old, new, others) = (digest("old label"), digest("new label"), digest("another label"));
     let save = |labels: &[Digest]| with(world.save(&principal), |save| save.description.labels = labels.to_vec());
     let (first, second, third) = (save(&[old, others]), save(&[new]), save(&[others]));
-    let ids = [&first, &second, &third].map(|command| command.act.id);
-    let before = first.act.code;
+    let ids = [&first, &second, &third].map(|command| command.payload.id);
+    let before = first.payload.code;
     for command in [first, second, third] {
         world.store.save_credential(command).await.unwrap();
     }

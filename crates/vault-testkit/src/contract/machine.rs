@@ -90,7 +90,7 @@ impl ReferenceStateMachine for Batches {
         let Made { saves, keys } = *made;
         let key = move || prop_oneof![3 => Just(keys - 1), 1 => 0..keys];
         let credential = 0..saves.max(1);
-        let act = prop_oneof![
+        let payload = prop_oneof![
             6 => (0..2_u8, proptest::option::of(0..2_u8), 0..2_u8, key())
                 .prop_map(|(who, name, body, key)| Act::Save(who, name, body, key)),
             2 => (credential.clone(), proptest::option::of(1..3_i64)).prop_map(|(which, at)| Act::Delete(which, at)),
@@ -101,15 +101,15 @@ impl ReferenceStateMachine for Batches {
         ];
         let patience = prop_oneof![6 => Just(None), 1 => (0..4_u8).prop_map(Some)];
         prop_oneof![
-            8 => proptest::collection::vec((act, patience), 1..=WIDTH),
+            8 => proptest::collection::vec((payload, patience), 1..=WIDTH),
             1 => proptest::bool::weighted(0.7).prop_map(|open| vec![(Act::SetOpen(open), None)]),
         ]
         .boxed()
     }
 
     fn apply(mut made: Made, batch: &Vec<Asked>) -> Made {
-        for (act, _) in batch {
-            match act {
+        for (payload, _) in batch {
+            match payload {
                 Act::Save(..) => made.saves += 1,
                 Act::ReplaceKey(_) => made.keys += 1,
                 _ => {}
@@ -119,7 +119,7 @@ impl ReferenceStateMachine for Batches {
     }
 
     fn preconditions(made: &Made, batch: &Vec<Asked>) -> bool {
-        batch.iter().all(|(act, _)| match act {
+        batch.iter().all(|(payload, _)| match payload {
             Act::Save(.., key) | Act::ReplaceKey(key) | Act::TakeUses(key, _) => *key < made.keys,
             Act::Delete(which, _) => *which < made.saves.max(1),
             Act::Replace(which, _, key) => *which < made.saves.max(1) && *key < made.keys,
@@ -175,8 +175,8 @@ impl Model {
     }
 
     fn carry_out(&mut self, given: Given) -> Answer {
-        let Given::Act(act, number) = given else { return Answer::Recorded(self.recorded.clone()) };
-        match act {
+        let Given::Act(payload, number) = given else { return Answer::Recorded(self.recorded.clone()) };
+        match payload {
             Act::SetOpen(open) => {
                 self.closed = !open;
                 return Answer::Yes;
@@ -194,7 +194,7 @@ impl Model {
             _ if self.closed => return Answer::Denied,
             _ => {}
         }
-        match act {
+        match payload {
             Act::Save(who, name, body, key) => {
                 if let Some(earlier) = name.and_then(|name| self.requests.get(&(who, name))) {
                     return if earlier.0 == body { Answer::Saved(earlier.1) } else { Answer::Mismatch };
@@ -361,14 +361,14 @@ impl<'a> Clients<'a> {
 
     /// Sends all commands of a batch concurrently.
     async fn ask(&mut self, batch: &[Asked]) -> Result<Vec<(Given, Option<Answer>)>, String> {
-        if let [(act @ Act::SetOpen(open), _)] = batch {
+        if let [(payload @ Act::SetOpen(open), _)] = batch {
             let state = if *open { OrganizationState::Active } else { OrganizationState::Disabled };
             self.suite.set_state(self.world.organization, state).await;
-            return Ok(vec![(Given::Act(*act, 0), Some(Answer::Yes))]);
+            return Ok(vec![(Given::Act(*payload, 0), Some(Answer::Yes))]);
         }
         let (mut given, mut calls) = (Vec::new(), Vec::new());
-        for (act, patience) in batch {
-            let number = match act {
+        for (payload, patience) in batch {
+            let number = match payload {
                 Act::Save(..) => {
                     self.credentials.push(CredentialId::from_uuid(self.world.ids.ordered(self.world.now())));
                     self.credentials.len() - 1
@@ -379,8 +379,8 @@ impl<'a> Clients<'a> {
                 }
                 _ => 0,
             };
-            given.push(Given::Act(*act, number));
-            calls.push((self.call(*act, number), *patience));
+            given.push(Given::Act(*payload, number));
+            calls.push((self.call(*payload, number), *patience));
         }
         let answers = race(calls.into_iter().map(|(call, patience)| async move {
             let gives_up = async {
@@ -403,12 +403,12 @@ impl<'a> Clients<'a> {
         Ok(given.into_iter().zip(answers?).collect())
     }
 
-    fn call(&self, act: Act, number: usize) -> Call {
+    fn call(&self, payload: Act, number: usize) -> Call {
         let (world, store) = (&self.world, Arc::clone(&self.world.store));
         let user = |who: u8| Principal::embedder(world.organization, self.users[usize::from(who)], Role::Editor);
         let credential =
             |which: usize| self.credentials.get(which).copied().unwrap_or(CredentialId::from_bytes([0; 16]));
-        match act {
+        match payload {
             Act::Save(who, name, body, key) => {
                 let command = with(world.save(&user(who)), |save| {
                     save.id = self.credentials[number];
@@ -430,7 +430,7 @@ impl<'a> Clients<'a> {
                 let id = credential(which);
                 let mut version = world.new_version(id, revision + 1);
                 version.sealed.key = self.keys[key];
-                let act = ChangeCredential {
+                let payload = ChangeCredential {
                     organization: world.organization,
                     id,
                     revision,
@@ -439,7 +439,7 @@ impl<'a> Clients<'a> {
                     code: digest("changed"),
                     expires_at: None,
                 };
-                let command = world.command(&user(1), AuditAction::CredentialReplaced, act);
+                let command = world.command(&user(1), AuditAction::CredentialReplaced, payload);
                 Box::pin(async move { store.change_credential(command).await.map(Raw::Number) })
             }
             Act::ReplaceKey(key) => {

@@ -154,8 +154,8 @@ async fn activate_twice(world: &World<'_>) -> IntegrationPrincipal {
     for seconds in [SESSION_SECONDS, 2 * SESSION_SECONDS] {
         let mut command = world.take(&activator, "contract");
         // Large enough for the credentials that the case has saved.
-        command.act.most = 2 * MANY;
-        if let Some(activation) = &mut command.act.activation {
+        command.payload.most = 2 * MANY;
+        if let Some(activation) = &mut command.payload.activation {
             activation.expires_at = world.now().plus_seconds(seconds);
         }
         world.taken(command).await;
@@ -228,7 +228,7 @@ pub async fn the_most_used_active_key_is_found(suite: &dyn ContractStore) {
 /// Returns whether a repeated request gets the response of the original.
 async fn is_replayed(world: &World<'_>, principal: &Principal) -> bool {
     let again = keyed(world, principal, "key 0", "body");
-    let id = again.act.id;
+    let id = again.payload.id;
     world.store.save_credential(again).await.unwrap() != id
 }
 

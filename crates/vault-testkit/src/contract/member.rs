@@ -12,7 +12,7 @@ pub async fn a_key_outlasts_its_session(suite: &(impl CredentialSubject + Sessio
     let world = World::of_credentials(suite).await;
     let [session, later] = suite.sessions(world.organization, Role::Editor, world.now()).await;
     let command = keyed(&world, &Principal::Session(session.clone()), "key", "body");
-    let made = command.act.id;
+    let made = command.payload.id;
     world.store.save_credential(command).await.unwrap();
     suite.end_session(session.clone(), world.now()).await;
     let again = keyed(&world, &Principal::Session(session), "key", "body");

@@ -83,13 +83,13 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
     ) -> Command<CreateInvitation> {
         let organization = invitation.grant.organization;
         let digester = FakeDigester::default();
-        let act = CreateInvitation {
+        let payload = CreateInvitation {
             stored: StoredInvitation::sign(invitation.clone(), StoredInvitation::FIRST_VERSION, &digester),
             address: address.into(),
             address_in_use: self.audit_in(organization, AuditAction::InvitationRefused),
         };
         let principal = principal.clone();
-        Command { principal, ..self.by_operator(organization, AuditAction::AccountInvited, act) }
+        Command { principal, ..self.by_operator(organization, AuditAction::AccountInvited, payload) }
     }
 
     /// Returns an invitation that an operator sent to a new user.
@@ -192,8 +192,8 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
             InvitationChange::Role(_) => AuditAction::InvitationChanged,
             InvitationChange::Delete => AuditAction::InvitationDeleted,
         };
-        let act = ChangeInvitation { organization, account, version: stored.version, change };
-        Command { principal: principal.clone(), ..self.by_operator(organization, action, act) }
+        let payload = ChangeInvitation { organization, account, version: stored.version, change };
+        Command { principal: principal.clone(), ..self.by_operator(organization, action, payload) }
     }
 
     // Own account
@@ -283,7 +283,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
 
     pub(super) fn end_other_session(&self, principal: &SessionPrincipal, session: SessionId) -> Command<EndSession> {
         let audit = self.audit(AuditAction::SessionEnded);
-        Command { act: EndSession { session }, audit, ..self.end_session(principal) }
+        Command { payload: EndSession { session }, audit, ..self.end_session(principal) }
     }
 
     /// Returns the IDs of the sessions in the principal's list, in order.

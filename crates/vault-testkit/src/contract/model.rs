@@ -221,7 +221,7 @@ impl<'a> History<'a> {
         let wanted = wanted.into();
         let holder = self.holders[index].clone();
         let command = self.world.change_account(&holder, holder.signed.version, wanted.clone());
-        let after = command.act.after.clone();
+        let after = command.payload.after.clone();
         if decided!(self, change_account(command))?.is_err() {
             return Err("the account is not as it was left".to_owned());
         }
@@ -286,7 +286,7 @@ impl<'a> History<'a> {
             // Some are sealed under the first key, active or not.
             save.sealed.key = if body == 3 { self.world.key } else { self.active_key };
         });
-        let id = command.act.id;
+        let id = command.payload.id;
         if decided!(self, save_credential(command))?.ok() == Some(id) {
             self.credentials.push(id);
         }

@@ -71,7 +71,7 @@ impl Activators {
             ActivatorCommand::Delete(which) => self.change(pair, authority, which, true, |_| None).await,
             ActivatorCommand::Freeze(namespace, frozen) => {
                 let freeze = pair.world.freeze(authority, "contract", frozen);
-                let command = with(freeze, |act| act.namespace = numbered(namespace));
+                let command = with(freeze, |payload| payload.namespace = numbered(namespace));
                 both!(pair, freeze_namespace(command)).map(drop)
             }
             ActivatorCommand::Take(token, namespace, dry) => self.take(pair, token, namespace, dry).await,
@@ -108,7 +108,7 @@ impl Activators {
 
     async fn create(&mut self, pair: Pair<'_>, authority: &Principal, name: usize) -> Result<(), Difference> {
         let command = pair.world.create_integration(authority, &pair.world.new_integration(&format!("i{name}")));
-        let (integration, digest) = (command.act.integration.clone(), command.act.digest);
+        let (integration, digest) = (command.payload.integration.clone(), command.payload.digest);
         if both!(pair, create_integration(command))?.is_some() {
             self.integrations.push(integration.id);
             self.learn(pair, &StoredIntegration { integration, digest, last_used_at: None });
@@ -129,8 +129,8 @@ impl Activators {
         let version = before.integration.next_version();
         let after = change(before.integration.clone()).map(|after| Integration { version, ..after });
         let change = after.as_ref().map_or(IntegrationChange::Delete, replacement);
-        let command = with(pair.world.change_integration(authority, &before, change), |act| {
-            act.version -= i64::from(!latest);
+        let command = with(pair.world.change_integration(authority, &before, change), |payload| {
+            payload.version -= i64::from(!latest);
         });
         if both!(pair, change_integration(command))?.is_some()
             && let Some(after) = self.find(pair, which).await?
@@ -167,10 +167,10 @@ impl Activators {
     async fn take(&mut self, pair: Pair<'_>, token: usize, namespace: usize, dry: bool) -> Result<(), Difference> {
         let Some(principal) = self.principal(token) else { return Ok(()) };
         let mut begun = None;
-        let command = with(pair.world.take(principal, "contract"), |act| {
-            (act.namespace, act.most) = (numbered(namespace), MOST);
-            act.activation = act.activation.take().filter(|_| !dry);
-            if let Some(activation) = &mut act.activation {
+        let command = with(pair.world.take(principal, "contract"), |payload| {
+            (payload.namespace, payload.most) = (numbered(namespace), MOST);
+            payload.activation = payload.activation.take().filter(|_| !dry);
+            if let Some(activation) = &mut payload.activation {
                 activation.limit = LIMIT;
                 begun = Some(activation.id);
             }
@@ -185,9 +185,9 @@ impl Activators {
     async fn hand_out(&self, pair: Pair<'_>, token: usize, activation: usize, renewal: bool) -> Result<(), Difference> {
         let (Some(principal), false) = (self.principal(token), self.activations.is_empty()) else { return Ok(()) };
         let Begun { id, namespace, taken } = pick(&self.activations, activation);
-        let command = with(pair.world.hand_out(principal, "contract", *id, taken), |act| {
-            act.namespace = namespace.clone();
-            act.renewal = renewal;
+        let command = with(pair.world.hand_out(principal, "contract", *id, taken), |payload| {
+            payload.namespace = namespace.clone();
+            payload.renewal = renewal;
         });
         both!(pair, hand_out(command)).map(drop)
     }

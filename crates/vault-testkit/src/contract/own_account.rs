@@ -375,9 +375,9 @@ fn confirm(
 ) -> Command<ConfirmPasscode> {
     let after = holder.signed.with_seed(seed.id).keeping(principal.session);
     let digest = after.digest(&FakeDigester::default());
-    let act = ConfirmPasscode { version: holder.signed.version, after, digest, step };
+    let payload = ConfirmPasscode { version: holder.signed.version, after, digest, step };
     let principal = Principal::Session(principal.clone());
-    Command { principal, ..world.by_operator(world.organization, AuditAction::AccountPasscodeChanged, act) }
+    Command { principal, ..world.by_operator(world.organization, AuditAction::AccountPasscodeChanged, payload) }
 }
 
 /// Creates a session with a recovery code.

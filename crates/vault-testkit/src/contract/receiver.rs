@@ -64,10 +64,10 @@ pub async fn receivers_are_their_organizations(suite: &dyn ContractStore) {
         first.status,
         &FakeDigester::default(),
     );
-    let act = |version| ChangeReceiver { version, ..change(first, Some(next.clone())) };
-    let stale = world.command(&admin, AuditAction::ReceiverChanged, act(7));
+    let payload = |version| ChangeReceiver { version, ..change(first, Some(next.clone())) };
+    let stale = world.command(&admin, AuditAction::ReceiverChanged, payload(7));
     assert_refused(world.store.change_receiver(stale).await, &Refusal::Contended);
-    world.store.change_receiver(world.command(&admin, AuditAction::ReceiverChanged, act(1))).await.unwrap();
+    world.store.change_receiver(world.command(&admin, AuditAction::ReceiverChanged, payload(1))).await.unwrap();
     assert_eq!(list(&world, &admin, Some(world.organization), Some(first.receiver.id)).await, *from_ref(&next));
     world
         .store
@@ -92,8 +92,8 @@ pub async fn mail_goes_to_members_alone(suite: &dyn ContractStore) {
     let admin: Principal = world.log_in(&holder).await.into();
     let add = |member: Option<Digest>| {
         let member = member.map(LookUpDigests::from);
-        let act = AddReceiver { receiver: receiver(&world, Some(world.organization)), member, limit: 10 };
-        world.store.add_receiver(world.command(&admin, AuditAction::ReceiverAdded, act))
+        let payload = AddReceiver { receiver: receiver(&world, Some(world.organization)), member, limit: 10 };
+        world.store.add_receiver(world.command(&admin, AuditAction::ReceiverAdded, payload))
     };
     add(Some(colleague.address)).await.unwrap();
     for nobody in [stranger.address, Digest::from_bytes([9; 32])] {
@@ -159,8 +159,8 @@ pub async fn deliveries_are_stored_once_and_kept(suite: &dyn ContractStore) {
     assert!(matches!(limited, Err(Refusal::TooOften(1..=3_601))), "{limited:?}");
 
     let resend = |event| {
-        let act = ResendEvent { owner, receiver: id, event };
-        world.store.resend_event(world.command(&admin, AuditAction::ReceiverResent, act))
+        let payload = ResendEvent { owner, receiver: id, event };
+        world.store.resend_event(world.command(&admin, AuditAction::ReceiverResent, payload))
     };
     assert_eq!(resend(EventId::from_bytes([7; 16])).await.unwrap(), None);
     let again = resend(done.delivery.id).await.unwrap().unwrap();
@@ -269,8 +269,8 @@ async fn list(
 }
 
 fn addition(world: &World<'_>, principal: &Principal, row: &StoredReceiver, limit: i64) -> Command<AddReceiver> {
-    let act = AddReceiver { receiver: row.clone(), member: None, limit };
-    world.command(principal, AuditAction::ReceiverAdded, act)
+    let payload = AddReceiver { receiver: row.clone(), member: None, limit };
+    world.command(principal, AuditAction::ReceiverAdded, payload)
 }
 
 /// Stores a receiver of this owner.

@@ -23,7 +23,7 @@ pub async fn a_settled_restore_ends_what_was(suite: &dyn ContractStore) {
     world.drafted(&invitation).await;
     let activator = world.activator(&world.integration().await);
     let mut take = world.take(&activator, "contract");
-    take.act.most = 10;
+    take.payload.most = 10;
     world.taken(take).await;
     let first = world.store.restore_epoch().await.unwrap();
 
@@ -36,7 +36,7 @@ pub async fn a_settled_restore_ends_what_was(suite: &dyn ContractStore) {
         )
     };
     let refused =
-        world.store.settle_restore(world.command(&principal, AuditAction::DatabaseRestored, settle(1, true).act));
+        world.store.settle_restore(world.command(&principal, AuditAction::DatabaseRestored, settle(1, true).payload));
     assert!(matches!(refused.await, Err(StoreError::Denied(Denial::InsufficientRole))));
     assert_eq!(world.listed(&principal).await, [saved], "nothing was changed");
 

@@ -56,7 +56,7 @@ impl World<'_> {
             save.sealed = version_under(key, save.id, 1);
             save.description.metadata = described.then(|| metadata_under(key, save.id, 1));
         });
-        let id = command.act.id;
+        let id = command.payload.id;
         self.store.save_credential(command).await.unwrap();
         id
     }
@@ -69,7 +69,7 @@ impl World<'_> {
         metadata: Option<SealedMetadata>,
     ) -> Command<ChangeCredential> {
         let description = metadata.map(|said| StoredMetadata { metadata: Some(said), ..undescribed() });
-        let act = ChangeCredential {
+        let payload = ChangeCredential {
             organization: self.organization,
             id: read.current.id,
             revision: read.current.revision,
@@ -78,7 +78,7 @@ impl World<'_> {
             code: digest("changed"),
             expires_at: None,
         };
-        self.command(principal, AuditAction::CredentialReplaced, act)
+        self.command(principal, AuditAction::CredentialReplaced, payload)
     }
 
     fn next_version(&self, read: &StoredVersions, key: KeyId) -> NewVersion {

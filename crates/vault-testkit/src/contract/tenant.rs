@@ -42,7 +42,7 @@ pub async fn a_closed_organization_is_denied_everything(suite: &dyn CredentialSu
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let first = keyed(&world, &principal, "key", "body");
-    let id = first.act.id;
+    let id = first.payload.id;
     world.store.save_credential(first).await.unwrap();
     let read = world.versions(&principal, id).await;
     suite.set_state(world.organization, OrganizationState::Disabled).await;
@@ -60,7 +60,7 @@ pub async fn a_closed_organization_is_denied_everything(suite: &dyn CredentialSu
     denied!(save_credential(keyed(&world, &principal, "key", "another body")));
     let full = super::tools::with(world.save(&principal), |save| save.limit = 0);
     denied!(save_credential(full));
-    let idempotency = keyed(&world, &principal, "key", "body").act.idempotency;
+    let idempotency = keyed(&world, &principal, "key", "body").payload.idempotency;
     let of = world.organization;
     denied!(find_save(Find { principal: principal.clone(), of, key: idempotency, now: world.now() }));
     denied!(list_credentials(world.list(&principal)));

@@ -144,7 +144,7 @@ pub(super) fn judged<T>(answer: Result<T, StoreError>) -> Result<T, Error> {
 /// Returns `command` after `change` modified its content.
 pub(super) fn with<A, P>(command: Command<A, P>, change: impl FnOnce(&mut A)) -> Command<A, P> {
     let mut command = command;
-    change(&mut command.act);
+    change(&mut command.payload);
     command
 }
 

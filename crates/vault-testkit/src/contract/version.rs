@@ -56,9 +56,9 @@ impl<S: ?Sized> World<'_, S> {
         };
         let (organization, id, revision) = (self.organization, read.current.id, read.current.revision);
         let (description, expires_at) = (None, read.current.expires_at);
-        let act =
+        let payload =
             ChangeCredential { organization, id, revision, change, description, code: digest("changed"), expires_at };
-        self.command(principal, action, act)
+        self.command(principal, action, payload)
     }
 
     pub(super) fn replacement(&self, read: &StoredVersions) -> CredentialChange {
@@ -200,11 +200,11 @@ pub async fn a_change_of_what_was_read_before_another_change_is_refused(suite: &
         let command = world.change_version(&principal, &stale, change);
         assert_eq!(world.store.change_credential(command).await.decided(), Err(Refusal::Changed));
     }
-    let deletion = with(world.delete(&principal, id), |act| act.revision = Some(stale.current.revision));
+    let deletion = with(world.delete(&principal, id), |payload| payload.revision = Some(stale.current.revision));
     assert_eq!(world.store.delete_credential(deletion).await.decided(), Err(Refusal::Changed));
     assert_eq!(world.versions(&principal, id).await, read);
     assert_eq!(world.audit_length().await, entries);
-    let deletion = with(world.delete(&principal, id), |act| act.revision = Some(read.current.revision));
+    let deletion = with(world.delete(&principal, id), |payload| payload.revision = Some(read.current.revision));
     assert_eq!(world.store.delete_credential(deletion).await.decided(), Ok(true));
     assert_eq!(world.store.credential_versions(world.show(&principal, id)).await.unwrap(), None);
 }

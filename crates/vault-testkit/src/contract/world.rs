@@ -184,7 +184,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
     }
 
     pub(super) fn create_account(&self, holder: &Holder) -> Command<CreateAccount> {
-        let act = CreateAccount {
+        let payload = CreateAccount {
             signed: holder.signed.clone(),
             digest: holder.signed.digest(&FakeDigester::default()),
             address: holder.address.into(),
@@ -192,12 +192,12 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
             seed: holder.seed.clone(),
             recovery_codes: holder.recovery_codes.clone(),
         };
-        self.by_operator(holder.signed.grant.organization, AuditAction::AccountCreated, act)
+        self.by_operator(holder.signed.grant.organization, AuditAction::AccountCreated, payload)
     }
 
     /// Returns an operator's command.
-    pub(super) fn by_operator<A>(&self, organization: OrganizationId, action: AuditAction, act: A) -> Command<A> {
-        Command { principal: Principal::Operator, now: self.now(), audit: self.audit_in(organization, action), act }
+    pub(super) fn by_operator<A>(&self, organization: OrganizationId, action: AuditAction, payload: A) -> Command<A> {
+        Command { principal: Principal::Operator, now: self.now(), audit: self.audit_in(organization, action), payload }
     }
 
     pub(super) async fn holder(&self, role: Role) -> Holder {
@@ -236,8 +236,8 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
             _ => before,
         };
         let organization = after.grant.organization;
-        let act = ChangeAccount { version, digest: after.digest(&FakeDigester::default()), after, change };
-        self.by_operator(organization, action, act)
+        let payload = ChangeAccount { version, digest: after.digest(&FakeDigester::default()), after, change };
+        self.by_operator(organization, action, payload)
     }
 
     /// Executes a change of the account in its current state.
@@ -317,8 +317,8 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
 
     pub(super) fn end_session(&self, principal: &SessionPrincipal) -> Command<EndSession> {
         let audit = self.audit_in(principal.organization, AuditAction::LoggedOut);
-        let act = EndSession { session: principal.session };
-        Command { principal: principal.clone().into(), now: self.now(), audit, act }
+        let payload = EndSession { session: principal.session };
+        Command { principal: principal.clone().into(), now: self.now(), audit, payload }
     }
 }
 
@@ -458,14 +458,14 @@ impl<'a, S: ?Sized> World<'a, S> {
     }
 
     /// Returns a command of `principal` in its organization.
-    pub(super) fn command<A>(&self, principal: &Principal, action: AuditAction, act: A) -> Command<A> {
+    pub(super) fn command<A>(&self, principal: &Principal, action: AuditAction, payload: A) -> Command<A> {
         let organization = principal.organization().unwrap_or(self.organization);
-        Command { principal: principal.clone(), now: self.now(), audit: self.audit_in(organization, action), act }
+        Command { principal: principal.clone(), now: self.now(), audit: self.audit_in(organization, action), payload }
     }
 
     pub(super) fn save(&self, principal: &Principal) -> Command<SaveCredential> {
         let id = CredentialId::from_uuid(self.ids.ordered(self.now()));
-        let act = SaveCredential {
+        let payload = SaveCredential {
             organization: principal.organization().unwrap(),
             id,
             version: 1,
@@ -484,7 +484,7 @@ impl<'a, S: ?Sized> World<'a, S> {
             idempotency: None,
             limit: NO_LIMIT,
         };
-        self.command(principal, AuditAction::CredentialSaved, act)
+        self.command(principal, AuditAction::CredentialSaved, payload)
     }
 
     /// Returns the command that saves a credential in a namespace for a user of an embedding service.
@@ -493,15 +493,15 @@ impl<'a, S: ?Sized> World<'a, S> {
     }
 
     pub(super) fn delete(&self, principal: &Principal, id: CredentialId) -> Command<DeleteCredential> {
-        let act = DeleteCredential { organization: principal.organization().unwrap(), id, revision: None };
-        self.command(principal, AuditAction::CredentialDeleted, act)
+        let payload = DeleteCredential { organization: principal.organization().unwrap(), id, revision: None };
+        self.command(principal, AuditAction::CredentialDeleted, payload)
     }
 }
 
 impl<S: CredentialStore + ?Sized> World<'_, S> {
     pub(super) async fn saved(&self, principal: &Principal) -> CredentialId {
         let command = self.save(principal);
-        let id = command.act.id;
+        let id = command.payload.id;
         self.store.save_credential(command).await.unwrap();
         id
     }

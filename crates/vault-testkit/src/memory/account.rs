@@ -50,8 +50,10 @@ impl AccountRepository for MemoryStore {
     }
 
     async fn read_passcode(&self, command: Command<ReadPasscode>) -> Result<Option<StoredPasscode>, StoreError> {
-        self.carry_out(command, |state, principal, _, act| {
-            let row = state.account_in(act.organization, act.account).filter(|_| principal.reaches(act.organization));
+        self.carry_out(command, |state, principal, _, payload| {
+            let row = state
+                .account_in(payload.organization, payload.account)
+                .filter(|_| principal.reaches(payload.organization));
             match row {
                 Some(row) => Decided::Done(Some(StoredPasscode { seed: row.seed.clone(), last_step: row.last_step })),
                 None => Decided::Refused(None),
@@ -69,18 +71,18 @@ fn confine(principal: &Principal, scope: Scope) -> Result<Option<OrganizationId>
     }
 }
 
-fn create(state: &mut State, principal: &Principal, now: Timestamp, act: CreateAccount) -> Decided<Answer> {
-    let organization = act.signed.grant.organization;
-    let blobs = [&act.password.blob, &act.seed.blob];
-    if let Err(refusal) = state.require_active(blobs.into_iter().filter_map(Blob::key).chain([act.digest.key])) {
+fn create(state: &mut State, principal: &Principal, now: Timestamp, payload: CreateAccount) -> Decided<Answer> {
+    let organization = payload.signed.grant.organization;
+    let blobs = [&payload.password.blob, &payload.seed.blob];
+    if let Err(refusal) = state.require_active(blobs.into_iter().filter_map(Blob::key).chain([payload.digest.key])) {
         return Decided::Refused(Err(refusal));
     }
     if !principal.reaches(organization) || !state.organizations.contains_key(&organization) {
         return Decided::Refused(Err(Refusal::NoOrganization));
     }
-    let invited = state.invitation_by_address(&act.address, organization);
+    let invited = state.invitation_by_address(&payload.address, organization);
     let invited = invited.map(|row| (row.stored.invitation.grant.account, row.stored.invitation.is_open(now)));
-    if invited.is_some_and(|(_, open)| open) || state.account_by_address(&act.address).is_some() {
+    if invited.is_some_and(|(_, open)| open) || state.account_by_address(&payload.address).is_some() {
         return Decided::Refused(Err(Refusal::AddressTaken));
     }
     if !state.has_room(organization) {
@@ -90,12 +92,12 @@ fn create(state: &mut State, principal: &Principal, now: Timestamp, act: CreateA
         state.invitations.remove(&over);
     }
     let row = AccountRow::new(NewAccount {
-        signed: act.signed,
-        digest: act.digest,
-        address: act.address.entered().to_vec(),
-        password: act.password,
-        seed: act.seed,
-        recovery_codes: act.recovery_codes,
+        signed: payload.signed,
+        digest: payload.digest,
+        address: payload.address.entered().to_vec(),
+        password: payload.password,
+        seed: payload.seed,
+        recovery_codes: payload.recovery_codes,
         created_at: now,
     });
     state.accounts.insert(row.signed.grant.account, row);
@@ -151,31 +153,31 @@ fn list(state: &State, query: &List<(OrganizationId, AccountId)>, only: Option<O
     listed
 }
 
-fn change(state: &mut State, principal: &Principal, now: Timestamp, act: ChangeAccount) -> Decided<Answer> {
-    let (organization, account) = (act.after.grant.organization, act.after.grant.account);
+fn change(state: &mut State, principal: &Principal, now: Timestamp, payload: ChangeAccount) -> Decided<Answer> {
+    let (organization, account) = (payload.after.grant.organization, payload.after.grant.account);
     let others = state.other_active_admins(organization, account);
-    let sealed = match &act.change {
+    let sealed = match &payload.change {
         AccountChange::Password(password) => password.blob.key(),
         AccountChange::Passcode { seed, .. } => seed.blob.key(),
         AccountChange::ReEnrol { invitation, .. } => Some(invitation.digest.key),
         AccountChange::Grant | AccountChange::Unlock | AccountChange::Delete => None,
     };
-    let sealed_under_active = state.require_active(sealed.into_iter().chain([act.digest.key]));
+    let sealed_under_active = state.require_active(sealed.into_iter().chain([payload.digest.key]));
     let reached = principal.reaches(organization);
     let Some(row) = state.account_in(organization, account).filter(|_| reached) else {
         return Decided::Refused(Err(Refusal::NotFound));
     };
-    if row.signed.version != act.version {
+    if row.signed.version != payload.version {
         return Decided::Refused(Err(Refusal::Contended));
     }
     if let Err(refusal) = sealed_under_active {
         return Decided::Refused(Err(refusal));
     }
     let bound = *principal != Principal::Operator;
-    if bound && takes_last_admin(&row.signed.grant, act.grant_after(), others) {
+    if bound && takes_last_admin(&row.signed.grant, payload.grant_after(), others) {
         return Decided::Refused(Err(Refusal::LastAdmin));
     }
-    apply(state, account, act, now);
+    apply(state, account, payload, now);
     Decided::Done(Ok(()))
 }
 
@@ -205,25 +207,25 @@ impl State {
     }
 }
 
-fn apply(state: &mut State, account: AccountId, act: ChangeAccount, now: Timestamp) {
-    let unlocking = matches!(act.change, AccountChange::Unlock);
+fn apply(state: &mut State, account: AccountId, payload: ChangeAccount, now: Timestamp) {
+    let unlocking = matches!(payload.change, AccountChange::Unlock);
     if !unlocking {
         state.end_sessions_of(account);
     }
-    if let Some(notice) = act.change.admins_notice(account) {
-        state.notify_other_admins(&act.after.grant, notice, now);
+    if let Some(notice) = payload.change.admins_notice(account) {
+        state.notify_other_admins(&payload.after.grant, notice, now);
     }
     let Some(row) = state.accounts.get_mut(&account) else { return };
     row.pending.take_if(|_| !unlocking);
-    row.signed = act.after;
-    row.digest = act.digest;
-    if let Some(notice) = act.change.notice() {
+    row.signed = payload.after;
+    row.digest = payload.digest;
+    if let Some(notice) = payload.change.notice() {
         row.notify(notice, now);
     }
-    if act.change.unlocks() {
+    if payload.change.unlocks() {
         row.unlock();
     }
-    match act.change {
+    match payload.change {
         AccountChange::Grant | AccountChange::Unlock => {}
         AccountChange::Password(password) => row.password = password,
         AccountChange::Passcode { seed, recovery_codes } => {

@@ -63,13 +63,13 @@ impl ActivationRepository for MemoryStore {
     }
 
     async fn end_activation(&self, command: ForIntegration<EndActivation>) -> Result<bool, StoreError> {
-        self.carry_out(command, |state, principal, now, act| {
-            if !state.live_activations(principal, now).any(|live| live.id == act.activation) {
+        self.carry_out(command, |state, principal, now, payload| {
+            if !state.live_activations(principal, now).any(|live| live.id == payload.activation) {
                 return Decided::Refused(false);
             }
-            state.activations.remove(&act.activation);
+            state.activations.remove(&payload.activation);
             let uses = state.uses.iter_mut().filter(|((of, _), _)| *of == principal.organization);
-            for used in uses.flat_map(|(_, uses)| uses).filter(|used| used.activation == act.activation) {
+            for used in uses.flat_map(|(_, uses)| uses).filter(|used| used.activation == payload.activation) {
                 used.ended_at = Some(now);
             }
             Decided::Done(true)
@@ -84,13 +84,13 @@ impl ActivationRepository for MemoryStore {
         })
     }
 
-    async fn take_checks(&self, act: TakeChecks) -> Result<Vec<DueCheck>, StoreError> {
-        self.decide(|state| state.take_checks(act))
+    async fn take_checks(&self, payload: TakeChecks) -> Result<Vec<DueCheck>, StoreError> {
+        self.decide(|state| state.take_checks(payload))
     }
 
-    async fn record_check(&self, act: RecordCheck) -> Result<bool, StoreError> {
+    async fn record_check(&self, payload: RecordCheck) -> Result<bool, StoreError> {
         self.decide(|state| {
-            let RecordCheck { organization, id, version, check, audit } = act;
+            let RecordCheck { organization, id, version, check, audit } = payload;
             if state.checks.get(&(organization, id)).is_some_and(|waits| waits.version == version) {
                 state.checks.remove(&(organization, id));
             }
@@ -108,11 +108,11 @@ impl ActivationRepository for MemoryStore {
         })
     }
 
-    async fn note_activated(&self, act: NoteActivated) -> Result<(), StoreError> {
+    async fn note_activated(&self, payload: NoteActivated) -> Result<(), StoreError> {
         self.decide(|state| {
-            for id in act.credentials {
-                if let Some(row) = state.credentials.get_mut(&(act.organization, id)) {
-                    row.stored.last_activated_at = row.stored.last_activated_at.max(Some(act.minute));
+            for id in payload.credentials {
+                if let Some(row) = state.credentials.get_mut(&(payload.organization, id)) {
+                    row.stored.last_activated_at = row.stored.last_activated_at.max(Some(payload.minute));
                 }
             }
         })
@@ -123,9 +123,9 @@ fn take(
     state: &mut State,
     principal: &IntegrationPrincipal,
     now: Timestamp,
-    act: TakeCredentials,
+    payload: TakeCredentials,
 ) -> Decided<Answer<Vec<TakenCredential>>> {
-    let TakeCredentials { namespace, activation, most } = act;
+    let TakeCredentials { namespace, activation, most } = payload;
     let organization = principal.organization;
     let within = state.credentials_of(organization).filter(|row| row.stored.namespace == namespace);
     let taken: Vec<_> = within
@@ -175,8 +175,8 @@ fn take(
 }
 
 fn hand_out(state: &mut State, command: ForIntegration<HandOut>) -> Option<HandOutRefusal> {
-    let ForIntegration { principal, now, audit, act } = command;
-    let HandOut { activation, renewal, expires_at, namespace, credentials, purpose, refused } = act;
+    let ForIntegration { principal, now, audit, payload } = command;
+    let HandOut { activation, renewal, expires_at, namespace, credentials, purpose, refused } = payload;
     let organization = principal.organization;
     let current: Vec<_> = state
         .credentials_of(organization)
@@ -231,8 +231,8 @@ fn hand_out(state: &mut State, command: ForIntegration<HandOut>) -> Option<HandO
 }
 
 impl State {
-    fn take_checks(&mut self, act: TakeChecks) -> Vec<DueCheck> {
-        let TakeChecks { now, most, turn } = act;
+    fn take_checks(&mut self, payload: TakeChecks) -> Vec<DueCheck> {
+        let TakeChecks { now, most, turn } = payload;
         self.checker_seen_at = Some(now);
         let active = |state: &Self, organization| state.organization_is_active(organization);
         let waits = |row: &CheckRow| row.taken_at.is_none_or(|taken| taken.plus_seconds(CHECK_AGAIN_SECONDS) <= now);

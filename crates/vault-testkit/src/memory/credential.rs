@@ -81,8 +81,8 @@ impl CredentialRepository for MemoryStore {
     }
 
     async fn match_credential(&self, command: Command<MatchCredential>) -> Result<StoredCredential, StoreError> {
-        let found: Answer<StoredCredential> = self.carry_out(command, |state, _, now, act| {
-            let MatchCredential { organization, id } = act;
+        let found: Answer<StoredCredential> = self.carry_out(command, |state, _, now, payload| {
+            let MatchCredential { organization, id } = payload;
             let Some(row) = state.credentials.get(&(organization, id)) else {
                 return Decided::Refused(Err(Refusal::NotFound));
             };
@@ -96,10 +96,11 @@ impl CredentialRepository for MemoryStore {
     }
 
     async fn request_check(&self, command: Command<RequestCheck>) -> Result<(), StoreError> {
-        let requested: Answer = self.carry_out(command, |state, _, now, act| match state.request(&act, now) {
-            Ok(()) => Decided::Done(Ok(())),
-            Err(refusal) => Decided::Refused(Err(refusal)),
-        })?;
+        let requested: Answer =
+            self.carry_out(command, |state, _, now, payload| match state.request(&payload, now) {
+                Ok(()) => Decided::Done(Ok(())),
+                Err(refusal) => Decided::Refused(Err(refusal)),
+            })?;
         Ok(requested?)
     }
 
@@ -127,7 +128,7 @@ impl CredentialRepository for MemoryStore {
 }
 
 fn save(state: &mut State, command: Command<SaveCredential>) -> Answer<CredentialId> {
-    let save = &command.act;
+    let save = &command.payload;
     let organization = save.organization;
     let facts = SaveFacts {
         credentials: i64::try_from(state.credentials_of(organization).count()).ok(),
@@ -136,9 +137,9 @@ fn save(state: &mut State, command: Command<SaveCredential>) -> Answer<Credentia
     let key_active = state.active_key(organization) == Some(save.sealed.key);
     let outcome = judge_saves(facts, [Authorized { command: &command, key_active }]).swap_remove(0);
     if outcome.effects().is_some() {
-        let Command { now, audit, act, .. } = command;
-        let SaveCredential { id, version, kind, namespace, sealed, description, code, expires_at, check, .. } = act;
-        state.remember(organization, act.idempotency, (id, version), now);
+        let Command { now, audit, payload, .. } = command;
+        let SaveCredential { id, version, kind, namespace, sealed, description, code, expires_at, check, .. } = payload;
+        state.remember(organization, payload.idempotency, (id, version), now);
         let stored = StoredCredential {
             id,
             kind,
@@ -168,23 +169,23 @@ fn save(state: &mut State, command: Command<SaveCredential>) -> Answer<Credentia
 }
 
 fn change(state: &mut State, command: Command<ChangeCredential>) -> Answer<i64> {
-    let (act, now) = (&command.act, command.now);
-    let (organization, id) = (act.organization, act.id);
-    let idempotency = act.new_version().and_then(|version| version.idempotency.clone());
+    let (payload, now) = (&command.payload, command.now);
+    let (organization, id) = (payload.organization, payload.id);
+    let idempotency = payload.new_version().and_then(|version| version.idempotency.clone());
     let row = state.credentials.get(&(organization, id));
     let facts = ChangeFacts {
         credentials: row.map(|row| (id, row.facts())).into_iter().collect(),
         earlier: state.earlier(organization, idempotency.as_ref()),
     };
-    let key_active = act.sealing_key().is_none_or(|key| state.active_key(organization) == Some(key));
+    let key_active = payload.sealing_key().is_none_or(|key| state.active_key(organization) == Some(key));
     let outcome = judge_changes(facts, [Authorized { command: &command, key_active }]).swap_remove(0);
     if let (Outcome::Done { answer, effects }, Some(row)) = (&outcome, state.credentials.get_mut(&(organization, id))) {
         row.change(effects, now);
-        if let Some(StoredMetadata { metadata, labels, vend }) = &act.description {
+        if let Some(StoredMetadata { metadata, labels, vend }) = &payload.description {
             (row.stored.metadata, row.labels, row.stored.vend) = (metadata.clone(), labels.clone(), *vend);
         }
-        row.stored.code = act.code;
-        row.stored.expires_at = act.expires_at;
+        row.stored.code = payload.code;
+        row.stored.expires_at = payload.expires_at;
         row.stored.updated_at = now;
         state.remember(organization, idempotency, (id, *answer), now);
         state.audit.push(command.audit.clone());
@@ -193,9 +194,9 @@ fn change(state: &mut State, command: Command<ChangeCredential>) -> Answer<i64> 
 }
 
 fn delete(state: &mut State, command: Command<DeleteCredential>) -> Answer<bool> {
-    let place = (command.act.organization, command.act.id);
+    let place = (command.payload.organization, command.payload.id);
     let found = state.credentials.get(&place).map(|row| (place.1, row.stored.revision));
-    let outcome = judge_deletes(found.into_iter().collect(), [&command.act]).swap_remove(0);
+    let outcome = judge_deletes(found.into_iter().collect(), [&command.payload]).swap_remove(0);
     if outcome.effects().is_some() {
         state.credentials.remove(&place);
         state.uses.remove(&place);
@@ -313,8 +314,8 @@ impl State {
         *counted = counted.plus_one(now);
     }
 
-    fn request(&mut self, act: &RequestCheck, now: Timestamp) -> Answer {
-        let RequestCheck { organization, id, version } = *act;
+    fn request(&mut self, payload: &RequestCheck, now: Timestamp) -> Answer {
+        let RequestCheck { organization, id, version } = *payload;
         let row = self.credentials.get(&(organization, id)).ok_or(Refusal::NotFound)?;
         let version = version.or(row.stored.staged).unwrap_or(row.stored.version);
         let kept = row.others.get(&version).is_some_and(|other| other.superseded.is_none_or(|it| it.is_kept(now)));

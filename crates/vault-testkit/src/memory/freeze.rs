@@ -15,8 +15,8 @@ use vault_core::principal::Scope;
 #[async_trait]
 impl FreezeRepository for MemoryStore {
     async fn freeze_namespace(&self, command: Command<FreezeNamespace>) -> Result<Option<Freezing>, StoreError> {
-        self.carry_out(command, |state, principal, now, act| {
-            let FreezeNamespace { organization, namespace, frozen } = act;
+        self.carry_out(command, |state, principal, now, payload| {
+            let FreezeNamespace { organization, namespace, frozen } = payload;
             if !principal.reaches(organization) || !state.organizations.contains_key(&organization) {
                 return Decided::Refused(None);
             }

@@ -18,12 +18,12 @@ use vault_core::{Command, Refusal};
 #[async_trait]
 impl IntegrationRepository for MemoryStore {
     async fn create_integration(&self, command: Command<CreateIntegration>) -> Result<(), StoreError> {
-        Ok(self.carry_out(command, |state, principal, _, act| {
-            let limit_reached = act.limit_reached();
-            if let Err(refusal) = state.require_active([act.digest.key]) {
+        Ok(self.carry_out(command, |state, principal, _, payload| {
+            let limit_reached = payload.limit_reached();
+            if let Err(refusal) = state.require_active([payload.digest.key]) {
                 return Decided::Refused(Err(refusal));
             }
-            let CreateIntegration { integration, digest, limit } = act;
+            let CreateIntegration { integration, digest, limit } = payload;
             let organization = integration.organization;
             if !principal.reaches(organization) || !state.organizations.contains_key(&organization) {
                 return Decided::Refused(Err(Refusal::NoOrganization));
@@ -93,8 +93,8 @@ impl IntegrationRepository for MemoryStore {
     }
 
     async fn change_integration(&self, command: Command<ChangeIntegration>) -> Result<(), StoreError> {
-        Ok(self.carry_out(command, |state, principal, _, act| {
-            let ChangeIntegration { organization, integration: id, version, change } = act;
+        Ok(self.carry_out(command, |state, principal, _, payload| {
+            let ChangeIntegration { organization, integration: id, version, change } = payload;
             let signed = match &change {
                 IntegrationChange::Replace { digest, .. } => Some(digest.key),
                 IntegrationChange::Delete => None,

@@ -60,8 +60,8 @@ impl InvitationRepository for MemoryStore {
     }
 
     async fn change_invitation(&self, command: Command<ChangeInvitation>) -> Result<(), StoreError> {
-        Ok(self.carry_out(command, |state, principal, _, act| {
-            let ChangeInvitation { organization, account, version, change } = act;
+        Ok(self.carry_out(command, |state, principal, _, payload| {
+            let ChangeInvitation { organization, account, version, change } = payload;
             let signed = match &change {
                 InvitationChange::Role(after) => Some(after.digest.key),
                 InvitationChange::Delete => None,
@@ -90,8 +90,8 @@ impl InvitationRepository for MemoryStore {
 /// The name of the counter of rejected addresses.
 const HOURLY: &str = "address conflicts";
 
-fn create(state: &mut State, principal: &Principal, now: Timestamp, act: CreateInvitation) -> Decided<Answer> {
-    let CreateInvitation { stored, address, address_in_use } = act;
+fn create(state: &mut State, principal: &Principal, now: Timestamp, payload: CreateInvitation) -> Decided<Answer> {
+    let CreateInvitation { stored, address, address_in_use } = payload;
     if let Err(refusal) = state.require_active([stored.digest.key]) {
         return Decided::Refused(Err(refusal));
     }

@@ -9,11 +9,11 @@ use vault_core::{Command, Refusal};
 #[async_trait]
 impl IssuerRepository for MemoryStore {
     async fn add_issuer(&self, command: Command<StoredIssuer>) -> Result<(), StoreError> {
-        Ok(self.carry_out(command, |state, _, _, act| {
-            if state.issuers.contains_key(&act.issuer.name) {
+        Ok(self.carry_out(command, |state, _, _, payload| {
+            if state.issuers.contains_key(&payload.issuer.name) {
                 return Decided::Refused(Err(Refusal::IssuerExists));
             }
-            state.issuers.insert(act.issuer.name.clone(), act);
+            state.issuers.insert(payload.issuer.name.clone(), payload);
             Decided::Done(Ok(()))
         })??)
     }
@@ -27,7 +27,7 @@ impl IssuerRepository for MemoryStore {
     }
 
     async fn remove_issuer(&self, command: Command<IssuerName>) -> Result<bool, StoreError> {
-        Ok(self.carry_out(command, |state, _, _, act| match state.issuers.remove(&act) {
+        Ok(self.carry_out(command, |state, _, _, payload| match state.issuers.remove(&payload) {
             Some(_) => Decided::Done(true),
             None => Decided::Refused(false),
         })?)

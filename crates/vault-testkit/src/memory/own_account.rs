@@ -49,11 +49,11 @@ impl OwnAccountRepository for MemoryStore {
         let Principal::Session(principal) = command.principal.clone() else {
             return Err(StoreError::Denied(Denial::InsufficientRole));
         };
-        if principal.account != command.act.after.grant.account {
+        if principal.account != command.payload.after.grant.account {
             return Err(StoreError::Denied(Denial::AccountChanged));
         }
-        self.carry_out(command, |state, _, now, act| {
-            let ConfirmPasscode { version, after, digest, step } = act;
+        self.carry_out(command, |state, _, now, payload| {
+            let ConfirmPasscode { version, after, digest, step } = payload;
             if let Err(refusal) = state.require_active([digest.key]) {
                 return Decided::Refused(Err(StoreError::Refused(refusal)));
             }

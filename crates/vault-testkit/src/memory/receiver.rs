@@ -59,21 +59,21 @@ impl State {
 #[async_trait]
 impl ReceiverRepository for MemoryStore {
     async fn add_receiver(&self, command: Command<AddReceiver>) -> Result<(), StoreError> {
-        Ok(self.carry_out(command, |state, principal, _, act| {
-            let owner = act.receiver.receiver.organization;
+        Ok(self.carry_out(command, |state, principal, _, payload| {
+            let owner = payload.receiver.receiver.organization;
             if !reaches(principal, owner) {
                 return Decided::Refused(Err(Refusal::NotFound));
             }
             let there = state.receivers.keys().filter(|(of, _)| *of == owner).count();
-            if i64::try_from(there).is_ok_and(|there| there >= act.limit) {
-                return Decided::Refused(Err(act.limit_reached()));
+            if i64::try_from(there).is_ok_and(|there| there >= payload.limit) {
+                return Decided::Refused(Err(payload.limit_reached()));
             }
-            if let (Some(member), Some(organization)) = (&act.member, owner)
+            if let (Some(member), Some(organization)) = (&payload.member, owner)
                 && !state.is_member(organization, member)
             {
                 return Decided::Refused(Err(Refusal::NoMember));
             }
-            state.receivers.insert((owner, act.receiver.receiver.id), act.receiver);
+            state.receivers.insert((owner, payload.receiver.receiver.id), payload.receiver);
             Decided::Done(Ok(()))
         })??)
     }
@@ -95,14 +95,14 @@ impl ReceiverRepository for MemoryStore {
     }
 
     async fn change_receiver(&self, command: Command<ChangeReceiver>) -> Result<(), StoreError> {
-        Ok(self.carry_out(command, |state, principal, _, act| {
-            let key = (act.owner, act.receiver);
-            let row = state.receivers.get(&key).filter(|_| reaches(principal, act.owner));
+        Ok(self.carry_out(command, |state, principal, _, payload| {
+            let key = (payload.owner, payload.receiver);
+            let row = state.receivers.get(&key).filter(|_| reaches(principal, payload.owner));
             let Some(row) = row else { return Decided::Refused(Err(Refusal::NotFound)) };
-            if row.receiver.version != act.version {
+            if row.receiver.version != payload.version {
                 return Decided::Refused(Err(Refusal::Contended));
             }
-            match act.next {
+            match payload.next {
                 Some(next) => drop(state.receivers.insert(key, *next)),
                 None => {
                     state.receivers.remove(&key);
@@ -114,26 +114,26 @@ impl ReceiverRepository for MemoryStore {
     }
 
     async fn add_delivery(&self, command: Command<EventDelivery>) -> Result<(), StoreError> {
-        Ok(self.carry_out(command, |state, principal, now, act| {
-            let there = state.receivers.contains_key(&(act.organization, act.receiver));
-            if !there || !reaches(principal, act.organization) {
+        Ok(self.carry_out(command, |state, principal, now, payload| {
+            let there = state.receivers.contains_key(&(payload.organization, payload.receiver));
+            if !there || !reaches(principal, payload.organization) {
                 return Decided::Refused(Err(Refusal::NotFound));
             }
-            if let Some(organization) = act.organization {
-                let subject = format!("test:{}", act.receiver);
+            if let Some(organization) = payload.organization {
+                let subject = format!("test:{}", payload.receiver);
                 if let Err(refusal) = state.take(organization, &subject, HourlyLimit::TESTS, now) {
                     return Decided::Refused(Err(refusal));
                 }
             }
-            state.deliveries.entry(key(&act)).or_insert(act);
+            state.deliveries.entry(key(&payload)).or_insert(payload);
             Decided::Done(Ok(()))
         })??)
     }
 
     async fn resend_event(&self, command: Command<ResendEvent>) -> Result<Option<EventDelivery>, StoreError> {
-        self.carry_out(command, |state, principal, now, act| {
-            let key = (act.owner, act.receiver, act.event);
-            let row = state.deliveries.get_mut(&key).filter(|_| reaches(principal, act.owner));
+        self.carry_out(command, |state, principal, now, payload| {
+            let key = (payload.owner, payload.receiver, payload.event);
+            let row = state.deliveries.get_mut(&key).filter(|_| reaches(principal, payload.owner));
             let Some(row) = row else { return Decided::Refused(None) };
             (row.state, row.since, row.next_at) = (DeliveryState::Waiting, now, now);
             Decided::Done(Some(row.clone()))

@@ -17,11 +17,11 @@ impl RestoreRepository for MemoryStore {
         if command.principal != Principal::Operator {
             return Err(Denial::InsufficientRole.into());
         }
-        self.carry_out(command, |state, _, _, act| {
-            if act.epoch <= state.restore_epoch {
+        self.carry_out(command, |state, _, _, payload| {
+            if payload.epoch <= state.restore_epoch {
                 return Decided::Refused(None);
             }
-            state.restore_epoch = act.epoch;
+            state.restore_epoch = payload.epoch;
             let mut settled = Settled {
                 sessions: take(&mut state.sessions).len() as u64,
                 activations: take(&mut state.activations).len() as u64,
@@ -30,12 +30,12 @@ impl RestoreRepository for MemoryStore {
             for account in state.accounts.values_mut() {
                 settled.recovery_codes += take(&mut account.recovery_codes).len() as u64;
                 account.pending = None;
-                account.last_step = account.last_step.max(act.step);
+                account.last_step = account.last_step.max(payload.step);
             }
             for invitation in state.invitations.values_mut() {
                 invitation.draft = None;
             }
-            if act.ends_invitations {
+            if payload.ends_invitations {
                 settled.invitations = take(&mut state.invitations).len() as u64;
             }
             Decided::Done(Some(settled))

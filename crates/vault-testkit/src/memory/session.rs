@@ -46,12 +46,12 @@ impl SessionRepository for MemoryStore {
         let Principal::Session(principal) = command.principal.clone() else {
             return Err(StoreError::Denied(Denial::InsufficientRole));
         };
-        self.carry_out(command, |state, _, now, act| {
+        self.carry_out(command, |state, _, now, payload| {
             let own = |row: &SessionRow| row.account == principal.account && now < row.session.expires_at;
-            if !state.sessions.get(&act.session).is_some_and(own) {
+            if !state.sessions.get(&payload.session).is_some_and(own) {
                 return Decided::Refused(false);
             }
-            state.sessions.remove(&act.session);
+            state.sessions.remove(&payload.session);
             Decided::Done(true)
         })
     }

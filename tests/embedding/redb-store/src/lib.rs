@@ -286,39 +286,39 @@ impl Rows {
     }
 
     fn save(&self, command: &Command<SaveCredential>) -> Result<CredentialId, StoreError> {
-        let (act, now) = (&command.act, command.now);
+        let (payload, now) = (&command.payload, command.now);
         let facts = SaveFacts {
-            credentials: i64::try_from(self.keys(CREDENTIALS, act.organization.as_bytes())?.len()).ok(),
-            earlier: self.earlier(act.organization, act.idempotency.as_ref())?,
+            credentials: i64::try_from(self.keys(CREDENTIALS, payload.organization.as_bytes())?.len()).ok(),
+            earlier: self.earlier(payload.organization, payload.idempotency.as_ref())?,
         };
-        let key_active = self.is_active(act.organization, act.sealed.key)?;
+        let key_active = self.is_active(payload.organization, payload.sealed.key)?;
         let outcome = judge_saves(facts, [Authorized { command, key_active }]).swap_remove(0);
         if outcome.effects().is_some() {
-            self.put(CREDENTIALS, &place(act.organization, act.id), &Credential::new(act, now))?;
-            self.remember(act.organization, act.idempotency.as_ref(), (act.id, act.version), now)?;
+            self.put(CREDENTIALS, &place(payload.organization, payload.id), &Credential::new(payload, now))?;
+            self.remember(payload.organization, payload.idempotency.as_ref(), (payload.id, payload.version), now)?;
             self.record(&command.audit)?;
         }
         Ok(outcome.into_answer()?)
     }
 
     fn change(&self, command: &Command<ChangeCredential>) -> Result<i64, StoreError> {
-        let (act, now) = (&command.act, command.now);
-        let (organization, id) = (act.organization, act.id);
-        let idempotency = act.new_version().and_then(|version| version.idempotency.as_ref());
+        let (payload, now) = (&command.payload, command.now);
+        let (organization, id) = (payload.organization, payload.id);
+        let idempotency = payload.new_version().and_then(|version| version.idempotency.as_ref());
         let row = self.credential(organization, id)?;
         let facts = ChangeFacts {
             credentials: row.iter().map(|row| (id, row.facts())).collect(),
             earlier: self.earlier(organization, idempotency)?,
         };
-        let key_active = act.sealing_key().map_or(Ok(true), |key| self.is_active(organization, key))?;
+        let key_active = payload.sealing_key().map_or(Ok(true), |key| self.is_active(organization, key))?;
         let outcome = judge_changes(facts, [Authorized { command, key_active }]).swap_remove(0);
         if let (Outcome::Done { answer, effects }, Some(mut row)) = (&outcome, row) {
             row.change(effects, now);
-            if let Some(said) = &act.description {
+            if let Some(said) = &payload.description {
                 row.describe(said);
             }
-            row.code = *act.code.as_bytes();
-            row.expires_at = act.expires_at.map(Timestamp::as_millis);
+            row.code = *payload.code.as_bytes();
+            row.expires_at = payload.expires_at.map(Timestamp::as_millis);
             row.updated_at = now.as_millis();
             self.put(CREDENTIALS, &place(organization, id), &row)?;
             self.remember(organization, idempotency, (id, *answer), now)?;
@@ -328,9 +328,9 @@ impl Rows {
     }
 
     fn delete(&self, command: &Command<DeleteCredential>) -> Result<bool, StoreError> {
-        let DeleteCredential { organization, id, .. } = command.act;
+        let DeleteCredential { organization, id, .. } = command.payload;
         let found = self.credential(organization, id)?.map(|row| (id, row.revision));
-        let outcome = judge_deletes(found.into_iter().collect(), [&command.act]).swap_remove(0);
+        let outcome = judge_deletes(found.into_iter().collect(), [&command.payload]).swap_remove(0);
         if outcome.effects().is_some() {
             self.remove(COMPARISONS, &place(organization, id))?;
             self.remove(CREDENTIALS, &place(organization, id))?;
@@ -422,7 +422,7 @@ impl CredentialRepository for RedbStore {
     async fn match_credential(&self, command: Command<MatchCredential>) -> Result<StoredCredential, StoreError> {
         self.decide(move |rows| {
             rows.judge(&command.principal)?;
-            let MatchCredential { organization, id } = command.act;
+            let MatchCredential { organization, id } = command.payload;
             let Some(row) = rows.credential(organization, id)? else { return Err(Refusal::NotFound.into()) };
             let counted: Option<HourlyLimit> = rows.get(COMPARISONS, &place(organization, id))?;
             let counted = counted
@@ -443,7 +443,7 @@ impl CredentialRepository for RedbStore {
     async fn request_check(&self, command: Command<RequestCheck>) -> Result<(), StoreError> {
         self.decide(move |rows| {
             rows.judge(&command.principal)?;
-            let RequestCheck { organization, id, version } = command.act;
+            let RequestCheck { organization, id, version } = command.payload;
             let Some(row) = rows.credential(organization, id)? else { return Err(Refusal::NotFound.into()) };
             let kept = |version: &i64| {
                 let version = row.versions.get(version);

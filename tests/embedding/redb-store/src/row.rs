@@ -199,23 +199,23 @@ impl Version {
 }
 
 impl Credential {
-    pub(crate) fn new(act: &SaveCredential, now: Timestamp) -> Self {
+    pub(crate) fn new(payload: &SaveCredential, now: Timestamp) -> Self {
         let mut row = Self {
-            kind: act.kind.as_str().to_owned(),
-            namespace: act.namespace.to_string(),
+            kind: payload.kind.as_str().to_owned(),
+            namespace: payload.namespace.to_string(),
             created_at: now.as_millis(),
             updated_at: now.as_millis(),
             revision: 1,
-            expires_at: act.expires_at.map(Timestamp::as_millis),
+            expires_at: payload.expires_at.map(Timestamp::as_millis),
             vend: String::new(),
-            code: *act.code.as_bytes(),
+            code: *payload.code.as_bytes(),
             metadata: None,
             labels: Vec::new(),
-            current: act.version,
-            highest: act.version,
-            versions: BTreeMap::from([(act.version, Version::new(&act.sealed, now))]),
+            current: payload.version,
+            highest: payload.version,
+            versions: BTreeMap::from([(payload.version, Version::new(&payload.sealed, now))]),
         };
-        row.describe(&act.description);
+        row.describe(&payload.description);
         row
     }
 

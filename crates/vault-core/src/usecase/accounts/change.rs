@@ -128,10 +128,10 @@ impl Accounts {
             return Ok(ChangedAccount { account: listed, passcode, enrolment });
         }
         let changes = changes(&current.signed.grant, &after.grant);
-        let act =
+        let payload =
             ChangeAccount { version: current.signed.version, digest: after.digest(&*self.digester), after, change };
-        let affected = self.left_by(&act).changing(changes);
-        let command = self.environment.command(principal, Some(organization), action, affected, act);
+        let affected = self.left_by(&payload).changing(changes);
+        let command = self.environment.command(principal, Some(organization), action, affected, payload);
         let recorded = Event::recorded(&command.audit);
         self.store.change_account(command).await?;
         self.environment.emit(recorded);
@@ -139,10 +139,10 @@ impl Accounts {
     }
 
     /// Returns the account with the states of its rows after the change.
-    fn left_by(&self, act: &ChangeAccount) -> Affected {
-        let account = Subject::Account(act.after.grant.account);
-        let after = || act.after.state(&*self.digester);
-        match &act.change {
+    fn left_by(&self, payload: &ChangeAccount) -> Affected {
+        let account = Subject::Account(payload.after.grant.account);
+        let after = || payload.after.state(&*self.digester);
+        match &payload.change {
             AccountChange::Grant | AccountChange::Password(_) | AccountChange::Passcode { .. } => {
                 account.left(RecordedRow::Account, after())
             }

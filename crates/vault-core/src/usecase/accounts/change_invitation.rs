@@ -42,9 +42,9 @@ impl Accounts {
             InvitationChange::Role(changed) => changes(&current.invitation.grant, &changed.invitation.grant),
             InvitationChange::Delete => Vec::new(),
         };
-        let act = ChangeInvitation { organization, account, version: current.version, change };
+        let payload = ChangeInvitation { organization, account, version: current.version, change };
         let affected = Subject::Account(account).left(RecordedRow::Invitation, state).changing(changes);
-        let command = self.environment.command(principal, Some(organization), action, affected, act);
+        let command = self.environment.command(principal, Some(organization), action, affected, payload);
         let recorded = Event::recorded(&command.audit);
         self.store.change_invitation(command).await?;
         self.environment.emit(recorded);

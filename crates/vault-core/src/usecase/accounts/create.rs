@@ -87,7 +87,7 @@ impl Accounts {
         let seed = self.passcodes.new_seed(account, &grant.email)?;
         let recovery = self.passcodes.new_recovery_codes(account, &seed.sealed)?;
         let signed = SignedAccount::new(grant.clone(), password.id, seed.sealed.id);
-        let act = CreateAccount {
+        let payload = CreateAccount {
             digest: signed.digest(&*self.digester),
             signed,
             address,
@@ -95,11 +95,11 @@ impl Accounts {
             seed: seed.sealed,
             recovery_codes: recovery.digests,
         };
-        let role = AuditChange::new(ChangedField::Role, None, Some(act.signed.grant.role.to_string()));
-        let affected = Subject::Account(account).left(RecordedRow::Account, act.signed.state(&*self.digester));
+        let role = AuditChange::new(ChangedField::Role, None, Some(payload.signed.grant.role.to_string()));
+        let affected = Subject::Account(account).left(RecordedRow::Account, payload.signed.state(&*self.digester));
         let affected = affected.changing([role]);
         let action = AuditAction::AccountCreated;
-        let command = self.environment.command(&Principal::Operator, Some(organization), action, affected, act);
+        let command = self.environment.command(&Principal::Operator, Some(organization), action, affected, payload);
         let created = Event::recorded(&command.audit);
         self.store.create_account(command).await?;
         self.environment.emit(created);

@@ -61,14 +61,14 @@ impl Accounts {
             Invitation { grant: grant.clone(), code: code.digest(&*self.digester), created_at: now, expires_at };
         let (organization, subject) = (Some(organization), Subject::Account(account));
         let refused = AuditAction::InvitationRefused;
-        let act = CreateInvitation {
+        let payload = CreateInvitation {
             stored: StoredInvitation::sign(invitation, StoredInvitation::FIRST_VERSION, &*self.digester),
             address,
             address_in_use: self.environment.record(now, organization, Actor::from(principal), refused, subject),
         };
-        let affected = subject.left(RecordedRow::Invitation, act.stored.state(&*self.digester));
-        let command = self.environment.command(principal, organization, AuditAction::AccountInvited, affected, act);
-        let (invited, in_use) = (Event::recorded(&command.audit), Event::recorded(&command.act.address_in_use));
+        let affected = subject.left(RecordedRow::Invitation, payload.stored.state(&*self.digester));
+        let command = self.environment.command(principal, organization, AuditAction::AccountInvited, affected, payload);
+        let (invited, in_use) = (Event::recorded(&command.audit), Event::recorded(&command.payload.address_in_use));
         let outcome = self.store.create_invitation(command).await;
         match &outcome {
             Ok(()) => self.environment.emit(invited),

@@ -30,9 +30,9 @@ impl Accounts {
             return Err(Refusal::AwaitsEnrolment.into());
         }
         let (organization, account) = (found.signed.grant.organization, found.signed.grant.account);
-        let act = ReadPasscode { organization, account };
+        let payload = ReadPasscode { organization, account };
         let (action, subject) = (AuditAction::AccountPasscodeRead, Subject::Account(account));
-        let command = self.environment.command(&Principal::Operator, Some(organization), action, subject, act);
+        let command = self.environment.command(&Principal::Operator, Some(organization), action, subject, payload);
         let now = command.now;
         let read = Event::recorded(&command.audit);
         let stored = self.store.read_passcode(command).await?.ok_or(Refusal::NotFound)?;

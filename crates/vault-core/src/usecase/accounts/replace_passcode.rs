@@ -67,10 +67,10 @@ impl Accounts {
         let after = waiting.signed.with_seed(waiting.seed.id).keeping(principal.session);
         under_active_key(&self.environment, &*self.digester, || async {
             let (version, digest) = (waiting.signed.version, after.digest(&*self.digester));
-            let act = ConfirmPasscode { version, digest, after: after.clone(), step };
+            let payload = ConfirmPasscode { version, digest, after: after.clone(), step };
             let (principal, action) = (Principal::from(principal.clone()), AuditAction::AccountPasscodeChanged);
             let affected = subject.left(RecordedRow::Account, after.state(&*self.digester));
-            let command = self.environment.command(&principal, organization, action, affected, act);
+            let command = self.environment.command(&principal, organization, action, affected, payload);
             let changed = Event::recorded(&command.audit);
             if !self.store.confirm_passcode(command).await? {
                 return Err(Refusal::NothingPending.into());

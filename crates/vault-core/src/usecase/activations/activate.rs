@@ -203,7 +203,7 @@ impl Activations {
         let subject = Subject::Activation(activation);
         let failed = opening.note(principal, left(credentials));
         let renewal = matches!(opening.occasion, Occasion::Renewal(_));
-        let act = HandOut {
+        let payload = HandOut {
             activation,
             renewal,
             expires_at,
@@ -214,8 +214,8 @@ impl Activations {
         };
         let note = opening.note(principal, handed_out);
         let action = if renewal { AuditAction::ActivationRenewed } else { AuditAction::NamespaceActivated };
-        let command = self.command(principal, action, subject, note, act);
-        let (activated, failed) = (Event::recorded(&command.audit), Event::recorded(&command.act.refused));
+        let command = self.command(principal, action, subject, note, payload);
+        let (activated, failed) = (Event::recorded(&command.audit), Event::recorded(&command.payload.refused));
         let outcome = self.store.hand_out(command).await?;
         self.environment.emit(if outcome.is_none() { activated } else { failed });
         Ok(outcome)

@@ -93,17 +93,17 @@ impl Activations {
         Self { live_limit, ..self }
     }
 
-    /// Creates the command for `act`, recorded as `action` on `subject`.
+    /// Creates the command for `payload`, recorded as `action` on `subject`.
     fn command<A>(
         &self,
         principal: &IntegrationPrincipal,
         action: AuditAction,
         subject: Subject,
         note: AuditNote,
-        act: A,
+        payload: A,
     ) -> ForIntegration<A> {
         let audit = self.record(principal, action, subject, note);
-        Command { principal: principal.clone(), now: self.environment.now(), audit, act }
+        Command { principal: principal.clone(), now: self.environment.now(), audit, payload }
     }
 
     fn record(

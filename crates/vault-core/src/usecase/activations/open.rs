@@ -152,9 +152,9 @@ impl Activations {
             Occasion::Check => (AuditAction::NamespaceChecked, Subject::Vault, None),
         };
         let namespace = opening.namespace.clone();
-        let act = TakeCredentials { namespace, activation, most: MAX_CREDENTIALS };
+        let payload = TakeCredentials { namespace, activation, most: MAX_CREDENTIALS };
         let note = opening.note(principal, Vec::new());
-        let command = self.command(principal, action, subject, note, act);
+        let command = self.command(principal, action, subject, note, payload);
         let checked = matches!(opening.occasion, Occasion::Check).then(|| Event::recorded(&command.audit));
         let taken = self.store.take_credentials(command).await?;
         // The event of an activation is emitted only at its end, whether it succeeds or not.

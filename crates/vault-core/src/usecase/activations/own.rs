@@ -66,7 +66,7 @@ impl Activations {
             let (organization, actor) = (Some(principal.organization), Actor::from(&principal));
             let subject = Subject::Activation(activation);
             let audit = self.environment.record(now, organization, actor, AuditAction::ActivationEnded, subject);
-            let command = Command { principal: principal.clone(), now, audit, act: EndActivation { activation } };
+            let command = Command { principal: principal.clone(), now, audit, payload: EndActivation { activation } };
             let ended = Event::recorded(&command.audit);
             match self.store.end_activation(command).await {
                 Ok(true) => {

@@ -79,8 +79,8 @@ impl Activations {
             self.environment.record(now, Some(organization), Actor::System, action, Subject::Credential(credential.id))
         });
         let changed = audit.as_ref().map(Event::recorded);
-        let act = RecordCheck { organization, id: credential.id, version: credential.version, check, audit };
-        if self.store.record_check(act).await?
+        let payload = RecordCheck { organization, id: credential.id, version: credential.version, check, audit };
+        if self.store.record_check(payload).await?
             && let Some(changed) = changed
         {
             self.environment.emit(changed);

@@ -178,10 +178,10 @@ impl Integrations {
                 IntegrationChange::Replace { integration, .. } => integration.recorded(&*self.digester),
                 IntegrationChange::Delete => RowState::Gone,
             };
-            let act = ChangeIntegration { organization, integration: id, version: seen, change };
+            let payload = ChangeIntegration { organization, integration: id, version: seen, change };
             let changes = changes(&before, &changed.integration.integration);
             let affected = Subject::Integration(id).left(RecordedRow::Integration, state).changing(changes);
-            let command = self.environment.command(&principal, Some(organization), action, affected, act);
+            let command = self.environment.command(&principal, Some(organization), action, affected, payload);
             let recorded = Event::recorded(&command.audit);
             match self.store.change_integration(command).await {
                 Err(StoreError::Refused(Refusal::Contended)) => {

@@ -87,9 +87,9 @@ impl Integrations {
         let state = integration.recorded(&*self.digester);
         let affected = Subject::Integration(integration.id).left(RecordedRow::Integration, state);
         let digest = integration.digest(&*self.digester);
-        let act = CreateIntegration { integration: integration.clone(), digest, limit: self.limit };
+        let payload = CreateIntegration { integration: integration.clone(), digest, limit: self.limit };
         let action = AuditAction::IntegrationCreated;
-        let command = self.environment.command(principal, Some(organization), action, affected, act);
+        let command = self.environment.command(principal, Some(organization), action, affected, payload);
         let created = Event::recorded(&command.audit);
         self.store.create_integration(command).await?;
         self.environment.emit(created);

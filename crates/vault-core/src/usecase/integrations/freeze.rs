@@ -52,8 +52,8 @@ impl Integrations {
         let affected = Subject::Namespace.left(RecordedRow::Namespace, state);
         let note = AuditNote::of(namespace.clone());
         let audit = self.environment.record_on(now, organization, Actor::from(principal), action, affected, note);
-        let act = FreezeNamespace { organization, namespace, frozen };
-        let command = Command { principal: principal.clone(), now, audit, act };
+        let payload = FreezeNamespace { organization, namespace, frozen };
+        let command = Command { principal: principal.clone(), now, audit, payload };
         let recorded = Event::recorded(&command.audit);
         let freezing = self.store.freeze_namespace(command).await?.ok_or(Refusal::NoOrganization)?;
         self.environment.emit(recorded);

@@ -21,9 +21,9 @@ impl Operator {
             let least = self.store.restore_epoch().await?.max(later_epoch).saturating_add(1);
             // Use the time, so that two independent restores of the same state do not get the same epoch.
             let epoch = least.max(u64::try_from(now.as_seconds()).unwrap_or_default());
-            let act = SettleRestore { epoch, step: TimeStep::at(now), ends_invitations };
+            let payload = SettleRestore { epoch, step: TimeStep::at(now), ends_invitations };
             let (principal, action) = (Principal::Operator, AuditAction::DatabaseRestored);
-            let command = self.environment.command(&principal, None, action, Subject::Instance, act);
+            let command = self.environment.command(&principal, None, action, Subject::Instance, payload);
             let recorded = Event::recorded(&command.audit);
             if let Some(settled) = self.store.settle_restore(command).await? {
                 self.environment.emit(recorded);

@@ -105,9 +105,9 @@ impl Receivers {
             }
             _ => None,
         };
-        let act = AddReceiver { receiver: receiver.clone(), member, limit: MAX_RECEIVERS };
+        let payload = AddReceiver { receiver: receiver.clone(), member, limit: MAX_RECEIVERS };
         let subject = Subject::Receiver(id);
-        let command = self.environment.command(principal, owner, AuditAction::ReceiverAdded, subject, act);
+        let command = self.environment.command(principal, owner, AuditAction::ReceiverAdded, subject, payload);
         let added = Event::recorded(&command.audit);
         self.store.add_receiver(command).await?;
         self.environment.emit(added);

@@ -135,9 +135,9 @@ impl Receivers {
                 return Err(Refusal::Damaged { table: "receivers", id }.into());
             }
             let (version, boxed) = (stored.receiver.version, next.clone().map(Box::new));
-            let act = ChangeReceiver { owner, receiver, version, next: boxed };
+            let payload = ChangeReceiver { owner, receiver, version, next: boxed };
             let affected = Affected::from(Subject::Receiver(receiver)).changing(changes);
-            let command = self.environment.command(principal, owner, action, affected, act);
+            let command = self.environment.command(principal, owner, action, affected, payload);
             let changed = Event::recorded(&command.audit);
             match self.store.change_receiver(command).await {
                 Err(StoreError::Refused(Refusal::Contended)) => {}

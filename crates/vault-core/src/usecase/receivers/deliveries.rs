@@ -73,8 +73,8 @@ impl Receivers {
     ) -> Result<EventDelivery, Error> {
         principal.administers(Action::ManageReceivers)?;
         let (owner, subject) = (owner(principal), Subject::Receiver(receiver));
-        let act = ResendEvent { owner, receiver, event };
-        let command = self.environment.command(principal, owner, AuditAction::ReceiverResent, subject, act);
+        let payload = ResendEvent { owner, receiver, event };
+        let command = self.environment.command(principal, owner, AuditAction::ReceiverResent, subject, payload);
         let resent = Event::recorded(&command.audit);
         let delivery = self.store.resend_event(command).await?.ok_or(Refusal::NotFound)?;
         self.environment.emit(resent);

@@ -127,11 +127,11 @@ impl Vault {
             };
             let code = after.code(&*self.digester, organization, id);
             let change = judged.change;
-            let act = ChangeCredential { organization, id, revision: seen, change, description, code, expires_at };
+            let payload = ChangeCredential { organization, id, revision: seen, change, description, code, expires_at };
             let revision = RowState::Revision(seen.saturating_add(1));
             let affected = Subject::Credential(id).left(RecordedRow::Credential, revision);
             let affected = affected.within(namespace).changing(changes);
-            let command = self.environment.command(principal, Some(organization), action, affected, act);
+            let command = self.environment.command(principal, Some(organization), action, affected, payload);
             let changed = Event::recorded(&command.audit);
             match self.store.change_credential(command).await {
                 Ok(number) => {

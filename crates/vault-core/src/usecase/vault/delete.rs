@@ -18,10 +18,10 @@ impl Vault {
         let CredentialRef { id, revision } = credential.into();
         let query = Find { principal: principal.clone(), of: organization, key: id, now: self.environment.now() };
         let namespace = self.store.show_credential(query).await?.ok_or(Refusal::NotFound)?.namespace;
-        let act = DeleteCredential { organization, id, revision };
+        let payload = DeleteCredential { organization, id, revision };
         let affected = Subject::Credential(id).left(RecordedRow::Credential, RowState::Gone).within(namespace);
         let action = AuditAction::CredentialDeleted;
-        let command = self.environment.command(principal, Some(organization), action, affected, act);
+        let command = self.environment.command(principal, Some(organization), action, affected, payload);
         let deleted = Event::recorded(&command.audit);
         if !self.store.delete_credential(command).await? {
             return Err(Refusal::NotFound.into());

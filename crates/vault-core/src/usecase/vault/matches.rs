@@ -19,8 +19,8 @@ impl Vault {
     pub async fn matches(&self, principal: &Principal, id: CredentialId, data: &CredentialData) -> Result<bool, Error> {
         let organization = principal.member(Action::Save)?;
         let (action, subject) = (AuditAction::CredentialMatched, Subject::Credential(id));
-        let act = MatchCredential { organization, id };
-        let command = self.environment.command(principal, Some(organization), action, subject, act);
+        let payload = MatchCredential { organization, id };
+        let command = self.environment.command(principal, Some(organization), action, subject, payload);
         let matched = Event::recorded(&command.audit);
         let row = self.store.match_credential(command).await?;
         self.environment.emit(matched);

@@ -29,8 +29,8 @@ impl Vault {
             return Err(Refusal::ChecksUnavailable.into());
         }
         let (action, subject) = (AuditAction::CredentialCheckRequested, Subject::Credential(id));
-        let act = RequestCheck { organization, id, version };
-        let command = self.environment.command(principal, Some(organization), action, subject, act);
+        let payload = RequestCheck { organization, id, version };
+        let command = self.environment.command(principal, Some(organization), action, subject, payload);
         let requested = Event::recorded(&command.audit);
         self.store.request_check(command).await?;
         self.environment.emit(requested);

@@ -134,7 +134,7 @@ impl Vault {
                 metadata_revision: description.metadata.as_ref().map(|metadata| metadata.revision),
             };
             let code = state.code(&*self.digester, organization, id);
-            let act = SaveCredential {
+            let payload = SaveCredential {
                 organization,
                 id,
                 version: context.version,
@@ -151,7 +151,7 @@ impl Vault {
             let saved = Subject::Credential(id).left(RecordedRow::Credential, RowState::Revision(FIRST_REVISION));
             let saved = saved.within(request.namespace.clone());
             let action = AuditAction::CredentialSaved;
-            let command = self.environment.command(principal, Some(organization), action, saved, act);
+            let command = self.environment.command(principal, Some(organization), action, saved, payload);
             let recorded = Event::recorded(&command.audit);
             match self.store.save_credential(command).await {
                 Ok(saved) => {

@@ -33,25 +33,27 @@ impl Transaction for Command<ChangeAccount> {
 
     async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<(), Failure> {
         let admins = authorize(tx, self).await?;
-        let Self { principal, now, act, .. } = self;
-        let grant = &act.after.grant;
+        let Self { principal, now, payload, .. } = self;
+        let grant = &payload.after.grant;
         if !principal.reaches(grant.organization) {
             return Err(Refusal::NotFound.into());
         }
         let row = account_of(grant.organization.stored(), grant.account.stored()).select(SignedRow::as_select());
         let Some(row) = tx.first(locked(row, Update)).await? else { return Err(Refusal::NotFound.into()) };
         let before = row.decode()?;
-        if before.version != act.version {
+        if before.version != payload.version {
             return Err(Refusal::Contended.into());
         }
         if *principal != Principal::Operator
-            && admins.as_ref().is_none_or(|others| takes_last_admin(&before.grant, act.grant_after(), others.active))
+            && admins
+                .as_ref()
+                .is_none_or(|others| takes_last_admin(&before.grant, payload.grant_after(), others.active))
         {
             return Err(Refusal::LastAdmin.into());
         }
-        require_active(tx, keys(act)).await?;
-        apply(tx, act, *now).await?;
-        if let Some(notice) = act.change.admins_notice(grant.account) {
+        require_active(tx, keys(payload)).await?;
+        apply(tx, payload, *now).await?;
+        if let Some(notice) = payload.change.admins_notice(grant.account) {
             for admin in admins.into_iter().flat_map(|others| others.all) {
                 notices::leave(tx, grant.organization, admin, notice, *now).await?;
             }
@@ -63,9 +65,9 @@ impl Transaction for Command<ChangeAccount> {
 
 /// Authorizes the principal. Returns the admins other than the account to be changed, if the change depends on them.
 async fn authorize(tx: &Tx<'_>, command: &Command<ChangeAccount>) -> Result<Option<OtherAdmins>, Failure> {
-    let AccountGrant { account: target, organization: targets, .. } = command.act.after.grant;
+    let AccountGrant { account: target, organization: targets, .. } = command.payload.after.grant;
     let (organization, admin) = match &command.principal {
-        Principal::Operator if command.act.change.admins_notice(target).is_none() => return Ok(None),
+        Principal::Operator if command.payload.change.admins_notice(target).is_none() => return Ok(None),
         Principal::Operator => {
             // The order of locks: rows that are inserted refer to the organization. Without it there is no such account.
             let _exists = lock_existing_organization(tx, targets).await?;
@@ -85,25 +87,25 @@ async fn authorize(tx: &Tx<'_>, command: &Command<ChangeAccount>) -> Result<Opti
 }
 
 /// The instance keys under which the change is sealed and signed.
-fn keys(act: &ChangeAccount) -> impl Iterator<Item = KeyId> {
-    let sealed = match &act.change {
+fn keys(payload: &ChangeAccount) -> impl Iterator<Item = KeyId> {
+    let sealed = match &payload.change {
         AccountChange::Password(password) => password.blob.key(),
         AccountChange::Passcode { seed, .. } => seed.blob.key(),
         AccountChange::ReEnrol { invitation, .. } => Some(invitation.digest.key),
         AccountChange::Grant | AccountChange::Unlock | AccountChange::Delete => None,
     };
-    sealed.into_iter().chain([act.digest.key])
+    sealed.into_iter().chain([payload.digest.key])
 }
 
-async fn apply(tx: &Tx<'_>, act: &ChangeAccount, now: Timestamp) -> Result<(), Failure> {
-    let grant = &act.after.grant;
+async fn apply(tx: &Tx<'_>, payload: &ChangeAccount, now: Timestamp) -> Result<(), Failure> {
+    let grant = &payload.after.grant;
     let (organization, account) = (grant.organization, grant.account);
     let row = account_of(organization.stored(), account.stored());
-    if !matches!(act.change, AccountChange::Unlock) {
+    if !matches!(payload.change, AccountChange::Unlock) {
         tx.execute(diesel::delete(sessions_of(organization.stored(), account.stored()))).await?;
         pending_seed::delete(tx, organization, account).await?;
     }
-    match &act.change {
+    match &payload.change {
         AccountChange::Grant | AccountChange::Unlock => {}
         AccountChange::Password(password) => {
             tx.execute(diesel::update(row).set(accounts::password.eq(password.blob.as_bytes()))).await?;
@@ -114,7 +116,7 @@ async fn apply(tx: &Tx<'_>, act: &ChangeAccount, now: Timestamp) -> Result<(), F
         AccountChange::ReEnrol { invitation } => {
             // No secret remains that could become valid again. The lengths remain, so that a login reads as much as before.
             let (password, seed): (Vec<u8>, Vec<u8>) = tx.one(row.select((accounts::password, accounts::seed))).await?;
-            let erased = SealedSeed { id: act.after.seed, blob: Blob::from_bytes(vec![0; seed.len()]) };
+            let erased = SealedSeed { id: payload.after.seed, blob: Blob::from_bytes(vec![0; seed.len()]) };
             set_passcode(tx, grant, &erased, &[], NO_STEP, now).await?;
             tx.execute(diesel::update(row).set(accounts::password.eq(vec![0; password.len()]))).await?;
             remove_invitation(tx, grant).await?;
@@ -122,13 +124,13 @@ async fn apply(tx: &Tx<'_>, act: &ChangeAccount, now: Timestamp) -> Result<(), F
         }
         AccountChange::Delete => return delete(tx, grant).await,
     }
-    if act.change.unlocks() {
+    if payload.change.unlocks() {
         attempts::reset_all(tx, organization, account).await?;
     }
-    if let Some(notice) = act.change.notice() {
+    if let Some(notice) = payload.change.notice() {
         notices::leave(tx, organization, account, notice, now).await?;
     }
-    sign(tx, &act.after, &act.digest).await?;
+    sign(tx, &payload.after, &payload.digest).await?;
     Ok(())
 }
 

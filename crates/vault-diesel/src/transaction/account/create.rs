@@ -28,25 +28,25 @@ impl Transaction for Command<CreateAccount> {
 
     async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<(), Failure> {
         authorize_and_lock(tx, &self.principal, self.now).await?;
-        let Self { principal, now, act, .. } = self;
-        let grant = &act.signed.grant;
-        let blobs = [&act.password.blob, &act.seed.blob];
-        require_active(tx, blobs.into_iter().filter_map(Blob::key).chain([act.digest.key])).await?;
+        let Self { principal, now, payload, .. } = self;
+        let grant = &payload.signed.grant;
+        let blobs = [&payload.password.blob, &payload.seed.blob];
+        require_active(tx, blobs.into_iter().filter_map(Blob::key).chain([payload.digest.key])).await?;
         if !principal.reaches(grant.organization) || !lock_existing_organization(tx, grant.organization).await? {
             return Err(Refusal::NoOrganization.into());
         }
-        let invited = invitation_row::lock_by_address(tx, &act.address, grant.organization).await?;
+        let invited = invitation_row::lock_by_address(tx, &payload.address, grant.organization).await?;
         if invited.as_ref().is_some_and(|invited| invited.invitation.is_open(*now)) {
             return Err(Refusal::AddressTaken.into());
         }
         if !has_room(tx, grant.organization).await? {
             return Err(ACCOUNT_LIMIT_REACHED.into());
         }
-        if !directory::enter(tx, &act.address, grant.organization, grant.account).await? {
+        if !directory::enter(tx, &payload.address, grant.organization, grant.account).await? {
             return Err(Refusal::AddressTaken.into());
         }
         // An invitation that was created in the meantime has claimed the address before this transaction could enter it.
-        let entered = directory::invitation_of(tx, &act.address, grant.organization).await?;
+        let entered = directory::invitation_of(tx, &payload.address, grant.organization).await?;
         if entered != invited.as_ref().map(|invited| invited.invitation.grant.account) {
             return Err(Refusal::AddressTaken.into());
         }
@@ -54,11 +54,11 @@ impl Transaction for Command<CreateAccount> {
             invitation_row::remove(tx, &expired).await?;
         }
         let account = NewAccount {
-            signed: &act.signed,
-            digest: &act.digest,
-            password: &act.password,
-            seed: &act.seed,
-            recovery_codes: &act.recovery_codes,
+            signed: &payload.signed,
+            digest: &payload.digest,
+            password: &payload.password,
+            seed: &payload.seed,
+            recovery_codes: &payload.recovery_codes,
             last_step: NO_STEP,
             created_at: *now,
         };

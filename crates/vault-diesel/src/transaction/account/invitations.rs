@@ -27,10 +27,10 @@ impl Transaction for Command<CreateInvitation> {
 
     async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<(), Failure> {
         authorize_and_lock(tx, &self.principal, self.now).await?;
-        let Self { principal, now, act, .. } = self;
-        let grant = &act.stored.invitation.grant;
+        let Self { principal, now, payload, .. } = self;
+        let grant = &payload.stored.invitation.grant;
         let organization = grant.organization;
-        require_active(tx, [act.stored.digest.key]).await?;
+        require_active(tx, [payload.stored.digest.key]).await?;
         if !principal.reaches(organization) || !lock_existing_organization(tx, organization).await? {
             return Err(Refusal::NoOrganization.into());
         }
@@ -40,10 +40,10 @@ impl Transaction for Command<CreateInvitation> {
                 return Err(Refusal::TooManyConflicts(seconds).into());
             }
         }
-        if directory::account_of(tx, &act.address).await?.is_some() {
+        if directory::account_of(tx, &payload.address).await?.is_some() {
             return Err(address_in_use(tx, self, audit).await?.into());
         }
-        let invited = invitation_row::lock_by_address(tx, &act.address, organization).await?;
+        let invited = invitation_row::lock_by_address(tx, &payload.address, organization).await?;
         if invited.as_ref().is_some_and(|invited| invited.invitation.is_open(*now)) {
             return Err(Refusal::AlreadyInvited.into());
         }
@@ -51,16 +51,16 @@ impl Transaction for Command<CreateInvitation> {
             return Err(ACCOUNT_LIMIT_REACHED.into());
         }
         // Until it is removed below, no other transaction creates an account of the address.
-        if !directory::enter(tx, &act.address, organization, grant.account).await? {
+        if !directory::enter(tx, &payload.address, organization, grant.account).await? {
             return Err(address_in_use(tx, self, audit).await?.into());
         }
         if let Some(expired) = invited {
             invitation_row::remove(tx, &expired).await?;
         }
-        if !directory::enter_invited(tx, &act.address, organization, grant.account).await? {
+        if !directory::enter_invited(tx, &payload.address, organization, grant.account).await? {
             return Err(Refusal::AlreadyInvited.into());
         }
-        invitation_row::insert(tx, &act.stored).await?;
+        invitation_row::insert(tx, &payload.stored).await?;
         directory::remove(tx, organization, grant.account).await?;
         audit.record(tx, &self.audit).await?;
         Ok(())
@@ -75,11 +75,11 @@ async fn address_in_use(
 ) -> Result<Refusal, Failure> {
     // An operator may know every address.
     if command.principal != Principal::Operator {
-        let organization = command.act.stored.invitation.grant.organization;
+        let organization = command.payload.stored.invitation.grant.organization;
         let conflicts = hourly::lock(tx, organization, hourly::ADDRESS_CONFLICTS, command.now).await?;
         hourly::count(tx, organization, hourly::ADDRESS_CONFLICTS, conflicts, command.now).await?;
     }
-    audit.record_refusal(tx, &command.act.address_in_use).await?;
+    audit.record_refusal(tx, &command.payload.address_in_use).await?;
     Ok(Refusal::AddressInUse)
 }
 
@@ -138,17 +138,17 @@ impl Transaction for Command<ChangeInvitation> {
 
     async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<(), Failure> {
         authorize_and_lock(tx, &self.principal, self.now).await?;
-        let Self { principal, act, .. } = self;
-        if !principal.reaches(act.organization) {
+        let Self { principal, payload, .. } = self;
+        if !principal.reaches(payload.organization) {
             return Err(Refusal::NotFound.into());
         }
-        let Some(stored) = invitation_row::lock(tx, act.organization, act.account).await? else {
+        let Some(stored) = invitation_row::lock(tx, payload.organization, payload.account).await? else {
             return Err(Refusal::NotFound.into());
         };
-        if stored.version != act.version {
+        if stored.version != payload.version {
             return Err(Refusal::Contended.into());
         }
-        match &act.change {
+        match &payload.change {
             InvitationChange::Role(after) => {
                 require_active(tx, [after.digest.key]).await?;
                 invitation_row::update(tx, after).await?;

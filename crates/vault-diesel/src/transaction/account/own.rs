@@ -91,23 +91,23 @@ impl Transaction for Command<ConfirmPasscode> {
     type Outcome = bool;
 
     async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<bool, Failure> {
-        let Self { principal, now, act, .. } = self;
+        let Self { principal, now, payload, .. } = self;
         let Principal::Session(session) = principal else { return Err(Denial::InsufficientRole.into()) };
         let (organization, account) = (session.organization, session.account);
-        let grant = &act.after.grant;
+        let grant = &payload.after.grant;
         if organization != grant.organization || account != grant.account {
             return Err(Denial::AccountChanged.into());
         }
         authorize_and_lock_account(tx, session, *now).await?;
-        require_active(tx, [act.digest.key]).await?;
+        require_active(tx, [payload.digest.key]).await?;
         let row = account_of(organization.stored(), account.stored()).select(accounts::version);
         let version: i64 = tx.one(row).await?;
         let pending = pending_seed::lock(tx, organization, account).await?;
-        let waits = |pending: &PendingSeed| pending.seed.id == act.after.seed && *now < pending.expires_at;
-        let pending = pending.filter(waits).filter(|_| version == act.version);
+        let waits = |pending: &PendingSeed| pending.seed.id == payload.after.seed && *now < pending.expires_at;
+        let pending = pending.filter(waits).filter(|_| version == payload.version);
         let Some(PendingSeed { seed, .. }) = pending else { return Ok(false) };
-        change::set_seed(tx, grant, &seed, act.step, *now).await?;
-        sign(tx, &act.after, &act.digest).await?;
+        change::set_seed(tx, grant, &seed, payload.step, *now).await?;
+        sign(tx, &payload.after, &payload.digest).await?;
         pending_seed::delete(tx, organization, account).await?;
         sessions::end_others(tx, session).await?;
         audit.record(tx, &self.audit).await?;
@@ -121,7 +121,7 @@ impl Transaction for Command<ReadPasscode> {
 
     async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<Option<StoredPasscode>, Failure> {
         authorize_and_lock(tx, &self.principal, self.now).await?;
-        let ReadPasscode { organization, account } = self.act;
+        let ReadPasscode { organization, account } = self.payload;
         if !self.principal.reaches(organization) {
             return Ok(None);
         }

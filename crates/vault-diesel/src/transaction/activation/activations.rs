@@ -97,10 +97,10 @@ impl Transaction for ForIntegration<EndActivation> {
     type Outcome = bool;
 
     async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<bool, Failure> {
-        let Self { principal, now, act, .. } = self;
-        authorize_and_share(tx, principal, act.activation, *now).await?.map_err(Denial::Integration)?;
+        let Self { principal, now, payload, .. } = self;
+        authorize_and_share(tx, principal, payload.activation, *now).await?.map_err(Denial::Integration)?;
         let (organization, integration) = (principal.organization.stored(), principal.integration.stored());
-        let activation = act.activation.stored();
+        let activation = payload.activation.stored();
         let active = || {
             own_activation(organization, integration, activation).filter(activations::expires_at.gt(now.as_millis()))
         };

@@ -24,7 +24,7 @@ impl Transaction for ForIntegration<TakeCredentials> {
     type Outcome = Vec<TakenCredential>;
 
     async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<Vec<TakenCredential>, Failure> {
-        let TakeCredentials { namespace, activation, most } = &self.act;
+        let TakeCredentials { namespace, activation, most } = &self.payload;
         let (principal, now) = (&self.principal, self.now);
         let (organization, integration) = (principal.organization.stored(), principal.integration.stored());
         let last_used_at = authorize_and_lock(tx, principal, now).await?.map_err(Denial::Integration)?;

@@ -20,7 +20,8 @@ impl Transaction for ForIntegration<HandOut> {
     type Outcome = Option<HandOutRefusal>;
 
     async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<Option<HandOutRefusal>, Failure> {
-        let HandOut { activation, renewal, expires_at, namespace, credentials: wanted, purpose, refused } = &self.act;
+        let HandOut { activation, renewal, expires_at, namespace, credentials: wanted, purpose, refused } =
+            &self.payload;
         let (organization, integration) = (self.principal.organization.stored(), self.principal.integration.stored());
         let authorized = authorize_and_share(tx, &self.principal, *activation, self.now).await?.map(drop);
         let stands = !renewal || lock_active(tx, self).await?;
@@ -95,7 +96,7 @@ impl Transaction for ForIntegration<HandOut> {
 async fn lock_active(tx: &Tx<'_>, command: &ForIntegration<HandOut>) -> Result<bool, Failure> {
     let principal = &command.principal;
     let (organization, integration) = (principal.organization.stored(), principal.integration.stored());
-    let active = own_activation(organization, integration, command.act.activation.stored())
+    let active = own_activation(organization, integration, command.payload.activation.stored())
         .filter(activations::expires_at.gt(command.now.as_millis()))
         .select(activations::begun_at);
     Ok(tx.first::<i64, _>(locked(active, Update)).await?.is_some())

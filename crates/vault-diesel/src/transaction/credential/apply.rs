@@ -114,13 +114,13 @@ impl Change<'_> {
     /// Returns whether a replacement changes nothing but the data.
     fn is_data_only(&self, version: &NewVersion) -> bool {
         let is_kept = !version.destroyed.contains(&self.row.version);
-        self.command.act.description.is_none() && version.check.is_none() && is_kept
+        self.command.payload.description.is_none() && version.check.is_none() && is_kept
     }
 
     /// Writes and records the change.
     async fn write(&self, tx: &Tx<'_>) -> Result<(), Failure> {
-        let Command { act, now, audit, .. } = self.command;
-        let (organization, id) = (act.organization.stored(), act.id.stored());
+        let Command { payload, now, audit, .. } = self.command;
+        let (organization, id) = (payload.organization.stored(), payload.id.stored());
         let current = match self.effects.version {
             VersionEffect::Keep | VersionEffect::Stage(_) => None,
             VersionEffect::Replace(new, superseded) => Some((new.number, Parts::new(new, *now), superseded)),
@@ -130,16 +130,16 @@ impl Change<'_> {
                 Some((number, parts, superseded))
             }
         };
-        let expires_at = expiry_column(act.expires_at);
+        let expires_at = expiry_column(payload.expires_at);
         // A column that keeps its value is left out, so that its indexes are not written.
         let changed = (
             credentials::revision.eq(self.effects.revision),
-            credentials::code.eq(act.code.as_bytes().as_slice()),
+            credentials::code.eq(payload.code.as_bytes().as_slice()),
             credentials::highest_version.eq(self.effects.highest),
             credentials::staged_version.eq(self.effects.staged),
             credentials::updated_at.eq(now.as_millis()),
             (self.row.expires_at != expires_at).then(|| credentials::expires_at.eq(expires_at)),
-            act.description.as_ref().map(Described::from),
+            payload.description.as_ref().map(Described::from),
         );
         let credential = diesel::update(credential_of(organization, id));
         match &current {
@@ -175,7 +175,7 @@ impl Change<'_> {
                     tx.insert(audit::table, [NewEntry::of(audit)]),
                 )?;
                 if kept == 0 {
-                    return Err(no_data(act.id));
+                    return Err(no_data(payload.id));
                 }
                 self.destroy(tx, destroyed.iter().copied().filter(|number| *number != first)).await?;
                 if destroyed.contains(&self.row.version) {
@@ -198,18 +198,18 @@ impl Change<'_> {
                 try_join!(tx.execute(credential), tx.insert(audit::table, [NewEntry::of(audit)]))?;
             }
         }
-        if let Some(description) = &act.description {
-            labels::replace(tx, act.organization, act.id, &description.labels).await?;
+        if let Some(description) = &payload.description {
+            labels::replace(tx, payload.organization, payload.id, &description.labels).await?;
         }
         Ok(())
     }
 
     /// The columns of the previous version, after the one in them was destroyed.
     async fn newest_previous(&self, tx: &Tx<'_>) -> Result<Previous, Failure> {
-        let act = &self.command.act;
+        let payload = &self.command.payload;
         let newest = credential_versions::table
-            .filter(credential_versions::organization_id.eq(act.organization.stored()))
-            .filter(credential_versions::id.eq(act.id.stored()))
+            .filter(credential_versions::organization_id.eq(payload.organization.stored()))
+            .filter(credential_versions::id.eq(payload.id.stored()))
             .filter(credential_versions::superseded_at.is_not_null())
             .order((credential_versions::superseded_at.desc(), credential_versions::version.desc()))
             .select((credential_versions::version, credential_versions::destroy_at));
@@ -220,13 +220,13 @@ impl Change<'_> {
 
     /// Keeps the current version as a previous one.
     fn keep_current<'t>(&self, tx: &'t Tx<'_>, superseded: Superseded) -> Reply<'t, usize> {
-        let act = &self.command.act;
+        let payload = &self.command.payload;
         let of_both = credential_secrets::organization_id.eq(credentials::organization_id);
         let of_both = of_both.and(credential_secrets::id.eq(credentials::id));
         let current = credentials::table
             .inner_join(credential_secrets::table.on(of_both))
-            .filter(credentials::organization_id.eq(act.organization.stored()))
-            .filter(credentials::id.eq(act.id.stored()))
+            .filter(credentials::organization_id.eq(payload.organization.stored()))
+            .filter(credentials::id.eq(payload.id.stored()))
             .select((
                 credentials::organization_id,
                 credentials::id,
@@ -256,10 +256,10 @@ impl Change<'_> {
     }
 
     async fn stage(&self, tx: &Tx<'_>, new: &NewVersion) -> Result<(), Failure> {
-        let (act, parts) = (&self.command.act, Parts::new(new, self.command.now));
+        let (payload, parts) = (&self.command.payload, Parts::new(new, self.command.now));
         let new = diesel::insert_into(credential_versions::table).values((
-            credential_versions::organization_id.eq(act.organization.stored()),
-            credential_versions::id.eq(act.id.stored()),
+            credential_versions::organization_id.eq(payload.organization.stored()),
+            credential_versions::id.eq(payload.id.stored()),
             credential_versions::version.eq(new.number),
             credential_versions::created_at.eq(parts.created_at),
             credential_versions::key_id.eq(&parts.key_id),
@@ -276,7 +276,7 @@ impl Change<'_> {
 
     /// Destroys versions that are not current.
     async fn destroy(&self, tx: &Tx<'_>, numbers: impl IntoIterator<Item = i64>) -> Result<(), Failure> {
-        let (organization, id) = (self.command.act.organization.stored(), self.command.act.id.stored());
+        let (organization, id) = (self.command.payload.organization.stored(), self.command.payload.id.stored());
         let versions = numbers.into_iter().map(|number| diesel::delete(version_of(organization, id, number)));
         tx.execute_each(versions).await?;
         Ok(())

@@ -62,7 +62,7 @@ impl Batch for ChangeCredential {
         loop {
             let mut ids = HashSet::new();
             let is_next = |(command, state): (&Command<Self>, &Result<State, Failure>)| {
-                matches!(state, Ok(State::Open(_))) && ids.insert(command.act.id)
+                matches!(state, Ok(State::Open(_))) && ids.insert(command.payload.id)
             };
             let next: Vec<bool> = commands.iter().zip(&all).map(is_next).collect();
             if !next.contains(&true) {
@@ -102,7 +102,7 @@ async fn decide_different(
     written: &mut bool,
 ) -> Result<Vec<Result<i64, Refusal>>, Failure> {
     let commands: Vec<_> = changes.iter().map(|change| change.command).collect();
-    let rows = lock_credentials(tx, organization, commands.iter().map(|command| command.act.id)).await?;
+    let rows = lock_credentials(tx, organization, commands.iter().map(|command| command.payload.id)).await?;
     let keys: Vec<&Idempotency> = commands.iter().copied().filter_map(idempotency).collect();
     let facts = ChangeFacts {
         credentials: rows.iter().map(|(id, row)| Ok((*id, row.facts(*id)?))).collect::<Result<_, Failure>>()?,
@@ -112,10 +112,10 @@ async fn decide_different(
     let mut claims = Vec::new();
     let mut answers = Vec::with_capacity(commands.len());
     for (command, outcome) in commands.iter().copied().zip(judge_changes(facts, changes)) {
-        answers.push(match (outcome, rows.get(&command.act.id)) {
+        answers.push(match (outcome, rows.get(&command.payload.id)) {
             (Outcome::Done { answer, effects }, Some(row)) => {
                 if let Some(idempotency) = idempotency(command) {
-                    claims.push(NewClaim::of(organization, (command.act.id, answer), idempotency, command.now));
+                    claims.push(NewClaim::of(organization, (command.payload.id, answer), idempotency, command.now));
                 }
                 done.push(Change { command, effects, row });
                 Ok(answer)
@@ -130,7 +130,7 @@ async fn decide_different(
 }
 
 fn idempotency(command: &Command<ChangeCredential>) -> Option<&Idempotency> {
-    command.act.new_version()?.idempotency.as_ref()
+    command.payload.new_version()?.idempotency.as_ref()
 }
 
 /// Locks credentials, by id like every transaction that locks several.

@@ -40,7 +40,7 @@ impl Transaction for Command<MatchCredential> {
 
     async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<StoredCredential, Failure> {
         authorize_and_lock(tx, &self.principal, self.now).await?;
-        let (MatchCredential { organization, id }, now) = (self.act, self.now);
+        let (MatchCredential { organization, id }, now) = (self.payload, self.now);
         let credential = row::read(tx, organization, id).await?.ok_or(Refusal::NotFound)?;
         hourly::take(tx, organization, &format!("match:{id}"), HourlyLimit::MATCHES, now).await?;
         audit.record(tx, &self.audit).await?;
@@ -53,7 +53,7 @@ impl Transaction for Command<RequestCheck> {
 
     async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<(), Failure> {
         authorize_and_lock(tx, &self.principal, self.now).await?;
-        let (RequestCheck { organization, id, version }, now) = (self.act, self.now);
+        let (RequestCheck { organization, id, version }, now) = (self.payload, self.now);
         let credential = row::read(tx, organization, id).await?.ok_or(Refusal::NotFound)?;
         let version = version.or(credential.staged).unwrap_or(credential.version);
         if version != credential.version && !is_kept(tx, (organization, id), version, now).await? {

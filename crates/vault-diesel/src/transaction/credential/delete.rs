@@ -32,10 +32,10 @@ impl Batch for DeleteCredential {
         // The count first, as for saves.
         count::lock(tx, organization).await?;
         let authorized = authorize_each(tx, organization, commands, |_| None).await?;
-        let rows = lock_credentials(tx, organization, commands.iter().map(|command| command.act.id)).await?;
+        let rows = lock_credentials(tx, organization, commands.iter().map(|command| command.payload.id)).await?;
         let revisions = rows.iter().map(|(id, row)| (*id, row.revision)).collect();
         let may = commands.iter().zip(&authorized).filter(|(_, authorized)| authorized.is_ok());
-        let outcomes = judge_deletes(revisions, may.map(|(command, _)| &command.act));
+        let outcomes = judge_deletes(revisions, may.map(|(command, _)| &command.payload));
         let (answers, deleted) = answer_each(commands, authorized, outcomes);
         write(tx, organization, &deleted).await?;
         Ok(BatchOutcome { answers, written: !deleted.is_empty() })
@@ -48,7 +48,7 @@ async fn write(
     deleted: &[&Command<DeleteCredential>],
 ) -> Result<(), Failure> {
     let Ok(removed @ 1..) = i64::try_from(deleted.len()) else { return Ok(()) };
-    let ids = || deleted.iter().map(|command| command.act.id.stored());
+    let ids = || deleted.iter().map(|command| command.payload.id.stored());
     let of = organization.stored();
     let credentials =
         credentials::table.filter(credentials::organization_id.eq(of)).filter(credentials::id.eq_any(ids()));

@@ -37,22 +37,22 @@ pub(super) struct Replacements<'a> {
 
 impl<'a> Replacements<'a> {
     pub(super) fn push(&mut self, change: &Change<'a>, version: &'a NewVersion, superseded: Superseded) {
-        let (act, sealed) = (&change.command.act, &version.sealed);
-        self.organization = Some(act.organization.stored());
-        self.ids.push(act.id.stored());
+        let (payload, sealed) = (&change.command.payload, &version.sealed);
+        self.organization = Some(payload.organization.stored());
+        self.ids.push(payload.id.stored());
         self.versions.push(version.number);
         self.times.push(change.command.now.as_millis());
         self.destroy_at.push(superseded.destroy_at.as_millis());
-        self.expires_at.push(expiry_column(act.expires_at));
-        self.codes.push(act.code.as_bytes().as_slice());
+        self.expires_at.push(expiry_column(payload.expires_at));
+        self.codes.push(payload.code.as_bytes().as_slice());
         self.keys.push(sealed.key.stored());
         self.information.push(sealed.information.as_bytes());
         self.data_keys.push(sealed.data_key.as_bytes());
         self.data.push(sealed.data.as_bytes());
         self.destroyed.extend(change.effects.destroyed);
-        self.destroyed_of.extend(change.effects.destroyed.iter().map(|_| act.id.stored()));
+        self.destroyed_of.extend(change.effects.destroyed.iter().map(|_| payload.id.stored()));
         self.entries.push(NewEntry::of(&change.command.audit));
-        self.first.get_or_insert(act.id);
+        self.first.get_or_insert(payload.id);
     }
 
     /// Writes and records them.

@@ -34,7 +34,8 @@ impl Batch for SaveCredential {
         // a change of the account then waits for one transaction of saves at most.
         let credentials = count::lock(tx, organization).await?;
         let authorized = authorize_each(tx, organization, commands, |save| Some(save.sealed.key)).await?;
-        let keys: Vec<&Idempotency> = commands.iter().filter_map(|command| command.act.idempotency.as_ref()).collect();
+        let keys: Vec<&Idempotency> =
+            commands.iter().filter_map(|command| command.payload.idempotency.as_ref()).collect();
         let facts = SaveFacts { credentials, earlier: earlier(tx, organization, &keys).await? };
         let may = commands.iter().zip(&authorized).filter_map(|(command, authorized)| {
             authorized.as_ref().ok().map(|key_active| Authorized { command, key_active: *key_active })
@@ -49,17 +50,17 @@ impl Batch for SaveCredential {
 async fn write(tx: &Tx<'_>, organization: OrganizationId, done: &[&Command<SaveCredential>]) -> Result<(), Failure> {
     let Ok(added @ 1..) = i64::try_from(done.len()) else { return Ok(()) };
     let claims = done.iter().filter_map(|command| {
-        let save = &command.act;
+        let save = &command.payload;
         let idempotency = save.idempotency.as_ref()?;
         Some(NewClaim::of(organization, (save.id, save.version), idempotency, command.now))
     });
-    let labels = done.iter().flat_map(|Command { act, .. }| {
-        act.description.labels.iter().map(|label| NewLabel::of(organization, act.id, label))
+    let labels = done.iter().flat_map(|Command { payload, .. }| {
+        payload.description.labels.iter().map(|label| NewLabel::of(organization, payload.id, label))
     });
     try_join!(
         tx.insert(idempotency_keys::table, claims),
-        tx.insert(credentials::table, done.iter().map(|command| NewCredential::of(&command.act, command.now))),
-        tx.insert(credential_secrets::table, done.iter().map(|command| NewSecret::of(&command.act))),
+        tx.insert(credentials::table, done.iter().map(|command| NewCredential::of(&command.payload, command.now))),
+        tx.insert(credential_secrets::table, done.iter().map(|command| NewSecret::of(&command.payload))),
         tx.insert(credential_labels::table, labels),
         count::add(tx, organization, added),
         tx.insert(audit::table, done.iter().map(|command| NewEntry::of(&command.audit))),

@@ -14,7 +14,7 @@ impl Transaction for Command<CreateIntegration> {
     type Outcome = ();
 
     async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<(), Failure> {
-        let CreateIntegration { integration, digest, limit } = &self.act;
+        let CreateIntegration { integration, digest, limit } = &self.payload;
         let organization = integration.organization;
         // A transaction that locks all integrations, to stop them, shares a lock of the organization. With this lock, no
         // integration is created while it runs. It comes before the shared lock of the session: two such transactions that
@@ -26,7 +26,7 @@ impl Transaction for Command<CreateIntegration> {
             return Err(Refusal::NoOrganization.into());
         }
         if row::count(tx, organization).await? >= *limit {
-            return Err(self.act.limit_reached().into());
+            return Err(self.payload.limit_reached().into());
         }
         if !row::insert(tx, integration, digest).await? {
             return Err(Refusal::NameTaken.into());
@@ -41,7 +41,7 @@ impl Transaction for Command<ChangeIntegration> {
 
     async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<(), Failure> {
         authorize_and_lock(tx, &self.principal, self.now).await?;
-        let ChangeIntegration { organization, integration: id, version, change } = &self.act;
+        let ChangeIntegration { organization, integration: id, version, change } = &self.payload;
         if !self.principal.reaches(*organization) {
             return Err(Refusal::NotFound.into());
         }

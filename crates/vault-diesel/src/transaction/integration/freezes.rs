@@ -36,7 +36,7 @@ impl Transaction for Command<FreezeNamespace> {
 
     async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<Option<Freezing>, Failure> {
         authorize_and_lock(tx, &self.principal, self.now).await?;
-        let FreezeNamespace { organization, namespace, frozen } = &self.act;
+        let FreezeNamespace { organization, namespace, frozen } = &self.payload;
         if !self.principal.reaches(*organization) || !lock_existing_organization(tx, *organization).await? {
             return Ok(None);
         }

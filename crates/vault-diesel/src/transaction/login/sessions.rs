@@ -54,12 +54,12 @@ impl Transaction for Command<EndSession> {
 
     async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<bool, Failure> {
         let Principal::Session(principal) = &self.principal else { return Err(Denial::InsufficientRole.into()) };
-        if !authorize_and_lock_both_sessions(tx, principal, self.act.session, self.now).await? {
+        if !authorize_and_lock_both_sessions(tx, principal, self.payload.session, self.now).await? {
             return Ok(false);
         }
         let session = sessions::table
             .filter(sessions::organization_id.eq(principal.organization.stored()))
-            .filter(sessions::id.eq(self.act.session.stored()));
+            .filter(sessions::id.eq(self.payload.session.stored()));
         tx.execute(diesel::delete(session)).await?;
         audit.record(tx, &self.audit).await?;
         Ok(true)

@@ -36,7 +36,7 @@ impl Transaction for Command<SettleRestore> {
         if self.principal != Principal::Operator {
             return Err(Denial::InsufficientRole.into());
         }
-        let SettleRestore { epoch, step, ends_invitations } = self.act;
+        let SettleRestore { epoch, step, ends_invitations } = self.payload;
         let before = decode(tx.first(locked(instance::table.select(instance::restore_epoch), Update)).await?)?;
         let stored = i64::try_from(epoch).ok().filter(|_| epoch > before);
         let Some(stored) = stored else { return Ok(None) };

@@ -24,7 +24,7 @@ impl Transaction for Command<AddReceiver> {
     type Outcome = ();
 
     async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<(), Failure> {
-        let AddReceiver { receiver, member, limit } = &self.act;
+        let AddReceiver { receiver, member, limit } = &self.payload;
         let owner = receiver.receiver.organization;
         // Before the session, which locks the organization too.
         lock_owner(tx, owner).await?;
@@ -33,7 +33,7 @@ impl Transaction for Command<AddReceiver> {
             return Err(Refusal::NotFound.into());
         }
         if row::count(tx, owner).await? >= *limit {
-            return Err(self.act.limit_reached().into());
+            return Err(self.payload.limit_reached().into());
         }
         if let (Some(member), Some(organization)) = (member, owner)
             && !is_member(tx, organization, member).await?
@@ -106,7 +106,7 @@ impl Transaction for Command<ChangeReceiver> {
 
     async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<(), Failure> {
         authorize_and_lock(tx, &self.principal, self.now).await?;
-        let ChangeReceiver { owner, receiver, version, next } = &self.act;
+        let ChangeReceiver { owner, receiver, version, next } = &self.payload;
         if !reaches(&self.principal, *owner) {
             return Err(Refusal::NotFound.into());
         }
@@ -129,7 +129,7 @@ impl Transaction for Command<EventDelivery> {
 
     async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<(), Failure> {
         authorize_and_lock(tx, &self.principal, self.now).await?;
-        let delivery = &self.act;
+        let delivery = &self.payload;
         let reached = reaches(&self.principal, delivery.organization);
         if !reached || row::lock(tx, delivery.organization, delivery.receiver).await?.is_none() {
             return Err(Refusal::NotFound.into());
@@ -151,7 +151,7 @@ impl Transaction for Command<ResendEvent> {
 
     async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<Option<EventDelivery>, Failure> {
         authorize_and_lock(tx, &self.principal, self.now).await?;
-        let ResendEvent { owner, receiver, event } = self.act;
+        let ResendEvent { owner, receiver, event } = self.payload;
         if !reaches(&self.principal, owner) || row::lock(tx, owner, receiver).await?.is_none() {
             return Ok(None);
         }
