@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vault_core::port::Opener;
 use vault_crypto::{
-    DatabaseKeyFile, KeyringError, OsEntropy, RootKeyError, RootKeyFlaw, SecretFile, SecretFileFlaw, ServiceRootKey,
+    DatabaseKeyFile, KeyringError, OsEntropy, RootKeyError, RootKeyErrorKind, SecretFile, SecretFileErrorKind,
+    ServiceRootKey,
 };
 use vault_diesel::{LockError, ServerLock};
 use vault_embed::{OpenVault, Opening, OpeningError, RootKey};
@@ -219,8 +220,8 @@ pub(crate) fn failure(settings: &Settings, error: OpeningError) -> Failure {
                 "{error}. Restore it, or run `orgvault serve --adopt-anchor` to accept the database in its current state"
             )
         }
-        OpeningError::RootKey(flawed) => match flawed.flaw() {
-            RootKeyFlaw::File(SecretFileFlaw::Owner { owner, user }) => format!(
+        OpeningError::RootKey(flawed) => match flawed.error_kind() {
+            RootKeyErrorKind::File(SecretFileErrorKind::Owner { owner, user }) => format!(
                 "root key {} belongs to user {} and you are {}. Run the command as that user: `{} orgvault …`",
                 flawed.path().display(),
                 name_of(*owner),

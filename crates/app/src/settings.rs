@@ -228,7 +228,7 @@ fn database_in(files: &NamedFiles, path: &Path) -> Result<Database, Failure> {
     let text = secret_file::read(files, FLAG, path, MAX_DATABASE_URL)?;
     let url = std::str::from_utf8(&text).map_err(|_| "is not UTF-8".to_owned());
     let database = url.and_then(|url| url.trim_ascii().parse::<Database>().map_err(|invalid| invalid.to_string()));
-    database.map_err(|flaw| Failure::usage(format!("{FLAG}: {}: {flaw}", path.display())))
+    database.map_err(|violation| Failure::usage(format!("{FLAG}: {}: {violation}", path.display())))
 }
 
 /// Returns whether a flag contains a database URL with a password, which every user of the host can read.

@@ -63,13 +63,13 @@ impl TlsFiles {
     ) -> Result<LoadedTls, Failure> {
         let stamp = self.stamp(); // before reading, so that no later change is missed
         let (certificates, key) = self.read(files)?;
-        let tls = make(&certificates, &key).map_err(|flaw| self.flawed(&flaw))?;
+        let tls = make(&certificates, &key).map_err(|violation| self.flawed(&violation))?;
         Ok(LoadedTls { tls, files: self.clone(), stamp })
     }
 
     fn replace(&self, tls: &Tls) -> Result<(), Failure> {
         let (certificates, key) = self.read(&NamedFiles::default())?;
-        tls.replace(&certificates, &key).map_err(|flaw| self.flawed(&flaw))
+        tls.replace(&certificates, &key).map_err(|violation| self.flawed(&violation))
     }
 
     fn read(&self, files: &NamedFiles) -> Result<(Vec<u8>, Zeroizing<Vec<u8>>), Failure> {
@@ -77,9 +77,9 @@ impl TlsFiles {
         Ok((certificates, secret_file::read(files, KEY_FLAG, &self.key, MAX_KEY)?))
     }
 
-    fn flawed(&self, flaw: &TlsError) -> Failure {
+    fn flawed(&self, violation: &TlsError) -> Failure {
         let (certificate, key) = (self.certificate.display(), self.key.display());
-        Failure::new(format!("{CERTIFICATE_FLAG} {certificate}, {KEY_FLAG} {key}: {flaw}"))
+        Failure::new(format!("{CERTIFICATE_FLAG} {certificate}, {KEY_FLAG} {key}: {violation}"))
     }
 
     fn stamp(&self) -> Stamp {

@@ -13,7 +13,7 @@ use std::path::Path;
 pub(crate) fn failure(error: &Error) -> Option<Failure> {
     match error.kind() {
         ErrorKind::ValueValidation | ErrorKind::InvalidValue => {
-            Some(Failure::usage(format!("{}: {}", argument(error)?, flaw(error))))
+            Some(Failure::usage(format!("{}: {}", argument(error)?, violation(error))))
         }
         ErrorKind::UnknownArgument => {
             let argument = argument(error)?;
@@ -58,9 +58,9 @@ pub(crate) fn check_patterns(matches: &ArgMatches) -> Result<(), Failure> {
 }
 
 /// Returns why a value is invalid.
-pub(crate) fn flaw(error: &Error) -> String {
-    if let Some(flaw) = error.source() {
-        return flaw.to_string();
+pub(crate) fn violation(error: &Error) -> String {
+    if let Some(violation) = error.source() {
+        return violation.to_string();
     }
     match error.get(ContextKind::ValidValue) {
         Some(ContextValue::Strings(valid)) if !valid.is_empty() => format!("must be one of {}", valid.join(", ")),

@@ -70,8 +70,11 @@ mod tests {
     #[test]
     fn a_file_without_certificates_is_refused() {
         for path in ["/nowhere/ca.pem", "/dev/null", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")] {
-            let flaw = tls(Some(Path::new(path)), None).err();
-            assert!(matches!(&flaw, Some(ClientError::CaFile { path: named, .. }) if *named == *path), "{flaw:?}");
+            let violation = tls(Some(Path::new(path)), None).err();
+            assert!(
+                matches!(&violation, Some(ClientError::CaFile { path: named, .. }) if *named == *path),
+                "{violation:?}"
+            );
         }
         assert!(tls(None, None).is_ok());
     }
@@ -83,8 +86,8 @@ mod tests {
         let identity = ClientIdentity::from_pem(chain.as_bytes(), key.as_bytes()).expect("an identity");
         assert_eq!(format!("{identity:?}"), "ClientIdentity(..)");
         for (chain, key) in [(&*chain, ""), ("", &*key), (&*chain, &*chain), (&*key, &*key), ("-----BEGIN", "x")] {
-            let flaw = ClientIdentity::from_pem(chain.as_bytes(), key.as_bytes()).err();
-            assert!(matches!(flaw, Some(ClientError::Identity(_))), "{flaw:?}");
+            let violation = ClientIdentity::from_pem(chain.as_bytes(), key.as_bytes()).err();
+            assert!(matches!(violation, Some(ClientError::Identity(_))), "{violation:?}");
         }
     }
 }

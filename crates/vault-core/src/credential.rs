@@ -9,7 +9,6 @@ mod buckets;
 mod connection_string;
 mod data;
 mod direct_link;
-mod flaw;
 mod gcs;
 mod headers;
 mod health;
@@ -33,6 +32,7 @@ mod state;
 mod table;
 mod value;
 mod version;
+mod violation;
 
 pub use azure_cloud::AzureCloud;
 pub use azure_identity::{Application, AzureIdentity};

@@ -6,7 +6,7 @@ use crate::credential::CredentialType;
 use crate::field::FieldError;
 use crate::id::CredentialId;
 use crate::identity::WorkloadRefusal;
-use crate::password::PasswordFlaw;
+use crate::password::PasswordError;
 use crate::port::{HashError, NoEntropy, SealError, StoreError, TokenRefusal};
 use crate::principal::Denial;
 use std::fmt;
@@ -353,7 +353,7 @@ impl From<TokenRefusal> for Error {
     }
 }
 
-impl PasswordFlaw {
+impl PasswordError {
     /// Creates the error of the password field at `pointer`.
     pub fn at(self, pointer: &str) -> FieldError {
         use crate::field::FieldCode;

@@ -37,7 +37,7 @@ pub enum FieldCode {
 
 /// Whether a violation concerns the format of a request or a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FlawKind {
+pub enum ViolationKind {
     /// A well-formed value is refused.
     Value,
     /// The document does not have the expected form.
@@ -65,10 +65,10 @@ impl FieldCode {
     }
 
     /// Returns whether the violation concerns the format or a value.
-    pub const fn kind(self) -> FlawKind {
+    pub const fn kind(self) -> ViolationKind {
         match self {
-            Self::Required | Self::Unknown | Self::Duplicate | Self::WrongType => FlawKind::Form,
-            _ => FlawKind::Value,
+            Self::Required | Self::Unknown | Self::Duplicate | Self::WrongType => ViolationKind::Form,
+            _ => ViolationKind::Value,
         }
     }
 }

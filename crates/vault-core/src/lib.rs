@@ -17,7 +17,7 @@
 //! let refused = CredentialData::from_json(CredentialType::DirectLink, br#"{"url": 7}"#, DataPolicy::default());
 //! let error = refused.unwrap_err();
 //! assert_eq!(error.kind(), ErrorKind::Invalid);
-//! assert!(matches!(error, Error::Invalid(flaws) if flaws[0].pointer == "/url"));
+//! assert!(matches!(error, Error::Invalid(violations) if violations[0].pointer == "/url"));
 //! # Ok(())
 //! # }
 //! ```

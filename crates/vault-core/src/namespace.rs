@@ -18,22 +18,22 @@ impl Namespace {
     /// # Errors
     /// Returns the rule that the text violates.
     pub fn parse(text: &str, pointer: &str) -> Result<Self, FieldError> {
-        let flaw = |code, detail: &'static str| Err(FieldError::new(pointer, code, detail));
+        let violation = |code, detail: &'static str| Err(FieldError::new(pointer, code, detail));
         if text.is_empty() {
-            return flaw(FieldCode::Blank, "must not be empty");
+            return violation(FieldCode::Blank, "must not be empty");
         }
         if text.len() > Self::MAX_LENGTH {
-            return flaw(FieldCode::TooLong, "must be at most 128 characters");
+            return violation(FieldCode::TooLong, "must be at most 128 characters");
         }
         if !text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte)) {
-            return flaw(FieldCode::Malformed, "may contain only letters A-Z a-z, digits and . _ - /");
+            return violation(FieldCode::Malformed, "may contain only letters A-Z a-z, digits and . _ - /");
         }
         if !text.as_bytes()[0].is_ascii_alphanumeric() {
-            return flaw(FieldCode::Malformed, "must start with a letter or digit");
+            return violation(FieldCode::Malformed, "must start with a letter or digit");
         }
         if IntegrationToken::is_one(text) {
             // Namespaces appear in the audit log and in lists.
-            return flaw(FieldCode::NotAllowed, "is an integration token; expected a namespace");
+            return violation(FieldCode::NotAllowed, "is an integration token; expected a namespace");
         }
         Ok(Self(text.to_owned()))
     }

@@ -12,7 +12,7 @@ pub const MIN_CHARACTERS: usize = 8;
 
 /// Reason why a password is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PasswordFlaw {
+pub enum PasswordError {
     /// Shorter than [`MIN_CHARACTERS`].
     #[error("a password must have at least 8 characters")]
     TooShort,
@@ -38,13 +38,13 @@ pub fn check_new_password(
     password: &SecretString,
     email: &EmailAddress,
     organization: &str,
-) -> Result<(), PasswordFlaw> {
+) -> Result<(), PasswordError> {
     let password = password.expose_secret(); // only to validate it
     if password.chars().count() < MIN_CHARACTERS {
-        return Err(PasswordFlaw::TooShort);
+        return Err(PasswordError::TooShort);
     }
     if password.len() > MAX_BYTES {
-        return Err(PasswordFlaw::TooLong);
+        return Err(PasswordError::TooLong);
     }
     let folded = password.to_lowercase();
     let guesses = [email.as_str(), email.local_part(), organization, "orgvault"];
@@ -53,9 +53,9 @@ pub fn check_new_password(
         rest.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '!'))
     });
     if guessable {
-        return Err(PasswordFlaw::Guessable);
+        return Err(PasswordError::Guessable);
     }
-    if is_common(&folded) { Err(PasswordFlaw::Common) } else { Ok(()) }
+    if is_common(&folded) { Err(PasswordError::Common) } else { Ok(()) }
 }
 
 /// Generates a password of 26 characters: 130 random bits as Base32 letters and digits.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use support::{ANY_SECRET, Sample, UPPER_SECRET, key_files, samples};
 use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
-use vault_core::field::{FieldCode, FieldError, FlawKind};
+use vault_core::field::{FieldCode, FieldError, ViolationKind};
 use vault_core::json::{self, Limits};
 use vault_testkit::strategy::refused::{spoilt, spoilt_by_space};
 
@@ -57,7 +57,7 @@ proptest! {
                 let errors = Sample { kind: CredentialType::Gcs, members }.parse().unwrap_err();
                 prop_assert_eq!(errors.len(), 1);
                 prop_assert_eq!(&errors[0].pointer, "/data/service_account_key");
-                prop_assert_eq!(errors[0].code.kind(), FlawKind::Value);
+                prop_assert_eq!(errors[0].code.kind(), ViolationKind::Value);
                 prop_assert!(errors[0].detail.contains(name));
             }
         }

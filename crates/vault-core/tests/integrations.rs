@@ -393,8 +393,8 @@ fn names_and_patterns_say_what_is_wrong_with_them() {
     assert!(name(64).is_ok());
     assert_eq!(name(65).unwrap_err().code, FieldCode::TooLong);
     for text in ["*", "imports*", "*/imports", "imports/*/nightly"] {
-        let flaw = NamespacePattern::parse(text, "/namespaces/0").unwrap_err();
-        assert_eq!((flaw.pointer.as_str(), flaw.code), ("/namespaces/0", FieldCode::Malformed));
-        assert!(flaw.detail.contains("imports/*"), "{text}: {flaw}");
+        let violation = NamespacePattern::parse(text, "/namespaces/0").unwrap_err();
+        assert_eq!((violation.pointer.as_str(), violation.code), ("/namespaces/0", FieldCode::Malformed));
+        assert!(violation.detail.contains("imports/*"), "{text}: {violation}");
     }
 }

@@ -12,7 +12,7 @@ fn node(text: &str) -> Node {
     parse(text.as_bytes(), Limits::REQUEST).unwrap().root
 }
 
-fn flaws(errors: &[FieldError]) -> Vec<(&str, FieldCode)> {
+fn violations(errors: &[FieldError]) -> Vec<(&str, FieldCode)> {
     errors.iter().map(|error| (error.pointer.as_str(), error.code)).collect()
 }
 
@@ -87,11 +87,11 @@ fn all_flaws_come_together() {
         ("/surplus", FieldCode::Unknown),
         ("", FieldCode::Unknown),
     ];
-    assert_eq!(flaws(&errors), expected);
+    assert_eq!(violations(&errors), expected);
 }
 
 #[test]
 fn a_document_that_is_no_object() {
     let errors = parse(br#"[{"a":1,"a":2}]"#, Limits::REQUEST).unwrap().into_reader().err().unwrap();
-    assert_eq!(flaws(&errors), [("/0/a", FieldCode::Duplicate), ("", FieldCode::WrongType)]);
+    assert_eq!(violations(&errors), [("/0/a", FieldCode::Duplicate), ("", FieldCode::WrongType)]);
 }

@@ -53,15 +53,15 @@ proptest! {
 
     #[test]
     fn more_than_sixteen_labels_are_refused(members in btree_map(names(), values(), 17..20)) {
-        let flaws = Labels::parse(object(&members), "/labels").unwrap_err();
-        prop_assert_eq!(flaws[0].pointer.as_str(), "/labels");
+        let violations = Labels::parse(object(&members), "/labels").unwrap_err();
+        prop_assert_eq!(violations[0].pointer.as_str(), "/labels");
     }
 
     #[test]
     fn a_flaw_never_repeats_a_value(name in names(), value in "[ -~]{64,80}") {
         let members = BTreeMap::from([(name.clone(), value.clone())]);
-        let flaws = Labels::parse(object(&members), "/labels").unwrap_err();
-        prop_assert!(flaws.iter().all(|flaw| !flaw.to_string().contains(&value)));
+        let violations = Labels::parse(object(&members), "/labels").unwrap_err();
+        prop_assert!(violations.iter().all(|violation| !violation.to_string().contains(&value)));
     }
 
     /// RFC 7396: what a patch does not name stays, what it sets to null goes.

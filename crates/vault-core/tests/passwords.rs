@@ -3,23 +3,23 @@
 use proptest::prelude::*;
 use secrecy::{ExposeSecret, SecretString};
 use vault_core::email::EmailAddress;
-use vault_core::password::{PasswordFlaw, check_new_password, generate_password};
+use vault_core::password::{PasswordError, check_new_password, generate_password};
 use vault_core::port::{Entropy, NoEntropy};
 
-fn check(password: &str) -> Result<(), PasswordFlaw> {
+fn check(password: &str) -> Result<(), PasswordError> {
     let email = EmailAddress::parse("jane.doe@corp.example").unwrap();
     check_new_password(&SecretString::from(password), &email, "Corp Industries")
 }
 
 #[test]
 fn refuses_what_attackers_try_first() {
-    assert_eq!(check("short"), Err(PasswordFlaw::TooShort));
-    assert_eq!(check(&"x".repeat(1_025)), Err(PasswordFlaw::TooLong));
+    assert_eq!(check("short"), Err(PasswordError::TooShort));
+    assert_eq!(check(&"x".repeat(1_025)), Err(PasswordError::TooLong));
     for common in ["password", "Password1", "12345678", "QWERTYUIOP", "iloveyou", "trustno1"] {
-        assert_eq!(check(common), Err(PasswordFlaw::Common), "{common}");
+        assert_eq!(check(common), Err(PasswordError::Common), "{common}");
     }
     for guess in ["jane.doe@corp.example", "Jane.Doe", "jane.doe123", "corp industries", "OrgVault", "orgvault2026!"] {
-        assert_eq!(check(guess), Err(PasswordFlaw::Guessable), "{guess}");
+        assert_eq!(check(guess), Err(PasswordError::Guessable), "{guess}");
     }
 }
 
@@ -28,7 +28,7 @@ fn an_address_that_ends_with_digits_is_guessed_with_more_of_them() {
     let email = EmailAddress::parse("jane1985@corp.example").unwrap();
     for guess in ["jane1985", "jane19850", "Jane1985!"] {
         let checked = check_new_password(&SecretString::from(guess), &email, "Area 51");
-        assert_eq!(checked, Err(PasswordFlaw::Guessable), "{guess}");
+        assert_eq!(checked, Err(PasswordError::Guessable), "{guess}");
     }
     assert_eq!(check_new_password(&SecretString::from("jane198x"), &email, "Area 51"), Ok(()));
 }

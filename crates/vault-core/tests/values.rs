@@ -55,8 +55,8 @@ proptest! {
         prop_assert_eq!(NamespacePatterns::parse(&spelt, ""), Ok(list));
         names(NamespacePattern::parse(&text, "/p").unwrap_err(), "/p", code, &text)?;
         let pointer = place.map_or("/p".to_owned(), |place| format!("/p/{place}"));
-        let flaws = NamespacePatterns::parse(&texts, "/p").unwrap_err();
-        prop_assert_eq!((flaws.len(), &flaws[0].pointer, flaws[0].code), (1, &pointer, first));
+        let violations = NamespacePatterns::parse(&texts, "/p").unwrap_err();
+        prop_assert_eq!((violations.len(), &violations[0].pointer, violations[0].code), (1, &pointer, first));
     }
 
     #[test]
@@ -149,7 +149,7 @@ proptest! {
         information in strategy::information(),
         patch in strategy::label_patch(),
         (text, code) in refused::label_filter(),
-        (json, pointer, flaw) in refused::labels(),
+        (json, pointer, violation) in refused::labels(),
     ) {
         prop_assert_eq!(Labels::parse(node(&serde_json::to_string(&labels).unwrap()), ""), Ok(labels.clone()));
         prop_assert_eq!(LabelFilter::parse(&format!("{}:{}", filter.name, filter.value), ""), Ok(filter));
@@ -160,9 +160,9 @@ proptest! {
             prop_assert_eq!(once.patched(&patch, ""), Ok(once.clone()));
         }
         names(LabelFilter::parse(&text, "label").unwrap_err(), "label", code, &text)?;
-        let flaws = Labels::parse(node(&json), "/labels").unwrap_err();
-        prop_assert_eq!((flaws.len(), flaws[0].code), (1, flaw), "{}", json);
-        prop_assert_eq!(&flaws[0].pointer, &format!("/labels{pointer}"));
+        let violations = Labels::parse(node(&json), "/labels").unwrap_err();
+        prop_assert_eq!((violations.len(), violations[0].code), (1, violation), "{}", json);
+        prop_assert_eq!(&violations[0].pointer, &format!("/labels{pointer}"));
     }
 
     #[test]
@@ -172,8 +172,8 @@ proptest! {
         (email, refused) in strategy::email().prop_flat_map(|email| (Just(email.clone()), refused::password(&email, "Corp Industries"))),
     ) {
         prop_assert_eq!(check_new_password(&password, &email, organization.as_str()), Ok(()));
-        let (text, flaw) = refused;
-        prop_assert_eq!(check_new_password(&SecretString::from(text), &email, "Corp Industries"), Err(flaw));
+        let (text, violation) = refused;
+        prop_assert_eq!(check_new_password(&SecretString::from(text), &email, "Corp Industries"), Err(violation));
     }
 
     #[test]
@@ -189,9 +189,9 @@ proptest! {
         let refusal = CredentialData::from_json(refused_kind, refused_json.as_bytes(), DataPolicy::default());
         let error = refusal.unwrap_err();
         prop_assert_eq!(error.kind(), ErrorKind::Invalid);
-        let Error::Invalid(flaws) = error else { unreachable!() };
-        let flaws: Vec<_> = flaws.iter().map(|flaw| (flaw.pointer.as_str(), flaw.code)).collect();
-        prop_assert_eq!(flaws, [(pointer.as_str(), code)], "{}", refused_json);
+        let Error::Invalid(violations) = error else { unreachable!() };
+        let violations: Vec<_> = violations.iter().map(|violation| (violation.pointer.as_str(), violation.code)).collect();
+        prop_assert_eq!(violations, [(pointer.as_str(), code)], "{}", refused_json);
     }
 }
 

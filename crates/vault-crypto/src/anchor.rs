@@ -45,16 +45,16 @@ pub struct AnchorFile {
 
 /// Reason why an anchor is refused.
 #[derive(Debug, thiserror::Error)]
-#[error("anchor {} {flaw}", .path.display())]
+#[error("anchor {} {error_kind}", .path.display())]
 pub struct AnchorError {
     path: PathBuf,
-    flaw: AnchorFlaw,
+    error_kind: AnchorErrorKind,
 }
 
 /// Violation of an anchor.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum AnchorFlaw {
+pub enum AnchorErrorKind {
     /// Not in this format, or of a version that this program does not support.
     #[error("is damaged or has an unknown version")]
     Malformed,
@@ -80,8 +80,8 @@ pub enum AnchorFlaw {
 
 impl AnchorError {
     /// Returns the violation.
-    pub const fn flaw(&self) -> &AnchorFlaw {
-        &self.flaw
+    pub const fn error_kind(&self) -> &AnchorErrorKind {
+        &self.error_kind
     }
 }
 
@@ -123,7 +123,7 @@ impl AnchorFile {
     /// # Errors
     /// The file is damaged, belongs to another vault, or cannot be read.
     pub fn load(&self) -> Result<Option<Anchor>, AnchorError> {
-        self.read().map_err(|flaw| self.error(flaw))
+        self.read().map_err(|error_kind| self.error(error_kind))
     }
 
     /// Writes the anchor and replaces an older one. It is synced to the disk when this returns. Several processes may
@@ -135,34 +135,34 @@ impl AnchorFile {
         self.write(anchor).map_err(|error| self.error(error.into()))
     }
 
-    fn read(&self) -> Result<Option<Anchor>, AnchorFlaw> {
+    fn read(&self) -> Result<Option<Anchor>, AnchorErrorKind> {
         let mut bytes = Vec::with_capacity(LENGTH);
         let mut file = match File::open(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file?,
         };
         file.by_ref().take(LENGTH as u64 + 1).read_to_end(&mut bytes)?;
-        let (body, code) = bytes.split_last_chunk::<32>().ok_or(AnchorFlaw::Malformed)?;
-        let rest = body.strip_prefix(&HEAD).ok_or(AnchorFlaw::Malformed)?;
-        let (instance, rest) = rest.split_first_chunk::<16>().ok_or(AnchorFlaw::Malformed)?;
-        let (epoch, rest) = rest.split_first_chunk::<8>().ok_or(AnchorFlaw::Malformed)?;
-        let (number, rest) = rest.split_first_chunk::<8>().ok_or(AnchorFlaw::Malformed)?;
-        let (hash, rest) = rest.split_first_chunk::<32>().ok_or(AnchorFlaw::Malformed)?;
-        let (document, rest) = rest.split_first_chunk::<8>().ok_or(AnchorFlaw::Malformed)?;
-        let document_hash = rest.try_into().map_err(|_| AnchorFlaw::Malformed)?;
+        let (body, code) = bytes.split_last_chunk::<32>().ok_or(AnchorErrorKind::Malformed)?;
+        let rest = body.strip_prefix(&HEAD).ok_or(AnchorErrorKind::Malformed)?;
+        let (instance, rest) = rest.split_first_chunk::<16>().ok_or(AnchorErrorKind::Malformed)?;
+        let (epoch, rest) = rest.split_first_chunk::<8>().ok_or(AnchorErrorKind::Malformed)?;
+        let (number, rest) = rest.split_first_chunk::<8>().ok_or(AnchorErrorKind::Malformed)?;
+        let (hash, rest) = rest.split_first_chunk::<32>().ok_or(AnchorErrorKind::Malformed)?;
+        let (document, rest) = rest.split_first_chunk::<8>().ok_or(AnchorErrorKind::Malformed)?;
+        let document_hash = rest.try_into().map_err(|_| AnchorErrorKind::Malformed)?;
         let checkpoint = CheckpointMark { number: i64::from_be_bytes(*number), hash: Digest::from_bytes(*hash) };
         let keyring = KeyringMark { number: i64::from_be_bytes(*document), hash: Digest::from_bytes(document_hash) };
         let instance = InstanceId::from_bytes(*instance);
         if instance != self.anchors.keys.instance() {
-            return Err(AnchorFlaw::OtherInstance(instance));
+            return Err(AnchorErrorKind::OtherInstance(instance));
         }
         // The anchor does not name the key, so try all of them.
         let code = Digest::from_bytes(*code);
         let purposes = self.anchors.keys.purposes();
         if !purposes.audit.all().any(|term| Digest::from_bytes(term.key.anchor.code([body])) == code) {
             return Err(match keyring.number > self.anchors.keyring().number {
-                true => AnchorFlaw::NewerKeyring { keyring: keyring.number, checkpoint: checkpoint.number },
-                false => AnchorFlaw::Changed,
+                true => AnchorErrorKind::NewerKeyring { keyring: keyring.number, checkpoint: checkpoint.number },
+                false => AnchorErrorKind::Changed,
             });
         }
         Ok(Some(Anchor { epoch: u64::from_be_bytes(*epoch), checkpoint, keyring }))
@@ -190,8 +190,8 @@ impl AnchorFile {
         durable::replace(&self.path, &bytes)
     }
 
-    fn error(&self, flaw: AnchorFlaw) -> AnchorError {
-        AnchorError { path: self.path.clone(), flaw }
+    fn error(&self, error_kind: AnchorErrorKind) -> AnchorError {
+        AnchorError { path: self.path.clone(), error_kind }
     }
 }
 

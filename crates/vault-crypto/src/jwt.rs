@@ -13,7 +13,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use vault_core::json::{self, Limits};
-use vault_core::port::{KeyCount, KeyUse, SignatureFlaw, TokenVerifier, UnverifiedToken};
+use vault_core::port::{KeyCount, KeyUse, SignatureError, TokenVerifier, UnverifiedToken};
 
 /// Maximum length of a token, in bytes.
 const MAX_TOKEN: usize = 8 * 1024;
@@ -156,14 +156,14 @@ impl TokenVerifier for JwtVerifier {
         Some(UnverifiedToken { issuer: text("iss"), subject: text("sub"), audience })
     }
 
-    fn verify(&self, token: &SecretString, keys: &str, key_use: KeyUse) -> Result<Value, SignatureFlaw> {
+    fn verify(&self, token: &SecretString, keys: &str, key_use: KeyUse) -> Result<Value, SignatureError> {
         let text = token.expose_secret(); // to verify its signature
-        let parts = Parts::read(text).ok_or(SignatureFlaw::Wrong)?;
-        let algorithm = parts.algorithm().ok_or(SignatureFlaw::Wrong)?;
+        let parts = Parts::read(text).ok_or(SignatureError::Wrong)?;
+        let algorithm = parts.algorithm().ok_or(SignatureError::Wrong)?;
         let id = match parts.header.get("kid") {
             None => None,
             Some(Value::String(id)) => Some(id.as_str()),
-            Some(_) => return Err(SignatureFlaw::Wrong),
+            Some(_) => return Err(SignatureError::Wrong),
         };
         let keys: Vec<_> = key_set(keys, key_use).into_iter().flatten().flatten().collect();
         let mut fitting = keys.iter().filter(|key| {
@@ -179,8 +179,8 @@ impl TokenVerifier for JwtVerifier {
         });
         match (is_genuine, known) {
             (true, _) => Ok(parts.claims),
-            (false, true) => Err(SignatureFlaw::Wrong),
-            (false, false) => Err(SignatureFlaw::UnknownKey),
+            (false, true) => Err(SignatureError::Wrong),
+            (false, false) => Err(SignatureError::UnknownKey),
         }
     }
 

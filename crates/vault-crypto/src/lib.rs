@@ -91,7 +91,7 @@ mod token;
 mod wrapper;
 
 pub use aead::SealingError;
-pub use anchor::{Anchor, AnchorError, AnchorFile, AnchorFlaw, Anchors};
+pub use anchor::{Anchor, AnchorError, AnchorErrorKind, AnchorFile, Anchors};
 pub use audit::HmacAuditSealer;
 pub use blob::{Format, OpenError};
 pub use context::Context;
@@ -107,7 +107,7 @@ pub use keyring::{Keyring, KeyringError, NewInstance};
 pub use passcode::{TotpVerifier, passcode_of};
 pub use password::{Argon2Parameters, HashingPool};
 pub use receiver::ReceiverCrypto;
-pub use root_key::{RootKeyError, RootKeyFile, RootKeyFlaw, ServiceRootKey};
-pub use secret_file::{SecretFile, SecretFileError, SecretFileFlaw};
+pub use root_key::{RootKeyError, RootKeyErrorKind, RootKeyFile, ServiceRootKey};
+pub use secret_file::{SecretFile, SecretFileError, SecretFileErrorKind};
 pub use token::PasetoIssuer;
 pub use wrapper::{KeyWrapper, WrapError};

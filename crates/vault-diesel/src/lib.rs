@@ -48,7 +48,7 @@ pub use migration::{MIGRATIONS, MigrateError, Migration, SchemaState, are_rollin
 pub use port::{DieselStore, Store, StorePorts};
 pub use postgres::{ConnectError, PostgresSettings, PostgresStore, SpreadError, Spreading, TablePlace};
 pub use sqlite::{
-    CopyError, FileContent, LockError, LockFileFlaw, OpenError, Replayed, ServerLock, SinceCredential, SinceNamed,
+    CopyError, FileContent, LockError, LockFileErrorKind, OpenError, Replayed, ServerLock, SinceCredential, SinceNamed,
     SqliteKey, SqliteSettings, SqliteStore, TableRows, check_file, check_pages, copy_file, replay,
 };
 pub use transfer::{CopiedTable, Progress, Step, Transfer, TransferError, Transferred};

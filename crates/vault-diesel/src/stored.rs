@@ -217,8 +217,8 @@ pub(crate) struct Column<T>(Option<T>);
 
 impl<T> Column<T> {
     /// Returns the value, or a failure that names the row.
-    pub(crate) fn decode(self, table: &'static str, id: &dyn ToString, flaw: &'static str) -> Result<T, Failure> {
-        self.0.ok_or_else(|| Failure::damaged(table, id.to_string(), flaw))
+    pub(crate) fn decode(self, table: &'static str, id: &dyn ToString, violation: &'static str) -> Result<T, Failure> {
+        self.0.ok_or_else(|| Failure::damaged(table, id.to_string(), violation))
     }
 }
 
@@ -343,9 +343,14 @@ pub(crate) struct CodeColumns {
 
 impl CodeColumns {
     /// Returns the MAC, or a failure that names the row.
-    pub(crate) fn decode(self, table: &'static str, id: &dyn ToString, flaw: &'static str) -> Result<RowMac, Failure> {
-        let code = self.code.decode(table, id, flaw)?;
-        Ok(RowMac { key: self.key.decode(table, id, flaw)?, code })
+    pub(crate) fn decode(
+        self,
+        table: &'static str,
+        id: &dyn ToString,
+        violation: &'static str,
+    ) -> Result<RowMac, Failure> {
+        let code = self.code.decode(table, id, violation)?;
+        Ok(RowMac { key: self.key.decode(table, id, violation)?, code })
     }
 }
 

@@ -10,7 +10,7 @@ use vault_core::audit::CheckpointMark;
 use vault_core::error::Error;
 use vault_core::keyring::KeyringMark;
 use vault_core::usecase::Operator;
-use vault_crypto::{Anchor, AnchorError, AnchorFile, AnchorFlaw};
+use vault_crypto::{Anchor, AnchorError, AnchorErrorKind, AnchorFile};
 
 /// Path of the anchor, and behaviour without one.
 #[derive(Clone, Debug)]
@@ -62,10 +62,10 @@ impl Anchored {
         let keyring = file.anchors().keyring();
         let found = match file.load() {
             // Adopting it would accept a database that was rolled back to before a key rotation.
-            Err(error) if let AnchorFlaw::NewerKeyring { keyring: anchored, .. } = *error.flaw() => {
+            Err(error) if let AnchorErrorKind::NewerKeyring { keyring: anchored, .. } = *error.error_kind() => {
                 return Err(OpeningError::OlderKeyring { anchor: path, database, anchored, found: keyring.number });
             }
-            Err(error) if adopt && !matches!(error.flaw(), AnchorFlaw::Io(_)) => None,
+            Err(error) if adopt && !matches!(error.error_kind(), AnchorErrorKind::Io(_)) => None,
             found => found?,
         };
         // The checkpoint of an anchor from before a deletion of entries no longer exists.

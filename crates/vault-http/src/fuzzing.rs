@@ -100,7 +100,7 @@ pub fn integration(body: &[u8]) {
 fn assert_read_or_refused(body: &[u8], read: &dyn Fn(&[u8]) -> Result<Value, ProblemResponse>) {
     match read(body) {
         Ok(written) => assert_eq!(read(written.to_string().as_bytes()).ok(), Some(written)),
-        Err(problem_response) => assert_names_its_flaws(problem_response, body),
+        Err(problem_response) => assert_names_its_violations(problem_response, body),
     }
     for marked in marked(body) {
         assert_repeats_nothing(read(&marked).err());
@@ -118,7 +118,7 @@ pub fn save(body: &[u8]) {
             let labels = serde_json::to_vec(&json!({ "labels": labels })).unwrap();
             assert!(parse_description(&labels).is_ok(), "labels that a save takes, a patch takes");
         }
-        Err(problem_response) => assert_names_its_flaws(problem_response, body),
+        Err(problem_response) => assert_names_its_violations(problem_response, body),
     }
     for marked in marked(body) {
         assert_repeats_nothing(parse_save(&marked, policy).err());
@@ -157,7 +157,7 @@ fn assert_describes_or_refused(body: &[u8]) {
             assert_eq!((again.labels, again.description), (labels, description));
             assert_eq!((again.expires_at, again.vend), (expires_at, vend));
         }
-        Err(problem_response) => assert_names_its_flaws(problem_response, body),
+        Err(problem_response) => assert_names_its_violations(problem_response, body),
     }
     for marked in marked(body) {
         assert_repeats_nothing(parse_description(&marked).err());
@@ -184,7 +184,7 @@ fn assert_replaces_or_refused(body: &[u8], kind: CredentialType, policy: DataPol
                 assert_eq!(read(again.as_bytes()).ok(), Some((found, data, expires_at, stage)));
             }
         }
-        Err(problem_response) => assert_names_its_flaws(problem_response, body),
+        Err(problem_response) => assert_names_its_violations(problem_response, body),
     }
     for marked in marked(body) {
         assert_repeats_nothing(read(&marked).err());
@@ -246,7 +246,7 @@ pub fn list_query(text: &str) {
 }
 
 /// Asserts that a rejection has status 400 or 422 and names at least one field, unless the body is not a JSON document.
-fn assert_names_its_flaws(problem_response: ProblemResponse, body: &[u8]) {
+fn assert_names_its_violations(problem_response: ProblemResponse, body: &[u8]) {
     let problem = problem(problem_response);
     assert_eq!(problem.errors.is_empty(), parse(body, Limits::REQUEST).is_err(), "{problem:?}");
 }

@@ -11,7 +11,7 @@ use std::fmt;
 use vault_api::{CheckItem, FieldProblem, Problem, ProblemCode};
 use vault_core::activation::ActivationTtl;
 use vault_core::check::CheckReport;
-use vault_core::field::{FieldError, FlawKind};
+use vault_core::field::{FieldError, ViolationKind};
 
 /// The value of `WWW-Authenticate` (RFC 6750, section 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl ProblemResponse {
 
     /// Creates status 400 if one of the errors concerns the format, else 422. `errors` must not be empty.
     pub(crate) fn fields(errors: Vec<FieldError>) -> Self {
-        let form = errors.iter().any(|error| error.code.kind() == FlawKind::Form);
+        let form = errors.iter().any(|error| error.code.kind() == ViolationKind::Form);
         let mut problem_response = if form {
             Self::new(ProblemCode::MalformedRequest, "The request is malformed; see `errors`.")
         } else {

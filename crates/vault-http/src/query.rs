@@ -270,7 +270,7 @@ mod tests {
     use proptest::prelude::*;
     use vault_api::ProblemCode;
 
-    fn flaws(query: &str) -> Vec<(String, &'static str)> {
+    fn violations(query: &str) -> Vec<(String, &'static str)> {
         let problem_response = list(Some(query)).err();
         let errors = problem_response.iter().flat_map(ProblemResponse::errors);
         errors.map(|error| (error.pointer.clone(), error.code.as_str())).collect()
@@ -374,7 +374,7 @@ mod tests {
             assert_eq!(code(malformed), Some(ProblemCode::MalformedRequest), "{malformed}");
         }
         assert_eq!(
-            flaws("limit=0&type=x&type=y&org=1&%2e%2e%2f=1"),
+            violations("limit=0&type=x&type=y&org=1&%2e%2e%2f=1"),
             [
                 ("/type".to_owned(), "duplicate"),
                 ("/type".to_owned(), "out-of-range"),
@@ -402,14 +402,14 @@ mod tests {
         for available in [true, false] {
             assert_eq!(ask("", available), Ok(false));
             assert_eq!(ask("verify=false", available), Ok(false));
-            let flaw = |pointer: &str, code| Err(vec![(pointer.to_owned(), code)]);
+            let violation = |pointer: &str, code| Err(vec![(pointer.to_owned(), code)]);
             for query in ["verify", "verify=", "verify=1", "verify=True", "verify=TRUE", "verify=yes", "verify=true%20"]
             {
-                assert_eq!(ask(query, available), flaw("/verify", "wrong-type"), "{query}");
+                assert_eq!(ask(query, available), violation("/verify", "wrong-type"), "{query}");
             }
-            assert_eq!(ask("verify=false&verify=false", available), flaw("/verify", "duplicate"));
-            assert_eq!(ask("limit=1", available), flaw("/limit", "unknown"));
-            assert_eq!(ask("Verify=true", available), flaw("/Verify", "unknown"));
+            assert_eq!(ask("verify=false&verify=false", available), violation("/verify", "duplicate"));
+            assert_eq!(ask("limit=1", available), violation("/limit", "unknown"));
+            assert_eq!(ask("Verify=true", available), violation("/Verify", "unknown"));
         }
         assert_eq!(ask("verify=true", true), Ok(true));
         assert_eq!(ask("verify=true", false), Err(vec![("/verify".to_owned(), "unknown")]));

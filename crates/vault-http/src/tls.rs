@@ -172,26 +172,26 @@ mod tests {
         let (Some((certificate, key)), Some((other, _))) = (pair(), pair()) else { panic!("ring makes keys") };
         let tls = Tls::new(certificate.as_bytes(), key.as_bytes()).ok();
         let Some(tls) = tls else { panic!("a sound pair") };
-        let flaw = |certificate: &str, key: &str| {
+        let violation = |certificate: &str, key: &str| {
             let (fresh, kept) = (
                 Tls::new(certificate.as_bytes(), key.as_bytes()).err(),
                 tls.replace(certificate.as_bytes(), key.as_bytes()).err(),
             );
-            assert_eq!(fresh.as_ref().map(ToString::to_string), kept.map(|flaw| flaw.to_string()));
+            assert_eq!(fresh.as_ref().map(ToString::to_string), kept.map(|violation| violation.to_string()));
             fresh
         };
-        assert!(matches!(flaw(&other, &key), Some(TlsError::Mismatch)));
+        assert!(matches!(violation(&other, &key), Some(TlsError::Mismatch)));
         for certificate in ["", "nonsense", &key, &certificate[..certificate.len() / 2]] {
-            assert!(matches!(flaw(certificate, &key), Some(TlsError::NoCertificate)), "{certificate}");
+            assert!(matches!(violation(certificate, &key), Some(TlsError::NoCertificate)), "{certificate}");
         }
         let locked =
             key.replace("BEGIN PRIVATE", "BEGIN ENCRYPTED PRIVATE").replace("END PRIVATE", "END ENCRYPTED PRIVATE");
         for key in ["", "nonsense", &certificate, &key[..key.len() / 2], &locked] {
-            assert!(matches!(flaw(&certificate, key), Some(TlsError::NoKey)));
+            assert!(matches!(violation(&certificate, key), Some(TlsError::NoKey)));
         }
         let garbage = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
-        assert!(matches!(flaw(&certificate, garbage), Some(TlsError::Unusable(_))));
-        assert!(flaw(&certificate, &key).is_none());
+        assert!(matches!(violation(&certificate, garbage), Some(TlsError::Unusable(_))));
+        assert!(violation(&certificate, &key).is_none());
         assert!(KeyPair::from_pem(&key).is_ok());
         assert_eq!(format!("{tls:?}"), "Tls");
     }

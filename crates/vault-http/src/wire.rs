@@ -15,7 +15,7 @@ use vault_core::json::{self, Limits, Member, Node, SyntaxError, pointer_to};
 /// The JSON object in a body.
 pub(crate) struct Document {
     members: Vec<Member>,
-    flaws: FieldErrors,
+    violations: FieldErrors,
 }
 
 impl Document {
@@ -32,12 +32,12 @@ impl Document {
                 }
             })
         })?;
-        let mut flaws = FieldErrors { errors: document.duplicates, unreadable: Vec::new() };
+        let mut violations = FieldErrors { errors: document.duplicates, unreadable: Vec::new() };
         match document.root {
-            Node::Object(members) => Ok(Self { members, flaws }),
+            Node::Object(members) => Ok(Self { members, violations }),
             _ => {
-                flaws.errors.push(wrong_type(String::new(), "must be an object"));
-                Err(ProblemResponse::fields(flaws.errors))
+                violations.errors.push(wrong_type(String::new(), "must be an object"));
+                Err(ProblemResponse::fields(violations.errors))
             }
         }
     }
@@ -70,7 +70,7 @@ impl Document {
     /// # Errors
     /// A member is repeated.
     pub(crate) fn into_members(self) -> Result<Vec<Member>, ProblemResponse> {
-        self.flaws.finish(Some(self.members))
+        self.violations.finish(Some(self.members))
     }
 
     /// Parses the members as a `T`. Returns it with the format errors.
@@ -78,10 +78,10 @@ impl Document {
     /// # Errors
     /// `T` has an unsupported type, which is an internal error.
     pub(crate) fn read<T: DeserializeOwned>(self) -> Result<(T, FieldErrors), ProblemResponse> {
-        let Self { members, mut flaws } = self;
-        let request = T::deserialize(Object { members, flaws: &mut flaws })
+        let Self { members, mut violations } = self;
+        let request = T::deserialize(Object { members, violations: &mut violations })
             .map_err(|error: Unsupported| ProblemResponse::internal().caused_by(error))?;
-        Ok((request, flaws))
+        Ok((request, violations))
     }
 }
 
@@ -156,7 +156,7 @@ struct FieldPointer {
 /// Deserializes an object, in the order of the target type's fields.
 struct Object<'a> {
     members: Vec<Member>,
-    flaws: &'a mut FieldErrors,
+    violations: &'a mut FieldErrors,
 }
 
 impl<'de> Deserializer<'de> for Object<'_> {
@@ -173,13 +173,14 @@ impl<'de> Deserializer<'de> for Object<'_> {
             let place = self.members.iter().position(|member| member.name == field);
             values.push((field, place.map(|place| self.members.remove(place).value)));
         }
-        let value = visitor.visit_map(Members { values: values.into_iter(), next: None, flaws: &mut *self.flaws })?;
+        let value =
+            visitor.visit_map(Members { values: values.into_iter(), next: None, violations: &mut *self.violations })?;
         for member in &self.members {
             let pointer = pointer_to("", &member.name);
             let error = FieldError::new(pointer, FieldCode::Unknown, json::unknown_field(fields));
             // Names that must not be repeated in the response share the object's pointer. Report this once.
-            if self.flaws.errors.last() != Some(&error) {
-                self.flaws.errors.push(error);
+            if self.violations.errors.last() != Some(&error) {
+                self.violations.errors.push(error);
             }
         }
         Ok(value)
@@ -199,7 +200,7 @@ impl<'de> Deserializer<'de> for Object<'_> {
 struct Members<'a> {
     values: std::vec::IntoIter<(&'static str, Option<Node>)>,
     next: Option<(&'static str, Option<Node>)>,
-    flaws: &'a mut FieldErrors,
+    violations: &'a mut FieldErrors,
 }
 
 impl<'de> MapAccess<'de> for Members<'_> {
@@ -216,7 +217,7 @@ impl<'de> MapAccess<'de> for Members<'_> {
         seed.deserialize(Value {
             node,
             place: FieldPointer { member: pointer.clone(), pointer },
-            flaws: &mut *self.flaws,
+            violations: &mut *self.violations,
         })
     }
 }
@@ -225,7 +226,7 @@ impl<'de> MapAccess<'de> for Members<'_> {
 struct Value<'a> {
     node: Option<Node>,
     place: FieldPointer,
-    flaws: &'a mut FieldErrors,
+    violations: &'a mut FieldErrors,
 }
 
 impl Value<'_> {
@@ -237,7 +238,7 @@ impl Value<'_> {
             Some(Node::Null) => wrong_type(pointer, "must not be null"),
             Some(_) => wrong_type(pointer, expected),
         };
-        self.flaws.unreadable(&self.place, error);
+        self.violations.unreadable(&self.place, error);
     }
 }
 
@@ -278,7 +279,7 @@ impl<'de> Deserializer<'de> for Value<'_> {
             None => visitor.visit_none(),
             Some(Node::Null) => {
                 let error = wrong_type(self.place.pointer.clone(), "must not be null: omit the field instead");
-                self.flaws.unreadable(&self.place, error);
+                self.violations.unreadable(&self.place, error);
                 visitor.visit_none()
             }
             Some(_) => visitor.visit_some(self),
@@ -290,7 +291,7 @@ impl<'de> Deserializer<'de> for Value<'_> {
             Some(Node::Array(elements)) => visitor.visit_seq(Elements {
                 elements: elements.into_iter().enumerate(),
                 place: self.place,
-                flaws: self.flaws,
+                violations: self.violations,
             }),
             _ => {
                 self.refuse("must be an array");
@@ -320,7 +321,7 @@ impl<'de> Deserializer<'de> for Value<'_> {
 struct Elements<'a> {
     elements: std::iter::Enumerate<std::vec::IntoIter<Node>>,
     place: FieldPointer,
-    flaws: &'a mut FieldErrors,
+    violations: &'a mut FieldErrors,
 }
 
 impl<'de> SeqAccess<'de> for Elements<'_> {
@@ -329,7 +330,7 @@ impl<'de> SeqAccess<'de> for Elements<'_> {
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Unsupported> {
         let Some((index, node)) = self.elements.next() else { return Ok(None) };
         let place = FieldPointer { pointer: child(&self.place.pointer, &index.to_string()), ..self.place.clone() };
-        seed.deserialize(Value { node: Some(node), place, flaws: &mut *self.flaws }).map(Some)
+        seed.deserialize(Value { node: Some(node), place, violations: &mut *self.violations }).map(Some)
     }
 }
 
@@ -361,19 +362,20 @@ mod tests {
 
     /// Returns the parsed value of `body` and the format errors.
     fn found<T: DeserializeOwned>(body: &str) -> (Option<T>, Found) {
-        let Ok((request, flaws)) = read::<T>(body.as_bytes()) else { panic!("an object: {body}") };
-        let errors: Found = flaws.errors.iter().map(|error| (error.pointer.clone(), error.code.as_str())).collect();
-        (flaws.finish(Some(request)).ok(), errors)
+        let Ok((request, violations)) = read::<T>(body.as_bytes()) else { panic!("an object: {body}") };
+        let errors: Found =
+            violations.errors.iter().map(|error| (error.pointer.clone(), error.code.as_str())).collect();
+        (violations.finish(Some(request)).ok(), errors)
     }
 
-    fn flaws<T: DeserializeOwned>(body: &str) -> Found {
+    fn violations<T: DeserializeOwned>(body: &str) -> Found {
         let (request, errors) = found::<T>(body);
         assert_eq!(request.is_none(), !errors.is_empty());
         errors
     }
 
-    fn named(flaws: &[(&str, &'static str)]) -> Found {
-        flaws.iter().map(|(pointer, code)| ((*pointer).to_owned(), *code)).collect()
+    fn named(violations: &[(&str, &'static str)]) -> Found {
+        violations.iter().map(|(pointer, code)| ((*pointer).to_owned(), *code)).collect()
     }
 
     #[test]
@@ -389,16 +391,17 @@ mod tests {
         };
         assert_eq!(request, Some(expected));
         let stage = |text: &str| {
-            let (request, flaws) = found::<ReplaceRequest<IgnoredAny>>(&format!("{{\"data\": 1, \"stage\": {text}}}"));
-            request.map(|request| request.stage).ok_or(flaws)
+            let (request, violations) =
+                found::<ReplaceRequest<IgnoredAny>>(&format!("{{\"data\": 1, \"stage\": {text}}}"));
+            request.map(|request| request.stage).ok_or(violations)
         };
         assert_eq!((stage("true"), stage("false")), (Ok(Some(true)), Ok(Some(false))));
         for wrong in ["null", "\"true\"", "1", "0", "[]", "{}"] {
             assert_eq!(stage(wrong), Err(named(&[("/stage", "wrong-type")])), "{wrong}");
         }
         let overlap = |text: &str| {
-            let (request, flaws) = found::<RotateIntegrationRequest>(&format!("{{\"overlap\": {text}}}"));
-            request.map(|request| request.overlap).ok_or(flaws)
+            let (request, violations) = found::<RotateIntegrationRequest>(&format!("{{\"overlap\": {text}}}"));
+            request.map(|request| request.overlap).ok_or(violations)
         };
         assert_eq!(overlap("60"), Ok(Some(60)));
         assert_eq!(overlap("99999999999999999999"), Ok(Some(i64::MAX)));
@@ -410,7 +413,7 @@ mod tests {
 
     #[test]
     fn all_flaws_are_told_at_once() {
-        let all = flaws::<LoginRequest>(
+        let all = violations::<LoginRequest>(
             r#"{"email": 1, "password": "b", "password": 2, "ttl": null, "role": "admin", "~": 1}"#,
         );
         let expected = [
@@ -422,26 +425,31 @@ mod tests {
             ("", "unknown"),
         ];
         assert_eq!(all, named(&expected));
-        let lists = flaws::<CreateIntegrationRequest>(r#"{"name": "n", "namespaces": [null, "x", ["y"]]}"#);
+        let lists = violations::<CreateIntegrationRequest>(r#"{"name": "n", "namespaces": [null, "x", ["y"]]}"#);
         assert_eq!(lists, named(&[("/namespaces/0", "wrong-type"), ("/namespaces/2", "wrong-type")]));
         for wrong in ["null", "\"x\"", "{}", "1", "true"] {
             let body = format!(r#"{{"name": "n", "namespaces": {wrong}}}"#);
-            assert_eq!(flaws::<CreateIntegrationRequest>(&body), named(&[("/namespaces", "wrong-type")]), "{wrong}");
+            assert_eq!(
+                violations::<CreateIntegrationRequest>(&body),
+                named(&[("/namespaces", "wrong-type")]),
+                "{wrong}"
+            );
         }
     }
 
     #[test]
     fn what_could_not_be_read_is_not_checked() {
-        let Ok((_, mut flaws)) = read::<LoginRequest>(br#"{"email": "", "password": 1, "passcode": "", "ttl": "x"}"#)
+        let Ok((_, mut violations)) =
+            read::<LoginRequest>(br#"{"email": "", "password": 1, "passcode": "", "ttl": "x"}"#)
         else {
             panic!("an object")
         };
         let refuse = |pointer: &'static str| move || Err::<(), _>(FieldError::new(pointer, FieldCode::Blank, "blank"));
         for pointer in ["/email", "/password", "/ttl"] {
-            assert_eq!(flaws.check(pointer, refuse(pointer)), None);
+            assert_eq!(violations.check(pointer, refuse(pointer)), None);
         }
-        assert_eq!(flaws.check("/passcode", || Ok("x")), Some("x"));
-        let blank: Vec<_> = flaws.errors.iter().filter(|error| error.code == FieldCode::Blank).collect();
+        assert_eq!(violations.check("/passcode", || Ok("x")), Some("x"));
+        let blank: Vec<_> = violations.errors.iter().filter(|error| error.code == FieldCode::Blank).collect();
         assert_eq!(blank.iter().map(|error| &*error.pointer).collect::<Vec<_>>(), ["/email"]);
     }
 
@@ -451,8 +459,8 @@ mod tests {
             let body = format!("{{\"type\": \"s3\", \"namespace\": \"a\"{data}}}");
             let Ok(mut document) = Document::parse(body.as_bytes()) else { panic!("an object") };
             let taken = document.take("data").is_some();
-            let Ok((_, flaws)) = document.read::<SaveRequest<IgnoredAny>>() else { panic!("a type that is read") };
-            (taken, flaws.errors.iter().map(|error| error.code.as_str()).collect::<Vec<_>>())
+            let Ok((_, violations)) = document.read::<SaveRequest<IgnoredAny>>() else { panic!("a type that is read") };
+            (taken, violations.errors.iter().map(|error| error.code.as_str()).collect::<Vec<_>>())
         };
         assert_eq!(taken(", \"data\": {\"a\": 1}"), (true, vec![]));
         assert_eq!(taken(", \"data\": 1"), (true, vec![]));

@@ -10,12 +10,12 @@ use vault_core::port::KeyServiceError;
 #[non_exhaustive]
 pub enum TokenError {
     /// The file is not a module that can be trusted or loaded.
-    #[error("PKCS#11 module {} {flaw}", .path.display())]
+    #[error("PKCS#11 module {} {reason}", .path.display())]
     Module {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        flaw: String,
+        reason: String,
     },
     /// No token of this name is there.
     #[error("no token matches {0}. Insert it, or check its label, serial number or slot")]

@@ -197,7 +197,7 @@ impl TokenReference {
 
 /// Loads a module that nobody but root and its owner may change: its code runs with the rights of this process.
 fn load(path: &Path) -> Result<Pkcs11, TokenError> {
-    let flawed = |flaw: String| TokenError::Module { path: path.to_owned(), flaw };
+    let flawed = |reason: String| TokenError::Module { path: path.to_owned(), reason };
     let found = path.metadata().map_err(|error| flawed(format!("cannot be read: {error}")))?;
     if !found.is_file() {
         return Err(flawed("is not a file".to_owned()));

@@ -52,13 +52,13 @@ use vault_core::{Command, Refusal};
 /// In-memory store that implements every store port of `vault-core`.
 #[derive(Default)]
 pub struct MemoryStore {
-    flaw: Option<Flaw>,
+    defect: Option<Defect>,
     inner: Mutex<Inner>,
 }
 
 /// Guarantee that a [`MemoryStore`] breaks on purpose, to show that the contract suite detects it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flaw {
+pub enum Defect {
     /// Credentials of a deleted organization remain.
     RowsOutliveTheirOrganization,
     /// A decision is kept although its audit record could not be written.
@@ -148,8 +148,8 @@ impl MemoryStore {
     }
 
     /// Creates an empty store that breaks one guarantee.
-    pub fn flawed(flaw: Flaw) -> Self {
-        Self { flaw: Some(flaw), ..Self::default() }
+    pub fn flawed(defect: Defect) -> Self {
+        Self { defect: Some(defect), ..Self::default() }
     }
 
     /// Makes the next call without an earlier planned failure fail with `error`, without any change.
@@ -359,7 +359,7 @@ impl MemoryStore {
         let outcome = decision(&mut inner.state);
         let recorded = mem::take(&mut inner.state.audit);
         let taken = recorded.iter().any(|sealed| !inner.trail_ids.insert(sealed.record.id));
-        if taken && self.flaw != Some(Flaw::AuditIsOptional) {
+        if taken && self.defect != Some(Defect::AuditIsOptional) {
             inner.state = before;
             inner.trail_ids = inner.trail.iter().map(|sealed| sealed.record.id).collect();
             return Err(StoreError::Fault("an audit entry with this id already exists".into()));

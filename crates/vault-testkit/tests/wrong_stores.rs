@@ -15,7 +15,7 @@ use vault_core::principal::{Principal, Scope};
 use vault_testkit::clock::SequentialIds;
 use vault_testkit::contract::*;
 use vault_testkit::faulty::{Fault, Faulty};
-use vault_testkit::memory::{Flaw, MemoryStore};
+use vault_testkit::memory::{Defect, MemoryStore};
 
 /// A store in memory with its properties, and its ports as the suite sees them.
 pub(crate) struct Subjected {
@@ -529,15 +529,15 @@ fn shows_others(store: Wrong) -> Wrong {
 #[test]
 fn rows_that_outlive_their_organization_are_found() {
     let case = async |subject: &Subjected| whole::deletion_leaves_nothing_but_the_audit(subject).await;
-    assert!(!passes(MemoryStore::flawed(Flaw::RowsOutliveTheirOrganization), |store| store, case));
+    assert!(!passes(MemoryStore::flawed(Defect::RowsOutliveTheirOrganization), |store| store, case));
     let case = async |subject: &Subjected| tenant::a_deleted_organization_leaves_its_audit_alone(subject).await;
-    assert!(!passes(MemoryStore::flawed(Flaw::RowsOutliveTheirOrganization), |store| store, case));
+    assert!(!passes(MemoryStore::flawed(Defect::RowsOutliveTheirOrganization), |store| store, case));
 }
 
 #[test]
 fn an_audit_that_may_fail_is_found() {
     let case = async |subject: &Subjected| whole::what_cannot_be_recorded_does_not_happen(subject).await;
-    assert!(!passes(MemoryStore::flawed(Flaw::AuditIsOptional), |store| store, case));
+    assert!(!passes(MemoryStore::flawed(Defect::AuditIsOptional), |store| store, case));
     let case = async |subject: &Subjected| log::a_change_without_its_entry_does_not_happen(subject).await;
-    assert!(!passes(MemoryStore::flawed(Flaw::AuditIsOptional), |store| store, case));
+    assert!(!passes(MemoryStore::flawed(Defect::AuditIsOptional), |store| store, case));
 }

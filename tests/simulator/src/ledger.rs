@@ -108,13 +108,13 @@ impl Ledger {
         name: impl Fn(u64) -> String,
         audit: impl Fn(u64) -> String,
     ) -> Vec<String> {
-        let mut flaws = Vec::new();
+        let mut violations = Vec::new();
         for (credential, request) in std::mem::take(&mut self.open) {
             let holds = self.is(held, &name(credential), &request.after);
             let recorded = held.audit.contains(&audit(request.number));
             let repeated = matches!(request.act, Act::Repeat { .. });
             if holds != recorded && !repeated {
-                flaws.push(format!("{request:?}: it stands: {holds}, its audit record is there: {recorded}"));
+                violations.push(format!("{request:?}: it stands: {holds}, its audit record is there: {recorded}"));
             }
             if request.act == Act::Save {
                 self.to_repeat.push((request.number, credential, recorded));
@@ -128,25 +128,26 @@ impl Ledger {
         for (credential, versions) in &self.stands {
             if !self.is(held, &name(*credential), versions) {
                 let found = held.credentials.get(&name(*credential)).map(|(revision, parts)| (revision, parts.len()));
-                flaws.push(format!("credential {credential}: {} versions expected, found {found:?}", versions.len()));
+                violations
+                    .push(format!("credential {credential}: {} versions expected, found {found:?}", versions.len()));
             }
         }
         for (request, recorded) in &self.recorded {
             if held.audit.contains(&audit(*request)) != *recorded {
-                flaws.push(format!("request {request}: its audit record is there: {}", !recorded));
+                violations.push(format!("request {request}: its audit record is there: {}", !recorded));
             }
         }
         let expected = self.stands.values().filter(|versions| !versions.is_empty()).count();
         if held.credentials.len() != expected || held.count != i64::try_from(expected).unwrap_or_default() {
             let found = held.credentials.len();
-            flaws.push(format!("{expected} credentials expected, {found} found, {} counted", held.count));
+            violations.push(format!("{expected} credentials expected, {found} found, {} counted", held.count));
         }
         let known = self.recorded.values().filter(|recorded| **recorded).count();
         // One record is that of the organization's creation.
         if held.audit.len() != known + 1 {
-            flaws.push(format!("{} audit records expected, {} found", known + 1, held.audit.len()));
+            violations.push(format!("{} audit records expected, {} found", known + 1, held.audit.len()));
         }
-        flaws
+        violations
     }
 
     fn is(&self, held: &Held, name: &str, versions: &Versions) -> bool {

@@ -11,7 +11,7 @@ use vault_diesel::SqliteStore;
 /// The key of every database.
 pub(crate) const KEY: [u8; 32] = [0xa5; 32];
 
-type Flaw = Box<dyn std::error::Error>;
+type Violation = Box<dyn std::error::Error>;
 
 /// Opens a connection without the store.
 pub(crate) fn bare(path: &str) -> rusqlite::Result<Connection> {
@@ -23,7 +23,7 @@ pub(crate) fn bare(path: &str) -> rusqlite::Result<Connection> {
 
 /// Returns the whole content, or an error if any of it is damaged. If `moved` is `true`, the log must have been
 /// checkpointed into the file.
-pub(crate) async fn all(store: &SqliteStore, path: &str, moved: bool) -> Result<Held, Flaw> {
+pub(crate) async fn all(store: &SqliteStore, path: &str, moved: bool) -> Result<Held, Violation> {
     let listed = store.list_credentials(list()).await?.rows;
     let path = path.to_owned();
     // Use another thread: closing the last connection writes, and may be blocked until the power is cut.
@@ -32,7 +32,7 @@ pub(crate) async fn all(store: &SqliteStore, path: &str, moved: bool) -> Result<
     Ok(held?)
 }
 
-fn look(listed: &[StoredCredential], path: &str, moved: bool) -> Result<Held, Flaw> {
+fn look(listed: &[StoredCredential], path: &str, moved: bool) -> Result<Held, Violation> {
     let connection = bare(path)?;
     let log = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?));
     let (log, in_file) = connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], log)?;

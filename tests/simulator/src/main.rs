@@ -108,16 +108,16 @@ fn main() -> ExitCode {
         }
     });
     let seconds = began.elapsed().as_secs_f64();
-    let [seeds, cuts, kills, failed_calls, stops, acknowledged, unsure, calls, syncs, flaws] = all;
+    let [seeds, cuts, kills, failed_calls, stops, acknowledged, unsure, calls, syncs, violations] = all;
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
     let rate = cuts as f64 / seconds;
     let _ = writeln!(
         stdout(),
         "{seeds} seeds, {cuts} power cuts, {kills} kills, {failed_calls} calls that failed, {stops} stops of the store, \
-         {acknowledged} writes acknowledged, {unsure} unsure, {calls} calls that write ({syncs} syncs), {flaws} lost or wrong; \
+         {acknowledged} writes acknowledged, {unsure} unsure, {calls} calls that write ({syncs} syncs), {violations} lost or wrong; \
          {seconds:.0} s, {rate:.0} power cuts a second"
     );
-    if flaws == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if violations == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Plays the seeds in this process, one after the other.
@@ -128,8 +128,8 @@ fn chunk(options: &Options) -> Outcome {
     let mut all = Outcome::default();
     for seed in options.seed..options.seed.saturating_add(options.seeds) {
         let outcome = runtime.block_on(play(seed, planted, &ground));
-        for flaw in &outcome.flaws {
-            let _ = writeln!(stderr(), "LOST OR WRONG: {flaw}"); // the pipe may be closed
+        for violation in &outcome.violations {
+            let _ = writeln!(stderr(), "LOST OR WRONG: {violation}"); // the pipe may be closed
         }
         all += outcome;
     }

@@ -52,7 +52,7 @@ pub struct Outcome {
     /// Number of syncs.
     pub syncs: u64,
     /// Descriptions of lost or wrong data.
-    pub flaws: Vec<String>,
+    pub violations: Vec<String>,
 }
 
 impl AddAssign for Outcome {
@@ -66,16 +66,16 @@ impl AddAssign for Outcome {
         self.unsure += other.unsure;
         self.calls += other.calls;
         self.syncs += other.syncs;
-        self.flaws.extend(other.flaws);
+        self.violations.extend(other.violations);
     }
 }
 
 impl Outcome {
     /// Returns the numbers in the order of the fields, followed by the number of flaws.
     pub fn numbers(&self) -> [u64; 10] {
-        let Self { seeds, cuts, kills, failed_calls, stops, acknowledged, unsure, calls, syncs, flaws } = self;
-        let flaws = u64::try_from(flaws.len()).unwrap_or(u64::MAX);
-        [*seeds, *cuts, *kills, *failed_calls, *stops, *acknowledged, *unsure, *calls, *syncs, flaws]
+        let Self { seeds, cuts, kills, failed_calls, stops, acknowledged, unsure, calls, syncs, violations } = self;
+        let violations = u64::try_from(violations.len()).unwrap_or(u64::MAX);
+        [*seeds, *cuts, *kills, *failed_calls, *stops, *acknowledged, *unsure, *calls, *syncs, violations]
     }
 }
 
@@ -95,7 +95,7 @@ impl Ground {
         let mut ground = Self { directory: directory.expect("a directory"), new: Disk::empty(Lie::None) };
         let mut player = Player::new(0, Planted::default(), &ground);
         let made = player.live(Disk::empty(Lie::None), 0, None).await;
-        assert!(player.outcome.flaws.is_empty(), "{:?}", player.outcome.flaws);
+        assert!(player.outcome.violations.is_empty(), "{:?}", player.outcome.violations);
         ground.new = made.expect("a new database");
         ground
     }
@@ -106,7 +106,7 @@ pub async fn play(seed: u64, planted: Planted, ground: &Ground) -> Outcome {
     let mut player = Player::new(seed, planted, ground);
     player.play().await;
     let mut outcome = player.outcome;
-    outcome.flaws.iter_mut().for_each(|flaw| *flaw = format!("seed {seed}: {flaw}"));
+    outcome.violations.iter_mut().for_each(|violation| *violation = format!("seed {seed}: {violation}"));
     outcome
 }
 
@@ -187,7 +187,7 @@ impl<'a> Player<'a> {
             self.glance(other).await;
             self.ledger = ledger;
         }
-        last.filter(|_| self.outcome.flaws.is_empty())
+        last.filter(|_| self.outcome.violations.is_empty())
     }
 
     /// Compares a disk with the ledger.
@@ -206,8 +206,8 @@ impl<'a> Player<'a> {
         self.ground.directory.path().join(format!("{number}.db")).to_str().expect("a path in UTF-8").to_owned()
     }
 
-    fn flaw(&mut self, flaw: impl fmt::Display) {
-        self.outcome.flaws.push(flaw.to_string());
+    fn violation(&mut self, violation: impl fmt::Display) {
+        self.outcome.violations.push(violation.to_string());
     }
 }
 
@@ -249,7 +249,7 @@ impl Session<'_, '_> {
         self.disk.fail(None);
         let Some(store) = store else {
             if !may_fail {
-                self.player.flaw(format!("the store does not open: {}", begun.err().unwrap_or_default()));
+                self.player.violation(format!("the store does not open: {}", begun.err().unwrap_or_default()));
             }
             return None;
         };
@@ -257,7 +257,7 @@ impl Session<'_, '_> {
             Ok(was_there) => was_there,
             Err(error) => {
                 if !may_fail {
-                    self.player.flaw(format!("the store does not begin: {error}"));
+                    self.player.violation(format!("the store does not begin: {error}"));
                 }
                 return Some(store);
             }
@@ -266,10 +266,10 @@ impl Session<'_, '_> {
             Ok(held) => {
                 let (name, audit) =
                     (|number| world::credential(number).to_string(), |number| world::audit(number).to_string());
-                let flaws = self.player.ledger.compare(&held, name, audit);
-                flaws.into_iter().for_each(|flaw| self.player.flaw(flaw));
+                let violations = self.player.ledger.compare(&held, name, audit);
+                violations.into_iter().for_each(|violation| self.player.violation(violation));
             }
-            Err(error) => self.player.flaw(format!("it cannot be read: {error}")),
+            Err(error) => self.player.violation(format!("it cannot be read: {error}")),
         }
         if rounds > 0 && self.player.chance.below(3) == 0 {
             let failure = self.failure(20 * rounds, 10 * rounds);
@@ -386,10 +386,10 @@ impl Session<'_, '_> {
                 Err(Refused::Unsure(error)) => {
                     self.player.outcome.unsure += 1;
                     if self.disk.failed() == 0 {
-                        self.player.flaw(format!("refused on a disk that is well: {error:?}"));
+                        self.player.violation(format!("refused on a disk that is well: {error:?}"));
                     }
                 }
-                Err(Refused::Wrongly(why)) => self.player.flaw(why),
+                Err(Refused::Wrongly(why)) => self.player.violation(why),
             }
         }
     }

@@ -15,7 +15,7 @@ async fn seeds(seeds: impl IntoIterator<Item = u64>, planted: Planted) -> Outcom
 #[tokio::test]
 async fn what_was_acknowledged_survives_every_power_cut() {
     let outcome = seeds(1..=40, Planted::default()).await;
-    assert!(outcome.flaws.is_empty(), "{outcome:#?}");
+    assert!(outcome.violations.is_empty(), "{outcome:#?}");
     // The seeds must cover every kind of event.
     let Outcome { cuts, kills, failed_calls, stops, acknowledged, unsure, .. } = outcome;
     for (what, count, least) in [
@@ -39,7 +39,7 @@ async fn the_same_seed_is_the_same_run() {
 async fn is_found(planted: Planted) {
     let ground = Ground::prepare().await;
     for seed in 1..=60 {
-        if !play(seed, planted, &ground).await.flaws.is_empty() {
+        if !play(seed, planted, &ground).await.violations.is_empty() {
             return;
         }
     }

@@ -175,8 +175,8 @@ pub(crate) struct ExecArgs {
     pub(crate) command: Vec<OsString>,
 }
 
-fn detail(flaw: FieldError) -> String {
-    flaw.detail.into_owned()
+fn detail(violation: FieldError) -> String {
+    violation.detail.into_owned()
 }
 
 fn namespace(text: &str) -> Result<Namespace, String> {

@@ -62,7 +62,7 @@ impl FromStr for Naming {
                 (name, Some(pick.ok_or("expected the id of a credential or a type after =")?))
             }
         };
-        Ok(Self { name: FormName::parse(name).map_err(|flaw| flaw.to_string())?, of })
+        Ok(Self { name: FormName::parse(name).map_err(|violation| violation.to_string())?, of })
     }
 }
 

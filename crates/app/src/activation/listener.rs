@@ -236,7 +236,9 @@ mod tests {
         let read = |content: &str, mode| {
             fs::write(&path, content).expect("a file");
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("a mode");
-            token("--token-file", &path).map(|token| token.expose_secret().to_owned()).map_err(|flaw| flaw.to_string())
+            token("--token-file", &path)
+                .map(|token| token.expose_secret().to_owned())
+                .map_err(|violation| violation.to_string())
         };
         let whole = IntegrationToken::generate(&Same).expect("a token");
         let whole = whole.text().expose_secret();
@@ -254,12 +256,12 @@ mod tests {
             (&format!(" {whole}"), "something else"),
             (&whole.to_uppercase(), "something else"),
         ] {
-            let flaw = read(content, 0o600).expect_err("not a token");
+            let violation = read(content, 0o600).expect_err("not a token");
             assert!(
-                flaw.contains("token does not contain an integration token (53 characters, starting with ovi_)"),
-                "{flaw}"
+                violation.contains("token does not contain an integration token (53 characters, starting with ovi_)"),
+                "{violation}"
             );
-            assert!(flaw.contains(found) && !flaw.contains(short), "{flaw}");
+            assert!(violation.contains(found) && !violation.contains(short), "{violation}");
         }
         for mode in [0o640, 0o604, 0o660] {
             assert!(read(whole, mode).expect_err("open to others").contains("other users can read or write it"));

@@ -42,8 +42,8 @@ impl Opened {
     /// Validates a response.
     pub(crate) fn read(answer: BegunActivation) -> Result<Self, Failure> {
         let expires_at = moment(&answer.expires_at)?;
-        let namespace = Namespace::parse(&answer.namespace, "").map_err(|flaw| {
-            Failure::new(format!("the listener's response has an invalid namespace: {}", flaw.detail))
+        let namespace = Namespace::parse(&answer.namespace, "").map_err(|violation| {
+            Failure::new(format!("the listener's response has an invalid namespace: {}", violation.detail))
         })?;
         let credentials = answer.credentials.into_iter().map(OpenedCredential::read).collect::<Result<_, _>>()?;
         Ok(Self { activation: answer.id, namespace, expires_at, credentials })

@@ -46,16 +46,16 @@ pub(crate) struct PrivateDirectory {
 impl PrivateDirectory {
     /// Creates a directory in the first of `places` where this is possible.
     pub(crate) fn create(places: &[PathBuf], mut name: impl FnMut() -> Uuid) -> Result<Self, Failure> {
-        let mut flaw = Failure::new("no directory for temporary files");
+        let mut violation = Failure::new("no directory for temporary files");
         for place in places {
             match Self::create_in(place, &mut name) {
                 Ok(directory) => return Ok(directory),
                 Err(error) => {
-                    flaw = Failure::new(format!("cannot create a temporary file in {}: {error}", place.display()))
+                    violation = Failure::new(format!("cannot create a temporary file in {}: {error}", place.display()))
                 }
             }
         }
-        Err(flaw)
+        Err(violation)
     }
 
     fn create_in(place: &Path, name: &mut impl FnMut() -> Uuid) -> io::Result<Self> {

@@ -36,7 +36,7 @@ struct Supplied {
     /// Expiry time of the credential that the command has.
     ends_at: Timestamp,
     /// Reason why the last renewal did not replace the credential.
-    flaw: Option<&'static str>,
+    violation: Option<&'static str>,
 }
 
 /// Returns whether the tools get these credentials from the endpoint. This requires a single credential with the
@@ -60,7 +60,9 @@ impl Supply {
         for (index, name) in &chosen {
             let subject = opened.subject(*index, name.as_ref());
             let environment = render(&subject, endpoint.as_ref().map(|(_, told)| told));
-            environments.push(environment.map_err(|flaw| Failure::new(format!("credential {}: {flaw}", subject.id)))?);
+            environments.push(
+                environment.map_err(|violation| Failure::new(format!("credential {}: {violation}", subject.id)))?,
+            );
         }
         for (name, _) in env::vars_os() {
             let known = name.to_str().unwrap_or_default();
@@ -85,7 +87,7 @@ impl Supply {
             let (id, ends_at) = (subject.id, subject.ends_at());
             let EnvironmentVariables { variables, answer, .. } = environment;
             supply.serve(answer, ends_at);
-            supply.credentials.push(Supplied { id, name, variables, ends_at, flaw: None });
+            supply.credentials.push(Supplied { id, name, variables, ends_at, violation: None });
         }
         Ok(supply)
     }
@@ -94,12 +96,12 @@ impl Supply {
     /// unchanged.
     pub(crate) fn take(&mut self, opened: &Opened) -> Result<(), Failure> {
         for number in 0..self.credentials.len() {
-            let flaw = self.take_one(number, opened)?;
+            let violation = self.take_one(number, opened)?;
             let credential = &mut self.credentials[number];
-            if let Some(flaw) = flaw.filter(|flaw| credential.flaw != Some(flaw)) {
-                warn(&format!("credential {} {flaw}. The command keeps the previous values", credential.id));
+            if let Some(violation) = violation.filter(|violation| credential.violation != Some(violation)) {
+                warn(&format!("credential {} {violation}. The command keeps the previous values", credential.id));
             }
-            credential.flaw = flaw;
+            credential.violation = violation;
         }
         Ok(())
     }
@@ -128,7 +130,7 @@ impl Supply {
 
     /// Returns the earliest expiry of the activation and the credentials, except those that a renewal cannot replace.
     pub(crate) fn ends_at(&self, activation: Timestamp) -> Timestamp {
-        let renewed = self.credentials.iter().filter(|credential| credential.flaw.is_none());
+        let renewed = self.credentials.iter().filter(|credential| credential.violation.is_none());
         renewed.map(|credential| credential.ends_at).fold(activation, Timestamp::min)
     }
 

@@ -60,7 +60,7 @@ fn render(form: Form, opened: &Opened, chosen: &[Chosen]) -> Result<Vec<SecretTe
     }
     let rendered = chosen.iter().map(|(index, name)| {
         let subject = opened.subject(*index, name.as_ref());
-        form.render(&subject).map_err(|flaw| Failure::new(format!("credential {}: {flaw}", subject.id)))
+        form.render(&subject).map_err(|violation| Failure::new(format!("credential {}: {violation}", subject.id)))
     });
     rendered.collect()
 }

@@ -141,8 +141,8 @@ impl Run {
             },
             None => child::wait(child, signals).await,
         };
-        if let Err(flaw) = supply.remove() {
-            warn(&flaw.to_string());
+        if let Err(violation) = supply.remove() {
+            warn(&violation.to_string());
         }
         status
     }

@@ -6,7 +6,7 @@ use crate::client::data::{buckets as buckets_of, printable};
 use crate::client::login::{Login, failure};
 use crate::client::prompt;
 use crate::failure::Failure;
-use crate::import::{self, Entry, Files, Flaw, Source};
+use crate::import::{self, Entry, Files, Source, Violation};
 use crate::manifest::NAME;
 use crate::output::{Output, table};
 use crate::run_as::NamedFiles;
@@ -103,8 +103,8 @@ struct Import {
     outcome: Outcome,
 }
 
-impl From<Flaw> for Outcome {
-    fn from(Flaw { line, field, reason }: Flaw) -> Self {
+impl From<Violation> for Outcome {
+    fn from(Violation { line, field, reason }: Violation) -> Self {
         Self::Refused { line: Some(line), field, reason }
     }
 }
@@ -249,7 +249,7 @@ fn prepare(entry: Entry, rule: &str, buckets: &Buckets, session: &Session) -> Re
     };
     let mut fields = match content {
         Ok(fields) => fields,
-        Err(flaw) => return Ok(Import { outcome: flaw.into(), ..import }),
+        Err(violation) => return Ok(Import { outcome: violation.into(), ..import }),
     };
     import.kind = Some(fields.kind.as_str());
     import.left_out = std::mem::take(&mut fields.left_out);
@@ -262,14 +262,14 @@ fn prepare(entry: Entry, rule: &str, buckets: &Buckets, session: &Session) -> Re
         fields.set(place, buckets_of(&bucket), line, "--bucket");
     }
     let namespace = rule.replace(PLACEHOLDER, &in_namespace(&import.name));
-    if let Err(flaw) = Namespace::parse(&namespace, "") {
-        let reason = format!("its namespace would be {}, which {}", printable(&namespace), flaw.detail);
+    if let Err(violation) = Namespace::parse(&namespace, "") {
+        let reason = format!("its namespace would be {}, which {}", printable(&namespace), violation.detail);
         let outcome = Outcome::Refused { line: Some(fields.line), field: None, reason };
         return Ok(Import { outcome, ..import });
     }
     import.places = import::shown(&fields);
     import.outcome = match import::check(&fields) {
-        Err(flaw) => flaw.into(),
+        Err(violation) => violation.into(),
         Ok(()) => {
             let data = || -> Result<WireJson, Failure> { Ok(SecretString::from(fields.to_json()?.as_str()).into()) };
             match present(session, &namespace, &import.name, data)? {

@@ -6,7 +6,7 @@ use crate::client::login::{Login, failure};
 use crate::failure::Failure;
 use crate::manifest::document::{self, Credential, Integration, Manifest};
 use crate::manifest::plan::{self, Change, Present, label, place};
-use crate::manifest::{Flaw, NAME, beneath, export, judge, references};
+use crate::manifest::{NAME, Violation, beneath, export, judge, references};
 use crate::output::{Output, note};
 use clap::Args;
 use secrecy::SecretString;
@@ -192,10 +192,10 @@ struct Planned {
 impl Planned {
     /// Reads and validates everything before anything is changed.
     fn read(session: &Session, args: &DocumentArgs) -> Result<Self, Failure> {
-        let manifest = document::read(&texts(&args.files)?).map_err(|flaws| told(&flaws))?;
-        let flaws = judge(&manifest);
-        if !flaws.is_empty() {
-            return Err(told(&flaws));
+        let manifest = document::read(&texts(&args.files)?).map_err(|violations| told(&violations))?;
+        let violations = judge(&manifest);
+        if !violations.is_empty() {
+            return Err(told(&violations));
         }
         if let Some(set) = args.set.as_ref().filter(|set| **set != manifest.set) {
             return Err(Failure::usage(format!("--set: the documents' set is {}, not {set}", manifest.set)));
@@ -205,8 +205,8 @@ impl Planned {
             return Err(Failure::usage(format!("--prune: {reason}; delete it by hand if that is meant")));
         }
         let (present, _) = read_present(session, !manifest.people.is_empty())?;
-        let changes = plan::plan(&manifest, &present, args.prune).map_err(|flaws| told(&flaws))?;
-        let (mut data, mut flaws) = (BTreeMap::new(), Vec::new());
+        let changes = plan::plan(&manifest, &present, args.prune).map_err(|violations| told(&violations))?;
+        let (mut data, mut violations) = (BTreeMap::new(), Vec::new());
         let sent = changes.iter().filter_map(|change| match change {
             Change::Save(credential) | Change::Replace { credential, .. } => Some(credential),
             _ => None,
@@ -214,7 +214,7 @@ impl Planned {
         for credential in sent {
             match references::resolve(credential) {
                 Ok(text) => drop(data.insert((credential.namespace.clone(), credential.name.clone()), text)),
-                Err(found) => flaws.extend(found),
+                Err(found) => violations.extend(found),
             }
         }
         let mut urls = BTreeMap::new();
@@ -222,25 +222,25 @@ impl Planned {
             let Change::AddReceiver(receiver) = change else { continue };
             match references::url(receiver) {
                 Ok(url) => urls.extend(url.map(|url| (receiver.address.clone(), url))),
-                Err(flaw) => flaws.push(flaw),
+                Err(violation) => violations.push(violation),
             }
         }
         let uninvited: Vec<String> =
             plan::uninvited(&manifest, &present).into_iter().map(|email| email.to_owned()).collect();
-        if flaws.is_empty() {
+        if violations.is_empty() {
             for email in &uninvited {
                 note(&printable(&format!("{email} is disabled and has no account, so no invitation is sent")));
             }
             Ok(Self { manifest, changes, uninvited, data, urls })
         } else {
-            Err(told(&flaws))
+            Err(told(&violations))
         }
     }
 }
 
 /// Returns an error that lists all violations, one per line.
-fn told(flaws: &[Flaw]) -> Failure {
-    let lines: Vec<String> = flaws.iter().map(|flaw| printable(&flaw.to_string())).collect();
+fn told(violations: &[Violation]) -> Failure {
+    let lines: Vec<String> = violations.iter().map(|violation| printable(&violation.to_string())).collect();
     Failure::new(format!("nothing was changed:\n  {}", lines.join("\n  ")))
 }
 

@@ -160,12 +160,12 @@ fn is_for_this_host_only(settings: &Settings) -> bool {
 
 /// Validates the arguments before anything is written.
 fn check_arguments(args: &QuickstartArgs) -> Result<(), Failure> {
-    let usage = |flag: &str, flaw: &dyn std::fmt::Display| Failure::usage(format!("{flag}: {flaw}"));
+    let usage = |flag: &str, violation: &dyn std::fmt::Display| Failure::usage(format!("{flag}: {violation}"));
     if let Some(email) = &args.email {
-        EmailAddress::parse(email).map_err(|flaw| usage("--email", &flaw))?;
+        EmailAddress::parse(email).map_err(|violation| usage("--email", &violation))?;
     }
     if let Some(name) = &args.org {
-        OrganizationName::parse(name).map_err(|flaw| usage("--org", &flaw))?;
+        OrganizationName::parse(name).map_err(|violation| usage("--org", &violation))?;
     }
     Ok(())
 }

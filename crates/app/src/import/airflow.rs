@@ -1,6 +1,6 @@
 //! Apache Airflow connections, in the formats of `airflow connections export` ("Managing Connections").
 
-use super::Flaw;
+use super::Violation;
 use super::json::flattened;
 use super::reading::{Fields, Pair, interpret, key_file};
 use super::table::{table, text};
@@ -28,11 +28,11 @@ pub(super) fn kind(address: &str) -> Option<String> {
     (kind != "s3" && table().airflow.kind(&kind).is_some()).then_some(kind)
 }
 
-pub(super) fn of_object(members: &Map<String, Value>, line: usize) -> Result<Fields, Flaw> {
+pub(super) fn of_object(members: &Map<String, Value>, line: usize) -> Result<Fields, Violation> {
     let member = |name: &str| members.get(name).map(text).unwrap_or_default();
     let extra = match members.get("extra_dejson").or_else(|| members.get("extra")) {
         Some(Value::String(text)) if !text.is_empty() => {
-            serde_json::from_str(text).map_err(|_| Flaw::of(line, "extra", "json"))?
+            serde_json::from_str(text).map_err(|_| Violation::of(line, "extra", "json"))?
         }
         Some(Value::Object(members)) => members.clone(),
         _ => Map::new(),
@@ -45,7 +45,7 @@ pub(super) fn of_object(members: &Map<String, Value>, line: usize) -> Result<Fie
 }
 
 /// Reads a connection URI: `type://login:password@host:port/schema?name=value`.
-pub(super) fn of_address(address: &str, line: usize) -> Result<Fields, Flaw> {
+pub(super) fn of_address(address: &str, line: usize) -> Result<Fields, Violation> {
     // Not a valid URL: the scheme may contain underscores, and the host may be empty.
     let (scheme, rest) = address.split_once("://").unwrap_or_default();
     let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -60,7 +60,7 @@ pub(super) fn of_address(address: &str, line: usize) -> Result<Fields, Flaw> {
         parameters.map(|(name, value)| (name.into_owned(), Value::from(value.into_owned()))).collect();
     // Airflow encodes nested parameters as one JSON object in this parameter.
     if let Some(Value::String(text)) = extra.remove("__extra__") {
-        extra = serde_json::from_str(&text).map_err(|_| Flaw::of(line, "extra", "json"))?;
+        extra = serde_json::from_str(&text).map_err(|_| Violation::of(line, "extra", "json"))?;
     }
     credential(
         Connection {
@@ -76,10 +76,10 @@ pub(super) fn of_address(address: &str, line: usize) -> Result<Fields, Flaw> {
     )
 }
 
-fn credential(connection: Connection, line: usize) -> Result<Fields, Flaw> {
+fn credential(connection: Connection, line: usize) -> Result<Fields, Violation> {
     let Connection { kind: named, host, port, schema, login, password, extra } = connection;
     let Some(kind) = table().airflow.kind(&named) else {
-        return Err(Flaw::of(line, "conn_type", if named.is_empty() { "no-type" } else { "type" }));
+        return Err(Violation::of(line, "conn_type", if named.is_empty() { "no-type" } else { "type" }));
     };
     let mut pairs = flattened(&extra, "", &|_| line);
     // Settings of other AWS services do not apply to a bucket.
@@ -120,10 +120,10 @@ fn credential(connection: Connection, line: usize) -> Result<Fields, Flaw> {
         _ => {
             let is_key = |pair: &Pair| pair.normal().contains("keyfiledict") && key_file(&pair.value).is_some();
             if !pairs.iter().any(is_key) {
-                return Err(Flaw::of(line, if has("keypath") { "key_path" } else { "keyfile_dict" }, "no-key"));
+                return Err(Violation::of(line, if has("keypath") { "key_path" } else { "keyfile_dict" }, "no-key"));
             }
         }
     }
     pairs.extend(more);
-    interpret(&pairs, Some(kind), line).unwrap_or_else(|| Err(Flaw::of(line, "", "unknown")))
+    interpret(&pairs, Some(kind), line).unwrap_or_else(|| Err(Violation::of(line, "", "unknown")))
 }

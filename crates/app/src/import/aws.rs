@@ -3,7 +3,7 @@
 use super::ini::{Section, find, merged, value};
 use super::reading::{Fields, Pair, interpret};
 use super::table::{Table, normal};
-use super::{Entry, Flaw, unquoted};
+use super::{Entry, Violation, unquoted};
 use vault_core::credential::CredentialType;
 
 const KEYS: [&str; 3] = ["aws_access_key_id", "aws_secret_access_key", "aws_session_token"];
@@ -39,22 +39,23 @@ pub(super) fn entries(sections: Vec<Section>) -> Vec<Entry> {
     profiles.iter().map(entry).collect()
 }
 
-fn profile(section: &Section, profiles: &[Section], services: &[Section]) -> Result<Fields, Flaw> {
+fn profile(section: &Section, profiles: &[Section], services: &[Section]) -> Result<Fields, Violation> {
     let mut pairs = section.lines.clone();
-    let flaw =
-        |field, kind| Err(Flaw::of(find(&section.lines, field).map_or(section.line, |line| line.line), field, kind));
+    let violation = |field, kind| {
+        Err(Violation::of(find(&section.lines, field).map_or(section.line, |line| line.line), field, kind))
+    };
     // An assumed role uses the key of another profile.
     let source = value(&section.lines, "source_profile");
     if !source.is_empty() && source != section.name {
         let Some(from) = profiles.iter().find(|other| other.name == source) else {
-            return flaw("source_profile", "no-source");
+            return violation("source_profile", "no-source");
         };
         if !value(&from.lines, "role_arn").is_empty() {
-            return flaw("source_profile", "chain");
+            return violation("source_profile", "chain");
         }
         let refused = from.lines.iter().find_map(|line| Table::refused_name(&normal(&line.name)));
         if let Some(kind) = refused.filter(|kind| *kind != "not-supported") {
-            return flaw("source_profile", kind);
+            return violation("source_profile", kind);
         }
         let is_key = |line: &Pair| KEYS.contains(&&*line.name);
         pairs.retain(|line| !is_key(line));
@@ -63,7 +64,7 @@ fn profile(section: &Section, profiles: &[Section], services: &[Section]) -> Res
     let service = value(&section.lines, "services");
     if !service.is_empty() {
         let Some(settings) = services.iter().find(|other| other.name == service) else {
-            return flaw("services", "no-services");
+            return violation("services", "no-services");
         };
         pairs = merged(pairs.into_iter().chain(settings.lines.iter().filter(|line| is_of_bucket(&line.name)).cloned()));
     }
@@ -71,7 +72,7 @@ fn profile(section: &Section, profiles: &[Section], services: &[Section]) -> Res
         !["source_profile", "services"].contains(&&*line.name) && (!line.name.contains('.') || is_of_bucket(&line.name))
     });
     interpret(&pairs, Some(CredentialType::S3), section.line)
-        .unwrap_or_else(|| Err(Flaw::of(section.line, "", "unknown")))
+        .unwrap_or_else(|| Err(Violation::of(section.line, "", "unknown")))
 }
 
 /// Returns whether a nested setting applies to a bucket, rather than to another AWS service.

@@ -1,6 +1,6 @@
 //! Azure connection strings, built from the account and cloud that an entry names.
 
-use super::Flaw;
+use super::Violation;
 use super::reading::{Fields, Sorted};
 use super::table::{normal, table};
 
@@ -70,15 +70,15 @@ fn cloud(named: &str) -> Option<&'static str> {
     clouds.find(|(suffix, names)| **suffix == lower || names.contains(&name)).map(|(suffix, _)| suffix.as_str())
 }
 
-pub(super) fn read(sorted: &Sorted, fields: &mut Fields) -> Result<(), Flaw> {
+pub(super) fn read(sorted: &Sorted, fields: &mut Fields) -> Result<(), Violation> {
     let named = sorted.text("cloud");
     let cloud = cloud(&named);
     if !named.is_empty() && cloud.is_none() {
-        return Err(sorted.flaw("cloud", "cloud"));
+        return Err(sorted.violation("cloud", "cloud"));
     }
     let given = sorted.text("address");
     let location = if given.is_empty() { Some(Address::default()) } else { Address::parse(&given) };
-    let Some(mut location) = location else { return Err(sorted.flaw("address", "address")) };
+    let Some(mut location) = location else { return Err(sorted.violation("address", "address")) };
     let (key, url) = (sorted.text("account_key"), sorted.text("sas_url"));
     let sas = sorted.text("sas");
     let sas = sas.strip_prefix('?').unwrap_or(&sas);
@@ -86,16 +86,16 @@ pub(super) fn read(sorted: &Sorted, fields: &mut Fields) -> Result<(), Flaw> {
     if account.contains('.') {
         let whole = Address::parse(&account).unwrap_or_default();
         location.suffix = location.suffix.or(whole.suffix);
-        account = whole.account.ok_or_else(|| sorted.flaw("account", "address"))?;
+        account = whole.account.ok_or_else(|| sorted.violation("account", "address"))?;
     }
     if let Some(other) = &location.account {
         if !account.is_empty() && *other != account {
-            return Err(sorted.flaw("address", "other-account"));
+            return Err(sorted.violation("address", "other-account"));
         }
         account.clone_from(other);
     }
     if cloud.is_some() && location.suffix.as_deref().is_some_and(|suffix| Some(suffix) != cloud) {
-        return Err(sorted.flaw("cloud", "other-cloud"));
+        return Err(sorted.violation("cloud", "other-cloud"));
     }
     sorted.copy("container", fields);
     sorted.copy("key_prefix", fields);
@@ -103,11 +103,11 @@ pub(super) fn read(sorted: &Sorted, fields: &mut Fields) -> Result<(), Flaw> {
     let mut connection = None;
     if !url.is_empty() && !opens_by_key {
         let signed = url.split_once('?').filter(|(_, signature)| !signature.is_empty());
-        let Some((address, signature)) = signed else { return Err(sorted.flaw("sas_url", "sas")) };
+        let Some((address, signature)) = signed else { return Err(sorted.violation("sas_url", "sas")) };
         let (scheme, rest) = address.split_once("://").unwrap_or_default();
         let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
         if !matches!(&*scheme.to_ascii_lowercase(), "http" | "https") || host.is_empty() {
-            return Err(sorted.flaw("sas_url", "sas"));
+            return Err(sorted.violation("sas_url", "sas"));
         }
         let container = path.split('/').next().unwrap_or_default();
         if !container.is_empty() && !sorted.has("container") {
@@ -118,10 +118,10 @@ pub(super) fn read(sorted: &Sorted, fields: &mut Fields) -> Result<(), Flaw> {
         let text = sorted.text("connection_string");
         let own = suffix_of(&text);
         if cloud.is_some_and(|cloud| cloud != own) {
-            return Err(sorted.flaw("cloud", "other-cloud"));
+            return Err(sorted.violation("cloud", "other-cloud"));
         }
         if location.suffix.is_some_and(|suffix| suffix != own) {
-            return Err(sorted.flaw("address", "other-cloud"));
+            return Err(sorted.violation("address", "other-cloud"));
         }
         connection = Some((text, "connection_string"));
     } else if !account.is_empty() {
@@ -140,7 +140,7 @@ pub(super) fn read(sorted: &Sorted, fields: &mut Fields) -> Result<(), Flaw> {
         };
         connection = Some((text, field.unwrap_or("account")));
     } else if !given.is_empty() {
-        return Err(sorted.flaw("address", "account-needed"));
+        return Err(sorted.violation("address", "account-needed"));
     }
     let opens = connection.as_ref().is_some_and(|(text, _)| {
         let keys = ["accountkey=", "sharedaccesssignature="];
@@ -157,8 +157,8 @@ pub(super) fn read(sorted: &Sorted, fields: &mut Fields) -> Result<(), Flaw> {
     }
     match connection {
         Some((text, field)) => fields.set("connection_string", text, sorted.line(field), sorted.called(field)),
-        None if sorted.has("cloud") => fields.needs = Some(sorted.flaw("cloud", "account-needed")),
-        None => fields.needs = Some(Flaw::of(sorted.line, "account_name", "account-needed")),
+        None if sorted.has("cloud") => fields.needs = Some(sorted.violation("cloud", "account-needed")),
+        None => fields.needs = Some(Violation::of(sorted.line, "account_name", "account-needed")),
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! INI files of rclone and the AWS tools: sections of names and values.
 
 use super::reading::Pair;
-use super::{Flaw, unquoted};
+use super::{Violation, unquoted};
 use serde_json::Value;
 
 /// A `[name]` header and the lines below it.
@@ -51,7 +51,7 @@ pub(super) fn header(line: &str, dialect: Dialect) -> Option<&str> {
 }
 
 /// Parses the sections of a file.
-pub(super) fn sections(text: &str, dialect: Dialect) -> Result<Vec<Section>, Flaw> {
+pub(super) fn sections(text: &str, dialect: Dialect) -> Result<Vec<Section>, Violation> {
     let mut sections: Vec<Section> = Vec::new();
     let mut above: Option<(String, usize)> = None;
     for (index, line) in text.lines().enumerate() {
@@ -62,7 +62,7 @@ pub(super) fn sections(text: &str, dialect: Dialect) -> Result<Vec<Section>, Fla
         let level = line.len() - line.trim_start().len();
         let assignment =
             bare.find(['=', ':']).filter(|at| *at > 0).map(|at| (bare[..at].trim(), bare[at + 1..].trim()));
-        let expected = || Flaw::new(number, "expected `name = value` or a section such as [name]");
+        let expected = || Violation::new(number, "expected `name = value` or a section such as [name]");
         if let (Dialect::Aws, Some(section), Some((name, _))) =
             (dialect, sections.last_mut(), above.as_ref().filter(|(_, outer)| level > *outer))
         {
@@ -76,7 +76,7 @@ pub(super) fn sections(text: &str, dialect: Dialect) -> Result<Vec<Section>, Fla
             continue;
         }
         let Some(section) = sections.last_mut() else {
-            return Err(Flaw::new(number, "expected a section such as [name]"));
+            return Err(Violation::new(number, "expected a section such as [name]"));
         };
         let (name, value) = assignment.ok_or_else(expected)?;
         let name = name.to_lowercase();

@@ -3,11 +3,11 @@
 use super::airflow;
 use super::reading::{Fields, Pair, interpret, key_file};
 use super::table::table;
-use super::{Entry, Flaw};
+use super::{Entry, Violation};
 use serde_json::{Map, Value};
 use vault_core::credential::CredentialType;
 
-pub(super) fn entries(text: &str) -> Result<Vec<Entry>, Flaw> {
+pub(super) fn entries(text: &str) -> Result<Vec<Entry>, Violation> {
     let document: Value = serde_json::from_str(text).map_err(|error| syntax(&error))?;
     let secret = |name: &str, value: &Value, line: usize| secret(name, value, text, line);
     let all = |members: &Map<String, Value>| {
@@ -22,7 +22,7 @@ pub(super) fn entries(text: &str) -> Result<Vec<Entry>, Flaw> {
             return Ok(items.iter().enumerate().filter_map(name).collect());
         }
         Value::Object(members) => members,
-        _ => return Err(Flaw::new(1, table().reason("json"))),
+        _ => return Err(Violation::new(1, table().reason("json"))),
     };
     let one = |value: &Value, line: usize| Ok(secret("", value, line).into_iter().collect());
     // The tools print the secret in `data`. Version 2 of the key-value engine nests it in another `data`.
@@ -83,15 +83,15 @@ pub(super) fn flattened(members: &Map<String, Value>, prefix: &str, lines: &dyn 
 /// Returns the credential in a value, or `None` if it has no name and no recognizable type.
 pub(super) fn secret(name: &str, value: &Value, text: &str, line: usize) -> Option<Entry> {
     let entry = |content| Some(Entry { name: name.to_owned(), content });
-    let read = |content: Option<Result<Fields, Flaw>>| match content {
+    let read = |content: Option<Result<Fields, Violation>>| match content {
         Some(content) => entry(content),
         None if name.is_empty() => None,
-        None => entry(Err(Flaw::new(line, table().reason("unknown")))),
+        None => entry(Err(Violation::new(line, table().reason("unknown")))),
     };
     let members = match value {
         Value::Object(members) => members,
         Value::String(address) if airflow::kind(address).is_some() => return entry(airflow::of_address(address, line)),
-        _ => return entry(Err(Flaw::of(line, name, "object"))),
+        _ => return entry(Err(Violation::of(line, name, "object"))),
     };
     if members.get("conn_type").is_some_and(Value::is_string) {
         return entry(airflow::of_object(members, line));
@@ -102,7 +102,7 @@ pub(super) fn secret(name: &str, value: &Value, text: &str, line: usize) -> Opti
         return read(interpret(&[pair], Some(CredentialType::Gcs), line));
     }
     if is("kind", "Secret") && members.contains_key("data") {
-        return entry(Err(Flaw::of(line_after(text, line, "data"), "data", "encoded")));
+        return entry(Err(Violation::of(line_after(text, line, "data"), "data", "encoded")));
     }
     let mut pairs = flattened(members, "", &|name| line_after(text, line, name));
     for pair in &mut pairs {
@@ -115,8 +115,8 @@ pub(super) fn secret(name: &str, value: &Value, text: &str, line: usize) -> Opti
 }
 
 /// Converts a syntax error. The parser's message may contain part of the text, so only the position is reported.
-pub(super) fn syntax(error: &serde_json::Error) -> Flaw {
-    Flaw::new(error.line(), format!("{} (column {})", table().reason("json"), error.column()))
+pub(super) fn syntax(error: &serde_json::Error) -> Violation {
+    Violation::new(error.line(), format!("{} (column {})", table().reason("json"), error.column()))
 }
 
 /// Returns the line of the first field with this name.

@@ -2,7 +2,7 @@
 
 use super::reading::{Pair, interpret};
 use super::table::{is_known, normal};
-use super::{Entry, Flaw, airflow, json, unquoted};
+use super::{Entry, Violation, airflow, json, unquoted};
 use serde_json::Value;
 use vault_core::credential::CredentialType;
 
@@ -167,7 +167,7 @@ fn assigned(text: &str) -> Vec<Entry> {
     let is =
         |name: &str, wanted: &str| pairs.iter().any(|pair| pair.name == name && pair.value.as_str() == Some(wanted));
     if is("kind", "Secret") && lines.iter().any(|(_, line)| line.starts_with("data:")) {
-        return vec![Entry { name: String::new(), content: Err(Flaw::of(1, "data", "encoded")) }];
+        return vec![Entry { name: String::new(), content: Err(Violation::of(1, "data", "encoded")) }];
     }
     let (connections, others): (Vec<Pair>, Vec<Pair>) = named_by_value(pairs).into_iter().partition(|pair| {
         pair.name.starts_with("AIRFLOW_CONN_") || pair.value.as_str().is_some_and(|text| airflow::kind(text).is_some())

@@ -142,7 +142,7 @@ fn unquoted(text: &str) -> &str {
 
 /// The reason why an entry cannot be saved. Never contains a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Flaw {
+pub(crate) struct Violation {
     /// Line number, from 1.
     pub(crate) line: usize,
     /// Name of the field in the file.
@@ -150,7 +150,7 @@ pub(crate) struct Flaw {
     pub(crate) reason: String,
 }
 
-impl Flaw {
+impl Violation {
     fn new(line: usize, reason: impl Into<String>) -> Self {
         Self { line, field: None, reason: reason.into() }
     }
@@ -166,7 +166,7 @@ impl Flaw {
     }
 }
 
-impl fmt::Display for Flaw {
+impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.field {
             Some(field) => write!(f, "line {}, {field}: {}", self.line, self.reason),
@@ -179,7 +179,7 @@ pub(crate) struct Entry {
     /// Name in the file.
     pub(crate) name: String,
     /// The credential, or the reason why it cannot be imported.
-    pub(crate) content: Result<Fields, Flaw>,
+    pub(crate) content: Result<Fields, Violation>,
 }
 
 /// Reads the entries of all files of one format, in file order. An entry without a name gets the name of its file. From
@@ -198,7 +198,7 @@ pub(crate) fn read(source: Source, texts: &[(&Path, &str)], files: &Files<'_>) -
                 Vec::new()
             }),
         };
-        let mut found = found.map_err(|flaw| Failure::new(format!("{}: {flaw}", path.display())))?;
+        let mut found = found.map_err(|violation| Failure::new(format!("{}: {violation}", path.display())))?;
         let name = path.file_stem().filter(|_| path.as_os_str() != "-");
         let name = name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         found.iter_mut().filter(|entry| entry.name.is_empty()).for_each(|entry| entry.name.clone_from(&name));
@@ -216,29 +216,29 @@ pub(crate) fn read(source: Source, texts: &[(&Path, &str)], files: &Files<'_>) -
 }
 
 /// Checks the data of an entry as far as the client can, and returns the first error. The server may still reject it.
-pub(crate) fn check(fields: &Fields) -> Result<(), Flaw> {
+pub(crate) fn check(fields: &Fields) -> Result<(), Violation> {
     if let Some(missing) =
         fields.needs.as_ref().filter(|_| fields.get("endpoint").or(fields.get("connection_string")).is_none())
     {
         return Err(missing.clone());
     }
-    let body = fields.to_json().map_err(|_| Flaw::new(fields.line, "it is no JSON"))?;
+    let body = fields.to_json().map_err(|_| Violation::new(fields.line, "it is no JSON"))?;
     let Err(error) = CredentialData::from_json(fields.kind, body.as_bytes(), DataPolicy::default()) else {
         return Ok(());
     };
     match error {
-        Error::Invalid(flaws) if !flaws.is_empty() => Err(flaw(fields, &flaws[0])),
-        error => Err(Flaw::new(fields.line, error.to_string())),
+        Error::Invalid(violations) if !violations.is_empty() => Err(violation(fields, &violations[0])),
+        error => Err(Violation::new(fields.line, error.to_string())),
     }
 }
 
-fn flaw(fields: &Fields, flaw: &FieldError) -> Flaw {
-    let name = flaw.pointer.trim_start_matches('/').split('/').next().unwrap_or_default();
+fn violation(fields: &Fields, violation: &FieldError) -> Violation {
+    let name = violation.pointer.trim_start_matches('/').split('/').next().unwrap_or_default();
     let (line, field, reason) = match fields.get(name) {
-        Some(field) => (field.line, &*field.called, flaw.detail.to_string()),
-        None => (fields.line, name, format!("{} (the credential's {name})", flaw.detail)),
+        Some(field) => (field.line, &*field.called, violation.detail.to_string()),
+        None => (fields.line, name, format!("{} (the credential's {name})", violation.detail)),
     };
-    Flaw { line, field: Some(field.to_owned()), reason }
+    Violation { line, field: Some(field.to_owned()), reason }
 }
 
 /// Returns the name of the field that contains the bucket or container.

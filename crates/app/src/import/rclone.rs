@@ -3,15 +3,18 @@
 use super::ini::{Dialect, Section, find, merged, sections, value};
 use super::reading::{Fields, Pair, interpret};
 use super::table::table;
-use super::{Entry, Files, Flaw};
+use super::{Entry, Files, Violation};
 use std::path::Path;
 use vault_core::credential::CredentialType;
 
-pub(super) fn entries(text: &str, folder: &Path, files: &Files<'_>) -> Result<Vec<Entry>, Flaw> {
+pub(super) fn entries(text: &str, folder: &Path, files: &Files<'_>) -> Result<Vec<Entry>, Violation> {
     if let Some(line) =
         text.lines().position(|line| line.contains("RCLONE_ENCRYPT_V0") || line.contains("Encrypted rclone"))
     {
-        return Err(Flaw::new(line + 1, "the configuration is encrypted: import the output of `rclone config show`"));
+        return Err(Violation::new(
+            line + 1,
+            "the configuration is encrypted: import the output of `rclone config show`",
+        ));
     }
     let mut remotes: Vec<Section> = Vec::new();
     for section in sections(text, Dialect::Rclone)? {
@@ -27,25 +30,25 @@ pub(super) fn entries(text: &str, folder: &Path, files: &Files<'_>) -> Result<Ve
     Ok(remotes.into_iter().map(entry).collect())
 }
 
-fn remote(start: usize, mut lines: Vec<Pair>, folder: &Path, files: &Files<'_>) -> Result<Fields, Flaw> {
+fn remote(start: usize, mut lines: Vec<Pair>, folder: &Path, files: &Files<'_>) -> Result<Fields, Violation> {
     let number = |field| find(&lines, field).map_or(start, |line| line.line);
-    let flaw = |field, kind| Err(Flaw::of(number(field), field, kind));
+    let violation = |field, kind| Err(Violation::of(number(field), field, kind));
     let is_set = |field: &&&str| !value(&lines, field).is_empty();
     let is_true = |field: &&&str| value(&lines, field) == "true";
     let named = value(&lines, "type");
     let Some(kind) = table().rclone.kind(named) else {
-        return flaw("type", if named.is_empty() { "no-type" } else { "type" });
+        return violation("type", if named.is_empty() { "no-type" } else { "type" });
     };
     let mut more = Vec::new();
     let mut without = vec!["type", "provider"];
     match kind {
         CredentialType::S3 => {
             if value(&lines, "env_auth") == "true" && value(&lines, "access_key_id").is_empty() {
-                return flaw("env_auth", "elsewhere");
+                return violation("env_auth", "elsewhere");
             }
             let (provider, endpoint) = (value(&lines, "provider"), value(&lines, "endpoint"));
             if endpoint.is_empty() && !["", "AWS"].contains(&provider) {
-                return flaw("provider", "endpoint-needed");
+                return violation("provider", "endpoint-needed");
             }
             // Same as `setQuirks` in rclone's s3.go: for some providers, it never uses path-style addresses.
             let is_virtual = table().rclone.virtual_hosted.iter().any(|name| name == provider);
@@ -64,7 +67,7 @@ fn remote(start: usize, mut lines: Vec<Pair>, folder: &Path, files: &Files<'_>) 
             if let Some(field) =
                 elsewhere.filter(|_| value(&lines, "key").is_empty() && value(&lines, "sas_url").is_empty())
             {
-                return flaw(field, "elsewhere");
+                return violation(field, "elsewhere");
             }
         }
         _ => {
@@ -72,16 +75,16 @@ fn remote(start: usize, mut lines: Vec<Pair>, folder: &Path, files: &Files<'_>) 
             if value(&lines, "service_account_credentials").is_empty() {
                 let Some(line) = find(&lines, "service_account_file").filter(|_| is_set(&&"service_account_file"))
                 else {
-                    return flaw("service_account_credentials", "no-key");
+                    return violation("service_account_credentials", "no-key");
                 };
                 let name = value(&lines, "service_account_file");
                 let key = (files.read)(&files.expanded(folder, name))
-                    .map_err(|error| Flaw::of(line.line, &line.name, "key-file").because(&error))?;
+                    .map_err(|error| Violation::of(line.line, &line.name, "key-file").because(&error))?;
                 more.push(Pair::new(&*line.name, key, line.line).counting_as("service_account_credentials"));
             }
         }
     }
     lines.retain(|line| !without.contains(&&*line.name));
     lines.extend(more);
-    interpret(&lines, Some(kind), start).unwrap_or_else(|| Err(Flaw::of(start, "", "unknown")))
+    interpret(&lines, Some(kind), start).unwrap_or_else(|| Err(Violation::of(start, "", "unknown")))
 }

@@ -1,6 +1,6 @@
 //! Interpretation of names and values as a credential: its type and its fields.
 
-use super::Flaw;
+use super::Violation;
 use super::azure;
 use super::table::{normal, table, text};
 use secrecy::zeroize::Zeroizing;
@@ -76,7 +76,7 @@ pub(crate) struct Fields {
     /// Names that do not match any field.
     pub(crate) left_out: Vec<String>,
     /// Error to report if no endpoint was set. The credential type itself does not require one.
-    pub(crate) needs: Option<Flaw>,
+    pub(crate) needs: Option<Violation>,
     /// Expiry time, if the file contains one.
     pub(crate) expires_at: Option<String>,
 }
@@ -128,31 +128,31 @@ const NO_SPACES: [&str; 10] = [
 ];
 
 impl Sorted {
-    fn of(pairs: &[Pair], kind: CredentialType, line: usize) -> Result<Self, Flaw> {
+    fn of(pairs: &[Pair], kind: CredentialType, line: usize) -> Result<Self, Violation> {
         let mut sorted = Self { line, found: BTreeMap::new(), left_out: Vec::new(), foreign: None };
         for pair in pairs.iter().filter(|pair| !pair.is_empty()) {
             sorted.sort(pair, kind)?;
         }
         for field in NO_SPACES {
             if sorted.text(field).contains(char::is_whitespace) {
-                return Err(sorted.flaw(field, "spaces"));
+                return Err(sorted.violation(field, "spaces"));
             }
         }
         Ok(sorted)
     }
 
-    fn sort(&mut self, pair: &Pair, kind: CredentialType) -> Result<(), Flaw> {
+    fn sort(&mut self, pair: &Pair, kind: CredentialType) -> Result<(), Violation> {
         let (name, table) = (pair.normal(), table());
-        let flaw = |kind| Err(Flaw::of(pair.line, &pair.name, kind));
+        let violation = |kind| Err(Violation::of(pair.line, &pair.name, kind));
         let field = |rank| Field { value: pair.value.clone(), line: pair.line, called: pair.name.clone(), rank };
         if table.is_harmless(&name, &pair.value) {
             self.left_out.push(pair.name.clone());
         } else if let Some(kind) = table.refusal(&name, &pair.value) {
-            return flaw(kind);
+            return violation(kind);
         } else if table.is_switch(&name) {
         } else if let Some(found) = table.field(kind, &name) {
             if pair.value.is_array() && found.field != "endpoint_list" {
-                return flaw("text");
+                return violation("text");
             }
             if found.foreign && self.foreign.is_none() {
                 self.foreign = Some((pair.name.clone(), pair.line));
@@ -164,7 +164,7 @@ impl Sorted {
                 btree_map::Entry::Occupied(mut entry) => {
                     if bare(&entry.get().value) != bare(&pair.value) {
                         if !RANKED.contains(&found.field) {
-                            return flaw("conflict");
+                            return violation("conflict");
                         }
                         let is_better = found.rank.is_some_and(|rank| entry.get().rank.is_none_or(|old| rank < old));
                         if is_better {
@@ -176,7 +176,7 @@ impl Sorted {
         } else if name == "token" && kind == CredentialType::S3 {
             self.found.insert("token".to_owned(), field(None));
         } else if table.looks_like_address(kind, &pair.name, &text(&pair.value)) {
-            return flaw("not-understood");
+            return violation("not-understood");
         } else {
             self.left_out.push(pair.name.clone());
         }
@@ -205,8 +205,8 @@ impl Sorted {
         self.found.get(field).map_or(self.line, |found| found.line)
     }
 
-    pub(super) fn flaw(&self, field: &str, kind: &str) -> Flaw {
-        Flaw::of(self.line(field), self.called(field), kind)
+    pub(super) fn violation(&self, field: &str, kind: &str) -> Violation {
+        Violation::of(self.line(field), self.called(field), kind)
     }
 
     /// Copies a field to `fields`, if it has a text.
@@ -216,7 +216,7 @@ impl Sorted {
         }
     }
 
-    fn address(&self, field: &str) -> Result<String, Flaw> {
+    fn address(&self, field: &str) -> Result<String, Violation> {
         let given = self.text(field);
         let scheme = match self.text("scheme").to_lowercase().trim_end_matches("://") {
             "" if table().flag(self.value("secure")) == Some(Some(false)) => "http".to_owned(),
@@ -227,7 +227,7 @@ impl Sorted {
         let whole = if has_scheme { given.clone() } else { format!("{scheme}://{given}") };
         let is_host = has_scheme || given.contains(['.', ':']) || given == "localhost";
         let address = parse_address(&whole).filter(|_| is_host);
-        let Some((scheme, host, port)) = address else { return Err(self.flaw(field, "address")) };
+        let Some((scheme, host, port)) = address else { return Err(self.violation(field, "address")) };
         let own = if scheme == "http" { "80" } else { "443" };
         let port = match (port, self.text("port")) {
             (Some(port), _) => format!(":{port}"),
@@ -237,11 +237,11 @@ impl Sorted {
         Ok(format!("{scheme}://{host}{port}"))
     }
 
-    fn path_style(&self) -> Result<Option<(bool, &str)>, Flaw> {
+    fn path_style(&self) -> Result<Option<(bool, &str)>, Violation> {
         for (field, inverse) in [("path_style_access", false), ("virtual_hosted", true)] {
             if self.has(field) {
                 match table().flag(self.value(field)) {
-                    None => return Err(self.flaw(field, "style")),
+                    None => return Err(self.violation(field, "style")),
                     Some(Some(flag)) => return Ok(Some((flag != inverse, field))),
                     Some(None) => {}
                 }
@@ -332,7 +332,11 @@ fn kind_of(pairs: &[Pair]) -> Option<CredentialType> {
 }
 
 /// Interprets `pairs` as a credential. Returns `None` if they do not identify a type.
-pub(super) fn interpret(pairs: &[Pair], kind: Option<CredentialType>, line: usize) -> Option<Result<Fields, Flaw>> {
+pub(super) fn interpret(
+    pairs: &[Pair],
+    kind: Option<CredentialType>,
+    line: usize,
+) -> Option<Result<Fields, Violation>> {
     let kind = kind.or_else(|| kind_of(pairs))?;
     Some(Sorted::of(pairs, kind, line).and_then(|sorted| {
         let mut fields = Fields::new(kind, line);
@@ -354,7 +358,7 @@ pub(super) fn interpret(pairs: &[Pair], kind: Option<CredentialType>, line: usiz
     }))
 }
 
-fn s3(sorted: &Sorted, fields: &mut Fields) -> Result<(), Flaw> {
+fn s3(sorted: &Sorted, fields: &mut Fields) -> Result<(), Violation> {
     for field in [
         "access_key_id",
         "secret_access_key",
@@ -380,7 +384,7 @@ fn s3(sorted: &Sorted, fields: &mut Fields) -> Result<(), Flaw> {
     if let Some(field) = endpoint {
         fields.set("endpoint", sorted.address(field)?, sorted.line(field), sorted.called(field));
     } else if sorted.has("port") {
-        return Err(sorted.flaw("port", "not-understood"));
+        return Err(sorted.violation("port", "not-understood"));
     }
     if sorted.has("sts_endpoint") {
         let address = sorted.address("sts_endpoint")?;
@@ -393,25 +397,25 @@ fn s3(sorted: &Sorted, fields: &mut Fields) -> Result<(), Flaw> {
         fields.left_out.push(sorted.called("endpoint_list").to_owned());
     }
     if endpoint.is_none() {
-        let foreign = sorted.foreign.as_ref().map(|(name, line)| Flaw::of(*line, name, "endpoint-needed"));
-        let list = sorted.has("endpoint_list").then(|| sorted.flaw("endpoint_list", "endpoint-list"));
+        let foreign = sorted.foreign.as_ref().map(|(name, line)| Violation::of(*line, name, "endpoint-needed"));
+        let list = sorted.has("endpoint_list").then(|| sorted.violation("endpoint_list", "endpoint-list"));
         fields.needs = list.or(foreign);
     }
     Ok(())
 }
 
-fn gcs(sorted: &Sorted, fields: &mut Fields) -> Result<(), Flaw> {
+fn gcs(sorted: &Sorted, fields: &mut Fields) -> Result<(), Violation> {
     let Some(key) = key_file(sorted.value("service_account_key")) else {
-        return Err(sorted.flaw("service_account_key", "no-key"));
+        return Err(sorted.violation("service_account_key", "no-key"));
     };
     let universe = key.get("universe_domain").and_then(Value::as_str).unwrap_or("googleapis.com");
     if sorted.has("universe") && sorted.text("universe") != universe {
-        return Err(sorted.flaw("universe", "universe"));
+        return Err(sorted.violation("universe", "universe"));
     }
     let address = bare(&Value::from(sorted.text("address")));
     let host = address.split('/').next().unwrap_or_default();
     if !host.is_empty() && host != format!("storage.{universe}") {
-        return Err(sorted.flaw("address", "google-address"));
+        return Err(sorted.violation("address", "google-address"));
     }
     let value = sorted.value("service_account_key").clone();
     fields.set("service_account_key", value, sorted.line("service_account_key"), sorted.called("service_account_key"));

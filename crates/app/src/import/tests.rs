@@ -21,25 +21,25 @@ fn read_all(text: &str) -> Result<Vec<Entry>, Failure> {
 }
 
 /// Returns the kind of a reason in the table.
-fn kind(flaw: &Flaw) -> String {
+fn kind(violation: &Violation) -> String {
     let reasons = table::table().reasons();
-    let found = reasons.iter().find(|(_, reason)| flaw.reason.starts_with(&***reason));
-    found.map_or_else(|| flaw.reason.clone(), |(kind, _)| (*kind).clone())
+    let found = reasons.iter().find(|(_, reason)| violation.reason.starts_with(&***reason));
+    found.map_or_else(|| violation.reason.clone(), |(kind, _)| (*kind).clone())
 }
 
 /// Returns an entry in the format of the vectors.
 fn described(entry: &Entry) -> Value {
-    let refusal = |flaw: &Flaw| json!([flaw.field.clone().unwrap_or_default(), kind(flaw)]);
+    let refusal = |violation: &Violation| json!([violation.field.clone().unwrap_or_default(), kind(violation)]);
     match &entry.content {
-        Err(flaw) => json!({"name": entry.name, "refused": refusal(flaw)}),
+        Err(violation) => json!({"name": entry.name, "refused": refusal(violation)}),
         Ok(fields) => {
             let data: Map<String, Value> = serde_json::from_str(&fields.to_json().expect("JSON")).expect("JSON");
             let mut members = json!({"name": entry.name, "type": fields.kind.as_str(), "values": data});
             if !fields.left_out.is_empty() {
                 members["left_out"] = json!(fields.left_out);
             }
-            if let Some(flaw) = &fields.needs {
-                members["needs"] = refusal(flaw);
+            if let Some(violation) = &fields.needs {
+                members["needs"] = refusal(violation);
             }
             if let Some(time) = &fields.expires_at {
                 members["expires_at"] = json!(time);
@@ -179,11 +179,11 @@ proptest::proptest! {
                 }
             };
             for entry in entries {
-                let flaw = match &entry.content {
+                let violation = match &entry.content {
                     Ok(fields) => check(fields).err().or_else(|| fields.needs.clone()),
-                    Err(flaw) => Some(flaw.clone()),
+                    Err(violation) => Some(violation.clone()),
                 };
-                proptest::prop_assert!(!flaw.is_some_and(|flaw| flaw.reason.contains("HUNTER2")));
+                proptest::prop_assert!(!violation.is_some_and(|violation| violation.reason.contains("HUNTER2")));
             }
         }
     }

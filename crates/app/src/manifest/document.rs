@@ -1,7 +1,7 @@
 //! Parsing and validation of documents. All violations are reported together.
 
 use super::yaml::{self, Node, Value};
-use super::{At, Flaw, OWN_LABELS};
+use super::{At, OWN_LABELS, Violation};
 use serde_json::{Map, Value as Json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -91,25 +91,25 @@ pub(crate) enum Datum {
 }
 
 /// Parses documents, given by path and text.
-pub(crate) fn read(texts: &[(PathBuf, String)]) -> Result<Manifest, Vec<Flaw>> {
-    let (mut manifest, mut flaws) = (Manifest::default(), Vec::new());
+pub(crate) fn read(texts: &[(PathBuf, String)]) -> Result<Manifest, Vec<Violation>> {
+    let (mut manifest, mut violations) = (Manifest::default(), Vec::new());
     for (file, text) in texts {
         match yaml::documents(text) {
-            Ok(documents) => {
-                documents.iter().for_each(|node| Reader { file, flaws: &mut flaws }.document(node, &mut manifest))
-            }
+            Ok(documents) => documents
+                .iter()
+                .for_each(|node| Reader { file, violations: &mut violations }.document(node, &mut manifest)),
             Err((line, reason)) => {
-                flaws.push(Flaw { at: At { file: file.clone(), line }, field: String::new(), reason });
+                violations.push(Violation { at: At { file: file.clone(), line }, field: String::new(), reason });
             }
         }
     }
-    flaws.extend(duplicates(&manifest));
-    flaws.sort();
-    if flaws.is_empty() { Ok(manifest) } else { Err(flaws) }
+    violations.extend(duplicates(&manifest));
+    violations.sort();
+    if violations.is_empty() { Ok(manifest) } else { Err(violations) }
 }
 
 /// Returns a violation for each object that is described twice.
-fn duplicates(manifest: &Manifest) -> Vec<Flaw> {
+fn duplicates(manifest: &Manifest) -> Vec<Violation> {
     let people = manifest.people.iter().map(|one| (&one.at, "people", one.email.to_lowercase()));
     let integrations = manifest.integrations.iter().map(|one| (&one.at, "integrations", one.name.clone()));
     let credentials =
@@ -122,7 +122,7 @@ fn duplicates(manifest: &Manifest) -> Vec<Flaw> {
         .chain(credentials)
         .filter(|(_, kind, name)| !seen.insert((*kind, name.clone())));
     again
-        .map(|(at, kind, name)| Flaw {
+        .map(|(at, kind, name)| Violation {
             at: at.clone(),
             field: kind.to_owned(),
             reason: format!("{name} is described twice"),
@@ -132,7 +132,7 @@ fn duplicates(manifest: &Manifest) -> Vec<Flaw> {
 
 struct Reader<'a> {
     file: &'a Path,
-    flaws: &'a mut Vec<Flaw>,
+    violations: &'a mut Vec<Violation>,
 }
 
 impl Reader<'_> {
@@ -140,8 +140,8 @@ impl Reader<'_> {
         At { file: self.file.to_owned(), line }
     }
 
-    fn flaw(&mut self, line: usize, field: &str, reason: impl Into<String>) {
-        self.flaws.push(Flaw { at: self.at(line), field: field.to_owned(), reason: reason.into() });
+    fn violation(&mut self, line: usize, field: &str, reason: impl Into<String>) {
+        self.violations.push(Violation { at: self.at(line), field: field.to_owned(), reason: reason.into() });
     }
 
     fn document(&mut self, node: &Node, manifest: &mut Manifest) {
@@ -151,13 +151,13 @@ impl Reader<'_> {
         };
         let line = node.line;
         if let Some(set) = self.text(&mut members, line, "set") {
-            if let Err(flaw) = ManagedBy::parse(&set, "set") {
-                self.flaw(line, "set", flaw.detail);
+            if let Err(violation) = ManagedBy::parse(&set, "set") {
+                self.violation(line, "set", violation.detail);
             }
             if manifest.set.is_empty() {
                 manifest.set = set;
             } else if manifest.set != set {
-                self.flaw(line, "set", format!("is {set}, and another document's is {}", manifest.set));
+                self.violation(line, "set", format!("is {set}, and another document's is {}", manifest.set));
             }
         }
         for node in self.list(&mut members, "people") {
@@ -191,7 +191,7 @@ impl Reader<'_> {
         let name = self.text(&mut members, node.line, "name");
         let namespaces = self.texts(&mut members, "namespaces");
         if namespaces.is_empty() {
-            self.flaw(node.line, "namespaces", "is required");
+            self.violation(node.line, "namespaces", "is required");
         }
         let trusts = self.list(&mut members, "trusts").into_iter().filter_map(|node| self.trust(node)).collect();
         Some(Integration {
@@ -212,12 +212,12 @@ impl Reader<'_> {
         let (address, url) = match (webhook, email, url) {
             (Some(webhook), None, Some((line, url))) => (webhook, Some((line, url?))),
             (Some(_), None, None) => {
-                self.flaw(node.line, "url", "is required: `file: PATH` or `env: NAME` of the webhook's URL");
+                self.violation(node.line, "url", "is required: `file: PATH` or `env: NAME` of the webhook's URL");
                 return None;
             }
             (None, Some(email), None) => (email.to_lowercase(), None),
             _ => {
-                self.flaw(node.line, "receivers", "must have webhook and url, or email");
+                self.violation(node.line, "receivers", "must have webhook and url, or email");
                 return None;
             }
         };
@@ -237,7 +237,7 @@ impl Reader<'_> {
                 _ => {}
             }
         }
-        self.flaw(node.line, name, "must be `file: PATH` or `env: NAME`");
+        self.violation(node.line, name, "must be `file: PATH` or `env: NAME`");
         None
     }
 
@@ -250,7 +250,7 @@ impl Reader<'_> {
                 for (name, node) in all {
                     match json(node) {
                         Json::Array(_) | Json::Object(_) => {
-                            self.flaw(node.line, name, "a claim must be text, a number, true, false or null")
+                            self.violation(node.line, name, "a claim must be text, a number, true, false or null")
                         }
                         value => {
                             claims.insert(name.clone(), value);
@@ -258,7 +258,7 @@ impl Reader<'_> {
                     }
                 }
             }
-            _ => self.flaw(node.line, "claims", "is required: claims by JSON pointers, such as \"/sub\""),
+            _ => self.violation(node.line, "claims", "is required: claims by JSON pointers, such as \"/sub\""),
         }
         let max_lifetime = self.number(&mut members, "max_lifetime", DEFAULT_LIFETIME_SECONDS);
         Some(Trust { at: self.at(node.line), issuer: issuer?, claims, max_lifetime })
@@ -274,16 +274,16 @@ impl Reader<'_> {
         let mut labels = BTreeMap::new();
         if let Some(node) = members.remove("labels") {
             let Value::Map(all) = &node.value else {
-                self.flaw(node.line, "labels", "must be names with values");
+                self.violation(node.line, "labels", "must be names with values");
                 return None;
             };
             for (name, node) in all {
                 match &node.value {
                     _ if OWN_LABELS.contains(&&**name) => {
-                        self.flaw(node.line, name, "is a label that this command sets itself");
+                        self.violation(node.line, name, "is a label that this command sets itself");
                     }
                     Value::Text(text) => drop(labels.insert(name.clone(), text.clone())),
-                    _ => self.flaw(node.line, name, "must be text: put it in quotation marks"),
+                    _ => self.violation(node.line, name, "must be text: put it in quotation marks"),
                 }
             }
         }
@@ -294,7 +294,7 @@ impl Reader<'_> {
         let (data, kind) = (members.remove("data"), kind?);
         let Some(kind) = CredentialType::parse(&kind) else {
             let all = CredentialType::ALL.map(CredentialType::as_str).join(", ");
-            self.flaw(node.line, "type", format!("{kind} is unknown; it must be one of {all}"));
+            self.violation(node.line, "type", format!("{kind} is unknown; it must be one of {all}"));
             return None;
         };
         let data = self.data(node.line, kind, data);
@@ -315,30 +315,30 @@ impl Reader<'_> {
     fn data(&mut self, line: usize, kind: CredentialType, node: Option<&Node>) -> BTreeMap<String, (usize, Datum)> {
         let mut data = BTreeMap::new();
         let Some(Value::Map(members)) = node.map(|node| &node.value) else {
-            self.flaw(line, "data", "is required: the fields of the credential's type");
+            self.violation(line, "data", "is required: the fields of the credential's type");
             return data;
         };
         for (name, node) in members {
             let Some(field) = kind.fields().iter().find(|field| field.name == *name) else {
-                self.flaw(node.line, name, format!("is no field of {}", kind.as_str()));
+                self.violation(node.line, name, format!("is no field of {}", kind.as_str()));
                 continue;
             };
             let datum = match &node.value {
                 // It would show a file or a variable of the host to every user of the organization.
                 Value::Map(_) if field.class == FieldClass::Location => {
-                    self.flaw(node.line, name, "is shown to every user, so its value must be in the document");
+                    self.violation(node.line, name, "is shown to every user, so its value must be in the document");
                     continue;
                 }
                 Value::Map(reference) => match &reference[..] {
                     [(place, Node { value: Value::Text(text), .. })] if place == "file" => Datum::File(text.clone()),
                     [(place, Node { value: Value::Text(text), .. })] if place == "env" => Datum::Variable(text.clone()),
                     _ => {
-                        self.flaw(node.line, name, "must be `file: PATH`, `env: NAME` or a value");
+                        self.violation(node.line, name, "must be `file: PATH`, `env: NAME` or a value");
                         continue;
                     }
                 },
                 _ if field.class == FieldClass::Secret => {
-                    self.flaw(
+                    self.violation(
                         node.line,
                         name,
                         "is a secret, which a document must not contain: use `file: PATH` or `env: NAME`",
@@ -355,11 +355,11 @@ impl Reader<'_> {
     /// Returns the fields of a map, and reports those that are not in `known`.
     fn members<'n>(&mut self, node: &'n Node, field: &str, known: &[&str]) -> Option<BTreeMap<&'n str, &'n Node>> {
         let Value::Map(members) = &node.value else {
-            self.flaw(node.line, field, "must be names with values");
+            self.violation(node.line, field, "must be names with values");
             return None;
         };
         for (name, node) in members.iter().filter(|(name, _)| !known.contains(&&**name)) {
-            self.flaw(node.line, name, format!("is unknown here; expected {}", known.join(", ")));
+            self.violation(node.line, name, format!("is unknown here; expected {}", known.join(", ")));
         }
         Some(members.iter().map(|(name, node)| (&**name, node)).collect())
     }
@@ -367,8 +367,8 @@ impl Reader<'_> {
     fn text(&mut self, members: &mut BTreeMap<&str, &Node>, line: usize, name: &str) -> Option<String> {
         match members.remove(name).map(|node| (node.line, &node.value)) {
             Some((_, Value::Text(text))) if !text.is_empty() => return Some(text.clone()),
-            Some((line, _)) => self.flaw(line, name, "must be text"),
-            None => self.flaw(line, name, "is required"),
+            Some((line, _)) => self.violation(line, name, "must be text"),
+            None => self.violation(line, name, "is required"),
         }
         None
     }
@@ -378,7 +378,7 @@ impl Reader<'_> {
         for node in self.list(members, name) {
             match &node.value {
                 Value::Text(text) => texts.push(text.clone()),
-                _ => self.flaw(node.line, name, "must be texts"),
+                _ => self.violation(node.line, name, "must be texts"),
             }
         }
         texts
@@ -389,7 +389,7 @@ impl Reader<'_> {
             Some((_, Value::Text(text))) => Some(text.clone()),
             Some((_, Value::Null)) | None => None,
             Some((line, _)) => {
-                self.flaw(line, name, "must be text: put it in quotation marks");
+                self.violation(line, name, "must be text: put it in quotation marks");
                 None
             }
         }
@@ -400,7 +400,7 @@ impl Reader<'_> {
             Some((_, Value::Flag(flag))) => *flag,
             None => default,
             Some((line, _)) => {
-                self.flaw(line, name, "must be true or false");
+                self.violation(line, name, "must be true or false");
                 default
             }
         }
@@ -411,7 +411,7 @@ impl Reader<'_> {
             Some((_, Value::Number(number))) if *number > 0 => *number,
             None => default,
             Some((line, _)) => {
-                self.flaw(line, name, "must be a positive number");
+                self.violation(line, name, "must be a positive number");
                 default
             }
         }
@@ -422,7 +422,7 @@ impl Reader<'_> {
             Some((_, Value::List(nodes))) => nodes.iter().collect(),
             Some((_, Value::Null)) | None => Vec::new(),
             Some((line, _)) => {
-                self.flaw(line, name, "must be a list");
+                self.violation(line, name, "must be a list");
                 Vec::new()
             }
         }

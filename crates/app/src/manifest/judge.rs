@@ -1,7 +1,7 @@
 //! Validation of documents by the server's rules, before anything is changed.
 
 use super::document::{Credential, Integration, Manifest, Person, Receiver, Trust};
-use super::{At, Flaw, OWN_LABELS};
+use super::{At, OWN_LABELS, Violation};
 use serde_json::{Value, json};
 use vault_core::activation::VendRule;
 use vault_core::credential::{Description, Labels};
@@ -16,7 +16,7 @@ use vault_core::role::Role;
 use vault_core::time::Timestamp;
 
 /// Returns all violations.
-pub(crate) fn judge(manifest: &Manifest) -> Vec<Flaw> {
+pub(crate) fn judge(manifest: &Manifest) -> Vec<Violation> {
     let mut judge = Judge(Vec::new());
     manifest.people.iter().for_each(|one| judge.person(one));
     manifest.integrations.iter().for_each(|one| judge.integration(one));
@@ -26,32 +26,32 @@ pub(crate) fn judge(manifest: &Manifest) -> Vec<Flaw> {
     judge.0
 }
 
-struct Judge(Vec<Flaw>);
+struct Judge(Vec<Violation>);
 
 impl Judge {
-    fn flaw(&mut self, at: &At, field: &str, reason: impl Into<String>) {
-        self.0.push(Flaw { at: at.clone(), field: field.to_owned(), reason: reason.into() });
+    fn violation(&mut self, at: &At, field: &str, reason: impl Into<String>) {
+        self.0.push(Violation { at: at.clone(), field: field.to_owned(), reason: reason.into() });
     }
 
     /// Prefixes the pointers of a field's violations with its name: `namespaces/0`.
     fn fields(&mut self, at: &At, errors: impl IntoIterator<Item = FieldError>) {
         for error in errors {
-            self.flaw(at, &error.pointer, error.detail);
+            self.violation(at, &error.pointer, error.detail);
         }
     }
 
     fn time(&mut self, at: &At, text: Option<&String>) {
         if text.is_some_and(|text| Timestamp::from_rfc3339(text).is_none()) {
-            self.flaw(at, "expires_at", "must be a time of RFC 3339, such as 2027-01-01T00:00:00Z");
+            self.violation(at, "expires_at", "must be a time of RFC 3339, such as 2027-01-01T00:00:00Z");
         }
     }
 
     fn person(&mut self, Person { at, email, role, .. }: &Person) {
-        if let Err(flaw) = EmailAddress::parse(email) {
-            self.flaw(at, "email", flaw.to_string());
+        if let Err(violation) = EmailAddress::parse(email) {
+            self.violation(at, "email", violation.to_string());
         }
         if Role::parse(role).is_none() {
-            self.flaw(at, "role", "must be admin, editor or viewer");
+            self.violation(at, "role", "must be admin, editor or viewer");
         }
     }
 
@@ -69,10 +69,10 @@ impl Judge {
         match url {
             Some(_) if address.ends_with("/…") || check_url(address, "").is_ok_and(|url| url.masked() == address) => {
             }
-            Some(_) => self.flaw(at, "webhook", "must be the URL as it is shown: https://hooks.example.com/…"),
+            Some(_) => self.violation(at, "webhook", "must be the URL as it is shown: https://hooks.example.com/…"),
             None => {
-                if let Err(flaw) = EmailAddress::parse(address) {
-                    self.flaw(at, "email", flaw.to_string());
+                if let Err(violation) = EmailAddress::parse(address) {
+                    self.violation(at, "email", violation.to_string());
                 }
             }
         }
@@ -86,7 +86,7 @@ impl Judge {
         self.fields(at, ManagedBy::parse(name, "name").err());
         if labels.len() + OWN_LABELS.len() > Labels::MAX {
             let most = Labels::MAX - OWN_LABELS.len();
-            self.flaw(at, "labels", format!("must be at most {most}, in addition to {}", OWN_LABELS.join(", ")));
+            self.violation(at, "labels", format!("must be at most {most}, in addition to {}", OWN_LABELS.join(", ")));
         }
         let labels = Value::from_iter(labels.clone()).to_string();
         if let Ok(document) = json::parse(labels.as_bytes(), Limits::REQUEST) {
@@ -94,7 +94,7 @@ impl Judge {
         }
         self.fields(at, description.as_ref().and_then(|text| Description::parse(text, "description").err()));
         if VendRule::parse(vend).is_none() {
-            self.flaw(at, "vend", "must be any or short");
+            self.violation(at, "vend", "must be any or short");
         }
         self.time(at, expires_at.as_ref());
     }

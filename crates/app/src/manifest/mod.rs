@@ -32,14 +32,14 @@ pub(crate) struct At {
 
 /// A violation in a document. Never contains a secret.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Flaw {
+pub(crate) struct Violation {
     pub(crate) at: At,
     /// Name of the field in the document.
     pub(crate) field: String,
     pub(crate) reason: String,
 }
 
-impl fmt::Display for Flaw {
+impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { at: At { file, line }, field, reason } = self;
         match field.is_empty() {

@@ -1,7 +1,7 @@
 //! The changes that a set of documents requires: a pure function of the documents and the existing objects.
 
 use super::document::{Credential, Integration, Manifest, Person, Receiver, Trust};
-use super::{DATA_VERSION, Flaw, MANAGED_BY, NAME};
+use super::{DATA_VERSION, MANAGED_BY, NAME, Violation};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -115,14 +115,14 @@ pub(crate) type Planned = Vec<Change>;
 
 /// Returns the required changes in the order of execution. With `prune`, credentials and integrations of the set that
 /// the documents no longer contain are deleted.
-pub(crate) fn plan(manifest: &Manifest, present: &Present, prune: bool) -> Result<Planned, Vec<Flaw>> {
-    let (mut changes, mut flaws) = (Vec::new(), Vec::new());
+pub(crate) fn plan(manifest: &Manifest, present: &Present, prune: bool) -> Result<Planned, Vec<Violation>> {
+    let (mut changes, mut violations) = (Vec::new(), Vec::new());
     for integration in &manifest.integrations {
-        flaws.extend(unknown_issuers(integration, present));
+        violations.extend(unknown_issuers(integration, present));
         match present.integrations.iter().find(|one| one.name == integration.name) {
             None => changes.push(Change::CreateIntegration(integration.clone())),
             Some(found) => match found.managed_by.as_ref().filter(|set| **set != manifest.set) {
-                Some(set) => flaws.push(Flaw {
+                Some(set) => violations.push(Violation {
                     at: integration.at.clone(),
                     field: "name".to_owned(),
                     reason: format!("the set {set} describes it, too"),
@@ -134,13 +134,13 @@ pub(crate) fn plan(manifest: &Manifest, present: &Present, prune: bool) -> Resul
     for credential in &manifest.credentials {
         match change_credential(&manifest.set, credential, present) {
             Ok(found) => changes.extend(found),
-            Err(flaw) => flaws.push(flaw),
+            Err(violation) => violations.push(violation),
         }
     }
     for receiver in &manifest.receivers {
         match change_receiver(receiver, present) {
             Ok(found) => changes.extend(found),
-            Err(flaw) => flaws.push(flaw),
+            Err(violation) => violations.push(violation),
         }
     }
     for person in &manifest.people {
@@ -177,8 +177,8 @@ pub(crate) fn plan(manifest: &Manifest, present: &Present, prune: bool) -> Resul
             ours.filter(|one| label(one, NAME).is_some_and(|name| !described.contains(&(&*one.namespace, name))));
         changes.extend(gone.map(|one| Change::Delete { id: one.id.clone(), place: place(one) }));
     }
-    flaws.sort();
-    if flaws.is_empty() { Ok(changes) } else { Err(flaws) }
+    violations.sort();
+    if violations.is_empty() { Ok(changes) } else { Err(violations) }
 }
 
 fn is_of(person: &Person, found: &AccountItem) -> bool {
@@ -202,11 +202,11 @@ pub(crate) fn label<'a>(item: &'a CredentialItem, name: &str) -> Option<&'a Stri
     item.labels.as_ref().and_then(|labels| labels.get(name))
 }
 
-fn unknown_issuers(integration: &Integration, present: &Present) -> Vec<Flaw> {
+fn unknown_issuers(integration: &Integration, present: &Present) -> Vec<Violation> {
     let unknown =
         integration.trusts.iter().filter(|trust| present.issuers.iter().all(|issuer| issuer.name != trust.issuer));
     unknown
-        .map(|trust| Flaw {
+        .map(|trust| Violation {
             at: trust.at.clone(),
             field: "issuer".to_owned(),
             reason: format!("{} is no issuer here; an operator adds it with `orgvault issuer add`", trust.issuer),
@@ -245,7 +245,7 @@ pub(crate) fn address(item: &ReceiverItem) -> &str {
     item.url.as_deref().or(item.to.as_deref()).unwrap_or_default()
 }
 
-fn change_receiver(wanted: &Receiver, present: &Present) -> Result<Option<Change>, Flaw> {
+fn change_receiver(wanted: &Receiver, present: &Present) -> Result<Option<Change>, Violation> {
     let found: Vec<_> = present.receivers.iter().filter(|item| address(item) == wanted.address).collect();
     let item = match found[..] {
         [] => return Ok(Some(Change::AddReceiver(wanted.clone()))),
@@ -253,7 +253,7 @@ fn change_receiver(wanted: &Receiver, present: &Present) -> Result<Option<Change
         _ => {
             let reason =
                 format!("several receivers have the host {}: documents distinguish receivers by host", wanted.address);
-            return Err(Flaw { at: wanted.at.clone(), field: "webhook".to_owned(), reason });
+            return Err(Violation { at: wanted.at.clone(), field: "webhook".to_owned(), reason });
         }
     };
     let all: Vec<String> = EventKinds::all(true).iter().map(|kind| kind.to_string()).collect();
@@ -285,8 +285,8 @@ pub(crate) fn labels(set: &str, credential: &Credential) -> BTreeMap<String, Str
     credential.labels.iter().map(|(name, value)| (name.clone(), value.clone())).chain(own).collect()
 }
 
-fn change_credential(set: &str, wanted: &Credential, present: &Present) -> Result<Vec<Change>, Flaw> {
-    let flaw = |field: &str, reason: String| Flaw { at: wanted.at.clone(), field: field.to_owned(), reason };
+fn change_credential(set: &str, wanted: &Credential, present: &Present) -> Result<Vec<Change>, Violation> {
+    let violation = |field: &str, reason: String| Violation { at: wanted.at.clone(), field: field.to_owned(), reason };
     let found = present
         .credentials
         .iter()
@@ -295,28 +295,34 @@ fn change_credential(set: &str, wanted: &Credential, present: &Present) -> Resul
         [] => return Ok(vec![Change::Save(Box::new(wanted.clone()))]),
         [item] => item,
         _ => {
-            return Err(flaw(
+            return Err(violation(
                 "name",
                 format!("{} has several credentials with the label {NAME}: {}", wanted.namespace, wanted.name),
             ));
         }
     };
     if item.kind != wanted.kind.as_str() {
-        return Err(flaw("type", format!("is {}, but the existing credential is {}", wanted.kind.as_str(), item.kind)));
+        return Err(violation(
+            "type",
+            format!("is {}, but the existing credential is {}", wanted.kind.as_str(), item.kind),
+        ));
     }
     if let Some(other) = label(item, MANAGED_BY).filter(|other| **other != *set) {
-        return Err(flaw("name", format!("the set {other} describes it, too")));
+        return Err(violation("name", format!("the set {other} describes it, too")));
     }
     let mut changes = Vec::new();
     // A credential that no document has described yet is adopted with its current data.
     let from = label(item, DATA_VERSION).and_then(|text| text.parse().ok()).unwrap_or(wanted.data_version);
     if wanted.data_version < from {
-        return Err(flaw("data_version", format!("is {}, and {from} was sent already", wanted.data_version)));
+        return Err(violation("data_version", format!("is {}, and {from} was sent already", wanted.data_version)));
     }
     if wanted.data_version > from {
         changes.push(Change::Replace { id: item.id.clone(), from, credential: Box::new(wanted.clone()) });
     } else if let Some(field) = moved(wanted, item) {
-        return Err(flaw(field, "differs from the stored value: increase data_version to send the data".to_owned()));
+        return Err(violation(
+            field,
+            "differs from the stored value: increase data_version to send the data".to_owned(),
+        ));
     }
     changes.extend(describe(set, wanted, item));
     Ok(changes)

@@ -1,7 +1,7 @@
 //! Credential data with resolved references.
 
 use super::document::{Credential, Datum, Receiver};
-use super::{At, Flaw, beneath};
+use super::{At, Violation, beneath};
 use secrecy::zeroize::Zeroizing;
 use serde_json::{Map, Value};
 use std::env;
@@ -14,51 +14,51 @@ use vault_core::receiver::check_url;
 const MAX_FILE: usize = 64 * 1024;
 
 /// Returns the data for the HTTP API, or all violations.
-pub(crate) fn resolve(credential: &Credential) -> Result<Zeroizing<String>, Vec<Flaw>> {
-    let (mut data, mut flaws) = (Map::new(), Vec::new());
+pub(crate) fn resolve(credential: &Credential) -> Result<Zeroizing<String>, Vec<Violation>> {
+    let (mut data, mut violations) = (Map::new(), Vec::new());
     for (name, (line, datum)) in &credential.data {
         let at = At { line: *line, ..credential.at.clone() };
         match value(&at, datum) {
             Ok(value) => drop(data.insert(name.clone(), value)),
-            Err(reason) => flaws.push(Flaw { at, field: name.clone(), reason }),
+            Err(reason) => violations.push(Violation { at, field: name.clone(), reason }),
         }
     }
-    if !flaws.is_empty() {
-        return Err(flaws);
+    if !violations.is_empty() {
+        return Err(violations);
     }
     // Files with header fields contain JSON.
     if let Some(Value::String(text)) = data.get("headers") {
         let headers = serde_json::from_str(text).unwrap_or_else(|_| Value::from(&**text));
         data.insert("headers".to_owned(), headers);
     }
-    let flaw = |field: &str, reason: String| {
+    let violation = |field: &str, reason: String| {
         let line = credential.data.get(field).map_or(credential.at.line, |(line, _)| *line);
-        vec![Flaw { at: At { line, ..credential.at.clone() }, field: field.to_owned(), reason }]
+        vec![Violation { at: At { line, ..credential.at.clone() }, field: field.to_owned(), reason }]
     };
-    let text = Zeroizing::new(serde_json::to_string(&data).map_err(|_| flaw("data", "is no JSON".to_owned()))?);
+    let text = Zeroizing::new(serde_json::to_string(&data).map_err(|_| violation("data", "is no JSON".to_owned()))?);
     match CredentialData::from_json(credential.kind, text.as_bytes(), DataPolicy { allow_http_links: true }) {
         Ok(_) => Ok(text),
         Err(Error::Invalid(errors)) => Err(errors
             .iter()
             .flat_map(|error| {
                 let name = error.pointer.trim_start_matches('/').split('/').next().unwrap_or_default().to_owned();
-                flaw(&name, error.detail.to_string())
+                violation(&name, error.detail.to_string())
             })
             .collect()),
-        Err(error) => Err(flaw("data", error.to_string())),
+        Err(error) => Err(violation("data", error.to_string())),
     }
 }
 
 /// Returns the URL of a webhook, or a violation.
-pub(crate) fn url(receiver: &Receiver) -> Result<Option<Zeroizing<String>>, Flaw> {
+pub(crate) fn url(receiver: &Receiver) -> Result<Option<Zeroizing<String>>, Violation> {
     let Some((line, datum)) = &receiver.url else { return Ok(None) };
     let at = At { line: *line, ..receiver.at.clone() };
-    let flaw = |reason: String| Flaw { at: at.clone(), field: "url".to_owned(), reason };
-    let Value::String(text) = value(&at, datum).map_err(flaw)? else { return Ok(None) };
+    let violation = |reason: String| Violation { at: at.clone(), field: "url".to_owned(), reason };
+    let Value::String(text) = value(&at, datum).map_err(violation)? else { return Ok(None) };
     let text = Zeroizing::new(text);
-    let url = check_url(&text, "url").map_err(|error| flaw(error.detail.into_owned()))?;
+    let url = check_url(&text, "url").map_err(|error| violation(error.detail.into_owned()))?;
     if url.masked() != receiver.address {
-        return Err(flaw(format!("is of {}, and webhook is {}", url.masked(), receiver.address)));
+        return Err(violation(format!("is of {}, and webhook is {}", url.masked(), receiver.address)));
     }
     Ok(Some(text))
 }

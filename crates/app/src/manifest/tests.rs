@@ -34,8 +34,8 @@ credentials:
 "#;
 
 fn parse(text: &str) -> Result<document::Manifest, Vec<String>> {
-    let flaws = |flaws: Vec<Flaw>| flaws.iter().map(ToString::to_string).collect();
-    read(&[("etl.yaml".into(), text.to_owned())]).map_err(flaws)
+    let violations = |violations: Vec<Violation>| violations.iter().map(ToString::to_string).collect();
+    read(&[("etl.yaml".into(), text.to_owned())]).map_err(violations)
 }
 
 #[track_caller]
@@ -470,7 +470,7 @@ proptest! {
     #[test]
     fn every_export_applies_again_or_lists_the_objects_it_leaves_out(present in organizations()) {
         let (text, omitted) = export("etl", &present);
-        let manifest = read(&[("x".into(), text.clone())]).map_err(|flaws| TestCaseError::fail(format!("{flaws:?}\n{text}")))?;
+        let manifest = read(&[("x".into(), text.clone())]).map_err(|violations| TestCaseError::fail(format!("{violations:?}\n{text}")))?;
         prop_assert_eq!(judge(&manifest), []);
         let described = manifest.credentials.len() + manifest.receivers.len();
         prop_assert_eq!(described + omitted.len(), present.credentials.len() + present.receivers.len());
@@ -481,8 +481,8 @@ proptest! {
             }
         }
         prop_assert!(files.iter().all(|file| file.ancestors().skip(1).all(|above| !files.contains(above))));
-        plan(&manifest, &Present::default(), false).map_err(|flaws| TestCaseError::fail(format!("{flaws:?}")))?;
-        plan(&manifest, &present, false).map_err(|flaws| TestCaseError::fail(format!("{flaws:?}")))?;
+        plan(&manifest, &Present::default(), false).map_err(|violations| TestCaseError::fail(format!("{violations:?}")))?;
+        plan(&manifest, &present, false).map_err(|violations| TestCaseError::fail(format!("{violations:?}")))?;
     }
 
     /// After a plan is applied, the next plan is empty, and other objects are unchanged.

@@ -23,13 +23,13 @@ pub(super) enum Value {
 }
 
 /// A line number and a syntax error.
-pub(super) type SyntaxFlaw = (usize, String);
+pub(super) type SyntaxErrorKind = (usize, String);
 
 /// Maximum nesting depth.
 const MAX_DEPTH: usize = 16;
 
 /// Parses the documents in a text.
-pub(super) fn documents(text: &str) -> Result<Vec<Node>, SyntaxFlaw> {
+pub(super) fn documents(text: &str) -> Result<Vec<Node>, SyntaxErrorKind> {
     let mut reader = Reader { events: Parser::new_from_str(text) };
     let mut documents = Vec::new();
     loop {
@@ -52,7 +52,7 @@ struct Reader<'input> {
 }
 
 impl<'input> Reader<'input> {
-    fn next(&mut self) -> Result<(usize, Event<'input>), SyntaxFlaw> {
+    fn next(&mut self) -> Result<(usize, Event<'input>), SyntaxErrorKind> {
         match self.events.next() {
             Some(Ok((event, span))) => Ok((span.start.line(), event)),
             // The scanner's message may contain a part of the text.
@@ -64,7 +64,7 @@ impl<'input> Reader<'input> {
         }
     }
 
-    fn node(&mut self, line: usize, event: Event<'input>, depth: usize) -> Result<Node, SyntaxFlaw> {
+    fn node(&mut self, line: usize, event: Event<'input>, depth: usize) -> Result<Node, SyntaxErrorKind> {
         let refused = |what: &str| Err((line, format!("{what} are not supported: write the value out")));
         if depth > MAX_DEPTH {
             return Err((line, "values lie too deep in each other".to_owned()));
@@ -95,7 +95,7 @@ impl<'input> Reader<'input> {
         Ok(Node { line, value })
     }
 
-    fn map(&mut self, depth: usize) -> Result<Value, SyntaxFlaw> {
+    fn map(&mut self, depth: usize) -> Result<Value, SyntaxErrorKind> {
         let mut members: Vec<(String, Node)> = Vec::new();
         loop {
             let (line, name) = match self.next()? {

@@ -61,9 +61,10 @@ impl Mailer {
             .dangerous_accept_invalid_certs(url.is_local())
             .dangerous_accept_invalid_hostnames(url.is_local());
         if let Some(path) = &settings.server.receiver_ca_file {
-            let flaw = |cause: &dyn Error| Failure::new(format!("--receiver-ca-file: {}: {cause}", path.display()));
-            let pem = fs::read(path).map_err(|error| flaw(&error))?;
-            tls = tls.add_root_certificate(Certificate::from_pem(&pem).map_err(|error| flaw(&error))?);
+            let violation =
+                |cause: &dyn Error| Failure::new(format!("--receiver-ca-file: {}: {cause}", path.display()));
+            let pem = fs::read(path).map_err(|error| violation(&error))?;
+            tls = tls.add_root_certificate(Certificate::from_pem(&pem).map_err(|error| violation(&error))?);
         }
         let tls = tls.build_rustls().map_err(|error| Failure::new(format!("--smtp-url: {error}")))?;
         let tls = match (url.is_implicit, url.is_local()) {

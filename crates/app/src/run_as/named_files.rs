@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use vault_crypto::{SecretFile, SecretFileError, SecretFileFlaw};
+use vault_crypto::{SecretFile, SecretFileError, SecretFileErrorKind};
 use zeroize::Zeroizing;
 
 /// Lowest port that every user may bind (ip(7)).
@@ -35,7 +35,7 @@ impl NamedFiles {
         for path in &named.secrets {
             match SecretFile::open(path) {
                 Ok(file) => drop(files.secrets.insert(path.clone(), file)),
-                Err(error) if matches!(error.flaw(), SecretFileFlaw::Missing) => {}
+                Err(error) if matches!(error.error_kind(), SecretFileErrorKind::Missing) => {}
                 Err(error) => return Err(error.into()),
             }
         }

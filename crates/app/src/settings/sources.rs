@@ -2,7 +2,7 @@
 
 use super::file::SettingsFile;
 use crate::failure::Failure;
-use crate::usage::{flaw, long_name};
+use crate::usage::{long_name, violation};
 use clap::builder::ValueHint;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
@@ -81,7 +81,7 @@ pub(super) fn resolve(
     let command = Command::new("settings").no_binary_name(true).disable_help_flag(true).args(settings.iter().cloned());
     command.try_get_matches_from(words).map_err(|error| {
         let place = long_name(&error).and_then(|name| places.get(name.as_str()).cloned());
-        Failure::usage(format!("{}: {}", place.unwrap_or_else(|| "settings".to_owned()), flaw(&error)))
+        Failure::usage(format!("{}: {}", place.unwrap_or_else(|| "settings".to_owned()), violation(&error)))
     })
 }
 

@@ -5,7 +5,7 @@ use vault_http::UnixSocket;
 
 fn server(words: &[&str]) -> Result<ServerSettings, String> {
     let command = Command::new("settings").no_binary_name(true).args(server_flags());
-    let matches = command.try_get_matches_from(words).map_err(|error| crate::usage::flaw(&error))?;
+    let matches = command.try_get_matches_from(words).map_err(|error| crate::usage::violation(&error))?;
     let settings = ServerSettings::from_arg_matches(&matches).map_err(|error| error.to_string())?;
     settings.check().map_err(|failure| failure.to_string())?;
     Ok(settings)
@@ -23,7 +23,7 @@ fn activation_is_off_unless_it_is_set_and_not_in_a_process_for_the_interface() {
         listener(&["--role", "activation", "--activation-listen", "unix:/run/orgvault"]),
         Ok(Some(ActivationListen::Unix(socket)))
     );
-    assert!(listener(&["--role", "activation"]).is_err_and(|flaw| flaw.contains("--activation-listen")));
+    assert!(listener(&["--role", "activation"]).is_err_and(|violation| violation.contains("--activation-listen")));
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn certificates_of_clients_need_tls() {
         assert_eq!(server(&words).is_ok(), allowed, "{listen} {tls:?}");
     }
     for half in [&TLS[..2], &TLS[2..]] {
-        assert!(server(half).is_err_and(|flaw| flaw.contains("needs --tls-")));
+        assert!(server(half).is_err_and(|violation| violation.contains("needs --tls-")));
     }
 }
 
@@ -91,8 +91,8 @@ fn values_are_refused_with_what_was_expected() {
         (["--role", "admin"], "must be one of all, api, activation"),
     ] {
         let [name, value] = words;
-        let flaw = server(&[&format!("{name}={value}")]).map(|_| ()).expect_err(value);
-        assert!(flaw.contains(expected), "{name} {value}: {flaw}");
+        let violation = server(&[&format!("{name}={value}")]).map(|_| ()).expect_err(value);
+        assert!(violation.contains(expected), "{name} {value}: {violation}");
     }
 }
 

@@ -144,8 +144,8 @@ mod tests {
         for text in
             ["", " ", "59", "59s", "25h", "1 fortnight", "h7Qz", "-60", "90500ms", "99999999999999999999", "1e2"]
         {
-            let flaw = read(text).expect_err(text);
-            assert_eq!(flaw, "must be a duration from 1m to 1day, such as 90s, 15m, 12h or 7d", "{text}");
+            let violation = read(text).expect_err(text);
+            assert_eq!(violation, "must be a duration from 1m to 1day, such as 90s, 15m, 12h or 7d", "{text}");
         }
         assert_eq!(seconds(0_i64, 604_800)("0"), Ok(0));
         assert_eq!(seconds(0_i64, 604_800)("7d"), Ok(604_800));
@@ -157,7 +157,7 @@ mod tests {
             assert_eq!(address(text), Ok(([127, 0, 0, 1], 8080).into()), "{text}");
         }
         for text in ["", "foo", "foo:80", "127.0.0.1", "8080", ":8080"] {
-            assert!(address(text).is_err_and(|flaw| flaw.contains("localhost")), "{text}");
+            assert!(address(text).is_err_and(|violation| violation.contains("localhost")), "{text}");
         }
         assert_eq!(address_or_off(""), Ok(None));
     }
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(network("127.0.0.1"), network("127.0.0.1/32"));
         assert_eq!(network("::1"), network("::1/128"));
         for text in ["", "10.0.0.0/33", "example.com", "10.0.0"] {
-            assert!(network(text).is_err_and(|flaw| flaw.contains("10.0.0.0/8")), "{text}");
+            assert!(network(text).is_err_and(|violation| violation.contains("10.0.0.0/8")), "{text}");
         }
     }
 
@@ -188,7 +188,7 @@ mod tests {
             "ftp://vault.example.com",
             "unix:/run/orgvault",
         ] {
-            assert!(shown(text).is_err_and(|flaw| !flaw.contains("h7Qz")), "{text}");
+            assert!(shown(text).is_err_and(|violation| !violation.contains("h7Qz")), "{text}");
         }
     }
 

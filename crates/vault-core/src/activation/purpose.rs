@@ -16,15 +16,15 @@ impl Purpose {
     /// # Errors
     /// Returns the rule that the text violates.
     pub fn parse(text: &str, pointer: &str) -> Result<Self, FieldError> {
-        let flaw = |code, detail: &'static str| Err(FieldError::new(pointer, code, detail));
+        let violation = |code, detail: &'static str| Err(FieldError::new(pointer, code, detail));
         if text.trim().is_empty() {
-            return flaw(FieldCode::Blank, "must not be empty or blank; leave it out instead");
+            return violation(FieldCode::Blank, "must not be empty or blank; leave it out instead");
         }
         if text.chars().count() > Self::MAX_LENGTH {
-            return flaw(FieldCode::TooLong, "must be at most 200 characters");
+            return violation(FieldCode::TooLong, "must be at most 200 characters");
         }
         if !text.chars().all(is_printable) {
-            return flaw(FieldCode::ControlCharacter, "must not contain control or invisible characters");
+            return violation(FieldCode::ControlCharacter, "must not contain control or invisible characters");
         }
         Ok(Self(text.to_owned()))
     }

@@ -121,8 +121,8 @@ impl ShortData {
             CredentialType::Gcs => read_gcs(&mut source).map(Self::Gcs),
             CredentialType::DirectLink => None,
         };
-        let flaws: Vec<FieldError> = source.finish();
-        data.filter(|_| flaws.is_empty())
+        let violations: Vec<FieldError> = source.finish();
+        data.filter(|_| violations.is_empty())
     }
 }
 

@@ -1,7 +1,7 @@
 //! The buckets that one key opens.
 
-use super::flaw::Flaw;
 use super::value::{Checks, FieldAt, FieldValue};
+use super::violation::Violation;
 use crate::field::{FieldCode, FieldError, child};
 use crate::json::{Node, write_text};
 use std::iter::once;
@@ -82,7 +82,7 @@ impl FieldValue for Buckets {
         };
         field.judge(|_| {
             if items.len() > Self::MAX {
-                return Err(Flaw::new(FieldCode::TooLong, "must be at most 100 buckets"));
+                return Err(Violation::new(FieldCode::TooLong, "must be at most 100 buckets"));
             }
             Ok(())
         })?;
@@ -98,7 +98,7 @@ impl FieldValue for Buckets {
             };
             let name = text.expose().to_owned(); // shown in lists
             match field.spec.check(&name) {
-                Err(flaw) if is_new => report(flaw.code, flaw.detail),
+                Err(violation) if is_new => report(violation.code, violation.detail),
                 _ if is_new && names.contains(&name) => report(FieldCode::Malformed, "must not be repeated".into()),
                 _ => names.push(name),
             }
@@ -106,7 +106,7 @@ impl FieldValue for Buckets {
         if !errors.is_empty() {
             return Err(errors);
         }
-        Self::of(names).ok_or_else(|| field.refuse(Flaw::new(FieldCode::Blank, "must contain a bucket")))
+        Self::of(names).ok_or_else(|| field.refuse(Violation::new(FieldCode::Blank, "must contain a bucket")))
     }
 
     fn write(&self, sink: &mut dyn FnMut(&str)) {

@@ -1,9 +1,9 @@
 //! Connection strings of Azure storage: `key=value` segments between semicolons.
 
-use super::flaw::Flaw;
 use super::shape::{is_domain, is_token, web_address};
 use super::spec::FieldClass;
 use super::value::{FieldAt, FieldValue};
+use super::violation::Violation;
 use super::{AzureCloud, SecretText, hygiene, instant};
 use crate::field::{FieldCode, FieldError};
 use crate::json::{Node, write_text};
@@ -207,8 +207,8 @@ fn same_cloud(one: &str, other: &str) -> bool {
 }
 
 /// Validates a new connection string, which has passed the checks for all fields.
-fn check(text: &str) -> Result<(), Flaw> {
-    let malformed = |detail: &'static str| Err(Flaw::new(FieldCode::Malformed, detail));
+fn check(text: &str) -> Result<(), Violation> {
+    let malformed = |detail: &'static str| Err(Violation::new(FieldCode::Malformed, detail));
     let mut seen = HashSet::new();
     let mut located = false;
     for (key, value) in segments(text) {
@@ -219,14 +219,14 @@ fn check(text: &str) -> Result<(), Flaw> {
             return malformed("must not repeat a key");
         }
         if key.eq_ignore_ascii_case(ACCOUNT_KEY) {
-            hygiene::check(value, FieldClass::Secret).map_err(|flaw| flaw.of("its AccountKey"))?;
+            hygiene::check(value, FieldClass::Secret).map_err(|violation| violation.of("its AccountKey"))?;
             if BASE64.decode(value).map(Zeroizing::new).is_err() {
                 return malformed("has an AccountKey that is not base64");
             }
         } else if key.eq_ignore_ascii_case(SIGNATURE) {
-            hygiene::check(value, FieldClass::Secret).map_err(|flaw| flaw.of("its SharedAccessSignature"))?;
+            hygiene::check(value, FieldClass::Secret).map_err(|violation| violation.of("its SharedAccessSignature"))?;
         } else {
-            hygiene::check(value, FieldClass::Location).map_err(|flaw| flaw.of("one of its values"))?;
+            hygiene::check(value, FieldClass::Location).map_err(|violation| violation.of("one of its values"))?;
         }
         if is_endpoint(key) {
             if web_address(value).is_none() {
@@ -309,7 +309,7 @@ mod tests {
                 FieldCode::Malformed,
             ),
         ] {
-            assert_eq!(check(text).err().map(|flaw| flaw.code), Some(code), "{text}");
+            assert_eq!(check(text).err().map(|violation| violation.code), Some(code), "{text}");
         }
     }
 

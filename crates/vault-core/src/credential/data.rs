@@ -45,22 +45,23 @@ impl CredentialData {
     /// let body = br#"{"url": "http://files.example/a", "url": "https://files.example/b", "color": "red"}"#;
     /// let error = CredentialData::from_json(CredentialType::DirectLink, body, DataPolicy::default()).unwrap_err();
     /// assert_eq!(error.kind(), vault_core::ErrorKind::Invalid);
-    /// let vault_core::Error::Invalid(flaws) = error else { panic!("{error}") };
-    /// let flaws: Vec<_> = flaws.iter().map(|flaw| (flaw.pointer.as_str(), flaw.code.as_str())).collect();
-    /// assert_eq!(flaws, [("/url", "duplicate"), ("/url", "not-allowed"), ("/color", "unknown")]);
+    /// let vault_core::Error::Invalid(violations) = error else { panic!("{error}") };
+    /// let violations: Vec<_> = violations.iter().map(|violation| (violation.pointer.as_str(), violation.code.as_str())).collect();
+    /// assert_eq!(violations, [("/url", "duplicate"), ("/url", "not-allowed"), ("/color", "unknown")]);
     /// ```
     ///
     /// # Errors
     /// [`Error::Invalid`] with all violations: of syntax, repeated members, format and values.
     pub fn from_json(kind: CredentialType, bytes: &[u8], policy: DataPolicy) -> Result<Self, Error> {
         let malformed = |error: SyntaxError| FieldError::new("", FieldCode::Malformed, error.to_string());
-        let json::Document { root, duplicates: mut flaws } = json::parse(bytes, Limits::REQUEST).map_err(malformed)?;
+        let json::Document { root, duplicates: mut violations } =
+            json::parse(bytes, Limits::REQUEST).map_err(malformed)?;
         match Self::parse(kind, root, "", policy) {
-            Ok(data) if flaws.is_empty() => Ok(data),
-            Ok(_) => Err(Error::Invalid(flaws)),
+            Ok(data) if violations.is_empty() => Ok(data),
+            Ok(_) => Err(Error::Invalid(violations)),
             Err(errors) => {
-                flaws.extend(errors);
-                Err(Error::Invalid(flaws))
+                violations.extend(errors);
+                Err(Error::Invalid(violations))
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Header fields that are sent with requests for a direct link.
 
-use super::flaw::Flaw;
 use super::spec::FieldClass;
 use super::value::{Checks, FieldAt, FieldValue};
+use super::violation::Violation;
 use super::{SecretText, hygiene};
 use crate::field::{FieldCode, FieldError};
 use crate::json::{Member, Node, ObjectWriter, pointer_to, write_text};
@@ -36,10 +36,10 @@ impl FieldValue for Headers {
         let Node::Object(members) = node else { return Err(field.wrong_type("must be an object of strings")) };
         let is_new = matches!(field.checks, Checks::New(_));
         if is_new && members.is_empty() {
-            return Err(field.refuse(Flaw::new(FieldCode::Blank, "must not be empty: leave it out instead")));
+            return Err(field.refuse(Violation::new(FieldCode::Blank, "must not be empty: leave it out instead")));
         }
         if is_new && members.len() > Self::MAX {
-            return Err(field.refuse(Flaw::new(FieldCode::TooLong, "must be at most 32 header fields")));
+            return Err(field.refuse(Violation::new(FieldCode::TooLong, "must be at most 32 header fields")));
         }
         let mut errors = Vec::new();
         let mut headers = Vec::with_capacity(members.len());
@@ -51,8 +51,10 @@ impl FieldValue for Headers {
                 continue;
             };
             if is_new {
-                let flaw = check_name(&name, &mut seen).and_then(|()| check_value(value.expose())); // Fixed text only.
-                errors.extend(flaw.err().map(|flaw| FieldError::new(pointer, flaw.code, flaw.detail)));
+                let violation = check_name(&name, &mut seen).and_then(|()| check_value(value.expose())); // Fixed text only.
+                errors.extend(
+                    violation.err().map(|violation| FieldError::new(pointer, violation.code, violation.detail)),
+                );
             }
             headers.push(Header { name, value });
         }
@@ -73,37 +75,40 @@ impl FieldValue for Headers {
     }
 }
 
-fn check_name(name: &str, seen: &mut HashSet<String>) -> Result<(), Flaw> {
+fn check_name(name: &str, seen: &mut HashSet<String>) -> Result<(), Violation> {
     /// Header fields that the HTTP client sets based on URL and connection.
     const RESERVED: [&str; 8] =
         ["connection", "content-length", "expect", "host", "te", "trailer", "transfer-encoding", "upgrade"];
     let is_token_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if !(1..=128).contains(&name.len()) || !name.bytes().all(is_token_byte) {
-        return Err(Flaw::new(
+        return Err(Violation::new(
             FieldCode::Malformed,
             "must have header names of 1 to 128 characters, of those that RFC 9110 allows",
         ));
     }
     let name = name.to_ascii_lowercase();
     if RESERVED.contains(&name.as_str()) {
-        return Err(Flaw::new(FieldCode::NotAllowed, "is a header that the HTTP client sets itself: leave it out"));
+        return Err(Violation::new(
+            FieldCode::NotAllowed,
+            "is a header that the HTTP client sets itself: leave it out",
+        ));
     }
     if !seen.insert(name) {
-        return Err(Flaw::new(FieldCode::Malformed, "must not be repeated; upper and lower case are the same"));
+        return Err(Violation::new(FieldCode::Malformed, "must not be repeated; upper and lower case are the same"));
     }
     Ok(())
 }
 
-fn check_value(value: &str) -> Result<(), Flaw> {
+fn check_value(value: &str) -> Result<(), Violation> {
     hygiene::length(value)?;
     hygiene::blank(value)?;
     hygiene::surrounding_space(value)?;
     hygiene::quotes(value)?;
     if value.chars().any(|c| c.is_control() && c != '\t') {
-        return Err(Flaw::new(FieldCode::ControlCharacter, "must not contain control characters"));
+        return Err(Violation::new(FieldCode::ControlCharacter, "must not contain control characters"));
     }
     if !value.is_ascii() {
-        return Err(Flaw::new(FieldCode::Malformed, "must be ASCII"));
+        return Err(Violation::new(FieldCode::Malformed, "must be ASCII"));
     }
     // Also check single words, to detect `Bearer ***`. Shorter words are valid values: `*`, `*/*`, `-`.
     let mut words = std::iter::once(value).chain(value.split_ascii_whitespace()).filter(|word| word.len() >= 3);
@@ -128,7 +133,7 @@ mod tests {
             ("Bearer ***", FieldCode::Masked),
             ("Bearer ${TOKEN}", FieldCode::Placeholder),
         ] {
-            assert_eq!(check_value(value).err().map(|flaw| flaw.code), Some(code), "{value:?}");
+            assert_eq!(check_value(value).err().map(|violation| violation.code), Some(code), "{value:?}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! Checks of values in all fields: they must not be blank, quoted, masked or placeholders.
 
-use super::flaw::Flaw;
 use super::spec::FieldClass;
+use super::violation::Violation;
 use super::{mask, placeholder};
 use crate::field::FieldCode;
 
@@ -9,19 +9,19 @@ use crate::field::FieldCode;
 pub(super) const MAX_LENGTH: usize = 16 * 1024;
 
 /// Applies all checks.
-pub(super) fn check(text: &str, class: FieldClass) -> Result<(), Flaw> {
+pub(super) fn check(text: &str, class: FieldClass) -> Result<(), Violation> {
     length(text)?;
     blank(text)?;
     surrounding_space(text)?;
     quotes(text)?;
     if text.chars().any(|c| c.is_control() || is_invisible(c)) {
-        return Err(Flaw::new(FieldCode::ControlCharacter, "must not contain control or invisible characters"));
+        return Err(Violation::new(FieldCode::ControlCharacter, "must not contain control or invisible characters"));
     }
     unfilled(text, class)
 }
 
 /// Applies the checks that are also valid for texts with their own format, such as the parts of a key file.
-pub(super) fn check_content(text: &str, class: FieldClass) -> Result<(), Flaw> {
+pub(super) fn check_content(text: &str, class: FieldClass) -> Result<(), Violation> {
     length(text)?;
     blank(text)?;
     quotes(text)?;
@@ -29,38 +29,41 @@ pub(super) fn check_content(text: &str, class: FieldClass) -> Result<(), Flaw> {
 }
 
 /// Checks that a text is neither a mask nor a placeholder.
-pub(super) fn unfilled(text: &str, class: FieldClass) -> Result<(), Flaw> {
+pub(super) fn unfilled(text: &str, class: FieldClass) -> Result<(), Violation> {
     if mask::is_mask(text, class) {
-        return Err(Flaw::new(FieldCode::Masked, "is a mask such as ****: enter the value itself"));
+        return Err(Violation::new(FieldCode::Masked, "is a mask such as ****: enter the value itself"));
     }
     if placeholder::is_placeholder(text, class) {
-        return Err(Flaw::new(FieldCode::Placeholder, "is a placeholder: enter the value itself"));
+        return Err(Violation::new(FieldCode::Placeholder, "is a placeholder: enter the value itself"));
     }
     Ok(())
 }
 
-pub(super) fn length(text: &str) -> Result<(), Flaw> {
+pub(super) fn length(text: &str) -> Result<(), Violation> {
     if text.len() > MAX_LENGTH {
-        return Err(Flaw::new(FieldCode::TooLong, "must be at most 16,384 bytes"));
+        return Err(Violation::new(FieldCode::TooLong, "must be at most 16,384 bytes"));
     }
     Ok(())
 }
 
-pub(super) fn blank(text: &str) -> Result<(), Flaw> {
+pub(super) fn blank(text: &str) -> Result<(), Violation> {
     if text.chars().all(is_space) {
-        return Err(Flaw::new(FieldCode::Blank, "must not be empty or blank; leave out an optional field instead"));
+        return Err(Violation::new(
+            FieldCode::Blank,
+            "must not be empty or blank; leave out an optional field instead",
+        ));
     }
     Ok(())
 }
 
-pub(super) fn surrounding_space(text: &str) -> Result<(), Flaw> {
+pub(super) fn surrounding_space(text: &str) -> Result<(), Violation> {
     if text.starts_with(is_space) || text.ends_with(is_space) {
-        return Err(Flaw::new(FieldCode::Surrounded, "must not begin or end with white space"));
+        return Err(Violation::new(FieldCode::Surrounded, "must not begin or end with white space"));
     }
     Ok(())
 }
 
-pub(super) fn quotes(text: &str) -> Result<(), Flaw> {
+pub(super) fn quotes(text: &str) -> Result<(), Violation> {
     // Require both ends, because a secret chosen by a user may well end with a quotation mark.
     const PAIRS: [(&str, &str); 8] = [
         ("\"", "\""),
@@ -73,7 +76,7 @@ pub(super) fn quotes(text: &str) -> Result<(), Flaw> {
         ("\\\"", "\\\""),
     ];
     if PAIRS.iter().any(|(open, close)| text.strip_prefix(open).is_some_and(|rest| rest.ends_with(close))) {
-        return Err(Flaw::new(FieldCode::Surrounded, "must not be enclosed in quotation marks"));
+        return Err(Violation::new(FieldCode::Surrounded, "must not be enclosed in quotation marks"));
     }
     Ok(())
 }
@@ -92,7 +95,7 @@ mod tests {
     use super::*;
 
     fn code(text: &str) -> Option<FieldCode> {
-        check(text, FieldClass::Secret).err().map(|flaw| flaw.code)
+        check(text, FieldClass::Secret).err().map(|violation| violation.code)
     }
 
     #[test]

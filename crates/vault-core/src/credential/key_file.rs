@@ -1,9 +1,9 @@
 //! The key file of a Google service account.
 
-use super::flaw::Flaw;
 use super::shape::{is_domain, is_token, web_address};
 use super::spec::FieldClass;
 use super::value::{Checks, FieldAt, FieldValue};
+use super::violation::Violation;
 use super::{SecretBytes, SecretText, hygiene};
 use crate::field::{FieldCode, FieldError};
 use crate::json::{self, Document, Limits, Member, Node};
@@ -89,28 +89,28 @@ impl KeyFile {
     }
 
     /// Returns the violations of a new key file.
-    fn flaws(&self) -> Vec<Flaw> {
-        let malformed = |detail: &'static str| Flaw::new(FieldCode::Malformed, detail);
-        let mut flaws = Vec::new();
+    fn violations(&self) -> Vec<Violation> {
+        let malformed = |detail: &'static str| Violation::new(FieldCode::Malformed, detail);
+        let mut violations = Vec::new();
         let mut length = 0;
         self.write(&mut |piece| length += piece.len());
         if length > hygiene::MAX_LENGTH {
-            flaws.push(Flaw::new(FieldCode::TooLong, "must be at most 16,384 bytes"));
+            violations.push(Violation::new(FieldCode::TooLong, "must be at most 16,384 bytes"));
         }
         if self.0.iter().any(|member| has_fraction(&member.value)) {
             // Such a number has no unique encoding, so equal key files could have different fingerprints.
-            flaws.push(malformed("must not contain numbers other than 64-bit integers"));
+            violations.push(malformed("must not contain numbers other than 64-bit integers"));
         }
         let mut check = |name: &'static str, class: FieldClass, shape: fn(&str) -> bool, detail: &'static str| {
             // Read only by the rule, whose messages contain only fixed text.
-            let flaw = match self.member(name).map(SecretText::expose) {
+            let violation = match self.member(name).map(SecretText::expose) {
                 None => Some(malformed("must be present and a string")),
                 Some(text) => {
                     let content = hygiene::check_content(text, class).err();
                     content.or_else(|| (!shape(text)).then(|| malformed(detail)))
                 }
             };
-            flaws.extend(flaw.map(|flaw| flaw.of(&format!("{name} in the key file"))));
+            violations.extend(violation.map(|violation| violation.of(&format!("{name} in the key file"))));
         };
         check("type", FieldClass::Location, |text| text == "service_account", "must be service_account");
         check("project_id", FieldClass::Location, is_project, "must be a project id");
@@ -122,10 +122,11 @@ impl KeyFile {
             let detail = "must be a domain in lower case, such as googleapis.com";
             check(UNIVERSE_DOMAIN, FieldClass::Location, is_domain, detail);
         }
-        if flaws.is_empty() && self.token_uri().is_none() {
-            flaws.push(malformed("must be an https URL in the domain universe_domain").of("token_uri in the key file"));
+        if violations.is_empty() && self.token_uri().is_none() {
+            violations
+                .push(malformed("must be an https URL in the domain universe_domain").of("token_uri in the key file"));
         }
-        flaws
+        violations
     }
 }
 
@@ -164,7 +165,7 @@ fn has_fraction(node: &Node) -> bool {
 }
 
 /// Parses the object in `text`.
-fn unpack(text: &SecretText, checks: Checks) -> Result<Vec<Member>, Flaw> {
+fn unpack(text: &SecretText, checks: Checks) -> Result<Vec<Member>, Violation> {
     // White space around the file's content is permitted.
     let text = text.expose().trim_matches([' ', '\t', '\r', '\n']);
     let limits = match checks {
@@ -176,11 +177,13 @@ fn unpack(text: &SecretText, checks: Checks) -> Result<Vec<Member>, Flaw> {
     };
     match json::parse(text.as_bytes(), limits) {
         Ok(Document { root: Node::Object(members), duplicates }) if duplicates.is_empty() => Ok(members),
-        Ok(Document { root: Node::Object(_), .. }) => Err(Flaw::new(FieldCode::Malformed, "must not repeat a field")),
+        Ok(Document { root: Node::Object(_), .. }) => {
+            Err(Violation::new(FieldCode::Malformed, "must not repeat a field"))
+        }
         _ => {
             hygiene::check_content(text, FieldClass::Secret)?;
             let detail = "must be the whole key file, as a JSON object or as text in a JSON string";
-            Err(Flaw::new(FieldCode::Malformed, detail))
+            Err(Violation::new(FieldCode::Malformed, detail))
         }
     }
 }
@@ -189,14 +192,18 @@ impl FieldValue for KeyFile {
     fn read(node: Node, field: &FieldAt<'_>) -> Result<Self, Vec<FieldError>> {
         let file = match node {
             Node::Object(members) => Self(members),
-            Node::String(text) => Self(unpack(&text, field.checks).map_err(|flaw| field.refuse(flaw))?),
+            Node::String(text) => Self(unpack(&text, field.checks).map_err(|violation| field.refuse(violation))?),
             _ => return Err(field.wrong_type("must be the key file, as a JSON object or as text in a JSON string")),
         };
-        let flaws = match field.checks {
+        let violations = match field.checks {
             Checks::Stored => Vec::new(),
-            Checks::New(_) => file.flaws(),
+            Checks::New(_) => file.violations(),
         };
-        if flaws.is_empty() { Ok(file) } else { Err(flaws.into_iter().flat_map(|flaw| field.refuse(flaw)).collect()) }
+        if violations.is_empty() {
+            Ok(file)
+        } else {
+            Err(violations.into_iter().flat_map(|violation| field.refuse(violation)).collect())
+        }
     }
 
     fn write(&self, sink: &mut dyn FnMut(&str)) {

@@ -1,9 +1,9 @@
 //! URL of a direct link.
 
-use super::flaw::Flaw;
 use super::shape::web_address;
 use super::spec::{DataPolicy, FieldClass};
 use super::value::{FieldAt, FieldValue};
+use super::violation::Violation;
 use super::{SecretText, hygiene, signature};
 use crate::field::{FieldCode, FieldError};
 use crate::json::{Node, write_text};
@@ -62,27 +62,27 @@ fn with_address<T>(text: &str, read: impl FnOnce(&'static str, &Url) -> T) -> Op
 }
 
 /// Validates a new link, which has passed the checks for all fields.
-fn check(text: &str, policy: DataPolicy) -> Result<(), Flaw> {
+fn check(text: &str, policy: DataPolicy) -> Result<(), Violation> {
     let checked = with_address(text, |scheme, url| {
         if scheme == "http" && !policy.allow_http_links {
-            return Err(Flaw::new(
+            return Err(Violation::new(
                 FieldCode::NotAllowed,
                 "must begin with https://; this server does not allow http links (--allow-http-links)",
             ));
         }
         if url.fragment().is_some() {
             // A fragment is never sent, so a link that requires one is for browsers and is not direct.
-            return Err(Flaw::new(FieldCode::Malformed, "must not contain a fragment (#)"));
+            return Err(Violation::new(FieldCode::Malformed, "must not contain a fragment (#)"));
         }
         for (name, value) in url.query_pairs().filter(|(_, value)| value.len() >= 3) {
             let name = name.to_ascii_lowercase();
             let secret = ["sig", "token", "key", "password"].iter().any(|word| name.contains(word));
             let class = if secret { FieldClass::Secret } else { FieldClass::Location };
-            hygiene::unfilled(&value, class).map_err(|flaw| flaw.of("a query parameter"))?;
+            hygiene::unfilled(&value, class).map_err(|violation| violation.of("a query parameter"))?;
         }
         Ok(())
     });
-    checked.unwrap_or_else(|| Err(Flaw::new(FieldCode::Malformed, "must be a URL that begins with https://")))
+    checked.unwrap_or_else(|| Err(Violation::new(FieldCode::Malformed, "must be a URL that begins with https://")))
 }
 
 impl FieldValue for Link {
@@ -192,7 +192,7 @@ mod tests {
             ("https://h/?a=***", FieldCode::Masked),
             ("https://h/?sig=%3Cyour-signature%3E", FieldCode::Placeholder),
         ] {
-            assert_eq!(check(text, HTTPS).err().map(|flaw| flaw.code), Some(code), "{text}");
+            assert_eq!(check(text, HTTPS).err().map(|violation| violation.code), Some(code), "{text}");
         }
     }
 }

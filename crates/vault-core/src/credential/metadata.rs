@@ -33,7 +33,7 @@ impl Labels {
         if patch.0.as_ref().is_none_or(|changes| changes.values().any(Option::is_none)) {
             return Err(vec![FieldError::new(pointer, FieldCode::WrongType, "must be an object of strings")]);
         }
-        Self::default().patched(&patch, pointer).map_err(|flaw| vec![flaw])
+        Self::default().patched(&patch, pointer).map_err(|violation| vec![violation])
     }
 
     /// Returns these labels after `patch`, which was at `pointer`.
@@ -104,10 +104,10 @@ impl LabelPatch {
             Node::Null => return Ok(Self(None)),
             _ => return Err(vec![FieldError::new(pointer, FieldCode::WrongType, "must be an object of strings")]),
         };
-        let (mut changes, mut flaws) = (BTreeMap::new(), Vec::new());
+        let (mut changes, mut violations) = (BTreeMap::new(), Vec::new());
         for member in members {
             if !is_name(&member.name) {
-                flaws.push(FieldError::new(pointer, FieldCode::Malformed, NAME_RULE));
+                violations.push(FieldError::new(pointer, FieldCode::Malformed, NAME_RULE));
                 continue;
             }
             match member.value {
@@ -117,16 +117,16 @@ impl LabelPatch {
                     changes.insert(member.name, Some(value.expose().to_owned()));
                 }
                 Node::String(_) => {
-                    flaws.push(FieldError::new(child(pointer, &member.name), FieldCode::Malformed, VALUE_RULE));
+                    violations.push(FieldError::new(child(pointer, &member.name), FieldCode::Malformed, VALUE_RULE));
                 }
                 _ => {
                     let detail = "must be a string, or null to remove the label";
-                    flaws.push(FieldError::new(child(pointer, &member.name), FieldCode::WrongType, detail));
+                    violations.push(FieldError::new(child(pointer, &member.name), FieldCode::WrongType, detail));
                 }
             }
         }
-        flaws.dedup();
-        if flaws.is_empty() { Ok(Self(Some(changes))) } else { Err(flaws) }
+        violations.dedup();
+        if violations.is_empty() { Ok(Self(Some(changes))) } else { Err(violations) }
     }
 }
 
@@ -185,15 +185,15 @@ impl Description {
     /// # Errors
     /// Returns the rule that the text violates.
     pub fn parse(text: &str, pointer: &str) -> Result<Self, FieldError> {
-        let flaw = |code, detail: &'static str| Err(FieldError::new(pointer, code, detail));
+        let violation = |code, detail: &'static str| Err(FieldError::new(pointer, code, detail));
         if text.trim().is_empty() {
-            return flaw(FieldCode::Blank, "must not be empty or blank; leave it out instead");
+            return violation(FieldCode::Blank, "must not be empty or blank; leave it out instead");
         }
         if text.chars().count() > Self::MAX_LENGTH {
-            return flaw(FieldCode::TooLong, "must be at most 500 characters");
+            return violation(FieldCode::TooLong, "must be at most 500 characters");
         }
         if !text.chars().all(is_printable) {
-            return flaw(FieldCode::ControlCharacter, "must not contain control or invisible characters");
+            return violation(FieldCode::ControlCharacter, "must not contain control or invisible characters");
         }
         Ok(Self(text.to_owned()))
     }

@@ -1,21 +1,21 @@
 //! Formats of each kind of text.
 
-use super::flaw::Flaw;
 use super::hygiene;
 use super::shape::{is_token, web_address};
 use super::spec::{FieldClass, FieldSpec, ValueKind};
+use super::violation::Violation;
 use crate::field::FieldCode;
 
-fn malformed(detail: &'static str) -> Result<(), Flaw> {
-    Err(Flaw::new(FieldCode::Malformed, detail))
+fn malformed(detail: &'static str) -> Result<(), Violation> {
+    Err(Violation::new(FieldCode::Malformed, detail))
 }
 
 impl FieldSpec {
     /// Validates a new value of this field. Kinds with their own type have additional rules there.
-    pub(super) fn check(&self, text: &str) -> Result<(), Flaw> {
+    pub(super) fn check(&self, text: &str) -> Result<(), Violation> {
         hygiene::check(text, self.class)?;
         if self.class == FieldClass::Location && names_user(text) {
-            return Err(Flaw::new(
+            return Err(Violation::new(
                 FieldCode::NotAllowed,
                 "must not contain a user name or password: this field is shown in lists",
             ));
@@ -41,14 +41,14 @@ fn names_user(text: &str) -> bool {
     text.split("://").skip(1).any(|rest| rest.split(['/', '?', '#']).next().is_some_and(|host| host.contains('@')))
 }
 
-fn access_key_id(text: &str) -> Result<(), Flaw> {
+fn access_key_id(text: &str) -> Result<(), Violation> {
     if text.len() <= 255 && text.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Ok(());
     }
     malformed("must be at most 255 printable ASCII characters without white space")
 }
 
-fn bucket(text: &str) -> Result<(), Flaw> {
+fn bucket(text: &str) -> Result<(), Violation> {
     if let Some(resource) = resource_of_arn(text) {
         // Tools for other storages, and checks, support only plain names.
         return malformed(if resource.ends_with(".mrap") {
@@ -73,34 +73,34 @@ fn resource_of_arn(text: &str) -> Option<&str> {
     parts.nth(4).filter(|_| is_arn)
 }
 
-fn region(text: &str) -> Result<(), Flaw> {
+fn region(text: &str) -> Result<(), Violation> {
     if is_token(text, 64, b"._-") {
         return Ok(());
     }
     malformed("must be 1 to 64 letters, digits, '.', '_' and '-'")
 }
 
-fn endpoint(text: &str) -> Result<(), Flaw> {
+fn endpoint(text: &str) -> Result<(), Violation> {
     if text.len() > 2_048 {
-        return Err(Flaw::new(FieldCode::TooLong, "must be at most 2,048 bytes"));
+        return Err(Violation::new(FieldCode::TooLong, "must be at most 2,048 bytes"));
     }
     let Some(("http" | "https", url)) = web_address(text) else {
         return malformed("must be a URL that begins with https:// or http://");
     };
     if !url.username().is_empty() || url.password().is_some() || url.query().is_some() || url.fragment().is_some() {
-        return Err(Flaw::new(FieldCode::NotAllowed, "must not contain a user, password, query or fragment"));
+        return Err(Violation::new(FieldCode::NotAllowed, "must not contain a user, password, query or fragment"));
     }
     Ok(())
 }
 
-fn key_prefix(text: &str) -> Result<(), Flaw> {
+fn key_prefix(text: &str) -> Result<(), Violation> {
     if text.len() <= 1_024 {
         return Ok(());
     }
-    Err(Flaw::new(FieldCode::TooLong, "must be at most 1,024 bytes"))
+    Err(Violation::new(FieldCode::TooLong, "must be at most 1,024 bytes"))
 }
 
-fn role_arn(text: &str) -> Result<(), Flaw> {
+fn role_arn(text: &str) -> Result<(), Violation> {
     let parts = text.bytes().filter(|byte| *byte == b':').count();
     if text.starts_with("arn:") && parts >= 5 && is_token(text, 2_048, b":/_+=,.@-") {
         return Ok(());
@@ -108,21 +108,21 @@ fn role_arn(text: &str) -> Result<(), Flaw> {
     malformed("must be the ARN of a role: arn:<partition>:iam:<region>:<account>:role/<name>")
 }
 
-fn kms_key_id(text: &str) -> Result<(), Flaw> {
+fn kms_key_id(text: &str) -> Result<(), Violation> {
     if is_token(text, 2_048, b":/_-") {
         return Ok(());
     }
     malformed("must be a KMS key: arn:<partition>:kms:<region>:<account>:key/<id>, its id, or alias/<name>")
 }
 
-fn tenant(text: &str) -> Result<(), Flaw> {
+fn tenant(text: &str) -> Result<(), Violation> {
     if is_token(text, 255, b".-") {
         return Ok(());
     }
     malformed("must be a GUID or a domain name")
 }
 
-fn client_id(text: &str) -> Result<(), Flaw> {
+fn client_id(text: &str) -> Result<(), Violation> {
     if is_token(text, 255, b"._-") {
         return Ok(());
     }
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn names_have_their_lengths_and_characters() {
-        type Check = fn(&str) -> Result<(), Flaw>;
+        type Check = fn(&str) -> Result<(), Violation>;
         let checks: [(&str, Check, usize, &str); 5] = [
             ("access key id", access_key_id, 255, "a b"),
             ("region", region, 64, "eu/1"),
@@ -193,7 +193,7 @@ mod tests {
         let url = |length: usize| format!("https://h/{}", "a".repeat(length - "https://h/".len()));
         assert!(endpoint(&url(2_048)).is_ok());
         for length in [2_049, 2_050] {
-            assert!(endpoint(&url(length)).is_err_and(|flaw| flaw.code == FieldCode::TooLong));
+            assert!(endpoint(&url(length)).is_err_and(|violation| violation.code == FieldCode::TooLong));
         }
     }
 

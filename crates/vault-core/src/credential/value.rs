@@ -1,8 +1,8 @@
 //! Values of fields: parsing, validation and encoding.
 
 use super::SecretText;
-use super::flaw::Flaw;
 use super::spec::{DataPolicy, FieldSpec};
+use super::violation::Violation;
 use crate::field::{FieldCode, FieldError, child};
 use crate::json::{Node, write_text};
 
@@ -32,8 +32,8 @@ impl FieldAt<'_> {
         vec![FieldError::new(self.pointer(), FieldCode::WrongType, detail)]
     }
 
-    pub(super) fn refuse(&self, flaw: Flaw) -> Vec<FieldError> {
-        vec![FieldError::new(self.pointer(), flaw.code, flaw.detail)]
+    pub(super) fn refuse(&self, violation: Violation) -> Vec<FieldError> {
+        vec![FieldError::new(self.pointer(), violation.code, violation.detail)]
     }
 
     /// Returns the text of a string that meets the field's rule.
@@ -45,10 +45,10 @@ impl FieldAt<'_> {
     }
 
     /// Applies `rule` if the value is new.
-    pub(super) fn judge(&self, rule: impl FnOnce(DataPolicy) -> Result<(), Flaw>) -> Result<(), Vec<FieldError>> {
+    pub(super) fn judge(&self, rule: impl FnOnce(DataPolicy) -> Result<(), Violation>) -> Result<(), Vec<FieldError>> {
         match self.checks {
             Checks::Stored => Ok(()),
-            Checks::New(policy) => rule(policy).map_err(|flaw| self.refuse(flaw)),
+            Checks::New(policy) => rule(policy).map_err(|violation| self.refuse(violation)),
         }
     }
 }

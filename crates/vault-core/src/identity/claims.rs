@@ -60,24 +60,24 @@ impl ClaimPattern {
     /// [`FieldCode::Malformed`] for a wildcard that covers too much or is in another position. [`FieldCode::WrongType`]
     /// for a value that is not a text, number or boolean.
     pub fn parse(value: &Value, field: &str) -> Result<Self, FieldError> {
-        let flaw = |code, detail| Err(FieldError::new(field, code, detail));
+        let violation = |code, detail| Err(FieldError::new(field, code, detail));
         match value {
             Value::String(text) if text.is_empty() || text.len() > MAX_VALUE_LENGTH => {
-                flaw(FieldCode::Malformed, "must have 1 to 1,024 bytes")
+                violation(FieldCode::Malformed, "must have 1 to 1,024 bytes")
             }
             Value::String(text) => match text.strip_suffix('*') {
-                None if text.contains('*') => flaw(FieldCode::Malformed, "may have one `*`, at its end"),
+                None if text.contains('*') => violation(FieldCode::Malformed, "may have one `*`, at its end"),
                 None => Ok(Self::Exact(value.clone())),
-                Some(prefix) if prefix.contains('*') => flaw(FieldCode::Malformed, "may have one `*`, at its end"),
+                Some(prefix) if prefix.contains('*') => violation(FieldCode::Malformed, "may have one `*`, at its end"),
                 Some(prefix) if names_an_owner(prefix) => Ok(Self::Prefix(prefix.to_owned())),
-                Some(_) => flaw(
+                Some(_) => violation(
                     FieldCode::Malformed,
                     "reaches too far: `*` must follow a `:` or `/` behind the owner, as in repo:acme/etl:*",
                 ),
             },
             Value::Bool(_) | Value::Number(_) => Ok(Self::Exact(value.clone())),
             Value::Null | Value::Array(_) | Value::Object(_) => {
-                flaw(FieldCode::WrongType, "must be a string, a number, true or false")
+                violation(FieldCode::WrongType, "must be a string, a number, true or false")
             }
         }
     }

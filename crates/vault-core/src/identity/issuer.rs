@@ -113,20 +113,20 @@ impl Issuer {
     /// # Errors
     /// [`FieldCode::Malformed`] if the URL is malformed, or not permitted for an issuer.
     pub fn check_url(text: &str, field: &str) -> Result<(), FieldError> {
-        let flaw = |detail: &str| Err(FieldError::new(field, FieldCode::Malformed, detail.to_owned()));
+        let violation = |detail: &str| Err(FieldError::new(field, FieldCode::Malformed, detail.to_owned()));
         let Some(url) = strict_url::parse(text).filter(|_| text.len() <= MAX_URL) else {
-            return flaw("must be a URL, such as https://token.actions.githubusercontent.com");
+            return violation("must be a URL, such as https://token.actions.githubusercontent.com");
         };
         let is_bare =
             url.username().is_empty() && url.password().is_none() && url.query().is_none() && url.fragment().is_none();
         match url.scheme() {
-            _ if !is_bare => flaw("must be a URL without user, query and fragment"),
+            _ if !is_bare => violation("must be a URL without user, query and fragment"),
             "spiffe" if matches!(url.path(), "" | "/") && url.port().is_none() => Ok(()),
-            "spiffe" => flaw("must be spiffe://DOMAIN, without a path"),
+            "spiffe" => violation("must be spiffe://DOMAIN, without a path"),
             "https" => Ok(()),
             "http" if is_loopback(&url) => Ok(()),
-            "http" => flaw("must be https: over http, anybody in between could exchange the keys"),
-            _ => flaw("must be https, or spiffe://DOMAIN"),
+            "http" => violation("must be https: over http, anybody in between could exchange the keys"),
+            _ => violation("must be https, or spiffe://DOMAIN"),
         }
     }
 

@@ -187,7 +187,7 @@ pub fn judge_trusts<'a>(
             let found = claims.pointer(pointer.as_str());
             pattern.zip(found).is_some_and(|(pattern, found)| pattern.fits(found))
         };
-        let flaw = match trust.claims.iter().find(|(pointer, _)| !fits(pointer)) {
+        let violation = match trust.claims.iter().find(|(pointer, _)| !fits(pointer)) {
             None if times.lifetime <= trust.max_lifetime => return Ok(trust),
             None => WorkloadRefusal::Time("it is valid for longer than the trust allows (max_lifetime)"),
             Some((pointer, pattern)) => {
@@ -198,11 +198,11 @@ pub fn judge_trusts<'a>(
         };
         let fitting = trust.claims.keys().filter(|pointer| fits(pointer)).count();
         if nearest.as_ref().is_none_or(|(most, _)| fitting > *most) {
-            nearest = Some((fitting, flaw));
+            nearest = Some((fitting, violation));
         }
     }
     let untrusted = || WorkloadRefusal::Unverified(format!("the integration no longer trusts its issuer, {issuer}"));
-    Err(nearest.map_or_else(untrusted, |(_, flaw)| flaw))
+    Err(nearest.map_or_else(untrusted, |(_, violation)| violation))
 }
 
 fn told_value(value: &Value) -> String {

@@ -99,7 +99,7 @@ impl TrustRequest {
             Some(Value::Object(claims)) => parse_claims(claims, &at("claims")),
             Some(_) => Err(vec![error("claims", FieldCode::WrongType, "must be an object")]),
         };
-        let claims = claims.map_err(|flaws| errors.extend(flaws)).ok();
+        let claims = claims.map_err(|violations| errors.extend(violations)).ok();
         let max_lifetime = match members.get("max_lifetime").map(Value::as_i64) {
             None => Some(DEFAULT_LIFETIME_SECONDS),
             Some(Some(seconds)) if (MIN_LIFETIME_SECONDS..=MAX_LIFETIME_SECONDS).contains(&seconds) => Some(seconds),
@@ -123,12 +123,12 @@ impl TrustRequest {
     /// [`FieldCode::Required`] at a claim that it must specify exactly.
     pub fn satisfies(&self, issuer: &Issuer, field: &str) -> Result<(), Vec<FieldError>> {
         let is_exact = |pointer: &&ClaimPointer| matches!(self.claims.get(pointer), Some(ClaimPattern::Exact(_)));
-        let flaw = |pointer: &ClaimPointer| {
+        let violation = |pointer: &ClaimPointer| {
             let detail = format!("must specify {pointer} exactly: the issuer is shared with others");
             FieldError::new(format!("{field}/claims"), FieldCode::Required, detail)
         };
-        let flaws: Vec<_> = issuer.required.iter().filter(|pointer| !is_exact(pointer)).map(flaw).collect();
-        if flaws.is_empty() { Ok(()) } else { Err(flaws) }
+        let violations: Vec<_> = issuer.required.iter().filter(|pointer| !is_exact(pointer)).map(violation).collect();
+        if violations.is_empty() { Ok(()) } else { Err(violations) }
     }
 
     /// Returns the trust with its ID and the ID of its issuer.

@@ -67,7 +67,7 @@ impl ObjectReader {
     pub fn node(&mut self, name: &str) -> Option<Node> {
         match self.take(name) {
             None => {
-                self.flaw(name, FieldCode::Required, "is required");
+                self.violation(name, FieldCode::Required, "is required");
                 None
             }
             Some(Node::Null) => self.wrong_type(name, "must not be null"),
@@ -139,11 +139,11 @@ impl ObjectReader {
     }
 
     fn wrong_type<T>(&mut self, name: &str, detail: &'static str) -> Option<T> {
-        self.flaw(name, FieldCode::WrongType, detail);
+        self.violation(name, FieldCode::WrongType, detail);
         None
     }
 
-    fn flaw(&mut self, name: &str, code: FieldCode, detail: &'static str) {
+    fn violation(&mut self, name: &str, code: FieldCode, detail: &'static str) {
         self.errors.push(FieldError::new(child(&self.pointer, name), code, detail));
     }
 }

@@ -69,7 +69,7 @@ pub struct UnverifiedToken {
 
 /// Reason why a signature was not verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SignatureFlaw {
+pub enum SignatureError {
     /// No key matches the key ID and algorithm of the token.
     UnknownKey,
     /// The token is malformed, uses a feature that is not permitted, or was not signed by any of the keys.
@@ -115,7 +115,7 @@ pub trait TokenVerifier: Send + Sync {
     ///
     /// # Errors
     /// The reason why the signature was not verified.
-    fn verify(&self, token: &SecretString, keys: &str, key_use: KeyUse) -> Result<Value, SignatureFlaw>;
+    fn verify(&self, token: &SecretString, keys: &str, key_use: KeyUse) -> Result<Value, SignatureError>;
 
     /// Counts the keys of a JSON Web Key Set. Returns `None` if the text is not a key set.
     fn count_keys(&self, keys: &str, key_use: KeyUse) -> Option<KeyCount>;

@@ -50,20 +50,20 @@ impl Url {
 /// # Errors
 /// [`FieldCode::TooLong`], [`FieldCode::Malformed`] or [`FieldCode::NotAllowed`].
 pub fn check_url(text: &str, pointer: &str) -> Result<Url, FieldError> {
-    let flaw = |code, detail: &str| Err(FieldError::new(pointer, code, detail.to_owned()));
+    let violation = |code, detail: &str| Err(FieldError::new(pointer, code, detail.to_owned()));
     if text.len() > MAX_ADDRESS_LENGTH {
-        return flaw(FieldCode::TooLong, "must be at most 2,048 bytes");
+        return violation(FieldCode::TooLong, "must be at most 2,048 bytes");
     }
     let Some(url) = strict_url::parse(text) else {
         let detail = "must be a URL such as https://hooks.example.com/orgvault: with a host, and without spaces, invisible \
                       characters or port 0";
-        return flaw(FieldCode::Malformed, detail);
+        return violation(FieldCode::Malformed, detail);
     };
     if !url.username().is_empty() || url.password().is_some() || url.fragment().is_some() {
-        return flaw(FieldCode::NotAllowed, "must be a URL without user and fragment");
+        return violation(FieldCode::NotAllowed, "must be a URL without user and fragment");
     }
     let Some(host) = url.host() else {
-        return flaw(FieldCode::Malformed, "must be a URL with a host");
+        return violation(FieldCode::Malformed, "must be a URL with a host");
     };
     let is_local = match &host {
         Host::Domain(name) => *name == "localhost",
@@ -73,8 +73,8 @@ pub fn check_url(text: &str, pointer: &str) -> Result<Url, FieldError> {
     match url.scheme() {
         "https" => {}
         "http" if is_local => {}
-        "http" => return flaw(FieldCode::NotAllowed, "must be https: over http, anybody in between can read it"),
-        _ => return flaw(FieldCode::NotAllowed, "must be https"),
+        "http" => return violation(FieldCode::NotAllowed, "must be https: over http, anybody in between can read it"),
+        _ => return violation(FieldCode::NotAllowed, "must be https"),
     }
     let rest = if url.path() == "/" && url.query().is_none() { "/" } else { "/…" };
     let masked = format!("{}{rest}", url.origin().ascii_serialization());

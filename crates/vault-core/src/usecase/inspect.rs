@@ -41,13 +41,13 @@ pub struct RowFinding {
     /// ID of the row.
     pub id: String,
     /// The violation.
-    pub flaw: Flaw,
+    pub violation: Violation,
 }
 
 /// Way in which a row differs from what was written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Flaw {
+pub enum Violation {
     /// The row cannot be decoded, or a related row is missing.
     Unreadable(&'static str),
     /// A column cannot be decrypted.
@@ -87,31 +87,33 @@ pub enum Flaw {
 
 impl fmt::Display for RowFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { table, id, flaw } = self;
+        let Self { table, id, violation } = self;
         write!(f, "row {id} of table {table} ")?;
-        match flaw {
-            Flaw::Unreadable(reason) => write!(f, "cannot be read: {reason}"),
-            Flaw::Sealed { column, reason } => write!(f, "cannot be decrypted: {column}: {reason}"),
-            Flaw::Code => {
+        match violation {
+            Violation::Unreadable(reason) => write!(f, "cannot be read: {reason}"),
+            Violation::Sealed { column, reason } => write!(f, "cannot be decrypted: {column}: {reason}"),
+            Violation::Code => {
                 f.write_str("has a MAC that does not verify: it was modified, copied or moved outside the service")
             }
-            Flaw::Labels => f.write_str("is indexed under other labels than it has"),
-            Flaw::NotAsRecorded { entry } => {
+            Violation::Labels => f.write_str("is indexed under other labels than it has"),
+            Violation::NotAsRecorded { entry } => {
                 write!(
                     f,
                     "differs from its state in audit entry {entry}: it was rolled back or modified outside the service"
                 )
             }
-            Flaw::Removed { entry } => {
+            Violation::Removed { entry } => {
                 write!(f, "was removed according to audit entry {entry}, and was restored outside the service")
             }
-            Flaw::LookUp { table } => {
+            Violation::LookUp { table } => {
                 write!(f, "cannot be looked up: table {table} does not refer to it")
             }
-            Flaw::NoCredential => {
+            Violation::NoCredential => {
                 f.write_str("is a version without a credential: it was moved or kept outside the service")
             }
-            Flaw::Entry { entry } => write!(f, "has an audit entry that was modified outside the service: {entry}"),
+            Violation::Entry { entry } => {
+                write!(f, "has an audit entry that was modified outside the service: {entry}")
+            }
         }
     }
 }
@@ -196,13 +198,13 @@ impl Inspector {
     }
 
     /// Returns the violation of a receiver, if any.
-    fn flaw_of_receiver(&self, stored: &StoredReceiver) -> Option<Flaw> {
+    fn violation_of_receiver(&self, stored: &StoredReceiver) -> Option<Violation> {
         if !stored.is_sound(&*self.crypto.digester) {
-            return Some(Flaw::Code);
+            return Some(Violation::Code);
         }
         let (id, now) = (stored.receiver.id, self.environment.now());
         match self.crypto.receivers.open(id, &stored.target, now) {
-            Err(SealError::Integrity { column, reason, .. }) => Some(Flaw::Sealed { column, reason }),
+            Err(SealError::Integrity { column, reason, .. }) => Some(Violation::Sealed { column, reason }),
             _ => None,
         }
     }
@@ -264,7 +266,10 @@ impl InspectionRound {
                 self.stage = places.last().map_or(Stage::Issuers, |(last, _)| Stage::Versions(Some(last.clone())));
                 for ((_, id), has_credential) in places {
                     if !has_credential {
-                        self.find(RowFinding { table: "credential_versions", id, flaw: Flaw::NoCredential }, report);
+                        self.find(
+                            RowFinding { table: "credential_versions", id, violation: Violation::NoCredential },
+                            report,
+                        );
                     }
                 }
             }
@@ -276,7 +281,7 @@ impl InspectionRound {
                     self.rows += 1;
                     if !stored.is_sound(&*self.inspector.crypto.digester) {
                         let id = stored.issuer.name.to_string();
-                        self.find(RowFinding { table: "issuers", id, flaw: Flaw::Code }, report);
+                        self.find(RowFinding { table: "issuers", id, violation: Violation::Code }, report);
                     }
                 }
             }
@@ -302,7 +307,7 @@ impl InspectionRound {
                     self.inspector.crypto.digester.refresh().await?;
                 }
             }
-            Err((table, (_, id))) => seen.find(table, id, Flaw::Unreadable("its ids are none")),
+            Err((table, (_, id))) => seen.find(table, id, Violation::Unreadable("its ids are none")),
         }
         self.rows += 1;
         self.unrecorded += u64::from(seen.unrecorded);
@@ -349,15 +354,15 @@ struct Seen {
 }
 
 impl Seen {
-    fn find(&mut self, table: &'static str, id: impl ToString, flaw: Flaw) {
-        self.findings.push(RowFinding { table, id: id.to_string(), flaw });
+    fn find(&mut self, table: &'static str, id: impl ToString, violation: Violation) {
+        self.findings.push(RowFinding { table, id: id.to_string(), violation });
     }
 
     /// Records a finding if the store could not read the row because the row is damaged.
     fn unreadable<T>(&mut self, read: Result<Option<T>, StoreError>) -> Result<Option<T>, Error> {
         match read {
             Err(StoreError::Integrity { table, id, reason }) => {
-                self.find(table, id, Flaw::Unreadable(reason));
+                self.find(table, id, Violation::Unreadable(reason));
                 Ok(None)
             }
             read => Ok(read?),
@@ -370,11 +375,11 @@ impl Seen {
         match opened {
             Ok(opened) => Ok(Some(opened)),
             Err(SealError::Integrity { table, column, object, reason }) => {
-                self.find(table, object, Flaw::Sealed { column, reason });
+                self.find(table, object, Violation::Sealed { column, reason });
                 Ok(None)
             }
             Err(SealError::UnknownKey { table, column, object, .. }) => {
-                self.find(table, object, Flaw::Sealed { column, reason: "it names a key that does not exist" });
+                self.find(table, object, Violation::Sealed { column, reason: "it names a key that does not exist" });
                 Ok(None)
             }
             Err(SealError::NoKeys) => Ok(None),
@@ -406,8 +411,8 @@ impl Inspector {
         digester.load_keys(&row.keys()).await?;
         let (organization, id) = row.place();
         if let InstanceRow::Receiver(stored) = row {
-            let flaw = self.flaw_of_receiver(stored);
-            flaw.into_iter().for_each(|flaw| seen.find(row.part().table(), id, flaw));
+            let violation = self.violation_of_receiver(stored);
+            violation.into_iter().for_each(|violation| seen.find(row.part().table(), id, violation));
             return Ok(());
         }
         seen.opened(self.crypto.instance.opens(row))?;
@@ -436,7 +441,7 @@ impl Inspector {
             }
         };
         if !is_sound {
-            seen.find(kind.table(), id, Flaw::Code);
+            seen.find(kind.table(), id, Violation::Code);
             return Ok(());
         }
         let (state, others) = (state.current(), state.all().skip(1).collect());
@@ -510,7 +515,7 @@ impl Inspector {
         let id = current.id;
         if !current.is_sound(digester, organization) {
             // The MAC failure explains any decryption failure of the row, so report only the former.
-            seen.find(TABLE, id, Flaw::Code);
+            seen.find(TABLE, id, Violation::Code);
             return Ok(());
         }
         let numbers: BTreeSet<_> = whole.versions.others.iter().map(|version| version.number).collect();
@@ -518,7 +523,7 @@ impl Inspector {
             || numbers.into_iter().chain([current.version]).any(|number| number > current.highest)
             || current.staged.is_some_and(|staged| whole.versions.others.iter().all(|other| other.number != staged))
         {
-            seen.find(TABLE, id, Flaw::Unreadable("its versions differ from its list of versions"));
+            seen.find(TABLE, id, Violation::Unreadable("its versions differ from its list of versions"));
             return Ok(());
         }
         let at = |version| CredentialContext { organization, credential: id, version };
@@ -557,7 +562,7 @@ impl Inspector {
             }
         }
         if !labels.have(digester, organization, &whole.labels) {
-            seen.find(TABLE, id, Flaw::Labels);
+            seen.find(TABLE, id, Violation::Labels);
         }
         let (subject, state) = (Subject::Credential(id), RowState::Revision(current.revision));
         let recorded = Recorded {
@@ -588,7 +593,7 @@ impl Inspector {
         };
         let genuine = |entry: &AuditEntry| entry.is_genuine(&*self.environment.audit);
         if !genuine(newest) {
-            seen.find(row.table(), id, Flaw::Entry { entry: newest.id.clone() });
+            seen.find(row.table(), id, Violation::Entry { entry: newest.id.clone() });
             return Ok(());
         }
         let sound: Vec<_> = entries.iter().filter(|entry| genuine(entry)).collect();
@@ -609,7 +614,11 @@ impl Inspector {
         if !is_as_left {
             let entry = last.id.clone();
             let removed = last.left(row) == Some(RowState::Gone);
-            seen.find(row.table(), id, if removed { Flaw::Removed { entry } } else { Flaw::NotAsRecorded { entry } });
+            seen.find(
+                row.table(),
+                id,
+                if removed { Violation::Removed { entry } } else { Violation::NotAsRecorded { entry } },
+            );
         }
         Ok(())
     }

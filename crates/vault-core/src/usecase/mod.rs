@@ -23,7 +23,7 @@ pub(crate) use active_key::{sound_under_known_keys, under_active_key};
 pub use audit_reader::{AuditFilter, AuditReader};
 pub use audit_tally::AuditTally;
 pub use environment::Environment;
-pub use inspect::{Flaw, InspectionCrypto, InspectionRound, Inspector, RowFinding};
+pub use inspect::{InspectionCrypto, InspectionRound, Inspector, RowFinding, Violation};
 pub use integrations::Integrations;
 pub use keys::{
     InstanceRotation, KeyCrypto, KeyOverview, Keys, LookUpMoves, OrganizationKeyOverview, OrganizationRotation,

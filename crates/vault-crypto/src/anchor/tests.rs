@@ -31,15 +31,17 @@ fn another_vaults_anchor_and_a_changed_one_are_refused() {
     let own = file(directory.path(), 1, 1);
     own.store(anchor(5)).unwrap();
     let other = file(directory.path(), 2, 1).load().unwrap_err();
-    assert!(matches!(other.flaw(), AnchorFlaw::OtherInstance(found) if *found == InstanceId::from_uuid(id(1))));
+    assert!(
+        matches!(other.error_kind(), AnchorErrorKind::OtherInstance(found) if *found == InstanceId::from_uuid(id(1)))
+    );
     let first = KeyringMark { number: 1, hash: Digest::from_bytes([8; 32]) };
     own.store(Anchor { keyring: first, ..anchor(5) }).unwrap();
-    assert!(matches!(file(directory.path(), 1, 2).load().unwrap_err().flaw(), AnchorFlaw::Changed));
+    assert!(matches!(file(directory.path(), 1, 2).load().unwrap_err().error_kind(), AnchorErrorKind::Changed));
     // A later document, whose keys the database does not have.
     let later = KeyringMark { number: i64::MAX, hash: Digest::from_bytes([8; 32]) };
     own.store(Anchor { keyring: later, ..anchor(5) }).unwrap();
     let newer = file(directory.path(), 1, 2).load().unwrap_err();
-    assert!(matches!(newer.flaw(), AnchorFlaw::NewerKeyring { keyring: i64::MAX, checkpoint: 5 }));
+    assert!(matches!(newer.error_kind(), AnchorErrorKind::NewerKeyring { keyring: i64::MAX, checkpoint: 5 }));
     own.store(anchor(5)).unwrap();
     let written = std::fs::read(own.path()).unwrap();
     for position in 0..written.len() {
@@ -50,7 +52,10 @@ fn another_vaults_anchor_and_a_changed_one_are_refused() {
     }
     for length in [0, 4, 37, LENGTH - 1] {
         std::fs::write(own.path(), &written[..length]).unwrap();
-        assert!(matches!(own.load().unwrap_err().flaw(), AnchorFlaw::Malformed | AnchorFlaw::Changed), "{length}");
+        assert!(
+            matches!(own.load().unwrap_err().error_kind(), AnchorErrorKind::Malformed | AnchorErrorKind::Changed),
+            "{length}"
+        );
     }
     std::fs::write(own.path(), [written.as_slice(), b"x"].concat()).unwrap();
     assert!(own.load().is_err());

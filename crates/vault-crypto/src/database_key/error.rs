@@ -7,36 +7,36 @@ use vault_core::id::KeyId;
 
 /// Error when a database key file cannot be read, written or opened.
 #[derive(Debug, thiserror::Error)]
-#[error("database key {} {flaw}", .path.display())]
+#[error("database key {} {error_kind}", .path.display())]
 pub struct DatabaseKeyError {
     path: PathBuf,
-    flaw: DatabaseKeyFlaw,
+    error_kind: DatabaseKeyErrorKind,
 }
 
 impl DatabaseKeyError {
-    pub(super) fn new(path: &Path, flaw: DatabaseKeyFlaw) -> Self {
-        Self { path: path.to_owned(), flaw }
+    pub(super) fn new(path: &Path, error_kind: DatabaseKeyErrorKind) -> Self {
+        Self { path: path.to_owned(), error_kind }
     }
 
     /// Returns whether the file is wrapped under a root key other than the given one.
     pub const fn is_wrong_root_key(&self) -> bool {
-        matches!(self.flaw, DatabaseKeyFlaw::OtherRoot { .. })
+        matches!(self.error_kind, DatabaseKeyErrorKind::OtherRoot { .. })
     }
 
     /// Returns whether the root key was unavailable; a retry may succeed.
     pub const fn is_root_key_unavailable(&self) -> bool {
-        matches!(self.flaw, DatabaseKeyFlaw::Wrap(WrapError::Unavailable(_)))
+        matches!(self.error_kind, DatabaseKeyErrorKind::Wrap(WrapError::Unavailable(_)))
     }
 
     #[cfg(test)]
-    pub(crate) const fn flaw(&self) -> &DatabaseKeyFlaw {
-        &self.flaw
+    pub(crate) const fn error_kind(&self) -> &DatabaseKeyErrorKind {
+        &self.error_kind
     }
 }
 
 /// Reason why a database key file is rejected.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum DatabaseKeyFlaw {
+pub(crate) enum DatabaseKeyErrorKind {
     /// The file does not exist. Without it the database cannot be read.
     #[error("not found; restore it from the backup that contains the database")]
     Missing,
@@ -72,7 +72,7 @@ fn list(keys: &[KeyId]) -> String {
     keys.iter().map(KeyId::to_string).collect::<Vec<_>>().join(" or ")
 }
 
-impl From<io::Error> for DatabaseKeyFlaw {
+impl From<io::Error> for DatabaseKeyErrorKind {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::NotFound => Self::Missing,

@@ -6,7 +6,7 @@ mod error;
 mod wraps;
 
 pub use error::DatabaseKeyError;
-use error::DatabaseKeyFlaw;
+use error::DatabaseKeyErrorKind;
 
 use crate::context::Context;
 use crate::durable;
@@ -84,7 +84,7 @@ impl DatabaseKeyFile {
             durable::create_new(&self.path, &Wraps::new(id, wrap)?.to_bytes())?;
             Ok(DatabaseKey(key))
         };
-        made.await.map_err(|flaw| self.error(flaw))
+        made.await.map_err(|error_kind| self.error(error_kind))
     }
 
     /// Reads the key.
@@ -93,7 +93,7 @@ impl DatabaseKeyFile {
     /// The file is missing or damaged, or is not wrapped by this root key.
     pub async fn load(&self, wrapper: &dyn KeyWrapper) -> Result<DatabaseKey, DatabaseKeyError> {
         let read = async { unwrap(&self.read()?, wrapper).await.map(DatabaseKey) };
-        read.await.map_err(|flaw| self.error(flaw))
+        read.await.map_err(|error_kind| self.error(error_kind))
     }
 
     /// Reads the key from the content of such a file, which was read from elsewhere. Errors contain the path of this
@@ -103,10 +103,10 @@ impl DatabaseKeyFile {
     /// Those of [`DatabaseKeyFile::load`].
     pub async fn load_from(&self, content: &[u8], wrapper: &dyn KeyWrapper) -> Result<DatabaseKey, DatabaseKeyError> {
         let read = async {
-            let wraps = Wraps::read(content).ok_or(DatabaseKeyFlaw::Malformed)?;
+            let wraps = Wraps::read(content).ok_or(DatabaseKeyErrorKind::Malformed)?;
             unwrap(&wraps, wrapper).await.map(DatabaseKey)
         };
-        read.await.map_err(|flaw| self.error(flaw))
+        read.await.map_err(|error_kind| self.error(error_kind))
     }
 
     /// Starts replacing the root key: adds a wrap with `next`, so that either root key opens the file. Repeating it
@@ -128,7 +128,7 @@ impl DatabaseKeyFile {
             wraps.add(next.wrap(&Context::database_key(wraps.key()), &key).await?)?;
             Ok(durable::replace(&self.path, &wraps.to_bytes())?)
         };
-        begun.await.map_err(|flaw| self.error(flaw))
+        begun.await.map_err(|error_kind| self.error(error_kind))
     }
 
     /// Finishes replacing the root key: keeps only the wrap with `next`, after verifying that it can be unwrapped.
@@ -144,7 +144,7 @@ impl DatabaseKeyFile {
             }
             Ok(())
         };
-        finished.await.map_err(|flaw| self.error(flaw))
+        finished.await.map_err(|error_kind| self.error(error_kind))
     }
 
     /// Returns the IDs of the root keys that open the file: two while the root key is being replaced.
@@ -152,21 +152,21 @@ impl DatabaseKeyFile {
     /// # Errors
     /// The file is missing or damaged.
     pub fn root_keys(&self) -> Result<Vec<KeyId>, DatabaseKeyError> {
-        self.read().map(|wraps| wraps.root_keys()).map_err(|flaw| self.error(flaw))
+        self.read().map(|wraps| wraps.root_keys()).map_err(|error_kind| self.error(error_kind))
     }
 
-    fn read(&self) -> Result<Wraps, DatabaseKeyFlaw> {
-        Wraps::read(&std::fs::read(&self.path)?).ok_or(DatabaseKeyFlaw::Malformed)
+    fn read(&self) -> Result<Wraps, DatabaseKeyErrorKind> {
+        Wraps::read(&std::fs::read(&self.path)?).ok_or(DatabaseKeyErrorKind::Malformed)
     }
 
-    fn error(&self, flaw: DatabaseKeyFlaw) -> DatabaseKeyError {
-        DatabaseKeyError::new(&self.path, flaw)
+    fn error(&self, error_kind: DatabaseKeyErrorKind) -> DatabaseKeyError {
+        DatabaseKeyError::new(&self.path, error_kind)
     }
 }
 
-async fn unwrap(wraps: &Wraps, wrapper: &dyn KeyWrapper) -> Result<SymmetricKey, DatabaseKeyFlaw> {
+async fn unwrap(wraps: &Wraps, wrapper: &dyn KeyWrapper) -> Result<SymmetricKey, DatabaseKeyErrorKind> {
     let Some(wrap) = wraps.under(wrapper.id()) else {
-        return Err(DatabaseKeyFlaw::OtherRoot { wrapped_under: wraps.root_keys(), given: wrapper.id() });
+        return Err(DatabaseKeyErrorKind::OtherRoot { wrapped_under: wraps.root_keys(), given: wrapper.id() });
     };
     Ok(wrapper.unwrap(&Context::database_key(wraps.key()), wrap).await?)
 }

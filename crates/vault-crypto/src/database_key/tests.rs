@@ -18,7 +18,7 @@ async fn what_is_made_is_read() {
     assert_eq!(hex(&file.load(&root).await.unwrap()), text);
     assert_eq!(std::fs::metadata(directory.path().join("orgvault.db.key")).unwrap().mode() & 0o7777, 0o600);
     let again = file.create(&root, &*entropy()).await.unwrap_err();
-    assert!(matches!(again.flaw(), DatabaseKeyFlaw::Exists));
+    assert!(matches!(again.error_kind(), DatabaseKeyErrorKind::Exists));
     assert_eq!(hex(&file.load(&root).await.unwrap()), text);
     assert_eq!(format!("{made:?}"), "DatabaseKey(SymmetricKey(..))");
 }
@@ -27,7 +27,7 @@ async fn what_is_made_is_read() {
 async fn a_missing_or_damaged_file_is_refused() {
     let (directory, root) = root();
     let file = DatabaseKeyFile::beside(&directory.path().join("orgvault.db"));
-    assert!(matches!(file.load(&root).await.unwrap_err().flaw(), DatabaseKeyFlaw::Missing));
+    assert!(matches!(file.load(&root).await.unwrap_err().error_kind(), DatabaseKeyErrorKind::Missing));
     file.create(&root, &*entropy()).await.unwrap();
     let sound = std::fs::read(&file.path).unwrap();
     for place in 0..sound.len() {
@@ -36,10 +36,13 @@ async fn a_missing_or_damaged_file_is_refused() {
         std::fs::write(&file.path, damaged).unwrap();
         assert!(file.load(&root).await.is_err(), "byte {place}");
         std::fs::write(&file.path, &sound[..place]).unwrap();
-        assert!(matches!(file.load(&root).await.unwrap_err().flaw(), DatabaseKeyFlaw::Malformed), "{place} bytes");
+        assert!(
+            matches!(file.load(&root).await.unwrap_err().error_kind(), DatabaseKeyErrorKind::Malformed),
+            "{place} bytes"
+        );
     }
     std::fs::write(&file.path, [&sound[..], b"\n"].concat()).unwrap();
-    assert!(matches!(file.load(&root).await.unwrap_err().flaw(), DatabaseKeyFlaw::Malformed));
+    assert!(matches!(file.load(&root).await.unwrap_err().error_kind(), DatabaseKeyErrorKind::Malformed));
 }
 
 #[tokio::test]
@@ -49,7 +52,7 @@ async fn another_root_key_is_refused_by_its_id() {
     file.create(&first, &*entropy()).await.unwrap();
     let (_directory, second) = other_root();
     let error = file.load(&second).await.unwrap_err();
-    assert!(matches!(error.flaw(), DatabaseKeyFlaw::OtherRoot { .. }));
+    assert!(matches!(error.error_kind(), DatabaseKeyErrorKind::OtherRoot { .. }));
     let line = error.to_string();
     assert!(line.contains(&first.id().to_string()) && line.contains(&second.id().to_string()), "{line}");
 }
@@ -86,7 +89,7 @@ async fn a_wrap_does_not_open_as_that_of_another_database() {
     bytes[..22].copy_from_slice(&one[..22]);
     std::fs::write(&two.path, bytes).unwrap();
     let error = two.load(&root).await.unwrap_err();
-    assert!(matches!(error.flaw(), DatabaseKeyFlaw::Wrap(WrapError::DoesNotOpen(_))));
+    assert!(matches!(error.error_kind(), DatabaseKeyErrorKind::Wrap(WrapError::DoesNotOpen(_))));
 }
 
 fn other_root() -> (tempfile::TempDir, crate::RootKeyFile) {

@@ -1,7 +1,7 @@
 //! Format of the file: `"OVDK" | version 1 | number of wraps 1 | id of the database key 16`, then each wrap as a blob
 //! preceded by its length (2, big-endian). Lengths are in bytes.
 
-use super::DatabaseKeyFlaw;
+use super::DatabaseKeyErrorKind;
 use crate::blob;
 use vault_core::id::KeyId;
 use vault_core::sealed::Blob;
@@ -18,7 +18,7 @@ pub(super) struct Wraps {
 
 impl Wraps {
     /// Creates a file with one wrap.
-    pub(super) fn new(key: KeyId, wrap: Blob) -> Result<Self, DatabaseKeyFlaw> {
+    pub(super) fn new(key: KeyId, wrap: Blob) -> Result<Self, DatabaseKeyErrorKind> {
         let mut wraps = Self { key, wraps: Vec::new() };
         wraps.add(wrap)?;
         Ok(wraps)
@@ -40,11 +40,11 @@ impl Wraps {
     }
 
     /// Adds a wrap.
-    pub(super) fn add(&mut self, wrap: Blob) -> Result<(), DatabaseKeyFlaw> {
+    pub(super) fn add(&mut self, wrap: Blob) -> Result<(), DatabaseKeyErrorKind> {
         if self.wraps.len() >= MOST {
-            return Err(DatabaseKeyFlaw::Rotating);
+            return Err(DatabaseKeyErrorKind::Rotating);
         }
-        let root = blob::sealing_key(&wrap).ok_or(DatabaseKeyFlaw::Malformed)?;
+        let root = blob::sealing_key(&wrap).ok_or(DatabaseKeyErrorKind::Malformed)?;
         self.wraps.push((root, wrap));
         Ok(())
     }

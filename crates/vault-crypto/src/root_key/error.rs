@@ -1,20 +1,20 @@
 //! Errors of root key files. No message suggests creating a new key: a new key never opens an existing vault.
 
-use crate::secret_file::{SecretFileError, SecretFileFlaw};
+use crate::secret_file::{SecretFileError, SecretFileErrorKind};
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// Error when a root key file is rejected.
 #[derive(Debug, thiserror::Error)]
-#[error("root key {} {flaw}", .path.display())]
+#[error("root key {} {error_kind}", .path.display())]
 pub struct RootKeyError {
     path: PathBuf,
-    pub(super) flaw: RootKeyFlaw,
+    pub(super) error_kind: RootKeyErrorKind,
 }
 
 impl RootKeyError {
-    pub(super) fn new(path: &Path, flaw: RootKeyFlaw) -> Self {
-        Self { path: path.to_owned(), flaw }
+    pub(super) fn new(path: &Path, error_kind: RootKeyErrorKind) -> Self {
+        Self { path: path.to_owned(), error_kind }
     }
 
     /// Returns the path of the file.
@@ -23,18 +23,18 @@ impl RootKeyError {
     }
 
     /// Returns the reason.
-    pub const fn flaw(&self) -> &RootKeyFlaw {
-        &self.flaw
+    pub const fn error_kind(&self) -> &RootKeyErrorKind {
+        &self.error_kind
     }
 }
 
 /// Reason why a root key file is rejected, and what to do. The text continues after the file's path.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum RootKeyFlaw {
+pub enum RootKeyErrorKind {
     /// The file does not exist, or its permissions are not safe for a secret.
     #[error(transparent)]
-    File(SecretFileFlaw),
+    File(SecretFileErrorKind),
     /// A new key was requested, but the file already exists.
     #[error("already exists; it is never overwritten")]
     Exists,
@@ -66,16 +66,16 @@ const fn encoding(length: u64) -> &'static str {
 
 impl From<SecretFileError> for RootKeyError {
     fn from(error: SecretFileError) -> Self {
-        let (path, flaw) = error.into_parts();
-        let flaw = match flaw {
-            SecretFileFlaw::TooLong { found, .. } => RootKeyFlaw::Length(found),
-            flaw => RootKeyFlaw::File(flaw),
+        let (path, error_kind) = error.into_parts();
+        let error_kind = match error_kind {
+            SecretFileErrorKind::TooLong { found, .. } => RootKeyErrorKind::Length(found),
+            error_kind => RootKeyErrorKind::File(error_kind),
         };
-        Self { path, flaw }
+        Self { path, error_kind }
     }
 }
 
-impl From<io::Error> for RootKeyFlaw {
+impl From<io::Error> for RootKeyErrorKind {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::AlreadyExists => Self::Exists,

@@ -1,7 +1,7 @@
 //! Reads and creates the root key file.
 
 use super::weak::weakness;
-use super::{RootKeyError, RootKeyFlaw};
+use super::{RootKeyError, RootKeyErrorKind};
 use crate::durable;
 use crate::entropy::random_key;
 use crate::key::SymmetricKey;
@@ -12,22 +12,22 @@ use zeroize::Zeroizing;
 
 /// Reads the key from `file`.
 pub(super) fn read(file: &SecretFile) -> Result<SymmetricKey, RootKeyError> {
-    let flawed = |flaw| RootKeyError::new(file.path(), flaw);
+    let flawed = |error_kind| RootKeyError::new(file.path(), error_kind);
     let bytes = file.read(SymmetricKey::LENGTH)?;
     let mut exact = Zeroizing::new([0; SymmetricKey::LENGTH]);
     if bytes.len() != exact.len() {
-        return Err(flawed(RootKeyFlaw::Length(bytes.len() as u64)));
+        return Err(flawed(RootKeyErrorKind::Length(bytes.len() as u64)));
     }
     exact.copy_from_slice(&bytes);
     let key = SymmetricKey::take(&mut exact);
     match weakness(&key) {
-        Some(weakness) => Err(flawed(RootKeyFlaw::Weak(weakness))),
+        Some(weakness) => Err(flawed(RootKeyErrorKind::Weak(weakness))),
         None => Ok(key),
     }
 }
 
 /// Creates a new key at `path`.
-pub(super) fn create(path: &Path, entropy: &dyn Entropy) -> Result<SymmetricKey, RootKeyFlaw> {
+pub(super) fn create(path: &Path, entropy: &dyn Entropy) -> Result<SymmetricKey, RootKeyErrorKind> {
     let key = random_key(entropy)?;
     durable::create_new(path, key.expose())?; // written to its file
     Ok(key)

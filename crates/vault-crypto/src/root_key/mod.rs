@@ -5,7 +5,7 @@ mod file;
 mod service;
 mod weak;
 
-pub use error::{RootKeyError, RootKeyFlaw};
+pub use error::{RootKeyError, RootKeyErrorKind};
 pub use service::ServiceRootKey;
 
 use crate::aead::AeadKey;
@@ -55,7 +55,7 @@ impl RootKeyFile {
     /// - The file cannot be written.
     /// - There is no entropy.
     pub fn generate(path: &Path, entropy: Arc<dyn Entropy>) -> Result<Self, RootKeyError> {
-        let key = file::create(path, &*entropy).map_err(|flaw| RootKeyError::new(path, flaw))?;
+        let key = file::create(path, &*entropy).map_err(|error_kind| RootKeyError::new(path, error_kind))?;
         Ok(Self::new(&key, entropy))
     }
 

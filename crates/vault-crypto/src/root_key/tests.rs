@@ -1,7 +1,7 @@
-use super::RootKeyFlaw::File;
+use super::RootKeyErrorKind::File;
 use super::*;
 use crate::blob::OpenError;
-use crate::secret_file::SecretFileFlaw;
+use crate::secret_file::SecretFileErrorKind;
 use crate::testing::{NoEntropyLeft, entropy, id, key_id};
 use rustix::fs::{Mode, mkfifoat};
 use std::fs::{self, Permissions};
@@ -30,11 +30,11 @@ fn load(path: &Path) -> Result<RootKeyFile, RootKeyError> {
     RootKeyFile::load(path, entropy())
 }
 
-fn flaw(path: &Path) -> RootKeyFlaw {
+fn error_kind(path: &Path) -> RootKeyErrorKind {
     let error = load(path).unwrap_err();
     let line = error.to_string();
     assert!(!line.contains('\n') && line.contains(path.file_name().unwrap().to_str().unwrap()), "{line}");
-    error.flaw
+    error.error_kind
 }
 
 fn is_root() -> bool {
@@ -56,8 +56,8 @@ fn a_sound_file_is_accepted_however_it_is_named() {
 #[test]
 fn a66_missing() {
     let (directory, path) = sound();
-    assert!(matches!(flaw(&path.with_file_name("other.key")), File(SecretFileFlaw::Missing)));
-    assert!(matches!(flaw(&directory.path().join("none/root.key")), File(SecretFileFlaw::Missing)));
+    assert!(matches!(error_kind(&path.with_file_name("other.key")), File(SecretFileErrorKind::Missing)));
+    assert!(matches!(error_kind(&directory.path().join("none/root.key")), File(SecretFileErrorKind::Missing)));
 }
 
 #[test]
@@ -65,11 +65,11 @@ fn a66_length() {
     let (_directory, path) = sound();
     for length in [0, 1, 31, 33, 64, 65, 1 << 20] {
         fs::write(&path, RANDOM.repeat(1 << 15).get(..length).unwrap()).unwrap();
-        assert!(matches!(flaw(&path), RootKeyFlaw::Length(found) if found == length as u64), "{length}");
+        assert!(matches!(error_kind(&path), RootKeyErrorKind::Length(found) if found == length as u64), "{length}");
     }
     let text = "d1f0c5a48e6b3972004fa7e69b1c83d2f85e60b7492ad31c7fe5804b96c2ad13";
     fs::write(&path, format!("{text}\n")).unwrap();
-    assert!(matches!(flaw(&path), RootKeyFlaw::Length(_)));
+    assert!(matches!(error_kind(&path), RootKeyErrorKind::Length(_)));
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a66_not_random() {
     for content in weak {
         fs::write(&path, content).unwrap();
         let error = load(&path).unwrap_err();
-        assert!(matches!(error.flaw(), RootKeyFlaw::Weak(_)));
+        assert!(matches!(error.error_kind(), RootKeyErrorKind::Weak(_)));
         assert!(!error.to_string().contains("0123456789abcdef"));
     }
 }
@@ -127,7 +127,7 @@ fn a66_open_to_others() {
     let (_directory, path) = sound();
     for mode in [0o644, 0o640, 0o604, 0o620, 0o602, 0o610, 0o601, 0o666, 0o777, 0o440] {
         set_mode(&path, mode);
-        assert!(matches!(flaw(&path), File(SecretFileFlaw::Mode(found)) if found == mode), "{mode:o}");
+        assert!(matches!(error_kind(&path), File(SecretFileErrorKind::Mode(found)) if found == mode), "{mode:o}");
     }
 }
 
@@ -138,20 +138,20 @@ fn a66_owned_by_somebody_else() {
     }
     let (_directory, path) = sound();
     chown(&path, Some(12_345), None).unwrap();
-    assert!(matches!(flaw(&path), File(SecretFileFlaw::Owner { owner: 12_345, .. })));
+    assert!(matches!(error_kind(&path), File(SecretFileErrorKind::Owner { owner: 12_345, .. })));
 }
 
 #[test]
 fn a66_not_a_file() {
     let (directory, path) = sound();
-    assert!(matches!(flaw(directory.path()), File(SecretFileFlaw::NotAFile)));
-    assert!(matches!(load(Path::new("/")).unwrap_err().flaw, File(SecretFileFlaw::NotAFile)));
-    assert!(matches!(load(Path::new("/dev/zero")).unwrap_err().flaw, File(SecretFileFlaw::NotAFile)));
-    assert!(matches!(load(Path::new("")).unwrap_err().flaw, File(SecretFileFlaw::NotAFile)));
+    assert!(matches!(error_kind(directory.path()), File(SecretFileErrorKind::NotAFile)));
+    assert!(matches!(load(Path::new("/")).unwrap_err().error_kind, File(SecretFileErrorKind::NotAFile)));
+    assert!(matches!(load(Path::new("/dev/zero")).unwrap_err().error_kind, File(SecretFileErrorKind::NotAFile)));
+    assert!(matches!(load(Path::new("")).unwrap_err().error_kind, File(SecretFileErrorKind::NotAFile)));
     let pipe = directory.path().join("pipe");
     mkfifoat(rustix::fs::CWD, &pipe, Mode::RUSR).unwrap();
-    assert!(matches!(flaw(&pipe), File(SecretFileFlaw::NotAFile)));
-    assert!(matches!(flaw(&path.join("root.key")), File(SecretFileFlaw::NotAFile)));
+    assert!(matches!(error_kind(&pipe), File(SecretFileErrorKind::NotAFile)));
+    assert!(matches!(error_kind(&path.join("root.key")), File(SecretFileErrorKind::NotAFile)));
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn a66_a_link_in_a_directory_that_others_may_write() {
     symlink(&path, &link).unwrap();
     for mode in [0o777, 0o1777, 0o770, 0o775, 0o702] {
         set_mode(&open, mode);
-        assert!(matches!(flaw(&link), File(SecretFileFlaw::UntrustedLink)), "{mode:o}");
+        assert!(matches!(error_kind(&link), File(SecretFileErrorKind::UntrustedLink)), "{mode:o}");
     }
     for mode in [0o755, 0o700, 0o711] {
         set_mode(&open, mode);
@@ -171,7 +171,7 @@ fn a66_a_link_in_a_directory_that_others_may_write() {
     }
     if is_root() {
         chown(&open, Some(12_345), None).unwrap();
-        assert!(matches!(flaw(&link), File(SecretFileFlaw::UntrustedLink)));
+        assert!(matches!(error_kind(&link), File(SecretFileErrorKind::UntrustedLink)));
     }
 }
 
@@ -187,8 +187,8 @@ fn a66_a_link_as_mounted_secrets_are() {
     assert!(load(&mounted.join("root.key")).is_ok());
     // A directory in the path is reached by a link that any user could have created.
     set_mode(&mounted, 0o1777);
-    assert!(matches!(flaw(&mounted.join("..data/root.key")), File(SecretFileFlaw::UntrustedLink)));
-    assert!(matches!(flaw(&mounted.join("root.key")), File(SecretFileFlaw::UntrustedLink)));
+    assert!(matches!(error_kind(&mounted.join("..data/root.key")), File(SecretFileErrorKind::UntrustedLink)));
+    assert!(matches!(error_kind(&mounted.join("root.key")), File(SecretFileErrorKind::UntrustedLink)));
 }
 
 #[test]
@@ -196,10 +196,10 @@ fn a_circle_of_links_ends() {
     let (directory, _) = sound();
     let link = directory.path().join("circle");
     symlink("circle", &link).unwrap();
-    assert!(matches!(flaw(&link), File(SecretFileFlaw::UntrustedLink)));
+    assert!(matches!(error_kind(&link), File(SecretFileErrorKind::UntrustedLink)));
     let dangling = directory.path().join("dangling");
     symlink("nowhere", &dangling).unwrap();
-    assert!(matches!(flaw(&dangling), File(SecretFileFlaw::Missing)));
+    assert!(matches!(error_kind(&dangling), File(SecretFileErrorKind::Missing)));
 }
 
 #[test]
@@ -211,10 +211,10 @@ fn a_key_is_made_once() {
     let content = fs::read(&path).unwrap();
     assert_eq!(load(&path).unwrap().id(), made.id());
     let again = RootKeyFile::generate(&path, Arc::new(crate::OsEntropy)).unwrap_err();
-    assert!(matches!(again.flaw(), RootKeyFlaw::Exists));
+    assert!(matches!(again.error_kind(), RootKeyErrorKind::Exists));
     assert_eq!(fs::read(&path).unwrap(), content);
     let nothing = RootKeyFile::generate(&directory.path().join("other"), Arc::new(NoEntropyLeft)).unwrap_err();
-    assert!(matches!(nothing.flaw(), RootKeyFlaw::NoEntropy(_)));
+    assert!(matches!(nothing.error_kind(), RootKeyErrorKind::NoEntropy(_)));
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
 }
 

@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 
 /// Error when a file is not safe for a secret.
 #[derive(Debug, thiserror::Error)]
-#[error("{} {flaw}", .path.display())]
+#[error("{} {error_kind}", .path.display())]
 pub struct SecretFileError {
     path: PathBuf,
-    flaw: SecretFileFlaw,
+    error_kind: SecretFileErrorKind,
 }
 
 impl SecretFileError {
-    pub(super) fn new(path: &Path, flaw: SecretFileFlaw) -> Self {
-        Self { path: path.to_owned(), flaw }
+    pub(super) fn new(path: &Path, error_kind: SecretFileErrorKind) -> Self {
+        Self { path: path.to_owned(), error_kind }
     }
 
     /// Returns the path of the file.
@@ -22,19 +22,19 @@ impl SecretFileError {
     }
 
     /// Returns the reason.
-    pub const fn flaw(&self) -> &SecretFileFlaw {
-        &self.flaw
+    pub const fn error_kind(&self) -> &SecretFileErrorKind {
+        &self.error_kind
     }
 
-    pub(crate) fn into_parts(self) -> (PathBuf, SecretFileFlaw) {
-        (self.path, self.flaw)
+    pub(crate) fn into_parts(self) -> (PathBuf, SecretFileErrorKind) {
+        (self.path, self.error_kind)
     }
 }
 
 /// Reason why a file is not safe for a secret. The text continues after the file's path.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum SecretFileFlaw {
+pub enum SecretFileErrorKind {
     /// The file does not exist.
     #[error("not found")]
     Missing,
@@ -78,7 +78,7 @@ fn expected_modes() -> &'static str {
     }
 }
 
-impl From<rustix::io::Errno> for SecretFileFlaw {
+impl From<rustix::io::Errno> for SecretFileErrorKind {
     fn from(errno: rustix::io::Errno) -> Self {
         match errno {
             rustix::io::Errno::NOENT => Self::Missing,

@@ -3,7 +3,7 @@
 //! Each step starts from an open directory and never follows a link implicitly, so nothing can be replaced between the
 //! check and the use.
 
-use super::SecretFileFlaw;
+use super::SecretFileErrorKind;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatVfsMountFlags};
 use rustix::fs::{fstat, fstatvfs, openat, readlinkat, statat};
@@ -26,7 +26,7 @@ const FILE: OFlags =
     OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
 /// Opens the file that `path` names for reading.
-pub(super) fn open(path: &Path) -> Result<OwnedFd, SecretFileFlaw> {
+pub(super) fn open(path: &Path) -> Result<OwnedFd, SecretFileErrorKind> {
     let mut directory = openat(CWD, if path.is_absolute() { "/" } else { "." }, DIRECTORY, Mode::empty())?;
     let mut steps = VecDeque::new();
     prepend(&mut steps, path);
@@ -41,7 +41,7 @@ pub(super) fn open(path: &Path) -> Result<OwnedFd, SecretFileFlaw> {
             FileType::Symlink => {
                 links += 1;
                 if links > MAX_LINKS || !only_we_may_write(&directory)? {
-                    return Err(SecretFileFlaw::UntrustedLink);
+                    return Err(SecretFileErrorKind::UntrustedLink);
                 }
                 let target = readlinkat(&directory, &step, Vec::new())?;
                 prepend(&mut steps, Path::new(&OsString::from_vec(target.into_bytes())));
@@ -52,10 +52,10 @@ pub(super) fn open(path: &Path) -> Result<OwnedFd, SecretFileFlaw> {
             FileType::RegularFile if steps.is_empty() => {
                 return Ok(openat(&directory, &step, FILE, Mode::empty())?);
             }
-            _ => return Err(SecretFileFlaw::NotAFile),
+            _ => return Err(SecretFileErrorKind::NotAFile),
         }
     }
-    Err(SecretFileFlaw::NotAFile)
+    Err(SecretFileErrorKind::NotAFile)
 }
 
 fn prepend(steps: &mut VecDeque<OsString>, path: &Path) {
@@ -70,7 +70,7 @@ fn prepend(steps: &mut VecDeque<OsString>, path: &Path) {
 }
 
 /// Returns whether only the current user and root can change what `directory` holds.
-fn only_we_may_write(directory: &impl AsFd) -> Result<bool, SecretFileFlaw> {
+fn only_we_may_write(directory: &impl AsFd) -> Result<bool, SecretFileErrorKind> {
     // Mounted secrets may be in a directory of mode 1777 that is mounted read-only.
     if fstatvfs(directory)?.f_flag.contains(StatVfsMountFlags::RDONLY) {
         return Ok(true);

@@ -3,7 +3,7 @@
 mod error;
 mod locate;
 
-pub use error::{SecretFileError, SecretFileFlaw};
+pub use error::{SecretFileError, SecretFileErrorKind};
 
 use rustix::fd::AsFd;
 use rustix::fs::{FileType, fstat};
@@ -30,7 +30,7 @@ impl SecretFile {
     pub fn open(path: &Path) -> Result<Self, SecretFileError> {
         match locate::open(path) {
             Ok(file) => Ok(Self { path: path.to_owned(), file: file.into() }),
-            Err(flaw) => Err(SecretFileError::new(path, flaw)),
+            Err(error_kind) => Err(SecretFileError::new(path, error_kind)),
         }
     }
 
@@ -55,11 +55,13 @@ impl SecretFile {
     /// The file cannot be trusted, is longer than `limit`, or cannot be read. The error contains the path, never the
     /// content.
     pub fn read(&self, limit: usize) -> Result<Zeroizing<Vec<u8>>, SecretFileError> {
-        judge(&self.file).and_then(|()| read(&self.file, limit)).map_err(|flaw| SecretFileError::new(&self.path, flaw))
+        judge(&self.file)
+            .and_then(|()| read(&self.file, limit))
+            .map_err(|error_kind| SecretFileError::new(&self.path, error_kind))
     }
 }
 
-fn read(file: &File, limit: usize) -> Result<Zeroizing<Vec<u8>>, SecretFileFlaw> {
+fn read(file: &File, limit: usize) -> Result<Zeroizing<Vec<u8>>, SecretFileErrorKind> {
     // Allocate the final size: a buffer that grows would leave copies of secrets in memory. One additional byte detects
     // a longer file.
     let mut bytes = Zeroizing::new(vec![0; limit + 1]);
@@ -69,32 +71,32 @@ fn read(file: &File, limit: usize) -> Result<Zeroizing<Vec<u8>>, SecretFileFlaw>
             Ok(0) => break,
             Ok(count) => length += count,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(SecretFileFlaw::Io(error)),
+            Err(error) => return Err(SecretFileErrorKind::Io(error)),
         }
     }
     if length > limit {
         let found = file.metadata().map_or(0, |found| found.len()).max(length as u64);
-        return Err(SecretFileFlaw::TooLong { found, limit });
+        return Err(SecretFileErrorKind::TooLong { found, limit });
     }
     bytes.truncate(length);
     Ok(bytes)
 }
 
-fn judge(file: impl AsFd) -> Result<(), SecretFileFlaw> {
+fn judge(file: impl AsFd) -> Result<(), SecretFileErrorKind> {
     let found = fstat(file)?;
     if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
-        return Err(SecretFileFlaw::NotAFile);
+        return Err(SecretFileErrorKind::NotAFile);
     }
     let we = geteuid().as_raw();
     if found.st_uid != we && found.st_uid != 0 {
-        return Err(SecretFileFlaw::Owner { owner: found.st_uid, user: we });
+        return Err(SecretFileErrorKind::Owner { owner: found.st_uid, user: we });
     }
     let mode = found.st_mode & 0o7777;
     // Root passes its file to a service's group, or only to the service with an access list, whose mask appears as the
     // group's mode. Commands that root runs on the service's vault read it with the rights of the service.
     let handed_over = found.st_uid == 0 && we != 0 && (found.st_gid == 0 || is_our_group(found.st_gid));
     let refused = if handed_over { 0o037 } else { 0o077 };
-    if mode & refused != 0 { Err(SecretFileFlaw::Mode(mode)) } else { Ok(()) }
+    if mode & refused != 0 { Err(SecretFileErrorKind::Mode(mode)) } else { Ok(()) }
 }
 
 fn is_our_group(group: u32) -> bool {

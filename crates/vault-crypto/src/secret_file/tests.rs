@@ -11,7 +11,7 @@ fn secret(content: &[u8], mode: u32) -> (TempDir, PathBuf) {
     (directory, path)
 }
 
-fn content(path: &Path, limit: usize) -> Result<Vec<u8>, SecretFileFlaw> {
+fn content(path: &Path, limit: usize) -> Result<Vec<u8>, SecretFileErrorKind> {
     let read = SecretFile::open(path).and_then(|file| file.read(limit));
     read.map(|bytes| bytes.to_vec()).map_err(|error| error.into_parts().1)
 }
@@ -21,7 +21,7 @@ fn content_is_read_up_to_the_limit() {
     let (_directory, path) = secret(b"content", 0o600);
     assert_eq!(content(&path, 7).unwrap(), b"content");
     assert_eq!(content(&path, 100).unwrap(), b"content");
-    assert!(matches!(content(&path, 6), Err(SecretFileFlaw::TooLong { found: 7, limit: 6 })));
+    assert!(matches!(content(&path, 6), Err(SecretFileErrorKind::TooLong { found: 7, limit: 6 })));
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn what_was_opened_is_judged_and_not_what_has_the_name_later() {
     let (_directory, path) = secret(b"opened", 0o600);
     let opened = SecretFile::open(&path).unwrap();
     fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
-    assert!(matches!(opened.read(100).unwrap_err().flaw(), SecretFileFlaw::Mode(0o644)));
+    assert!(matches!(opened.read(100).unwrap_err().error_kind(), SecretFileErrorKind::Mode(0o644)));
 }
 
 /// A file owned by root may be readable by a service's group; for commands run as root itself the group does not
@@ -54,10 +54,10 @@ fn root_takes_nothing_that_a_group_may_read() {
         for mode in [0o440, 0o640, 0o444, 0o460, 0o450] {
             let (_directory, path) = secret(b"secret", mode);
             chown(&path, Some(0), Some(group)).unwrap();
-            assert!(matches!(content(&path, 100), Err(SecretFileFlaw::Mode(found)) if found == mode), "{mode:o}");
+            assert!(matches!(content(&path, 100), Err(SecretFileErrorKind::Mode(found)) if found == mode), "{mode:o}");
         }
     }
     let (_directory, path) = secret(b"secret", 0o400);
     chown(&path, Some(12_345), Some(12_345)).unwrap();
-    assert!(matches!(content(&path, 100), Err(SecretFileFlaw::Owner { owner: 12_345, user: 0 })));
+    assert!(matches!(content(&path, 100), Err(SecretFileErrorKind::Owner { owner: 12_345, user: 0 })));
 }

@@ -32,12 +32,12 @@ pub enum LockError {
         holder: String,
     },
     /// The file at the lock file's path was not created by OrgVault. It was not changed.
-    #[error("lock file {path} {flaw}. It was not changed. Move it away if nothing else needs it")]
+    #[error("lock file {path} {error_kind}. It was not changed. Move it away if nothing else needs it")]
     Foreign {
         /// Path of the lock file.
         path: PathBuf,
         /// Why the file is rejected.
-        flaw: LockFileFlaw,
+        error_kind: LockFileErrorKind,
     },
     /// The lock file cannot be created or written.
     #[error("cannot use lock file {path}")]
@@ -52,7 +52,7 @@ pub enum LockError {
 /// Why a file is not a lock file of this process's user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum LockFileFlaw {
+pub enum LockFileErrorKind {
     /// A symbolic link. It is not followed.
     Link,
     /// Not a regular file.
@@ -65,7 +65,7 @@ pub enum LockFileFlaw {
     Content,
 }
 
-impl fmt::Display for LockFileFlaw {
+impl fmt::Display for LockFileErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Link => f.write_str("is a symbolic link"),
@@ -93,7 +93,7 @@ impl ServerLock {
         match take(&path, command) {
             Ok(lock) => Ok(lock),
             Err(LockFailure::Held(holder)) => Err(LockError::Held { database: database.to_owned(), holder }),
-            Err(LockFailure::Foreign(flaw)) => Err(LockError::Foreign { path, flaw }),
+            Err(LockFailure::Foreign(error_kind)) => Err(LockError::Foreign { path, error_kind }),
             Err(LockFailure::Io(source)) => Err(LockError::Io { path, source }),
         }
     }
@@ -101,7 +101,7 @@ impl ServerLock {
 
 enum LockFailure {
     Held(String),
-    Foreign(LockFileFlaw),
+    Foreign(LockFileErrorKind),
     Io(io::Error),
 }
 
@@ -150,8 +150,8 @@ fn create_or_open(path: &Path) -> Result<File, LockFailure> {
                 return Ok(found.into());
             }
             Err(Errno::NOENT) => {} // removed since the first attempt
-            Err(Errno::LOOP) => return Err(LockFailure::Foreign(LockFileFlaw::Link)),
-            Err(Errno::ISDIR | Errno::NXIO) => return Err(LockFailure::Foreign(LockFileFlaw::NotAFile)),
+            Err(Errno::LOOP) => return Err(LockFailure::Foreign(LockFileErrorKind::Link)),
+            Err(Errno::ISDIR | Errno::NXIO) => return Err(LockFailure::Foreign(LockFileErrorKind::NotAFile)),
             Err(error) => return Err(error.into()),
         }
     }
@@ -161,13 +161,13 @@ fn create_or_open(path: &Path) -> Result<File, LockFailure> {
 fn judge(file: &impl rustix::fd::AsFd) -> Result<(), LockFailure> {
     let found = fstat(file)?;
     if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
-        return Err(LockFailure::Foreign(LockFileFlaw::NotAFile));
+        return Err(LockFailure::Foreign(LockFileErrorKind::NotAFile));
     }
     if found.st_uid != geteuid().as_raw() {
-        return Err(LockFailure::Foreign(LockFileFlaw::Owner(found.st_uid)));
+        return Err(LockFailure::Foreign(LockFileErrorKind::Owner(found.st_uid)));
     }
     if found.st_nlink > 1 {
-        return Err(LockFailure::Foreign(LockFileFlaw::HardLinked));
+        return Err(LockFailure::Foreign(LockFileErrorKind::HardLinked));
     }
     Ok(())
 }
@@ -177,7 +177,7 @@ fn judge(file: &impl rustix::fd::AsFd) -> Result<(), LockFailure> {
 fn read(file: &mut File) -> Result<String, LockFailure> {
     let mut content = Vec::new();
     file.take(LONGEST + 1).read_to_end(&mut content)?;
-    let foreign = || LockFailure::Foreign(LockFileFlaw::Content);
+    let foreign = || LockFailure::Foreign(LockFileErrorKind::Content);
     if content.len() as u64 > LONGEST {
         return Err(foreign());
     }
@@ -207,9 +207,9 @@ mod tests {
     }
 
     #[track_caller]
-    fn foreign(database: &Path) -> LockFileFlaw {
+    fn foreign(database: &Path) -> LockFileErrorKind {
         match ServerLock::take(database, "serve") {
-            Err(LockError::Foreign { flaw, .. }) => flaw,
+            Err(LockError::Foreign { error_kind, .. }) => error_kind,
             other => panic!("{other:?}"),
         }
     }
@@ -247,16 +247,16 @@ mod tests {
         let whole = || assert_eq!(fs::read_to_string(&precious).unwrap(), "precious\n");
 
         symlink(&precious, &lock).unwrap();
-        assert_eq!(foreign(&database), LockFileFlaw::Link);
+        assert_eq!(foreign(&database), LockFileErrorKind::Link);
         whole();
         fs::remove_file(&lock).unwrap();
         symlink(directory.path().join("nowhere"), &lock).unwrap();
-        assert_eq!(foreign(&database), LockFileFlaw::Link);
+        assert_eq!(foreign(&database), LockFileErrorKind::Link);
         assert!(!directory.path().join("nowhere").exists(), "nothing is made through a link");
         fs::remove_file(&lock).unwrap();
 
         fs::hard_link(&precious, &lock).unwrap();
-        assert_eq!(foreign(&database), LockFileFlaw::HardLinked);
+        assert_eq!(foreign(&database), LockFileErrorKind::HardLinked);
         whole();
         fs::remove_file(&lock).unwrap();
 
@@ -272,16 +272,16 @@ mod tests {
             &"\0".repeat(300),
         ] {
             fs::write(&lock, content).unwrap();
-            assert_eq!(foreign(&database), LockFileFlaw::Content, "{content}");
+            assert_eq!(foreign(&database), LockFileErrorKind::Content, "{content}");
             assert_eq!(fs::read_to_string(&lock).unwrap(), content);
         }
         fs::remove_file(&lock).unwrap();
 
         fs::create_dir(&lock).unwrap();
-        assert_eq!(foreign(&database), LockFileFlaw::NotAFile);
+        assert_eq!(foreign(&database), LockFileErrorKind::NotAFile);
         fs::remove_dir(&lock).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, &lock, Mode::RUSR | Mode::WUSR).unwrap();
-        assert_eq!(foreign(&database), LockFileFlaw::NotAFile);
+        assert_eq!(foreign(&database), LockFileErrorKind::NotAFile);
     }
 
     #[test]
@@ -292,7 +292,7 @@ mod tests {
         let (directory, database, lock) = place();
         fs::write(&lock, "").unwrap();
         chown(&lock, Some(12_345), None).unwrap();
-        assert_eq!(foreign(&database), LockFileFlaw::Owner(12_345));
+        assert_eq!(foreign(&database), LockFileErrorKind::Owner(12_345));
         fs::remove_file(&lock).unwrap();
 
         chown(directory.path(), Some(12_345), Some(12_345)).unwrap();

@@ -42,14 +42,14 @@ impl Description {
 
 /// Reason why a file cannot be used as a backup.
 #[derive(Debug, thiserror::Error)]
-#[error("backup {} {flaw}", .path.display())]
+#[error("backup {} {error_kind}", .path.display())]
 pub struct ArchiveError {
     pub(crate) path: PathBuf,
-    pub(crate) flaw: ArchiveFlaw,
+    pub(crate) error_kind: ArchiveErrorKind,
 }
 
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ArchiveFlaw {
+pub(crate) enum ArchiveErrorKind {
     #[error("not found. Check the path")]
     Missing,
     #[error("is not a backup: expected {expected}, found {found}. Pass a file that `orgvault backup` created")]
@@ -62,7 +62,7 @@ pub(crate) enum ArchiveFlaw {
     Io(io::Error),
 }
 
-impl From<io::Error> for ArchiveFlaw {
+impl From<io::Error> for ArchiveErrorKind {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::NotFound => Self::Missing,
@@ -129,7 +129,7 @@ impl<R: Read> Read for Told<'_, R> {
 impl Opened {
     /// Reads the header of the archive at `path`.
     pub(crate) fn read(path: &Path) -> Result<Self, ArchiveError> {
-        let error = |flaw| ArchiveError { path: path.to_owned(), flaw };
+        let error = |error_kind| ArchiveError { path: path.to_owned(), error_kind };
         let opened = with_database(path, |description, key, database| {
             let size = database.header().size()?;
             Ok(Self { path: path.to_owned(), description, key, size })
@@ -139,7 +139,7 @@ impl Opened {
 
     /// Writes the database to `to`. Calls `progress` with the number of written bytes.
     pub(crate) fn extract(&self, to: &mut File, progress: &mut dyn FnMut(u64)) -> Result<(), ExtractError> {
-        let refused = |flaw| ExtractError::Archive(ArchiveError { path: self.path.clone(), flaw });
+        let refused = |error_kind| ExtractError::Archive(ArchiveError { path: self.path.clone(), error_kind });
         let mut written = Ok(());
         let found = with_database(&self.path, |_, _, database| {
             let mut told = Told { inner: database, done: 0, progress };
@@ -159,7 +159,7 @@ impl Opened {
         written.map_err(ExtractError::Write)?;
         match found == self.size {
             true => Ok(()),
-            false => Err(refused(ArchiveFlaw::Truncated { expected: self.size, found })),
+            false => Err(refused(ArchiveErrorKind::Truncated { expected: self.size, found })),
         }
     }
 
@@ -180,7 +180,7 @@ impl Opened {
                 }
             }
         });
-        compared.map_err(|flaw| ArchiveError { path: self.path.clone(), flaw })
+        compared.map_err(|error_kind| ArchiveError { path: self.path.clone(), error_kind })
     }
 }
 
@@ -192,9 +192,10 @@ pub(crate) enum ExtractError {
 
 fn with_database<T>(
     path: &Path,
-    then: impl FnOnce(Description, Vec<u8>, Entry<'_, File>) -> Result<T, ArchiveFlaw>,
-) -> Result<T, ArchiveFlaw> {
-    let not_a_backup = |expected: &str, found: String| ArchiveFlaw::NotABackup { expected: expected.to_owned(), found };
+    then: impl FnOnce(Description, Vec<u8>, Entry<'_, File>) -> Result<T, ArchiveErrorKind>,
+) -> Result<T, ArchiveErrorKind> {
+    let not_a_backup =
+        |expected: &str, found: String| ArchiveErrorKind::NotABackup { expected: expected.to_owned(), found };
     // Open it without blocking: a pipe would wait for a writer.
     let opened = open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty());
     let file = File::from(opened.map_err(io::Error::from)?);
@@ -224,7 +225,7 @@ fn with_database<T>(
     // Read the number first, because the rest of a newer format is unknown.
     let format = serde_json::from_slice::<Format>(&said).map(|said| said.format);
     match format {
-        Ok(found) if found > FORMAT => return Err(ArchiveFlaw::NewerFormat { found }),
+        Ok(found) if found > FORMAT => return Err(ArchiveErrorKind::NewerFormat { found }),
         _ => {}
     }
     let description = serde_json::from_slice(&said);

@@ -24,7 +24,7 @@ use vault_core::principal::Principal;
 use vault_core::usecase::integrations::{IntegrationEdit, IntegrationRef};
 use vault_core::usecase::{AccountCommand, AccountRef};
 use vault_core::{Error, Refusal};
-use vault_crypto::{Anchor, AnchorFlaw, DatabaseKey, DatabaseKeyFile, KeyWrapper, Keyring, OsEntropy};
+use vault_crypto::{Anchor, AnchorErrorKind, DatabaseKey, DatabaseKeyFile, KeyWrapper, Keyring, OsEntropy};
 use vault_diesel::{
     CopyError, Replayed, SchemaState, ServerLock, SqliteKey, Store, TableRows, check_file, copy_file, replay,
 };
@@ -236,10 +236,10 @@ impl Run<'_> {
         // The MAC of the anchor may use a key that the backup does not have yet, or no longer has.
         let is_ours = match &known {
             Ok(known) => known.is_some(),
-            Err(error) => matches!(error.flaw(), AnchorFlaw::Changed | AnchorFlaw::NewerKeyring { .. }),
+            Err(error) => matches!(error.error_kind(), AnchorErrorKind::Changed | AnchorErrorKind::NewerKeyring { .. }),
         };
         if let Err(error) = &known
-            && let AnchorFlaw::OtherInstance(present) = error.flaw()
+            && let AnchorErrorKind::OtherInstance(present) = error.error_kind()
         {
             let (found, present) = (vault.instance().to_string(), present.to_string());
             return Err(RestoreError::ForeignAnchor {
@@ -270,8 +270,8 @@ impl Run<'_> {
                 }
                 known.checkpoint.number
             }
-            Err(error) => match *error.flaw() {
-                AnchorFlaw::NewerKeyring { checkpoint, .. } => checkpoint,
+            Err(error) => match *error.error_kind() {
+                AnchorErrorKind::NewerKeyring { checkpoint, .. } => checkpoint,
                 _ => return Err(RestoreError::Anchor(error)),
             },
         };

@@ -54,13 +54,13 @@ pub(crate) fn parse(body: &[u8]) -> Result<CredentialPatch, ProblemResponse> {
     let mut document = Document::parse(body)?;
     let labels: Option<Node> = document.remove("labels");
     let gone = ["description", "expires_at"].map(|name| document.take_null(name));
-    let (Set { description, expires_at, vend }, mut flaws) = document.read()?;
-    let labels = labels.map(|node| flaws.check_all("/labels", || LabelPatch::parse(node, "/labels")));
-    let description = flaws.check("/description", || optional_description(description.as_deref()));
-    let expires_at = flaws.check("/expires_at", || optional_time(expires_at.as_deref(), "/expires_at"));
-    let vend = flaws.check("/vend", || vend.as_deref().map(parse_rule).transpose());
+    let (Set { description, expires_at, vend }, mut violations) = document.read()?;
+    let labels = labels.map(|node| violations.check_all("/labels", || LabelPatch::parse(node, "/labels")));
+    let description = violations.check("/description", || optional_description(description.as_deref()));
+    let expires_at = violations.check("/expires_at", || optional_time(expires_at.as_deref(), "/expires_at"));
+    let vend = violations.check("/vend", || vend.as_deref().map(parse_rule).transpose());
     let said = description.zip(expires_at).zip(vend);
-    flaws.finish(said.map(|((description, expires_at), vend)| CredentialPatch {
+    violations.finish(said.map(|((description, expires_at), vend)| CredentialPatch {
         labels: labels.flatten(), // the request is rejected if they are invalid
         description: description.map(Some).or(gone[0].then_some(None)),
         expires_at: expires_at.map(Some).or(gone[1].then_some(None)),

@@ -30,8 +30,8 @@ pub(super) async fn optional(call: &Call<'_>, body: &mut Incoming) -> Result<Opt
 
 /// Parses a `T` without further validation.
 pub(crate) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ProblemResponse> {
-    let (request, flaws) = wire::read(body)?;
-    flaws.finish(Some(request))
+    let (request, violations) = wire::read(body)?;
+    violations.finish(Some(request))
 }
 
 /// Parses an optional time at `pointer`, rounded down to the second.

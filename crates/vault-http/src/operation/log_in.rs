@@ -35,10 +35,10 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
 }
 
 pub(crate) fn parse(body: &[u8], max_ttl: u32, network: Network) -> Result<LogInRequest, ProblemResponse> {
-    let (LoginRequest { email, password, passcode, ttl }, mut flaws) = wire::read(body)?;
-    flaws.check("/ttl", || Ttl::parse(ttl, max_ttl));
+    let (LoginRequest { email, password, passcode, ttl }, mut violations) = wire::read(body)?;
+    violations.check("/ttl", || Ttl::parse(ttl, max_ttl));
     let (password, passcode) = (password.into_secret(), passcode.into_secret());
-    flaws.finish(Some(LogInRequest { email, password, passcode, ttl, network, client: None }))
+    violations.finish(Some(LogInRequest { email, password, passcode, ttl, network, client: None }))
 }
 
 #[cfg(test)]
@@ -51,7 +51,7 @@ mod tests {
         parse(body.as_bytes(), 86_400, Network::V4([192, 0, 2]))
     }
 
-    fn flaws(body: &str) -> (Option<ProblemCode>, Vec<(String, &'static str)>) {
+    fn violations(body: &str) -> (Option<ProblemCode>, Vec<(String, &'static str)>) {
         let problem_response = read(body).err();
         let errors = problem_response.iter().flat_map(ProblemResponse::errors);
         let errors = errors.map(|error| (error.pointer.clone(), error.code.as_str())).collect();
@@ -73,9 +73,9 @@ mod tests {
         let malformed = Some(ProblemCode::MalformedRequest);
         for passcode in ["null", "false", "123456", "[]", "{}"] {
             let body = format!(r#"{{"email": "a", "password": "b", "passcode": {passcode}}}"#);
-            assert_eq!(flaws(&body), (malformed, vec![("/passcode".into(), "wrong-type")]));
+            assert_eq!(violations(&body), (malformed, vec![("/passcode".into(), "wrong-type")]));
         }
-        let (code, errors) = flaws(r#"{"email": 1, "password": "b", "password": "b", "ttl": 1, "role": "admin"}"#);
+        let (code, errors) = violations(r#"{"email": 1, "password": "b", "password": "b", "ttl": 1, "role": "admin"}"#);
         assert_eq!(code, malformed);
         let expected = ["/email", "/passcode", "/password", "/role", "/ttl"];
         let mut pointers: Vec<_> = errors.into_iter().map(|(pointer, _)| pointer).collect();
@@ -83,14 +83,18 @@ mod tests {
         assert_eq!(pointers, expected);
         for ttl in ["59", "86401", "0", "-1", "99999999999999999999", "-99999999999999999999", "1e300"] {
             let body = format!(r#"{{"email": "a", "password": "b", "passcode": "c", "ttl": {ttl}}}"#);
-            assert_eq!(flaws(&body), (Some(ProblemCode::RefusedValue), vec![("/ttl".into(), "out-of-range")]), "{ttl}");
+            assert_eq!(
+                violations(&body),
+                (Some(ProblemCode::RefusedValue), vec![("/ttl".into(), "out-of-range")]),
+                "{ttl}"
+            );
         }
         for ttl in ["3600.0", "3600.5", "\"3600\"", "null", "true"] {
             let body = format!(r#"{{"email": "a", "password": "b", "passcode": "c", "ttl": {ttl}}}"#);
-            assert_eq!(flaws(&body), (malformed, vec![("/ttl".into(), "wrong-type")]), "{ttl}");
+            assert_eq!(violations(&body), (malformed, vec![("/ttl".into(), "wrong-type")]), "{ttl}");
         }
         for body in ["", "[]", "null", "\"x\"", "{", "{} {}", "\u{feff}{}", "{\"email\": \"\\ud800\"}"] {
-            assert_eq!(flaws(body).0, malformed, "{body}");
+            assert_eq!(violations(body).0, malformed, "{body}");
         }
     }
 }

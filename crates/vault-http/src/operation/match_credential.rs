@@ -33,7 +33,8 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
 
 fn parse(mut document: Document, kind: CredentialType, policy: DataPolicy) -> Result<CredentialData, ProblemResponse> {
     let data = document.take("data");
-    let (MatchRequest::<IgnoredAny> { .. }, mut flaws) = document.read()?;
-    let data = data.and_then(|data| flaws.check_all("/data", || CredentialData::parse(kind, data, "/data", policy)));
-    flaws.finish(data)
+    let (MatchRequest::<IgnoredAny> { .. }, mut violations) = document.read()?;
+    let data =
+        data.and_then(|data| violations.check_all("/data", || CredentialData::parse(kind, data, "/data", policy)));
+    violations.finish(data)
 }

@@ -62,9 +62,9 @@ async fn set_frozen(
 
 /// Parses the namespace in the body.
 pub(crate) fn parse(body: &[u8]) -> Result<Namespace, ProblemResponse> {
-    let (NamespaceRequest { namespace }, mut flaws) = wire::read(body)?;
-    let namespace = flaws.check("/namespace", || Namespace::parse(&namespace, "/namespace"));
-    flaws.finish(namespace)
+    let (NamespaceRequest { namespace }, mut violations) = wire::read(body)?;
+    let namespace = violations.check("/namespace", || Namespace::parse(&namespace, "/namespace"));
+    violations.finish(namespace)
 }
 
 fn item(listed: &ListedNamespace) -> NamespaceItem {

@@ -98,10 +98,11 @@ pub(crate) fn parse(
     policy: DataPolicy,
 ) -> Result<Replacement, ProblemResponse> {
     let data = document.take("data");
-    let (vault_api::ReplaceRequest::<IgnoredAny> { expires_at, stage, .. }, mut flaws) = document.read()?;
-    let data = data.and_then(|data| flaws.check_all("/data", || CredentialData::parse(kind, data, "/data", policy)));
-    let expires_at = flaws.check("/expires_at", || optional_time(expires_at.as_deref(), "/expires_at"));
+    let (vault_api::ReplaceRequest::<IgnoredAny> { expires_at, stage, .. }, mut violations) = document.read()?;
+    let data =
+        data.and_then(|data| violations.check_all("/data", || CredentialData::parse(kind, data, "/data", policy)));
+    let expires_at = violations.check("/expires_at", || optional_time(expires_at.as_deref(), "/expires_at"));
     let replacement =
         data.zip(expires_at).map(|(data, expires_at)| Replacement { data, expires_at, stage: stage.unwrap_or(false) });
-    flaws.finish(replacement)
+    violations.finish(replacement)
 }

@@ -64,24 +64,24 @@ pub(crate) fn parse(body: &[u8], policy: DataPolicy) -> Result<NewCredential, Pr
     let mut document = wire::Document::parse(body)?;
     // Labels have their own rules, and the format of the data depends on the type.
     let (data, labels) = (document.take("data"), document.take("labels"));
-    let (Read { kind, namespace, description, expires_at, vend, .. }, mut flaws) = document.read()?;
-    let kind = flaws.check("/type", || query::parse_type(&kind));
-    let namespace = flaws.check("/namespace", || Namespace::parse(&namespace, "/namespace"));
+    let (Read { kind, namespace, description, expires_at, vend, .. }, mut violations) = document.read()?;
+    let kind = violations.check("/type", || query::parse_type(&kind));
+    let namespace = violations.check("/namespace", || Namespace::parse(&namespace, "/namespace"));
     let data = data.and_then(|data| {
-        flaws.check_all("/data", || match kind {
+        violations.check_all("/data", || match kind {
             Some(kind) => CredentialData::parse(kind, data, "/data", policy).map(Some),
             // Without a valid type, only check that the data is an object.
             None => ObjectReader::new(data, "/data").map(|_| None).map_err(|error| vec![error]),
         })
     });
-    let labels =
-        labels.map_or(Some(Labels::default()), |node| flaws.check_all("/labels", || Labels::parse(node, "/labels")));
-    let description = flaws.check("/description", || optional_description(description.as_deref()));
-    let expires_at = flaws.check("/expires_at", || optional_time(expires_at.as_deref(), "/expires_at"));
-    let vend = flaws.check("/vend", || vend.as_deref().map_or(Ok(VendRule::Any), parse_rule));
+    let labels = labels
+        .map_or(Some(Labels::default()), |node| violations.check_all("/labels", || Labels::parse(node, "/labels")));
+    let description = violations.check("/description", || optional_description(description.as_deref()));
+    let expires_at = violations.check("/expires_at", || optional_time(expires_at.as_deref(), "/expires_at"));
+    let vend = violations.check("/vend", || vend.as_deref().map_or(Ok(VendRule::Any), parse_rule));
     let said = labels.zip(description).zip(expires_at).zip(vend);
     let request = namespace.zip(data.flatten()).zip(said);
-    flaws.finish(request.map(|((namespace, data), (((labels, description), expires_at), vend))| NewCredential {
+    violations.finish(request.map(|((namespace, data), (((labels, description), expires_at), vend))| NewCredential {
         labels,
         description,
         expires_at,

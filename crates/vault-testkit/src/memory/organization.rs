@@ -1,6 +1,6 @@
 //! Organizations.
 
-use super::{Flaw, MemoryStore};
+use super::{Defect, MemoryStore};
 use async_trait::async_trait;
 use vault_core::id::OrganizationId;
 use vault_core::organization::{Organization, OrganizationName, OrganizationState};
@@ -57,7 +57,7 @@ impl OrganizationRepository for MemoryStore {
     }
 
     async fn delete_organization(&self, command: DeleteOrganization) -> Result<bool, StoreError> {
-        let rows_stay = self.flaw == Some(Flaw::RowsOutliveTheirOrganization);
+        let rows_stay = self.defect == Some(Defect::RowsOutliveTheirOrganization);
         self.decide(|state| {
             let id = command.organization;
             if state.organizations.remove(&id).is_none() {

@@ -12,7 +12,7 @@ use vault_core::email::EmailAddress;
 use vault_core::field::FieldCode;
 use vault_core::integration::{IntegrationName, MAX_OVERLAP_SECONDS, NamespacePatterns};
 use vault_core::organization::OrganizationName;
-use vault_core::password::{MAX_BYTES, MIN_CHARACTERS, PasswordFlaw};
+use vault_core::password::{MAX_BYTES, MIN_CHARACTERS, PasswordError};
 use vault_core::time::Ttl;
 
 /// Characters that are invisible or separate, join or end text: controls and format characters.
@@ -54,9 +54,9 @@ pub fn namespace_patterns() -> impl Strategy<Value = (Vec<String>, Option<usize>
     prop_oneof![
         Just((Vec::new(), None, FieldCode::Blank)),
         too_many.prop_map(|texts| (texts, None, FieldCode::TooLong)),
-        (sound(), namespace_pattern(), sound()).prop_map(|(mut texts, (flaw, code), rest)| {
+        (sound(), namespace_pattern(), sound()).prop_map(|(mut texts, (violation, code), rest)| {
             let place = texts.len();
-            texts.push(flaw);
+            texts.push(violation);
             texts.extend(rest);
             (texts, Some(place), code)
         }),
@@ -263,7 +263,7 @@ pub fn labels() -> impl Strategy<Value = (String, String, FieldCode)> {
 }
 
 /// Generates passwords that are not allowed for the account `email` of `organization`.
-pub fn password(email: &EmailAddress, organization: &str) -> impl Strategy<Value = (String, PasswordFlaw)> + use<> {
+pub fn password(email: &EmailAddress, organization: &str) -> impl Strategy<Value = (String, PasswordError)> + use<> {
     let guesses = [email.as_str(), email.local_part(), organization, "orgvault"];
     let guesses: Vec<_> =
         guesses.into_iter().filter(|guess| guess.chars().count() >= MIN_CHARACTERS).map(str::to_owned).collect();
@@ -277,12 +277,12 @@ pub fn password(email: &EmailAddress, organization: &str) -> impl Strategy<Value
     let mut common = vec!["password", "Password1", "12345678", "QWERTYUIOP", "iloveyou", "trustno1"];
     common.retain(|text| !is_guess(text));
     prop_oneof![
-        "\\PC{0,7}".prop_map(|text| (text, PasswordFlaw::TooShort)),
-        vec("[a-zж🔐]", MAX_BYTES + 1..MAX_BYTES + 50).prop_map(|text| (text.concat(), PasswordFlaw::TooLong)),
-        select(common).prop_map(|text| (text.to_owned(), PasswordFlaw::Common)),
+        "\\PC{0,7}".prop_map(|text| (text, PasswordError::TooShort)),
+        vec("[a-zж🔐]", MAX_BYTES + 1..MAX_BYTES + 50).prop_map(|text| (text.concat(), PasswordError::TooLong)),
+        select(common).prop_map(|text| (text.to_owned(), PasswordError::Common)),
         (select(guesses), "[0-9!]{0,4}", any::<bool>()).prop_map(|(guess, end, upper)| {
             let guess = if upper { guess.to_uppercase() } else { guess };
-            (guess + &end, PasswordFlaw::Guessable)
+            (guess + &end, PasswordError::Guessable)
         }),
     ]
 }

@@ -138,11 +138,11 @@ async fn namespaces_and_expiry_are_changed() {
     }
     assert_eq!(setting.audited(AuditAction::IntegrationChanged).len(), 1);
 
-    let flaws = async |edit| {
+    let violations = async |edit| {
         let Err(Error::Invalid(errors)) = change(edit).await else { panic!("was not refused") };
         errors.into_iter().map(|error| (error.pointer, error.code)).collect::<Vec<_>>()
     };
-    assert_eq!(flaws(IntegrationEdit::default()).await, [(String::new(), FieldCode::Required)]);
+    assert_eq!(violations(IntegrationEdit::default()).await, [(String::new(), FieldCode::Required)]);
     let edit = IntegrationEdit {
         namespaces: Some(vec!["*".into()]),
         expires_at: Some(Some(setting.now())),
@@ -155,7 +155,7 @@ async fn namespaces_and_expiry_are_changed() {
         ("/expires_at", FieldCode::OutOfRange),
     ]
     .map(|(pointer, code)| (pointer.to_owned(), code));
-    assert_eq!(flaws(edit).await, expected);
+    assert_eq!(violations(edit).await, expected);
 }
 
 #[tokio::test]
@@ -165,14 +165,14 @@ async fn a_flawed_integration_is_refused_at_its_fields() {
     let expires_at = Some(setting.now());
     let request = CreateIntegrationRequest { expires_at, ..creation(" ", &["imports", "*", "a b/*"]) };
     let Err(Error::Invalid(errors)) = create(setting.acme, request).await else { panic!("was not refused") };
-    let flaws: Vec<_> = errors.iter().map(|error| (error.pointer.as_str(), error.code)).collect();
+    let violations: Vec<_> = errors.iter().map(|error| (error.pointer.as_str(), error.code)).collect();
     let expected = [
         ("/name", FieldCode::Blank),
         ("/namespaces/1", FieldCode::Malformed),
         ("/namespaces/2", FieldCode::Malformed),
         ("/expires_at", FieldCode::OutOfRange),
     ];
-    assert_eq!(flaws, expected);
+    assert_eq!(violations, expected);
 
     setting.integration("nightly", &["imports"]).await;
     let again = creation("Nightly", &["other"]);

@@ -134,7 +134,7 @@ async fn what_must_be_short_lived_never_leaves_as_it_is() {
     let (vault, editor) = (setting.vault(), setting.member());
     let short = |json| NewCredential { vend: VendRule::Short, ..NewCredential::new(namespace("imports"), s3(json)) };
     let refused = vault.save(&editor, short(PLAIN_S3)).await;
-    assert!(matches!(refused, Err(Error::Invalid(flaws)) if flaws[0].pointer == "/vend"));
+    assert!(matches!(refused, Err(Error::Invalid(violations)) if violations[0].pointer == "/vend"));
     let id = vault.save(&editor, short(ROLE_S3)).await.unwrap();
 
     let principal = setting.principal(&setting.integration("nightly", &["imports"]).await.token).await;
@@ -150,14 +150,14 @@ async fn what_must_be_short_lived_never_leaves_as_it_is() {
 
     // The rule cannot be bypassed by other data, an earlier version, or a change of the rule itself.
     let refused = vault.replace(&editor, replacing(id, PLAIN_S3, false)).await;
-    assert!(matches!(refused, Err(Error::Invalid(flaws)) if flaws[0].pointer == "/vend"));
+    assert!(matches!(refused, Err(Error::Invalid(violations)) if violations[0].pointer == "/vend"));
     let refused = vault.describe(&editor, id.into(), vend(VendRule::Any)).await;
     assert!(matches!(refused, Err(Error::Denied(Denial::InsufficientRole))));
     let admin = with_role(&editor, Role::Admin);
     vault.describe(&admin, id.into(), vend(VendRule::Any)).await.unwrap();
     vault.replace(&editor, replacing(id, PLAIN_S3, false)).await.unwrap();
     let refused = vault.describe(&editor, id.into(), vend(VendRule::Short)).await;
-    assert!(matches!(refused, Err(Error::Invalid(flaws)) if flaws[0].pointer == "/vend"));
+    assert!(matches!(refused, Err(Error::Invalid(violations)) if violations[0].pointer == "/vend"));
     vault.promote(&editor, id.into(), 1).await.unwrap();
     vault.describe(&editor, id.into(), vend(VendRule::Short)).await.unwrap();
     let refused = vault.promote(&editor, id.into(), 2).await;

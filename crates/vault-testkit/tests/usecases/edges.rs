@@ -123,7 +123,7 @@ async fn no_session_is_longer_than_the_setting_allows() {
             LogInRequest { email: "jane@example.com".to_owned(), password, passcode, ttl, network, client: None };
         match accounts.log_in(request).await {
             Ok(logged_in) => assert_eq!(Some(logged_in.expires_in), granted),
-            Err(Error::Invalid(flaws)) => assert_eq!((flaws[0].code, granted), (FieldCode::OutOfRange, None)),
+            Err(Error::Invalid(violations)) => assert_eq!((violations[0].code, granted), (FieldCode::OutOfRange, None)),
             Err(error) => panic!("{error:?}"),
         }
     }

@@ -76,7 +76,7 @@ async fn save(
     let mut request = NewCredential::new(namespace.parse()?, data);
     if let Some(key) = headers.get("idempotency-key") {
         let key = IdempotencyKey::parse(key.to_str().unwrap_or_default());
-        request.idempotency = Some(key.map_err(|flaw| flaw.at("/idempotency-key"))?);
+        request.idempotency = Some(key.map_err(|violation| violation.at("/idempotency-key"))?);
     }
     let id = vault.save(&user, request).await?;
     Ok((StatusCode::CREATED, Json(json!({ "id": id.to_string() }))))

@@ -29,12 +29,12 @@ pub(super) async fn pages(vault: &OpenVault, findings: &mut Vec<String>) -> Opti
     let remedy = "Stop the server, check the disk, and restore the newest backup.";
     match vault.check_pages().await {
         Ok(None) => None,
-        Ok(Some(flaws)) if flaws.is_empty() => {
+        Ok(Some(violations)) if violations.is_empty() => {
             Some(Check::passed("pages", "every page of the database file is unchanged"))
         }
-        Ok(Some(flaws)) => {
-            let found = format!("{} in the database file", counted(flaws.len() as u64, "finding"));
-            flaws.into_iter().for_each(|flaw| told(findings, format!("database file: {flaw}")));
+        Ok(Some(violations)) => {
+            let found = format!("{} in the database file", counted(violations.len() as u64, "finding"));
+            violations.into_iter().for_each(|violation| told(findings, format!("database file: {violation}")));
             Some(Check::other("pages", Outcome::Failed, found, remedy))
         }
         Err(error) => {

@@ -185,7 +185,7 @@ impl Accounts {
             AccountCommand::SetPassword(password) => {
                 let organization = self.store.organization(grant.organization).await?;
                 let name = organization.as_ref().map_or("", |organization| organization.name.as_str());
-                check_new_password(password, &grant.email, name).map_err(|flaw| flaw.at("/password"))?;
+                check_new_password(password, &grant.email, name).map_err(|violation| violation.at("/password"))?;
                 let permit = self.hasher.permit(Requester::Trusted)?;
                 let sealed = self.hasher.hash(permit, grant.account, password.clone()).await?;
                 Decided {

@@ -54,7 +54,7 @@ impl Accounts {
         let (password, generated_password) = match request.password {
             Some(password) => {
                 check_new_password(&password, &email, organization.name.as_str())
-                    .map_err(|flaw| flaw.at("/password"))?;
+                    .map_err(|violation| violation.at("/password"))?;
                 (password, None)
             }
             None => {

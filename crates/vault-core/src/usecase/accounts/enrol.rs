@@ -38,7 +38,8 @@ impl Accounts {
         // Check the code before any hash, so that a client without a code cannot cause this work.
         let OpenInvitation { stored, organization, .. } = self.open_invitation(code).await?;
         let grant = stored.invitation.grant;
-        check_new_password(&password, &grant.email, organization.as_str()).map_err(|flaw| flaw.at("/password"))?;
+        check_new_password(&password, &grant.email, organization.as_str())
+            .map_err(|violation| violation.at("/password"))?;
 
         let code = stored.invitation.code;
         under_active_key(&self.environment, &*self.digester, || self.draft(&grant, code, &password)).await

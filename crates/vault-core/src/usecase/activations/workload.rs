@@ -9,7 +9,7 @@ use crate::identity::{
 };
 use crate::integration::{Integration, IntegrationPrincipal, IntegrationRefusal};
 use crate::network::Network;
-use crate::port::{Event, FoundIntegration, IssuerKeys, SignatureFlaw, TokenVerifier, UnverifiedToken};
+use crate::port::{Event, FoundIntegration, IssuerKeys, SignatureError, TokenVerifier, UnverifiedToken};
 use secrecy::SecretString;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -163,18 +163,18 @@ impl Activations {
         }
         let key_use = issuer.issuer.key_use();
         let mut verified = identity.verifier.verify(text, &issuer.keys, key_use);
-        if verified == Err(SignatureFlaw::UnknownKey) && issuer.is_due(self.environment.now(), true) {
+        if verified == Err(SignatureError::UnknownKey) && issuer.is_due(self.environment.now(), true) {
             issuer = self.fetch_keys(identity, issuer).await?;
             verified = identity.verifier.verify(text, &issuer.keys, key_use);
         }
         Ok(match verified {
             Ok(_) if !issuer.is_usable(self.environment.now()) => Err(WorkloadRefusal::NoKeys),
             Ok(claims) => Ok(claims),
-            Err(flaw) => {
+            Err(violation) => {
                 let name = &issuer.issuer.name;
-                Err(WorkloadRefusal::Unverified(match flaw {
-                    SignatureFlaw::UnknownKey => format!("{name} has no key of the id and algorithm that it names"),
-                    SignatureFlaw::Wrong => format!("it was not signed by {name}, or in a form that is not permitted"),
+                Err(WorkloadRefusal::Unverified(match violation {
+                    SignatureError::UnknownKey => format!("{name} has no key of the id and algorithm that it names"),
+                    SignatureError::Wrong => format!("it was not signed by {name}, or in a form that is not permitted"),
                 }))
             }
         })

@@ -1,7 +1,7 @@
 //! Integrity check of lookup rows: addresses, codes and tokens are looked up in separate rows. Damage in these rows
 //! locks out a user although the row itself is valid.
 
-use super::{Flaw, Inspector, Seen};
+use super::{Inspector, Seen, Violation};
 use crate::digest::DigestPurpose;
 use crate::error::Error;
 use crate::identity::audience_look_up;
@@ -32,7 +32,7 @@ impl Inspector {
             InstanceRow::OrganizationKey { .. } | InstanceRow::Receiver(_) => return Ok(()),
         };
         for table in self.store.missing_look_ups(row.part(), row.place(), expected).await? {
-            seen.find(row.part().table(), row.place().1, Flaw::LookUp { table });
+            seen.find(row.part().table(), row.place().1, Violation::LookUp { table });
         }
         Ok(())
     }

@@ -68,7 +68,7 @@ impl Integrations {
                     let id = self.environment.ids.ordered(self.environment.now());
                     trusts.push(request.with_ids(TrustId::from_uuid(id), issuer));
                 }
-                Err(Error::Invalid(flaws)) => errors.extend(flaws),
+                Err(Error::Invalid(violations)) => errors.extend(violations),
                 Err(error) => return Err(error),
             }
         }

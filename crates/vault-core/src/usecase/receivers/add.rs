@@ -123,8 +123,8 @@ impl Receivers {
         match (address, events) {
             (Ok(address), Ok(events)) => Ok((address, events)),
             (address, events) => {
-                let flaws = address.err().into_iter().chain(events.err().into_iter().flatten());
-                Err(Error::Invalid(flaws.collect()))
+                let violations = address.err().into_iter().chain(events.err().into_iter().flatten());
+                Err(Error::Invalid(violations.collect()))
             }
         }
     }

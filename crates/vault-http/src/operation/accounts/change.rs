@@ -54,19 +54,19 @@ async fn carry_out(
 
 /// Parses the change in the body. Only one is allowed.
 pub(crate) fn parse(body: &[u8]) -> Result<AccountCommand, ProblemResponse> {
-    let (ChangeAccountRequest { role, state }, mut flaws) = wire::read(body)?;
+    let (ChangeAccountRequest { role, state }, mut violations) = wire::read(body)?;
     let both = role.is_some() && state.is_some();
-    let role = role.and_then(|text| flaws.check("/role", || parse_role(&text)));
-    let state = state.and_then(|text| flaws.check("/state", || parse_state(&text)));
+    let role = role.and_then(|text| violations.check("/role", || parse_role(&text)));
+    let state = state.and_then(|text| violations.check("/state", || parse_state(&text)));
     if both {
         let detail = "must not be combined with `role`: send one change per request";
-        flaws.report(FieldError::new("/state", FieldCode::NotAllowed, detail));
+        violations.report(FieldError::new("/state", FieldCode::NotAllowed, detail));
     }
     let command = role.map(AccountCommand::SetRole).or(state);
-    if command.is_none() && flaws.is_empty() {
-        flaws.report(FieldError::new("", FieldCode::Required, "must contain `role` or `state`"));
+    if command.is_none() && violations.is_empty() {
+        violations.report(FieldError::new("", FieldCode::Required, "must contain `role` or `state`"));
     }
-    flaws.finish(command)
+    violations.finish(command)
 }
 
 fn parse_state(text: &str) -> Result<AccountCommand, FieldError> {

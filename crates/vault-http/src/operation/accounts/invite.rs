@@ -34,8 +34,8 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
 }
 
 pub(crate) fn parse(body: &[u8]) -> Result<(EmailAddress, Role), ProblemResponse> {
-    let (InviteRequest { email, role }, mut flaws) = wire::read(body)?;
-    let email = flaws.check("/email", || EmailAddress::parse(&email).map_err(|error| error.at("/email")));
-    let role = flaws.check("/role", || parse_role(&role));
-    flaws.finish(email.zip(role))
+    let (InviteRequest { email, role }, mut violations) = wire::read(body)?;
+    let email = violations.check("/email", || EmailAddress::parse(&email).map_err(|error| error.at("/email")));
+    let role = violations.check("/role", || parse_role(&role));
+    violations.finish(email.zip(role))
 }

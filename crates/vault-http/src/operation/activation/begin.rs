@@ -35,13 +35,18 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
 }
 
 pub(crate) fn parse(body: &[u8]) -> Result<ActivationRequest, ProblemResponse> {
-    let (ActivateRequest { namespace, purpose, ttl, vend }, mut flaws) = wire::read(body)?;
-    let namespace = flaws.check("/namespace", || Namespace::parse(&namespace, "/namespace"));
-    let purpose = flaws.check("/purpose", || purpose.map(|text| Purpose::parse(&text, "/purpose")).transpose());
-    let ttl = flaws.check("/ttl", || ActivationTtl::parse(ttl));
-    let vend = flaws.check("/vend", || vend.map_or(Ok(VendMode::default()), |text| parse_vend(&text)));
+    let (ActivateRequest { namespace, purpose, ttl, vend }, mut violations) = wire::read(body)?;
+    let namespace = violations.check("/namespace", || Namespace::parse(&namespace, "/namespace"));
+    let purpose = violations.check("/purpose", || purpose.map(|text| Purpose::parse(&text, "/purpose")).transpose());
+    let ttl = violations.check("/ttl", || ActivationTtl::parse(ttl));
+    let vend = violations.check("/vend", || vend.map_or(Ok(VendMode::default()), |text| parse_vend(&text)));
     let request = namespace.zip(purpose).zip(ttl).zip(vend);
-    flaws.finish(request.map(|(((namespace, purpose), ttl), vend)| ActivationRequest { namespace, purpose, ttl, vend }))
+    violations.finish(request.map(|(((namespace, purpose), ttl), vend)| ActivationRequest {
+        namespace,
+        purpose,
+        ttl,
+        vend,
+    }))
 }
 
 pub(super) fn parse_vend(text: &str) -> Result<VendMode, FieldError> {

@@ -36,13 +36,13 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
 }
 
 pub(crate) fn parse(body: &[u8]) -> Result<CheckNamespaceRequest, ProblemResponse> {
-    let (CheckRequest { namespace, operations, until, vend }, mut flaws) = wire::read(body)?;
-    let namespace = flaws.check("/namespace", || Namespace::parse(&namespace, "/namespace"));
-    let operations = flaws.check_all("/operations", || StorageOperation::parse_all(&operations, "/operations"));
-    let until = flaws.check("/until", || optional_time(until.as_deref(), "/until"));
-    let vend = flaws.check("/vend", || vend.map_or(Ok(VendMode::default()), |text| parse_vend(&text)));
+    let (CheckRequest { namespace, operations, until, vend }, mut violations) = wire::read(body)?;
+    let namespace = violations.check("/namespace", || Namespace::parse(&namespace, "/namespace"));
+    let operations = violations.check_all("/operations", || StorageOperation::parse_all(&operations, "/operations"));
+    let until = violations.check("/until", || optional_time(until.as_deref(), "/until"));
+    let vend = violations.check("/vend", || vend.map_or(Ok(VendMode::default()), |text| parse_vend(&text)));
     let request = namespace.zip(operations).zip(until).zip(vend);
-    flaws.finish(request.map(|(((namespace, operations), until), vend)| CheckNamespaceRequest {
+    violations.finish(request.map(|(((namespace, operations), until), vend)| CheckNamespaceRequest {
         namespace,
         operations,
         until,

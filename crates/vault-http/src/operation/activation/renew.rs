@@ -35,7 +35,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
 }
 
 pub(crate) fn parse(body: &[u8]) -> Result<ActivationTtl, ProblemResponse> {
-    let (RenewRequest { ttl }, mut flaws) = wire::read(body)?;
-    let ttl = flaws.check("/ttl", || ActivationTtl::parse(ttl));
-    flaws.finish(ttl)
+    let (RenewRequest { ttl }, mut violations) = wire::read(body)?;
+    let ttl = violations.check("/ttl", || ActivationTtl::parse(ttl));
+    violations.finish(ttl)
 }

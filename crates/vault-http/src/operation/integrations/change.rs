@@ -36,20 +36,20 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
 pub(crate) fn parse(body: &[u8]) -> Result<IntegrationEdit, ProblemResponse> {
     let mut document = Document::parse(body)?;
     let (never, nobody) = (document.take_null("expires_at"), document.take_null("managed_by"));
-    let (ChangeIntegrationRequest { state, namespaces, expires_at, managed_by }, mut flaws) = document.read()?;
-    let state = flaws.check("/state", || state.as_deref().map(parse_state).transpose());
-    flaws.check_all("/namespaces", || {
+    let (ChangeIntegrationRequest { state, namespaces, expires_at, managed_by }, mut violations) = document.read()?;
+    let state = violations.check("/state", || state.as_deref().map(parse_state).transpose());
+    violations.check_all("/namespaces", || {
         namespaces.as_ref().map(|texts| NamespacePatterns::parse(texts, "/namespaces")).transpose()
     });
-    flaws.check("/managed_by", || managed_by.as_ref().map(|set| ManagedBy::parse(set, "/managed_by")).transpose());
-    let expires_at = flaws.check("/expires_at", || optional_time(expires_at.as_deref(), "/expires_at"));
+    violations.check("/managed_by", || managed_by.as_ref().map(|set| ManagedBy::parse(set, "/managed_by")).transpose());
+    let expires_at = violations.check("/expires_at", || optional_time(expires_at.as_deref(), "/expires_at"));
     let edit = state.zip(expires_at).map(|(state, expires_at)| IntegrationEdit {
         state,
         namespaces,
         expires_at: expires_at.map(Some).or(never.then_some(None)),
         managed_by: managed_by.map(Some).or(nobody.then_some(None)),
     });
-    flaws.finish(edit)
+    violations.finish(edit)
 }
 
 fn parse_state(text: &str) -> Result<IntegrationState, FieldError> {

@@ -32,13 +32,13 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
 pub(crate) fn parse(body: &[u8]) -> Result<CreateIntegrationRequest, ProblemResponse> {
     let mut document = Document::parse(body)?;
     let trusts = document.remove("trusts").map(trusts::array);
-    let (request, mut flaws) = document.read::<vault_api::CreateIntegrationRequest>()?;
+    let (request, mut violations) = document.read::<vault_api::CreateIntegrationRequest>()?;
     let vault_api::CreateIntegrationRequest { name, namespaces, expires_at, token, managed_by, .. } = request;
-    let trusts = flaws.check("/trusts", || trusts.transpose());
-    flaws.check("/name", || IntegrationName::parse(&name, "/name"));
-    flaws.check_all("/namespaces", || NamespacePatterns::parse(&namespaces, "/namespaces"));
-    flaws.check("/managed_by", || managed_by.as_ref().map(|set| ManagedBy::parse(set, "/managed_by")).transpose());
-    let expires_at = flaws.check("/expires_at", || optional_time(expires_at.as_deref(), "/expires_at"));
+    let trusts = violations.check("/trusts", || trusts.transpose());
+    violations.check("/name", || IntegrationName::parse(&name, "/name"));
+    violations.check_all("/namespaces", || NamespacePatterns::parse(&namespaces, "/namespaces"));
+    violations.check("/managed_by", || managed_by.as_ref().map(|set| ManagedBy::parse(set, "/managed_by")).transpose());
+    let expires_at = violations.check("/expires_at", || optional_time(expires_at.as_deref(), "/expires_at"));
     let request = expires_at.zip(trusts).map(|(expires_at, trusts)| CreateIntegrationRequest {
         name,
         namespaces,
@@ -47,5 +47,5 @@ pub(crate) fn parse(body: &[u8]) -> Result<CreateIntegrationRequest, ProblemResp
         trusts: trusts.unwrap_or_default(),
         managed_by,
     });
-    flaws.finish(request)
+    violations.finish(request)
 }

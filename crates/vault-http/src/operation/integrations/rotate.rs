@@ -32,7 +32,7 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
 
 /// Parses the remaining validity of the current token, or returns the default.
 pub(crate) fn parse(body: &[u8]) -> Result<Overlap, ProblemResponse> {
-    let (RotateIntegrationRequest { overlap }, mut flaws) = wire::read(body)?;
-    let overlap = flaws.check("/overlap", || Overlap::parse(overlap, "/overlap"));
-    flaws.finish(overlap)
+    let (RotateIntegrationRequest { overlap }, mut violations) = wire::read(body)?;
+    let overlap = violations.check("/overlap", || Overlap::parse(overlap, "/overlap"));
+    violations.finish(overlap)
 }

@@ -29,13 +29,13 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
 
 /// The use case validates address and events again, because commands call it too.
 fn parse(body: &[u8]) -> Result<AddReceiverRequest, ProblemResponse> {
-    let (vault_api::AddReceiverRequest { kind, url, to, events }, mut flaws) = wire::read(body)?;
-    let channel = flaws.check("/kind", || {
+    let (vault_api::AddReceiverRequest { kind, url, to, events }, mut violations) = wire::read(body)?;
+    let channel = violations.check("/kind", || {
         let detail = "must be webhook or email";
         Channel::parse(&kind).ok_or_else(|| FieldError::new("/kind", FieldCode::OutOfRange, detail))
     });
     let events = events.unwrap_or_default();
-    flaws.check_all("/events", || EventKinds::parse(&events, true, "/events"));
+    violations.check_all("/events", || EventKinds::parse(&events, true, "/events"));
     let address = channel.and_then(|channel| {
         let (wanted, given, other, surplus) = match channel {
             Channel::Webhook => ("/url", url, "/to", to),
@@ -43,11 +43,11 @@ fn parse(body: &[u8]) -> Result<AddReceiverRequest, ProblemResponse> {
         };
         if surplus.is_some() {
             let detail = format!("is not a field of a receiver of kind {}", channel.as_str());
-            flaws.report(FieldError::new(other, FieldCode::Unknown, detail));
+            violations.report(FieldError::new(other, FieldCode::Unknown, detail));
         }
         let missing = || FieldError::new(wanted, FieldCode::Required, format!("is required for {}", channel.as_str()));
-        flaws.check(wanted, || given.ok_or_else(missing))
+        violations.check(wanted, || given.ok_or_else(missing))
     });
     let request = channel.zip(address).map(|(channel, address)| AddReceiverRequest { channel, address, events });
-    flaws.finish(request)
+    violations.finish(request)
 }

@@ -29,14 +29,15 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
 }
 
 fn parse(body: &[u8]) -> Result<ReceiverEdit, ProblemResponse> {
-    let (ChangeReceiverRequest { state, events }, mut flaws) = wire::read(body)?;
-    let state = flaws.check("/state", || {
+    let (ChangeReceiverRequest { state, events }, mut violations) = wire::read(body)?;
+    let state = violations.check("/state", || {
         let wrong = || FieldError::new("/state", FieldCode::OutOfRange, "must be active or disabled");
         state.as_deref().map(|text| ReceiverState::parse(text).ok_or_else(wrong)).transpose()
     });
-    flaws.check_all("/events", || events.as_ref().map(|names| EventKinds::parse(names, true, "/events")).transpose());
+    violations
+        .check_all("/events", || events.as_ref().map(|names| EventKinds::parse(names, true, "/events")).transpose());
     let edit = state.map(|state| ReceiverEdit { state, events });
-    flaws.finish(edit)
+    violations.finish(edit)
 }
 
 /// `DELETE {base_url}/receivers/<id>`

@@ -5,12 +5,12 @@ use std::borrow::Cow;
 
 /// A violation of a value, without its position.
 #[derive(Debug)]
-pub(super) struct Flaw {
+pub(super) struct Violation {
     pub(super) code: FieldCode,
     pub(super) detail: Cow<'static, str>,
 }
 
-impl Flaw {
+impl Violation {
     pub(super) fn new(code: FieldCode, detail: impl Into<Cow<'static, str>>) -> Self {
         Self { code, detail: detail.into() }
     }
