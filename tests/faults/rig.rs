@@ -15,7 +15,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use vault_testkit::postgres::Cluster;
 use vault_tests::process::{Server, free_address};
-use vault_tests::{Answer, Client, Database, Door, Integration, Vault, binary};
+use vault_tests::{ActivationListener, Answer, Client, Database, Integration, Vault, binary};
 
 /// Number of clients that write.
 const WORKERS: usize = 4;
@@ -33,7 +33,7 @@ pub(crate) struct Rig {
     pub(crate) server: Option<Server>,
     /// The address of the first server.
     pub(crate) address: SocketAddr,
-    door: Door,
+    activation_listener: ActivationListener,
     integration: Integration,
     pub(crate) crew: Crew,
     /// The token of the crew.
@@ -67,7 +67,7 @@ impl Rig {
 
     /// Starts the server of a vault that is already set up.
     pub(crate) fn served(fault: &'static str, ground: &Ground<'_>, vault: Vault, url: Option<String>) -> Self {
-        let (address, door) = (free_address(), Door { address: free_address() });
+        let (address, activation_listener) = (free_address(), ActivationListener { address: free_address() });
         let admin = vault.admin();
         let doorman = Doorman::new(&vault);
         let integration = Integration::make(&vault, "checker", &["crew/*"]);
@@ -87,7 +87,7 @@ impl Rig {
             url,
             server: None,
             address,
-            door,
+            activation_listener,
             integration,
             crew,
             token: String::new(),
@@ -107,7 +107,7 @@ impl Rig {
         let seed = ground.options.seed;
         let integration = Integration::make(&self.vault, "sharer", &["crew/shared"]);
         self.crew.sharers = (0..CLIENTS).map(|number| Sharer::new(seed, number)).collect();
-        self.crew.shared = Some(Shared::new(&self.token, integration, self.door.client()));
+        self.crew.shared = Some(Shared::new(&self.token, integration, self.activation_listener.client()));
         let client = self.client();
         self.share_anew(&client);
         self
@@ -136,7 +136,7 @@ impl Rig {
             None => self.vault.on_this(command, &["serve"]),
         };
         command.args(["--login-rate", "0"]);
-        command.arg(format!("--activation-listen={}", self.door.address));
+        command.arg(format!("--activation-listen={}", self.activation_listener.address));
         command
     }
 
@@ -210,7 +210,7 @@ impl Rig {
     /// Requests an activation of the first client's namespace.
     pub(crate) fn try_activation(&self) -> Result<Answer, String> {
         let body = serde_json::json!({"namespace": self.crew.workers[0].namespace()});
-        let client = self.door.client();
+        let client = self.activation_listener.client();
         let call = client.request("POST", "/v1/activations").bearer(&self.integration.token).json(&body);
         call.try_send().map_err(|error| error.to_string())
     }
@@ -343,7 +343,7 @@ impl Rig {
     /// and the audit log with `doctor --deep`. For the embedded file, also makes a backup, which checks the copied
     /// data.
     pub(crate) fn check_deeply(&mut self) {
-        let client = self.door.client();
+        let client = self.activation_listener.client();
         for worker in &self.crew.workers {
             let expected = worker.expected();
             if expected.is_empty() {
@@ -426,9 +426,10 @@ impl Rig {
                     return Err(format!("{item} was listed, and {data} was saved"));
                 }
             }
-            let door = self.door.client();
+            let activation_listener = self.activation_listener.client();
             let body = serde_json::json!({"namespace": worker.namespace()});
-            let call = door.request("POST", "/v1/activations").bearer(&self.integration.token).json(&body);
+            let call =
+                activation_listener.request("POST", "/v1/activations").bearer(&self.integration.token).json(&body);
             let Some(answer) = call.try_send().ok().filter(|answer| answer.status == 201) else {
                 all &= expected.is_empty();
                 continue;

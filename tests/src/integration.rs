@@ -14,12 +14,12 @@ use std::process::Command;
 
 /// The activation listener of a vault's server.
 #[derive(Clone, Copy)]
-pub struct Door {
+pub struct ActivationListener {
     /// Address of the listener.
     pub address: SocketAddr,
 }
 
-impl Door {
+impl ActivationListener {
     /// Creates a vault with an activation listener.
     #[track_caller]
     pub fn open(database: Database) -> (Vault, Self) {
@@ -111,17 +111,19 @@ impl Integration {
 
     /// Returns a command for the job's host, which has only the token and the listener's URL: no data directory and no
     /// database.
-    pub fn command(&self, door: Door, arguments: &[&str]) -> Command {
+    pub fn command(&self, activation_listener: ActivationListener, arguments: &[&str]) -> Command {
         let mut command = binary::command();
-        command.env("ORGVAULT_ACTIVATION_URL", door.url()).env("ORGVAULT_INTEGRATION_TOKEN_FILE", &self.file);
+        command
+            .env("ORGVAULT_ACTIVATION_URL", activation_listener.url())
+            .env("ORGVAULT_INTEGRATION_TOKEN_FILE", &self.file);
         command.args(arguments);
         command
     }
 
     /// Runs such a command.
     #[track_caller]
-    pub fn run(&self, door: Door, arguments: &[&str]) -> Run {
-        Run::of(&mut self.command(door, arguments))
+    pub fn run(&self, activation_listener: ActivationListener, arguments: &[&str]) -> Run {
+        Run::of(&mut self.command(activation_listener, arguments))
     }
 }
 

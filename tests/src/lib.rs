@@ -52,5 +52,5 @@ pub use account::{Account, Session};
 pub use answer::Answer;
 pub use client::Client;
 pub use database::Database;
-pub use integration::{Door, Integration};
+pub use integration::{ActivationListener, Integration};
 pub use vault::Vault;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use vault_tests::process::{Server, free_address};
 use vault_tests::samples::{every_type, s3, small};
 use vault_tests::sql::Sql;
-use vault_tests::{Client, Database, Door, Integration, Vault, on_both_databases};
+use vault_tests::{ActivationListener, Client, Database, Integration, Vault, on_both_databases};
 
 on_both_databases! {
     what_was_saved_comes_back_at_the_door_alone,
@@ -25,7 +25,7 @@ fn credentials(answer: &Value) -> Vec<&Value> {
 }
 
 fn what_was_saved_comes_back_at_the_door_alone(database: Database) {
-    let (vault, door) = Door::open(database);
+    let (vault, activation_listener) = ActivationListener::open(database);
     let session = vault.admin_session();
     let mut samples = every_type();
     for sample in &mut samples {
@@ -36,7 +36,7 @@ fn what_was_saved_comes_back_at_the_door_alone(database: Database) {
     assert!(integration.token.starts_with("ovi_"), "scanners for secrets know it by this");
 
     let body = json!({"namespace": "imports/nightly", "purpose": "the import of 2 o'clock", "ttl": 600});
-    let answer = integration.activate_with(&door.client(), &body).expect(201);
+    let answer = integration.activate_with(&activation_listener.client(), &body).expect(201);
     let activation = answer.json();
     assert_eq!(activation["namespace"], "imports/nightly");
     let opened = credentials(&activation);
@@ -61,8 +61,8 @@ fn what_was_saved_comes_back_at_the_door_alone(database: Database) {
 }
 
 fn the_namespace_is_given_again(database: Database) {
-    let (vault, door) = Door::open(database);
-    let (session, client) = (vault.admin_session(), door.client());
+    let (vault, activation_listener) = ActivationListener::open(database);
+    let (session, client) = (vault.admin_session(), activation_listener.client());
     for namespace in ["imports", "imports/a", "imports/a/b", "importsx", "other"] {
         session.save(&small(namespace, 1));
     }
@@ -96,8 +96,8 @@ fn the_namespace_is_given_again(database: Database) {
 }
 
 fn a_frozen_namespace_is_activated_no_more(database: Database) {
-    let (vault, door) = Door::open(database);
-    let (session, client) = (vault.admin_session(), door.client());
+    let (vault, activation_listener) = ActivationListener::open(database);
+    let (session, client) = (vault.admin_session(), activation_listener.client());
     session.save(&small("imports/a", 1));
     session.save(&small("imports/b", 2));
     let integration = Integration::make(&vault, "import", &["imports/*"]);
@@ -119,8 +119,8 @@ fn a_frozen_namespace_is_activated_no_more(database: Database) {
 }
 
 fn a_token_stops_working_with_its_integration(database: Database) {
-    let (vault, door) = Door::open(database);
-    let (session, client) = (vault.admin_session(), door.client());
+    let (vault, activation_listener) = ActivationListener::open(database);
+    let (session, client) = (vault.admin_session(), activation_listener.client());
     session.save(&small("imports", 1));
     let integration = Integration::make(&vault, "import", &["imports"]);
     let works = || integration.activate(&client, "imports").status;
@@ -149,12 +149,12 @@ fn a_token_stops_working_with_its_integration(database: Database) {
 }
 
 fn an_organization_in_use_again_has_its_tokens_and_none_of_its_sessions(database: Database) {
-    let (vault, door) = Door::open(database);
+    let (vault, activation_listener) = ActivationListener::open(database);
     let account = vault.admin();
     let session = account.log_in(&vault.client());
     session.save(&small("imports", 1));
     let integration = Integration::make(&vault, "import", &["imports"]);
-    let works = || (integration.activate(&door.client(), "imports").status, session.is_live());
+    let works = || (integration.activate(&activation_listener.client(), "imports").status, session.is_live());
     assert_eq!(works(), (201, true));
 
     let disabled = vault.run(&["org", "disable", "Acme"]).done().stdout;
@@ -167,8 +167,8 @@ fn an_organization_in_use_again_has_its_tokens_and_none_of_its_sessions(database
 }
 
 fn a_rotated_token_works_on_for_as_long_as_was_said(database: Database) {
-    let (vault, door) = Door::open(database);
-    let (session, client) = (vault.admin_session(), door.client());
+    let (vault, activation_listener) = ActivationListener::open(database);
+    let (session, client) = (vault.admin_session(), activation_listener.client());
     session.save(&small("imports", 1));
     let first = Integration::make(&vault, "import", &["imports"]);
     let rotate = ["integration", "rotate", "--org", "Acme", "--name", "import"];
@@ -189,8 +189,8 @@ fn a_rotated_token_works_on_for_as_long_as_was_said(database: Database) {
 }
 
 fn admins_administer_integrations_over_http(database: Database) {
-    let (vault, door) = Door::open(database);
-    let (session, client) = (vault.admin_session(), door.client());
+    let (vault, activation_listener) = ActivationListener::open(database);
+    let (session, client) = (vault.admin_session(), activation_listener.client());
     session.save(&small("imports", 1));
     let create = json!({"name": "import", "namespaces": ["imports"], "expires_at": "2999-01-01T00:00:00Z"});
     let made = session.call("POST", "/v1/integrations").json(&create).send().expect(201).json();
@@ -216,7 +216,7 @@ fn admins_administer_integrations_over_http(database: Database) {
 }
 
 fn listeners_keep_to_their_own(database: Database) {
-    let (vault, door) = Door::open(database);
+    let (vault, activation_listener) = ActivationListener::open(database);
     let account = vault.admin();
     let session = account.log_in(&vault.client());
     session.save(&s3().request);
@@ -238,7 +238,7 @@ fn listeners_keep_to_their_own(database: Database) {
         vault.client().request(method, path).bearer(&integration.token).send().problem("invalid-token");
     }
     // The activation listener has no operation of the public one.
-    let client = door.client();
+    let client = activation_listener.client();
     client.request("POST", "/v1/activations").bearer(&session.token).json(&body).send().problem("invalid-token");
     client.get("/v1/organization-vault").bearer(&session.token).send().problem("not-found");
     client.request("POST", "/v1/login").json(&account.sound_login()).send().problem("not-found");
@@ -247,8 +247,8 @@ fn listeners_keep_to_their_own(database: Database) {
 }
 
 fn more_than_a_hundred_credentials_are_not_opened(database: Database) {
-    let (vault, door) = Door::open(database);
-    let (session, client) = (vault.admin_session(), door.client());
+    let (vault, activation_listener) = ActivationListener::open(database);
+    let (session, client) = (vault.admin_session(), activation_listener.client());
     let ids: Vec<String> = (0..101).map(|number| session.save(&small("imports", number))).collect();
     let integration = Integration::make(&vault, "import", &["imports"]);
     integration.activate(&client, "imports").problem("namespace-too-large");
@@ -259,16 +259,18 @@ fn more_than_a_hundred_credentials_are_not_opened(database: Database) {
 }
 
 fn live_activations_are_limited_listed_and_ended(database: Database) {
-    let (vault, door) = Door::open_with(database, &["--max-activations=3", "--activation-rate=0"]);
-    let (session, client) = (vault.admin_session(), door.client());
+    let (vault, activation_listener) =
+        ActivationListener::open_with(database, &["--max-activations=3", "--activation-rate=0"]);
+    let (session, client) = (vault.admin_session(), activation_listener.client());
     session.save(&small("imports", 1));
     let integration = Integration::make(&vault, "import", &["imports"]);
     let other = Integration::make(&vault, "another", &["imports"]);
 
     // Exactly three of sixteen concurrent activations succeed.
     let statuses: Vec<u16> = std::thread::scope(|scope| {
-        let threads: Vec<_> =
-            (0..16).map(|_| scope.spawn(|| integration.activate(&door.client(), "imports").status)).collect();
+        let threads: Vec<_> = (0..16)
+            .map(|_| scope.spawn(|| integration.activate(&activation_listener.client(), "imports").status))
+            .collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     assert_eq!(statuses.iter().filter(|&&status| status == 201).count(), 3, "{statuses:?}");
@@ -289,8 +291,8 @@ fn live_activations_are_limited_listed_and_ended(database: Database) {
 
 #[test]
 fn every_decision_is_on_record() {
-    let (vault, door) = Door::open(Database::Postgres);
-    let (session, client) = (vault.admin_session(), door.client());
+    let (vault, activation_listener) = ActivationListener::open(Database::Postgres);
+    let (session, client) = (vault.admin_session(), activation_listener.client());
     session.save(&small("imports", 1));
     let integration = Integration::make(&vault, "import", &["imports"]);
     let body = json!({"namespace": "imports", "purpose": "a rehearsal"});
@@ -313,8 +315,8 @@ fn every_decision_is_on_record() {
 
 #[test]
 fn an_integration_planted_or_changed_by_sql_grants_nothing() {
-    let (vault, door) = Door::open(Database::Postgres);
-    let (session, client, sql) = (vault.admin_session(), door.client(), Sql::of(&vault));
+    let (vault, activation_listener) = ActivationListener::open(Database::Postgres);
+    let (session, client, sql) = (vault.admin_session(), activation_listener.client(), Sql::of(&vault));
     session.save(&small("secret", 1));
     let narrow = Integration::make(&vault, "narrow", &["imports"]);
     let disabled = Integration::make(&vault, "disabled", &["secret"]);
@@ -341,8 +343,8 @@ fn an_integration_planted_or_changed_by_sql_grants_nothing() {
 #[test]
 fn roles_are_processes_on_one_database() {
     let vault = Vault::init(Database::Postgres);
-    let door = Door { address: free_address() };
-    let listen = format!("--activation-listen={}", door.address);
+    let activation_listener = ActivationListener { address: free_address() };
+    let listen = format!("--activation-listen={}", activation_listener.address);
     let start = |flags: &[&str]| {
         let mut command = vault.serve_command();
         command.args(flags);
@@ -351,16 +353,16 @@ fn roles_are_processes_on_one_database() {
     let api = Server::start(start(&["--role=api", &listen]), &vault.scratch("out"), &vault.scratch("log"));
     let mut activation =
         Server::spawn(start(&["--role=activation", &listen]), &vault.scratch("out-2"), &vault.scratch("log-2"));
-    activation.wait_until_ready_by(&door.client());
+    activation.wait_until_ready_by(&activation_listener.client());
 
     let session = vault.admin().log_in(&api.client());
     session.save(&small("imports", 1));
     let integration = Integration::make(&vault, "import", &["imports"]);
-    integration.activate(&door.client(), "imports").expect(201);
+    integration.activate(&activation_listener.client(), "imports").expect(201);
     // The server for activations has no public listener, and vice versa.
     assert!(activation.client().get("/livez").try_send().is_err());
     assert_eq!(activation.stop(), Some(0));
-    assert!(door.client().get("/livez").try_send().is_err());
+    assert!(activation_listener.client().get("/livez").try_send().is_err());
     assert_eq!(session.list().len(), 1);
 
     let refused = Server::fail(start(&["--role=activation"])).misused();
@@ -369,11 +371,12 @@ fn roles_are_processes_on_one_database() {
 
 #[test]
 fn one_integration_asks_so_often_and_another_is_not_affected() {
-    let (vault, door) = Door::open_with(Database::Sqlite, &["--activation-rate=1", "--activation-burst=3"]);
+    let (vault, activation_listener) =
+        ActivationListener::open_with(Database::Sqlite, &["--activation-rate=1", "--activation-burst=3"]);
     let session = vault.admin_session();
     session.save(&small("imports", 1));
     let (busy, other) = (Integration::make(&vault, "a", &["imports"]), Integration::make(&vault, "b", &["imports"]));
-    let client: Client = door.client();
+    let client: Client = activation_listener.client();
     let refused = std::iter::repeat_with(|| busy.activate(&client, "imports"))
         .take(200)
         .find(|answer| answer.status != 201)

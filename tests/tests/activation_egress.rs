@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use vault_testkit::stores::Scripted;
-use vault_tests::{Database, Door, Integration, Session, Vault};
+use vault_tests::{ActivationListener, Database, Integration, Session, Vault};
 
 const LOCAL: &str = "--allow-egress=127.0.0.0/8";
 
@@ -41,7 +41,7 @@ fn link(endpoint: &str) -> (&'static str, Value) {
 /// A vault with an activation listener, and an integration for `checked/*`.
 struct Stage {
     _vault: Vault,
-    door: Door,
+    activation_listener: ActivationListener,
     session: Session,
     integration: Integration,
 }
@@ -49,9 +49,9 @@ struct Stage {
 impl Stage {
     fn set(flags: &[&str]) -> Self {
         let flags = [&["--allow-http-links", "--verify-on-save", "--activation-rate=0"], flags].concat();
-        let (vault, door) = Door::open_with(Database::Sqlite, &flags);
+        let (vault, activation_listener) = ActivationListener::open_with(Database::Sqlite, &flags);
         let (session, integration) = (vault.admin_session(), Integration::make(&vault, "checker", &["checked/*"]));
-        Self { _vault: vault, door, session, integration }
+        Self { _vault: vault, activation_listener, session, integration }
     }
 
     fn save(&self, namespace: &str, (kind, data): (&str, Value)) -> u16 {
@@ -60,7 +60,7 @@ impl Stage {
 
     /// Returns why the credential of `namespace` fails to authenticate.
     fn reason(&self, namespace: &str) -> String {
-        let report = self.integration.check(&self.door.client(), namespace, &[]).expect(200).json();
+        let report = self.integration.check(&self.activation_listener.client(), namespace, &[]).expect(200).json();
         let checks = report["credentials"][0]["checks"].as_array().unwrap();
         let failed = checks.iter().find(|check| check["check"] == "authenticate").unwrap();
         assert_eq!((&failed["result"], &report["usable"]), (&json!("failed"), &json!(false)), "{report}");
@@ -111,7 +111,7 @@ fn no_spelling_of_this_machine_is_connected_to() {
             let reason = stage.reason(&namespace);
             assert!(["blocked-egress", "dns", "unexpected-answer"].contains(&&*reason), "{host}: {reason}");
             let short = json!({"namespace": namespace, "vend": "short"});
-            stage.integration.activate_with(&stage.door.client(), &short).problem("conflict");
+            stage.integration.activate_with(&stage.activation_listener.client(), &short).problem("conflict");
         }
         assert!(listener.accept().is_err(), "{host} was connected to");
     }
@@ -192,10 +192,12 @@ fn what_waits_for_stores_does_not_pile_up() {
     let verify = || stage.session.call("PATCH", "/v1/organization-vault?verify=true").json(&body).send();
     thread::scope(|scope| {
         let checks: Vec<_> = (0..MOST)
-            .map(|_| scope.spawn(|| stage.integration.check(&stage.door.client(), "checked/slow", &[]).status))
+            .map(|_| {
+                scope.spawn(|| stage.integration.check(&stage.activation_listener.client(), "checked/slow", &[]).status)
+            })
             .collect();
         slow.wait_for(MOST);
-        let client = stage.door.client();
+        let client = stage.activation_listener.client();
         let refused = stage.integration.check(&client, "checked/slow", &[]).problem("too-many-requests");
         assert!(refused.header("retry-after").is_some());
         let short = json!({"namespace": "checked/slow", "vend": "prefer-short"});
@@ -204,7 +206,7 @@ fn what_waits_for_stores_does_not_pile_up() {
         stage.integration.activate(&client, "checked/slow").expect(201);
         client.get("/readyz").send().expect(200);
         assert_eq!(stage.session.list().len(), 1);
-        let others = scope.spawn(|| other.check(&stage.door.client(), "checked/slow", &[]).status);
+        let others = scope.spawn(|| other.check(&stage.activation_listener.client(), "checked/slow", &[]).status);
         slow.wait_for(MOST + 1);
 
         // Saves with a check have the same limit.
@@ -218,5 +220,5 @@ fn what_waits_for_stores_does_not_pile_up() {
         // A denied listing shows that the credential is valid, so the saves succeed.
         assert!(saves.into_iter().all(|save| save.join().unwrap() == 201));
     });
-    stage.integration.check(&stage.door.client(), "checked/slow", &[]).expect(200);
+    stage.integration.check(&stage.activation_listener.client(), "checked/slow", &[]).expect(200);
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Command;
 use vault_testkit::stores::find_tool;
 use vault_tests::binary::Run;
-use vault_tests::{Database, Door, Integration, Vault};
+use vault_tests::{ActivationListener, Database, Integration, Vault};
 
 const ODD: [&str; 24] = [
     "a'b\"c$HOME`id`\\ \\n !*?#;&|~%\u{e4}\u{2603}\u{1f600}=e;touch pwned;'",
@@ -36,14 +36,14 @@ const ODD: [&str; 24] = [
 
 struct Stage {
     vault: Vault,
-    door: Door,
+    activation_listener: ActivationListener,
     integration: Integration,
 }
 
 impl Stage {
     /// Creates a vault with each special value as the secret of a credential in `odd/<number>`.
     fn set() -> Self {
-        let (vault, door) = Door::open_with(Database::Sqlite, &["--activation-rate=0"]);
+        let (vault, activation_listener) = ActivationListener::open_with(Database::Sqlite, &["--activation-rate=0"]);
         let session = vault.admin_session();
         for (number, secret) in ODD.into_iter().enumerate() {
             let data = json!({
@@ -53,13 +53,14 @@ impl Stage {
         }
         let integration = Integration::make(&vault, "odd", &["odd/*"]);
         fs::create_dir(vault.scratch("work")).unwrap();
-        Self { vault, door, integration }
+        Self { vault, activation_listener, integration }
     }
 
     /// Returns the output for a value in this format, or `None` if the format cannot represent it.
     fn form(&self, number: usize, form: &str) -> Option<String> {
-        let run =
-            self.integration.run(self.door, &["activate", "--namespace", &format!("odd/{number}"), "--format", form]);
+        let run = self
+            .integration
+            .run(self.activation_listener, &["activate", "--namespace", &format!("odd/{number}"), "--format", form]);
         if run.status == Some(0) {
             return Some(run.stdout);
         }
@@ -123,13 +124,14 @@ fn a_command_reads_what_was_saved() {
         let namespace = format!("odd/{number}");
         let script = r#"printf %s "$AWS_SECRET_ACCESS_KEY""#;
         let arguments = ["exec", "--namespace", &namespace, "--static", "--", "sh", "-c", script];
-        let mut command = stage.integration.command(stage.door, &arguments);
+        let mut command = stage.integration.command(stage.activation_listener, &arguments);
         assert_eq!(Run::of(command.current_dir(stage.vault.scratch("work"))).done().stdout, secret);
     }
     // Standard input and output pass through unchanged, and so do arguments with shell characters.
     let script = r#"printf '%s\n' "$@" >&2; cat; exit 9"#;
-    let mut command =
-        stage.integration.command(stage.door, &["exec", "--namespace", "odd/0", "--", "sh", "-c", script, "sh"]);
+    let mut command = stage
+        .integration
+        .command(stage.activation_listener, &["exec", "--namespace", "odd/0", "--", "sh", "-c", script, "sh"]);
     command.args(["--help", "", "a b", "$HOME", "*", "--"]);
     let input = stage.vault.scratch("input");
     fs::write(&input, "0123456789abcde\n".repeat(1 << 18)).unwrap();
@@ -143,7 +145,7 @@ fn a_command_reads_what_was_saved() {
 /// One key for two buckets is saved once. Jobs get both, or the one that they choose.
 #[test]
 fn one_key_for_several_buckets_is_one_credential() {
-    let (vault, door) = Door::open_with(Database::Sqlite, &["--activation-rate=0"]);
+    let (vault, activation_listener) = ActivationListener::open_with(Database::Sqlite, &["--activation-rate=0"]);
     let session = vault.admin_session();
     let data = json!({
         "access_key_id": "AKIAQ3EGRIYLK0000001", "secret_access_key": "a-secret-of-both", "bucket": ["daily", "hourly"],
@@ -154,7 +156,8 @@ fn one_key_for_several_buckets_is_one_credential() {
     assert_eq!(saved["information"]["bucket"], json!(["daily", "hourly"]));
     let integration = Integration::make(&vault, "both", &["a"]);
 
-    let activate = |more: &[&str]| integration.run(door, &[&["activate", "--namespace", "a"][..], more].concat());
+    let activate =
+        |more: &[&str]| integration.run(activation_listener, &[&["activate", "--namespace", "a"][..], more].concat());
     let json: Value = serde_json::from_str(&activate(&[]).done().stdout).unwrap();
     assert_eq!(json["credentials"][0]["data"]["bucket"], json!(["daily", "hourly"]));
     let refused = activate(&["--format", "fsspec"]).refused().stderr;
@@ -168,7 +171,7 @@ fn one_key_for_several_buckets_is_one_credential() {
     let show = r#"echo "$ORGVAULT_BUCKETS|${ORGVAULT_BUCKET-none}""#;
     let exec = |more: &[&str]| {
         let command = [&["exec", "--namespace", "a"][..], more, &["--", "sh", "-c", show]].concat();
-        integration.run(door, &command).done().stdout
+        integration.run(activation_listener, &command).done().stdout
     };
     assert_eq!(exec(&[]), "daily hourly|none\n");
     assert_eq!(exec(&["--bucket", "daily"]), "|daily\n");

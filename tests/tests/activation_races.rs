@@ -8,7 +8,7 @@ use vault_tests::binary::Run;
 use vault_tests::issuer::{SigningKey, audience, now};
 use vault_tests::process::{Server, free_address};
 use vault_tests::samples::small;
-use vault_tests::{Client, Database, Door, Integration, Session, Vault};
+use vault_tests::{ActivationListener, Client, Database, Integration, Session, Vault};
 
 const REPLICAS: usize = 3;
 /// Number of concurrent clients of each replica.
@@ -20,7 +20,7 @@ const TRIES: usize = 3;
 struct Replicas {
     vault: Vault,
     session: Session,
-    doors: Vec<Door>,
+    activation_listeners: Vec<ActivationListener>,
     _servers: Vec<Server>,
 }
 
@@ -28,16 +28,17 @@ impl Replicas {
     fn start(flags: &[&str]) -> Self {
         let mut vault = Vault::init(Database::Postgres);
         vault.serve_with(&[&["--activation-rate=0"], flags].concat());
-        let doors: Vec<Door> = (0..REPLICAS).map(|_| Door { address: free_address() }).collect();
-        let servers = doors.iter().enumerate().map(|(number, door)| {
+        let activation_listeners: Vec<ActivationListener> =
+            (0..REPLICAS).map(|_| ActivationListener { address: free_address() }).collect();
+        let servers = activation_listeners.iter().enumerate().map(|(number, activation_listener)| {
             let mut command = vault.serve_command();
-            command.arg(format!("--activation-listen={}", door.address));
+            command.arg(format!("--activation-listen={}", activation_listener.address));
             Server::start(command, &vault.scratch(&format!("out-{number}")), &vault.scratch("log"))
         });
         let servers = servers.collect();
         let session = vault.admin_session();
         session.save(&small("imports", 1));
-        Self { vault, session, doors, _servers: servers }
+        Self { vault, session, activation_listeners, _servers: servers }
     }
 
     /// Creates an integration without a token that trusts a workload. Its identity token replaces the token. Also
@@ -58,7 +59,7 @@ impl Replicas {
     }
 
     fn client(&self, number: usize) -> Client {
-        self.doors[number % REPLICAS].client()
+        self.activation_listeners[number % REPLICAS].client()
     }
 
     /// Activates continuously at every replica while `command` runs, and for a short time afterwards. Returns the codes of

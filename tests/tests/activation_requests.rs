@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use time::format_description::well_known::Rfc3339;
 use time::{Duration, OffsetDateTime};
 use vault_tests::samples::small;
-use vault_tests::{Client, Database, Door, Integration, Session, Vault, on_both_databases};
+use vault_tests::{ActivationListener, Client, Database, Integration, Session, Vault, on_both_databases};
 
 on_both_databases! {
     no_other_spelling_of_a_token_works,
@@ -23,12 +23,13 @@ struct Stage {
 
 impl Stage {
     fn set(database: Database) -> Self {
-        let (vault, door) = Door::open_with(database, &["--activation-rate=0", "--max-activations=100000"]);
+        let (vault, activation_listener) =
+            ActivationListener::open_with(database, &["--activation-rate=0", "--max-activations=100000"]);
         let session = vault.admin_session();
         session.save(&small("imports/a", 1));
         session.save(&small("b", 2));
         let integration = Integration::make(&vault, "import", &["imports/*", "b"]);
-        Self { vault, session, client: door.client(), integration }
+        Self { vault, session, client: activation_listener.client(), integration }
     }
 
     #[track_caller]

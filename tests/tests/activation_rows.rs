@@ -3,7 +3,7 @@
 use serde_json::json;
 use vault_tests::samples::{direct_link, s3, small};
 use vault_tests::sql::Sql;
-use vault_tests::{Answer, Client, Database, Door, Integration, Vault};
+use vault_tests::{ActivationListener, Answer, Client, Database, Integration, Vault};
 
 /// A vault whose rows an attacker can modify, with a credential in `secret` and one in `imports`.
 struct Stage {
@@ -16,11 +16,11 @@ struct Stage {
 
 impl Stage {
     fn set() -> Self {
-        let (vault, door) = Door::open_with(Database::Postgres, &["--activation-rate=0"]);
+        let (vault, activation_listener) = ActivationListener::open_with(Database::Postgres, &["--activation-rate=0"]);
         let session = vault.admin_session();
         let (secret, own) = (session.save(&small("secret", 1)), session.save(&small("imports", 2)));
         let narrow = Integration::make(&vault, "narrow", &["imports", "mine/*"]);
-        Self { client: door.client(), vault, secret, own, narrow }
+        Self { client: activation_listener.client(), vault, secret, own, narrow }
     }
 
     fn sql(&self, statement: &str) {

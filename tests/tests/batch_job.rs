@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use vault_testkit::stores::{Azurite, GoogleEmulator, Moto, Scripted, find_tool};
 use vault_tests::binary::Run;
-use vault_tests::{Client, Database, Door, Integration, Vault};
+use vault_tests::{ActivationListener, Client, Database, Integration, Vault};
 
 const NAMESPACE: &str = "imports/nightly";
 const CONTENT: &str = "id,amount\n1,42\n";
@@ -20,7 +20,7 @@ const ALL: &str = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Act
 /// A vault with one credential, and an integration that may use it.
 struct Job {
     vault: Vault,
-    door: Door,
+    activation_listener: ActivationListener,
     client: Client,
     integration: Integration,
 }
@@ -28,13 +28,13 @@ struct Job {
 impl Job {
     /// Creates a vault whose server gets these flags, with this credential.
     fn with(flags: &[&str], kind: &str, data: &Value) -> Self {
-        let (vault, door) = Door::open_with(Database::Sqlite, flags);
+        let (vault, activation_listener) = ActivationListener::open_with(Database::Sqlite, flags);
         let session = vault.admin_session();
         session.save(&json!({"type": kind, "namespace": NAMESPACE, "data": data}));
         let integration = Integration::make(&vault, "nightly", &[NAMESPACE]);
         fs::create_dir(vault.scratch("job")).unwrap();
         fs::create_dir(vault.scratch("private")).unwrap();
-        Self { client: door.client(), vault, door, integration }
+        Self { client: activation_listener.client(), vault, activation_listener, integration }
     }
 
     /// Returns a file of the job.
@@ -44,7 +44,7 @@ impl Job {
 
     /// Returns `orgvault exec` with these flags for a shell script, in a separate directory.
     fn command(&self, flags: &[&str], script: &str) -> Command {
-        let mut command = self.integration.command(self.door, &["exec", "--namespace", NAMESPACE]);
+        let mut command = self.integration.command(self.activation_listener, &["exec", "--namespace", NAMESPACE]);
         command.args(flags).args(["--", "sh", "-euc", script]);
         command.current_dir(self.vault.scratch("job"));
         // Without the settings of the user who runs the test: profiles, configuration files and metadata services.
@@ -113,7 +113,7 @@ fn the_aws_command_line_copies_out_of_a_bucket() {
         orgvault.display()
     );
     fs::write(job.file("config"), process).unwrap();
-    let mut aws = job.integration.command(job.door, &[]);
+    let mut aws = job.integration.command(job.activation_listener, &[]);
     aws = {
         let mut plain = Command::new(find_tool("aws"));
         plain.envs(aws.get_envs().filter_map(|(name, value)| Some((name, value?))));

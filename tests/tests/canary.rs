@@ -10,7 +10,9 @@ use vault_tests::integration::write_private;
 use vault_tests::process::free_address;
 use vault_tests::snapshot::files;
 use vault_tests::sql::Sql;
-use vault_tests::{Account, Answer, Client, Database, Door, Integration, Session, Vault, on_both_databases};
+use vault_tests::{
+    Account, ActivationListener, Answer, Client, Database, Integration, Session, Vault, on_both_databases,
+};
 
 on_both_databases! {
     a72_no_secret_is_left_anywhere,
@@ -186,29 +188,29 @@ fn use_all(session: &Session, account: &Account, secrets: &Secrets) -> Vec<Answe
 }
 
 /// Activates every credential, then sends failing requests. Returns the responses that must not contain secrets.
-fn use_door(integration: &Integration, door: &Client, public: &Client) -> Vec<Answer> {
+fn use_activation_listener(integration: &Integration, activation_listener: &Client, public: &Client) -> Vec<Answer> {
     let token = &integration.token;
     let mut answers = vec![
-        integration.activate(door, "elsewhere"),
-        integration.activate(door, "canary/empty"),
-        integration.activate_with(door, &json!({"namespace": "canary/s3", "vend": token})),
-        integration.activate_with(door, &json!({"namespace": token})),
-        integration.activate_with(door, &json!({"namespace": "canary/s3", "purpose": [token]})),
+        integration.activate(activation_listener, "elsewhere"),
+        integration.activate(activation_listener, "canary/empty"),
+        integration.activate_with(activation_listener, &json!({"namespace": "canary/s3", "vend": token})),
+        integration.activate_with(activation_listener, &json!({"namespace": token})),
+        integration.activate_with(activation_listener, &json!({"namespace": "canary/s3", "purpose": [token]})),
         integration.activate(public, "canary/s3"),
         public.get("/v1/organization-vault").bearer(token).send(),
-        door.get(&format!("/v1/activations?token={token}")).send(),
-        door.get("/v1/activations").bearer(&token.to_uppercase()).send(),
+        activation_listener.get(&format!("/v1/activations?token={token}")).send(),
+        activation_listener.get("/v1/activations").bearer(&token.to_uppercase()).send(),
     ];
     for namespace in ["canary/s3", "canary/azure", "canary/gcs", "canary/link"] {
-        let opened = integration.activate(door, namespace).expect(201).json();
+        let opened = integration.activate(activation_listener, namespace).expect(201).json();
         assert!(!opened["credentials"].as_array().unwrap().is_empty());
     }
     // Neither connects to a provider: one has no role, the other is a blocked address. The proxy refuses the link.
-    answers.push(integration.activate_with(door, &json!({"namespace": "canary/s3", "vend": "short"})));
+    answers.push(integration.activate_with(activation_listener, &json!({"namespace": "canary/s3", "vend": "short"})));
     for namespace in ["canary/inside", "canary/link"] {
-        answers.push(integration.check(door, namespace, &["list", "read", "write"]).expect(200));
+        answers.push(integration.check(activation_listener, namespace, &["list", "read", "write"]).expect(200));
     }
-    answers.push(door.get("/v1/activations").bearer(token).send().expect(200));
+    answers.push(activation_listener.get("/v1/activations").bearer(token).send().expect(200));
     answers
 }
 
@@ -216,8 +218,8 @@ fn a72_no_secret_is_left_anywhere(database: Database) {
     // A separate PostgreSQL server that logs every statement with its parameters.
     let options = Options { settings: vec!["log_statement=all".into()], ..Options::default() };
     let cluster = (database == Database::Postgres).then(|| Cluster::start(options));
-    let door = Door { address: free_address() };
-    let listen = format!("--activation-listen={}", door.address);
+    let activation_listener = ActivationListener { address: free_address() };
+    let listen = format!("--activation-listen={}", activation_listener.address);
     let secrets = Secrets::new(&format!("{:x}", std::process::id()));
     let proxy = TestProxy::start();
     proxy.require("Basic other");
@@ -266,7 +268,7 @@ fn a72_no_secret_is_left_anywhere(database: Database) {
     session.try_save(&inside).expect(201);
     let integration = Integration::make(&vault, "canary", &["canary/*"]);
     canaries.add("the integration's token", &integration.token);
-    for answer in use_door(&integration, &door.client(), &vault.client()) {
+    for answer in use_activation_listener(&integration, &activation_listener.client(), &vault.client()) {
         check_answer(&canaries, &answer);
     }
     assert!(proxy.tunnels().iter().any(|tunnel| tunnel.fields.contains_key("proxy-authorization")));

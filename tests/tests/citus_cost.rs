@@ -10,7 +10,7 @@ use vault_testkit::postgres::{Cluster, Options};
 use vault_tests::passcode::current_step;
 use vault_tests::process::free_address;
 use vault_tests::samples::small;
-use vault_tests::{Account, Client, Door, Integration, Session, Vault};
+use vault_tests::{Account, ActivationListener, Client, Integration, Session, Vault};
 
 const WORKERS: usize = 2;
 const ROUNDS: usize = 3;
@@ -25,7 +25,7 @@ struct Bench {
     vault: Vault,
     cluster: Cluster,
     session: Session,
-    door: Client,
+    activation_listener: Client,
     integration: Integration,
     listed: String,
     replaced: Vec<String>,
@@ -37,8 +37,8 @@ impl Bench {
         let settings = ["shared_buffers=128MB", "max_wal_size=4GB"].map(str::to_owned).to_vec();
         let cluster = Cluster::start(Options { workers, settings, ..Options::default() });
         let mut vault = Vault::absent_on(&cluster).set_up();
-        let door = Door { address: free_address() };
-        let listen = format!("--activation-listen={}", door.address);
+        let activation_listener = ActivationListener { address: free_address() };
+        let listen = format!("--activation-listen={}", activation_listener.address);
         vault.serve_with(&["--activation-rate", "0", "--login-rate", "0", &listen]);
         let session = vault.admin_session();
         let integration = Integration::make(&vault, "crew", &["crew/*"]);
@@ -46,7 +46,16 @@ impl Bench {
         session.save(&small("crew/one", 1));
         let accounts = (0..LOGINS * ROUNDS + 1).map(|_| vault.admin()).collect();
         let listed = "/v1/organization-vault?limit=100&namespace=listed%2Fone".to_owned();
-        Self { door: door.client(), vault, cluster, session, integration, listed, replaced, accounts }
+        Self {
+            activation_listener: activation_listener.client(),
+            vault,
+            cluster,
+            session,
+            integration,
+            listed,
+            replaced,
+            accounts,
+        }
     }
 
     /// Returns the processor time that its database servers have used.
@@ -85,9 +94,9 @@ impl Bench {
                     drop(self.session.delete(&id).expect(204));
                 }
                 "activate and end" => {
-                    let made = self.integration.activate(&self.door, "crew/one").expect(201).json();
+                    let made = self.integration.activate(&self.activation_listener, "crew/one").expect(201).json();
                     let id = made["id"].as_str().expect("an id");
-                    let end = self.door.request("DELETE", &format!("/v1/activations/{id}"));
+                    let end = self.activation_listener.request("DELETE", &format!("/v1/activations/{id}"));
                     end.bearer(&self.integration.token).send().expect(204);
                 }
                 "login" => {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use vault_testkit::postgres::{Cluster, Options};
 use vault_tests::process::free_address;
 use vault_tests::samples::small;
-use vault_tests::{Door, Integration, Session, Vault};
+use vault_tests::{ActivationListener, Integration, Session, Vault};
 
 const WORKERS: usize = 2;
 /// Half of them save, a quarter lists, and a quarter activates.
@@ -34,7 +34,7 @@ struct Crowd {
     vault: Vault,
     session: Session,
     integration: Integration,
-    door: Door,
+    activation_listener: ActivationListener,
 }
 
 impl Crowd {
@@ -42,25 +42,25 @@ impl Crowd {
         let mut vault = Vault::absent_on(cluster);
         before(&vault);
         vault = vault.set_up();
-        let door = Door { address: free_address() };
-        let listen = format!("--activation-listen={}", door.address);
+        let activation_listener = ActivationListener { address: free_address() };
+        let listen = format!("--activation-listen={}", activation_listener.address);
         vault.serve_with(&["--activation-rate", "0", &listen]);
         let session = vault.admin_session();
         let integration = Integration::make(&vault, "crew", &["crew/*"]);
         (0..20).for_each(|number| drop(session.save(&small("crew/one", number))));
-        Self { vault, session, integration, door }
+        Self { vault, session, integration, activation_listener }
     }
 
     /// Runs all clients continuously while something happens. Returns their observations.
     fn beside(&mut self, happens: impl FnOnce(&mut Vault)) -> Vec<Seen> {
         let ends = AtomicBool::new(false);
-        let Self { vault, session, integration, door } = self;
+        let Self { vault, session, integration, activation_listener } = self;
         thread::scope(|scope| {
             let clients: Vec<_> = (0..CLIENTS)
                 .map(|number| {
                     let (ends, session) = (&ends, session.on(&vault.client()));
-                    let (integration, door) = (&*integration, *door);
-                    scope.spawn(move || ask(&session, integration, door, number, ends))
+                    let (integration, activation_listener) = (&*integration, *activation_listener);
+                    scope.spawn(move || ask(&session, integration, activation_listener, number, ends))
                 })
                 .collect();
             // Stop the clients in any case.
@@ -87,8 +87,14 @@ impl Crowd {
 }
 
 /// Saves, lists or activates until stopped.
-fn ask(session: &Session, integration: &Integration, door: Door, number: usize, ends: &AtomicBool) -> Seen {
-    let (mut seen, client) = (Seen::default(), door.client());
+fn ask(
+    session: &Session,
+    integration: &Integration,
+    activation_listener: ActivationListener,
+    number: usize,
+    ends: &AtomicBool,
+) -> Seen {
+    let (mut seen, client) = (Seen::default(), activation_listener.client());
     while !ends.load(Ordering::Relaxed) {
         let begun = Instant::now();
         let vault = "/v1/organization-vault";

@@ -9,7 +9,7 @@ use vault_tests::binary::{self, Run};
 use vault_tests::integration::write_private;
 use vault_tests::samples::{s3, small};
 use vault_tests::terminal::Terminal;
-use vault_tests::{Account, Database, Door, Integration, Vault, on_both_databases};
+use vault_tests::{Account, ActivationListener, Database, Integration, Vault, on_both_databases};
 
 on_both_databases! {
     a_credential_is_rotated_from_the_command_line,
@@ -92,14 +92,14 @@ impl<'a> Machine<'a> {
 }
 
 fn on_a_terminal_who_uses_a_credential_is_told_before_it_changes(database: Database) {
-    let (vault, door) = Door::open(database);
+    let (vault, activation_listener) = ActivationListener::open(database);
     let machine = Machine::of(&vault, "desk");
     let admin = vault.admin();
     machine.log_in(&admin).done();
     let session = admin.log_in(&vault.client());
     let [used, unused] = ["imports", "exports"].map(|namespace| session.save(&small(namespace, 1)));
     let integration = Integration::make(&vault, "nightly import", &["imports"]);
-    integration.activate(&door.client(), "imports").expect(201);
+    integration.activate(&activation_listener.client(), "imports").expect(201);
     let version = |id: &str| session.show(id).expect(200).json()["version"].as_i64().unwrap();
     let users = "Activated in the last 30 days by: nightly import.";
 

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, TcpListener};
 use vault_testkit::stores::Moto;
-use vault_tests::{Answer, Database, Door, Integration, Session, on_both_databases};
+use vault_tests::{ActivationListener, Answer, Database, Integration, Session, on_both_databases};
 
 /// Flag that permits connections to storage on this host.
 const LOCAL: &str = "--allow-egress=127.0.0.0/8";
@@ -53,8 +53,8 @@ fn verify(session: &Session, data: &Value) -> Answer {
 
 fn a_dry_run_tells_what_will_not_work(database: Database) {
     let (moto, sound) = moto();
-    let (vault, door) = Door::open_with(database, &[LOCAL]);
-    let (session, client) = (vault.admin_session(), door.client());
+    let (vault, activation_listener) = ActivationListener::open_with(database, &[LOCAL]);
+    let (session, client) = (vault.admin_session(), activation_listener.client());
     let integration = Integration::make(&vault, "import", &["checked/*"]);
     for (number, (data, usable, expected)) in [
         (sound.clone(), true, "authenticate passed"),
@@ -80,7 +80,8 @@ fn a_dry_run_tells_what_will_not_work(database: Database) {
         let report = answer.json();
         assert_eq!(report["usable"], usable, "{report}");
         assert!(checks(&report["credentials"][0]).iter().any(|check| check == expected), "{expected}: {report}");
-        let run = integration.run(door, &["activate", "--check", "--namespace", &namespace, "--operation", "list"]);
+        let run = integration
+            .run(activation_listener, &["activate", "--check", "--namespace", &namespace, "--operation", "list"]);
         assert_eq!(run.status, Some(i32::from(!usable)), "{run:?}");
         assert!(run.stdout.contains(expected.rsplit(' ').next().unwrap()), "{run:?}");
     }
@@ -93,7 +94,7 @@ fn a_dry_run_tells_what_will_not_work(database: Database) {
 
 fn what_does_not_work_is_not_saved(database: Database) {
     let (_moto, sound) = moto();
-    let (vault, _door) = Door::open_with(database, &[LOCAL, "--verify-on-save"]);
+    let (vault, _activation_listener) = ActivationListener::open_with(database, &[LOCAL, "--verify-on-save"]);
     let session = vault.admin_session();
     let refused = verify(&session, &with(&sound, "secret_access_key", "not-the-one-that-was-issued"));
     let refused = refused.problem("not-usable");
@@ -110,7 +111,7 @@ fn what_does_not_work_is_not_saved(database: Database) {
 
 #[test]
 fn without_configuration_nothing_is_tried() {
-    let (vault, door) = Door::open(Database::Sqlite);
+    let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     let session = vault.admin_session();
     // Counts connections to itself.
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -142,7 +143,7 @@ fn without_configuration_nothing_is_tried() {
         if session.try_save(&body).status != 201 {
             continue; // rejected immediately
         }
-        let report = integration.check(&door.client(), &namespace, &["list"]).expect(200).json();
+        let report = integration.check(&activation_listener.client(), &namespace, &["list"]).expect(200).json();
         assert_eq!(report["usable"], false, "{host}: {report}");
         let found = checks(&report["credentials"][0]);
         assert!(found.contains(&"authenticate failed blocked-egress".to_owned()), "{host}: {found:?}");

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use vault_tests::binary::{self, Run};
 use vault_tests::integration::write_private;
-use vault_tests::{Database, Door, Integration, Session, Vault};
+use vault_tests::{ActivationListener, Database, Integration, Session, Vault};
 
 const RCLONE: &str = "\
 [nightly]
@@ -39,15 +39,15 @@ region = eu-west-1
 /// A login with files in a separate home directory.
 struct Desk {
     vault: Vault,
-    door: Door,
+    activation_listener: ActivationListener,
     session: Session,
 }
 
 impl Desk {
     fn open() -> Self {
-        let (vault, door) = Door::open(Database::Sqlite);
+        let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
         let admin = vault.admin();
-        let desk = Self { session: admin.log_in(&vault.client()), vault, door };
+        let desk = Self { session: admin.log_in(&vault.client()), vault, activation_listener };
         std::fs::create_dir(desk.vault.scratch("desk")).unwrap();
         let (password, passcode) =
             (desk.file("password", &admin.password), desk.file("passcode", &admin.recovery_code()));
@@ -123,7 +123,7 @@ fn what_is_valid_is_saved_and_what_is_not_says_why() {
 
     // A job gets the credential of the file.
     let integration = Integration::make(&desk.vault, "nightly", &["imports/*"]);
-    let activated = integration.activate(&desk.door.client(), "imports/nightly").expect(201).json();
+    let activated = integration.activate(&desk.activation_listener.client(), "imports/nightly").expect(201).json();
     let data = &activated["credentials"][0]["data"];
     assert_eq!(data["secret_access_key"], "wJalrXUtnFEMI/K7MDENG/bPxRfiCYSECRET0001");
     assert_eq!(

@@ -4,7 +4,7 @@
 use crate::inspection::live;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use vault_tests::integration::{Door, Integration};
+use vault_tests::integration::{ActivationListener, Integration};
 use vault_tests::issuer::TestIssuer;
 use vault_tests::samples::small;
 use vault_tests::sql::Sql;
@@ -15,7 +15,7 @@ const EMPTY: [&str; 5] = ["audit_delivery", "check_requests", "check_rounds", "e
 
 /// Creates a vault with a row in every other table.
 fn filled() -> Vault {
-    let (vault, door) = Door::open(Database::Postgres);
+    let (vault, activation_listener) = ActivationListener::open(Database::Postgres);
     let admin = vault.admin_session();
     let (colleague, _) = live(&vault, &admin);
     let idempotent = admin.call("PATCH", "/v1/organization-vault").header("Idempotency-Key", "once");
@@ -26,7 +26,7 @@ fn filled() -> Vault {
     session.post_account("passcode", &colleague.proof()).expect(200);
     let issuer = TestIssuer::start();
     vault.run(&["issuer", "add", "own", "--issuer", &issuer.url()]).done();
-    Integration::make(&vault, "hourly", &["links"]).activate(&door.client(), "links").expect(201);
+    Integration::make(&vault, "hourly", &["links"]).activate(&activation_listener.client(), "links").expect(201);
     let receiver =
         admin.call("POST", "/v1/receivers").json(&json!({"kind": "webhook", "url": "https://hooks.example"}));
     let id = receiver.send().expect(201).json()["id"].as_str().unwrap().to_owned();

@@ -10,7 +10,7 @@ use vault_tests::binary::Run;
 use vault_tests::passcode::{Authenticator, current_step, within_one_step};
 use vault_tests::process::{Server, free_address};
 use vault_tests::samples::small;
-use vault_tests::{Account, Client, Database, Door, Integration, Session, Vault, on_both_databases};
+use vault_tests::{Account, ActivationListener, Client, Database, Integration, Session, Vault, on_both_databases};
 
 on_both_databases! {
     what_was_given_out_works_under_the_next_key,
@@ -64,14 +64,14 @@ impl Held {
     }
 
     /// Uses all objects with servers that were started before.
-    fn assert_works(self, client: &Client, door: &Client, admin: &Session) {
+    fn assert_works(self, client: &Client, activation_listener: &Client, admin: &Session) {
         let path = self.cursor.find("/v1/").map(|place| self.cursor[place..].to_owned()).unwrap();
         assert!(!admin.on(client).call("GET", &path).send().expect(200).json().as_array().unwrap().is_empty());
         assert!(self.session.on(client).is_live());
         let Account { authenticator, .. } = &self.account;
         client.log_in(&self.account.login(&authenticator.code(current_step()))).expect(200);
         self.account.log_in(client);
-        self.integration.activate(door, "imports/0").expect(201);
+        self.integration.activate(activation_listener, "imports/0").expect(201);
         let answer = self
             .pending
             .0
@@ -108,7 +108,7 @@ fn rotated(vault: &Vault) -> Value {
 }
 
 fn what_was_given_out_works_under_the_next_key(database: Database) {
-    let (mut vault, door) = Door::open(database);
+    let (mut vault, activation_listener) = ActivationListener::open(database);
     let admin = vault.admin_session();
     admin.save(&small("imports/0", 0));
     let held: Vec<_> = (0..3).map(|number| Held::hand_out(&vault, &admin, number)).collect();
@@ -137,19 +137,19 @@ fn what_was_given_out_works_under_the_next_key(database: Database) {
 
     let mut held = held.into_iter();
     // The server was started with the old key.
-    held.next().unwrap().assert_works(&vault.client(), &door.client(), &admin);
+    held.next().unwrap().assert_works(&vault.client(), &activation_listener.client(), &admin);
     // The server now writes with the new key, and another rotation moves these rows too.
     let late = Held::hand_out(&vault, &admin, 10);
     let text_of_second = rotate(&vault).done().stdout;
     assert!(text_of_second.contains("Rotated the instance key: new key"), "{text_of_second}");
-    held.next().unwrap().assert_works(&vault.client(), &door.client(), &admin);
-    late.assert_works(&vault.client(), &door.client(), &admin);
+    held.next().unwrap().assert_works(&vault.client(), &activation_listener.client(), &admin);
+    late.assert_works(&vault.client(), &activation_listener.client(), &admin);
     // With a server that has cached none of the old keys. Its anchor is accepted.
     vault.restart();
     let admin = admin.on(&vault.client());
     let last = held.next().unwrap();
     let same = Held { cursor: Held::hand_out(&vault, &admin, 11).cursor, ..last };
-    same.assert_works(&vault.client(), &door.client(), &admin);
+    same.assert_works(&vault.client(), &activation_listener.client(), &admin);
     waiting.log_in(&vault.client());
     vault.organization("Beta");
     vault.account("Beta", "admin").log_in(&vault.client()).save(&small("imports/1", 1));
@@ -171,7 +171,7 @@ fn moves_rows(rotation: &mut Child) -> bool {
 
 fn a_killed_rotation_is_continued(database: Database) {
     const KILLS: usize = 2;
-    let (mut vault, door) = Door::open(database);
+    let (mut vault, activation_listener) = ActivationListener::open(database);
     let admin = vault.admin_session();
     admin.save(&small("imports/0", 0));
     for number in 0..40 {
@@ -187,7 +187,7 @@ fn a_killed_rotation_is_continued(database: Database) {
         rotation.wait().unwrap();
         let (_, retiring) = status(&vault);
         assert!(retiring.len() <= 1, "a rotation that is continued makes no further key: {retiring:?}");
-        held.assert_works(&vault.client(), &door.client(), &admin);
+        held.assert_works(&vault.client(), &activation_listener.client(), &admin);
         if retiring.iter().any(|key| key["rows"].as_i64().unwrap() > 0) {
             killed += 1;
         }
@@ -202,22 +202,22 @@ fn a_killed_rotation_is_continued(database: Database) {
     assert_eq!(status(&vault).1, Vec::<Value>::new());
     vault.restart();
     let cursor = Held::hand_out(&vault, &admin.on(&vault.client()), 101).cursor;
-    Held { cursor, ..held }.assert_works(&vault.client(), &door.client(), &admin.on(&vault.client()));
+    Held { cursor, ..held }.assert_works(&vault.client(), &activation_listener.client(), &admin.on(&vault.client()));
 }
 
 fn rotators_beside_logins_and_changes_refuse_nobody(database: Database) {
     // On PostgreSQL, another server provides the activation listener.
-    let (vault, door, replica) = match database {
+    let (vault, activation_listener, replica) = match database {
         Database::Sqlite => {
-            let (vault, door) = Door::open_with(database, &["--activation-rate=0"]);
-            (vault, door, None)
+            let (vault, activation_listener) = ActivationListener::open_with(database, &["--activation-rate=0"]);
+            (vault, activation_listener, None)
         }
         Database::Postgres => {
             let (vault, address) = (Vault::start(database), free_address());
             let mut command = vault.serve_command();
             command.arg(format!("--activation-listen={address}")).arg("--activation-rate=0");
             let replica = Server::start(command, &vault.scratch("output"), &vault.scratch("log"));
-            (vault, Door { address }, Some(replica))
+            (vault, ActivationListener { address }, Some(replica))
         }
     };
     let other = replica.as_ref().map_or_else(|| vault.client(), Server::client);
@@ -256,7 +256,7 @@ fn rotators_beside_logins_and_changes_refuse_nobody(database: Database) {
             }
         });
         let jobs = scope.spawn(move || {
-            let client = door.client();
+            let client = activation_listener.client();
             while !over.load(Ordering::Acquire) {
                 let answer = integration.activate(&client, "imports/0").expect(201).json();
                 let path = format!("/v1/activations/{}", text(&answer["id"]));
@@ -275,7 +275,7 @@ fn rotators_beside_logins_and_changes_refuse_nobody(database: Database) {
     rotate(&vault).done();
     assert_eq!(status(&vault).1, Vec::<Value>::new());
     let held = Held::hand_out(&vault, &admin, 0);
-    held.assert_works(&other, &door.client(), &admin);
+    held.assert_works(&other, &activation_listener.client(), &admin);
     let account = vault.account("Acme", "viewer");
     within_one_step(|step| {
         let login = vault.account("Acme", "viewer");

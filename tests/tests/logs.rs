@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use vault_tests::samples::small;
-use vault_tests::{Answer, Database, Door, Integration, Vault, on_both_databases};
+use vault_tests::{ActivationListener, Answer, Database, Integration, Vault, on_both_databases};
 
 on_both_databases! {
     refused_logins_and_lockouts_are_logged_with_their_reason,
@@ -75,7 +75,7 @@ fn refused_logins_and_lockouts_are_logged_with_their_reason(database: Database) 
 }
 
 fn acts_are_logged_with_who_did_them(database: Database) {
-    let (vault, door) = Door::open(database);
+    let (vault, activation_listener) = ActivationListener::open(database);
     let admin = vault.admin();
     let session = admin.log_in(&vault.client());
     let actor = format!("account:{}", admin.id);
@@ -99,7 +99,7 @@ fn acts_are_logged_with_who_did_them(database: Database) {
     assert_eq!(line["namespace"], "imports/nightly");
 
     let integration = Integration::make(&vault, "nightly", &["imports/*"]);
-    let client = door.client();
+    let client = activation_listener.client();
     let refused = integration.activate(&client, "imports/nightly");
     let line = line_of(&vault, "activation.refused-frozen", &refused.problem("frozen"));
     assert_eq!(line["actor"], format!("integration:{}", integration.id));

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use vault_testkit::stores::{Moto, Scripted, find_tool};
-use vault_tests::{Database, Door, Integration};
+use vault_tests::{ActivationListener, Database, Integration};
 
 const NAMESPACE: &str = "imports/nightly";
 const BUCKET: &str = "nightly-exports";
@@ -105,7 +105,7 @@ fn clients_go_on_while_their_keys_end() {
         "endpoint": front.endpoint(), "sts_endpoint": moto.endpoint(), "path_style_access": true,
         "role_arn": moto.create_role("exporter", ALL),
     });
-    let (vault, door) = Door::open_with(Database::Sqlite, &["--allow-egress=127.0.0.0/8"]);
+    let (vault, activation_listener) = ActivationListener::open_with(Database::Sqlite, &["--allow-egress=127.0.0.0/8"]);
     vault.admin_session().save(&json!({"type": "s3", "namespace": NAMESPACE, "data": data}));
     let integration = Integration::make(&vault, "nightly", &[NAMESPACE]);
     let job = vault.scratch("job");
@@ -120,8 +120,8 @@ fn clients_go_on_while_their_keys_end() {
             format!("{} {} {tool} & jobs=\"$jobs $!\"; ", venv.join("bin/python3").display(), here.display())
         })
         .collect();
-    let mut command =
-        integration.command(door, &["exec", "--namespace", NAMESPACE, "--ttl", "60s", "--vend", "short", "--"]);
+    let mut command = integration
+        .command(activation_listener, &["exec", "--namespace", NAMESPACE, "--ttl", "60s", "--vend", "short", "--"]);
     command.args([
         "sh",
         "-uc",
@@ -203,14 +203,15 @@ fn a_job_goes_on_after_what_happens_to_its_vault(database: Database) {
         "access_key_id": first.id, "secret_access_key": first.secret, "bucket": BUCKET, "region": "us-east-1",
         "endpoint": moto.endpoint(), "path_style_access": true,
     });
-    let (mut vault, door) = Door::open_with(database, &[]);
+    let (mut vault, activation_listener) = ActivationListener::open_with(database, &[]);
     let session = vault.admin_session();
     session.save(&json!({"type": "s3", "namespace": NAMESPACE, "data": data}));
     let integration = Integration::make(&vault, "nightly", &[NAMESPACE]);
     let job = vault.scratch("job");
     fs::create_dir(&job).unwrap();
     let python = find_tool("aws").with_file_name("python3");
-    let mut command = integration.command(door, &["exec", "--namespace", NAMESPACE, "--ttl", "60s", "--"]);
+    let mut command =
+        integration.command(activation_listener, &["exec", "--namespace", NAMESPACE, "--ttl", "60s", "--"]);
     command.arg(python).args(["-c", READER]).current_dir(&job).env("HOME", &job);
     command.env("AWS_EC2_METADATA_DISABLED", "true").stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut running = command.spawn().unwrap();
@@ -241,7 +242,7 @@ fn a_job_goes_on_after_what_happens_to_its_vault(database: Database) {
     await_line(&used, &second.id);
     fs::write(job.join("stop"), "").unwrap();
     assert!(running.wait().unwrap().success());
-    assert_eq!(integration.live(&door.client()).len(), 0, "the activation is over");
+    assert_eq!(integration.live(&activation_listener.client()).len(), 0, "the activation is over");
 }
 
 #[test]

@@ -5,9 +5,9 @@
 
 mod accounts;
 mod activation;
-mod activation_door;
 mod activation_egress;
 mod activation_forms;
+mod activation_listener;
 mod activation_races;
 mod activation_requests;
 mod activation_rows;

@@ -8,7 +8,7 @@ use vault_tests::binary::{self, Run};
 use vault_tests::integration::write_private;
 use vault_tests::issuer::{SigningKey, audience, now};
 use vault_tests::samples::small;
-use vault_tests::{Database, Door, Session, Vault, on_both_databases};
+use vault_tests::{ActivationListener, Database, Session, Vault, on_both_databases};
 
 on_both_databases! {
     what_is_exported_is_applied_elsewhere_byte_for_byte,
@@ -18,7 +18,7 @@ on_both_databases! {
 /// An admin who is logged in to a vault, with a directory of documents.
 struct Desk {
     vault: Vault,
-    door: Door,
+    activation_listener: ActivationListener,
     session: Session,
     email: String,
 }
@@ -50,9 +50,10 @@ const DATA: &str =
 
 impl Desk {
     fn open(database: Database) -> Self {
-        let (vault, door) = Door::open(database);
+        let (vault, activation_listener) = ActivationListener::open(database);
         let admin = vault.admin();
-        let desk = Self { session: admin.log_in(&vault.client()), email: admin.email.clone(), vault, door };
+        let desk =
+            Self { session: admin.log_in(&vault.client()), email: admin.email.clone(), vault, activation_listener };
         fs::create_dir(desk.vault.scratch("desk")).unwrap();
         fs::create_dir(desk.path("secrets")).unwrap();
         write_private(&desk.path("password"), &admin.password);
@@ -186,7 +187,13 @@ fn what_is_exported_is_applied_elsewhere_byte_for_byte(database: Database) {
     let claims = json!({"iss": "https://kubernetes.default.svc", "aud": audience(integration), "iat": now(), "exp": now() + 300,
         "sub": "system:serviceaccount:etl:nightly"});
     let body = json!({"namespace": "imports/nightly"});
-    let answer = desk.door.client().request("POST", "/v1/activations").bearer(&key.sign(&claims)).json(&body).send();
+    let answer = desk
+        .activation_listener
+        .client()
+        .request("POST", "/v1/activations")
+        .bearer(&key.sign(&claims))
+        .json(&body)
+        .send();
     assert_eq!(answer.expect(201).json()["credentials"][0]["data"]["secret_access_key"], "7sGh-source");
 
     // After manual changes, the plan shows them and `apply` reverts them.

@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt as _;
 use vault_tests::canary::Canaries;
 use vault_tests::process::Server;
 use vault_tests::samples::small;
-use vault_tests::{Account, Database, Door, Integration, Session, Vault};
+use vault_tests::{Account, ActivationListener, Database, Integration, Session, Vault};
 
 /// Number of rounds of other requests, which reuse the memory of the secrets: stacks, buffers and argon2's memory.
 const ROUNDS: usize = 24;
@@ -43,7 +43,7 @@ fn a72_no_secret_stays_in_memory() {
         eprintln!("SKIPPED: only root can read the memory of a process that is closed to debuggers");
         return;
     }
-    let (vault, door) = Door::open(Database::Sqlite);
+    let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     let mark = format!("{:x}", std::process::id());
     let of = |name: &str| format!("Cn{mark}/{name}+Zq7~&=<Vx0123456789");
     let mut canaries = Canaries::new();
@@ -71,7 +71,7 @@ fn a72_no_secret_stays_in_memory() {
         let opened = {
             let integration = Integration::make(&vault, "canary", &["canary"]);
             canaries.add("the integration's token", &integration.token);
-            integration.activate(&door.client(), "canary").expect(201).text()
+            integration.activate(&activation_listener.client(), "canary").expect(201).text()
         };
         assert!(opened.contains("session_token"), "{opened}");
         body["data"]["secret_access_key"] = of("compared secret").into();
@@ -87,7 +87,7 @@ fn a72_no_secret_stays_in_memory() {
         let id = session.save(&small("others", round));
         session.replace(&id, &small("others", round + ROUNDS), false).expect(201);
         session.try_list().expect(200);
-        door.client().get("/v1/activations").bearer("ovi_none").send();
+        activation_listener.client().get("/v1/activations").bearer("ovi_none").send();
     }
     let (searched, found) = search(vault.server(), &canaries);
     assert!(searched > 10_000_000, "only {searched} bytes were searched");

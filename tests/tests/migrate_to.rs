@@ -9,7 +9,7 @@ use vault_tests::database::new_postgres;
 use vault_tests::process::Server;
 use vault_tests::samples::{every_type, small};
 use vault_tests::sql::Sql;
-use vault_tests::{Client, Database, Door, Integration, Vault};
+use vault_tests::{ActivationListener, Client, Database, Integration, Vault};
 
 const NO_ROWS: Vec<Vec<String>> = Vec::new();
 
@@ -24,7 +24,7 @@ fn activated(integration: &Integration, client: &Client, namespace: &str) -> Val
 
 #[test]
 fn a_vault_works_on_postgres_as_before() {
-    let (mut vault, door) = Door::open(Database::Sqlite);
+    let (mut vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     let admin = vault.admin();
     let session = admin.log_in(&vault.client());
     let viewer = vault.account("Other", "viewer");
@@ -39,7 +39,8 @@ fn a_vault_works_on_postgres_as_before() {
     let colleague = vault.account("Acme", "viewer");
     let re_enrolled = session.re_enrol(&colleague.id).expect(201).json();
     let integration = Integration::make(&vault, "nightly", &["imports/*", "frozen"]);
-    let before: Vec<Value> = (0..4).map(|n| activated(&integration, &door.client(), &format!("imports/{n}"))).collect();
+    let before: Vec<Value> =
+        (0..4).map(|n| activated(&integration, &activation_listener.client(), &format!("imports/{n}"))).collect();
     let shown: Vec<Value> = saved.iter().map(|id| session.show(id).expect(200).json()).collect();
     vault.run(&["namespace", "freeze", "frozen", "--org", "Acme"]).done();
     assert!(vault.account("Acme", "editor").log_in(&vault.client()).log_out().status == 204);
@@ -64,10 +65,11 @@ fn a_vault_works_on_postgres_as_before() {
     for (id, shown) in saved.iter().zip(&shown) {
         assert_eq!(session.show(id).expect(200).json(), *shown);
     }
-    let after: Vec<Value> = (0..4).map(|n| activated(&integration, &door.client(), &format!("imports/{n}"))).collect();
+    let after: Vec<Value> =
+        (0..4).map(|n| activated(&integration, &activation_listener.client(), &format!("imports/{n}"))).collect();
     assert_eq!(after, before);
-    assert_eq!(integration.activate(&door.client(), "frozen").status, 403);
-    assert_eq!(integration.live(&door.client()).len(), 8, "activations of before and after");
+    assert_eq!(integration.activate(&activation_listener.client(), "frozen").status, 403);
+    assert_eq!(integration.live(&activation_listener.client()).len(), 8, "activations of before and after");
     admin.log_in(&vault.client()).save(&small("imports/new", 2));
     viewer.log_in(&vault.client());
     let draft =

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use vault_testkit::stores::find_tool;
 use vault_tests::samples::small;
-use vault_tests::{Client, Database, Door, Integration, Vault};
+use vault_tests::{ActivationListener, Client, Database, Integration, Vault};
 
 /// Fixed seed for reproducible requests.
 const SEED: &str = "20261122";
@@ -91,7 +91,7 @@ fn requests_of_integrations_are_answered_as_described() {
     let directory = tempfile::tempdir().unwrap();
     // Higher limits than any run needs, so that most requests are executed. No requests leave the host.
     let flags = ["--activation-rate", "0", "--max-activations", "1000000"];
-    let (vault, door) = Door::open_with(Database::Sqlite, &flags);
+    let (vault, activation_listener) = ActivationListener::open_with(Database::Sqlite, &flags);
     let mut description = vault.client().get("/openapi.json").send().expect(200).json();
     // Random names would all be rejected.
     for schema in ["ActivateRequest", "CheckRequest"] {
@@ -103,7 +103,7 @@ fn requests_of_integrations_are_answered_as_described() {
     let mut credential = small(NAMESPACE, 1);
     credential["data"]["endpoint"] = "https://127.0.0.1:1".into();
     session.save(&credential);
-    let (client, integration) = (door.client(), Integration::make(&vault, "nightly", &[NAMESPACE]));
+    let (client, integration) = (activation_listener.client(), Integration::make(&vault, "nightly", &[NAMESPACE]));
     let activation = integration.activate(&client, NAMESPACE).expect(201).json()["id"].clone();
     let settings = format!(
         "headers = {{ Authorization = \"Bearer {}\" }}\n\

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use vault_http::routes;
 use vault_tests::policy::{Caller, POLICY, Rule};
 use vault_tests::samples::small;
-use vault_tests::{Account, Answer, Client, Database, Door, Session, Vault, on_both_databases};
+use vault_tests::{Account, ActivationListener, Answer, Client, Database, Session, Vault, on_both_databases};
 
 on_both_databases! {
     every_route_answers_every_caller_as_the_table_says,
@@ -33,7 +33,7 @@ fn what_anybody_may_ask_for_is_marked_as_such() {
 
 fn every_route_answers_every_caller_as_the_table_says(database: Database) {
     // With an activation listener that runs requested checks.
-    let (vault, _) = Door::open_with(database, &["--recheck-every", "30d"]);
+    let (vault, _) = ActivationListener::open_with(database, &["--recheck-every", "30d"]);
     let stage = Stage::of(&vault);
     for rule in &POLICY {
         for caller in Caller::ALL {

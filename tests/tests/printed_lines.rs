@@ -7,7 +7,7 @@ use vault_tests::binary::{self, Run};
 use vault_tests::passcode::{Authenticator, current_step};
 use vault_tests::samples::small;
 use vault_tests::terminal::Terminal;
-use vault_tests::{Account, Database, Door, Vault};
+use vault_tests::{Account, ActivationListener, Database, Vault};
 
 /// A password with characters that are special in shells, `printf` or JSON.
 const PASSWORD: &str = r#"a "quoted" \n back\slash %s $HOME `id` 'x'"#;
@@ -106,12 +106,12 @@ fn an_invitation_for_this_machine_alone_says_so() {
 
 #[test]
 fn an_integration_is_set_up_with_the_printed_lines() {
-    let (vault, door) = Door::open(Database::Sqlite);
+    let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     vault.admin_session().save(&small("imports/nightly", 1));
     let create =
         ["integration", "create", "--org", "Acme", "--name", "Nightly import", "--namespace", "imports/nightly"];
     let mut command = vault.command(&create);
-    command.env("ORGVAULT_ACTIVATION_LISTEN", door.address.to_string());
+    command.env("ORGVAULT_ACTIVATION_LISTEN", activation_listener.address.to_string());
     let text = Run::of(&mut command).done().stdout;
     let token = text.split_whitespace().find(|word| word.starts_with("ovi_")).unwrap();
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use vault_testkit::stores::find_tool;
-use vault_tests::integration::Door;
+use vault_tests::integration::ActivationListener;
 use vault_tests::receivers::{Receivers, SOON};
 use vault_tests::samples::small;
 use vault_tests::sql::Sql;
@@ -26,7 +26,7 @@ on_both_databases! {
 
 fn open(database: Database) -> (Receivers, Vault, Session) {
     let receivers = Receivers::start();
-    let (vault, _door) = Door::open_with(database, &receivers.flags());
+    let (vault, _activation_listener) = ActivationListener::open_with(database, &receivers.flags());
     let admin = vault.admin_session();
     (receivers, vault, admin)
 }
@@ -241,18 +241,19 @@ fn mail_logs_in_after_starttls_or_says_why_not(database: Database) {
     fs::set_permissions(&password, fs::Permissions::from_mode(0o600)).unwrap();
     let test = |smtp: &str| {
         let from = ["--smtp-from", "OrgVault <vault@example.com>", "--smtp-password-file", password.to_str().unwrap()];
-        let (vault, door) = Door::open_with(database, &[&from[..], &["--smtp-url", smtp]].concat());
+        let (vault, activation_listener) =
+            ActivationListener::open_with(database, &[&from[..], &["--smtp-url", smtp]].concat());
         let admin = vault.admin_session();
         let id = add(&admin, &json!({"kind": "email", "to": vault.account("Acme", "viewer").email}));
         let id = id["id"].as_str().unwrap().to_owned();
         admin.call("POST", &format!("/v1/receivers/{id}/test")).send().expect(202);
-        (vault, door, admin, id)
+        (vault, activation_listener, admin, id)
     };
     let sent = test(&receivers.smtp_login);
     let mail = receivers.wait(|message| message["mail"].is_array());
     assert_eq!(mail["subject"], "[OrgVault] This is a test.");
     drop(sent);
-    let (_vault, _door, admin, id) = test(&receivers.smtp_no_login);
+    let (_vault, _activation_listener, admin, id) = test(&receivers.smtp_no_login);
     eventually("the reason", || (deliveries(&admin, &id)[0]["last_error"] == "login-not-offered").then_some(()));
 }
 
@@ -405,14 +406,14 @@ fn what_expires_is_told() {
 #[test]
 fn what_is_refused_is_told() {
     let receivers = Receivers::start();
-    let (vault, door) = Door::open_with(Database::Sqlite, &receivers.flags());
+    let (vault, activation_listener) = ActivationListener::open_with(Database::Sqlite, &receivers.flags());
     let admin = vault.admin_session();
     add(&admin, &json!({"kind": "webhook", "url": receivers.url("/hooks")}));
     admin.save(&small("imports", 1));
     let integration = Integration::make(&vault, "nightly", &["imports"]);
     freeze(&admin, "imports", true);
     for _ in 0..3 {
-        integration.activate(&door.client(), "imports").expect(403);
+        integration.activate(&activation_listener.client(), "imports").expect(403);
     }
     let told = receivers.next("/hooks", "integration.refused-after-freeze");
     assert_eq!(told["body"]["data"]["namespace"], "imports");

@@ -14,7 +14,7 @@ use vault_tests::passcode::current_step;
 use vault_tests::process::Server;
 use vault_tests::samples::{every_type, small};
 use vault_tests::sql::Sql;
-use vault_tests::{Account, Client, Database, Door, Integration, Session, Vault};
+use vault_tests::{Account, ActivationListener, Client, Database, Integration, Session, Vault};
 
 /// Returns the part of an activation that does not change between activations.
 fn activated(integration: &Integration, client: &Client, namespace: &str) -> Value {
@@ -48,7 +48,7 @@ fn log_in_anew(vault: &Vault, account: &Account, client: &Client) -> Session {
 
 #[test]
 fn a_backup_works_on_another_machine() {
-    let (mut vault, door) = Door::open(Database::Sqlite);
+    let (mut vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     let admin = vault.admin();
     let session = admin.log_in(&vault.client());
     let mut saved = Vec::new();
@@ -58,7 +58,8 @@ fn a_backup_works_on_another_machine() {
         saved.push(session.save(&request));
     }
     let integration = Integration::make(&vault, "nightly", &["imports/*"]);
-    let before: Vec<Value> = (0..4).map(|n| activated(&integration, &door.client(), &format!("imports/{n}"))).collect();
+    let before: Vec<Value> =
+        (0..4).map(|n| activated(&integration, &activation_listener.client(), &format!("imports/{n}"))).collect();
     let shown: Vec<Value> = saved.iter().map(|id| session.show(id).expect(200).json()).collect();
 
     // While the server runs.
@@ -74,7 +75,7 @@ fn a_backup_works_on_another_machine() {
     let key = |directory: &Path| fs::read(directory.join("orgvault.db.key")).unwrap();
     assert_ne!(key(&directory)[6..22], key(&vault.data_dir())[6..22], "the database has a key of its own");
 
-    let listen = format!("--activation-listen={}", door.address);
+    let listen = format!("--activation-listen={}", activation_listener.address);
     let serve = vault.command(&["serve", "--data-dir", text(&directory), &listen]);
     let server = Server::start(serve, &vault.scratch("output"), &vault.scratch("log"));
     let client = server.client();
@@ -90,8 +91,9 @@ fn a_backup_works_on_another_machine() {
         now["last_activated_at"] = shown["last_activated_at"].clone();
         assert_eq!(now, *shown);
     }
-    assert_eq!(integration.live(&door.client()), Vec::<Value>::new(), "activations ended");
-    let after: Vec<Value> = (0..4).map(|n| activated(&integration, &door.client(), &format!("imports/{n}"))).collect();
+    assert_eq!(integration.live(&activation_listener.client()), Vec::<Value>::new(), "activations ended");
+    let after: Vec<Value> =
+        (0..4).map(|n| activated(&integration, &activation_listener.client(), &format!("imports/{n}"))).collect();
     assert_eq!(after, before);
     session.save(&small("imports/new", 2));
     let metrics = server.admin_client().get("/metrics").send().expect(200).text();
@@ -100,7 +102,7 @@ fn a_backup_works_on_another_machine() {
 
 #[test]
 fn what_was_revoked_since_the_backup_stays_revoked() {
-    let (mut vault, door) = Door::open(Database::Sqlite);
+    let (mut vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     let admin = vault.admin();
     let session = admin.log_in(&vault.client());
     let kept = session.save(&small("kept", 1));
@@ -114,7 +116,7 @@ fn what_was_revoked_since_the_backup_stays_revoked() {
     let withdrawn = session.invite("withdrawn@example.com", "viewer").expect(201).json();
     let of = |name: &str| Integration::make(&vault, name, &["kept", "frozen"]);
     let (works, stopped, removed, rotated) = (of("works"), of("stopped"), of("removed"), of("rotated"));
-    let before = activated(&works, &door.client(), "kept");
+    let before = activated(&works, &activation_listener.client(), "kept");
     let backup = backed_up(&vault, "one.backup");
 
     let later = vault.account("Acme", "viewer");
@@ -197,13 +199,13 @@ fn what_was_revoked_since_the_backup_stays_revoked() {
     assert!(taken.status >= 400, "it was withdrawn: {}", taken.status);
     vault.client().enrol(invited["enrolment_code"].as_str().unwrap(), "a rather long passphrase").expect(200);
 
-    let door = door.client();
-    assert_eq!(activated(&works, &door, "kept"), before);
-    assert_eq!(activated(&newer, &door, "kept"), before, "the newer token works");
+    let activation_listener = activation_listener.client();
+    assert_eq!(activated(&works, &activation_listener, "kept"), before);
+    assert_eq!(activated(&newer, &activation_listener, "kept"), before, "the newer token works");
     for refused in [&stopped, &removed, &rotated, &later_integration] {
-        assert_eq!(refused.activate(&door, "kept").status, 401, "{}", refused.name);
+        assert_eq!(refused.activate(&activation_listener, "kept").status, 401, "{}", refused.name);
     }
-    assert_eq!(works.activate(&door, "frozen").status, 403);
+    assert_eq!(works.activate(&activation_listener, "frozen").status, 403);
     assert_eq!(vault.metric("orgvault_integrity_failures_total"), 0);
 }
 
@@ -258,12 +260,12 @@ fn a_restore_killed_anywhere_leaves_the_old_state_or_the_new() {
 /// The steps after a restore with PostgreSQL's tools.
 #[test]
 fn pg_restore_brings_a_vault_back() {
-    let (mut vault, door) = Door::open(Database::Postgres);
+    let (mut vault, activation_listener) = ActivationListener::open(Database::Postgres);
     let admin = vault.admin();
     let session = admin.log_in(&vault.client());
     session.save(&small("imports", 1));
     let integration = Integration::make(&vault, "nightly", &["imports"]);
-    let before = activated(&integration, &door.client(), "imports");
+    let before = activated(&integration, &activation_listener.client(), "imports");
     let refused = vault.run(&["backup", text(&vault.scratch("no"))]).refused().stderr;
     assert!(refused.contains("pg_dump") && refused.contains("docs/operate/backup.md"), "{refused}");
 
@@ -294,7 +296,7 @@ fn pg_restore_brings_a_vault_back() {
     }
     let session = log_in_anew(&vault, &admin, &client);
     assert_eq!(session.ids().len(), 1, "as it was when the dump began");
-    assert_eq!(activated(&integration, &door.client(), "imports"), before);
+    assert_eq!(activated(&integration, &activation_listener.client(), "imports"), before);
 }
 
 /// Physical backup and archived log, up to a moment before an accident.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use vault_tests::binary::Run;
 use vault_tests::database::new_postgres;
 use vault_tests::samples::small;
-use vault_tests::{Account, Client, Database, Door, Integration, Vault, on_both_databases};
+use vault_tests::{Account, ActivationListener, Client, Database, Integration, Vault, on_both_databases};
 
 on_both_databases! {
     the_root_key_is_replaced_beside_a_running_server,
@@ -38,11 +38,11 @@ fn put_in_place(printed: &str) {
 }
 
 fn the_root_key_is_replaced_beside_a_running_server(database: Database) {
-    let (mut vault, door) = Door::open(database);
+    let (mut vault, activation_listener) = ActivationListener::open(database);
     let session = vault.admin_session();
     session.save(&small("imports/nightly", 1));
     let integration = Integration::make(&vault, "nightly", &["imports/*"]);
-    let before = activated(&integration, &door.client());
+    let before = activated(&integration, &activation_listener.client());
     let old = vault.json(&["key", "status"])["root_key"].clone();
     let new_file = vault.scratch("new.key");
 
@@ -55,7 +55,7 @@ fn the_root_key_is_replaced_beside_a_running_server(database: Database) {
 
     // The server continues, and another one starts with only the new root key.
     session.save(&small("imports/other", 2));
-    assert_eq!(activated(&integration, &door.client()), before);
+    assert_eq!(activated(&integration, &activation_listener.client()), before);
     let refused = vault.run(&["key", "status"]).refused().stderr;
     assert!(refused.contains(&format!("but got root key {}", old.as_str().unwrap())), "{refused}");
     let new_flag = format!("--root-key-file={}", text(&new_file));
@@ -74,7 +74,7 @@ fn the_root_key_is_replaced_beside_a_running_server(database: Database) {
     vault.serve();
     let session = session.on(&vault.client());
     assert!(session.is_live());
-    assert_eq!(activated(&integration, &door.client()), before);
+    assert_eq!(activated(&integration, &activation_listener.client()), before);
     session.save(&small("imports/third", 3));
     let again =
         rotate(&vault, &["--new-root-key-file", text(&vault.data_dir().join("root.key")), "--json"]).done().json();
@@ -85,21 +85,21 @@ fn the_root_key_is_replaced_beside_a_running_server(database: Database) {
 
 /// Replaces both keys in immediate succession. Servers that have noticed neither continue and can be restarted.
 fn the_instance_key_and_at_once_the_root_key_are_replaced(database: Database) {
-    let (mut vault, door) = Door::open(database);
+    let (mut vault, activation_listener) = ActivationListener::open(database);
     let session = vault.admin_session();
     session.save(&small("imports/nightly", 1));
     let integration = Integration::make(&vault, "nightly", &["imports/*"]);
-    let before = activated(&integration, &door.client());
+    let before = activated(&integration, &activation_listener.client());
     Run::of(&mut vault.owner_command(&["key", "rotate", "--instance"])).done();
     let new_file = vault.scratch("new.key");
     let printed = rotate(&vault, &["--new-root-key-file", text(&new_file)]).done().stdout;
     session.on(&vault.client()).save(&small("imports/other", 2));
     assert!(colleague(&vault, &new_file).log_in(&vault.client()).is_live());
-    assert_eq!(activated(&integration, &door.client()), before);
+    assert_eq!(activated(&integration, &activation_listener.client()), before);
     put_in_place(&printed);
     vault.kill_and_restart();
     assert!(session.on(&vault.client()).is_live());
-    assert_eq!(activated(&integration, &door.client()), before);
+    assert_eq!(activated(&integration, &activation_listener.client()), before);
     vault.stop();
     let said = vault.run(&["doctor", "--deep"]);
     assert!(said.stdout.contains("rows can be decrypted and match the audit log"), "{said:?}");

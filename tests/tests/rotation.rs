@@ -8,7 +8,7 @@ use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use vault_tests::samples::small;
-use vault_tests::{Client, Database, Door, Integration, Session, Vault, on_both_databases};
+use vault_tests::{ActivationListener, Client, Database, Integration, Session, Vault, on_both_databases};
 
 on_both_databases! {
     a_rotated_key_is_destroyed_and_everything_opens,
@@ -62,8 +62,13 @@ fn list(session: &Session, namespace: &str) -> Vec<Value> {
 
 /// Asserts that every credential is issued with its data and shown with its metadata.
 #[track_caller]
-fn assert_all_open(door: Door, integration: &Integration, session: &Session, saved: &BTreeMap<String, usize>) {
-    let client = door.client();
+fn assert_all_open(
+    activation_listener: ActivationListener,
+    integration: &Integration,
+    session: &Session,
+    saved: &BTreeMap<String, usize>,
+) {
+    let client = activation_listener.client();
     let mut found = BTreeMap::new();
     for number in 0..=saved.values().max().unwrap() / EACH {
         let answer = integration.activate(&client, &namespace(number)).expect(201).json();
@@ -93,7 +98,7 @@ fn status(vault: &Vault) -> Value {
 }
 
 fn a_rotated_key_is_destroyed_and_everything_opens(database: Database) {
-    let (vault, door) = Door::open(database);
+    let (vault, activation_listener) = ActivationListener::open(database);
     let session = vault.admin_session();
     let saved = save_all(&session, || vault.client(), 300);
     let integration = Integration::make(&vault, "nightly", &["imports/*"]);
@@ -112,7 +117,7 @@ fn a_rotated_key_is_destroyed_and_everything_opens(database: Database) {
     let after = status(&vault);
     assert_eq!((&after["active_key"], &after["retiring"]), (&rotated["active_key"], &json!([])));
     assert_ne!(after["active_key"], before["active_key"]);
-    assert_all_open(door, &integration, &session, &saved);
+    assert_all_open(activation_listener, &integration, &session, &saved);
     assert_eq!(session.show(&replaced).expect(200).header("etag"), Some(tag.as_str()), "a rotation is no change");
     assert_eq!(session.versions(&replaced).len(), 2);
     // The server continues with the new key. Text output contains the same information.
@@ -141,7 +146,7 @@ fn moves_rows(rotation: &mut Child) -> bool {
 
 fn a_killed_rotation_is_continued(database: Database) {
     const KILLS: usize = 3;
-    let (vault, door) = Door::open(database);
+    let (vault, activation_listener) = ActivationListener::open(database);
     let session = vault.admin_session();
     let mut saved = save_all(&session, || vault.client(), 1_500);
     let integration = Integration::make(&vault, "nightly", &["imports/*"]);
@@ -158,7 +163,7 @@ fn a_killed_rotation_is_continued(database: Database) {
         let left = retiring.iter().any(|key| key["versions"].as_i64().unwrap() + key["metadata"].as_i64().unwrap() > 0);
         if left {
             killed += 1;
-            assert_all_open(door, &integration, &session, &saved);
+            assert_all_open(activation_listener, &integration, &session, &saved);
         }
         let number = 10_000 + attempt;
         let mut body = small(&namespace(50), number);
@@ -176,16 +181,16 @@ fn a_killed_rotation_is_continued(database: Database) {
     let rotated = vault.json(&["key", "rotate", "--organization", "Acme"]);
     assert_eq!((&rotated[0]["new_key"], &rotated[0]["kept"]), (&json!(false), &json!([])), "{rotated}");
     assert_eq!(status(&vault)["retiring"], json!([]));
-    assert_all_open(door, &integration, &session, &saved);
+    assert_all_open(activation_listener, &integration, &session, &saved);
     // With a server that has cached none of the old keys.
     let mut vault = vault;
     vault.restart();
     let session = session.on(&vault.client());
-    assert_all_open(door, &integration, &session, &saved);
+    assert_all_open(activation_listener, &integration, &session, &saved);
 }
 
 fn two_rotators_beside_traffic_lose_nothing(database: Database) {
-    let (vault, door) = Door::open(database);
+    let (vault, activation_listener) = ActivationListener::open(database);
     let session = vault.admin_session();
     let saved = save_all(&session, || vault.client(), 1_000);
     let integration = Integration::make(&vault, "nightly", &["imports/*", "exports"]);
@@ -228,7 +233,7 @@ fn two_rotators_beside_traffic_lose_nothing(database: Database) {
             .map(|reader| {
                 let integration = &integration;
                 scope.spawn(move || {
-                    let client = door.client();
+                    let client = activation_listener.client();
                     let session = session.on(&vault.client());
                     let mut round = reader;
                     while !over.load(Ordering::Acquire) {
@@ -258,7 +263,7 @@ fn two_rotators_beside_traffic_lose_nothing(database: Database) {
     });
     vault.run(&["key", "rotate", "--organization", "Acme"]).done();
     assert_eq!(status(&vault)["retiring"], json!([]));
-    let answer = integration.activate(&door.client(), "exports").expect(201).json();
+    let answer = integration.activate(&activation_listener.client(), "exports").expect(201).json();
     let found: BTreeMap<String, Value> = answer["credentials"]
         .as_array()
         .unwrap()
@@ -273,7 +278,7 @@ fn two_rotators_beside_traffic_lose_nothing(database: Database) {
     for id in found.keys() {
         session.delete(id).expect(204);
     }
-    assert_all_open(door, &integration, &session, &saved);
+    assert_all_open(activation_listener, &integration, &session, &saved);
     assert_eq!(vault.metric("orgvault_integrity_failures_total"), 0);
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::thread;
 use std::time::{Duration, Instant};
 use vault_tests::samples::{s3, small};
-use vault_tests::{Database, Door, Integration, Session, Vault, on_both_databases};
+use vault_tests::{ActivationListener, Database, Integration, Session, Vault, on_both_databases};
 
 on_both_databases! {
     labels_find_credentials_of_one_s_own_alone,
@@ -54,20 +54,20 @@ fn labels_find_credentials_of_one_s_own_alone(database: Database) {
 }
 
 fn a_short_rule_is_kept_at_the_door(database: Database) {
-    let (vault, door) = Door::open(database);
+    let (vault, activation_listener) = ActivationListener::open(database);
     let admin = vault.admin_session();
     let editor = vault.account("Acme", "editor").log_in(&vault.client());
     let id = editor.save(&with(s3().request, &json!({"vend": "short"})));
     let integration = Integration::make(&vault, "nightly", &["imports/*"]);
     for vend in ["raw", "prefer-short", "short"] {
         let body = json!({"namespace": "imports/nightly", "vend": vend});
-        let answer = integration.activate_with(&door.client(), &body);
+        let answer = integration.activate_with(&activation_listener.client(), &body);
         assert_eq!(answer.status, 409, "{vend}: no role can be assumed from here, and nothing else is issued");
         assert!(!answer.text().contains("pN7s0"), "{}", answer.text());
     }
     editor.describe(&id, &json!({"vend": "any"})).problem("insufficient-role");
     admin.describe(&id, &json!({"vend": "any"})).expect(200);
-    integration.activate(&door.client(), "imports/nightly").expect(201);
+    integration.activate(&activation_listener.client(), "imports/nightly").expect(201);
 }
 
 fn matches_are_counted_for_all_sessions(database: Database) {
@@ -99,7 +99,7 @@ fn checked(session: &Session, id: &str, version: i64) -> Value {
 }
 
 fn a_requested_check_is_made_by_the_activation_side(database: Database) {
-    let (vault, _door) = Door::open_with(database, &["--recheck-every", "30d"]);
+    let (vault, _activation_listener) = ActivationListener::open_with(database, &["--recheck-every", "30d"]);
     let session = vault.admin_session();
     // The server may not connect to this address.
     let mut save = small("a", 1);
@@ -129,12 +129,12 @@ fn a_requested_check_is_made_by_the_activation_side(database: Database) {
 }
 
 fn uses_are_told_to_those_who_change(database: Database) {
-    let (vault, door) = Door::open(database);
+    let (vault, activation_listener) = ActivationListener::open(database);
     let session = vault.admin_session();
     let id = session.save(&small("imports", 1));
     let integration = Integration::make(&vault, "nightly", &["imports"]);
     let body = json!({"namespace": "imports", "purpose": "the import of 2 o'clock"});
-    integration.activate_with(&door.client(), &body).expect(201);
+    integration.activate_with(&activation_listener.client(), &body).expect(201);
     let uses = session.call("GET", &format!("/v1/organization-vault/{id}/activations")).send().expect(200).json();
     let [used] = &uses.as_array().unwrap()[..] else { panic!("{uses}") };
     assert_eq!(
@@ -174,7 +174,7 @@ fn asked(session: &Session, id: &str) -> Vec<Indistinct> {
 }
 
 fn another_organization_s_credential_is_like_an_unknown_one(database: Database) {
-    let (vault, _door) = Door::open_with(database, &["--recheck-every", "30d"]);
+    let (vault, _activation_listener) = ActivationListener::open_with(database, &["--recheck-every", "30d"]);
     let client = vault.client();
     let [acme, globex] = ["Acme", "Globex"].map(|name| vault.account(name, "admin").log_in(&client));
     let theirs = globex.save(&with(small("a", 1), &json!({"labels": {"team": "web"}})));

@@ -12,7 +12,7 @@ use vault_tests::passcode::current_step;
 use vault_tests::process::free_address;
 use vault_tests::samples::{every_type, small};
 use vault_tests::sql::Sql;
-use vault_tests::{Account, Database, Door, Integration, Session, Vault};
+use vault_tests::{Account, ActivationListener, Database, Integration, Session, Vault};
 
 vault_tests::on_both_databases!(
     a_vault_of_a_build_before_the_first_release_is_refused,
@@ -22,9 +22,9 @@ vault_tests::on_both_databases!(
 
 /// Serves the migrated vault and asserts that all its data exists and works.
 fn is_whole(earlier: &Earlier, mut vault: Vault) {
-    let door = Door { address: free_address() };
+    let activation_listener = ActivationListener { address: free_address() };
     // The restored copy has no anchor.
-    vault.serve_with(&[&format!("--activation-listen={}", door.address), "--adopt-anchor"]);
+    vault.serve_with(&[&format!("--activation-listen={}", activation_listener.address), "--adopt-anchor"]);
     let client = vault.client();
     let account = |member: &str| Account::new(&earlier.known[member], earlier.known["password"].as_str());
     let admin = account("admin");
@@ -37,18 +37,18 @@ fn is_whole(earlier: &Earlier, mut vault: Vault) {
 
     let integration = Integration::of(&vault, "nightly", &earlier.known["integration"]);
     for (namespace, expected) in earlier.known["activated"].as_object().unwrap() {
-        let answer = integration.activate(&door.client(), namespace).expect(201).json();
+        let answer = integration.activate(&activation_listener.client(), namespace).expect(201).json();
         assert_eq!(answer["credentials"], *expected, "{namespace}");
     }
-    integration.activate(&door.client(), "frozen").problem("frozen");
+    integration.activate(&activation_listener.client(), "frozen").problem("frozen");
     let stopped = Integration::of(&vault, "stopped", &earlier.known["stopped_integration"]);
-    assert_eq!(stopped.activate(&door.client(), "imports/0").status, 401);
+    assert_eq!(stopped.activate(&activation_listener.client(), "imports/0").status, 401);
 
     // The staged version can be promoted, and further operations work.
     let versioned = earlier.text("versioned");
     assert_eq!(session.versions(versioned)[..2], [(2, "current".to_owned()), (3, "staged".to_owned())]);
     session.promote(versioned, 3).expect(200);
-    let promoted = integration.activate(&door.client(), "imports/0").expect(201).json();
+    let promoted = integration.activate(&activation_listener.client(), "imports/0").expect(201).json();
     assert_eq!(promoted["credentials"][0]["data"], small("imports/0", 3)["data"]);
     let new = session.save(&small("imports/new", 9));
     session.delete(&new).expect(204);
@@ -197,7 +197,7 @@ fn make_the_vault_of_this_version() {
 
 /// Creates a vault and stores it in a new folder of `folders`.
 fn make(folders: &Path) -> PathBuf {
-    let (mut vault, door) = Door::open(Database::Sqlite);
+    let (mut vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     let password = "a rather long passphrase";
     let create = |organization: &str, email: &str, role: &str| {
         vault.organization(organization);
@@ -237,7 +237,7 @@ fn make(folders: &Path) -> PathBuf {
     let activated: Value = (0..=every_type().len())
         .map(|number| {
             let namespace = format!("imports/{number}");
-            let answer = nightly.activate(&door.client(), &namespace).expect(201).json();
+            let answer = nightly.activate(&activation_listener.client(), &namespace).expect(201).json();
             (namespace, answer["credentials"].clone())
         })
         .collect::<serde_json::Map<_, _>>()

@@ -6,7 +6,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::thread;
 use vault_tests::samples::{every_type, small};
-use vault_tests::{Answer, Client, Database, Door, Integration, Session, Vault, on_both_databases};
+use vault_tests::{ActivationListener, Answer, Client, Database, Integration, Session, Vault, on_both_databases};
 
 on_both_databases! {
     a_rotation_leaves_no_gap,
@@ -28,8 +28,8 @@ fn activated(integration: &Integration, client: &Client, namespace: &str) -> Vec
 }
 
 fn a_rotation_leaves_no_gap(database: Database) {
-    let (vault, door) = Door::open(database);
-    let (session, client) = (vault.admin_session(), door.client());
+    let (vault, activation_listener) = ActivationListener::open(database);
+    let (session, client) = (vault.admin_session(), activation_listener.client());
     let id = session.save(&small("imports", 1));
     let integration = Integration::make(&vault, "nightly", &["imports"]);
     let handed_out = |number: usize, version: i64| {
@@ -108,7 +108,7 @@ fn as_many_versions_are_kept_as_is_set(database: Database) {
 }
 
 fn a_frozen_namespace_accepts_new_versions(database: Database) {
-    let (vault, door) = Door::open(database);
+    let (vault, activation_listener) = ActivationListener::open(database);
     let session = vault.admin_session();
     let id = session.save(&small("imports", 1));
     let integration = Integration::make(&vault, "nightly", &["imports"]);
@@ -116,9 +116,9 @@ fn a_frozen_namespace_accepts_new_versions(database: Database) {
     session.replace(&id, &small("imports", 2), true).expect(201);
     session.promote(&id, 2).expect(200);
     session.destroy_version(&id, 1).expect(204);
-    integration.activate(&door.client(), "imports").problem("frozen");
+    integration.activate(&activation_listener.client(), "imports").problem("frozen");
     vault.run(&["namespace", "thaw", "imports", "--org", "Acme"]).done();
-    let found = activated(&integration, &door.client(), "imports");
+    let found = activated(&integration, &activation_listener.client(), "imports");
     assert_eq!(found[0]["data"], small("imports", 2)["data"]);
 }
 
@@ -126,7 +126,8 @@ fn a_frozen_namespace_accepts_new_versions(database: Database) {
 /// match, and current exactly if its number is not below the last one acknowledged before the request.
 fn an_activation_gets_one_version_and_never_an_old_one(database: Database) {
     const REPLACEMENTS: i64 = 100;
-    let (vault, door) = Door::open_with(database, &["--activation-rate=0", "--max-activations=1000000"]);
+    let (vault, activation_listener) =
+        ActivationListener::open_with(database, &["--activation-rate=0", "--max-activations=1000000"]);
     let session = vault.admin_session();
     let data = |number: i64| small("imports", usize::try_from(number).unwrap());
     let id = session.save(&data(1));
@@ -137,7 +138,8 @@ fn an_activation_gets_one_version_and_never_an_old_one(database: Database) {
     let counts: Vec<(usize, usize)> = thread::scope(|scope| {
         let programs: Vec<_> = (0..THREADS)
             .map(|_| {
-                let (client, integration, acknowledged, failed) = (door.client(), &integration, &acknowledged, &failed);
+                let (client, integration, acknowledged, failed) =
+                    (activation_listener.client(), &integration, &acknowledged, &failed);
                 let (barrier, id) = (&barrier, &id);
                 scope.spawn(move || {
                     barrier.wait();

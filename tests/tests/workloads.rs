@@ -7,7 +7,7 @@ use vault_tests::binary::{self, Run};
 use vault_tests::issuer::{ForeignIssuers, SigningKey, TestIssuer, audience, encode, now};
 use vault_tests::samples::small;
 use vault_tests::sql::Sql;
-use vault_tests::{Client, Database, Door, Vault, on_both_databases};
+use vault_tests::{ActivationListener, Client, Database, Vault, on_both_databases};
 
 on_both_databases! {
     a_workload_activates_without_a_stored_token,
@@ -28,14 +28,14 @@ const SUBJECT: &str = "repo:acme/etl:ref:refs/heads/main";
 /// A vault with an issuer, and an integration without a token that trusts one branch of a repository.
 struct Stage {
     vault: Vault,
-    door: Door,
+    activation_listener: ActivationListener,
     issuer: TestIssuer,
     integration: String,
 }
 
 impl Stage {
     fn open(database: Database) -> Self {
-        let (vault, door) = Door::open(database);
+        let (vault, activation_listener) = ActivationListener::open(database);
         let issuer = TestIssuer::start();
         vault.admin_session().save(&small("imports/nightly", 1));
         vault.run(&["issuer", "add", "github", "--issuer", &issuer.url()]).done();
@@ -45,11 +45,11 @@ impl Stage {
         assert_eq!(made.get("token"), None);
         let integration = made["id"].as_str().unwrap().to_owned();
         assert_eq!(made["audience"], audience(&integration));
-        Self { vault, door, issuer, integration }
+        Self { vault, activation_listener, issuer, integration }
     }
 
     fn client(&self) -> Client {
-        self.door.client()
+        self.activation_listener.client()
     }
 
     fn activate(&self, token: &str) -> Answer {
@@ -336,7 +336,7 @@ fn an_issuer_is_added_only_if_it_can_be_believed(database: Database) {
 
 /// Each kind of workload with its own claims: a cluster with a stored key set, and SPIFFE without `iss`.
 fn workloads_of_every_kind_are_known(database: Database) {
-    let (vault, door) = Door::open(database);
+    let (vault, activation_listener) = ActivationListener::open(database);
     vault.admin_session().save(&small("imports/nightly", 1));
     let issuer = TestIssuer::start();
     let keys = vault.scratch("keys.json");
@@ -372,7 +372,7 @@ fn workloads_of_every_kind_are_known(database: Database) {
     let body = json!({"namespace": "imports/nightly"});
     let activate = |claims: Value| {
         let token = issuer.key.sign(&claims);
-        door.client().request("POST", "/v1/activations").bearer(&token).json(&body).send().status
+        activation_listener.client().request("POST", "/v1/activations").bearer(&token).json(&body).send().status
     };
     assert_eq!(
         activate(json!({"iss": issuer.url(), "aud": aud, "exp": now + 300, "iat": now,
@@ -401,7 +401,7 @@ fn workloads_of_every_kind_are_known(database: Database) {
 }
 
 fn github_presets_match_subjects_with_and_without_ids(database: Database) {
-    let (vault, door) = Door::open(database);
+    let (vault, activation_listener) = ActivationListener::open(database);
     vault.admin_session().save(&small("imports/nightly", 1));
     let issuer = TestIssuer::start();
     let add = ["issuer", "add", "github", "--issuer", &issuer.url(), "--require-claim", "/repository_owner_id"];
@@ -418,7 +418,12 @@ fn github_presets_match_subjects_with_and_without_ids(database: Database) {
             claims[name] = value.clone();
         }
         let body = json!({"namespace": "imports/nightly"});
-        door.client().request("POST", "/v1/activations").bearer(&issuer.key.sign(&claims)).json(&body).send()
+        activation_listener
+            .client()
+            .request("POST", "/v1/activations")
+            .bearer(&issuer.key.sign(&claims))
+            .json(&body)
+            .send()
     };
     vault.run(&add).done();
     let by_ids = integration("ids", "github:example-org@1000001/etl@2000002@main");
@@ -447,7 +452,7 @@ fn github_presets_match_subjects_with_and_without_ids(database: Database) {
 
 /// Clusters share an `iss`, but tokens are verified with the keys of their own cluster.
 fn clusters_of_one_name_have_keys_of_their_own(database: Database) {
-    let (vault, door) = Door::open(database);
+    let (vault, activation_listener) = ActivationListener::open(database);
     vault.admin_session().save(&small("imports/nightly", 1));
     let cluster = "https://kubernetes.default.svc";
     let names = ["a", "b", "c"];
@@ -467,7 +472,7 @@ fn clusters_of_one_name_have_keys_of_their_own(database: Database) {
     {
         let sub = format!("system:serviceaccount:etl:{account}");
         let token = keys[cluster_of].sign(&json!({"iss": cluster, "aud": [aud], "exp": now + 600, "sub": sub}));
-        let answer = door.client().request("POST", "/v1/activations").bearer(&token).json(&body).send();
+        let answer = activation_listener.client().request("POST", "/v1/activations").bearer(&token).json(&body).send();
         assert_eq!(answer.status, status, "{cluster_of} {account}");
     }
 }
@@ -493,7 +498,7 @@ fn a_later_issuer_of_the_same_name_revives_no_trust(database: Database) {
 
 /// Independent issuer implementations with every permitted algorithm.
 fn foreign_issuers_are_understood(database: Database) {
-    let (vault, door) = Door::open(database);
+    let (vault, activation_listener) = ActivationListener::open(database);
     vault.admin_session().save(&small("imports/nightly", 1));
     let issuers = ForeignIssuers::start();
     for name in ["mock", "provider"] {
@@ -509,7 +514,7 @@ fn foreign_issuers_are_understood(database: Database) {
     let activate = |asked: Value| {
         let token = issuers.token(&asked);
         let body = json!({"namespace": "imports/nightly"});
-        door.client().request("POST", "/v1/activations").bearer(&token).json(&body).send()
+        activation_listener.client().request("POST", "/v1/activations").bearer(&token).json(&body).send()
     };
     for algorithm in ["RS256", "PS256", "ES256", "ES384", "EdDSA"] {
         let mut asked = json!({"kind": "mock", "audience": aud, "subject": "job:etl/nightly", "algorithm": algorithm});
@@ -577,7 +582,7 @@ fn a_job_runs_by_its_identity_token(database: Database) {
     fs::write(&file, format!("{}\n", stage.issuer.token(&stage.integration, SUBJECT))).unwrap();
     let job = |variable: &str, value: &str, arguments: &[&str]| {
         let mut command = binary::command();
-        command.env("ORGVAULT_ACTIVATION_URL", stage.door.url()).env(variable, value).args(arguments);
+        command.env("ORGVAULT_ACTIVATION_URL", stage.activation_listener.url()).env(variable, value).args(arguments);
         Run::of(&mut command)
     };
     let shell =
@@ -616,7 +621,9 @@ fn a_job_runs_by_its_identity_token(database: Database) {
     let path = format!("/request?api-version=2.0&audience={}", audience(&stage.integration).replace(':', "%3A"));
     stage.issuer.page(&path, 200, &given);
     let mut command = binary::command();
-    command.env("ORGVAULT_ACTIVATION_URL", stage.door.url()).env("ORGVAULT_INTEGRATION_ID", &stage.integration);
+    command
+        .env("ORGVAULT_ACTIVATION_URL", stage.activation_listener.url())
+        .env("ORGVAULT_INTEGRATION_ID", &stage.integration);
     command.env("ACTIONS_ID_TOKEN_REQUEST_URL", format!("{}/request?api-version=2.0", stage.issuer.url()));
     let shell =
         "test -z \"$ACTIONS_ID_TOKEN_REQUEST_URL$ACTIONS_ID_TOKEN_REQUEST_TOKEN\" && echo \"ran with no token\"";

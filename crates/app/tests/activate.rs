@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
-use support::{ACTIVATION, Door, GCS_ID, S3_ID, SECRET, activation, gcs, problem, s3, write_private};
+use support::{ACTIVATION, ActivationListener, GCS_ID, S3_ID, SECRET, activation, gcs, problem, s3, write_private};
 
 const ACTIVATE: [&str; 3] = ["activate", "--namespace", "a/b"];
 
@@ -18,55 +18,58 @@ fn ended() -> String {
 
 #[test]
 fn a_credential_is_printed_as_its_tool_reads_it() {
-    let door = Door::new(201, activation(&[s3()]));
-    let lines = door.run(&[&ACTIVATE[..], &["--format", "env"]].concat()).done();
+    let activation_listener = ActivationListener::new(201, activation(&[s3()]));
+    let lines = activation_listener.run(&[&ACTIVATE[..], &["--format", "env"]].concat()).done();
     let script = format!("{lines}printf %s \"$AWS_SECRET_ACCESS_KEY\"");
     assert_eq!(Command::new("sh").args(["-euc", &script]).output().unwrap().stdout, SECRET.as_bytes());
     let wishes = ["--format", "aws-credential-process", "--purpose", "nightly", "--ttl", "60", "--vend", "raw"];
-    let printed: Value = serde_json::from_str(&door.run(&[&ACTIVATE[..], &wishes].concat()).done()).unwrap();
+    let printed: Value =
+        serde_json::from_str(&activation_listener.run(&[&ACTIVATE[..], &wishes].concat()).done()).unwrap();
     assert_eq!((&printed["Version"], &printed["SecretAccessKey"]), (&json!(1), &json!(SECRET)));
-    let section = door.run(&[&ACTIVATE[..], &["--format", "aws-ini", "--name", "night"]].concat()).done();
+    let section =
+        activation_listener.run(&[&ACTIVATE[..], &["--format", "aws-ini", "--name", "night"]].concat()).done();
     assert!(section.starts_with("[night]\n"), "{section}");
     assert_eq!(
-        door.asked()[..2],
+        activation_listener.asked()[..2],
         [
             r#"POST /v1/activations {"namespace":"a/b"}"#.to_owned(),
             r#"POST /v1/activations {"namespace":"a/b","purpose":"nightly","ttl":60,"vend":"raw"}"#.to_owned(),
         ],
         "what is printed stays activated"
     );
-    assert_eq!(fs::read_dir(door.path("work")).unwrap().count(), 0, "no vault was made");
+    assert_eq!(fs::read_dir(activation_listener.path("work")).unwrap().count(), 0, "no vault was made");
 }
 
 #[test]
 fn json_is_the_whole_activation() {
-    let door = Door::new(201, activation(&[s3(), gcs()]));
+    let activation_listener = ActivationListener::new(201, activation(&[s3(), gcs()]));
     for flags in [&[][..], &["--json"], &["--format", "json"]] {
-        let printed: Value = serde_json::from_str(&door.run(&[&ACTIVATE[..], flags].concat()).done()).unwrap();
+        let printed: Value =
+            serde_json::from_str(&activation_listener.run(&[&ACTIVATE[..], flags].concat()).done()).unwrap();
         let expected: Value = serde_json::from_str(&activation(&[s3(), gcs()])).unwrap();
         assert_eq!(printed, expected, "{flags:?}");
     }
-    let one = door.run(&[&ACTIVATE[..], &["--type", "gcs", "--base-path", "/v2"]].concat()).done();
+    let one = activation_listener.run(&[&ACTIVATE[..], &["--type", "gcs", "--base-path", "/v2"]].concat()).done();
     let one: Value = serde_json::from_str(&one).unwrap();
     assert_eq!((one["credentials"].as_array().unwrap().len(), &one["credentials"][0]["id"]), (1, &json!(GCS_ID)));
-    assert!(door.asked().last().unwrap().starts_with("POST /v2/activations "));
+    assert!(activation_listener.asked().last().unwrap().starts_with("POST /v2/activations "));
 }
 
 #[test]
 fn what_is_not_clear_or_has_no_such_form_is_refused_and_ended() {
-    let door = Door::new(201, activation(&[s3(), gcs()]));
-    let refused = |flags: &[&str], status| door.run(&[&ACTIVATE[..], flags].concat()).refused(status);
+    let activation_listener = ActivationListener::new(201, activation(&[s3(), gcs()]));
+    let refused = |flags: &[&str], status| activation_listener.run(&[&ACTIVATE[..], flags].concat()).refused(status);
     let said = refused(&["--format", "env"], 1);
     assert!(said.contains(S3_ID) && said.contains(GCS_ID) && said.contains("--type"), "{said}");
     let said = refused(&["--format", "aws-ini", "--type", "gcs"], 1);
     assert!(said.contains(&format!("credential {GCS_ID}: format aws-ini is not available for")), "{said}");
     refused(&["--format", "env", "--type", "direct-link"], 1);
     refused(&["--format", "object-store", "--name", "a=s3", "--name", "b=gcs"], 2);
-    let asked = door.asked();
+    let asked = activation_listener.asked();
     assert_eq!(asked.len(), 8);
     assert!(asked.iter().skip(1).step_by(2).all(|line| *line == ended()), "{asked:?}");
     let both = ["--format", "env", "--name", "from=s3", "--name", &format!("to={GCS_ID}")];
-    let lines = door.run(&[&ACTIVATE[..], &both].concat()).done();
+    let lines = activation_listener.run(&[&ACTIVATE[..], &both].concat()).done();
     assert!(
         lines.contains("export FROM_AWS_ACCESS_KEY_ID=") && lines.contains("export TO_ORGVAULT_BUCKET="),
         "{lines}"
@@ -75,11 +78,11 @@ fn what_is_not_clear_or_has_no_such_form_is_refused_and_ended() {
 
 #[test]
 fn refusals_of_the_server_are_told() {
-    let door = Door::new(403, problem(403, "frozen"));
-    let said = door.run(&ACTIVATE).refused(1);
+    let activation_listener = ActivationListener::new(403, problem(403, "frozen"));
+    let said = activation_listener.run(&ACTIVATE).refused(1);
     assert_eq!(said, "orgvault: cannot activate a/b: T: D\n  request r\n");
-    assert_eq!(door.asked().len(), 1);
-    let unknown = Door::new(401, problem(401, "invalid-token"));
+    assert_eq!(activation_listener.asked().len(), 1);
+    let unknown = ActivationListener::new(401, problem(401, "invalid-token"));
     let (socket, token) = (unknown.path("socket"), unknown.path("token"));
     assert_eq!(
         unknown.run(&ACTIVATE).refused(1),
@@ -90,7 +93,7 @@ fn refusals_of_the_server_are_told() {
             token.display()
         )
     );
-    let empty = Door::new(404, problem(404, "not-found"));
+    let empty = ActivationListener::new(404, problem(404, "not-found"));
     let said = empty.run(&ACTIVATE).refused(1);
     assert!(
         said.starts_with(&format!("orgvault: cannot activate a/b at unix:{}: T: D", empty.path("socket").display()))
@@ -107,14 +110,14 @@ fn refusals_of_the_server_are_told() {
             empty.path("socket").display()
         )
     );
-    let younger = Door::new(201, activation(&[s3().replace("\"s3\"", "\"tape\"")]));
+    let younger = ActivationListener::new(201, activation(&[s3().replace("\"s3\"", "\"tape\"")]));
     let said = younger.run(&ACTIVATE).refused(1);
     assert!(said.contains("older than the server"), "{said}");
 }
 
 #[test]
 fn wrong_usage_is_refused_before_anything_is_sent() {
-    let door = Door::new(201, activation(&[s3()]));
+    let activation_listener = ActivationListener::new(201, activation(&[s3()]));
     for flags in [
         &["--namespace", ".."][..],
         &["--namespace", "a", "--ttl", "59"],
@@ -135,21 +138,21 @@ fn wrong_usage_is_refused_before_anything_is_sent() {
         &["--namespace", "a", "--activation-url", "http://vault.example/v1"],
         &[],
     ] {
-        door.run(&[&["activate"], flags].concat()).refused(2);
+        activation_listener.run(&[&["activate"], flags].concat()).refused(2);
     }
-    assert!(door.asked().is_empty());
+    assert!(activation_listener.asked().is_empty());
 }
 
 #[test]
 fn a_token_that_others_can_read_is_not_used() {
-    let door = Door::new(201, activation(&[s3()]));
-    fs::set_permissions(door.path("token"), fs::Permissions::from_mode(0o644)).unwrap();
-    let said = door.run(&ACTIVATE).refused(1);
+    let activation_listener = ActivationListener::new(201, activation(&[s3()]));
+    fs::set_permissions(activation_listener.path("token"), fs::Permissions::from_mode(0o644)).unwrap();
+    let said = activation_listener.run(&ACTIVATE).refused(1);
     assert!(said.contains("token has mode 0644") && said.contains("expected 0600"), "{said}");
-    write_private(&door.path("token"), "ovi_something");
-    let said = door.run(&ACTIVATE).refused(1);
+    write_private(&activation_listener.path("token"), "ovi_something");
+    let said = activation_listener.run(&ACTIVATE).refused(1);
     assert!(said.contains("not copied whole") && !said.contains("something"), "{said}");
-    assert!(door.asked().is_empty());
+    assert!(activation_listener.asked().is_empty());
 }
 
 #[test]
@@ -162,14 +165,14 @@ fn a_check_says_what_to_do_and_its_status_whether_it_must_be_done() {
                 {"check": "read", "result": if usable { "warning" } else { "failed" }, "reason": "denied", "remedy": "Ask."},
             ],
         }]});
-        let door = Door::new(200, report.to_string());
-        let ran = door.run(&[&ACTIVATE[..], &check].concat());
+        let activation_listener = ActivationListener::new(200, report.to_string());
+        let ran = activation_listener.run(&[&ACTIVATE[..], &check].concat());
         assert_eq!(ran.status, Some(status), "{ran:?}");
         assert!(ran.stdout.contains(": denied  Ask.\n") && ran.stderr.is_empty(), "{ran:?}");
-        let ran = door.run(&[&ACTIVATE[..], &check, &["--json"]].concat());
+        let ran = activation_listener.run(&[&ACTIVATE[..], &check, &["--json"]].concat());
         assert_eq!((ran.status, serde_json::from_str::<Value>(&ran.stdout).unwrap()), (Some(status), report));
         let sent = r#"{"namespace":"a/b","operations":["read","list"],"until":"2026-11-21T05:00:00Z"}"#;
-        assert_eq!(door.asked()[0], format!("POST /v1/activations/check {sent}"));
-        assert_eq!(door.asked().len(), 2, "nothing is activated");
+        assert_eq!(activation_listener.asked()[0], format!("POST /v1/activations/check {sent}"));
+        assert_eq!(activation_listener.asked().len(), 2, "nothing is activated");
     }
 }

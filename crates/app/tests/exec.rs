@@ -14,7 +14,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
-use support::{ACTIVATION, Door, GCS_ID, S3_ID, SECRET, activation, ending, gcs, problem, s3};
+use support::{ACTIVATION, ActivationListener, GCS_ID, S3_ID, SECRET, activation, ending, gcs, problem, s3};
 use vault_testkit::stores::find_tool;
 
 fn pid(child: &Child) -> Pid {
@@ -23,17 +23,18 @@ fn pid(child: &Child) -> Pid {
 
 /// The activation was begun and ended, and no file is left.
 #[track_caller]
-fn nothing_is_left(door: &Door) {
-    let asked = door.asked();
+fn nothing_is_left(activation_listener: &ActivationListener) {
+    let asked = activation_listener.asked();
     assert_eq!(asked.last(), Some(&format!("DELETE /v1/activations/{ACTIVATION}")), "{asked:?}");
     assert_eq!(asked.len() % 2, 0, "{asked:?}");
-    assert_eq!(door.left_behind(), 0);
+    assert_eq!(activation_listener.left_behind(), 0);
 }
 
 #[test]
 fn a_command_gets_its_variables_and_nothing_of_what_activates() {
-    let door = Door::new(201, activation(&[s3()]));
-    let mut command = door.command(&["exec", "--namespace", "a/b", "--purpose", "p", "--static", "--", "env", "-0"]);
+    let activation_listener = ActivationListener::new(201, activation(&[s3()]));
+    let mut command =
+        activation_listener.command(&["exec", "--namespace", "a/b", "--purpose", "p", "--static", "--", "env", "-0"]);
     let displaced = ["AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_ENDPOINT_URL", "RCLONE_S3_ENDPOINT"];
     command.envs(displaced.map(|name| (name, "of somebody else"))).env("KEPT", "as it is");
     let ran = support::Ran::of(command.output().unwrap()).done();
@@ -45,9 +46,9 @@ fn a_command_gets_its_variables_and_nothing_of_what_activates() {
         assert_eq!(value(name), None, "{name}");
     }
     assert!(!ran.contains(&support::token()));
-    assert_eq!(door.asked()[0], r#"POST /v1/activations {"namespace":"a/b","purpose":"p"}"#);
-    nothing_is_left(&door);
-    assert_eq!(fs::read_dir(door.path("work")).unwrap().count(), 0, "no vault was made");
+    assert_eq!(activation_listener.asked()[0], r#"POST /v1/activations {"namespace":"a/b","purpose":"p"}"#);
+    nothing_is_left(&activation_listener);
+    assert_eq!(fs::read_dir(activation_listener.path("work")).unwrap().count(), 0, "no vault was made");
 }
 
 /// Asks the endpoint as the AWS tools do, until the answer has `$1`; prints it.
@@ -57,12 +58,12 @@ until curl -sS -H "Authorization: $AWS_CONTAINER_AUTHORIZATION_TOKEN" "$AWS_CONT
 
 #[test]
 fn an_s3_credential_is_asked_for_at_an_endpoint_of_this_run() {
-    let door = Door::new(201, activation(&[s3()]));
+    let activation_listener = ActivationListener::new(201, activation(&[s3()]));
     let script = r#"env; cat "$AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"; echo
         test "$(cat "$AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")" = "$AWS_CONTAINER_AUTHORIZATION_TOKEN"
         curl -sS "$AWS_CONTAINER_CREDENTIALS_FULL_URI"; echo
         curl -sS -H "Authorization: $AWS_CONTAINER_AUTHORIZATION_TOKEN" "$AWS_CONTAINER_CREDENTIALS_FULL_URI""#;
-    let mut command = door.command(&["exec", "--namespace", "a/b", "--", "sh", "-euc", script]);
+    let mut command = activation_listener.command(&["exec", "--namespace", "a/b", "--", "sh", "-euc", script]);
     command.env("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/of/another").env("AWS_ACCESS_KEY_ID", "of another");
     let ran = support::Ran::of(command.output().unwrap()).done();
     let (before, document) = ran.rsplit_once('\n').unwrap();
@@ -80,7 +81,7 @@ fn an_s3_credential_is_asked_for_at_an_endpoint_of_this_run() {
     for set in ["ORGVAULT_BUCKET=b", "AWS_REGION=eu-west-1", "RCLONE_CONFIG_ORGVAULT_ENV_AUTH=true"] {
         assert!(before.lines().any(|line| line == set), "{set}: {before}");
     }
-    nothing_is_left(&door);
+    nothing_is_left(&activation_listener);
     let url = before.lines().find_map(|line| line.strip_prefix("AWS_CONTAINER_CREDENTIALS_FULL_URI=http://")).unwrap();
     let address = url.split_once('/').unwrap().0;
     assert!(std::net::TcpStream::connect(address).is_err(), "it ends with its run");
@@ -102,8 +103,8 @@ print(client.meta.config.s3)
 /// variables comes before the endpoint in botocore's order.
 #[test]
 fn settings_of_the_user_reach_the_command_without_identities() {
-    let door = Door::new(201, activation(&[s3()]));
-    let home = door.path("home");
+    let activation_listener = ActivationListener::new(201, activation(&[s3()]));
+    let home = activation_listener.path("home");
     fs::create_dir_all(home.join(".aws")).unwrap();
     let keys = "aws_access_key_id = AKIAOFUSER\naws_secret_access_key = of-user\n";
     let settings = "region = ap-south-1\nrequest_checksum_calculation = when_required\nca_bundle = /etc/house.pem\n\
@@ -127,7 +128,7 @@ fn settings_of_the_user_reach_the_command_without_identities() {
     let python = find_tool("python3");
     for (profile, flags) in [(None, &[][..]), (Some("work"), &[]), (None, &["--static"])] {
         let words = [&["exec", "--namespace", "a/b"], flags, &["--", python.to_str().unwrap(), "-c", BOTOCORE_JOB]];
-        let mut command = door.command(&words.concat());
+        let mut command = activation_listener.command(&words.concat());
         command.env("HOME", &home).env_remove("AWS_CONFIG_FILE").env_remove("AWS_SHARED_CREDENTIALS_FILE");
         command
             .env_remove("AWS_CA_BUNDLE")
@@ -149,7 +150,7 @@ fn settings_of_the_user_reach_the_command_without_identities() {
 /// Clients read different variables, and a proxy that nobody listens at fails them all.
 #[test]
 fn endpoint_is_requested_without_a_proxy() {
-    let door = Door::new(201, activation(&[s3()]));
+    let activation_listener = ActivationListener::new(201, activation(&[s3()]));
     let proxy = "http://127.0.0.1:9";
     let script = r#"curl -sSf -o /dev/null -H "Authorization: $AWS_CONTAINER_AUTHORIZATION_TOKEN" "$AWS_CONTAINER_CREDENTIALS_FULL_URI"
         echo "$no_proxy $NO_PROXY $http_proxy $HTTP_PROXY""#;
@@ -158,7 +159,7 @@ fn endpoint_is_requested_without_a_proxy() {
         ("no_proxy", "b.example", "b.example,127.0.0.1"),
         ("no_proxy", "*", "*"),
     ] {
-        let mut command = door.command(&["exec", "--namespace", "a/b", "--", "sh", "-euc", script]);
+        let mut command = activation_listener.command(&["exec", "--namespace", "a/b", "--", "sh", "-euc", script]);
         command.env_remove("NO_PROXY").env_remove("no_proxy").env(name, value);
         let ran = support::Ran::of(command.env("http_proxy", proxy).env("HTTP_PROXY", proxy).output().unwrap());
         assert_eq!(ran.done(), format!("{expected} {expected} {proxy} {proxy}\n"));
@@ -198,9 +199,12 @@ fn curl_fetches_links_by_the_configuration() {
         format!(r#"{{"id":"{S3_ID}","type":"direct-link","version":1,"form":"raw","data":{data}}}"#)
     };
     let fetch = |address: &str, path: &str, headers: &str| {
-        let door = Door::new(201, activation(&[link(&format!("http://{address}{path}?Signature=madeup"), headers)]));
-        let ran = door.exec(&[], r#"curl --config "$ORGVAULT_CURL_CONFIG" --output in.csv"#);
-        let fetched = fs::read_to_string(door.path("work/in.csv")).unwrap_or_default();
+        let activation_listener = ActivationListener::new(
+            201,
+            activation(&[link(&format!("http://{address}{path}?Signature=madeup"), headers)]),
+        );
+        let ran = activation_listener.exec(&[], r#"curl --config "$ORGVAULT_CURL_CONFIG" --output in.csv"#);
+        let fetched = fs::read_to_string(activation_listener.path("work/in.csv")).unwrap_or_default();
         assert!(!ran.stdout.contains("madeup") && !ran.stderr.contains("madeup"), "{ran:?}");
         (ran.status, fetched)
     };
@@ -226,21 +230,21 @@ fn short_lived(credentials: &[String]) -> String {
 
 #[test]
 fn what_is_renewed_reaches_the_command() {
-    let door = Door::new(201, short_lived(&[s3()]));
+    let activation_listener = ActivationListener::new(201, short_lived(&[s3()]));
     let replaced = s3().replace("AKIA", "AKIAREPLACED").replace(r#""version":1"#, r#""version":2"#);
     // One that fails is tried again.
-    door.renew_with(vec![(503, problem(503, "unavailable")), (200, activation(&[replaced]))]);
+    activation_listener.renew_with(vec![(503, problem(503, "unavailable")), (200, activation(&[replaced]))]);
     let script = format!(r#"{ASK_UNTIL}; grep -o '"version":2' "$ORGVAULT_CREDENTIAL_FILE""#);
     let run = ["exec", "--namespace", "a/b", "--ttl", "15m", "--", "sh", "-euc", &script, "sh", "AKIAREPLACED"];
-    let ran = door.run(&run);
+    let ran = activation_listener.run(&run);
     assert!(ran.stderr.contains(&format!("cannot renew activation {ACTIVATION}: ")), "{ran:?}");
     assert!(ran.stderr.contains("was renewed after all, until 2999-11-20"), "{ran:?}");
     let printed = ran.done();
     assert!(printed.contains("AKIAREPLACED") && printed.contains("2999-11-20") && printed.ends_with("\"version\":2\n"));
-    let asked = door.asked();
+    let asked = activation_listener.asked();
     let renewal = format!(r#"POST /v1/activations/{ACTIVATION}/renew {{"ttl":900}}"#);
     assert_eq!(asked[1..], [&renewal, &renewal, &format!("DELETE /v1/activations/{ACTIVATION}")].map(String::as_str));
-    assert_eq!(door.left_behind(), 0);
+    assert_eq!(activation_listener.left_behind(), 0);
 }
 
 /// Google's own library finds the endpoint of `exec` by itself, and asks it until there is a token that works.
@@ -263,14 +267,14 @@ fn googles_library_takes_short_lived_tokens() {
         let data = format!(r#"{{"access_token":"{token}","bucket":"b"}}"#);
         format!(r#"{{"id":"{GCS_ID}","type":"gcs","version":1,"form":"short","data":{data},"expires_at":"{end}"}}"#)
     };
-    let door = Door::new(201, short_lived(&[short("ya29.first", "2026-01-01T00:00:00Z")]));
-    door.renew_with(vec![(200, activation(&[short("ya29.second", "2999-11-20T12:00:00Z")]))]);
+    let activation_listener = ActivationListener::new(201, short_lived(&[short("ya29.first", "2026-01-01T00:00:00Z")]));
+    activation_listener.renew_with(vec![(200, activation(&[short("ya29.second", "2999-11-20T12:00:00Z")]))]);
     let python = find_tool("python3");
     let run = ["exec", "--namespace", "a/b", "--", python.to_str().unwrap(), "-c", GOOGLE_JOB];
-    let mut command = door.command(&run);
+    let mut command = activation_listener.command(&run);
     command.env("HTTP_PROXY", "http://127.0.0.1:9").env_remove("NO_PROXY").env_remove("no_proxy");
     assert_eq!(support::Ran::of(command.output().unwrap()).done(), "google.auth.identity_pool\nya29.second\n");
-    assert_eq!((door.asked().len(), door.left_behind()), (3, 0), "begun, renewed, ended");
+    assert_eq!((activation_listener.asked().len(), activation_listener.left_behind()), (3, 0), "begun, renewed, ended");
 }
 
 #[test]
@@ -279,9 +283,9 @@ fn what_is_over_is_begun_anew_and_what_moved_stays() {
     for (status, code) in [(404, "not-found"), (409, "conflict")] {
         let (told, tells) = mpsc::channel();
         let hook = move |line: &str| told.send(line.to_owned()).unwrap_or_default();
-        let door = Door::with_hook(201, short_lived(&[s3()]), Box::new(hook));
-        door.renew_with(vec![(status, problem(status, code))]);
-        let (child, ..) = start(&door, "echo ready; exec sleep 600 >/dev/null");
+        let activation_listener = ActivationListener::with_hook(201, short_lived(&[s3()]), Box::new(hook));
+        activation_listener.renew_with(vec![(status, problem(status, code))]);
+        let (child, ..) = start(&activation_listener, "echo ready; exec sleep 600 >/dev/null");
         let lines: Vec<String> = tells.iter().take(4).collect();
         let (begin, end) = ("POST /v1/activations", format!("DELETE /v1/activations/{ACTIVATION}"));
         assert_eq!(lines, [begin, &format!("{begin}/{ACTIVATION}/renew"), begin, &end], "{code}");
@@ -290,97 +294,99 @@ fn what_is_over_is_begun_anew_and_what_moved_stays() {
     }
 
     // The command goes on with the credential that it can use, and is told once for each reason.
-    let door = Door::new(201, short_lived(&[s3()]));
+    let activation_listener = ActivationListener::new(201, short_lived(&[s3()]));
     let moved = s3().replace("eu-west-1", "us-east-1").replace("AKIA", "AKIAMOVED");
     let replaced = s3().replace("AKIA", "AKIAREPLACED");
-    door.renew_with(vec![
+    activation_listener.renew_with(vec![
         (200, short_lived(std::slice::from_ref(&moved))),
         (200, short_lived(&[moved])),
         (200, short_lived(&[gcs()])),
         (200, activation(&[replaced])),
     ]);
-    let ran = door.run(&["exec", "--namespace", "a/b", "--", "sh", "-euc", ASK_UNTIL, "sh", "AKIAREPLACED"]);
+    let ran =
+        activation_listener.run(&["exec", "--namespace", "a/b", "--", "sh", "-euc", ASK_UNTIL, "sh", "AKIAREPLACED"]);
     for said in ["now has another endpoint, region, bucket, prefix or role", "is no longer in the namespace"] {
         assert_eq!(ran.stderr.matches(said).count(), 1, "{ran:?}");
     }
     ran.done();
-    assert_eq!(door.asked().len(), 6);
+    assert_eq!(activation_listener.asked().len(), 6);
 }
 
 #[test]
 fn without_refresh_nothing_is_renewed() {
-    let door = Door::new(201, short_lived(&[s3()]));
+    let activation_listener = ActivationListener::new(201, short_lived(&[s3()]));
     let script =
         r#"curl -sS -H "Authorization: $AWS_CONTAINER_AUTHORIZATION_TOKEN" "$AWS_CONTAINER_CREDENTIALS_FULL_URI""#;
-    let printed = door.exec(&["--no-refresh"], script).done();
+    let printed = activation_listener.exec(&["--no-refresh"], script).done();
     assert!(printed.contains("the credential has expired"), "{printed}");
-    nothing_is_left(&door);
+    nothing_is_left(&activation_listener);
 }
 
 #[test]
 fn files_are_private_while_it_runs_and_gone_when_it_has_ended() {
-    let door = Door::new(201, activation(&[gcs()]));
+    let activation_listener = ActivationListener::new(201, activation(&[gcs()]));
     let script = r#"umask; stat -c %a "$GOOGLE_APPLICATION_CREDENTIALS" "$(dirname "$GOOGLE_APPLICATION_CREDENTIALS")"
         dirname "$(dirname "$GOOGLE_APPLICATION_CREDENTIALS")"; cat "$GOOGLE_APPLICATION_CREDENTIALS""#;
     let mut command = Command::new("sh");
     // The command keeps the mask that it would have without us.
     command.args(["-c", r#"umask 027; exec "$@""#, "sh", env!("CARGO_BIN_EXE_orgvault"), "exec", "--namespace", "a/b"]);
-    door.set_up(command.args(["--", "sh", "-c", script]));
+    activation_listener.set_up(command.args(["--", "sh", "-c", script]));
     let printed = support::Ran::of(command.output().unwrap()).done();
     let lines: Vec<&str> = printed.splitn(5, '\n').collect();
-    assert_eq!(lines[..4], ["0027", "600", "700", door.runtime().to_str().unwrap()]);
+    assert_eq!(lines[..4], ["0027", "600", "700", activation_listener.runtime().to_str().unwrap()]);
     let key: serde_json::Value = serde_json::from_str(lines[4]).unwrap();
     assert_eq!(key["type"], "service_account");
-    nothing_is_left(&door);
+    nothing_is_left(&activation_listener);
 }
 
 #[test]
 fn a_directory_of_the_session_that_is_open_to_others_is_not_used() {
-    let door = Door::new(201, activation(&[gcs()]));
-    fs::set_permissions(door.runtime(), fs::Permissions::from_mode(0o755)).unwrap();
-    let printed = door.exec(&[], r#"dirname "$GOOGLE_APPLICATION_CREDENTIALS""#).done();
+    let activation_listener = ActivationListener::new(201, activation(&[gcs()]));
+    fs::set_permissions(activation_listener.runtime(), fs::Permissions::from_mode(0o755)).unwrap();
+    let printed = activation_listener.exec(&[], r#"dirname "$GOOGLE_APPLICATION_CREDENTIALS""#).done();
     let used = Path::new(printed.trim_end());
-    assert!(used.is_absolute() && !used.starts_with(door.runtime()) && !used.exists(), "{used:?}");
-    nothing_is_left(&door);
+    assert!(used.is_absolute() && !used.starts_with(activation_listener.runtime()) && !used.exists(), "{used:?}");
+    nothing_is_left(&activation_listener);
 }
 
 #[test]
 fn several_have_names() {
-    let door = Door::new(201, activation(&[s3(), gcs()]));
+    let activation_listener = ActivationListener::new(201, activation(&[s3(), gcs()]));
     let names = ["--name", "from=s3", "--name", "to=gcs"];
-    let printed = door.exec(&names, r#"echo "$FROM_AWS_ACCESS_KEY_ID"; test -r "$TO_GOOGLE_APPLICATION_CREDENTIALS""#);
+    let printed = activation_listener
+        .exec(&names, r#"echo "$FROM_AWS_ACCESS_KEY_ID"; test -r "$TO_GOOGLE_APPLICATION_CREDENTIALS""#);
     assert_eq!(printed.done(), "AKIA\n");
-    nothing_is_left(&door);
+    nothing_is_left(&activation_listener);
     // Without them it is not clear which is meant, and nothing is started.
-    let said = door.exec(&[], "echo started").refused(125);
+    let said = activation_listener.exec(&[], "echo started").refused(125);
     assert!(said.contains("a/b has 2 matching credentials") && said.contains(S3_ID), "{said}");
-    nothing_is_left(&door);
+    nothing_is_left(&activation_listener);
 }
 
 #[test]
 fn the_exit_status_is_the_commands() {
-    let door = Door::new(201, activation(&[gcs()]));
+    let activation_listener = ActivationListener::new(201, activation(&[gcs()]));
     for (script, status) in [("exit 0", 0), ("exit 7", 7), ("exit 255", 255), ("kill -9 $$", 137), ("kill -15 $$", 143)]
     {
-        assert_eq!(door.exec(&[], script).status, Some(status), "{script}");
-        nothing_is_left(&door);
+        assert_eq!(activation_listener.exec(&[], script).status, Some(status), "{script}");
+        nothing_is_left(&activation_listener);
     }
-    let plain = door.path("plain");
+    let plain = activation_listener.path("plain");
     fs::write(&plain, "echo started").unwrap();
     fs::set_permissions(&plain, fs::Permissions::from_mode(0o644)).unwrap();
     for (program, status) in
         [("/nowhere/program", 127), ("no-such-program-anywhere", 127), (plain.to_str().unwrap(), 126)]
     {
-        let said = door.run(&["exec", "--namespace", "a/b", "--", program]).refused(status);
+        let said = activation_listener.run(&["exec", "--namespace", "a/b", "--", program]).refused(status);
         assert!(said.contains(&format!("cannot start {program}")), "{said}");
-        nothing_is_left(&door);
+        nothing_is_left(&activation_listener);
     }
     for misused in
         [&["exec", "--namespace", "a/b"][..], &["exec", "--", "true"], &["exec", "--namespace", "a/b", "true"]]
     {
-        door.run(misused).refused(2);
+        activation_listener.run(misused).refused(2);
     }
-    let refusing = Door::new(404, problem(404, "not-found"));
+    let refusing = ActivationListener::new(404, problem(404, "not-found"));
     let said = refusing.exec(&[], "echo started").refused(125);
     assert!(said.starts_with("orgvault: cannot activate a/b at unix:/"), "{said}");
     assert_eq!(refusing.asked().len(), 1);
@@ -391,21 +397,24 @@ fn the_exit_status_is_the_commands() {
 
 #[test]
 fn an_end_that_fails_is_told_and_changes_no_status() {
-    let door = Door::new(201, activation(&[gcs()]));
+    let activation_listener = ActivationListener::new(201, activation(&[gcs()]));
     // Over before the command was: nobody need know.
-    door.end_with(404, problem(404, "not-found"));
-    let ran = door.exec(&[], "exit 3");
+    activation_listener.end_with(404, problem(404, "not-found"));
+    let ran = activation_listener.exec(&[], "exit 3");
     assert_eq!((ran.status, &*ran.stderr), (Some(3), ""));
-    door.end_with(503, problem(503, "unavailable"));
-    let ran = door.exec(&[], "exit 3");
+    activation_listener.end_with(503, problem(503, "unavailable"));
+    let ran = activation_listener.exec(&[], "exit 3");
     assert_eq!(ran.status, Some(3));
     assert!(ran.stderr.contains(&format!("cannot end activation {ACTIVATION}: ")), "{ran:?}");
-    nothing_is_left(&door);
+    nothing_is_left(&activation_listener);
 }
 
 /// `orgvault exec` of `script`, which has printed its first line.
-fn start(door: &Door, script: &str) -> (Child, BufReader<std::process::ChildStdout>, String) {
-    let mut command = door.command(&["exec", "--namespace", "a/b", "--", "sh", "-c", script]);
+fn start(
+    activation_listener: &ActivationListener,
+    script: &str,
+) -> (Child, BufReader<std::process::ChildStdout>, String) {
+    let mut command = activation_listener.command(&["exec", "--namespace", "a/b", "--", "sh", "-c", script]);
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
@@ -415,7 +424,7 @@ fn start(door: &Door, script: &str) -> (Child, BufReader<std::process::ChildStdo
 
 #[test]
 fn signals_reach_the_command() {
-    let door = Door::new(201, activation(&[gcs()]));
+    let activation_listener = ActivationListener::new(201, activation(&[gcs()]));
     let signals = [
         (Signal::TERM, "TERM"),
         (Signal::INT, "INT"),
@@ -427,26 +436,26 @@ fn signals_reach_the_command() {
     for (signal, name) in signals {
         // Some shells miss a signal that comes just before they wait for long: this one never does.
         let script = format!("trap 'exit 40' {name}; echo ready; while :; do sleep 0.05; done");
-        let (mut child, _stdout, line) = start(&door, &script);
-        assert_eq!((&*line, door.left_behind()), ("ready", 1));
+        let (mut child, _stdout, line) = start(&activation_listener, &script);
+        assert_eq!((&*line, activation_listener.left_behind()), ("ready", 1));
         kill_process(pid(&child), signal).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(40), "{name}");
-        nothing_is_left(&door);
+        nothing_is_left(&activation_listener);
     }
     // One that does not heed them ends as if it had been sent them itself.
-    let (mut child, _stdout, _) = start(&door, "echo ready; exec sleep 600 >/dev/null");
+    let (mut child, _stdout, _) = start(&activation_listener, "echo ready; exec sleep 600 >/dev/null");
     kill_process(pid(&child), Signal::TERM).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(143));
-    nothing_is_left(&door);
+    nothing_is_left(&activation_listener);
 }
 
 #[test]
 fn signals_that_were_ignored_before_stay_ignored() {
-    let door = Door::new(201, activation(&[s3()]));
+    let activation_listener = ActivationListener::new(201, activation(&[s3()]));
     let script = r#"trap "" HUP USR1; exec "$@""#;
     let mut command = Command::new("sh");
     command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_orgvault"), "exec", "--namespace", "a/b"]);
-    door.set_up(command.args(["--", "grep", "SigIgn", "/proc/self/status"]));
+    activation_listener.set_up(command.args(["--", "grep", "SigIgn", "/proc/self/status"]));
     let printed = support::Ran::of(command.output().unwrap()).done();
     let set = u64::from_str_radix(printed.trim_start_matches("SigIgn:").trim(), 16).unwrap();
     let ignored = |signal: Signal| set & (1 << (signal.as_raw() - 1)) != 0;
@@ -461,17 +470,17 @@ fn told_to_stop_before_the_command_is_there_it_does_not_start_it() {
             kill_process(told.recv().unwrap(), Signal::TERM).unwrap();
         }
     };
-    let door = Door::with_hook(201, activation(&[gcs()]), Box::new(stop));
-    let mut command = door.command(&["exec", "--namespace", "a/b", "--", "echo", "started"]);
+    let activation_listener = ActivationListener::with_hook(201, activation(&[gcs()]), Box::new(stop));
+    let mut command = activation_listener.command(&["exec", "--namespace", "a/b", "--", "echo", "started"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     tell.send(pid(&child)).unwrap();
     let said = support::Ran::of(child.wait_with_output().unwrap()).refused(143);
     assert!(said.contains("stopped before echo was started"), "{said}");
-    assert_eq!(door.left_behind(), 0);
+    assert_eq!(activation_listener.left_behind(), 0);
 }
 
 /// A listener that takes a request of this method and never answers; what comes out of the channel says that it has one.
-fn silent(method: &'static str) -> (Door, mpsc::Receiver<()>) {
+fn silent(method: &'static str) -> (ActivationListener, mpsc::Receiver<()>) {
     let (asked, asks) = mpsc::channel();
     let hook = move |line: &str| {
         if line.starts_with(method) {
@@ -481,14 +490,14 @@ fn silent(method: &'static str) -> (Door, mpsc::Receiver<()>) {
             }
         }
     };
-    (Door::with_hook(201, activation(&[gcs()]), Box::new(hook)), asks)
+    (ActivationListener::with_hook(201, activation(&[gcs()]), Box::new(hook)), asks)
 }
 
 #[test]
 fn a_listener_that_never_answers_keeps_nobody() {
     for (signal, status) in [(Signal::TERM, 143), (Signal::INT, 130), (Signal::HUP, 129)] {
-        let (door, asks) = silent("POST ");
-        let mut command = door.command(&["exec", "--namespace", "a/b", "--", "echo", "started"]);
+        let (activation_listener, asks) = silent("POST ");
+        let mut command = activation_listener.command(&["exec", "--namespace", "a/b", "--", "echo", "started"]);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         asks.recv().unwrap();
         kill_process(pid(&child), signal).unwrap();
@@ -497,23 +506,23 @@ fn a_listener_that_never_answers_keeps_nobody() {
     }
     // In the end, too: the command has ended, and its status is what counts.
     for signal in [Signal::TERM, Signal::INT] {
-        let (door, asks) = silent("DELETE ");
-        let mut command = door.command(&["exec", "--namespace", "a/b", "--", "sh", "-c", "exit 7"]);
+        let (activation_listener, asks) = silent("DELETE ");
+        let mut command = activation_listener.command(&["exec", "--namespace", "a/b", "--", "sh", "-c", "exit 7"]);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         asks.recv().unwrap();
         kill_process(pid(&child), signal).unwrap();
         let ran = support::Ran::of(child.wait_with_output().unwrap());
         assert_eq!(ran.status, Some(7), "{ran:?}");
         assert!(ran.stderr.contains(&format!("before activation {ACTIVATION} was ended")), "{ran:?}");
-        assert_eq!(door.left_behind(), 0);
+        assert_eq!(activation_listener.left_behind(), 0);
     }
 }
 
 #[test]
 fn a_command_is_told_to_stop_when_exec_is_killed() {
-    let door = Door::new(201, activation(&[gcs()]));
+    let activation_listener = ActivationListener::new(201, activation(&[gcs()]));
     let script = "trap 'echo told; exit' TERM; echo ready; while :; do sleep 0.05; done";
-    let (mut killed, mut stdout, _) = start(&door, script);
+    let (mut killed, mut stdout, _) = start(&activation_listener, script);
     killed.kill().unwrap();
     killed.wait().unwrap();
     let mut said = String::new();
@@ -523,8 +532,8 @@ fn a_command_is_told_to_stop_when_exec_is_killed() {
 
 #[test]
 fn a_command_runs_under_its_own_name_and_never_without_exec() {
-    let door = Door::new(201, activation(&[gcs()]));
-    let printed = door.exec(&[], "tr '\\0' ' ' </proc/$$/cmdline; grep PPid /proc/$$/status").done();
+    let activation_listener = ActivationListener::new(201, activation(&[gcs()]));
+    let printed = activation_listener.exec(&[], "tr '\\0' ' ' </proc/$$/cmdline; grep PPid /proc/$$/status").done();
     assert!(printed.starts_with("sh -c tr ") && !printed.contains("orgvault"), "{printed}");
     // Where `exec` has died before the command could ask to be told, the command is not started.
     let mut late = Command::new(env!("CARGO_BIN_EXE_orgvault"));
@@ -534,27 +543,30 @@ fn a_command_runs_under_its_own_name_and_never_without_exec() {
 }
 
 /// `exec` of a command that is killed; gives what it left, and the command, which goes on.
-fn killed(door: &Door, script: &str) -> (PathBuf, BufReader<std::process::ChildStdout>, Pid) {
-    let (mut killed, stdout, command) = start(door, script);
+fn killed(
+    activation_listener: &ActivationListener,
+    script: &str,
+) -> (PathBuf, BufReader<std::process::ChildStdout>, Pid) {
+    let (mut killed, stdout, command) = start(activation_listener, script);
     killed.kill().unwrap();
     killed.wait().unwrap();
-    let left = fs::read_dir(door.runtime()).unwrap().next().unwrap().unwrap().path();
+    let left = fs::read_dir(activation_listener.runtime()).unwrap().next().unwrap().unwrap().path();
     (left, stdout, Pid::from_raw(command.parse().unwrap()).unwrap())
 }
 
 #[test]
 fn what_a_killed_run_left_is_removed_by_the_next_when_its_command_has_ended() {
-    let door = Door::new(201, activation(&[gcs()]));
-    let (left, mut stdout, command) = killed(&door, "trap '' TERM; echo $$; exec sleep 600");
+    let activation_listener = ActivationListener::new(201, activation(&[gcs()]));
+    let (left, mut stdout, command) = killed(&activation_listener, "trap '' TERM; echo $$; exec sleep 600");
     // The command, which does not heed that it is told to stop, keeps what it needs.
-    door.exec(&[], "true").done();
+    activation_listener.exec(&[], "true").done();
     assert!(left.join("0-gcp-key.json").is_file());
     kill_process(command, Signal::KILL).unwrap();
     stdout.read_to_end(&mut Vec::new()).unwrap();
     flock(File::open(&left).unwrap(), FlockOperation::LockExclusive).unwrap(); // waits for the last holder
     wait_for_the_end_of(command);
-    door.exec(&[], "true").done();
-    assert_eq!(door.left_behind(), 0);
+    activation_listener.exec(&[], "true").done();
+    assert_eq!(activation_listener.left_behind(), 0);
 }
 
 /// Commands that start others often close what they have inherited, and with it the lock on the directory.
@@ -569,23 +581,23 @@ while not os.path.exists(record): pass
 print(os.getpid(), flush=True)
 sys.stdin.read()
 '"#;
-    let door = Door::new(201, activation(&[gcs()]));
-    let mut command = door.command(&["exec", "--namespace", "a/b", "--", "sh", "-c", SCRIPT]);
+    let activation_listener = ActivationListener::new(201, activation(&[gcs()]));
+    let mut command = activation_listener.command(&["exec", "--namespace", "a/b", "--", "sh", "-c", SCRIPT]);
     let mut exec = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let (stdin, mut stdout) = (exec.stdin.take().unwrap(), BufReader::new(exec.stdout.take().unwrap()));
     let mut line = String::new();
     stdout.read_line(&mut line).unwrap();
     exec.kill().unwrap();
     exec.wait().unwrap();
-    let left = fs::read_dir(door.runtime()).unwrap().next().unwrap().unwrap().path();
+    let left = fs::read_dir(activation_listener.runtime()).unwrap().next().unwrap().unwrap().path();
     flock(File::open(&left).unwrap(), FlockOperation::NonBlockingLockExclusive).unwrap(); // nobody holds it
-    door.exec(&[], "true").done();
+    activation_listener.exec(&[], "true").done();
     assert!(left.join("0-gcp-key.json").is_file(), "the command still runs");
     drop(stdin);
     stdout.read_to_end(&mut Vec::new()).unwrap();
     wait_for_the_end_of(Pid::from_raw(line.trim().parse().unwrap()).unwrap());
-    door.exec(&[], "true").done();
-    assert_eq!(door.left_behind(), 0);
+    activation_listener.exec(&[], "true").done();
+    assert_eq!(activation_listener.left_behind(), 0);
 }
 
 /// Waits until the process, which is not this one's child, has ended: its descriptors are closed before it has.

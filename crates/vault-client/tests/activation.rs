@@ -11,7 +11,7 @@ use vault_client::{ActivateRequest, ActivationClient, ActivationSettings, CheckR
 const TOKEN: &str = "ovi_token";
 
 /// A socket, and a client of it.
-fn door(deadline: Duration) -> (TempDir, UnixListener, ActivationClient) {
+fn activation_listener(deadline: Duration) -> (TempDir, UnixListener, ActivationClient) {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("activation.sock");
     let listener = UnixListener::bind(&path).unwrap();
@@ -61,7 +61,7 @@ fn of(namespace: &str) -> ActivateRequest {
 
 #[test]
 fn a_namespace_is_activated_listed_checked_and_ended_over_a_socket() {
-    let (_directory, listener, client) = door(Duration::from_secs(60));
+    let (_directory, listener, client) = activation_listener(Duration::from_secs(60));
     let data = format!(r#"{{"bucket":"{}"}}"#, "b".repeat(300_000));
     let credential = format!(
         r#"{{"id":"c","type":"s3","version":2,"form":"short","data":{data},"expires_at":"2026-11-20T12:00:00Z"}}"#
@@ -109,7 +109,7 @@ fn a_namespace_is_activated_listed_checked_and_ended_over_a_socket() {
 
 #[test]
 fn redirects_are_not_followed_and_problems_are_told() {
-    let (_directory, listener, client) = door(Duration::from_secs(60));
+    let (_directory, listener, client) = activation_listener(Duration::from_secs(60));
     let problem = r#"{"type":"urn:orgvault:problem:frozen","title":"t","status":403,"detail":"It is frozen.","code":"frozen","request_id":"r"}"#;
     let redirect =
         "HTTP/1.1 307 Temporary Redirect\r\nLocation: http://elsewhere.example/\r\nContent-Length: 0\r\n\r\n";
@@ -122,7 +122,7 @@ fn redirects_are_not_followed_and_problems_are_told() {
 
 #[test]
 fn no_answer_ends_with_the_deadline() {
-    let (directory, _listener, client) = door(Duration::from_millis(50));
+    let (directory, _listener, client) = activation_listener(Duration::from_millis(50));
     let path = |name: &str| directory.path().join(name).display().to_string();
     // Connects, since the queue has a place, and is never answered.
     let silent = (path("activation.sock"), client.list());
@@ -141,7 +141,7 @@ fn no_answer_ends_with_the_deadline() {
 
 #[test]
 fn an_answer_that_is_cut_off_is_no_answer() {
-    let (_directory, listener, client) = door(Duration::from_secs(60));
+    let (_directory, listener, client) = activation_listener(Duration::from_secs(60));
     let server = serve(listener, vec!["HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n[".to_owned()]);
     assert!(matches!(client.list().unwrap_err(), ClientError::Transport { .. }));
     server.join().unwrap();

@@ -34,7 +34,7 @@ pub(crate) struct Shared {
     token: String,
     integration: Integration,
     /// The activation listener.
-    door: Client,
+    activation_listener: Client,
     credentials: Vec<Credential>,
     /// The clock of the histories.
     clock: AtomicU64,
@@ -109,10 +109,18 @@ impl Sharer {
 }
 
 impl Shared {
-    /// Creates the credentials that members with this token share and activate through `door`.
-    pub(crate) fn new(token: &str, integration: Integration, door: Client) -> Self {
+    /// Creates the credentials that members with this token share and activate through `activation_listener`.
+    pub(crate) fn new(token: &str, integration: Integration, activation_listener: Client) -> Self {
         let (clock, values) = (AtomicU64::new(0), AtomicUsize::new(1_000_000));
-        Self { token: token.to_owned(), integration, door, credentials: Vec::new(), clock, values, judged: (0, 0) }
+        Self {
+            token: token.to_owned(),
+            integration,
+            activation_listener,
+            credentials: Vec::new(),
+            clock,
+            values,
+            judged: (0, 0),
+        }
     }
 
     /// Saves the credentials of the next round.
@@ -203,7 +211,9 @@ impl Shared {
         };
         let call = match request {
             Request::Save { .. } | Request::Show => client.request("GET", &format!("{VAULT}/{id}")),
-            Request::Activate => self.door.request("POST", "/v1/activations").json(&json!({"namespace": NAMESPACE})),
+            Request::Activate => {
+                self.activation_listener.request("POST", "/v1/activations").json(&json!({"namespace": NAMESPACE}))
+            }
             Request::Replace { value, tag: None } => versions(value, false),
             Request::Replace { value, tag: Some(tag) } => versions(value, false).header("if-match", tag),
             Request::Stage { value } => versions(value, true),

@@ -53,7 +53,7 @@ pub fn problem(status: u16, code: &str) -> String {
 }
 
 /// A listener, a token, and a place for private files.
-pub struct Door {
+pub struct ActivationListener {
     directory: TempDir,
     end: Arc<Mutex<(u16, String)>>,
     renewals: Arc<Mutex<Vec<(u16, String)>>>,
@@ -62,7 +62,7 @@ pub struct Door {
 
 type Hook = Box<dyn FnMut(&str) + Send>;
 
-impl Door {
+impl ActivationListener {
     /// A listener that answers activations and checks with this status and body.
     pub fn new(status: u16, body: String) -> Self {
         Self::with_hook(status, body, Box::new(|_| ()))
@@ -74,12 +74,13 @@ impl Door {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let end = Arc::new(Mutex::new((204, String::new())));
         let renewals = Arc::new(Mutex::new(Vec::new()));
-        let (of_door, of_asked) = (Arc::clone(&renewals), Arc::clone(&asked));
-        let door = Self { directory, end: Arc::clone(&end), renewals: of_door, asked: of_asked };
-        let listener = UnixListener::bind(door.path("socket")).unwrap();
-        write_private(&door.path("token"), &token());
-        fs::DirBuilder::new().mode(0o700).create(door.runtime()).unwrap();
-        fs::create_dir(door.path("work")).unwrap();
+        let (of_activation_listener, of_asked) = (Arc::clone(&renewals), Arc::clone(&asked));
+        let activation_listener =
+            Self { directory, end: Arc::clone(&end), renewals: of_activation_listener, asked: of_asked };
+        let listener = UnixListener::bind(activation_listener.path("socket")).unwrap();
+        write_private(&activation_listener.path("token"), &token());
+        fs::DirBuilder::new().mode(0o700).create(activation_listener.runtime()).unwrap();
+        fs::create_dir(activation_listener.path("work")).unwrap();
         // Ends with the test's process.
         std::thread::spawn(move || {
             for stream in listener.incoming() {
@@ -102,7 +103,7 @@ impl Door {
                 stream.write_all(format!("HTTP/1.1 {status} Whatever\r\n{length}\r\n{body}").as_bytes()).unwrap();
             }
         });
-        door
+        activation_listener
     }
 
     /// From now on the end of an activation is answered with this status and body.

@@ -1,6 +1,6 @@
 //! What integrations are handed, and what they are refused.
 
-use crate::support::{Door, World, assert_problem, assert_standard_headers, s3};
+use crate::support::{ActivationListener, World, assert_problem, assert_standard_headers, s3};
 use serde_json::{Value, json};
 use vault_core::check::CheckReason;
 use vault_core::port::StoreError;
@@ -9,14 +9,14 @@ use vault_core::sealed::Blob;
 
 const UNKNOWN: &str = "0193aaaa-0000-7000-8000-000000000000";
 
-fn activate(door: &Door, token: &str, body: &Value) -> crate::support::Response {
-    door.send_json("POST /v1/activations", token, body)
+fn activate(activation_listener: &ActivationListener, token: &str, body: &Value) -> crate::support::Response {
+    activation_listener.send_json("POST /v1/activations", token, body)
 }
 
 #[test]
 fn an_activation_hands_out_what_the_namespace_holds() {
     let world = World::start();
-    let door = world.door();
+    let activation_listener = world.activation_listener();
     let admin = world.token(Role::Admin);
     let (first, second) =
         (world.save(&admin, "imports/nightly", "b1"), world.save_role(&admin, "imports/nightly", "b2"));
@@ -25,7 +25,7 @@ fn an_activation_hands_out_what_the_namespace_holds() {
     let (_, token) = world.integration(&admin, "nightly", &["imports/*"]);
 
     let body = json!({"namespace": "imports/nightly", "purpose": "the nightly import", "ttl": 600});
-    let response = activate(&door, &token, &body);
+    let response = activate(&activation_listener, &token, &body);
     assert_standard_headers(&response, "an activation");
     assert_eq!((response.status, response.header("content-type")), (201, Some("application/json")));
     let begun = response.json();
@@ -49,28 +49,30 @@ fn an_activation_hands_out_what_the_namespace_holds() {
     let read: vault_api::BegunActivation = serde_json::from_slice(&response.body).unwrap();
     assert_eq!(read.credentials.len(), 2);
 
-    let listed = door.send("GET /v1/activations", &[&token], "");
+    let listed = activation_listener.send("GET /v1/activations", &[&token], "");
     assert_standard_headers(&listed, "live activations");
     let expected = json!([{
         "id": id, "namespace": "imports/nightly", "vend": "raw", "credential_count": 2,
         "begun_at": "2030-01-01T00:00:00Z", "expires_at": "2030-01-01T00:10:00Z",
     }]);
     assert_eq!(listed.json(), expected);
-    let ended = door.send(&format!("DELETE /v1/activations/{id}"), &[&token], "");
+    let ended = activation_listener.send(&format!("DELETE /v1/activations/{id}"), &[&token], "");
     assert_standard_headers(&ended, "an end");
     assert_eq!((ended.status, ended.body.len(), ended.header("content-type")), (204, 0, None));
-    assert!(door.live(&token).is_empty());
+    assert!(activation_listener.live(&token).is_empty());
 }
 
 #[test]
 fn the_form_is_the_one_asked_for_or_nothing() {
     let world = World::start();
-    let door = world.door();
+    let activation_listener = world.activation_listener();
     let admin = world.token(Role::Admin);
     world.save_role(&admin, "role", "b");
     let plain = world.save(&admin, "plain", "b");
     let (_, token) = world.integration(&admin, "nightly", &["role", "plain"]);
-    let asked = |namespace: &str, vend: &str| activate(&door, &token, &json!({"namespace": namespace, "vend": vend}));
+    let asked = |namespace: &str, vend: &str| {
+        activate(&activation_listener, &token, &json!({"namespace": namespace, "vend": vend}))
+    };
     for vend in ["short", "prefer-short"] {
         let response = asked("role", vend);
         assert_eq!(response.status, 201, "{}", response.text());
@@ -84,11 +86,11 @@ fn the_form_is_the_one_asked_for_or_nothing() {
     let credential = asked("plain", "prefer-short").json()["credentials"][0].clone();
     assert_eq!((&credential["form"], credential.get("expires_at")), (&json!("raw"), None));
 
-    let before = door.live(&token).len();
+    let before = activation_listener.live(&token).len();
     let problem = assert_problem(&asked("plain", "short"), 409, "conflict", "without a role");
     assert!(problem.detail.contains(&plain) && problem.detail.contains("role_arn"), "{}", problem.detail);
     world.storage.refuse(plain.parse().unwrap(), CheckReason::Denied);
-    assert_eq!(door.live(&token).len(), before, "nothing was handed out");
+    assert_eq!(activation_listener.live(&token).len(), before, "nothing was handed out");
 }
 
 #[test]
@@ -104,12 +106,16 @@ fn refusals_come_in_their_order_and_tell_no_more_than_they_must() {
     world.freeze("frozen");
     world.freeze("secret-and-frozen");
     let (_, token) = world.integration(&admin, "nightly", &["imports", "empty", "frozen", "large"]);
-    let door = world.door_with(|_, parts| {
+    let activation_listener = world.activation_listener_with(|_, parts| {
         parts.activations = parts.activations.clone().live_limit(1);
     });
-    let begin = |namespace: &str| door.activate(&token, namespace);
+    let begin = |namespace: &str| activation_listener.activate(&token, namespace);
     let check = |namespace: &str| {
-        door.send_json("POST /v1/activations/check", &token, json!({"namespace": namespace, "operations": []}))
+        activation_listener.send_json(
+            "POST /v1/activations/check",
+            &token,
+            json!({"namespace": namespace, "operations": []}),
+        )
     };
     let mut outside = Vec::new();
     for namespace in ["secret", "secret-and-frozen", "unheard-of", "imports/x", "Imports"] {
@@ -143,11 +149,11 @@ fn refusals_come_in_their_order_and_tell_no_more_than_they_must() {
 #[test]
 fn a_dry_run_reports_every_credential() {
     let world = World::start();
-    let door = world.door();
+    let activation_listener = world.activation_listener();
     let admin = world.token(Role::Admin);
     let id = world.save(&admin, "imports", "b");
     let (_, token) = world.integration(&admin, "nightly", &["imports"]);
-    let check = |body: Value| door.send_json("POST /v1/activations/check", &token, body);
+    let check = |body: Value| activation_listener.send_json("POST /v1/activations/check", &token, body);
     let response = check(json!({
         "namespace": "imports", "operations": ["write", "list", "list"], "until": "2030-01-01T06:00:00+01:00",
     }));
@@ -163,7 +169,7 @@ fn a_dry_run_reports_every_credential() {
     assert!(names.windows(3).any(|names| names == ["authenticate", "list", "write"]), "{names:?}");
     assert!(passed.iter().all(|check| check.reason.is_none() && check.remedy.is_none()));
     assert_eq!(world.storage.probed()[0].until.map(vault_core::time::Timestamp::as_seconds), Some(1_893_474_000));
-    assert!(door.live(&token).is_empty());
+    assert!(activation_listener.live(&token).is_empty());
 
     world.storage.fail(Some(CheckReason::UnknownKey));
     let checked: vault_api::CheckedNamespace =
@@ -180,13 +186,13 @@ fn a_dry_run_reports_every_credential() {
 #[test]
 fn an_integration_ends_its_own_activations_only() {
     let world = World::start();
-    let door = world.door();
+    let activation_listener = world.activation_listener();
     let admin = world.token(Role::Admin);
     world.save(&admin, "imports", "b");
     let (_, token) = world.integration(&admin, "nightly", &["imports"]);
     let (_, neighbour) = world.integration(&admin, "hourly", &["imports"]);
-    let id = door.activate(&token, "imports").json()["id"].as_str().unwrap().to_owned();
-    let end = |token: &str, id: &str| door.send(&format!("DELETE /v1/activations/{id}"), &[token], "");
+    let id = activation_listener.activate(&token, "imports").json()["id"].as_str().unwrap().to_owned();
+    let end = |token: &str, id: &str| activation_listener.send(&format!("DELETE /v1/activations/{id}"), &[token], "");
     let mut answers = Vec::new();
     for (token, id) in [
         (&neighbour, &*id),
@@ -201,8 +207,8 @@ fn an_integration_ends_its_own_activations_only() {
         answers.push((response.stable_headers(), response.text_without_id()));
     }
     assert!(answers.windows(2).all(|pair| pair[0] == pair[1]), "{answers:?}");
-    assert!(door.live(&neighbour).is_empty());
-    assert_eq!(door.live(&token).len(), 1);
+    assert!(activation_listener.live(&neighbour).is_empty());
+    assert_eq!(activation_listener.live(&token).len(), 1);
     assert_eq!(end(&token, &id).status, 204);
     assert_problem(&end(&token, &id), 404, "not-found", "again");
 }
@@ -210,7 +216,7 @@ fn an_integration_ends_its_own_activations_only() {
 #[test]
 fn an_integration_that_may_not_act_is_told_nothing() {
     let world = World::start();
-    let door = world.door();
+    let activation_listener = world.activation_listener();
     let admin = world.token(Role::Admin);
     world.save(&admin, "imports", "b");
     let (id, first) = world.integration(&admin, "nightly", &["imports"]);
@@ -221,24 +227,24 @@ fn an_integration_that_may_not_act_is_told_nothing() {
     };
     let second = rotate(60);
     for token in [&first, &second] {
-        assert_eq!(door.activate(token, "imports").status, 201, "within the overlap both work");
+        assert_eq!(activation_listener.activate(token, "imports").status, 201, "within the overlap both work");
     }
     let third = rotate(0);
     let refused = |token: &str| {
-        let response = door.activate(token, "imports");
+        let response = activation_listener.activate(token, "imports");
         assert_problem(&response, 401, "invalid-token", "a token of before");
         assert_eq!(response.header("www-authenticate"), Some("Bearer error=\"invalid_token\""));
         (response.stable_headers(), response.text_without_id())
     };
     let replaced = refused(&second);
     assert_eq!(replaced, refused(&first));
-    assert_eq!(door.live(&third).len(), 2, "activations are the integration's, not the token's");
+    assert_eq!(activation_listener.live(&third).len(), 2, "activations are the integration's, not the token's");
     assert_eq!(world.send(&format!("DELETE /v1/integrations/{id}"), &[&admin], "").status, 204);
     assert_eq!(replaced, refused(&third));
     let body = json!({"name": "bounded", "namespaces": ["imports"], "expires_at": "2030-01-01T00:01:00Z"});
     let made = world.send_json("POST /v1/integrations", &admin, body).json();
     let bounded = format!("Authorization: Bearer {}", made["token"].as_str().unwrap());
-    let begun = door.activate(&bounded, "imports").json();
+    let begun = activation_listener.activate(&bounded, "imports").json();
     assert_eq!(begun["expires_at"], "2030-01-01T00:01:00Z", "no activation outlives its integration");
     world.clock.advance_seconds(60);
     assert_eq!(replaced, refused(&bounded));
@@ -247,7 +253,7 @@ fn an_integration_that_may_not_act_is_told_nothing() {
 #[test]
 fn what_does_not_open_is_our_fault_and_nothing_is_handed_out() {
     let world = World::start();
-    let door = world.door();
+    let activation_listener = world.activation_listener();
     let admin = world.token(Role::Admin);
     world.save(&admin, "imports", "b");
     let damaged = world.save(&admin, "imports", "c");
@@ -255,15 +261,15 @@ fn what_does_not_open_is_our_fault_and_nothing_is_handed_out() {
     assert!(world.store.tamper_with_credential(damaged.parse().unwrap(), |sealed| {
         sealed.data = Blob::from_bytes(vec![1, 2, 3]);
     }));
-    let response = door.activate(&token, "imports");
+    let response = activation_listener.activate(&token, "imports");
     assert_problem(&response, 500, "internal-error", "damage");
     assert!(!response.text().contains("AKIA") && !response.text().contains(&damaged));
-    assert!(door.live(&token).is_empty());
+    assert!(activation_listener.live(&token).is_empty());
     for line in
         ["POST /v1/activations", "POST /v1/activations/check", "GET /v1/activations", "DELETE /v1/activations/x"]
     {
         world.store.fail_next(StoreError::Unavailable("host db.internal refused".into()));
-        let response = door.send_json(line, &token, json!({"namespace": "imports", "operations": []}));
+        let response = activation_listener.send_json(line, &token, json!({"namespace": "imports", "operations": []}));
         assert_problem(&response, 503, "unavailable", line);
         assert!(!response.text().contains("db.internal"));
     }
@@ -272,7 +278,7 @@ fn what_does_not_open_is_our_fault_and_nothing_is_handed_out() {
 #[test]
 fn a_whole_namespace_fits_into_one_answer() {
     let world = World::start();
-    let door = world.door();
+    let activation_listener = world.activation_listener();
     let admin = world.token(Role::Admin);
     let secret = "s".repeat(16_000);
     for _ in 0..100 {
@@ -281,7 +287,7 @@ fn a_whole_namespace_fits_into_one_answer() {
         assert_eq!(world.send_json("PATCH /v1/organization-vault", &admin, body).status, 201);
     }
     let (_, token) = world.integration(&admin, "nightly", &["imports"]);
-    let mut wire = door.wire();
+    let mut wire = activation_listener.wire();
     let headers = [&*token, "Content-Type: application/json"];
     for _ in 0..2 {
         let response =
@@ -296,15 +302,16 @@ fn a_whole_namespace_fits_into_one_answer() {
 #[test]
 fn an_integration_renews_its_own_activations_only() {
     let world = World::start();
-    let door = world.door();
+    let activation_listener = world.activation_listener();
     let admin = world.token(Role::Admin);
     world.save(&admin, "imports", "before");
     let (_, token) = world.integration(&admin, "nightly", &["imports"]);
     let (_, neighbour) = world.integration(&admin, "hourly", &["imports"]);
-    let begun = door.activate(&token, "imports").json();
+    let begun = activation_listener.activate(&token, "imports").json();
     let id = begun["id"].as_str().unwrap();
-    let renew =
-        |token: &str, id: &str, body: Value| door.send_json(&format!("POST /v1/activations/{id}/renew"), token, &body);
+    let renew = |token: &str, id: &str, body: Value| {
+        activation_listener.send_json(&format!("POST /v1/activations/{id}/renew"), token, &body)
+    };
     for (token, id) in [(&neighbour, id), (&token, UNKNOWN), (&token, "x"), (&token, "%2e%2e")] {
         assert_problem(&renew(token, id, json!({})), 404, "not-found", id);
     }
@@ -316,7 +323,7 @@ fn an_integration_renews_its_own_activations_only() {
     assert_eq!(response.status, 200);
     let renewed = response.json();
     assert_eq!((&renewed["id"], &renewed["credentials"]), (&begun["id"], &begun["credentials"]));
-    let live = door.live(&token);
+    let live = activation_listener.live(&token);
     assert_eq!((live.len(), &live[0]["expires_at"]), (1, &renewed["expires_at"]));
     assert_ne!(renewed["expires_at"], begun["expires_at"]);
 }

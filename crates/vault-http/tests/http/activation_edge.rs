@@ -20,10 +20,10 @@ fn protected() -> Vec<String> {
 #[test]
 fn the_two_listeners_share_nothing_but_the_probes() {
     let world = World::start();
-    let door = world.door();
+    let activation_listener = world.activation_listener();
     let path = |template: &str| template.replace("{base}", "/v1").replace("{id}", "x");
     for route in routes().filter(|route| !matches!(route.operation, "live" | "ready")) {
-        let response = door.send(&format!("{} {}", route.method, path(route.template)), &[], "");
+        let response = activation_listener.send(&format!("{} {}", route.method, path(route.template)), &[], "");
         assert_problem(&response, 404, "not-found", route.template);
     }
     for route in activation_routes() {
@@ -31,7 +31,7 @@ fn the_two_listeners_share_nothing_but_the_probes() {
         let found = world.send(&line, &[], "").status;
         let probe = matches!(route.operation, "live" | "ready");
         assert_eq!(found, if probe { 200 } else { 404 }, "{line} on the public listener");
-        assert_eq!(door.send(&line, &[], "").status, if probe { 200 } else { 401 }, "{line}");
+        assert_eq!(activation_listener.send(&line, &[], "").status, if probe { 200 } else { 401 }, "{line}");
         assert!(!route.is_open);
     }
 }
@@ -39,7 +39,7 @@ fn the_two_listeners_share_nothing_but_the_probes() {
 #[test]
 fn a_token_is_judged_before_anything_else_of_the_request() {
     let world = World::start();
-    let door = world.door();
+    let activation_listener = world.activation_listener();
     let admin = world.token(Role::Admin);
     let (_, token) = world.integration(&admin, "nightly", &["imports"]);
     let spelt = token.rsplit(' ').next().unwrap();
@@ -47,7 +47,7 @@ fn a_token_is_judged_before_anything_else_of_the_request() {
     let plain = |token: &str| format!("Authorization: Bearer {token}");
     for line in &protected() {
         for headers in [&[][..], &["Cookie: access_token=a"], &["Authorization: Basic YTpi"], &["X-Api-Key: a"]] {
-            let response = door.send(&format!("{line}?a=b"), headers, "");
+            let response = activation_listener.send(&format!("{line}?a=b"), headers, "");
             assert_problem(&response, 401, "invalid-token", line);
             assert_eq!(response.header("www-authenticate"), Some("Bearer"), "{line} {headers:?}");
         }
@@ -60,14 +60,14 @@ fn a_token_is_judged_before_anything_else_of_the_request() {
             &plain(&format!("{spelt}a")),
             &format!("Authorization: Bearer  {spelt}"),
         ] {
-            let response = door.send(&format!("{line}?a=b"), &[header, "Content-Type: text/plain"], "{");
+            let response = activation_listener.send(&format!("{line}?a=b"), &[header, "Content-Type: text/plain"], "{");
             assert_problem(&response, 401, "invalid-token", line);
             assert_eq!(response.header("www-authenticate"), Some("Bearer error=\"invalid_token\""), "{line} {header}");
         }
-        let response = door.send(line, &[&token, &token], "");
+        let response = activation_listener.send(line, &[&token, &token], "");
         assert_problem(&response, 401, "invalid-token", "two headers");
     }
-    let mut wire = door.wire();
+    let mut wire = activation_listener.wire();
     let response = wire.exchange(request("POST /v1/activations", &[JSON], "{}"));
     assert_eq!((response.status, response.header("connection")), (401, Some("close")), "the body is not read");
     assert!(wire.is_closed());
@@ -78,7 +78,7 @@ fn a_token_is_judged_before_anything_else_of_the_request() {
 #[test]
 fn bodies_are_judged_and_every_flaw_is_named() {
     let world = World::start();
-    let door = world.door();
+    let activation_listener = world.activation_listener();
     let admin = world.token(Role::Admin);
     world.save(&admin, "imports", "b");
     let (_, token) = world.integration(&admin, "nightly", &["imports"]);
@@ -120,7 +120,8 @@ fn bodies_are_judged_and_every_flaw_is_named() {
     for (line, cases) in [("POST /v1/activations", begin), ("POST /v1/activations/check", check)] {
         for (body, status, pointers) in cases {
             let code = if *status == 400 { "malformed-request" } else { "refused-value" };
-            let problem = assert_problem(&door.send_json(line, &token, body), *status, code, &body.to_string());
+            let problem =
+                assert_problem(&activation_listener.send_json(line, &token, body), *status, code, &body.to_string());
             let mut found: Vec<_> = problem.errors.iter().map(|error| &*error.pointer).collect();
             found.sort_unstable();
             assert_eq!(&found, pointers, "{line} {body}");
@@ -133,21 +134,26 @@ fn bodies_are_judged_and_every_flaw_is_named() {
             (&[&token, JSON], "", "{", 400, "malformed-request"),
             (&[&token, JSON], "", &" ".repeat(64 * 1024 + 1), 413, "too-large"),
         ] {
-            assert_problem(&door.send(&format!("{line}{query}"), headers, body), status, code, line);
+            assert_problem(&activation_listener.send(&format!("{line}{query}"), headers, body), status, code, line);
         }
         let twice = r#"{"namespace":"imports","operations":[],"namespace":"imports"}"#;
-        assert_problem(&door.send_json(line, &token, twice), 400, "malformed-request", twice);
+        assert_problem(&activation_listener.send_json(line, &token, twice), 400, "malformed-request", twice);
     }
-    assert_problem(&door.send("GET /v1/activations?namespace=a", &[&token], ""), 400, "malformed-request", "a query");
-    let precondition = door.send("DELETE /v1/activations/x", &[&token, "If-Match: \"a\""], "");
+    assert_problem(
+        &activation_listener.send("GET /v1/activations?namespace=a", &[&token], ""),
+        400,
+        "malformed-request",
+        "a query",
+    );
+    let precondition = activation_listener.send("DELETE /v1/activations/x", &[&token, "If-Match: \"a\""], "");
     assert_problem(&precondition, 412, "precondition-failed", "an end");
-    assert!(door.live(&token).is_empty(), "nothing was activated");
+    assert!(activation_listener.live(&token).is_empty(), "nothing was activated");
 }
 
 #[test]
 fn methods_heads_and_addresses_are_as_everywhere() {
     let world = World::start();
-    let door = world.door();
+    let activation_listener = world.activation_listener();
     let admin = world.token(Role::Admin);
     let (_, token) = world.integration(&admin, "nightly", &["imports"]);
     let mut places: BTreeMap<String, Vec<&str>> = BTreeMap::new();
@@ -161,14 +167,14 @@ fn methods_heads_and_addresses_are_as_everywhere() {
             if allow.contains(&method) {
                 continue;
             }
-            let response = door.send(&format!("{method} {path}"), &[&token], "");
+            let response = activation_listener.send(&format!("{method} {path}"), &[&token], "");
             assert_problem(&response, 405, "method-not-allowed", method);
             assert_eq!(response.header("allow"), Some(&*allow.join(", ")), "{method} {path}");
         }
     }
     for path in ["/livez", "/readyz", "/v1/activations", "/v1/activations?a"] {
-        let get = door.send(&format!("GET {path}"), &[&token], "");
-        let head = door.send(&format!("HEAD {path}"), &[&token], "");
+        let get = activation_listener.send(&format!("GET {path}"), &[&token], "");
+        let head = activation_listener.send(&format!("HEAD {path}"), &[&token], "");
         assert_standard_headers(&get, path);
         assert_eq!((get.status, get.stable_headers()), (head.status, head.stable_headers()), "{path}");
         assert!(!get.body.is_empty() && head.body.is_empty(), "{path}");
@@ -176,15 +182,15 @@ fn methods_heads_and_addresses_are_as_everywhere() {
     for line in
         ["GET /", "GET /v1", "POST /v1/activations/", "GET /metrics", "POST /v1/Activations", "GET /v1//activations"]
     {
-        assert_problem(&door.send(line, &[&token], ""), 404, "not-found", line);
+        assert_problem(&activation_listener.send(line, &[&token], ""), 404, "not-found", line);
     }
-    let door = world.door_with(|settings, parts| {
+    let activation_listener = world.activation_listener_with(|settings, parts| {
         settings.base_path = "/batch/v9".parse().expect("a base path");
         parts.readiness = Readiness::new(|| std::future::ready(Err("no space left on device".to_owned())));
     });
-    assert_eq!(door.send("GET /batch/v9/activations", &[&token], "").status, 200);
-    assert_problem(&door.send("GET /v1/activations", &[&token], ""), 404, "not-found", "below another");
-    assert_problem(&door.send("GET /readyz", &[], ""), 503, "unavailable", "not ready");
+    assert_eq!(activation_listener.send("GET /batch/v9/activations", &[&token], "").status, 200);
+    assert_problem(&activation_listener.send("GET /v1/activations", &[&token], ""), 404, "not-found", "below another");
+    assert_problem(&activation_listener.send("GET /readyz", &[], ""), 503, "unavailable", "not ready");
 }
 
 #[test]
@@ -194,19 +200,30 @@ fn one_integration_asks_only_so_often() {
     world.save(&admin, "imports", "b");
     let (_, token) = world.integration(&admin, "nightly", &["imports"]);
     let (_, neighbour) = world.integration(&admin, "hourly", &["imports"]);
-    let door = world.door_with(|settings, _| {
+    let activation_listener = world.activation_listener_with(|settings, _| {
         settings.rate =
             NonZeroU32::new(1).zip(NonZeroU32::new(3)).map(|(per_second, burst)| Rate { per_second, burst });
     });
-    let check = || door.send_json("POST /v1/activations/check", &token, r#"{"namespace":"imports","operations":[]}"#);
+    let check = || {
+        activation_listener.send_json(
+            "POST /v1/activations/check",
+            &token,
+            r#"{"namespace":"imports","operations":[]}"#,
+        )
+    };
     // Far more than a rate of one a second lets through while they are sent.
-    let answers = (0..200).map(|turn| if turn % 2 == 0 { door.activate(&token, "imports") } else { check() });
+    let answers =
+        (0..200).map(|turn| if turn % 2 == 0 { activation_listener.activate(&token, "imports") } else { check() });
     let refused = { answers }.find(|response| response.status == 429).expect("a refusal");
     assert_problem(&refused, 429, "too-many-requests", "too often");
     assert_eq!(refused.header("retry-after"), Some("1"));
-    assert_eq!(door.activate(&neighbour, "imports").status, 201, "another integration");
+    assert_eq!(activation_listener.activate(&neighbour, "imports").status, 201, "another integration");
     for _ in 0..40 {
-        assert_eq!(door.send("GET /v1/activations", &[&token], "").status, 200, "what opens nothing is not limited");
+        assert_eq!(
+            activation_listener.send("GET /v1/activations", &[&token], "").status,
+            200,
+            "what opens nothing is not limited"
+        );
     }
 }
 
@@ -214,7 +231,7 @@ fn one_integration_asks_only_so_often() {
 fn nothing_secret_is_logged() {
     let log = logged();
     let world = World::start();
-    let door = world.door();
+    let activation_listener = world.activation_listener();
     let admin = world.token(Role::Admin);
     world.save_role(&admin, "imports", "b");
     let (id, token) = world.integration(&admin, "nightly", &["imports"]);
@@ -223,10 +240,10 @@ fn nothing_secret_is_logged() {
     for vend in ["raw", "short"] {
         for (token, status) in [(&token, 201), (&changed, 401)] {
             let body = json!({"namespace": "imports", "vend": vend, "purpose": "a purpose of its own"});
-            assert_eq!(door.send_json("POST /v1/activations", token, body).status, status);
+            assert_eq!(activation_listener.send_json("POST /v1/activations", token, body).status, status);
         }
     }
-    assert_eq!(door.activate(&token, "another-namespace").status, 403);
+    assert_eq!(activation_listener.activate(&token, "another-namespace").status, 403);
     let logged = log.lock().unwrap();
     assert!(logged.contains("activate") && logged.contains("integration token refused"), "{logged}");
     let spelt = token.rsplit(' ').next().unwrap();

@@ -101,7 +101,7 @@ fn nor_is_it_on_a_socket_in_the_file_system() {
     let (_, token) = world.integration(&admin, "nightly", &["imports"]);
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("s");
-    let door = world.socket_door(&path, 0o600).unwrap();
+    let activation_listener = world.socket_listener(&path, 0o600).unwrap();
     let connect = || {
         let stream = UnixStream::connect(&path).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -111,7 +111,7 @@ fn nor_is_it_on_a_socket_in_the_file_system() {
     let live = request("GET /v1/activations", &[&token], "");
     let closing = closing(&token).into_iter().filter(|(what, ..)| *what != "an upgrade with a body").collect();
     nothing_is_carried_out(connect, closing, &victim, || connect().exchange(&live).text() == "[]");
-    door.stop(&world);
+    activation_listener.stop(&world);
 }
 
 #[test]

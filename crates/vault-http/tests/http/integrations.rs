@@ -229,7 +229,7 @@ fn state_namespaces_and_expiry_are_changed() {
     let admin = world.token(Role::Admin);
     let (id, token) = world.integration(&admin, "nightly", &["imports"]);
     world.save(&admin, "exports", "b");
-    let door = world.door();
+    let activation_listener = world.activation_listener();
     let change = |body: Value| world.send_json(&format!("PATCH {INTEGRATIONS}/{id}"), &admin, body);
     let response = change(json!({"namespaces": ["exports", "in/*"], "expires_at": "2030-02-01T00:00:00Z"}));
     assert_standard_headers(&response, "a change");
@@ -239,15 +239,15 @@ fn state_namespaces_and_expiry_are_changed() {
     });
     assert_eq!((response.status, response.json()), (200, expected.clone()));
     assert_eq!(list(&world, &admin), [expected]);
-    assert_eq!(door.activate(&token, "exports").status, 201);
+    assert_eq!(activation_listener.activate(&token, "exports").status, 201);
     assert_eq!(list(&world, &admin)[0]["last_used_at"], json!("2030-01-01T00:00:00Z"));
-    assert_problem(&door.activate(&token, "imports"), 403, "namespace-not-allowed", "no longer");
+    assert_problem(&activation_listener.activate(&token, "imports"), 403, "namespace-not-allowed", "no longer");
 
     assert_eq!(change(json!({"state": "disabled"})).json()["state"], json!("disabled"));
-    assert_problem(&door.activate(&token, "exports"), 401, "invalid-token", "disabled");
+    assert_problem(&activation_listener.activate(&token, "exports"), 401, "invalid-token", "disabled");
     let enabled = change(json!({"state": "active", "expires_at": null})).json();
     assert_eq!((&enabled["state"], enabled.get("expires_at")), (&json!("active"), None));
-    assert_eq!(door.activate(&token, "exports").status, 201);
+    assert_eq!(activation_listener.activate(&token, "exports").status, 201);
 
     for (body, status, pointer) in [
         (json!({}), 400, ""),
@@ -316,7 +316,7 @@ fn namespaces_are_listed_frozen_and_thawed() {
         world.save(&admin, namespace, "b");
     }
     let (_, token) = world.integration(&admin, "nightly", &["imports", "in/*"]);
-    let door = world.door();
+    let activation_listener = world.activation_listener();
     let freeze =
         |namespace: &str| world.send_json("POST /v1/namespaces/freeze", &admin, json!({ "namespace": namespace }));
     let frozen = freeze("imports");
@@ -324,7 +324,7 @@ fn namespaces_are_listed_frozen_and_thawed() {
     assert_eq!((frozen.status, frozen.json()), (200, json!({"credentials": 2, "integrations": 1, "changed": true})));
     assert_eq!(freeze("imports").json(), json!({"credentials": 2, "integrations": 1, "changed": false}), "again");
     assert_eq!(freeze("in/nothing").json(), json!({"credentials": 0, "integrations": 1, "changed": true}));
-    assert_problem(&door.activate(&token, "imports"), 403, "frozen", "frozen");
+    assert_problem(&activation_listener.activate(&token, "imports"), 403, "frozen", "frozen");
 
     let listed = world.send("GET /v1/namespaces", &[&admin], "");
     assert_standard_headers(&listed, "namespaces");
@@ -346,7 +346,7 @@ fn namespaces_are_listed_frozen_and_thawed() {
 
     let thawed = world.send_json("POST /v1/namespaces/thaw", &admin, json!({"namespace": "imports"}));
     assert_eq!((thawed.status, &thawed.json()["changed"]), (200, &json!(true)));
-    assert_eq!(door.activate(&token, "imports").status, 201);
+    assert_eq!(activation_listener.activate(&token, "imports").status, 201);
     for (path, body, status) in [
         ("freeze", json!({}), 400),
         ("freeze", json!({"namespace": "a b"}), 422),
@@ -363,15 +363,15 @@ fn namespaces_are_listed_frozen_and_thawed() {
 #[test]
 fn usage_counts_activations_and_denied_requests() {
     let world = World::start();
-    let (admin, door) = (world.token(Role::Admin), world.door());
+    let (admin, activation_listener) = (world.token(Role::Admin), world.activation_listener());
     world.save(&admin, "imports", "b");
     let (id, nightly) = world.integration(&admin, "nightly", &["imports"]);
     let (_, _) = world.integration(&admin, "unused", &["imports"]);
-    assert_eq!(door.activate(&nightly, "imports").status, 201);
+    assert_eq!(activation_listener.activate(&nightly, "imports").status, 201);
     world.clock.advance_seconds(3_600);
-    assert_eq!(door.activate(&nightly, "imports").status, 201);
+    assert_eq!(activation_listener.activate(&nightly, "imports").status, 201);
     world.clock.advance_seconds(60);
-    assert_eq!(door.activate(&nightly, "elsewhere").status, 403);
+    assert_eq!(activation_listener.activate(&nightly, "elsewhere").status, 403);
     world.seal_audit();
     let admin = world.token(Role::Admin);
     let usage_for = |token: &str, query: &str| {

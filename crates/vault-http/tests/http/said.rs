@@ -334,7 +334,7 @@ fn a_check_is_requested_where_somebody_makes_it() {
 #[test]
 fn it_is_listed_where_a_credential_is_used() {
     let world = World::start();
-    let (admin, door) = (world.token(Role::Admin), world.door());
+    let (admin, activation_listener) = (world.token(Role::Admin), world.activation_listener());
     let id = saved(&world, &admin, &json!({}));
     let uses = |query: &str| {
         let response = world.send(&format!("GET {VAULT}/{id}/activations{query}"), &[&admin], "");
@@ -345,7 +345,7 @@ fn it_is_listed_where_a_credential_is_used() {
     let (_, nightly) = world.integration(&admin, "nightly", &["imports"]);
     let (_, weekly) = world.integration(&admin, "weekly", &["imports"]);
     for token in [&nightly, &weekly, &nightly] {
-        assert_eq!(door.activate(token, "imports").status, 201);
+        assert_eq!(activation_listener.activate(token, "imports").status, 201);
         world.clock.advance_seconds(60);
     }
     let all = uses("").json();
@@ -371,20 +371,20 @@ fn it_is_listed_where_a_credential_is_used() {
 #[test]
 fn uses_show_version_expiry_and_end_of_an_activation() {
     let world = World::start();
-    let (admin, door) = (world.token(Role::Admin), world.door());
+    let (admin, activation_listener) = (world.token(Role::Admin), world.activation_listener());
     let id = saved(&world, &admin, &json!({}));
     let (_, nightly) = world.integration(&admin, "nightly", &["imports"]);
-    let started = door.activate(&nightly, "imports").json();
+    let started = activation_listener.activate(&nightly, "imports").json();
     world.clock.advance_seconds(60);
     let path = format!("/v1/activations/{}", started["id"].as_str().unwrap());
-    assert_eq!(door.send_json(&format!("POST {path}/renew"), &nightly, json!({"ttl": 600})).status, 200);
+    assert_eq!(activation_listener.send_json(&format!("POST {path}/renew"), &nightly, json!({"ttl": 600})).status, 200);
     let uses = || world.send(&format!("GET {VAULT}/{id}/activations"), &[&admin], "").json();
     let renewed = json!([{
         "integration": "nightly", "at": "2030-01-01T00:00:00Z", "expires_at": "2030-01-01T00:11:00Z", "version": 1,
         "form": "raw",
     }]);
     assert_eq!(uses(), renewed);
-    assert_eq!(door.send(&format!("DELETE {path}"), &[&nightly], "").status, 204);
+    assert_eq!(activation_listener.send(&format!("DELETE {path}"), &[&nightly], "").status, 204);
     let mut ended = renewed;
     ended[0]["ended_at"] = json!("2030-01-01T00:01:00Z");
     assert_eq!(uses(), ended);

@@ -262,8 +262,8 @@ fn where_clients_need_a_certificate_none_is_served_without() {
     let tls = Tls::with_client_authority(certificate, key, pem.as_bytes()).unwrap();
     let world = World::start();
     let shared = tls.clone();
-    let door = world.door_with(|settings, _| settings.listener.tls = Some(shared));
-    let address = door.address.unwrap();
+    let activation_listener = world.activation_listener_with(|settings, _| settings.listener.tls = Some(shared));
+    let address = activation_listener.address.unwrap();
     let client = ExtendedKeyUsagePurpose::ClientAuth;
     let judge = |server: &Identity| {
         for version in [&rustls::version::TLS12, &rustls::version::TLS13] {

@@ -29,8 +29,8 @@ fn it_answers_as_everywhere_and_is_gone_afterwards() {
     let admin = world.token(Role::Admin);
     let id = world.save(&admin, "imports", "b");
     let (_, token) = world.integration(&admin, "nightly", &["imports"]);
-    let door = world.socket_door(&path, 0o660).unwrap();
-    assert_eq!(door.address, None);
+    let activation_listener = world.socket_listener(&path, 0o660).unwrap();
+    assert_eq!(activation_listener.address, None);
     let mut wire = wire(&path);
     let headers = [&*token, "Content-Type: application/json", "X-Forwarded-For: 203.0.113.7"];
     let response = wire.exchange(request("POST /v1/activations", &headers, "{\"namespace\":\"imports\"}"));
@@ -40,7 +40,7 @@ fn it_answers_as_everywhere_and_is_gone_afterwards() {
     assert_eq!(wire.exchange(request("GET /livez", &[], "")).status, 200, "the connection goes on");
     assert_problem(&wire.exchange(request("GET /v1/activations", &[], "")), 401, "invalid-token", "nobody");
     drop(wire);
-    door.stop(&world);
+    activation_listener.stop(&world);
     assert!(!path.exists(), "removed when the listener stopped");
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "nothing else is left");
 }
@@ -51,9 +51,9 @@ fn its_mode_is_exactly_the_one_asked_for() {
     let directory = tempfile::tempdir().unwrap();
     for wanted in [0o600, 0o660, 0o666, 0o777, 0o000] {
         let path = directory.path().join(format!("{wanted:o}"));
-        let door = world.socket_door(&path, wanted).unwrap();
+        let activation_listener = world.socket_listener(&path, wanted).unwrap();
         assert_eq!(mode(&path), wanted, "{wanted:o}");
-        door.stop(&world);
+        activation_listener.stop(&world);
     }
 }
 
@@ -65,7 +65,7 @@ fn it_gets_its_name_only_with_its_mode() {
     let watch = inotify::init(inotify::CreateFlags::NONBLOCK).unwrap();
     let changes = inotify::WatchFlags::CREATE | inotify::WatchFlags::ATTRIB | inotify::WatchFlags::MOVED_TO;
     inotify::add_watch(&watch, directory.path(), changes).unwrap();
-    let door = world.socket_door(directory.path().join("s"), 0o666).unwrap();
+    let activation_listener = world.socket_listener(directory.path().join("s"), 0o666).unwrap();
     let mut buffer = [MaybeUninit::uninit(); 4096];
     let mut events = inotify::Reader::new(&watch, &mut buffer);
     let mut found = Vec::new();
@@ -75,7 +75,7 @@ fn it_gets_its_name_only_with_its_mode() {
         }
     }
     assert_eq!(found, [inotify::ReadFlags::MOVED_TO]);
-    door.stop(&world);
+    activation_listener.stop(&world);
 }
 
 #[test]
@@ -85,21 +85,21 @@ fn what_has_the_name_of_its_private_directory_is_not_used() {
     let (path, private) = (directory.path().join("s"), directory.path().join(".s.new"));
     let elsewhere = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(elsewhere.path(), &private).unwrap();
-    let refused = world.socket_door(&path, 0o600).err().expect("a refusal");
+    let refused = world.socket_listener(&path, 0o600).err().expect("a refusal");
     assert_eq!(refused.kind(), ErrorKind::AlreadyExists, "{refused}");
     assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
     fs::remove_file(&private).unwrap();
 
     fs::create_dir(&private).unwrap();
     fs::set_permissions(&private, fs::Permissions::from_mode(0o755)).unwrap();
-    assert!(world.socket_door(&path, 0o600).is_err(), "others may enter it");
+    assert!(world.socket_listener(&path, 0o600).is_err(), "others may enter it");
 
     // Left by a process that was killed.
     fs::set_permissions(&private, fs::Permissions::from_mode(0o700)).unwrap();
     drop(UnixListener::bind(private.join("s")).unwrap());
-    let door = world.socket_door(&path, 0o600).unwrap();
+    let activation_listener = world.socket_listener(&path, 0o600).unwrap();
     assert!(!private.exists());
-    door.stop(&world);
+    activation_listener.stop(&world);
 }
 
 #[test]
@@ -109,11 +109,11 @@ fn what_a_crash_left_is_replaced_and_what_is_served_is_not() {
     let path = directory.path().join("s");
     drop(UnixListener::bind(&path).unwrap());
     assert!(path.exists(), "a stale socket");
-    let door = world.socket_door(&path, 0o600).unwrap();
+    let activation_listener = world.socket_listener(&path, 0o600).unwrap();
     assert_eq!(wire(&path).exchange(request("GET /livez", &[], "")).status, 200);
     assert_eq!(mode(&path), 0o600);
 
-    let refused = world.socket_door(&path, 0o666).err().expect("a refusal");
+    let refused = world.socket_listener(&path, 0o666).err().expect("a refusal");
     assert_eq!(refused.kind(), ErrorKind::AddrInUse);
     let told = refused.to_string();
     assert!(told.contains("another process listens on it") && told.contains(path.to_str().unwrap()), "{told}");
@@ -123,7 +123,7 @@ fn what_a_crash_left_is_replaced_and_what_is_served_is_not() {
     // Somebody replaced it: that one is not ours to remove.
     fs::remove_file(&path).unwrap();
     let other = UnixListener::bind(&path).unwrap();
-    door.stop(&world);
+    activation_listener.stop(&world);
     assert!(path.exists());
     drop(other);
 }
@@ -139,16 +139,16 @@ fn nothing_but_a_socket_is_replaced() {
     drop(UnixListener::bind(&stale).unwrap());
     std::os::unix::fs::symlink(&stale, &link).unwrap();
     for path in [&file, &link, &directory.path().to_owned()] {
-        let refused = world.socket_door(path, 0o600).err().expect("a refusal");
+        let refused = world.socket_listener(path, 0o600).err().expect("a refusal");
         assert_eq!(refused.kind(), ErrorKind::AlreadyExists, "{refused}");
     }
     assert_eq!(fs::read_to_string(&file).unwrap(), "kept");
     assert!(link.is_symlink());
-    let missing = world.socket_door(directory.path().join("no/where"), 0o600).err().expect("a refusal");
+    let missing = world.socket_listener(directory.path().join("no/where"), 0o600).err().expect("a refusal");
     assert_eq!(missing.kind(), ErrorKind::NotFound);
     let parent = directory.path().join("no");
     assert!(missing.to_string().contains(&format!("the directory {} does not exist", parent.display())), "{missing}");
-    let long = world.socket_door(directory.path().join("l".repeat(120)), 0o600).err().expect("a refusal");
+    let long = world.socket_listener(directory.path().join("l".repeat(120)), 0o600).err().expect("a refusal");
     assert_eq!(long.kind(), ErrorKind::InvalidInput);
 }
 
@@ -158,12 +158,12 @@ fn of_two_that_start_at_once_one_serves() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("s");
     drop(UnixListener::bind(&path).unwrap());
-    let doors: Vec<_> = std::thread::scope(|scope| {
-        let starting: Vec<_> = (0..4).map(|_| scope.spawn(|| world.socket_door(&path, 0o600))).collect();
-        starting.into_iter().map(|door| door.join().unwrap()).collect()
+    let activation_listeners: Vec<_> = std::thread::scope(|scope| {
+        let starting: Vec<_> = (0..4).map(|_| scope.spawn(|| world.socket_listener(&path, 0o600))).collect();
+        starting.into_iter().map(|activation_listener| activation_listener.join().unwrap()).collect()
     });
-    assert_eq!(doors.iter().filter(|door| door.is_ok()).count(), 1);
-    for refused in doors.iter().filter_map(|door| door.as_ref().err()) {
+    assert_eq!(activation_listeners.iter().filter(|activation_listener| activation_listener.is_ok()).count(), 1);
+    for refused in activation_listeners.iter().filter_map(|activation_listener| activation_listener.as_ref().err()) {
         assert_eq!(refused.kind(), ErrorKind::AddrInUse, "{refused}");
     }
 }
@@ -173,7 +173,7 @@ fn a_user_has_so_many_connections() {
     let world = World::start();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("s");
-    let door = world.socket_door_with(&path, |settings| settings.listener.connections_per_host = 2);
+    let activation_listener = world.socket_listener_with(&path, |settings| settings.listener.connections_per_host = 2);
     let mut open = [wire(&path), wire(&path)];
     for wire in &mut open {
         assert_eq!(wire.exchange(request("GET /livez", &[], "")).status, 200);
@@ -183,5 +183,5 @@ fn a_user_has_so_many_connections() {
         assert_eq!(wire.exchange(request("GET /livez", &[], "")).status, 200);
     }
     drop(open);
-    door.stop(&world);
+    activation_listener.stop(&world);
 }

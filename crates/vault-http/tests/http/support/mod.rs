@@ -1,6 +1,6 @@
 //! A server to talk to, and bytes to talk in.
 
-mod door;
+mod activation_listener;
 mod exchange;
 mod log;
 mod parts;
@@ -8,7 +8,7 @@ mod world;
 
 use std::time::{Duration, Instant};
 
-pub(crate) use door::Door;
+pub(crate) use activation_listener::ActivationListener;
 pub(crate) use exchange::{Response, Wire, request};
 pub(crate) use log::logged;
 pub(crate) use world::{PASSWORD, World, WorldBuilder, s3};

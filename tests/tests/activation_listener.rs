@@ -9,7 +9,7 @@ use vault_tests::binary::Run;
 use vault_tests::process::{Server, free_address};
 use vault_tests::samples::small;
 use vault_tests::tls::{Identity, certificate_file, key_file, put};
-use vault_tests::{Database, Door, Integration, Vault, binary};
+use vault_tests::{ActivationListener, Database, Integration, Vault, binary};
 
 /// Returns a socket path. It is short, because the length of socket addresses is limited.
 fn socket(vault: &Vault) -> PathBuf {
@@ -139,14 +139,14 @@ fn settings_may_stand_in_the_file_or_the_environment() {
     assert_eq!(server.stop(), Some(0));
 
     // The environment takes precedence over the file, and flags over both.
-    let door = Door { address: free_address() };
+    let activation_listener = ActivationListener { address: free_address() };
     let mut command = vault.command(&["serve"]);
     command.env("ORGVAULT_ACTIVATION_LISTEN", "192.0.2.1:1").env("ORGVAULT_ROLE", "all");
-    command.arg(format!("--activation-listen={}", door.address));
+    command.arg(format!("--activation-listen={}", activation_listener.address));
     let server = start(command);
     assert!(!path.exists());
     server.client().get("/livez").send().expect(200);
-    assert_eq!(job(&integration, &door.url(), &[]).done().stdout, FOUND);
+    assert_eq!(job(&integration, &activation_listener.url(), &[]).done().stdout, FOUND);
 }
 
 #[test]
@@ -197,16 +197,18 @@ fn certificates_on_both_sides() {
         put(&vault.scratch(&format!("{name}.pem")), &params.signed_by(&key, issuer).unwrap().pem());
         put(&vault.scratch(&format!("{name}.key")), &key.serialize_pem());
     }
-    let door = free_address();
+    let activation_listener = free_address();
     let text = |name: &str| vault.scratch(name).to_str().unwrap().to_owned();
     let mut command = vault.command(&["serve"]);
     command.arg("--tls-cert-file").arg(certificate_file(&vault)).arg("--tls-key-file").arg(key_file(&vault));
-    command.arg(format!("--activation-listen={door}")).args(["--activation-client-ca-file", &text("ca.pem")]);
+    command
+        .arg(format!("--activation-listen={activation_listener}"))
+        .args(["--activation-client-ca-file", &text("ca.pem")]);
     let mut server = Server::spawn(command, &vault.scratch("output"), &vault.scratch("log"));
     let public = identity.client(&server);
     server.wait_until_ready_by(&public);
 
-    let address = format!("https://{door}/v1");
+    let address = format!("https://{activation_listener}/v1");
     let trust = ["--ca-file".to_owned(), certificate_file(&vault).to_str().unwrap().to_owned()];
     let shown = |name: &str| {
         vec![
@@ -226,7 +228,7 @@ fn certificates_on_both_sides() {
         assert!(!refused.stderr.contains(&integration.token), "{}", refused.stderr);
     }
     // The same token without TLS.
-    assert_eq!(job(&integration, &format!("http://{door}/v1"), &[]).status, Some(125));
+    assert_eq!(job(&integration, &format!("http://{activation_listener}/v1"), &[]).status, Some(125));
     assert_eq!(job(&integration, "http://192.0.2.1/v1", &[]).status, Some(2), "in clear to another machine");
     assert_eq!(job(&integration, "https://127.0.0.1:1/v1", &[]).status, Some(125));
 }

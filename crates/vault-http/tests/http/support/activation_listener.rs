@@ -13,7 +13,7 @@ use vault_core::principal::Principal;
 use vault_http::{ActivationParts, ActivationSettings, ListenerSettings, UnixSocket, activation_server};
 
 /// A running activation listener.
-pub(crate) struct Door {
+pub(crate) struct ActivationListener {
     /// The address it listens on, if it does.
     pub(crate) address: Option<SocketAddr>,
     handle: actix_web::dev::ServerHandle,
@@ -21,37 +21,40 @@ pub(crate) struct Door {
 }
 
 impl World {
-    pub(crate) fn door(&self) -> Door {
-        self.door_with(|_, _| {})
+    pub(crate) fn activation_listener(&self) -> ActivationListener {
+        self.activation_listener_with(|_, _| {})
     }
 
     /// An activation listener that differs from the usual one, on a free port of this machine.
-    pub(crate) fn door_with(&self, change: impl FnOnce(&mut ActivationSettings, &mut ActivationParts)) -> Door {
+    pub(crate) fn activation_listener_with(
+        &self,
+        change: impl FnOnce(&mut ActivationSettings, &mut ActivationParts),
+    ) -> ActivationListener {
         let listen = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
-        self.try_door(listen, None, change).expect("a free port")
+        self.try_activation_listener(listen, None, change).expect("a free port")
     }
 
     /// One on a socket in the file system.
-    pub(crate) fn socket_door(&self, path: impl Into<PathBuf>, mode: u32) -> std::io::Result<Door> {
-        self.try_door(Vec::new(), Some(UnixSocket { path: path.into(), mode }), |_, _| {})
+    pub(crate) fn socket_listener(&self, path: impl Into<PathBuf>, mode: u32) -> std::io::Result<ActivationListener> {
+        self.try_activation_listener(Vec::new(), Some(UnixSocket { path: path.into(), mode }), |_, _| {})
     }
 
     /// The same, for its owner, with other settings.
-    pub(crate) fn socket_door_with(
+    pub(crate) fn socket_listener_with(
         &self,
         path: impl Into<PathBuf>,
         change: impl FnOnce(&mut ActivationSettings),
-    ) -> Door {
+    ) -> ActivationListener {
         let unix = Some(UnixSocket { path: path.into(), mode: 0o600 });
-        self.try_door(Vec::new(), unix, |settings, _| change(settings)).expect("a socket")
+        self.try_activation_listener(Vec::new(), unix, |settings, _| change(settings)).expect("a socket")
     }
 
-    fn try_door(
+    fn try_activation_listener(
         &self,
         listen: Vec<SocketAddr>,
         unix: Option<UnixSocket>,
         change: impl FnOnce(&mut ActivationSettings, &mut ActivationParts),
-    ) -> std::io::Result<Door> {
+    ) -> std::io::Result<ActivationListener> {
         let listener = ListenerSettings::new(listen);
         let mut settings = ActivationSettings { listener, unix, base_path: Default::default(), rate: None };
         settings.listener.workers = NonZeroUsize::new(1);
@@ -60,7 +63,7 @@ impl World {
         let bound = self.runtime().block_on(async { activation_server(&settings, parts) })?;
         let address = bound.addresses.first().copied();
         let handle = bound.server.handle();
-        Ok(Door { address, handle, running: self.runtime().spawn(bound.server) })
+        Ok(ActivationListener { address, handle, running: self.runtime().spawn(bound.server) })
     }
 
     /// Makes an integration of Acme; its id, and `Authorization: Bearer …` with its token.
@@ -95,7 +98,7 @@ impl World {
     }
 }
 
-impl Door {
+impl ActivationListener {
     pub(crate) fn wire(&self) -> Wire {
         Wire::connect(self.address.expect("a port"))
     }
