@@ -59,8 +59,8 @@ fn a62_a_flipped_byte_opens_nothing() {
         put(flawed);
         fails_closed(&vault, &session, &id);
     }
-    let told = vault.log().lines().any(|line| line.contains("\"ERROR\"") && line.contains(&id));
-    assert!(told, "operators are told which row it is");
+    let reported = vault.log().lines().any(|line| line.contains("\"ERROR\"") && line.contains(&id));
+    assert!(reported, "operators are told which row it is");
     put(&sound);
     assert_eq!(session.list().len(), 1);
 

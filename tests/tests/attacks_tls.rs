@@ -49,10 +49,11 @@ fn a88_answers_over_tls_keep_browsers_there() {
     ];
     assert_eq!(answers.each_ref().map(|answer| answer.status), [200, 200, 401, 400, 404, 405, 413]);
     for answer in answers {
-        let told = answer.header("strict-transport-security").unwrap_or_default();
-        let age = told.split(';').next().and_then(|age| age.strip_prefix("max-age=")).and_then(|age| age.parse().ok());
-        assert!(age.is_some_and(|age: u32| age >= 31_536_000), "{told}");
-        assert!(!told.contains("includeSubDomains"), "nobody asked about the subdomains: {told}");
+        let reported = answer.header("strict-transport-security").unwrap_or_default();
+        let age =
+            reported.split(';').next().and_then(|age| age.strip_prefix("max-age=")).and_then(|age| age.parse().ok());
+        assert!(age.is_some_and(|age: u32| age >= 31_536_000), "{reported}");
+        assert!(!reported.contains("includeSubDomains"), "nobody asked about the subdomains: {reported}");
     }
     let plain = server.admin_client().get("/livez").send();
     assert_eq!(plain.header("strict-transport-security"), None, "not without TLS");

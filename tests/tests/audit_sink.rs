@@ -93,13 +93,13 @@ fn request(stream: &mut BufReader<std::net::TcpStream>) -> (String, String) {
 fn an_http_server_that_fails_gets_the_same_entries_again() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let sink = format!("http://{}/ingest", listener.local_addr().unwrap());
-    let (told, requests) = mpsc::channel();
+    let (reported, requests) = mpsc::channel();
     let accepts = Arc::new(AtomicBool::new(false));
     let accepting = Arc::clone(&accepts);
     thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = BufReader::new(stream.unwrap());
-            let _ = told.send(request(&mut stream)); // the test may have ended
+            let _ = reported.send(request(&mut stream)); // the test may have ended
             let accepted = accepting.load(Ordering::Acquire);
             let status = if accepted { "204 No Content" } else { "500 Out Of Order" };
             let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");

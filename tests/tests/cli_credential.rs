@@ -438,16 +438,16 @@ fn places_are_taken_over_unless_they_are_named() {
     let key = machine.file("key.json", &key.to_string());
     let replace = ["credential", "replace", &id, "--data-file", &key];
     let tried = machine.json(&[&replace[..], &["--dry-run"]].concat());
-    let told = tried["changes"].to_string();
+    let reported = tried["changes"].to_string();
     for line in [
         "Copied from version 1: endpoint.",
         "Changed: bucket from exports to other.",
         "Changed: region from eu-central-1 to none.",
         "Changed: access_key_id from",
     ] {
-        assert!(told.contains(line), "{line}: {told}");
+        assert!(reported.contains(line), "{line}: {reported}");
     }
-    assert!(!told.contains("AKIAQ3EGRIYLK") && !told.contains("second"), "{told}");
+    assert!(!reported.contains("AKIAQ3EGRIYLK") && !reported.contains("second"), "{reported}");
     let replaced = machine.run(&replace).done();
     assert!(replaced.stderr.contains("Copied from version 1: endpoint."), "{}", replaced.stderr);
     let information = &machine.json(&["credential", "show", &id])["information"];

@@ -84,7 +84,7 @@ fn flipped_bits_of_the_database_file_are_found() {
         let run = vault.run(&["doctor", "--deep", "--json"]);
         assert_eq!(run.status, Some(1), "byte {place}: {}", run.stdout);
         let (checks, _) = report(&run.stdout);
-        let is_told = checks.get("pages").is_some_and(|result| result == "failed") || checks["vault"] == "failed";
-        assert!(is_told, "byte {place}: {}", run.stdout);
+        let is_reported = checks.get("pages").is_some_and(|result| result == "failed") || checks["vault"] == "failed";
+        assert!(is_reported, "byte {place}: {}", run.stdout);
     }
 }

@@ -95,8 +95,8 @@ fn rows_that_were_put_back_are_found() {
     finds(&vault, &account, "differs from its state in audit entry");
     // The state in the audit log is no MAC, so it cannot be used to restore an earlier role.
     let granted = sql.value(&format!("SELECT encode(grant_digest, 'hex') FROM accounts WHERE id = '{account}'"));
-    let told = sql.value(&format!("SELECT count(*) FROM audit WHERE changed_rows LIKE '%{granted}%'"));
-    assert_eq!(told, "0");
+    let reported = sql.value(&format!("SELECT count(*) FROM audit WHERE changed_rows LIKE '%{granted}%'"));
+    assert_eq!(reported, "0");
     // The next change by the service is a new state.
     vault.run(&["account", "set-role", "--email", &colleague.email, "--role", "viewer"]).done();
     assert_eq!(findings(&vault), [""; 0]);

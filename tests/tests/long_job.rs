@@ -140,12 +140,12 @@ fn clients_go_on_while_their_keys_end() {
     fs::write(job.join("stop"), "").unwrap();
     assert!(running.wait().unwrap().success());
     let seen = seen.lock().unwrap();
-    for (tool, is_told) in TOOLS {
+    for (tool, is_reported) in TOOLS {
         let (used, refused) = (seen.used[tool].len(), seen.refused.get(tool).copied().unwrap_or_default());
         let found = format!("{tool}: {used} keys, told {refused} times that one had ended\n");
         std::io::stderr().write_all(found.as_bytes()).unwrap();
         assert!(used > 3, "{tool}: {used}");
-        assert!(is_told || refused == 0, "{tool}: {refused}");
+        assert!(is_reported || refused == 0, "{tool}: {refused}");
     }
 }
 

@@ -47,8 +47,8 @@ fn code_of(answer: Answer) -> String {
 fn notices(session: &Session) -> Vec<(String, Value)> {
     let own = session.own_account();
     let notices = own["notices"].as_array().unwrap().iter();
-    let told = notices.map(|notice| (text(&notice["code"]).to_owned(), notice["account"].clone()));
-    told.filter(|(code, _)| code != "recovery-code-used").collect()
+    let reported = notices.map(|notice| (text(&notice["code"]).to_owned(), notice["account"].clone()));
+    reported.filter(|(code, _)| code != "recovery-code-used").collect()
 }
 
 fn a_colleague_without_phone_and_codes_enrols_again(database: Database) {
@@ -95,8 +95,8 @@ fn a_colleague_without_phone_and_codes_enrols_again(database: Database) {
     assert_eq!(renewed.ids(), [credential]);
     assert!(!session.is_live());
     assert_eq!(notices(&renewed), [("re-enrolled".to_owned(), Value::Null)]);
-    for told in [&admin, &bystander] {
-        assert_eq!(notices(told), [("colleague-re-enrolled".to_owned(), json!(grace.id))]);
+    for reported in [&admin, &bystander] {
+        assert_eq!(notices(reported), [("colleague-re-enrolled".to_owned(), json!(grace.id))]);
     }
     assert!(!vault.log().contains(&code) && !vault.log().contains(&again.secret), "secrets are not logged");
 }
@@ -126,10 +126,10 @@ fn an_operator_helps_the_last_admin(database: Database) {
     let printed = vault.json(&command);
     assert_eq!((text(&printed["state"]), text(&printed["id"])), ("re-enrolling", &*admin.id));
     assert!(!session.is_live());
-    let told = vault.run(&command).done();
-    assert!(told.stderr.contains("has no active admin until"), "{}", told.stderr);
-    let code = told.stdout.lines().find_map(|line| line.trim().strip_prefix("enrolment code ")).unwrap().to_owned();
-    assert!(told.stdout.contains(&format!("/#/enrol/{code}")), "{}", told.stdout);
+    let reported = vault.run(&command).done();
+    assert!(reported.stderr.contains("has no active admin until"), "{}", reported.stderr);
+    let code = reported.stdout.lines().find_map(|line| line.trim().strip_prefix("enrolment code ")).unwrap().to_owned();
+    assert!(reported.stdout.contains(&format!("/#/enrol/{code}")), "{}", reported.stdout);
     client.enrol(text(&printed["enrolment_code"]), PASSWORD).problem("invalid-enrolment");
     let shown = vault.run(&["account", "show", "--email", &admin.email]).done().stdout;
     assert!(shown.contains("re-enrolling") && shown.contains("code until"), "{shown}");

@@ -127,16 +127,16 @@ fn webhooks_are_told_and_verified(database: Database) {
     for secret in [secret, next, "hidden"] {
         assert!(!listed.to_string().contains(secret) && !vault.log().contains(secret));
     }
-    let told = eventually("the end of all deliveries", || {
-        let told = deliveries(&admin, id);
-        told.iter().all(|one| one["state"] == "delivered").then_some(told)
+    let reported = eventually("the end of all deliveries", || {
+        let reported = deliveries(&admin, id);
+        reported.iter().all(|one| one["state"] == "delivered").then_some(reported)
     });
-    let kinds: Vec<_> = told.iter().rev().map(|one| one["type"].as_str().unwrap()).collect();
+    let kinds: Vec<_> = reported.iter().rev().map(|one| one["type"].as_str().unwrap()).collect();
     let expected =
         ["receiver.test", "credential.replaced", "namespace.frozen", "namespace.thawed", "credential.deleted"];
     assert_eq!(kinds, expected);
     // A resent event has the same ID.
-    let event = told[0]["id"].as_str().unwrap();
+    let event = reported[0]["id"].as_str().unwrap();
     admin.call("POST", &format!("/v1/receivers/{id}/deliveries/{event}/resend")).send().expect(202);
     assert_eq!(receivers.next(path, "credential.deleted")["id"], format!("msg_{event}"));
     admin.call("DELETE", &format!("/v1/receivers/{id}")).send().expect(204);
@@ -171,11 +171,11 @@ fn a_receiver_that_fails_is_told_later(database: Database) {
     // The next automatic attempt is within a minute. Resend it immediately.
     let event = deliveries(&admin, &ids[1])[0]["id"].as_str().unwrap().to_owned();
     admin.call("POST", &format!("/v1/receivers/{}/deliveries/{event}/resend", ids[1])).send().expect(202);
-    let told = receivers.next("/errors", "namespace.frozen");
-    assert_eq!(told["status"], 200);
+    let reported = receivers.next("/errors", "namespace.frozen");
+    assert_eq!(reported["status"], 200);
     eventually("the second attempt", || {
-        let told = deliveries(&admin, &ids[1]);
-        (told[0]["state"] == "delivered" && told[0]["attempts"].as_i64() >= Some(2)).then_some(())
+        let reported = deliveries(&admin, &ids[1]);
+        (reported[0]["state"] == "delivered" && reported[0]["attempts"].as_i64() >= Some(2)).then_some(())
     });
     eventually("the end of what hangs", || (state(&ids[4]).1.as_deref() == Some("unreachable")).then_some(()));
 
@@ -270,8 +270,8 @@ fn expiries_within_a_threshold_are_announced_once(database: Database) {
     let mut request = small("imports/nightly", 1);
     request["expires_at"] = within(20).into();
     let id = admin.save(&request);
-    let told = next();
-    assert_eq!((&told["days"], &told["namespace"]), (&json!(1), &json!("imports/nightly")));
+    let reported = next();
+    assert_eq!((&reported["days"], &reported["namespace"]), (&json!(1), &json!("imports/nightly")));
     let change =
         |body: Value| admin.call("PATCH", &format!("/v1/organization-vault/{id}")).json(&body).send().expect(200);
     // Another change, or setting the same expiry, announces nothing.
@@ -295,8 +295,8 @@ fn a_killed_server_tells_everything(database: Database) {
     }
     let mut left: Vec<&String> = names.iter().collect();
     while !left.is_empty() {
-        let told = receivers.next("/hooks", "namespace.frozen");
-        left.retain(|name| told["body"]["data"]["namespace"] != ***name);
+        let reported = receivers.next("/hooks", "namespace.frozen");
+        left.retain(|name| reported["body"]["data"]["namespace"] != ***name);
     }
 }
 
@@ -310,11 +310,11 @@ fn the_instance_has_receivers_of_its_own(database: Database) {
     // Organizations do not see receivers of the instance, which in turn get no events of organizations.
     assert_eq!(admin.call("GET", "/v1/receivers").send().expect(200).json(), json!([]));
     freeze(&admin, "imports", true);
-    let told = eventually("what was delivered", || {
-        let told = vault.json(&["receiver", "deliveries", id]);
-        (told[0]["state"] == "delivered").then_some(told)
+    let reported = eventually("what was delivered", || {
+        let reported = vault.json(&["receiver", "deliveries", id]);
+        (reported[0]["state"] == "delivered").then_some(reported)
     });
-    assert_eq!(told.as_array().unwrap().len(), 1, "{told}");
+    assert_eq!(reported.as_array().unwrap().len(), 1, "{reported}");
     let changed = vault.json(&["receiver", "change", id, "--event", "backup.failed,inspection.found"]);
     assert_eq!(changed["events"], json!(["backup.failed", "inspection.found"]));
     assert_eq!(vault.run(&["receiver", "change", id, "--event", "credential.expired"]).status, Some(1));
@@ -358,16 +358,16 @@ fn what_was_changed_with_sql_is_not_sent() {
          FROM event_deliveries WHERE receiver_id = '{two}'"
     ));
     eventually("the refusal of the forged event", || {
-        let told = deliveries(&admin, two);
-        let forged = told.iter().find(|one| one["id"] == "00000000-0000-4000-8000-000000000001")?.clone();
+        let reported = deliveries(&admin, two);
+        let forged = reported.iter().find(|one| one["id"] == "00000000-0000-4000-8000-000000000001")?.clone();
         (forged["last_error"] == "damaged").then_some(())
     });
     sql.run(&format!(
         "UPDATE receivers SET address = (SELECT address FROM receivers WHERE id = '{two}') WHERE id = '{one}'"
     ));
     freeze(&admin, "exports", true);
-    let told = receivers.wait(|message| message["body"]["data"]["namespace"] == "exports");
-    assert_eq!(told["path"], "/two");
+    let reported = receivers.wait(|message| message["body"]["data"]["namespace"] == "exports");
+    assert_eq!(reported["path"], "/two");
     let run = vault.run(&["doctor", "--deep", "--json"]);
     assert_ne!(run.status, Some(0));
     assert!(run.stdout.contains(one) && run.stdout.contains("receivers"), "{}", run.stdout);
@@ -390,15 +390,15 @@ fn what_expires_is_told() {
     let mut save = small("imports", 1);
     save["expires_at"] = json!(text);
     let credential = admin.save(&save);
-    let mut told = BTreeMap::new();
-    while told.len() < 2 {
+    let mut reported = BTreeMap::new();
+    while reported.len() < 2 {
         let message = receivers.wait(|message| message["body"]["data"]["days"] == 1);
         let data = message["body"]["data"].clone();
-        told.insert(data["id"].as_str().unwrap().to_owned(), message["body"]["type"].clone());
+        reported.insert(data["id"].as_str().unwrap().to_owned(), message["body"]["type"].clone());
     }
     let integration = made["id"].as_str().unwrap().to_owned();
     let expected = [(credential, json!("credential.expiring")), (integration, json!("integration.token-expiring"))];
-    assert_eq!(told, BTreeMap::from(expected));
+    assert_eq!(reported, BTreeMap::from(expected));
     let _ = vault;
 }
 
@@ -415,8 +415,8 @@ fn what_is_refused_is_told() {
     for _ in 0..3 {
         integration.activate(&activation_listener.client(), "imports").expect(403);
     }
-    let told = receivers.next("/hooks", "integration.refused-after-freeze");
-    assert_eq!(told["body"]["data"]["namespace"], "imports");
+    let reported = receivers.next("/hooks", "integration.refused-after-freeze");
+    assert_eq!(reported["body"]["data"]["namespace"], "imports");
     let colleague = vault.account("Acme", "admin");
     assert_eq!(receivers.next("/hooks", "account.admin-added")["body"]["data"]["id"], colleague.id);
     let code = colleague.recovery_code();

@@ -170,21 +170,21 @@ fn forged_and_foreign_tokens_open_nothing(database: Database) {
     assert!(!generic.contains("acme"), "{generic}");
     // For a genuine token, the response names the claim that does not match with the token's value, but not the
     // trust's.
-    let told = |changes: Value| stage.refused(&stage.with(changes));
-    let other = told(json!({"sub": "repo:acme/etl:pull_request"}));
+    let reported = |changes: Value| stage.refused(&stage.with(changes));
+    let other = reported(json!({"sub": "repo:acme/etl:pull_request"}));
     assert!(
         other.contains("claim /sub is repo:acme/etl:pull_request") && !other.contains("refs/heads/main"),
         "{other}"
     );
-    assert!(told(json!({"sub": null})).contains("no claim /sub"));
-    assert!(told(json!({"sub": ["x"]})).contains("claim /sub is"));
-    assert!(told(json!({"exp": now() - 60})).contains("has expired"));
-    assert!(told(json!({"exp": null})).contains("no exp"));
-    assert!(told(json!({"exp": "soon"})).contains("must be numbers"));
-    assert!(told(json!({"nbf": now() + 90})).contains("nbf"));
-    assert!(told(json!({"iat": now() + 90})).contains("iat"));
-    assert!(told(json!({"exp": now() + 7_200})).contains("longer than the trust allows"));
-    assert!(told(json!({"exp": now() + 7_200, "iat": null})).contains("longer than the trust allows"));
+    assert!(reported(json!({"sub": null})).contains("no claim /sub"));
+    assert!(reported(json!({"sub": ["x"]})).contains("claim /sub is"));
+    assert!(reported(json!({"exp": now() - 60})).contains("has expired"));
+    assert!(reported(json!({"exp": null})).contains("no exp"));
+    assert!(reported(json!({"exp": "soon"})).contains("must be numbers"));
+    assert!(reported(json!({"nbf": now() + 90})).contains("nbf"));
+    assert!(reported(json!({"iat": now() + 90})).contains("iat"));
+    assert!(reported(json!({"exp": now() + 7_200})).contains("longer than the trust allows"));
+    assert!(reported(json!({"exp": now() + 7_200, "iat": null})).contains("longer than the trust allows"));
     // Clocks may differ by half a minute, and an array with a single audience is valid.
     stage.activate(&stage.with(json!({"exp": now() - 10, "iat": now() - 60, "nbf": now() + 20}))).expect(201);
     stage.activate(&stage.with(json!({"aud": [audience(&stage.integration)]}))).expect(201);
@@ -604,8 +604,8 @@ fn a_job_runs_by_its_identity_token(database: Database) {
     assert!(said.contains("claim /sub is repo:acme/etl:ref:refs/heads/feature"), "{said}");
     // The claims of the token are printed, but not the token.
     let run = job("ORGVAULT_IDENTITY_TOKEN", &other, &["identity", "inspect"]).done();
-    for told in ["repo:acme/etl:ref:refs/heads/feature", &audience(&stage.integration), &stage.issuer.url()] {
-        assert!(run.stdout.contains(told), "{told}: {}", run.stdout);
+    for reported in ["repo:acme/etl:ref:refs/heads/feature", &audience(&stage.integration), &stage.issuer.url()] {
+        assert!(run.stdout.contains(reported), "{reported}: {}", run.stdout);
     }
     assert!(!run.stdout.contains("eyJ"), "{}", run.stdout);
     let wrong = stage.with(json!({"aud": "https://github.com/acme"}));

@@ -61,12 +61,12 @@ async fn work(inspector: Inspector, every: Duration, alarm: Alarm, mut stopped: 
 
 /// Checks all rows once and returns the number of findings.
 async fn inspect(inspector: &Inspector) -> u64 {
-    let (mut round, mut found, mut told) = (inspector.begin(), 0_u64, 0);
+    let (mut round, mut found, mut reported) = (inspector.begin(), 0_u64, 0);
     loop {
         let began = std::time::Instant::now();
         let more = step(&mut round, &mut found).await;
-        metrics::counter!(ROWS).increment(round.rows() - told);
-        told = round.rows();
+        metrics::counter!(ROWS).increment(round.rows() - reported);
+        reported = round.rows();
         let wait = match more {
             Ok(true) => (began.elapsed() * PAUSE).max(SHORTEST),
             Ok(false) => break,

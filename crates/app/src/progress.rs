@@ -22,7 +22,7 @@ pub(crate) struct Progress {
     bar: ProgressBar,
     doing: &'static str,
     began: Instant,
-    told: Option<u64>,
+    reported: Option<u64>,
 }
 
 impl Progress {
@@ -30,7 +30,7 @@ impl Progress {
     pub(crate) fn of(doing: &'static str) -> Result<Self, Failure> {
         let bar = bar(SHARE)?;
         bar.set_message(doing);
-        Ok(Self { bar, doing, began: Instant::now(), told: None })
+        Ok(Self { bar, doing, began: Instant::now(), reported: None })
     }
 
     /// Reports that `done` of `total` steps are complete.
@@ -38,8 +38,8 @@ impl Progress {
         self.bar.set_length(total);
         self.bar.set_position(done);
         let tenth = u64::try_from(u128::from(done) * 10 / u128::from(total.max(1))).unwrap_or_default();
-        if self.bar.is_hidden() && self.told != Some(tenth) && self.began.elapsed() >= WORTH_TELLING {
-            self.told = Some(tenth);
+        if self.bar.is_hidden() && self.reported != Some(tenth) && self.began.elapsed() >= WORTH_TELLING {
+            self.reported = Some(tenth);
             tracing::info!("{}, {}% done", self.doing, tenth * 10);
         }
     }

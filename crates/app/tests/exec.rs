@@ -281,8 +281,8 @@ fn googles_library_takes_short_lived_tokens() {
 fn what_is_over_is_begun_anew_and_what_moved_stays() {
     // Where it is over, and where it can no longer be renewed.
     for (status, code) in [(404, "not-found"), (409, "conflict")] {
-        let (told, tells) = mpsc::channel();
-        let hook = move |line: &str| told.send(line.to_owned()).unwrap_or_default();
+        let (reported, tells) = mpsc::channel();
+        let hook = move |line: &str| reported.send(line.to_owned()).unwrap_or_default();
         let activation_listener = ActivationListener::with_hook(201, short_lived(&[s3()]), Box::new(hook));
         activation_listener.renew_with(vec![(status, problem(status, code))]);
         let (child, ..) = start(&activation_listener, "echo ready; exec sleep 600 >/dev/null");
@@ -464,10 +464,10 @@ fn signals_that_were_ignored_before_stay_ignored() {
 
 #[test]
 fn told_to_stop_before_the_command_is_there_it_does_not_start_it() {
-    let (tell, told) = mpsc::channel();
+    let (tell, reported) = mpsc::channel();
     let stop = move |line: &str| {
         if line.starts_with("POST ") {
-            kill_process(told.recv().unwrap(), Signal::TERM).unwrap();
+            kill_process(reported.recv().unwrap(), Signal::TERM).unwrap();
         }
     };
     let activation_listener = ActivationListener::with_hook(201, activation(&[gcs()]), Box::new(stop));

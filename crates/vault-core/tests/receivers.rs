@@ -131,26 +131,26 @@ proptest! {
         let end = NOW.plus_seconds(ends_in);
         let thing = expiring(end, NOW, credential);
         looks.sort_unstable();
-        let (mut after, mut told) = (NOW, Vec::new());
+        let (mut after, mut reported) = (NOW, Vec::new());
         for look in looks.iter().map(|look| NOW.plus_seconds(*look)) {
             if let Some(occurrence) = Occurrence::of_expiry(&thing, after, look, &FakeDigester::default()) {
                 prop_assert!(occurrence.at > after && occurrence.at <= look);
-                told.push(occurrence);
+                reported.push(occurrence);
             }
             after = look;
         }
-        let ids: BTreeSet<_> = told.iter().map(|occurrence| occurrence.id).collect();
-        prop_assert_eq!(ids.len(), told.len());
-        prop_assert!(told.is_sorted_by_key(|occurrence| occurrence.at));
+        let ids: BTreeSet<_> = reported.iter().map(|occurrence| occurrence.id).collect();
+        prop_assert_eq!(ids.len(), reported.len());
+        prop_assert!(reported.is_sorted_by_key(|occurrence| occurrence.at));
         // With one look for each second, nothing is left out.
         let passed = |days: &i64| {
             let at = end.plus_seconds(-days * DAY);
             at > NOW && at <= after
         };
         let all: Vec<i64> = [30, 7, 1, 0].into_iter().filter(passed).filter(|days| credential || *days > 0).collect();
-        prop_assert!(told.len() <= all.len());
+        prop_assert!(reported.len() <= all.len());
         let days = |occurrence: &Occurrence| occurrence.data.get("days").and_then(|days| days.as_i64()).unwrap_or(0);
-        let last = told.last().map(days);
+        let last = reported.last().map(days);
         prop_assert_eq!(last, all.last().copied());
     }
 

@@ -160,7 +160,7 @@ impl Reports {
     }
 
     /// Emits an event, if a sink is set.
-    pub(crate) fn tell(&self, event: Event) {
+    pub(crate) fn report(&self, event: Event) {
         if let Some(events) = self.events.get() {
             events.emit(event);
         }
@@ -170,7 +170,7 @@ impl Reports {
     pub(crate) fn seen<T>(&self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
         match &outcome {
             Err(StoreError::Integrity { table, id, .. }) => {
-                self.tell(Event::IntegrityFailure { table, id: id.clone() });
+                self.report(Event::IntegrityFailure { table, id: id.clone() });
             }
             Err(StoreError::Full) => self.full.store(true, Ordering::Relaxed),
             _ => {}

@@ -63,7 +63,7 @@ struct Wait<'a> {
 
 impl Drop for Wait<'_> {
     fn drop(&mut self) {
-        self.reports.tell(Event::ConnectionAwaited { waited: self.began.elapsed(), obtained: self.obtained });
+        self.reports.report(Event::ConnectionAwaited { waited: self.began.elapsed(), obtained: self.obtained });
     }
 }
 

@@ -140,9 +140,9 @@ async fn a_database_is_brought_up_to_date_once_on_sqlite() {
     let scratch = Scratch::new();
     let store = scratch.open();
     assert_eq!(store.schema_state().await.unwrap(), SchemaState::Empty);
-    let mut told = Vec::new();
-    assert_eq!(store.migrate(NOW, &mut |migration| told.push(migration)).await.unwrap(), MIGRATIONS.len());
-    assert_eq!(told, MIGRATIONS);
+    let mut reported = Vec::new();
+    assert_eq!(store.migrate(NOW, &mut |migration| reported.push(migration)).await.unwrap(), MIGRATIONS.len());
+    assert_eq!(reported, MIGRATIONS);
     assert_eq!(store.schema_state().await.unwrap(), SchemaState::Current);
     assert_eq!(store.migrate(NOW, &mut |_| {}).await.unwrap(), 0);
     scratch.bare().execute("INSERT INTO schema_versions VALUES ('9999_later', 0)", []).unwrap();

@@ -188,13 +188,13 @@ impl Revocation {
         }
     }
 
-    async fn is_told(self, store: &PostgresStore, command: ForIntegration<TakeCredentials>) {
-        let told = match store.take_credentials(command).await {
+    async fn is_reported(self, store: &PostgresStore, command: ForIntegration<TakeCredentials>) {
+        let reported = match store.take_credentials(command).await {
             Err(StoreError::Refused(refusal)) => Ok(refusal),
             Err(StoreError::Denied(Denial::Integration(refusal))) => Err(refusal),
             other => panic!("{other:?} of {}", activated()),
         };
-        assert_eq!(told, self.refusal());
+        assert_eq!(reported, self.refusal());
     }
 }
 
@@ -240,7 +240,7 @@ async fn a_revocation_waits_for_the_activations_that_it_did_not_stop() {
         blocker.batch_execute("COMMIT").await.unwrap();
         assert_eq!(revoked.await.unwrap(), "1", "{revocation:?} was acknowledged before an activation that then stood");
         assert_eq!(take.await.unwrap().len(), 1);
-        revocation.is_told(&here, command()).await;
+        revocation.is_reported(&here, command()).await;
     }
 }
 
@@ -364,7 +364,7 @@ async fn a_revocation_has_its_turn_beside_activations() {
             tokio::task::yield_now().await;
         }
         revocation.carry_out(&beside, &world, &stored).await;
-        revocation.is_told(&beside, world.take(&own)).await;
+        revocation.is_reported(&beside, world.take(&own)).await;
         stop.store(true, Ordering::Relaxed);
         while let Some(ended) = load.join_next().await {
             ended.unwrap();

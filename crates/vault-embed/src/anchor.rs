@@ -134,9 +134,9 @@ impl Anchored {
 
     /// Waits until the database no longer contains the checkpoint in the anchor.
     pub(crate) async fn set_back(&self) {
-        let mut told = self.set_back.subscribe();
+        let mut reported = self.set_back.subscribe();
         // The sender exists as long as `self`.
-        let _ = told.wait_for(|set_back| *set_back).await;
+        let _ = reported.wait_for(|set_back| *set_back).await;
     }
 }
 

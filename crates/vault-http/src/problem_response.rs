@@ -118,16 +118,16 @@ impl ProblemResponse {
 
     /// Replaces the detail of a rejected login, for operations that require re-authentication.
     pub(crate) fn of_own_proof(self) -> Self {
-        self.told_as_login("Wrong password or passcode, or logins to your account are locked.")
+        self.reported_as_login("Wrong password or passcode, or logins to your account are locked.")
     }
 
     /// Replaces the detail of a rejected login, for operations that require a passcode of the new secret.
     pub(crate) fn of_new_passcode(self) -> Self {
-        self.told_as_login("Wrong passcode. Use the passcode that the authenticator shows for the new secret.")
+        self.reported_as_login("Wrong passcode. Use the passcode that the authenticator shows for the new secret.")
     }
 
     /// Replaces the detail if this is a rejected login.
-    fn told_as_login(self, detail: &'static str) -> Self {
+    fn reported_as_login(self, detail: &'static str) -> Self {
         if self.0.code == ProblemCode::InvalidLogin { self.saying(detail) } else { self }
     }
 

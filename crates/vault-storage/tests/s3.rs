@@ -204,11 +204,11 @@ async fn a_store_without_names_for_buckets_wants_them_in_the_path() {
 async fn what_may_have_been_written_is_removed() {
     let authority = Authority::new();
     let asked = Arc::new(Mutex::new(Vec::new()));
-    let told = Arc::clone(&asked);
+    let reported = Arc::clone(&asked);
     let server = authority.serve(move |head| {
         let line: Vec<_> = head.split(' ').take(2).map(str::to_owned).collect();
         let method = line[0].clone();
-        told.lock().unwrap().push(line);
+        reported.lock().unwrap().push(line);
         match &*method {
             "GET" => {
                 let body = "<ListBucketResult></ListBucketResult>";

@@ -14,10 +14,10 @@ use vault_core::time::Timestamp;
 /// Issues made-up credentials and records the activations. Reports every credential as usable unless a test changes
 /// that.
 #[derive(Debug, Default)]
-pub struct FakeStorage(Mutex<Told>);
+pub struct FakeStorage(Mutex<Reported>);
 
 #[derive(Debug, Default)]
-struct Told {
+struct Reported {
     refusals: HashMap<CredentialId, CheckReason>,
     failure: Option<CheckReason>,
     vended: Vec<VendOrder>,
@@ -60,14 +60,14 @@ impl FakeStorage {
 #[async_trait]
 impl CredentialVendor for FakeStorage {
     async fn vend(&self, data: &CredentialData, order: VendOrder) -> Result<ShortLived, CheckReason> {
-        let mut told = lock(&self.0);
-        if let Some(reason) = told.refusals.get(&order.credential) {
+        let mut reported = lock(&self.0);
+        if let Some(reason) = reported.refusals.get(&order.credential) {
             return Err(*reason);
         }
         allows_short(data)?;
         let data = short(data).ok_or(CheckReason::Unexpected)?;
         let expires_at = order.expires_at;
-        told.vended.push(order);
+        reported.vended.push(order);
         Ok(ShortLived { data, expires_at })
     }
 }
@@ -75,11 +75,11 @@ impl CredentialVendor for FakeStorage {
 #[async_trait]
 impl StorageProbe for FakeStorage {
     async fn check(&self, _data: &CredentialData, request: ProbeRequest) -> CheckReport {
-        let mut told = lock(&self.0);
+        let mut reported = lock(&self.0);
         let form = if request.short.is_some() { VendedForm::Short } else { VendedForm::Raw };
-        told.probed.push(Probed { form, operations: request.operations.clone(), until: request.until });
+        reported.probed.push(Probed { form, operations: request.operations.clone(), until: request.until });
         let operations = request.operations.into_iter().map(CheckKind::Operation);
-        let checks = match told.failure {
+        let checks = match reported.failure {
             None => std::iter::once(CheckKind::Authenticate).chain(operations).map(Check::passed).collect(),
             Some(reason) => std::iter::once(Check::failed(CheckKind::Authenticate, reason))
                 .chain(operations.map(|kind| Check::skipped(kind, CheckReason::EarlierFailed)))

@@ -462,9 +462,9 @@ async fn a_position_that_was_changed_outside_is_reported_and_delivered_anew() {
         sink.taken.lock().unwrap().clear();
         assert_eq!(deliver().await, DeliveredAudit { entries: 24, checkpoint: 6, waiting: 0 }, "{what}");
         assert_eq!(*sink.taken.lock().unwrap(), ids.iter().map(ToString::to_string).collect::<Vec<_>>(), "{what}");
-        let told = setting.events.take();
+        let reported = setting.events.take();
         let broken = |event: &Event| matches!(event, Event::IntegrityFailure { table: "audit_delivery", .. });
-        assert!(told.iter().any(broken), "{what}: {told:?}");
+        assert!(reported.iter().any(broken), "{what}: {reported:?}");
         // A reader of the sink can see it, too.
         setting.seal().await;
         deliver().await;

@@ -286,9 +286,9 @@ async fn one_that_is_gone_is_disabled_until_it_is_enabled() {
     receivers.change(&world.admin, id, edit).await.unwrap();
     world.freeze("exports", true).await;
     world.round().await;
-    let told: Vec<_> =
+    let reported: Vec<_> =
         world.post.at(ADDRESSES[0]).into_iter().map(|(_, body)| body["data"]["namespace"].clone()).collect();
-    assert_eq!(told, ["exports"], "while it was disabled, it was told nothing");
+    assert_eq!(reported, ["exports"], "while it was disabled, it was told nothing");
 }
 
 #[tokio::test]

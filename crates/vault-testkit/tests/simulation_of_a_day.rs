@@ -29,7 +29,7 @@ const REPLACEMENTS: usize = 3;
 
 /// The responses that callers received.
 #[derive(Default)]
-struct Told {
+struct Reported {
     /// The version that each replacement created, by idempotency key.
     versions: RefCell<Vec<(String, i64)>>,
     deletions: Cell<usize>,
@@ -42,7 +42,7 @@ struct Told {
 struct Day {
     fake: FakeVault,
     who: Principal,
-    told: Rc<Told>,
+    reported: Rc<Reported>,
     changed: CredentialId,
     deleted: CredentialId,
     /// A current passcode, and a recovery code.
@@ -82,13 +82,13 @@ impl Day {
         };
         let integration = alone(fake.integrations().create(&Principal::Operator, acme.id, request)).unwrap();
         let token = integration.token.unwrap().text().clone();
-        Self { fake, who, told: Rc::default(), changed, deleted, passcodes: [passcode, recovery_code], token }
+        Self { fake, who, reported: Rc::default(), changed, deleted, passcodes: [passcode, recovery_code], token }
     }
 
     fn replace(&self, key: usize, stage: bool) -> (String, Task) {
         let key = format!("{}-{key}", if stage { "stage" } else { "replace" });
-        let (vault, who, told, name, id) =
-            (self.fake.vault(), self.who.clone(), Rc::clone(&self.told), key.clone(), self.changed);
+        let (vault, who, reported, name, id) =
+            (self.fake.vault(), self.who.clone(), Rc::clone(&self.reported), key.clone(), self.changed);
         let task = async move {
             let request = CredentialReplacement {
                 credential: id.into(),
@@ -99,7 +99,7 @@ impl Day {
                 verify: false,
             };
             let outcome = vault.replace(&who, request).await.map(|changed| changed.version);
-            told.versions.borrow_mut().extend(outcome.as_ref().ok().map(|version| (name, *version)));
+            reported.versions.borrow_mut().extend(outcome.as_ref().ok().map(|version| (name, *version)));
             format!("{outcome:?}")
         };
         (key, Box::pin(task))
@@ -111,10 +111,10 @@ impl Day {
     }
 
     fn delete(&self) -> (String, Task) {
-        let (vault, who, told, id) = (self.fake.vault(), self.who.clone(), Rc::clone(&self.told), self.deleted);
+        let (vault, who, reported, id) = (self.fake.vault(), self.who.clone(), Rc::clone(&self.reported), self.deleted);
         let task = async move {
             let outcome = vault.delete(&who, id).await;
-            told.deletions.set(told.deletions.get() + usize::from(outcome.is_ok()));
+            reported.deletions.set(reported.deletions.get() + usize::from(outcome.is_ok()));
             format!("{outcome:?}")
         };
         ("delete".to_owned(), Box::pin(task))
@@ -130,7 +130,7 @@ impl Day {
     }
 
     fn log_in(&self, passcode: &str) -> (String, Task) {
-        let (accounts, told, passcode) = (self.fake.accounts(), Rc::clone(&self.told), passcode.to_owned());
+        let (accounts, reported, passcode) = (self.fake.accounts(), Rc::clone(&self.reported), passcode.to_owned());
         let name = format!("log in by {passcode}");
         let task = async move {
             let request = LogInRequest {
@@ -142,17 +142,17 @@ impl Day {
                 client: None,
             };
             let outcome = accounts.log_in(request).await.map(|made| made.token.0.expose_secret().to_owned());
-            told.sessions.borrow_mut().extend(outcome.as_ref().ok().map(|token| (passcode, token.clone())));
+            reported.sessions.borrow_mut().extend(outcome.as_ref().ok().map(|token| (passcode, token.clone())));
             format!("{outcome:?}")
         };
         (name, Box::pin(task))
     }
 
     fn activate(&self) -> (String, Task) {
-        let (activations, told, deleted) = (self.fake.activations(), Rc::clone(&self.told), self.deleted);
+        let (activations, reported, deleted) = (self.fake.activations(), Rc::clone(&self.reported), self.deleted);
         let token = self.token.clone();
         let task = async move {
-            let gone = told.deletions.get() > 0;
+            let gone = reported.deletions.get() > 0;
             let outcome = async {
                 let principal = activations.authenticate(&token, None).await?;
                 let request = ActivationRequest {
@@ -162,14 +162,14 @@ impl Day {
                     vend: VendMode::Raw,
                 };
                 let activated = activations.activate(&principal, request).await?;
-                told.activations.set(told.activations.get() + 1);
+                reported.activations.set(reported.activations.get() + 1);
                 let handed: Vec<_> = activated.credentials.iter().map(|it| (it.id, it.version)).collect();
                 assert!(
                     !(gone && handed.iter().any(|(id, _)| *id == deleted)),
                     "what was deleted before is handed out"
                 );
                 activations.end(&principal, activated.id).await?;
-                told.ended.set(told.ended.get() + 1);
+                reported.ended.set(reported.ended.get() + 1);
                 Ok::<_, vault_core::Error>(handed)
             };
             format!("{:?}", outcome.await)
@@ -197,7 +197,7 @@ impl Day {
         let count = |action| self.recorded(action);
         // A request with an idempotency key has one effect, and each change of the credential has one entry.
         let mut versions = BTreeMap::new();
-        for (key, version) in self.told.versions.borrow().iter() {
+        for (key, version) in self.reported.versions.borrow().iter() {
             assert_eq!(versions.entry(key.clone()).or_insert(*version), version, "{key}");
         }
         assert_eq!(versions.values().collect::<BTreeSet<_>>().len(), versions.len(), "each has a version of its own");
@@ -209,11 +209,11 @@ impl Day {
         assert_eq!(shown.revision, 1 + i64::try_from(changes).unwrap());
         assert!(shown.information.is_some(), "what lists show opens");
 
-        assert!(self.told.deletions.get() <= 1 && count(AuditAction::CredentialDeleted) <= 1, "deleted twice");
+        assert!(self.reported.deletions.get() <= 1 && count(AuditAction::CredentialDeleted) <= 1, "deleted twice");
         let listed = alone(self.fake.vault().list(&self.who, Default::default(), Default::default())).unwrap().items;
         assert_eq!(listed.len(), 2 - count(AuditAction::CredentialDeleted));
 
-        let sessions = self.told.sessions.borrow();
+        let sessions = self.reported.sessions.borrow();
         for passcode in &self.passcodes {
             assert!(sessions.iter().filter(|(of, _)| of == passcode).count() <= 1, "a passcode was taken twice");
         }
@@ -225,7 +225,7 @@ impl Day {
         }
 
         let (begun, ended) = (count(AuditAction::ActivationBegun), count(AuditAction::ActivationEnded));
-        assert!(begun >= self.told.activations.get() && ended >= self.told.ended.get());
+        assert!(begun >= self.reported.activations.get() && ended >= self.reported.ended.get());
         let principal = alone(self.fake.activations().authenticate(&self.token, None)).unwrap();
         let page = PageRequest { limit: 100, cursor: None };
         let live = alone(self.fake.activations().list(&principal, page)).unwrap().items.len();

@@ -251,27 +251,27 @@ impl Memory {
 
 /// Returns credentials without the audit entries of their changes, and audit entries without their changes.
 fn half_done(listed: &[Value], exported: &str) -> Vec<String> {
-    let mut told: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
+    let mut reported: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
     for line in exported.lines() {
         let entry: Value = serde_json::from_str(line).expect("an entry");
         let subject = entry["subject"].as_str().and_then(|subject| subject.strip_prefix("credential:"));
         if let (Some(id), Some(action)) = (subject, entry["action"].as_str()) {
-            *told.entry(id.to_owned()).or_default().entry(action.to_owned()).or_default() += 1;
+            *reported.entry(id.to_owned()).or_default().entry(action.to_owned()).or_default() += 1;
         }
     }
     let mut losses = Vec::new();
     for item in listed {
-        let told = told.remove(item["id"].as_str().expect("an id")).unwrap_or_default();
-        let count = |action: &str| told.get(action).copied().unwrap_or_default();
+        let reported = reported.remove(item["id"].as_str().expect("an id")).unwrap_or_default();
+        let count = |action: &str| reported.get(action).copied().unwrap_or_default();
         let (saved, replaced, deleted) =
             (count("credential.saved"), count("credential.replaced"), count("credential.deleted"));
         if (saved, deleted) != (1, 0) || item["version"].as_u64() != Some(1 + replaced) {
             losses.push(format!("{item}: audited {saved} saves, {replaced} replacements, {deleted} deletions"));
         }
     }
-    for (id, told) in told {
-        if told.get("credential.deleted") != Some(&1) {
-            losses.push(format!("{id} is not there, and the audit has {told:?}"));
+    for (id, reported) in reported {
+        if reported.get("credential.deleted") != Some(&1) {
+            losses.push(format!("{id} is not there, and the audit has {reported:?}"));
         }
     }
     losses

@@ -99,11 +99,11 @@ impl There {
     }
 
     /// Returns the state with this entity tag, or `None` if the credential is known to have another one.
-    fn tagged(self, told: Option<&String>) -> Option<Self> {
-        match (&self.tag, told) {
-            (Some(known), Some(told)) if known != told => None,
+    fn tagged(self, reported: Option<&String>) -> Option<Self> {
+        match (&self.tag, reported) {
+            (Some(known), Some(reported)) if known != reported => None,
             (_, None) => Some(self),
-            (_, Some(told)) => Some(Self { tag: Some(told.clone()), ..self }),
+            (_, Some(reported)) => Some(Self { tag: Some(reported.clone()), ..self }),
         }
     }
 }

@@ -25,7 +25,7 @@ const CONNECTIONS: usize = 64;
 
 /// Deliveries to the receiver.
 #[derive(Default)]
-struct Told {
+struct Reported {
     ids: HashSet<String>,
     /// The last event of each credential. IDs of events increase with time.
     last: HashMap<String, String>,
@@ -33,7 +33,7 @@ struct Told {
     repeated: usize,
 }
 
-impl Told {
+impl Reported {
     fn note(&mut self, id: String, subject: String) {
         if !self.ids.insert(id.clone()) {
             self.repeated += 1;
@@ -52,7 +52,7 @@ pub(crate) fn receivers(ground: &Ground<'_>, report: &mut Report) -> Result<()> 
     let mut replacements = replacements_of(ground, &organization, SUBJECTS)?;
     replacements.left(EVENTS / 2);
     let alone = run(&ground.to_the_end(CONNECTIONS), &mut replacements)?;
-    let (address, told) = listen()?;
+    let (address, reported) = listen()?;
     let body = format!(r#"{{"kind":"webhook","url":"http://{address}/","events":["credential.replaced"]}}"#);
     let server = ground.server.address;
     let mut admin = Account::create_as(ground.vault, &organization.name, "admin@receivers.example.com", "admin")?;
@@ -66,24 +66,24 @@ pub(crate) fn receivers(ground: &Ground<'_>, report: &mut Report) -> Result<()> 
     let started = Instant::now();
     replacements.left(EVENTS);
     let beside = run(&ground.to_the_end(CONNECTIONS), &mut replacements)?;
-    let (made, soon) = (started.elapsed(), count(&told));
-    while count(&told) < EVENTS && started.elapsed() < LIMIT {
+    let (made, soon) = (started.elapsed(), count(&reported));
+    while count(&reported) < EVENTS && started.elapsed() < LIMIT {
         thread::sleep(Duration::from_millis(50));
     }
     let took = started.elapsed();
     row(report, "replace, no receiver", alone, None);
     let rate = beside.rate();
     row(report, "replace, each told", beside, Some(Bound::new("replacements", rate)));
-    let told = told.lock().map_err(|_| "the receiver failed")?;
-    let all = Target::new("100,000", told.ids.len() == EVENTS);
-    report.quantity("events told", told.ids.len() as f64, "", Some(all));
+    let reported = reported.lock().map_err(|_| "the receiver failed")?;
+    let all = Target::new("100,000", reported.ids.len() == EVENTS);
+    report.quantity("events told", reported.ids.len() as f64, "", Some(all));
     report.quantity("of them while replacements went on", soon as f64, "", None);
     report.quantity("replacements took", made.as_secs_f64(), "s", None);
     report.quantity("until all were told", took.as_secs_f64(), "s", None);
-    report.quantity("events told a second", told.ids.len() as f64 / took.as_secs_f64(), "/s", None);
-    let ordered = Target::new("0", told.out_of_order == 0);
-    report.quantity("events out of order", told.out_of_order as f64, "", Some(ordered));
-    report.quantity("events told twice", told.repeated as f64, "", None);
+    report.quantity("events told a second", reported.ids.len() as f64 / took.as_secs_f64(), "/s", None);
+    let ordered = Target::new("0", reported.out_of_order == 0);
+    report.quantity("events out of order", reported.out_of_order as f64, "", Some(ordered));
+    report.quantity("events told twice", reported.repeated as f64, "", None);
     Ok(())
 }
 
@@ -92,26 +92,26 @@ fn row(report: &mut Report, what: &str, sample: Sample, bound: Option<Bound>) {
     report.rate(Rate { what: what.to_owned(), connections: CONNECTIONS, sample, references, target: None });
 }
 
-fn count(told: &Mutex<Told>) -> usize {
-    told.lock().map_or(0, |told| told.ids.len())
+fn count(reported: &Mutex<Reported>) -> usize {
+    reported.lock().map_or(0, |reported| reported.ids.len())
 }
 
 /// Starts a receiver that accepts everything.
-fn listen() -> Result<(SocketAddr, Arc<Mutex<Told>>)> {
+fn listen() -> Result<(SocketAddr, Arc<Mutex<Reported>>)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    let (address, told) = (listener.local_addr()?, Arc::new(Mutex::new(Told::default())));
-    let noted = Arc::clone(&told);
+    let (address, reported) = (listener.local_addr()?, Arc::new(Mutex::new(Reported::default())));
+    let noted = Arc::clone(&reported);
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            let told = Arc::clone(&noted);
-            thread::spawn(move || take(stream, &told));
+            let reported = Arc::clone(&noted);
+            thread::spawn(move || take(stream, &reported));
         }
     });
-    Ok((address, told))
+    Ok((address, reported))
 }
 
 /// Accepts messages until the connection is closed.
-fn take(stream: TcpStream, told: &Mutex<Told>) -> Option<()> {
+fn take(stream: TcpStream, reported: &Mutex<Reported>) -> Option<()> {
     stream.set_nodelay(true).ok()?;
     let mut reader = BufReader::new(stream);
     loop {
@@ -136,7 +136,7 @@ fn take(stream: TcpStream, told: &Mutex<Told>) -> Option<()> {
         let mut body = vec![0; length];
         reader.read_exact(&mut body).ok()?;
         let body: serde_json::Value = serde_json::from_slice(&body).ok()?;
-        told.lock().ok()?.note(id, body["data"]["id"].as_str()?.to_owned());
+        reported.lock().ok()?.note(id, body["data"]["id"].as_str()?.to_owned());
         reader.get_mut().write_all(b"HTTP/1.1 204 No Content\r\n\r\n").ok()?;
     }
 }

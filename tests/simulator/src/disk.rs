@@ -55,7 +55,7 @@ impl Failure {
 pub(crate) struct Disk {
     state: Mutex<State>,
     let_go: Condvar,
-    told: Notify,
+    reported: Notify,
     lie: Lie,
 }
 
@@ -114,7 +114,7 @@ impl Disk {
             state.names.insert(name, state.last_number);
         }
         state.kept_names.clone_from(&state.names);
-        Self { state: Mutex::new(state), let_go: Condvar::new(), told: Notify::new(), lie }
+        Self { state: Mutex::new(state), let_go: Condvar::new(), reported: Notify::new(), lie }
     }
 
     /// Returns the disk as it is after a power cut at this moment.
@@ -154,7 +154,7 @@ impl Disk {
             calls: state.calls,
             ..State::default()
         };
-        Self { state: Mutex::new(next), let_go: Condvar::new(), told: Notify::new(), lie }
+        Self { state: Mutex::new(next), let_go: Condvar::new(), reported: Notify::new(), lie }
     }
 
     /// Returns the number of calls that write, sync, create or delete.
@@ -222,13 +222,13 @@ impl Disk {
 
     async fn wait(&self, until: impl Fn(&State) -> bool) {
         loop {
-            let told = self.told.notified();
-            tokio::pin!(told);
-            told.as_mut().enable();
+            let reported = self.reported.notified();
+            tokio::pin!(reported);
+            reported.as_mut().enable();
             if until(&self.state()) {
                 return;
             }
-            told.await;
+            reported.await;
         }
     }
 
@@ -240,7 +240,7 @@ impl Disk {
     fn stop<'a>(&'a self, mut state: MutexGuard<'a, State>, call: u64) -> MutexGuard<'a, State> {
         if state.stop_at == Some(call) {
             state.stopped = true;
-            self.told.notify_waiters();
+            self.reported.notify_waiters();
             while state.stopped {
                 state = self.let_go.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
@@ -413,7 +413,7 @@ impl Disk {
         // The first lock serializes write transactions.
         if exclusive && slots.start == 0 && state.hold {
             state.held = true;
-            self.told.notify_waiters();
+            self.reported.notify_waiters();
             while state.hold {
                 state = self.let_go.wait(state).unwrap_or_else(PoisonError::into_inner);
             }

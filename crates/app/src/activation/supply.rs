@@ -59,7 +59,7 @@ impl Supply {
         let mut environments = Vec::with_capacity(chosen.len());
         for (index, name) in &chosen {
             let subject = opened.subject(*index, name.as_ref());
-            let environment = render(&subject, endpoint.as_ref().map(|(_, told)| told));
+            let environment = render(&subject, endpoint.as_ref().map(|(_, reported)| reported));
             environments.push(
                 environment.map_err(|violation| Failure::new(format!("credential {}: {violation}", subject.id)))?,
             );
@@ -112,7 +112,7 @@ impl Supply {
             return Ok(Some("is no longer in the namespace"));
         };
         let subject = opened.subject(index, name.as_ref());
-        let Ok(environment) = render(&subject, self.endpoint.as_ref().map(|(_, told)| told)) else {
+        let Ok(environment) = render(&subject, self.endpoint.as_ref().map(|(_, reported)| reported)) else {
             return Ok(Some("now has a value that variables and files cannot contain"));
         };
         // These variables do not contain the key, but the location where it is used.
@@ -178,13 +178,13 @@ fn is_aws_config(file: &PrivateFile) -> bool {
 fn open_to(endpoint: Endpoint, files: &PrivateDirectory) -> Result<(Endpoint, CredentialEndpoint), Failure> {
     let token = endpoint.token().expose_secret(); // for the command's variables and files
     let path = files.write("endpoint-token", token.as_bytes())?;
-    let told = CredentialEndpoint {
+    let reported = CredentialEndpoint {
         url: endpoint.url(),
         token_url: endpoint.token_url(),
         token: SecretText::from(token),
         token_file: path.to_string_lossy().into_owned(),
     };
-    Ok((endpoint, told))
+    Ok((endpoint, reported))
 }
 
 fn render(

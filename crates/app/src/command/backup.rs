@@ -70,12 +70,12 @@ const TELL_EVERY: Duration = Duration::from_secs(2);
 /// The progress of a backup or restore: a bar on a terminal, otherwise a line per step and at intervals.
 pub(crate) struct Bar {
     bar: ProgressBar,
-    told: Option<(BackupStep, Instant)>,
+    reported: Option<(BackupStep, Instant)>,
 }
 
 impl Bar {
     pub(crate) fn new() -> Result<Self, Failure> {
-        Ok(Self { bar: progress::bar(SHARE)?, told: None })
+        Ok(Self { bar: progress::bar(SHARE)?, reported: None })
     }
 
     pub(crate) fn tell(&mut self, progress: BackupProgress) {
@@ -94,9 +94,9 @@ impl Bar {
             }
             None => self.bar.unset_length(),
         }
-        let is_told = self.told.is_some_and(|(step, at)| step == progress.step && at.elapsed() < TELL_EVERY);
-        if self.bar.is_hidden() && !is_told {
-            self.told = Some((progress.step, Instant::now()));
+        let is_reported = self.reported.is_some_and(|(step, at)| step == progress.step && at.elapsed() < TELL_EVERY);
+        if self.bar.is_hidden() && !is_reported {
+            self.reported = Some((progress.step, Instant::now()));
             match progress.bytes.filter(|(done, _)| *done > 0) {
                 Some((done, total)) => tracing::info!("{doing}, {}% done", done * 100 / total.max(1)),
                 None => tracing::info!("{doing}"),

@@ -126,7 +126,7 @@ struct Replaced<'a> {
 }
 
 /// Converts the error of a request. `doing` names the operation.
-fn told<T>(doing: impl FnOnce() -> String, answer: Result<T, ClientError>) -> Result<T, Failure> {
+fn reported<T>(doing: impl FnOnce() -> String, answer: Result<T, ClientError>) -> Result<T, Failure> {
     answer.map_err(|error| failure(&doing(), &error))
 }
 
@@ -213,7 +213,7 @@ fn confirm_several(session: &Session, namespace: &str, is_repeatable: bool, outp
     let first = match session.list(filter).next().transpose() {
         // The save itself reports an invalid namespace, together with all other errors.
         Err(ClientError::Problem(problem)) if !problem.errors.is_empty() => return Ok(()),
-        first => told(|| format!("list credentials in {namespace}"), first)?,
+        first => reported(|| format!("list credentials in {namespace}"), first)?,
     };
     let Some(other) = first else { return Ok(()) };
     let users = users_of(session, namespace)?;
@@ -243,7 +243,7 @@ fn confirm_several(session: &Session, namespace: &str, is_repeatable: bool, outp
 fn users_of(session: &Session, namespace: &str) -> Result<Option<Vec<String>>, Failure> {
     let integrations = match session.integrations() {
         Err(error) if error.code() == Some(ProblemCode::InsufficientRole) => return Ok(None),
-        integrations => told(|| "list integrations".to_owned(), integrations)?,
+        integrations => reported(|| "list integrations".to_owned(), integrations)?,
     };
     let namespace = Namespace::parse(namespace, "").map_err(|error| Failure::new(error.detail.into_owned()))?;
     let uses = |item: &IntegrationItem| {
@@ -255,7 +255,7 @@ fn users_of(session: &Session, namespace: &str) -> Result<Option<Vec<String>>, F
 
 fn list(session: &Session, filter: ListFilter, output: Output) -> Result<(), Failure> {
     let credentials: Result<Vec<CredentialItem>, ClientError> = session.list(filter).collect();
-    let credentials = told(|| "list credentials".to_owned(), credentials)?;
+    let credentials = reported(|| "list credentials".to_owned(), credentials)?;
     let rows: Vec<Vec<String>> = credentials
         .iter()
         .map(|item| {
@@ -270,7 +270,7 @@ fn list(session: &Session, filter: ListFilter, output: Output) -> Result<(), Fai
 }
 
 fn show(session: &Session, id: &str, output: Output) -> Result<(), Failure> {
-    let item = told(|| format!("show credential {id}"), session.show(id))?;
+    let item = reported(|| format!("show credential {id}"), session.show(id))?;
     output.print(&item, &described(&item))
 }
 
@@ -284,7 +284,7 @@ struct Replacing {
 
 fn replace(session: &Session, id: &str, new: Replacing, asking: &AskingArgs, output: Output) -> Result<(), Failure> {
     let Replacing { data, becoming, expires_at, complete } = new;
-    let item = told(|| format!("show credential {id}"), session.show(id))?;
+    let item = reported(|| format!("show credential {id}"), session.show(id))?;
     if asking.dry_run && data.data_file.is_none() {
         return dry_run(session, id, Vec::new(), output);
     }
@@ -297,7 +297,7 @@ fn replace(session: &Session, id: &str, new: Replacing, asking: &AskingArgs, out
         let same = match session.matches(id, data.to_wire()?) {
             // The data is valid, but the limit on comparisons was reached.
             Err(error) if error.code() == Some(ProblemCode::TooManyRequests) => false,
-            answer => told(doing, answer).map_err(|error| with_secrets(error, &data, &item))?,
+            answer => reported(doing, answer).map_err(|error| with_secrets(error, &data, &item))?,
         };
         let same = same.then(|| format!("The data is that of version {}.", item.version));
         return dry_run(session, id, compared.into_iter().chain(same).collect(), output);
@@ -320,13 +320,13 @@ fn replace(session: &Session, id: &str, new: Replacing, asking: &AskingArgs, out
     if becoming == Becoming::StagedThenCurrent {
         // Promote it only if no other version was staged in the meantime. The user who staged it may rely on it.
         let doing = || format!("promote version {number} of credential {id}");
-        let (item, tag) = told(doing, session.show_tagged(id))?;
+        let (item, tag) = reported(doing, session.show_tagged(id))?;
         if item.staged_version != Some(number) && item.version != number {
             let message =
                 "another user staged a version in the meantime. List them with `orgvault credential versions`";
             return Err(Failure::new(format!("cannot {}: {message}", doing())));
         }
-        told(doing, session.promote(id, number, tag.as_deref()))?;
+        reported(doing, session.promote(id, number, tag.as_deref()))?;
     }
     let (state, text) = match becoming {
         Becoming::Staged => {
@@ -355,7 +355,7 @@ fn with_secrets(error: Failure, data: &Data, item: &CredentialItem) -> Failure {
 }
 
 fn versions(session: &Session, id: &str, output: Output) -> Result<(), Failure> {
-    let versions = told(|| format!("list the versions of credential {id}"), session.versions(id))?;
+    let versions = reported(|| format!("list the versions of credential {id}"), session.versions(id))?;
     output.print(&versions, &versions_table(&versions))
 }
 
@@ -382,13 +382,13 @@ fn promote(session: &Session, id: &str, number: Option<i64>, yes: bool, output: 
         Some(number) => (number, None),
         None => {
             // Pass the entity tag, so that exactly the version that was shown is promoted.
-            let (item, tag) = told(|| format!("show credential {id}"), session.show_tagged(id))?;
+            let (item, tag) = reported(|| format!("show credential {id}"), session.show_tagged(id))?;
             let none = || Failure::new(format!("credential {id} has no staged version. Name a version with --version"));
             (item.staged_version.ok_or_else(none)?, tag)
         }
     };
     if !yes {
-        let versions = told(|| format!("list the versions of credential {id}"), session.versions(id))?;
+        let versions = reported(|| format!("list the versions of credential {id}"), session.versions(id))?;
         if let Some(HealthItem { state, reason, .. }) =
             checked(&versions, number).filter(|health| health.state == "failing")
         {
@@ -398,7 +398,7 @@ fn promote(session: &Session, id: &str, number: Option<i64>, yes: bool, output: 
         }
     }
     let answer = session.promote(id, number, tag.as_deref());
-    let item = told(|| format!("promote version {number} of credential {id}"), answer)?;
+    let item = reported(|| format!("promote version {number} of credential {id}"), answer)?;
     output.print(&item, &format!("Promoted version {number} of credential {id}. Jobs get it at their next activation."))
 }
 
@@ -408,7 +408,7 @@ fn destroy_version(session: &Session, id: &str, number: i64, yes: bool, output: 
         output.confirm(&question, &number.to_string())?;
     }
     let answer = session.destroy_version(id, number, None);
-    told(|| format!("destroy version {number} of credential {id}"), answer)?;
+    reported(|| format!("destroy version {number} of credential {id}"), answer)?;
     output.print(&json!({"id": id, "version": number}), &format!("Destroyed version {number} of credential {id}."))
 }
 
@@ -417,7 +417,7 @@ fn delete(session: &Session, id: &str, asking: &AskingArgs, output: Output) -> R
         return dry_run(session, id, Vec::new(), output);
     }
     if !asking.yes {
-        let item = told(|| format!("show credential {id}"), session.show(id))?;
+        let item = reported(|| format!("show credential {id}"), session.show(id))?;
         let question = format!(
             "{} This permanently deletes credential {id} ({}, namespace {}) with all of its versions.",
             used_by(session, id)?,
@@ -426,12 +426,12 @@ fn delete(session: &Session, id: &str, asking: &AskingArgs, output: Output) -> R
         );
         output.confirm(&question, &item.namespace)?;
     }
-    told(|| format!("delete credential {id}"), session.delete(id))?;
+    reported(|| format!("delete credential {id}"), session.delete(id))?;
     output.print(&json!({"id": id}), &format!("Deleted credential {id}."))
 }
 
 fn describe(session: &Session, id: &str, request: &DescribeRequest, output: Output) -> Result<(), Failure> {
-    let item = told(|| format!("change credential {id}"), session.describe(id, request, None))?;
+    let item = reported(|| format!("change credential {id}"), session.describe(id, request, None))?;
     output.print(&item, &described(&item))
 }
 
@@ -442,14 +442,14 @@ fn matches(
     complete: bool,
     output: Output,
 ) -> Result<(), Failure> {
-    let item = told(|| format!("show credential {id}"), session.show(id))?;
+    let item = reported(|| format!("show credential {id}"), session.show(id))?;
     let kind = item.kind.clone();
     let mut data = data::read(data_file, || Ok(kind))?;
     let compared = compare(&mut data, &item, complete);
     for line in compared {
         let _ = writeln!(io::stderr(), "{line}"); // standard error may be closed
     }
-    let same = told(|| format!("compare data with credential {id}"), session.matches(id, data.to_wire()?))?;
+    let same = reported(|| format!("compare data with credential {id}"), session.matches(id, data.to_wire()?))?;
     let text = match same {
         true => format!("Credential {id} has exactly this data."),
         false => format!("Credential {id} has other data."),
@@ -460,10 +460,10 @@ fn matches(
 /// Requests a check and waits for its result. Returns status 1 if the check failed.
 fn check(session: &Session, id: &str, number: Option<i64>, wait: bool, output: Output) -> Result<ExitCode, Failure> {
     let doing = || format!("check credential {id}");
-    let item = told(doing, session.show(id))?;
+    let item = reported(doing, session.show(id))?;
     let number = number.or(item.staged_version).unwrap_or(item.version);
-    let before = checked(&told(doing, session.versions(id))?, number);
-    told(doing, session.request_check(id, Some(number)))?;
+    let before = checked(&reported(doing, session.versions(id))?, number);
+    reported(doing, session.request_check(id, Some(number)))?;
     if !wait {
         let text =
             format!("Requested a check of version {number}. `orgvault credential versions {id}` shows the result.");
@@ -472,7 +472,7 @@ fn check(session: &Session, id: &str, number: Option<i64>, wait: bool, output: O
     }
     let began = Instant::now();
     let health = loop {
-        let found = checked(&told(doing, session.versions(id))?, number);
+        let found = checked(&reported(doing, session.versions(id))?, number);
         match found {
             Some(health) if before.as_ref().is_none_or(|before| before.checked_at != health.checked_at) => {
                 break health;
@@ -505,7 +505,8 @@ fn checked(versions: &[VersionItem], number: i64) -> Option<HealthItem> {
 fn all_uses(session: &Session, id: &str) -> Result<Vec<CredentialUse>, Failure> {
     let (mut uses, mut cursor) = (Vec::new(), None);
     loop {
-        let (page, next) = told(|| format!("list the uses of credential {id}"), session.uses(id, cursor.as_deref()))?;
+        let (page, next) =
+            reported(|| format!("list the uses of credential {id}"), session.uses(id, cursor.as_deref()))?;
         uses.extend(page);
         if next.is_none() {
             return Ok(uses);

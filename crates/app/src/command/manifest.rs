@@ -192,10 +192,10 @@ struct Planned {
 impl Planned {
     /// Reads and validates everything before anything is changed.
     fn read(session: &Session, args: &DocumentArgs) -> Result<Self, Failure> {
-        let manifest = document::read(&texts(&args.files)?).map_err(|violations| told(&violations))?;
+        let manifest = document::read(&texts(&args.files)?).map_err(|violations| reported(&violations))?;
         let violations = judge(&manifest);
         if !violations.is_empty() {
-            return Err(told(&violations));
+            return Err(reported(&violations));
         }
         if let Some(set) = args.set.as_ref().filter(|set| **set != manifest.set) {
             return Err(Failure::usage(format!("--set: the documents' set is {}, not {set}", manifest.set)));
@@ -205,7 +205,7 @@ impl Planned {
             return Err(Failure::usage(format!("--prune: {reason}; delete it by hand if that is meant")));
         }
         let (present, _) = read_present(session, !manifest.people.is_empty())?;
-        let changes = plan::plan(&manifest, &present, args.prune).map_err(|violations| told(&violations))?;
+        let changes = plan::plan(&manifest, &present, args.prune).map_err(|violations| reported(&violations))?;
         let (mut data, mut violations) = (BTreeMap::new(), Vec::new());
         let sent = changes.iter().filter_map(|change| match change {
             Change::Save(credential) | Change::Replace { credential, .. } => Some(credential),
@@ -233,13 +233,13 @@ impl Planned {
             }
             Ok(Self { manifest, changes, uninvited, data, urls })
         } else {
-            Err(told(&violations))
+            Err(reported(&violations))
         }
     }
 }
 
 /// Returns an error that lists all violations, one per line.
-fn told(violations: &[Violation]) -> Failure {
+fn reported(violations: &[Violation]) -> Failure {
     let lines: Vec<String> = violations.iter().map(|violation| printable(&violation.to_string())).collect();
     Failure::new(format!("nothing was changed:\n  {}", lines.join("\n  ")))
 }

@@ -62,7 +62,7 @@ pub(crate) async fn run(settings: &Settings, args: MigrateToArgs, output: Output
 
 async fn move_vault(settings: &Settings, vault: &OpenVault, args: &MigrateToArgs) -> Result<Vec<CopiedTable>, Failure> {
     let bar = progress::bar(SHARE)?;
-    let mut told = None;
+    let mut reported = None;
     let mut tell = |progress: Progress<'_>| {
         // Both steps read all rows, so each is half of the total.
         let (doing, before) = match progress.step {
@@ -75,8 +75,8 @@ async fn move_vault(settings: &Settings, vault: &OpenVault, args: &MigrateToArgs
         bar.set_message(format!("{doing} {}", progress.table));
         // Without a terminal, log a line per tenth.
         let tenth = done * 10 / all.max(1);
-        if bar.is_hidden() && told != Some(tenth) {
-            told = Some(tenth);
+        if bar.is_hidden() && reported != Some(tenth) {
+            reported = Some(tenth);
             tracing::info!(table = progress.table, "{doing} rows, {}% done", tenth * 10);
         }
     };

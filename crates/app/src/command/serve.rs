@@ -84,9 +84,9 @@ async fn wait_for_root_key(
     events: &ServerEvents,
     reason: String,
 ) -> Result<Option<(OpenVault, Arc<dyn Opener>)>, Failure> {
-    let (tell, told) = watch::channel(reason.clone());
+    let (tell, reported) = watch::channel(reason.clone());
     let readiness = Readiness::new(move || {
-        let reason = told.borrow().clone();
+        let reason = reported.borrow().clone();
         async move { Err(reason) }
     });
     let listeners = Listeners::bind_waiting(settings, readiness)?;

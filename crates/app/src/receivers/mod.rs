@@ -54,22 +54,22 @@ pub(crate) fn start(
     Ok(Some(Background::start(move |stopped| work(notifier, holder, stopped))))
 }
 
-type Told = ((ReceiverOwner, ReceiverId), Result<usize, vault_core::Error>);
+type DeliveryResult = ((ReceiverOwner, ReceiverId), Result<usize, vault_core::Error>);
 
 async fn work(notifier: Notifier, holder: Uuid, mut stopped: Stopped) {
     let mut under_way: HashSet<(ReceiverOwner, ReceiverId)> = HashSet::new();
-    let mut telling: JoinSet<Told> = JoinSet::new();
+    let mut telling: JoinSet<DeliveryResult> = JoinSet::new();
     let mut remove = tokio::time::interval(REMOVE_EVERY);
     let mut wait = EVERY;
     loop {
         tokio::select! {
             _ = &mut stopped => break,
-            Some(told) = telling.join_next() => {
+            Some(reported) = telling.join_next() => {
                 // The panic was reported, but not the receiver. Clear all, so that no receiver stays blocked.
-                match told {
-                    Ok((receiver, told)) => {
+                match reported {
+                    Ok((receiver, reported)) => {
                         under_way.remove(&receiver);
-                        note(&told);
+                        note(&reported);
                     }
                     Err(_) => under_way.clear(),
                 }
@@ -102,7 +102,7 @@ async fn round(
     notifier: &Notifier,
     holder: Uuid,
     under_way: &mut HashSet<(ReceiverOwner, ReceiverId)>,
-    telling: &mut JoinSet<Told>,
+    telling: &mut JoinSet<DeliveryResult>,
 ) -> Result<bool, vault_core::Error> {
     let Some(read) = notifier.read_events(holder).await? else { return Ok(false) };
     for (owner, receiver) in notifier.due().await? {
@@ -123,8 +123,8 @@ fn has_slot(under_way: &HashSet<(ReceiverOwner, ReceiverId)>, owner: ReceiverOwn
     of_owner < AT_ONCE.saturating_sub(under_way.len())
 }
 
-fn note(told: &Result<usize, vault_core::Error>) {
-    match told {
+fn note(reported: &Result<usize, vault_core::Error>) {
+    match reported {
         Ok(count) => {
             metrics::counter!(DELIVERED).increment(u64::try_from(*count).unwrap_or_default());
         }

@@ -120,7 +120,7 @@ pub struct Workload {
 impl Workload {
     /// Creates the workload from verified claims.
     pub fn new(issuer: &Issuer, claims: Value) -> Self {
-        let text = |name: &str| claims.get(name).and_then(Value::as_str).map(told);
+        let text = |name: &str| claims.get(name).and_then(Value::as_str).map(reported);
         let (subject, token_id) = (text("sub").unwrap_or_default(), text("jti"));
         Self { issuer: issuer.name.clone(), issuer_id: issuer.id, subject, token_id, claims }
     }
@@ -191,8 +191,8 @@ pub fn judge_trusts<'a>(
             None if times.lifetime <= trust.max_lifetime => return Ok(trust),
             None => WorkloadRefusal::Time("it is valid for longer than the trust allows (max_lifetime)"),
             Some((pointer, pattern)) => {
-                let found = claims.pointer(pointer.as_str()).map(told_value);
-                let (pointer, required) = (pointer.to_string(), told_value(&pattern.to_value()));
+                let found = claims.pointer(pointer.as_str()).map(reported_value);
+                let (pointer, required) = (pointer.to_string(), reported_value(&pattern.to_value()));
                 WorkloadRefusal::NotTrusted(Mismatch { pointer, found, issuer: issuer.clone(), required })
             }
         };
@@ -205,15 +205,15 @@ pub fn judge_trusts<'a>(
     Err(nearest.map_or_else(untrusted, |(_, violation)| violation))
 }
 
-fn told_value(value: &Value) -> String {
+fn reported_value(value: &Value) -> String {
     match value {
-        Value::String(text) => told(text),
-        other => told(&other.to_string()),
+        Value::String(text) => reported(text),
+        other => reported(&other.to_string()),
     }
 }
 
 /// Makes foreign text safe for display: limits its length and removes control characters.
-pub(crate) fn told(text: &str) -> String {
+pub(crate) fn reported(text: &str) -> String {
     let shown: String = text.chars().take(TOLD).map(|one| if is_printable(one) { one } else { '\u{fffd}' }).collect();
     if text.chars().count() > TOLD { format!("{shown}…") } else { shown }
 }

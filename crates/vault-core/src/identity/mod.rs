@@ -12,7 +12,7 @@ mod trust;
 
 pub use claims::{ClaimPattern, ClaimPointer, MAX_VALUE_LENGTH};
 pub use issuer::{Issuer, IssuerName, KeySource, MAX_KEY_AGE_SECONDS, StoredIssuer, issuer_of_subject};
-pub(crate) use judge::told;
+pub(crate) use judge::reported;
 pub use judge::{Mismatch, TOKEN_LEEWAY_SECONDS, TokenTimes, Workload, WorkloadRefusal, judge_times, judge_trusts};
 pub use trust::{
     DEFAULT_LIFETIME_SECONDS, MAX_CLAIMS, MAX_LIFETIME_SECONDS, MAX_TRUSTS, Trust, TrustId, TrustRequest, Trusts,

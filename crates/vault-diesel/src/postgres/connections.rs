@@ -180,7 +180,7 @@ impl Connections {
                     return Ok(outcome);
                 }
                 Err(failed) if failed.certain && tries < TRIES && settle(pooled, &failed.failure).await => {
-                    self.tell_of_retry(&failed.failure);
+                    self.emit_retry(&failed.failure);
                     tries += 1;
                 }
                 Err(Broken { failure, certain }) => {
@@ -212,7 +212,7 @@ impl Connections {
                     if !settle(pooled, &failure).await || tries >= TRIES {
                         return Err(failure.into_store_error(judge));
                     }
-                    self.tell_of_retry(&failure);
+                    self.emit_retry(&failure);
                     tries += 1;
                 }
             }
@@ -240,7 +240,7 @@ impl Connections {
                     if !again || tries >= TRIES {
                         return Err(failure.into_store_error(judge));
                     }
-                    self.tell_of_retry(&failure);
+                    self.emit_retry(&failure);
                     tries += 1;
                 }
             }
@@ -248,9 +248,13 @@ impl Connections {
     }
 
     /// Emits a `Retried` event for this failure.
-    fn tell_of_retry(&self, failure: &Failure) {
+    fn emit_retry(&self, failure: &Failure) {
         let met = failure.severity(judge) == Severity::Again;
-        self.reports.tell(Event::Retried(if met { RetryReason::TransactionsMet } else { RetryReason::ConnectionLost }));
+        self.reports.report(Event::Retried(if met {
+            RetryReason::TransactionsMet
+        } else {
+            RetryReason::ConnectionLost
+        }));
     }
 
     /// Returns the reports about the store.
@@ -361,7 +365,7 @@ impl Commit<'_> {
 impl Drop for Commit<'_> {
     fn drop(&mut self) {
         if !self.certain {
-            self.reports.tell(Event::CommitUnsure);
+            self.reports.report(Event::CommitUnsure);
         }
     }
 }

@@ -58,7 +58,7 @@ struct Caller<A: Queued> {
 }
 
 impl<A: Queued> Caller<A> {
-    fn tell(self, outcome: Result<A::Outcome, StoreError>) {
+    fn respond(self, outcome: Result<A::Outcome, StoreError>) {
         // The caller may have been dropped. The transaction is committed either way.
         let _ = self.reply.send(outcome);
     }
@@ -105,7 +105,7 @@ impl<A: Queued> Waiting<A> {
                     continue;
                 }
                 if next.caller.since.elapsed() > longest {
-                    next.caller.tell(Err(unavailable("too many writes are queued for the database")));
+                    next.caller.respond(Err(unavailable("too many writes are queued for the database")));
                     continue;
                 }
                 size = larger;
@@ -254,7 +254,7 @@ async fn decide_shared<A: Queued>(connections: &Connections, taken: Taken, group
     if !failed.certain || groups.len() <= 1 {
         return decide_alone(connections, groups, failed).await;
     }
-    connections.reports().tell(Event::Retried(RetryReason::SharedTransaction));
+    connections.reports().report(Event::Retried(RetryReason::SharedTransaction));
     for group in groups {
         if let Err((group, failed)) = decide_groups(connections, None, Groups::from([group]), Timeout::Usual).await {
             decide_alone(connections, group, failed).await;
@@ -269,7 +269,7 @@ async fn decide_alone<A: Queued>(connections: &Connections, groups: Groups<A>, f
     if !(several && failed.certain && failed.own) {
         return refuse(groups.into_values().flatten(), failed.error);
     }
-    connections.reports().tell(Event::Retried(RetryReason::SharedTransaction));
+    connections.reports().report(Event::Retried(RetryReason::SharedTransaction));
     for (organization, group) in groups {
         for one in group.into_iter().filter(|one| !one.caller.reply.is_closed()) {
             let one = Groups::from([(organization, vec![one])]);
@@ -307,7 +307,7 @@ async fn decide_groups<A: Queued>(
     match outcome {
         Ok(answers) => {
             for (caller, answer) in callers.into_iter().flatten().zip(answers) {
-                caller.tell(answer.map_err(|failure| failure.into_store_error(judge)));
+                caller.respond(answer.map_err(|failure| failure.into_store_error(judge)));
             }
             Ok(())
         }
@@ -340,9 +340,9 @@ async fn decide_all<A: Queued>(
 fn refuse<A: Queued>(all: impl IntoIterator<Item = Entry<A>>, error: StoreError) {
     let mut all = all.into_iter();
     let first = all.next();
-    all.for_each(|one| one.caller.tell(Err(alike(&error))));
+    all.for_each(|one| one.caller.respond(Err(alike(&error))));
     if let Some(first) = first {
-        first.caller.tell(Err(error));
+        first.caller.respond(Err(error));
     }
 }
 

@@ -133,7 +133,7 @@ impl Writer {
         let Some(connection) = self.begin(&mut tasks) else { return };
         let mut outcome = run_together(connection, &mut tasks);
         if matches!(outcome, Outcome::Declined) && tasks.len() > 1 {
-            self.reports.tell(Event::Retried(RetryReason::SharedTransaction));
+            self.reports.report(Event::Retried(RetryReason::SharedTransaction));
             let Some(connection) = self.begin(&mut tasks) else { return };
             outcome = run_apart(connection, &mut tasks);
         }
@@ -147,7 +147,7 @@ impl Writer {
             Outcome::Committed => {
                 let changes = tasks.len();
                 tasks.into_iter().for_each(|task| task.answer());
-                self.reports.tell(Event::ChangesCommitted { changes });
+                self.reports.report(Event::ChangesCommitted { changes });
             }
             Outcome::Declined => tasks.into_iter().for_each(|task| task.answer()),
             Outcome::Unreadable => {
@@ -157,7 +157,7 @@ impl Writer {
             Outcome::Unsure(error) => {
                 tracing::error!(error = &error as &(dyn std::error::Error + 'static), "the disk failed a commit");
                 self.failure.send_replace(true);
-                self.reports.tell(Event::CommitUnsure);
+                self.reports.report(Event::CommitUnsure);
                 tasks.into_iter().for_each(|task| task.give_up(unavailable(DISK_FAILED)));
             }
             Outcome::Full { lost } => {

@@ -97,7 +97,7 @@ pub(crate) fn write(
     append(&mut builder, KEY, key.len() as u64, seconds, key)?;
     let database = File::open(database)?;
     let length = database.metadata()?.len();
-    append(&mut builder, DATABASE, length, seconds, Told { inner: database, done: 0, progress })?;
+    append(&mut builder, DATABASE, length, seconds, ProgressReader { inner: database, done: 0, progress })?;
     builder.finish()?;
     to.sync_all()
 }
@@ -111,13 +111,13 @@ fn append(builder: &mut Builder<&File>, name: &str, length: u64, seconds: u64, c
 }
 
 /// Reader that reports the number of bytes read.
-struct Told<'a, R> {
+struct ProgressReader<'a, R> {
     inner: R,
     done: u64,
     progress: &'a mut dyn FnMut(u64),
 }
 
-impl<R: Read> Read for Told<'_, R> {
+impl<R: Read> Read for ProgressReader<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
         self.done += read as u64;
@@ -142,16 +142,16 @@ impl Opened {
         let refused = |error_kind| ExtractError::Archive(ArchiveError { path: self.path.clone(), error_kind });
         let mut written = Ok(());
         let found = with_database(&self.path, |_, _, database| {
-            let mut told = Told { inner: database, done: 0, progress };
+            let mut reported = ProgressReader { inner: database, done: 0, progress };
             let mut piece = vec![0; PIECE];
             loop {
-                let read = told.read(&mut piece)?;
+                let read = reported.read(&mut piece)?;
                 if read == 0 {
-                    return Ok(told.done);
+                    return Ok(reported.done);
                 }
                 written = to.write_all(&piece[..read]);
                 if written.is_err() {
-                    return Ok(told.done);
+                    return Ok(reported.done);
                 }
             }
         });

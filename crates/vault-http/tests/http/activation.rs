@@ -176,10 +176,10 @@ fn a_dry_run_reports_every_credential() {
         serde_json::from_slice(&check(json!({"namespace": "imports", "operations": ["read"]})).body).unwrap();
     let credential = &checked.credentials[0];
     assert!(!checked.usable && !credential.usable);
-    let told = credential.checks.iter().map(|check| (&*check.check, &*check.result, check.reason.as_deref()));
-    let told: Vec<_> = told.filter(|(check, ..)| *check != "settings").collect();
+    let reported = credential.checks.iter().map(|check| (&*check.check, &*check.result, check.reason.as_deref()));
+    let reported: Vec<_> = reported.filter(|(check, ..)| *check != "settings").collect();
     let skipped = ("read", "skipped", Some("earlier-failed"));
-    assert_eq!(told, [("authenticate", "failed", Some("unknown-key")), skipped]);
+    assert_eq!(reported, [("authenticate", "failed", Some("unknown-key")), skipped]);
     assert!(credential.checks.iter().all(|check| check.reason.is_some() == check.remedy.is_some()));
 }
 

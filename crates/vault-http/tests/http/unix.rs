@@ -115,8 +115,11 @@ fn what_a_crash_left_is_replaced_and_what_is_served_is_not() {
 
     let refused = world.socket_listener(&path, 0o666).err().expect("a refusal");
     assert_eq!(refused.kind(), ErrorKind::AddrInUse);
-    let told = refused.to_string();
-    assert!(told.contains("another process listens on it") && told.contains(path.to_str().unwrap()), "{told}");
+    let reported = refused.to_string();
+    assert!(
+        reported.contains("another process listens on it") && reported.contains(path.to_str().unwrap()),
+        "{reported}"
+    );
     assert_eq!(mode(&path), 0o600, "the one that is served is left alone");
     assert_eq!(wire(&path).exchange(request("GET /livez", &[], "")).status, 200);
 

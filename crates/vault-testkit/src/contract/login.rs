@@ -257,8 +257,8 @@ pub async fn the_twentieth_wrong_passcode_is_recorded(suite: &dyn AccountSubject
     let login = login_by_code(&world, &holder);
     let session = completes(&world, login).await;
     let used_at = world.now().as_millis();
-    let told = [(NoticeCode::PasscodeDisabled, disabled_at), (NoticeCode::RecoveryCodeUsed, used_at)];
-    assert_eq!(world.notices(&session).await, told);
+    let reported = [(NoticeCode::PasscodeDisabled, disabled_at), (NoticeCode::RecoveryCodeUsed, used_at)];
+    assert_eq!(world.notices(&session).await, reported);
 }
 
 /// The audit record of a lockout is written with that of the rejected attempt, if there is one, and with a notice to

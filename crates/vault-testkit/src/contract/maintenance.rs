@@ -49,9 +49,9 @@ pub async fn what_has_expired_is_deleted_in_slices(suite: &dyn ContractStore) {
     let entries = world.audit_length().await;
 
     let (invitation, address) = world.invited(Role::Viewer).await;
-    let told = world.holder(Role::Viewer).await;
-    let session = world.log_in(&told).await;
-    pend(&world, &told, &session).await;
+    let reported = world.holder(Role::Viewer).await;
+    let session = world.log_in(&reported).await;
+    pend(&world, &reported, &session).await;
     let other = world.holder(Role::Viewer).await;
     let login = PasscodeProof::RecoveryCode(other.recovery_codes[0]);
     let login = world.complete_login(&other, world.network(), login);

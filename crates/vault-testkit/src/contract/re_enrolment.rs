@@ -271,22 +271,22 @@ pub async fn owner_and_admins_are_told_of_a_re_enrolment(suite: &dyn AccountSubj
     let at = world.now().as_millis();
 
     let about = |holder: &Holder| (NoticeCode::ColleagueReEnrolled(holder.signed.grant.account), at);
-    let told = async |world: &Accounts<'_>, holder: &Holder| {
+    let reported = async |world: &Accounts<'_>, holder: &Holder| {
         let mut notices = world.notices(&world.log_in(holder).await).await;
         notices.sort_by_key(|(code, _)| code.stored().into_owned());
         notices
     };
     let mut both = vec![about(&target), about(&third)];
     both.sort_by_key(|(code, _)| code.stored().into_owned());
-    assert_eq!(told(&world, &first).await, both);
-    assert_eq!(told(&world, &second).await, both);
-    assert_eq!(told(&world, &editor).await, []);
-    assert_eq!(told(&other, &stranger).await, []);
+    assert_eq!(reported(&world, &first).await, both);
+    assert_eq!(reported(&world, &second).await, both);
+    assert_eq!(reported(&world, &editor).await, []);
+    assert_eq!(reported(&other, &stranger).await, []);
     world.change(&disabled, regrant(&disabled, Role::Admin, AccountState::Active)).await;
     let disabled = Holder { signed: world.read(&disabled).await.signed, ..disabled };
-    assert_eq!(told(&world, &disabled).await, both, "also one that cannot see it yet");
+    assert_eq!(reported(&world, &disabled).await, both, "also one that cannot see it yet");
     let enrolled = world.re_enrolled(&target, &invitation).await;
-    assert_eq!(told(&world, &enrolled).await, [about(&third), (NoticeCode::ReEnrolled, at)]);
+    assert_eq!(reported(&world, &enrolled).await, [about(&third), (NoticeCode::ReEnrolled, at)]);
 }
 
 /// Of concurrent confirmations exactly one succeeds.

@@ -41,14 +41,15 @@ impl Scripted {
         let address = listener.local_addr().unwrap();
         let asked = Arc::new(Mutex::new(Vec::new()));
         let is_over = Arc::new(AtomicBool::new(false));
-        let (script, told, over): (Arc<Script>, _, _) = (Arc::new(script), Arc::clone(&asked), Arc::clone(&is_over));
+        let (script, reported, over): (Arc<Script>, _, _) =
+            (Arc::new(script), Arc::clone(&asked), Arc::clone(&is_over));
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 if over.load(Ordering::SeqCst) {
                     return;
                 }
-                let (script, told) = (Arc::clone(&script), Arc::clone(&told));
-                thread::spawn(move || serve(stream, &*script, &told));
+                let (script, reported) = (Arc::clone(&script), Arc::clone(&reported));
+                thread::spawn(move || serve(stream, &*script, &reported));
             }
         });
         Self { address, asked, is_over }
@@ -77,7 +78,7 @@ impl Drop for Scripted {
 }
 
 /// Handles one request with one response, and closes the connection on any other input.
-fn serve(stream: TcpStream, script: &Script, told: &Mutex<Vec<Asked>>) -> Option<()> {
+fn serve(stream: TcpStream, script: &Script, reported: &Mutex<Vec<Asked>>) -> Option<()> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;
@@ -94,7 +95,7 @@ fn serve(stream: TcpStream, script: &Script, told: &Mutex<Vec<Asked>>) -> Option
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
     let asked = Asked { method, path, fields, body: String::from_utf8_lossy(&body).into_owned() };
-    told.lock().ok()?.push(asked.clone());
+    reported.lock().ok()?.push(asked.clone());
     let (status, fields, body) = script(&asked);
     let mut answer = format!("HTTP/1.1 {status} Scripted\r\nConnection: close\r\n");
     if !fields.iter().any(|(name, _)| name.eq_ignore_ascii_case("Content-Length")) {

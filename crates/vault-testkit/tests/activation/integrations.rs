@@ -348,10 +348,10 @@ async fn what_an_integration_may_do_is_recorded_from_what_to_what() {
     let reference = IntegrationRef::Id(made.integration.id);
     setting.integrations().change(&OPERATOR, setting.acme, &reference, edit).await.unwrap();
     let records = setting.audited(AuditAction::IntegrationDisabled);
-    let told: Vec<_> = records[0].changes.iter().map(|change| (&*change.field, change.from.as_deref())).collect();
+    let reported: Vec<_> = records[0].changes.iter().map(|change| (&*change.field, change.from.as_deref())).collect();
     let expected =
         [("state", Some("active")), ("namespaces", Some("imports/*")), ("expires_at", None), ("managed_by", None)];
-    assert_eq!((records.len(), told), (1, expected.to_vec()));
+    assert_eq!((records.len(), reported), (1, expected.to_vec()));
     assert_eq!(records[0].changes[1].to.as_deref(), Some("exports imports/*"));
     assert_eq!(setting.audited(AuditAction::IntegrationChanged), []);
     let integration = made.integration;

@@ -248,7 +248,7 @@ async fn every_credential_is_checked_again_in_its_turn() {
 /// A storage that accepts connections and does not respond until the test allows it, next to others that respond.
 struct Silent {
     asked: AtomicUsize,
-    told: Semaphore,
+    reported: Semaphore,
 }
 
 impl Silent {
@@ -264,7 +264,7 @@ impl StorageProbe for Silent {
     async fn check(&self, data: &CredentialData, _: ProbeRequest) -> CheckReport {
         let check = if data.storage() == Self::ENDPOINT {
             self.asked.fetch_add(1, Ordering::SeqCst);
-            let _ = self.told.acquire().await;
+            let _ = self.reported.acquire().await;
             Check::failed(CheckKind::Authenticate, CheckReason::Unreachable)
         } else {
             Check::passed(CheckKind::Authenticate)
@@ -283,7 +283,7 @@ async fn a_silent_storage_keeps_the_checks_of_no_other() {
         silent.push(setting.saved(setting.acme, "imports", &Silent::s3()).await);
         others.push(setting.saved(setting.acme, "imports", PLAIN_S3).await);
     }
-    let storage = Arc::new(Silent { asked: AtomicUsize::new(0), told: Semaphore::new(0) });
+    let storage = Arc::new(Silent { asked: AtomicUsize::new(0), reported: Semaphore::new(0) });
     let checker = setting.activations().probe(Some(storage.clone()));
     let observer = async {
         for _ in 0..10_000 {
@@ -293,7 +293,7 @@ async fn a_silent_storage_keeps_the_checks_of_no_other() {
             }
             if states == [HealthState::Healthy; 4] {
                 assert_eq!(storage.asked.load(Ordering::SeqCst), 2);
-                storage.told.close();
+                storage.reported.close();
                 return;
             }
             tokio::task::yield_now().await;
@@ -351,7 +351,7 @@ async fn changes_are_recorded_with_what_they_changed() {
     let setting = Setting::new().await;
     let (vault, editor, admin) = (setting.vault(), setting.member(), with_role(&setting.member(), Role::Admin));
     let id = setting.saved(setting.acme, "imports", ROLE_S3).await;
-    let told = |action| {
+    let reported = |action| {
         let records = setting.audited(action);
         assert!(records.iter().all(|record| record.note.as_ref().unwrap().namespace.as_str() == "imports"));
         records.into_iter().flat_map(|record| record.changes).collect::<Vec<_>>()
@@ -360,9 +360,12 @@ async fn changes_are_recorded_with_what_they_changed() {
         AuditChange::new(field, from.map(str::to_owned), to.map(str::to_owned))
     };
     let version = |from, to| change(ChangedField::Version, from, to);
-    assert_eq!(told(AuditAction::CredentialSaved), []);
+    assert_eq!(reported(AuditAction::CredentialSaved), []);
     vault.describe(&editor, id.into(), vend(VendRule::Short)).await.unwrap();
-    assert_eq!(told(AuditAction::CredentialVendRestricted), [change(ChangedField::Vend, Some("any"), Some("short"))]);
+    assert_eq!(
+        reported(AuditAction::CredentialVendRestricted),
+        [change(ChangedField::Vend, Some("any"), Some("short"))]
+    );
     let both = CredentialPatch {
         labels: patch(r#"{"team":"secret-team"}"#),
         description: Some(Some(Description::parse("not to be told", "").unwrap())),
@@ -374,20 +377,20 @@ async fn changes_are_recorded_with_what_they_changed() {
         AuditChange::untold(ChangedField::Labels),
         AuditChange::untold(ChangedField::Description),
     ];
-    assert_eq!(told(AuditAction::CredentialVendRelaxed), expected);
-    assert_eq!(told(AuditAction::CredentialDescribed), []);
+    assert_eq!(reported(AuditAction::CredentialVendRelaxed), expected);
+    assert_eq!(reported(AuditAction::CredentialDescribed), []);
 
     let replaced = vault.replace(&editor, replacing(id, PLAIN_S3, false)).await.unwrap();
     assert_eq!(replaced.revision, Some(vault.show(&editor, id).await.unwrap().revision), "its ETag");
-    assert_eq!(told(AuditAction::CredentialReplaced), [version(Some("1"), Some("2"))]);
+    assert_eq!(reported(AuditAction::CredentialReplaced), [version(Some("1"), Some("2"))]);
     vault.replace(&editor, replacing(id, ROLE_S3, true)).await.unwrap();
-    assert_eq!(told(AuditAction::CredentialStaged), [version(None, Some("3"))]);
+    assert_eq!(reported(AuditAction::CredentialStaged), [version(None, Some("3"))]);
     vault.promote(&editor, id.into(), 3).await.unwrap();
-    assert_eq!(told(AuditAction::CredentialPromoted), [version(Some("2"), Some("3"))]);
+    assert_eq!(reported(AuditAction::CredentialPromoted), [version(Some("2"), Some("3"))]);
     vault.destroy_version(&editor, id.into(), 1).await.unwrap();
-    assert_eq!(told(AuditAction::CredentialVersionDestroyed), [version(Some("1"), None)]);
+    assert_eq!(reported(AuditAction::CredentialVersionDestroyed), [version(Some("1"), None)]);
     vault.delete(&editor, id).await.unwrap();
-    assert_eq!(told(AuditAction::CredentialDeleted), []);
+    assert_eq!(reported(AuditAction::CredentialDeleted), []);
 }
 
 /// The rejection of a rule that the data does not allow lists the permitted values of `vend`.

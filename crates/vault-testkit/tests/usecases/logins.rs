@@ -222,8 +222,8 @@ async fn lockouts_are_told_when_they_begin_and_when_a_login_ends_them() {
     let jane = service.person("Acme", "jane", Role::Viewer).await;
     let (account, network) = (jane.account, network());
     let lockouts = |service: &Service| {
-        let told = |event: &Event| !matches!(event, Event::LoginRefused { .. } | Event::PasswordEvaluated);
-        service.events.take().into_iter().filter(told).collect::<Vec<_>>()
+        let reported = |event: &Event| !matches!(event, Event::LoginRefused { .. } | Event::PasswordEvaluated);
+        service.events.take().into_iter().filter(reported).collect::<Vec<_>>()
     };
     service.events.take();
     for _ in 1..FREE_ATTEMPTS {

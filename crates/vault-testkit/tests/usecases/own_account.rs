@@ -173,8 +173,8 @@ async fn a_closed_class_and_a_disabled_passcode_are_recorded_and_told() {
     let proof = OwnerProof { passcode: code(0), network: elsewhere, ..service.proof(&jane) };
     let fresh = service.try_log_in("jane@example.com", proof).await.unwrap();
     let own = service.accounts.own(&fresh).await.unwrap();
-    let told: Vec<_> = own.notices.iter().map(|notice| notice.code).collect();
-    assert_eq!(told, [NoticeCode::RecoveryCodeUsed, NoticeCode::AttemptsClosed, NoticeCode::PasscodeDisabled]);
+    let reported: Vec<_> = own.notices.iter().map(|notice| notice.code).collect();
+    assert_eq!(reported, [NoticeCode::RecoveryCodeUsed, NoticeCode::AttemptsClosed, NoticeCode::PasscodeDisabled]);
 }
 
 #[tokio::test]

@@ -98,13 +98,13 @@ async fn an_admin_has_a_colleague_enrol_again() {
 
     let own = service.accounts.own(&renewed).await.unwrap();
     assert_eq!(own.recovery_codes_left, 10);
-    let told: Vec<_> = own.notices.iter().map(|notice| (notice.code, notice.at)).collect();
-    assert_eq!(told, [(NoticeCode::ReEnrolled, Some(at))]);
+    let reported: Vec<_> = own.notices.iter().map(|notice| (notice.code, notice.at)).collect();
+    assert_eq!(reported, [(NoticeCode::ReEnrolled, Some(at))]);
     let seconds = service.log_in(&second).await;
     for session in [&session, &seconds] {
         let own = service.accounts.own(session).await.unwrap();
-        let told: Vec<_> = own.notices.iter().map(|notice| (notice.code, notice.at)).collect();
-        assert_eq!(told, [(NoticeCode::ColleagueReEnrolled(jane.account), Some(at))]);
+        let reported: Vec<_> = own.notices.iter().map(|notice| (notice.code, notice.at)).collect();
+        assert_eq!(reported, [(NoticeCode::ColleagueReEnrolled(jane.account), Some(at))]);
     }
 }
 

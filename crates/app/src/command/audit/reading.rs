@@ -87,13 +87,13 @@ pub(super) async fn export(
         None => Box::new(io::stdout()),
     };
     let mut writer = BufWriter::new(writer);
-    let (mut written, mut told) = (0_u64, Instant::now());
+    let (mut written, mut reported) = (0_u64, Instant::now());
     let exported = read(target, &question, AuditOrder::OldestFirst, limit, |entry| {
         serde_json::to_writer(&mut writer, &entry).map_err(io::Error::from)?;
         writer.write_all(b"\n")?;
         written += 1;
-        if told.elapsed() >= TELL_EVERY {
-            told = Instant::now();
+        if reported.elapsed() >= TELL_EVERY {
+            reported = Instant::now();
             tracing::info!("{written} entries written");
         }
         Ok(())

@@ -18,7 +18,7 @@ const TOLD: usize = 10_000;
 const AT_A_TIME: usize = 256;
 const SHARED_REMEDY: &str = "Stop the server, keep a copy of the database, and compare it with a backup. The attacker may still have write access.";
 
-fn told(findings: &mut Vec<String>, finding: String) {
+fn reported(findings: &mut Vec<String>, finding: String) {
     if findings.len() < TOLD {
         findings.push(finding);
     }
@@ -34,7 +34,7 @@ pub(super) async fn pages(vault: &OpenVault, findings: &mut Vec<String>) -> Opti
         }
         Ok(Some(violations)) => {
             let found = format!("{} in the database file", counted(violations.len() as u64, "finding"));
-            violations.into_iter().for_each(|violation| told(findings, format!("database file: {violation}")));
+            violations.into_iter().for_each(|violation| reported(findings, format!("database file: {violation}")));
             Some(Check::other("pages", Outcome::Failed, found, remedy))
         }
         Err(error) => {
@@ -73,7 +73,7 @@ pub(super) async fn audit(
     };
     let mut progress = Progress::of("verifying the audit log")?;
     let mut tell = |done, total| progress.tell(done, total);
-    let mut report = |finding: AuditFinding| told(findings, finding.to_string());
+    let mut report = |finding: AuditFinding| reported(findings, finding.to_string());
     let verified = vault.operator().verify_audit(anchor, &mut report, &mut tell).await?;
     if verified.findings > 0 {
         let found = format!("{} in the audit log", counted(verified.findings, "finding"));
@@ -105,7 +105,7 @@ pub(super) async fn rows(
     let (mut round, mut found) = (vault.inspector(Some(opener)).begin(), 0_u64);
     let mut report = |finding: RowFinding| {
         found += 1;
-        told(findings, finding.to_string());
+        reported(findings, finding.to_string());
     };
     while round.step(AT_A_TIME, &mut report).await? {
         bar.set_position(round.rows());

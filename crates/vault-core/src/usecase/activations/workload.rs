@@ -5,7 +5,7 @@ use crate::audit::{Actor, AuditAction, Subject};
 use crate::error::{Error, Refusal};
 use crate::identity::{
     IssuerName, StoredIssuer, Workload, WorkloadRefusal, audience_look_up, integration_of, judge_times, judge_trusts,
-    told,
+    reported,
 };
 use crate::integration::{Integration, IntegrationPrincipal, IntegrationRefusal};
 use crate::network::Network;
@@ -58,7 +58,7 @@ impl Activations {
             return Err(unverified("it must have exactly one audience"));
         };
         let Some(integration) = integration_of(audience) else {
-            let audience = told(audience);
+            let audience = reported(audience);
             return Err(unverified(&format!("its audience is {audience}, not urn:orgvault:integration:<id>")));
         };
         let Some(found) = self.store.find_integration_by_token(audience_look_up(integration)).await? else {
@@ -236,7 +236,7 @@ fn untrusted_issuer(token: &UnverifiedToken, others: &[StoredIssuer], integratio
     let near = others.iter().find(|other| other.issuer.url.trim_end_matches('/') == issuer.trim_end_matches('/'));
     match near {
         Some(near) if near.issuer.url != *issuer => {
-            let (issuer, name, url) = (told(issuer), &near.issuer.name, &near.issuer.url);
+            let (issuer, name, url) = (reported(issuer), &near.issuer.name, &near.issuer.url);
             format!("its issuer is {issuer}, and {name} is {url}: they differ by the last slash")
         }
         Some(near) if near.issuer.serves(integration.organization) => {
@@ -246,6 +246,6 @@ fn untrusted_issuer(token: &UnverifiedToken, others: &[StoredIssuer], integratio
             )
         }
         Some(near) => format!("{} is not for its organization", near.issuer.name),
-        None => format!("its issuer is {}, which is none that the integration trusts", told(issuer)),
+        None => format!("its issuer is {}, which is none that the integration trusts", reported(issuer)),
     }
 }

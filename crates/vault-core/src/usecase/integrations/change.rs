@@ -275,8 +275,8 @@ fn changes(from: &Integration, to: &Integration) -> Vec<AuditChange> {
         AuditChange::between(ChangedField::Namespaces, &from.patterns, &to.patterns, patterns),
         AuditChange::between(ChangedField::ExpiresAt, &from.expires_at, &to.expires_at, expiry),
         AuditChange::between(ChangedField::Trusts, &from.trusts, &to.trusts, |trusts| {
-            let told: Vec<_> = trusts.iter().map(|trust| trust.to_value().to_string()).collect();
-            (!told.is_empty()).then(|| told.join(" "))
+            let reported: Vec<_> = trusts.iter().map(|trust| trust.to_value().to_string()).collect();
+            (!reported.is_empty()).then(|| reported.join(" "))
         }),
         AuditChange::between(ChangedField::ManagedBy, &from.managed_by, &to.managed_by, |set| {
             set.as_ref().map(|set| set.as_str().to_owned())

@@ -57,7 +57,7 @@ impl Receivers {
             let state = AuditChange::between(ChangedField::State, &current.state, &next.state, |state| {
                 Some(state.as_str().to_owned())
             });
-            let told = AuditChange::between(ChangedField::Events, &current.events, &next.events, |events| {
+            let reported = AuditChange::between(ChangedField::Events, &current.events, &next.events, |events| {
                 Some(events.to_string())
             });
             let status = match edit.state {
@@ -67,7 +67,7 @@ impl Receivers {
                 _ => stored.status,
             };
             let next = StoredReceiver::sign(next, stored.target.clone(), status, &*self.digester);
-            Ok((Some(next), AuditAction::ReceiverChanged, state.into_iter().chain(told).collect()))
+            Ok((Some(next), AuditAction::ReceiverChanged, state.into_iter().chain(reported).collect()))
         })
         .await
     }

@@ -110,7 +110,7 @@ impl Vault {
                 },
                 description.as_ref().and_then(|description| Some(description.metadata.as_ref()?.key)),
             ];
-            let (action, changes) = told(action, &read, &judged);
+            let (action, changes) = reported(action, &read, &judged);
             let namespace = read.versions.current.namespace.clone();
             let said = match &description {
                 Some(description) => description.metadata.as_ref().map(|metadata| metadata.revision),
@@ -261,7 +261,7 @@ impl Vault {
 }
 
 /// Returns the audit action and changes. The action is `action`, unless the change is more severe.
-fn told(action: AuditAction, read: &Read, judged: &Judged) -> (AuditAction, Vec<AuditChange>) {
+fn reported(action: AuditAction, read: &Read, judged: &Judged) -> (AuditAction, Vec<AuditChange>) {
     let (current, before, after) = (&read.versions.current, &read.metadata, &judged.metadata);
     let number = |number: i64| Some(number.to_string());
     let version = |from, to| AuditChange::new(ChangedField::Version, from, to);
