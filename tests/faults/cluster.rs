@@ -159,9 +159,9 @@ impl Patroni {
     }
 
     fn wait(&self, is_so: impl Fn(&Self) -> bool) {
-        let begun = Instant::now();
+        let started = Instant::now();
         while !is_so(self) {
-            assert!(begun.elapsed() < LIMIT, "the cluster does not come about: {}", self.logs());
+            assert!(started.elapsed() < LIMIT, "the cluster does not come about: {}", self.logs());
             std::thread::sleep(Duration::from_millis(100));
         }
     }

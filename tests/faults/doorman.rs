@@ -76,10 +76,10 @@ impl Doorman {
         let Some(code) = self.codes.pop_front() else { return Outcome::Refused };
         self.attempts += 1;
         let code = code.unwrap_or_else(|| self.account.authenticator.code(current_step()));
-        let begun = Instant::now();
+        let started = Instant::now();
         let answer = client.request("POST", "/v1/login").json(&self.account.login(&code)).try_send();
         let answer = answer.map_err(|error| error.to_string());
-        let outcome = tally.count(&answer, begun.elapsed());
+        let outcome = tally.count(&answer, started.elapsed());
         log.note(&format!("login {}", &code[code.len() - 3..]), outcome);
         let Some(answer) = answer.ok().filter(|_| outcome == Outcome::Done) else { return outcome };
         let token = answer.json()["access_token"].as_str().expect("a token").to_owned();
@@ -89,9 +89,9 @@ impl Doorman {
             self.live.push(token);
             return outcome;
         }
-        let begun = Instant::now();
+        let started = Instant::now();
         let answer = client.request("POST", "/v1/logout").bearer(&token).try_send().map_err(|error| error.to_string());
-        let outcome = tally.count(&answer, begun.elapsed());
+        let outcome = tally.count(&answer, started.elapsed());
         log.note("logout", outcome);
         if outcome == Outcome::Done {
             self.ended.push(token);

@@ -77,9 +77,9 @@ impl Export {
         qemu.arg("--export")
             .arg(format!("type=fuse,id=export,node-name={EXPORTED},mountpoint={},writable=on", path.display()));
         let export = Self { child: qemu.spawn().unwrap(), path };
-        let begun = Instant::now();
+        let started = Instant::now();
         while fs::metadata(&export.path).unwrap().len() == 0 {
-            assert!(begun.elapsed() < LIMIT, "qemu-storage-daemon exports nothing");
+            assert!(started.elapsed() < LIMIT, "qemu-storage-daemon exports nothing");
             std::thread::sleep(Duration::from_millis(10));
         }
         export

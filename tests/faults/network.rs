@@ -197,9 +197,9 @@ fn ip(words: &str) {
 /// Waits until a process has a separate network namespace.
 fn wait_for_own(id: u32) {
     let network = |id: &str| std::fs::read_link(format!("/proc/{id}/ns/net")).ok();
-    let (here, begun) = (network("self"), Instant::now());
+    let (here, started) = (network("self"), Instant::now());
     while network(&id.to_string()).is_none_or(|there| Some(there) == here) {
-        assert!(begun.elapsed() < Duration::from_secs(10), "a machine gets no network of its own");
+        assert!(started.elapsed() < Duration::from_secs(10), "a machine gets no network of its own");
         std::thread::sleep(Duration::from_millis(2));
     }
 }

@@ -147,11 +147,11 @@ impl Rig {
 
     /// Starts the server through another program and returns the time until it is ready.
     pub(crate) fn serve_by(&mut self, program: Option<Command>) -> Duration {
-        let begun = Instant::now();
+        let started = Instant::now();
         let mut server = self.spawn_by(program);
         server.wait_until_ready();
         self.server = Some(server);
-        begun.elapsed()
+        started.elapsed()
     }
 
     /// Starts the server through another program, without a wait.
@@ -217,16 +217,16 @@ impl Rig {
 
     /// Waits until the server responds to a list request, and returns the time.
     pub(crate) fn wait_until_it_answers(&mut self) -> Duration {
-        let (begun, client) = (Instant::now(), self.client());
+        let (started, client) = (Instant::now(), self.client());
         loop {
             if let Some(server) = &mut self.server {
                 assert!(server.is_alive(), "the server ended: {}", server.log_text());
             }
             let answer = client.get("/v1/organization-vault").bearer(&self.token).try_send();
             if answer.is_ok_and(|answer| answer.status == 200) {
-                return begun.elapsed();
+                return started.elapsed();
             }
-            assert!(begun.elapsed() < LIMIT, "no answer: {}", self.vault.log());
+            assert!(started.elapsed() < LIMIT, "no answer: {}", self.vault.log());
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -249,21 +249,21 @@ impl Rig {
 
     /// Waits until a write is acknowledged, and returns the time.
     pub(crate) fn wait_until_it_writes(&mut self) -> Duration {
-        let begun = Instant::now();
+        let started = Instant::now();
         while !self.try_write().0 {
-            assert!(begun.elapsed() < LIMIT, "nothing can be written: {}", self.vault.log());
+            assert!(started.elapsed() < LIMIT, "nothing can be written: {}", self.vault.log());
             std::thread::sleep(Duration::from_millis(20));
         }
-        begun.elapsed()
+        started.elapsed()
     }
 
     /// Waits until the service reads and writes again, and returns the time. A recovery that takes too long is reported
     /// as a loss.
     pub(crate) fn heal(&mut self) -> Duration {
-        let begun = Instant::now();
+        let started = Instant::now();
         self.wait_until_it_answers();
         self.wait_until_it_writes();
-        let healed = begun.elapsed();
+        let healed = started.elapsed();
         if healed > HEALED {
             self.report.losses.push(format!("the service needed {healed:?} to work again"));
         }
@@ -273,10 +273,10 @@ impl Rig {
     /// Waits for the recovery of the server at `address`, as [`Self::heal`] does.
     pub(crate) fn heal_at(&mut self, address: SocketAddr) -> Duration {
         let own = std::mem::replace(&mut self.address, address);
-        let begun = Instant::now();
+        let started = Instant::now();
         self.wait_until_it_writes();
         self.address = own;
-        let healed = begun.elapsed();
+        let healed = started.elapsed();
         if healed > HEALED {
             self.report.losses.push(format!("the server at {address} needed {healed:?} to work again"));
         }

@@ -155,10 +155,10 @@ impl Worker {
     fn save(&mut self, client: &Client, log: &AckLog, tally: &mut Tally) -> Outcome {
         self.last += 1;
         let number = self.last;
-        let begun = Instant::now();
+        let started = Instant::now();
         let body = small(&self.namespace, number);
         let answer = self.call(client, "PATCH", VAULT, Some(&self.repeatable(number)), Some(&body));
-        let outcome = tally.count(&answer, begun.elapsed());
+        let outcome = tally.count(&answer, started.elapsed());
         log.note(&format!("{} save {number}", self.namespace), outcome);
         let mut possible = Possible::new();
         possible.attempted(State::Holds(number), outcome);
@@ -173,10 +173,10 @@ impl Worker {
 
     fn repeat(&mut self, place: usize, client: &Client, log: &AckLog, tally: &mut Tally) -> Outcome {
         let save = self.keys[place].save;
-        let begun = Instant::now();
+        let started = Instant::now();
         let body = small(&self.namespace, save);
         let answer = self.call(client, "PATCH", VAULT, Some(&self.repeatable(save)), Some(&body));
-        let outcome = tally.count(&answer, begun.elapsed());
+        let outcome = tally.count(&answer, started.elapsed());
         log.note(&format!("{} save {save} again", self.namespace), outcome);
         if let (Outcome::Done, Ok(answer)) = (outcome, answer) {
             let key = &mut self.keys[place];
@@ -191,16 +191,16 @@ impl Worker {
         let number = self.last;
         let id = self.keys[place].id.clone().unwrap();
         let body = json!({"data": small(&self.namespace, number)["data"], "stage": false});
-        let begun = Instant::now();
+        let started = Instant::now();
         let answer = self.call(client, "POST", &format!("{VAULT}/{id}/versions"), None, Some(&body));
-        self.came_to(place, State::Holds(number), &answer, begun, log, tally)
+        self.came_to(place, State::Holds(number), &answer, started, log, tally)
     }
 
     fn delete(&mut self, place: usize, client: &Client, log: &AckLog, tally: &mut Tally) -> Outcome {
         let id = self.keys[place].id.clone().unwrap();
-        let begun = Instant::now();
+        let started = Instant::now();
         let answer = self.call(client, "DELETE", &format!("{VAULT}/{id}"), None, None);
-        self.came_to(place, State::Absent, &answer, begun, log, tally)
+        self.came_to(place, State::Absent, &answer, started, log, tally)
     }
 
     fn came_to(
@@ -208,7 +208,7 @@ impl Worker {
         place: usize,
         state: State,
         answer: &Result<Answer, String>,
-        begun: Instant,
+        started: Instant,
         log: &AckLog,
         tally: &mut Tally,
     ) -> Outcome {
@@ -218,7 +218,7 @@ impl Worker {
         if is_gone && key.possible.may_be(State::Absent) && key.possible.seen(State::Absent).is_ok() {
             return Outcome::Refused;
         }
-        let outcome = tally.count(answer, begun.elapsed());
+        let outcome = tally.count(answer, started.elapsed());
         log.note(&format!("{} {:?} {state:?}", self.namespace, key.id), outcome);
         // The credential existed, and no other client could delete it.
         if is_gone {

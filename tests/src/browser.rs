@@ -120,8 +120,8 @@ impl Browser {
             _profile: profile,
         };
         let capabilities = json!({"capabilities": {"alwaysMatch": {"goog:chromeOptions": {"args": arguments}}}});
-        let begun = browser.command("POST", "", &capabilities).expect("a session");
-        browser.session = format!("{}/{}", browser.session, begun["sessionId"].as_str().unwrap());
+        let started = browser.command("POST", "", &capabilities).expect("a session");
+        browser.session = format!("{}/{}", browser.session, started["sessionId"].as_str().unwrap());
         browser.devtools("Page.addScriptToEvaluateOnNewDocument", &json!({"source": WATCH}));
         browser
     }

@@ -77,8 +77,8 @@ impl Server {
 
     /// Waits until `/readyz` reports readiness. Returns `false` if the server exits first or `limit` is exceeded.
     pub fn becomes_ready(&mut self, limit: Duration) -> bool {
-        let (begun, client) = (Instant::now(), self.client());
-        while self.is_alive() && begun.elapsed() < limit {
+        let (started, client) = (Instant::now(), self.client());
+        while self.is_alive() && started.elapsed() < limit {
             if client.get("/readyz").try_send().is_ok_and(|answer| answer.status == 200) {
                 return true;
             }

@@ -79,7 +79,7 @@ impl Bench {
             "delete" => (0..count).map(|number| self.session.save(&small("crew/two", number))).collect(),
             _ => Vec::new(),
         };
-        let (begun, before) = (Instant::now(), self.work());
+        let (started, before) = (Instant::now(), self.work());
         for number in 0..count {
             match operation {
                 "save" => drop(self.session.save(&small("crew/three", number))),
@@ -108,14 +108,14 @@ impl Bench {
             }
         }
         let used = self.work().saturating_sub(before);
-        used.saturating_sub(begun.elapsed().mul_f64(idle))
+        used.saturating_sub(started.elapsed().mul_f64(idle))
     }
 
     /// Returns the processor time that idle servers use per second.
     fn idle(&self) -> f64 {
-        let (begun, before) = (Instant::now(), self.work());
+        let (started, before) = (Instant::now(), self.work());
         std::thread::sleep(Duration::from_secs(3));
-        self.work().saturating_sub(before).as_secs_f64() / begun.elapsed().as_secs_f64()
+        self.work().saturating_sub(before).as_secs_f64() / started.elapsed().as_secs_f64()
     }
 }
 

@@ -96,7 +96,7 @@ fn ask(
 ) -> Seen {
     let (mut seen, client) = (Seen::default(), activation_listener.client());
     while !ends.load(Ordering::Relaxed) {
-        let begun = Instant::now();
+        let started = Instant::now();
         let vault = "/v1/organization-vault";
         let answer = match number % 4 {
             0 | 1 => session.call("PATCH", vault).json(&small("crew/two", seen.saved.len())).try_send(),
@@ -106,7 +106,7 @@ fn ask(
                 client.request("POST", "/v1/activations").bearer(&integration.token).json(&wanted).try_send()
             }
         };
-        seen.slowest = seen.slowest.max(begun.elapsed());
+        seen.slowest = seen.slowest.max(started.elapsed());
         match answer {
             Ok(answer) => {
                 assert!([200, 201, 429, 503].contains(&answer.status), "{}", answer.text());
@@ -147,14 +147,14 @@ fn a_new_worker_gets_its_share_beside_requests() {
         cluster.execute(vault.url(), &format!("SELECT citus_remove_node('{last}', 5432)"));
     });
     let url = crowd.vault.url().to_owned();
-    let begun = Instant::now();
+    let started = Instant::now();
     let seen = crowd.beside(|_| {
         cluster.execute(&url, &format!("SELECT citus_add_node('{last}', 5432)"));
         let start = "SELECT citus_rebalance_start('by_shard_count', shard_transfer_mode := 'force_logical')";
         cluster.execute(&url, start);
         cluster.execute(&url, "SELECT citus_rebalance_wait()");
     });
-    let took = begun.elapsed();
+    let took = started.elapsed();
     let shards = format!("SELECT count(*) FROM citus_shards WHERE nodename = '{last}'");
     let shards: usize = cluster.execute(&url, &shards).parse().unwrap();
     assert!(shards > 0, "the new worker got no shard");

@@ -58,10 +58,10 @@ fn is_between(cluster: &Cluster, held: usize, url: &str) -> bool {
 /// Invites users until the commit of an invitation is interrupted between its phases by a crash of the coordinator.
 /// Returns the user.
 fn cut_off(cluster: &Cluster, held: usize, url: &str, session: &Session) -> String {
-    let begun = Instant::now();
+    let started = Instant::now();
     hold(cluster, held, url, true);
     for number in 0.. {
-        assert!(begun.elapsed() < LIMIT, "no invitation was cut off between the phases of its commit");
+        assert!(started.elapsed() < LIMIT, "no invitation was cut off between the phases of its commit");
         let email = format!("person-{held}-{number}@example.com");
         let cut = thread::scope(|scope| {
             let asked = scope.spawn(|| session.invite(&email, "viewer"));
@@ -105,20 +105,20 @@ fn a_commit_that_is_cut_off_between_its_phases_is_finished_or_undone() {
     for (held, stands) in [(0, true), (1, false)] {
         let email = cut_off(&cluster, held, &url, &session);
         assert!(prepared(&cluster, &url) > 0, "nothing waits for its second phase");
-        let begun = Instant::now();
+        let started = Instant::now();
         while prepared(&cluster, &url) > 0 {
-            assert!(begun.elapsed() < LIMIT, "transactions are not finished");
+            assert!(started.elapsed() < LIMIT, "transactions are not finished");
             cluster.execute(&url, "SELECT recover_prepared_transactions()");
         }
         // The list reads the invitation. A second invitation conflicts with the address, which is on another node.
         let listed = session.accounts().contains_key(&email);
-        let begun = Instant::now();
+        let started = Instant::now();
         let again = loop {
             let answer = session.invite(&email, "viewer");
             if answer.status != 503 {
                 break answer;
             }
-            assert!(begun.elapsed() < LIMIT, "the service is refused without end: {}", answer.text());
+            assert!(started.elapsed() < LIMIT, "the service is refused without end: {}", answer.text());
         };
         assert_eq!((listed, again.status), if stands { (true, 409) } else { (false, 201) }, "{}", again.text());
     }
@@ -137,7 +137,7 @@ fn doctor_tells_what_is_wrong_with_the_nodes() {
     // A prepared transaction that the extension does not know, and therefore does not complete.
     let left = "BEGIN; CREATE TABLE left_over (id int); PREPARE TRANSACTION 'citus_left_over'";
     cluster.execute_on_worker(1, &url, left);
-    let begun = Instant::now();
+    let started = Instant::now();
     let said = doctor();
     assert!(said.stdout.contains("none is pending"), "{}", said.stdout);
 
@@ -163,7 +163,7 @@ fn doctor_tells_what_is_wrong_with_the_nodes() {
     cluster.crash();
     cluster.resume();
 
-    while begun.elapsed() < Duration::from_secs(125) {
+    while started.elapsed() < Duration::from_secs(125) {
         thread::sleep(Duration::from_secs(1));
     }
     let said = doctor();

@@ -31,7 +31,7 @@ const EXPIRIES: u32 = 3;
 #[derive(Default)]
 struct Seen {
     /// First use of each key.
-    begun: HashMap<String, Instant>,
+    started: HashMap<String, Instant>,
     /// Keys by client.
     used: BTreeMap<String, BTreeSet<String>>,
     /// Number of uses of expired keys by client.
@@ -47,8 +47,8 @@ fn front(moto: &Moto, seen: &Arc<Mutex<Seen>>) -> Scripted {
         let tool = asked.path.split("in/").nth(1).and_then(|name| name.split('.').next()).unwrap_or("other").to_owned();
         {
             let mut seen = seen.lock().unwrap();
-            let begun = *seen.begun.entry(key.to_owned()).or_insert_with(Instant::now);
-            if begun.elapsed() > LIFETIME {
+            let started = *seen.started.entry(key.to_owned()).or_insert_with(Instant::now);
+            if started.elapsed() > LIFETIME {
                 *seen.refused.entry(tool).or_default() += 1;
                 let error = "<?xml version=\"1.0\"?><Error><Code>ExpiredToken</Code><Message>The token has expired.</Message></Error>";
                 return (400, vec![("Content-Type", "application/xml".to_owned())], error.to_owned());

@@ -101,14 +101,14 @@ fn what_is_done_again_is_counted(database: Database) {
 
     // The server encrypts with its cached key, which was replaced. It may notice this earlier, so the test repeats it.
     const REPLACED: &str = "orgvault_retries_total{reason=\"key-replaced\"}";
-    let begun = Instant::now();
+    let started = Instant::now();
     for number in 1.. {
         vault.run(&["key", "rotate", "--organization", "Acme"]).done();
         session.save(&small("imports", number));
         if samples(&vault)[REPLACED] > 0.0 {
             break;
         }
-        assert!(begun.elapsed() < PATIENCE, "a save was never sealed again");
+        assert!(started.elapsed() < PATIENCE, "a save was never sealed again");
     }
     assert_eq!(vault.metric("orgvault_commits_unsure_total") + vault.metric("orgvault_events_taken_over_total"), 0);
 }

@@ -142,9 +142,9 @@ mod tests {
             r#"{"id":"a","namespace":"n","expires_at":"t","credentials":[{"id":"c","type":"s3","version":1,"#,
             r#""form":"raw","data":{"secret_access_key":"hidden \" \u00e4"}}]}"#
         );
-        let begun: Option<BegunActivation> = serde_json::from_str(text).ok();
-        assert!(!format!("{begun:?}").contains("hidden"));
-        assert_eq!(begun.and_then(|begun| serde_json::to_string(&begun).ok()).as_deref(), Some(text));
+        let started: Option<BegunActivation> = serde_json::from_str(text).ok();
+        assert!(!format!("{started:?}").contains("hidden"));
+        assert_eq!(started.and_then(|started| serde_json::to_string(&started).ok()).as_deref(), Some(text));
     }
 
     #[test]

@@ -61,7 +61,7 @@ proptest! {
     fn nothing_is_handed_out_that_anything_forbids(
         integration in option::of(select(vec![IntegrationRefusal::Disabled, IntegrationRefusal::Changed])),
         frozen in any::<bool>(),
-        begun in any::<bool>(),
+        started in any::<bool>(),
         expires_at in 0_i64..6,
         current in vec((0_u128..4, 1_i64..3, select(vec![VendRule::Any, VendRule::Short])), 0..6),
         credentials in handed_out(),
@@ -69,15 +69,15 @@ proptest! {
     ) {
         let current: Vec<_> = current.into_iter().map(|(credential, version, vend)| (id(credential), version, vend)).collect();
         let integration = integration.map_or(Ok(()), Err);
-        let facts = HandOutFacts { integration, frozen, begun, expires_at: at(expires_at), current: &current };
+        let facts = HandOutFacts { integration, frozen, started, expires_at: at(expires_at), current: &current };
         let verdict = judge_hand_out(&facts, &credentials, at(now));
         let present = credentials.iter().all(|one| {
             let allowed = |vend| vend == VendRule::Any || one.form == VendedForm::Short;
             current.iter().any(|(id, version, vend)| (*id, *version) == (one.credential, one.version) && allowed(*vend))
         });
         let lasting = now < expires_at && credentials.iter().all(|one| one.expires_at.is_none_or(|end| at(now) < end));
-        prop_assert_eq!(verdict.is_ok(), integration.is_ok() && !frozen && begun && present && lasting);
-        let first = match (integration, frozen, begun, present) {
+        prop_assert_eq!(verdict.is_ok(), integration.is_ok() && !frozen && started && present && lasting);
+        let first = match (integration, frozen, started, present) {
             (Err(refusal), ..) => Some(HandOutRefusal::Denied(refusal)),
             (_, true, ..) => Some(HandOutRefusal::Frozen),
             (_, _, false, _) => Some(HandOutRefusal::Ended),

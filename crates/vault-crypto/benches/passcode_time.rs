@@ -92,9 +92,9 @@ fn main() {
     {
         let codes = [digits(code), digits(&wrong)];
         let time = |kind: usize| {
-            let begun = Instant::now();
+            let started = Instant::now();
             black_box(verifier.matching_step(account, &seed, black_box(&codes[kind]), now)).unwrap();
-            begun.elapsed().as_nanos() as f64
+            started.elapsed().as_nanos() as f64
         };
         let mut first: Vec<f64> = (0..WARM_UP).map(|round| time(round % 2)).collect();
         first.sort_by(f64::total_cmp);

@@ -68,17 +68,17 @@ async fn vault(path: &Path) -> (Arc<SqliteStore>, Arc<World>) {
 /// Wall-clock time and the processor time of all threads.
 #[derive(Clone, Copy)]
 struct Stopwatch {
-    begun: Instant,
+    started: Instant,
     processor: Duration,
 }
 
 impl Stopwatch {
     fn start() -> Self {
-        Self { begun: Instant::now(), processor: processor_time() }
+        Self { started: Instant::now(), processor: processor_time() }
     }
 
     fn stop(self) -> (Duration, Duration) {
-        (self.begun.elapsed(), processor_time() - self.processor)
+        (self.started.elapsed(), processor_time() - self.processor)
     }
 }
 

@@ -298,25 +298,25 @@ async fn activations_of_one_integration_are_handed_out_and_ended_beside_each_oth
     let world = Arc::new(World::make(&*here, 1).await);
     let saved = world.save_activated(&*here).await.id;
     let principal = world.activator(&world.integration(&*here).await);
-    let mut begun = Vec::new();
+    let mut started = Vec::new();
     for _ in 0..3 {
         let take = world.take(&principal);
-        begun.push(take.payload.activation.as_ref().unwrap().id);
+        started.push(take.payload.activation.as_ref().unwrap().id);
         here.take_credentials(take).await.unwrap();
     }
     // Delays the end of the first one after its authorization.
-    let row = format!("BEGIN; SELECT FROM activations WHERE id = '{}' FOR UPDATE", begun[0]);
+    let row = format!("BEGIN; SELECT FROM activations WHERE id = '{}' FOR UPDATE", started[0]);
     blocker.batch_execute(&row).await.unwrap();
     let end = tokio::spawn({
-        let (here, command) = (Arc::clone(&here), world.end(&principal, begun[0]));
+        let (here, command) = (Arc::clone(&here), world.end(&principal, started[0]));
         async move { here.end_activation(command).await.unwrap() }
     });
     wait_for_waiting(&observer, 1, || end.is_finished()).await;
     let beside = tokio::spawn({
         let (there, world) = (Arc::clone(&there), Arc::clone(&world));
         async move {
-            assert!(there.end_activation(world.end(&principal, begun[1])).await.unwrap());
-            assert_eq!(there.hand_out(world.hand_out(&principal, begun[2], &[saved])).await.unwrap(), None);
+            assert!(there.end_activation(world.end(&principal, started[1])).await.unwrap());
+            assert_eq!(there.hand_out(world.hand_out(&principal, started[2], &[saved])).await.unwrap(), None);
         }
     });
     while !beside.is_finished() {

@@ -162,14 +162,14 @@ async fn every_statement_on_a_tenants_rows_names_the_organization() {
                 activation
             }
         });
-        let begun = futures_util::future::join_all(takings).await;
-        let hand_outs = begun.iter().map(|activation| {
+        let started = futures_util::future::join_all(takings).await;
+        let hand_outs = started.iter().map(|activation| {
             let command = world.hand_out(&principal, *activation, &saved[..2]);
             let store = Arc::clone(&store);
             async move { store.hand_out(command).await.unwrap() }
         });
         futures_util::future::join_all(hand_outs).await;
-        store.end_activation(world.end(&principal, begun[0])).await.unwrap();
+        store.end_activation(world.end(&principal, started[0])).await.unwrap();
     }
     let listed = ListActivations { principal: principal.clone(), now: world.now(), after: None, limit: 10 };
     store.list_activations(listed).await.unwrap();

@@ -145,10 +145,10 @@ async fn a_lock_held_by_another_ends_in_a_refusal_without_effect() {
     let (scratch, store, world) = setting().await;
     let holder = scratch.bare();
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let begun = Instant::now();
+    let started = Instant::now();
     let refusal = store.save_credential(world.save()).await.unwrap_err();
     assert!(matches!(refusal, StoreError::Unavailable(_)));
-    assert!(begun.elapsed() >= Duration::from_millis(4_900), "it was waited for");
+    assert!(started.elapsed() >= Duration::from_millis(4_900), "it was waited for");
     // Readers never wait for a writer.
     assert!(store.list_credentials(world.list(10)).await.unwrap().rows.is_empty());
     holder.execute_batch("ROLLBACK").unwrap();

@@ -125,7 +125,7 @@ impl RootRotation {
         };
         let (vault, current) = open_with_either(current, &next, &database).await?;
         let alone = alone.map(|alone| alone.keep_out_exchanges(&database)).transpose();
-        let begun = async {
+        let started = async {
             let locks = alone?;
             let next = match next {
                 Next::Loaded(next) => next,
@@ -145,7 +145,7 @@ impl RootRotation {
             };
             Ok((next, key_file, stage, state, locks))
         };
-        match begun.await {
+        match started.await {
             Ok((next, key_file, stage, state, locks)) => {
                 Ok(Self { vault, current, next, key_file, stage, state, _locks: locks })
             }

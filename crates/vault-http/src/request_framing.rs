@@ -14,7 +14,7 @@ pub(crate) enum RequestFraming {
     /// Lines up to an empty line: a head, or the trailers of a chunked body.
     Lines {
         /// Set after a non-empty line. Empty lines before a head do not end it (RFC 9112, section 2.2).
-        begun: bool,
+        started: bool,
         /// Set if the current line is empty so far.
         empty: bool,
     },
@@ -33,7 +33,7 @@ pub(crate) enum RequestFraming {
 
 impl RequestFraming {
     /// A request head.
-    pub(crate) const HEAD: Self = Self::Lines { begun: false, empty: true };
+    pub(crate) const HEAD: Self = Self::Lines { started: false, empty: true };
     /// A chunked body (RFC 9112, section 7.1).
     pub(crate) const CHUNKED: Self = Self::ChunkSize { size: 0, digits: true };
 
@@ -74,18 +74,18 @@ impl RequestFraming {
                 }
                 if first == b'\n' {
                     *self = match *size {
-                        0 => Self::Lines { begun: true, empty: true },
+                        0 => Self::Lines { started: true, empty: true },
                         size => Self::Chunk(size.saturating_add(2)),
                     };
                 }
                 1
             }
-            Self::Lines { begun, empty } => {
+            Self::Lines { started, empty } => {
                 let line = bytes.iter().position(|&byte| byte == b'\n').map_or(bytes.len(), |end| end + 1);
                 *empty &= bytes[..line].iter().all(|byte| b"\r\n".contains(byte));
-                *begun |= !*empty;
+                *started |= !*empty;
                 if bytes[line - 1] == b'\n' {
-                    let ended = *begun && *empty;
+                    let ended = *started && *empty;
                     *empty = true;
                     if ended {
                         *self = Self::Nothing;

@@ -215,8 +215,8 @@ async fn what_may_have_been_written_is_removed() {
                 format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len())
             }
             "POST" => {
-                let begun = "<UploadId>u/1</UploadId>";
-                let body = format!("<InitiateMultipartUploadResult>{begun}</InitiateMultipartUploadResult>");
+                let started = "<UploadId>u/1</UploadId>";
+                let body = format!("<InitiateMultipartUploadResult>{started}</InitiateMultipartUploadResult>");
                 format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len())
             }
             // Hangs up without a word.
@@ -428,8 +428,8 @@ async fn a_write_is_an_upload_in_parts() {
     let script = Scripted::start(|asked| match (&*asked.method, asked.path.split_once('?').map(|(_, query)| query)) {
         ("GET", _) => (200, vec![], "<ListBucketResult></ListBucketResult>".into()),
         ("POST", Some("uploads")) => {
-            let begun = "<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>";
-            (200, vec![], begun.into())
+            let started = "<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>";
+            (200, vec![], started.into())
         }
         ("PUT", Some("partNumber=1&uploadId=u")) => (200, vec![("ETag", "\"e\"".into())], String::new()),
         // Begun as a success, ended as an error.
@@ -450,10 +450,10 @@ async fn a_write_is_an_upload_in_parts() {
     let report = check(&storage, &saved("out/"), &[StorageOperation::Write]).await;
     assert_eq!(report[..2], ["authenticate passed", "write passed"]);
     let asked = script.asked();
-    let begun = asked.iter().find(|asked| asked.path.ends_with("?uploads")).unwrap();
-    assert_eq!(begun.fields["x-amz-server-side-encryption"], "aws:kms");
-    assert_eq!(begun.fields["x-amz-server-side-encryption-aws-kms-key-id"], "alias/batch");
-    assert!(begun.fields["authorization"].contains("x-amz-server-side-encryption-aws-kms-key-id"), "it is signed");
+    let started = asked.iter().find(|asked| asked.path.ends_with("?uploads")).unwrap();
+    assert_eq!(started.fields["x-amz-server-side-encryption"], "aws:kms");
+    assert_eq!(started.fields["x-amz-server-side-encryption-aws-kms-key-id"], "alias/batch");
+    assert!(started.fields["authorization"].contains("x-amz-server-side-encryption-aws-kms-key-id"), "it is signed");
     let completed = asked.iter().find(|asked| asked.path.ends_with("?uploadId=u") && asked.method == "POST").unwrap();
     assert!(completed.body.contains("<PartNumber>1</PartNumber><ETag>&quot;e&quot;</ETag>"), "{}", completed.body);
 

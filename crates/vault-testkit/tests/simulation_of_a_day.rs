@@ -224,12 +224,12 @@ impl Day {
             assert!(alone(self.fake.accounts().own(&session)).is_ok(), "a session that was told of works");
         }
 
-        let (begun, ended) = (count(AuditAction::ActivationBegun), count(AuditAction::ActivationEnded));
-        assert!(begun >= self.reported.activations.get() && ended >= self.reported.ended.get());
+        let (started, ended) = (count(AuditAction::ActivationBegun), count(AuditAction::ActivationEnded));
+        assert!(started >= self.reported.activations.get() && ended >= self.reported.ended.get());
         let principal = alone(self.fake.activations().authenticate(&self.token, None)).unwrap();
         let page = PageRequest { limit: 100, cursor: None };
         let live = alone(self.fake.activations().list(&principal, page)).unwrap().items.len();
-        assert!(live <= begun - ended, "{live} live, {begun} begun, {ended} ended");
+        assert!(live <= started - ended, "{live} live, {started} begun, {ended} ended");
     }
 }
 

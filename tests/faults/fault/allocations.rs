@@ -178,8 +178,8 @@ impl Memory {
     /// reported it.
     fn ended(&mut self, unanswered: bool) -> Option<Result<(), String>> {
         let server = self.rig.server.as_mut().expect("its server runs");
-        let begun = Instant::now();
-        while unanswered && server.is_alive() && begun.elapsed() < ENDING {
+        let started = Instant::now();
+        while unanswered && server.is_alive() && started.elapsed() < ENDING {
             std::thread::sleep(Duration::from_millis(5));
         }
         if server.is_alive() {
@@ -223,9 +223,9 @@ impl Memory {
                 return (outcome, tally);
             }
             What::Activation => {
-                let begun = Instant::now();
+                let started = Instant::now();
                 let answer = self.rig.try_activation();
-                let outcome = tally.count(&answer, begun.elapsed());
+                let outcome = tally.count(&answer, started.elapsed());
                 return (outcome, tally);
             }
         };

@@ -23,9 +23,9 @@ pub(super) fn skewed(ground: &Ground<'_>) -> Report {
     for _ in 0..ground.options.rounds(2) {
         for offset in ["-3600", "+3600", "-90", "+90"] {
             let mut replica = spawn(&rig, offset);
-            let (begun, client) = (Instant::now(), Client::new(replica.admin));
+            let (started, client) = (Instant::now(), Client::new(replica.admin));
             let mut answered = false;
-            while begun.elapsed() < WATCHED && replica.is_alive() {
+            while started.elapsed() < WATCHED && replica.is_alive() {
                 match client.get("/readyz").try_send() {
                     Ok(answer) if answer.status == 200 => {
                         rig.report.losses.push(format!("a replica whose clock is {offset} s off is ready"));

@@ -49,10 +49,10 @@ pub(super) fn etcd_cut(ground: &Ground<'_>) -> Report {
         let counter = rig.log.counter();
         let (promotion, heal) = rig.work_on(&addresses, || {
             std::thread::sleep(delay);
-            let begun = Instant::now();
+            let started = Instant::now();
             network.set(&[cut]);
             cluster.wait_for_another_than(old);
-            let promotion = begun.elapsed();
+            let promotion = started.elapsed();
             let heal = wait_for_another(&counter);
             network.set(&[]);
             (promotion, heal)
@@ -82,11 +82,11 @@ fn rig(name: &'static str, ground: &Ground<'_>, cluster: &Patroni) -> Rig {
 
 /// Waits until another write is acknowledged, and returns the time.
 fn wait_for_another(counter: &Counter) -> Duration {
-    let (before, begun) = (counter.acknowledged(), Instant::now());
-    while counter.acknowledged() == before && begun.elapsed() < Duration::from_secs(60) {
+    let (before, started) = (counter.acknowledged(), Instant::now());
+    while counter.acknowledged() == before && started.elapsed() < Duration::from_secs(60) {
         std::thread::sleep(Duration::from_millis(5));
     }
-    begun.elapsed()
+    started.elapsed()
 }
 
 fn judge(rig: &mut Rig, round: usize, heal: Duration) {
@@ -113,7 +113,7 @@ fn happen(name: &'static str, ground: &Ground<'_>, is_synchronous: bool) -> Repo
         let counter = rig.log.counter();
         let (promotion, heal) = rig.work_on(&addresses, || {
             std::thread::sleep(delay);
-            let begun = Instant::now();
+            let started = Instant::now();
             // In turn, a whole host fails and only the server.
             if round % 2 == 0 {
                 cluster.kill(old)
@@ -121,7 +121,7 @@ fn happen(name: &'static str, ground: &Ground<'_>, is_synchronous: bool) -> Repo
                 cluster.kill_server(old)
             }
             cluster.wait_for_another_than(old);
-            let promotion = begun.elapsed();
+            let promotion = started.elapsed();
             (promotion, wait_for_another(&counter))
         });
         judge(&mut rig, round, heal);

@@ -53,10 +53,10 @@ pub(super) fn killed(ground: &Ground<'_>) -> Report {
     }
     rig.report.times("from the node's start to the next write", healed);
     // The coordinator recovers transactions automatically once a minute. Maintenance also runs transactions.
-    let begun = Instant::now();
+    let started = Instant::now();
     let names = || prepared_names(&cluster, &url);
     let mut still = names();
-    while !still.is_empty() && begun.elapsed() < LIMIT {
+    while !still.is_empty() && started.elapsed() < LIMIT {
         cluster.execute(&url, "SELECT recover_prepared_transactions()");
         let now = names();
         still.retain(|name| now.contains(name));

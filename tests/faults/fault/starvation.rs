@@ -29,16 +29,16 @@ pub(super) fn happen(ground: &Ground<'_>) -> Report {
     for _ in 0..ground.options.rounds(1) {
         rig.work(|| sleep(Duration::from_millis(500)));
         let reader = Holder::reading(&rig);
-        let begun = generation(&log);
+        let started = generation(&log);
         rig.work(|| sleep(held));
-        if generation(&log) != begun {
+        if generation(&log) != started {
             rig.report.losses.push("the log started over under the read, so nothing was tested".to_owned());
         }
         largest = largest.max(size());
         drop(reader);
         let again = rig.work(|| {
             let freed = Instant::now();
-            while generation(&log) == begun && freed.elapsed() < HEALED {
+            while generation(&log) == started && freed.elapsed() < HEALED {
                 sleep(Duration::from_millis(10));
             }
             let again = freed.elapsed();

@@ -83,13 +83,13 @@ pub(super) fn happen(ground: &Ground<'_>) -> Report {
 
 /// Logs in to unknown accounts in parallel. Returns the status, or 0 without a response, and the time of each login.
 fn storm(client: &Client, lasts: Duration) -> Vec<(u16, Duration)> {
-    let begun = Instant::now();
+    let started = Instant::now();
     std::thread::scope(|scope| {
         let stranger = |number: usize| {
             let email = format!("stranger.{number}@example.com");
             let login = json!({"email": email, "password": "wrong wrong wrong", "passcode": "000000"});
             let mut answers = Vec::new();
-            while begun.elapsed() < lasts {
+            while started.elapsed() < lasts {
                 let asked = Instant::now();
                 let answer = client.request("POST", "/v1/login").json(&login).try_send();
                 answers.push((answer.map_or(0, |answer| answer.status), asked.elapsed()));

@@ -152,8 +152,8 @@ fn run(rig: &mut Rig, writes: usize, call: &str, place: usize, deed: Deed) -> Ru
         rig.report.losses.append(&mut tally.wrong);
         rig.report.tally.add(tally);
         // A server that fails exits shortly after its response.
-        let begun = Instant::now();
-        while run.unsure > 0 && begun.elapsed() < Duration::from_millis(300) && server.is_alive() {
+        let started = Instant::now();
+        while run.unsure > 0 && started.elapsed() < Duration::from_millis(300) && server.is_alive() {
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -167,14 +167,14 @@ fn run(rig: &mut Rig, writes: usize, call: &str, place: usize, deed: Deed) -> Ru
 /// Returns `true` if the trace shows the effect on process `id`. strace writes its last line shortly after the exit of
 /// the process.
 fn was_done(trace: &Path, id: u32) -> bool {
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         let text = fs::read_to_string(trace).unwrap_or_default();
         let ended = |line: &str| line.split_whitespace().next() == Some(&*id.to_string()) && line.contains(" +++ ");
         if text.lines().any(ended) {
             return text.contains("(INJECTED)") || text.contains("killed by SIGKILL");
         }
-        assert!(begun.elapsed() < LIMIT, "the tracer does not tell how {id} ended: {text}");
+        assert!(started.elapsed() < LIMIT, "the tracer does not tell how {id} ended: {text}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }

@@ -45,7 +45,7 @@ pub(crate) struct Operation {
     pub(crate) request: Request,
     pub(crate) response: Option<Response>,
     /// Start and end, on a clock that all clients share.
-    pub(crate) begun: u64,
+    pub(crate) started: u64,
     pub(crate) ended: u64,
 }
 
@@ -158,7 +158,7 @@ impl Specification for Credential {
 pub(crate) fn is_explained(operations: &[Operation]) -> bool {
     let mut actions: Vec<(u64, (usize, Action<Operation>))> = Vec::new();
     for (number, operation) in operations.iter().enumerate() {
-        actions.push((operation.begun, (number, Action::Call(operation.clone()))));
+        actions.push((operation.started, (number, Action::Call(operation.clone()))));
         // An operation without a response can have its effect at any later time.
         let ended = if operation.response.is_some() { operation.ended } else { u64::MAX };
         actions.push((ended, (number, Action::Response(operation.clone()))));
@@ -176,7 +176,7 @@ mod tests {
     fn history(operations: Vec<(u64, u64, Request, Option<Response>)>) -> Vec<Operation> {
         let saved = (0, 1, Request::Save { value: 1 }, made(1, "a"));
         let all = std::iter::once(saved).chain(operations);
-        all.map(|(begun, ended, request, response)| Operation { request, response, begun, ended }).collect()
+        all.map(|(started, ended, request, response)| Operation { request, response, started, ended }).collect()
     }
 
     fn made(version: i64, tag: &str) -> Option<Response> {

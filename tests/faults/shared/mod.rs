@@ -128,14 +128,14 @@ impl Shared {
         self.credentials.clear();
         for _ in 0..CREDENTIALS {
             let value = self.values.fetch_add(1, Ordering::Relaxed) + 1;
-            let begun = self.tick();
+            let started = self.tick();
             let save = client.request("PATCH", VAULT).bearer(&self.token).json(&small(NAMESPACE, value)).try_send();
             match save {
                 Ok(answer) if answer.status == 201 => {
                     let (request, ended) = (Request::Save { value }, self.tick());
                     let response = Some(Response::Made { version: 1, tag: tag_of(&answer) });
                     let id = answer.json()["id"].as_str().expect("an id").to_owned();
-                    let history = Mutex::new(vec![Operation { request, response, begun, ended }]);
+                    let history = Mutex::new(vec![Operation { request, response, started, ended }]);
                     self.credentials.push(Credential { id, history, unsure: AtomicUsize::new(0) });
                 }
                 answer => losses.push(format!("a shared credential cannot be saved: {answer:?}")),
@@ -182,7 +182,7 @@ impl Shared {
     ) -> (Outcome, Option<Response>) {
         let Credential { id, history, unsure } = &self.credentials[place];
         let began = Instant::now();
-        let begun = self.tick();
+        let started = self.tick();
         let answer = self.send(id, request, client);
         let ended = self.tick();
         let response = answer.as_ref().ok().and_then(|answer| response_to(request, id, answer));
@@ -198,7 +198,7 @@ impl Shared {
         let is_unsure = response.is_none() && is_write && outcome == Outcome::Unsure;
         unsure.fetch_add(usize::from(is_unsure), Ordering::Relaxed);
         if response.is_some() || is_unsure {
-            let operation = Operation { request: request.clone(), response: response.clone(), begun, ended };
+            let operation = Operation { request: request.clone(), response: response.clone(), started, ended };
             history.lock().unwrap().push(operation);
         }
         (if response.is_some() { Outcome::Done } else { outcome }, response)

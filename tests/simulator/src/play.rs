@@ -245,15 +245,15 @@ impl Session<'_, '_> {
             let failure = self.failure(60, 60);
             self.disk.fail(Some(failure));
         }
-        let (store, begun) = self.begin().await;
+        let (store, started) = self.begin().await;
         self.disk.fail(None);
         let Some(store) = store else {
             if !may_fail {
-                self.player.violation(format!("the store does not open: {}", begun.err().unwrap_or_default()));
+                self.player.violation(format!("the store does not open: {}", started.err().unwrap_or_default()));
             }
             return None;
         };
-        let was_there = match begun {
+        let was_there = match started {
             Ok(was_there) => was_there,
             Err(error) => {
                 if !may_fail {
@@ -305,7 +305,7 @@ impl Session<'_, '_> {
             Ok(store) => store,
             Err(error) => return (None, Err(format!("{error:?}"))),
         };
-        let begun = async {
+        let started = async {
             let none = store.delete_credential(world::delete(u64::MAX, u64::MAX)).await;
             if !matches!(none, Ok(_) | Err(StoreError::Denied(_))) {
                 store.migrate(NOW, &mut |_| {}).await.map_err(|error| format!("{error:?}, after {none:?}"))?;
@@ -316,8 +316,8 @@ impl Session<'_, '_> {
             }
             Ok(made.is_some())
         };
-        let begun = begun.await;
-        (Some(store), begun)
+        let started = started.await;
+        (Some(store), started)
     }
 
     /// Returns a failure that starts within this number of calls or reads.
@@ -342,11 +342,11 @@ impl Session<'_, '_> {
             if reader.is_some() {
                 return None;
             }
-            let begun = look::bare(&path).and_then(|connection| {
+            let started = look::bare(&path).and_then(|connection| {
                 connection.execute_batch("BEGIN; SELECT count(*) FROM credentials")?;
                 Ok(connection)
             });
-            begun.ok()
+            started.ok()
         };
         tokio::task::spawn_blocking(turn).await.expect("a reader begins")
     }

@@ -110,13 +110,13 @@ impl<'a> Renewal<'a> {
     /// Starts another activation to replace one that has ended or cannot be renewed.
     async fn begin_another(&self, listener: Arc<Listener>) -> Result<BegunActivation, Failure> {
         let (request, before) = (self.args.wanted.request(), self.activation.clone());
-        let begun = spawn_blocking(move || {
-            let begun = listener.activate(&request)?;
+        let started = spawn_blocking(move || {
+            let started = listener.activate(&request)?;
             // The previous activation may still be active. If ending it fails, it expires later.
             let _ = listener.end(&before);
-            Ok::<_, Failure>(begun)
+            Ok::<_, Failure>(started)
         });
-        begun.await?
+        started.await?
     }
 }
 

@@ -260,9 +260,9 @@ async fn rotate(vault: &OpenVault, args: RotateArgs, output: Output) -> Result<(
     };
     let mut rotated = Vec::new();
     for organization in &organizations {
-        let begun = begin(vault, organization).await;
+        let started = begin(vault, organization).await;
         let subject = Subject::from(organization);
-        let rotated_one = match begun {
+        let rotated_one = match started {
             Ok(rotation) => carry_out(rotation, subject, workers).await,
             Err(stopped) => Err(stopped),
         };
@@ -488,7 +488,7 @@ impl Progress {
 impl Rotated {
     fn text(&self) -> String {
         let Self { subject, active_key, new_key, moved, destroyed, .. } = self;
-        let begun = match (subject, new_key) {
+        let started = match (subject, new_key) {
             (Subject::Organization { name, .. }, true) => {
                 format!("Rotated the key of organization {name}: new key {active_key}")
             }
@@ -508,6 +508,6 @@ impl Rotated {
             count => format!("{count} old keys destroyed"),
         };
         let next = if *new_key { "" } else { " Run the command again to replace that key too." };
-        format!("{begun}, {moved} rows moved, {destroyed}.{next}")
+        format!("{started}, {moved} rows moved, {destroyed}.{next}")
     }
 }

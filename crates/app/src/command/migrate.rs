@@ -44,7 +44,7 @@ pub(crate) async fn run(settings: &Settings, args: &MigrateArgs, output: Output)
 
 /// Distributes the tables. Returns the number of moved tables and a message.
 async fn spread(vault: &OpenVault) -> Result<(Option<usize>, String), Failure> {
-    let begun = Instant::now();
+    let started = Instant::now();
     let moved =
         vault.spread().await.map_err(|error| Failure::new(format!("the tables were not distributed: {error}")))?;
     let text = match moved {
@@ -53,7 +53,7 @@ async fn spread(vault: &OpenVault) -> Result<(Option<usize>, String), Failure> {
             let tables = counted(u64::try_from(moved).unwrap_or(u64::MAX), "table");
             format!(
                 "\nSpread {tables} in {:.1} s. `orgvault doctor` shows where they lie.",
-                begun.elapsed().as_secs_f64()
+                started.elapsed().as_secs_f64()
             )
         }
     };

@@ -69,7 +69,7 @@ pub struct HandOutFacts<'a> {
     /// Whether the namespace is frozen.
     pub frozen: bool,
     /// Whether the activation's row exists. For a renewal, whether the activation is active.
-    pub begun: bool,
+    pub started: bool,
     /// Time at which the activation expires (exclusive end).
     pub expires_at: Timestamp,
     /// Credentials of the namespace among those to issue, with their current versions and vend rules.
@@ -89,7 +89,7 @@ pub fn judge_hand_out(
     if facts.frozen {
         return Err(HandOutRefusal::Frozen);
     }
-    if !facts.begun {
+    if !facts.started {
         return Err(HandOutRefusal::Ended);
     }
     let stands = |one: &HandedOut| {

@@ -71,22 +71,22 @@ pub(crate) fn write_members(members: &[Member], sink: &mut dyn FnMut(&str)) {
 #[allow(missing_debug_implementations, reason = "a sink has none")]
 pub struct ObjectWriter<'a, S: ?Sized = dyn FnMut(&str) + 'a> {
     sink: &'a mut S,
-    begun: bool,
+    started: bool,
 }
 
 impl<'a, S: FnMut(&str) + ?Sized> ObjectWriter<'a, S> {
     /// Starts an object.
     pub fn new(sink: &'a mut S) -> Self {
         sink("{");
-        Self { sink, begun: false }
+        Self { sink, started: false }
     }
 
     /// Starts the member `name`. Write its value to the returned sink.
     pub fn member(&mut self, name: &str) -> &mut S {
-        if self.begun {
+        if self.started {
             (self.sink)(",");
         }
-        self.begun = true;
+        self.started = true;
         write_text(name, self.sink);
         (self.sink)(":");
         self.sink

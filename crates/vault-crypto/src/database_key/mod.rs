@@ -119,7 +119,7 @@ impl DatabaseKeyFile {
         current: &dyn KeyWrapper,
         next: &dyn KeyWrapper,
     ) -> Result<(), DatabaseKeyError> {
-        let begun = async {
+        let started = async {
             let mut wraps = self.read()?;
             let key = unwrap(&wraps, current).await?;
             if wraps.under(next.id()).is_some() {
@@ -128,7 +128,7 @@ impl DatabaseKeyFile {
             wraps.add(next.wrap(&Context::database_key(wraps.key()), &key).await?)?;
             Ok(durable::replace(&self.path, &wraps.to_bytes())?)
         };
-        begun.await.map_err(|error_kind| self.error(error_kind))
+        started.await.map_err(|error_kind| self.error(error_kind))
     }
 
     /// Finishes replacing the root key: keeps only the wrap with `next`, after verifying that it can be unwrapped.

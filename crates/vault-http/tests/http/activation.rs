@@ -28,8 +28,8 @@ fn an_activation_hands_out_what_the_namespace_holds() {
     let response = activate(&activation_listener, &token, &body);
     assert_standard_headers(&response, "an activation");
     assert_eq!((response.status, response.header("content-type")), (201, Some("application/json")));
-    let begun = response.json();
-    let id = begun["id"].as_str().unwrap();
+    let started = response.json();
+    let id = started["id"].as_str().unwrap();
     let data = |bucket: &str| {
         json!({
             "access_key_id": "AKIA2TESTONLY7SAMPLE", "bucket": bucket,
@@ -40,7 +40,7 @@ fn an_activation_hands_out_what_the_namespace_holds() {
     with_role["role_arn"] = json!("arn:aws:iam::123456789012:role/batch");
     let item = |id: &str, data: Value| json!({"id": id, "type": "s3", "version": 1, "form": "raw", "data": data});
     assert_eq!(
-        begun,
+        started,
         json!({
             "id": id, "namespace": "imports/nightly", "expires_at": "2030-01-01T00:10:00Z",
             "credentials": [item(&first, data("b1")), item(&second, with_role)],
@@ -76,10 +76,10 @@ fn the_form_is_the_one_asked_for_or_nothing() {
     for vend in ["short", "prefer-short"] {
         let response = asked("role", vend);
         assert_eq!(response.status, 201, "{}", response.text());
-        let begun = response.json();
-        let credential = &begun["credentials"][0];
-        assert_eq!((&credential["form"], &credential["expires_at"]), (&json!("short"), &begun["expires_at"]));
-        assert_eq!(begun["expires_at"], "2030-01-01T01:00:00Z", "an hour where nothing is asked for");
+        let started = response.json();
+        let credential = &started["credentials"][0];
+        assert_eq!((&credential["form"], &credential["expires_at"]), (&json!("short"), &started["expires_at"]));
+        assert_eq!(started["expires_at"], "2030-01-01T01:00:00Z", "an hour where nothing is asked for");
         assert_eq!(credential["data"]["session_token"], "short-lived token");
         assert!(!response.text().contains("wJalrXUtnFEMI"), "the long-lived secret is not in it");
     }
@@ -244,8 +244,8 @@ fn an_integration_that_may_not_act_is_told_nothing() {
     let body = json!({"name": "bounded", "namespaces": ["imports"], "expires_at": "2030-01-01T00:01:00Z"});
     let made = world.send_json("POST /v1/integrations", &admin, body).json();
     let bounded = format!("Authorization: Bearer {}", made["token"].as_str().unwrap());
-    let begun = activation_listener.activate(&bounded, "imports").json();
-    assert_eq!(begun["expires_at"], "2030-01-01T00:01:00Z", "no activation outlives its integration");
+    let started = activation_listener.activate(&bounded, "imports").json();
+    assert_eq!(started["expires_at"], "2030-01-01T00:01:00Z", "no activation outlives its integration");
     world.clock.advance_seconds(60);
     assert_eq!(replaced, refused(&bounded));
 }
@@ -293,8 +293,8 @@ fn a_whole_namespace_fits_into_one_answer() {
         let response =
             wire.exchange(crate::support::request("POST /v1/activations", &headers, "{\"namespace\":\"imports\"}"));
         assert_eq!(response.status, 201);
-        let begun: vault_api::BegunActivation = serde_json::from_slice(&response.body).unwrap();
-        assert_eq!(begun.credentials.len(), 100);
+        let started: vault_api::BegunActivation = serde_json::from_slice(&response.body).unwrap();
+        assert_eq!(started.credentials.len(), 100);
         assert!(response.body.len() > 1_600_000);
     }
 }
@@ -307,8 +307,8 @@ fn an_integration_renews_its_own_activations_only() {
     world.save(&admin, "imports", "before");
     let (_, token) = world.integration(&admin, "nightly", &["imports"]);
     let (_, neighbour) = world.integration(&admin, "hourly", &["imports"]);
-    let begun = activation_listener.activate(&token, "imports").json();
-    let id = begun["id"].as_str().unwrap();
+    let started = activation_listener.activate(&token, "imports").json();
+    let id = started["id"].as_str().unwrap();
     let renew = |token: &str, id: &str, body: Value| {
         activation_listener.send_json(&format!("POST /v1/activations/{id}/renew"), token, &body)
     };
@@ -322,8 +322,8 @@ fn an_integration_renews_its_own_activations_only() {
     assert_standard_headers(&response, "a renewal");
     assert_eq!(response.status, 200);
     let renewed = response.json();
-    assert_eq!((&renewed["id"], &renewed["credentials"]), (&begun["id"], &begun["credentials"]));
+    assert_eq!((&renewed["id"], &renewed["credentials"]), (&started["id"], &started["credentials"]));
     let live = activation_listener.live(&token);
     assert_eq!((live.len(), &live[0]["expires_at"]), (1, &renewed["expires_at"]));
-    assert_ne!(renewed["expires_at"], begun["expires_at"]);
+    assert_ne!(renewed["expires_at"], started["expires_at"]);
 }

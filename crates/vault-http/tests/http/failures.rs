@@ -104,12 +104,12 @@ fn stored(id: CredentialId) -> StoredCredential {
 
 #[test]
 fn a_client_that_goes_away_does_not_cut_its_request_in_half() {
-    let ((begun, begins), (release, released), (ended, ends)) = (channel(), channel(), channel());
+    let ((started, begins), (release, released), (ended, ends)) = (channel(), channel(), channel());
     let released = Mutex::new(released);
     let mut credentials = MockCredentialStore::new();
     credentials.expect_show_credential().returning(|query| Ok(Some(stored(query.key))));
     credentials.expect_delete_credential().returning(move |_| {
-        begun.send(()).unwrap();
+        started.send(()).unwrap();
         released.lock().unwrap().recv().unwrap();
         ended.send(()).unwrap();
         Ok(true)

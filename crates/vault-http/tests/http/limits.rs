@@ -103,11 +103,11 @@ fn without_a_rate_nothing_is_open() {
 fn an_account_and_an_organization_have_so_many_requests_under_way() {
     // The bounds, and who is refused while one request is under way: its account, a colleague, another organization.
     for ((account, organization), refused) in [((1, 2), [true, false, false]), ((2, 1), [true, true, false])] {
-        let ((begun, begins), (release, released)) = (channel(), channel::<()>());
+        let ((started, begins), (release, released)) = (channel(), channel::<()>());
         let released = Mutex::new(released);
         let mut credentials = MockCredentialStore::new();
         credentials.expect_list_credentials().returning(move |_| {
-            begun.send(()).unwrap();
+            started.send(()).unwrap();
             released.lock().unwrap().recv().unwrap();
             Ok(ListedRows { rows: Vec::new(), searched_to: None })
         });

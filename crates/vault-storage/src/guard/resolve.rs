@@ -74,12 +74,12 @@ mod tests {
     #[test]
     fn a_name_server_that_never_answers_fills_its_own_threads_and_no_others() {
         const MOST: usize = 4;
-        let (begun, begins) = mpsc::channel();
+        let (started, begins) = mpsc::channel();
         let (release, released) = mpsc::channel::<()>();
         let released = Mutex::new(released);
         let resolver = SystemResolver::of(MOST, move |host| {
             if host == "silent.test" {
-                begun.send(()).unwrap();
+                started.send(()).unwrap();
                 let _ = released.lock().unwrap().recv(); // until the test drops the other end
             }
             Ok(vec![Ipv4Addr::LOCALHOST.into()])

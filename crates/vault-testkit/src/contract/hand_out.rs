@@ -117,13 +117,13 @@ pub async fn a_rule_that_came_meanwhile_holds(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     let principal = world.activator(&world.integration().await);
     let id = world.saved_in("contract").await.id;
-    let (begun, _) = world.activate(&principal, "contract").await;
+    let (started, _) = world.activate(&principal, "contract").await;
     let ruled = StoredMetadata { vend: VendRule::Short, ..undescribed() };
     world.change_credential(id, 1, CredentialChange::Describe, Some(ruled)).await;
-    let raw = world.hand_out(&principal, "contract", begun, &[id]);
+    let raw = world.hand_out(&principal, "contract", started, &[id]);
     assert_eq!(world.store.hand_out(raw).await.unwrap(), Some(HandOutRefusal::Changed));
-    let (begun, _) = world.activate(&principal, "contract").await;
-    let short = with(world.hand_out(&principal, "contract", begun, &[id]), |payload| {
+    let (started, _) = world.activate(&principal, "contract").await;
+    let short = with(world.hand_out(&principal, "contract", started, &[id]), |payload| {
         payload.credentials[0].form = VendedForm::Short;
     });
     assert_eq!(world.store.hand_out(short).await.unwrap(), None);
@@ -137,16 +137,16 @@ pub async fn an_activation_is_renewed_while_it_lives(suite: &dyn ActivationSubje
     let (principal, neighbour) =
         (world.activator(&world.integration().await), world.activator(&world.integration().await));
     let (id, _) = world.activate(&principal, "contract").await;
-    let begun = world.activations(&principal).await;
+    let started = world.activations(&principal).await;
     let found = async |who, id| world.store.find_activation(world.find_activation(who, id)).await.unwrap();
-    assert_eq!(found(&principal, id).await.as_ref(), begun.first());
+    assert_eq!(found(&principal, id).await.as_ref(), started.first());
     assert_eq!(found(&neighbour, id).await, None);
 
     world.clock.advance_seconds(ACTIVATION_SECONDS - 1);
     let both = [first, world.saved_in("contract").await.id];
     assert_eq!(world.store.hand_out(world.renew(&principal, id, &both)).await.unwrap(), None);
     let renewed =
-        Activation { expires_at: world.now().plus_seconds(ACTIVATION_SECONDS), credentials: 2, ..begun[0].clone() };
+        Activation { expires_at: world.now().plus_seconds(ACTIVATION_SECONDS), credentials: 2, ..started[0].clone() };
     assert_eq!(found(&principal, id).await.as_ref(), Some(&renewed));
     assert_eq!(world.activations(&principal).await, [renewed]);
     assert_eq!(world.audited(AuditAction::ActivationRenewed).await, 1);

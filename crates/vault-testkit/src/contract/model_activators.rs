@@ -166,18 +166,18 @@ impl Activators {
 
     async fn take(&mut self, pair: Pair<'_>, token: usize, namespace: usize, dry: bool) -> Result<(), Difference> {
         let Some(principal) = self.principal(token) else { return Ok(()) };
-        let mut begun = None;
+        let mut started = None;
         let command = with(pair.world.take(principal, "contract"), |payload| {
             (payload.namespace, payload.most) = (numbered(namespace), MOST);
             payload.activation = payload.activation.take().filter(|_| !dry);
             if let Some(activation) = &mut payload.activation {
                 activation.limit = LIMIT;
-                begun = Some(activation.id);
+                started = Some(activation.id);
             }
         });
         if let Some(taken) = both!(pair, take_credentials(command))? {
             let taken = taken.into_iter().map(|row| row.id).collect();
-            self.activations.extend(begun.map(|id| Begun { id, namespace: numbered(namespace), taken }));
+            self.activations.extend(started.map(|id| Begun { id, namespace: numbered(namespace), taken }));
         }
         Ok(())
     }

@@ -186,7 +186,7 @@ fn hand_out(state: &mut State, command: ForIntegration<HandOut>) -> Option<HandO
     let facts = HandOutFacts {
         integration: state.judge_integration(&principal, now),
         frozen: state.frozen.contains_key(&(organization, namespace)),
-        begun: state
+        started: state
             .activations
             .get(&activation)
             .is_some_and(|row| row.integration == principal.integration && (!renewal || row.is_live(now))),

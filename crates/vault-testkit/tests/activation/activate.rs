@@ -40,8 +40,8 @@ async fn an_integration_gets_what_its_namespace_holds() {
     let raw = |credential| HandedOut { credential, version: 1, form: VendedForm::Raw, expires_at: None };
     assert_eq!(note.credentials, [raw(first), raw(second)]);
     assert_eq!(note.network, network);
-    let begun = &setting.audited(AuditAction::ActivationBegun)[0];
-    assert_eq!((begun.subject, begun.note.as_ref().unwrap().credentials.len()), (record.subject, 0));
+    let started = &setting.audited(AuditAction::ActivationBegun)[0];
+    assert_eq!((started.subject, started.note.as_ref().unwrap().credentials.len()), (record.subject, 0));
     assert_eq!(note.namespace.as_str(), "imports/nightly");
     assert_eq!(note.purpose.as_ref().unwrap().as_str(), "nightly import");
     assert_eq!(setting.events.recorded(AuditAction::NamespaceActivated), 1);
@@ -259,9 +259,9 @@ async fn live_activations_are_listed_page_by_page() {
     setting.saved(setting.acme, "imports", PLAIN_S3).await;
     let principal = setting.principal(&setting.integration("nightly", &["imports"]).await.token).await;
     let neighbour = setting.principal(&setting.integration("hourly", &["imports"]).await.token).await;
-    let mut begun = Vec::new();
+    let mut started = Vec::new();
     for _ in 0..5 {
-        begun.insert(0, setting.activated(&principal, "imports", VendMode::Raw).await.unwrap().id);
+        started.insert(0, setting.activated(&principal, "imports", VendMode::Raw).await.unwrap().id);
     }
     let (mut listed, mut cursor) = (Vec::new(), None);
     for expected in [2, 2, 1] {
@@ -275,7 +275,7 @@ async fn live_activations_are_listed_page_by_page() {
             assert!(matches!(strange, Err(Error::Refused(Refusal::Cursor))));
         }
     }
-    assert_eq!((listed, cursor), (begun, None));
+    assert_eq!((listed, cursor), (started, None));
 }
 
 #[tokio::test]

@@ -151,9 +151,9 @@ async fn nothing_is_handed_out_after_a_revocation_returned() {
             assert_eq!(scene.setting.events.recorded(AuditAction::NamespaceActivated), 0);
 
             // The entry includes the credentials that cannot be revoked.
-            let (begun, failed) = (scene.setting.audited(AuditAction::ActivationBegun), scene.failed());
-            assert_eq!((begun.len(), failed.len()), (1, 1), "{revocation:?} {vend:?}");
-            assert_eq!(failed[0].subject, begun[0].subject);
+            let (started, failed) = (scene.setting.audited(AuditAction::ActivationBegun), scene.failed());
+            assert_eq!((started.len(), failed.len()), (1, 1), "{revocation:?} {vend:?}");
+            assert_eq!(failed[0].subject, started[0].subject);
             let note = failed[0].note.as_ref().unwrap();
             assert_eq!(note.credentials.len(), left, "{revocation:?} {vend:?}");
             assert!(note.credentials.iter().all(|one| one.credential == credential && one.form == VendedForm::Short));

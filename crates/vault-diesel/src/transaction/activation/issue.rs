@@ -25,7 +25,7 @@ impl Transaction for ForIntegration<HandOut> {
         let (organization, integration) = (self.principal.organization.stored(), self.principal.integration.stored());
         let authorized = authorize_and_share(tx, &self.principal, *activation, self.now).await?.map(drop);
         let stands = !renewal || lock_active(tx, self).await?;
-        let begun = own_activation(organization, integration, activation.stored()).select(activations::begun_at);
+        let started = own_activation(organization, integration, activation.stored()).select(activations::begun_at);
         let frozen = freeze_of(organization, namespace.as_str()).select(frozen_namespaces::frozen_at);
         let ids: Vec<_> = wanted.iter().map(|one| one.credential.stored()).collect();
         // By id, like every transaction that locks several. Deletions and replacements run before or after this one.
@@ -35,13 +35,13 @@ impl Transaction for ForIntegration<HandOut> {
             .filter(credentials::namespace.eq(namespace.as_str()))
             .order(credentials::id)
             .select((credentials::id, credentials::version, credentials::vend));
-        let (begun, frozen, current): (Option<i64>, Option<i64>, Vec<CurrentRow>) =
-            try_join!(tx.first(begun), tx.first(frozen), tx.load(locked(current, Share)))?;
+        let (started, frozen, current): (Option<i64>, Option<i64>, Vec<CurrentRow>) =
+            try_join!(tx.first(started), tx.first(frozen), tx.load(locked(current, Share)))?;
         let current: Vec<_> = current.into_iter().map(decode).collect::<Result<_, Failure>>()?;
         let facts = HandOutFacts {
             integration: authorized,
             frozen: frozen.is_some(),
-            begun: stands && begun.is_some(),
+            started: stands && started.is_some(),
             expires_at: *expires_at,
             current: &current,
         };
@@ -60,7 +60,7 @@ impl Transaction for ForIntegration<HandOut> {
             tx.execute(row).await?;
         }
         // The start of the activation, so that a renewal finds the row of the first issuance.
-        let at = begun.unwrap_or(self.now.as_millis());
+        let at = started.unwrap_or(self.now.as_millis());
         let uses = wanted.iter().map(|one| {
             let issued = (
                 credential_uses::version.eq(one.version),

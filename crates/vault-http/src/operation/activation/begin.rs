@@ -31,7 +31,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     };
     let activated = api.complete(activating).await?;
 
-    answer::secret(StatusCode::CREATED, &begun(&activated)?)
+    answer::secret(StatusCode::CREATED, &started(&activated)?)
 }
 
 pub(crate) fn parse(body: &[u8]) -> Result<ActivationRequest, ProblemResponse> {
@@ -54,7 +54,7 @@ pub(super) fn parse_vend(text: &str) -> Result<VendMode, FieldError> {
         .ok_or_else(|| FieldError::new("/vend", FieldCode::OutOfRange, "must be raw, short or prefer-short"))
 }
 
-pub(super) fn begun(activated: &Activated) -> Result<BegunActivation, ProblemResponse> {
+pub(super) fn started(activated: &Activated) -> Result<BegunActivation, ProblemResponse> {
     Ok(BegunActivation {
         id: activated.id.to_string(),
         namespace: activated.namespace.to_string(),

@@ -1,7 +1,7 @@
 //! `POST {base_url}/activations/<id>/renew`
 
 use super::Inner;
-use super::begin::begun;
+use super::begin::started;
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::operation::NO_ID;
@@ -31,7 +31,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     };
     let renewed = api.complete(renewing).await?;
 
-    answer::secret(StatusCode::OK, &begun(&renewed)?)
+    answer::secret(StatusCode::OK, &started(&renewed)?)
 }
 
 pub(crate) fn parse(body: &[u8]) -> Result<ActivationTtl, ProblemResponse> {
