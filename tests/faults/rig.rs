@@ -324,7 +324,7 @@ impl Rig {
             Err(answer) => self.report.losses.push(format!("the list cannot be read: {answer:?}")),
         }
         if let Some(shared) = &mut self.crew.shared {
-            shared.judge(client, &self.log, &mut self.report.losses);
+            shared.evaluate(client, &self.log, &mut self.report.losses);
         }
         self.share_anew(client);
         self.crew.doorman.check(client, &mut self.report.losses);
@@ -454,7 +454,7 @@ impl Rig {
     pub(crate) fn finish(mut self) -> Report {
         self.check_deeply();
         if let Some(shared) = &self.crew.shared {
-            let (histories, operations) = shared.judged;
+            let (histories, operations) = shared.evaluated;
             self.report.figure("histories of shared credentials", format!("{histories}, {operations} operations"));
         }
         if let Some(server) = self.server.take() {

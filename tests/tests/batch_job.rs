@@ -93,7 +93,7 @@ fn moto() -> (Moto, Value) {
 #[test]
 fn the_aws_command_line_copies_out_of_a_bucket() {
     let (moto, data) = moto();
-    moto.judge();
+    moto.evaluate();
     let job = Job::with(&[], "s3", &data);
     job.run(&[], r#"aws s3 cp "s3://$ORGVAULT_BUCKET/in/a.csv" here.csv"#);
     assert_eq!(fs::read_to_string(job.file("here.csv")).unwrap(), CONTENT);
@@ -147,7 +147,7 @@ while len(used) < 2:
 fn a_running_client_gets_the_replaced_key() {
     let (moto, data) = moto();
     let other = moto.create_user("successor", ALL);
-    moto.judge();
+    moto.evaluate();
     let job = Job::with(&[], "s3", &data);
     fs::write(job.file("job.py"), LONG_JOB).unwrap();
     let python = find_tool("aws").with_file_name("python3");
@@ -173,7 +173,7 @@ fn a_running_client_gets_the_replaced_key() {
 #[test]
 fn rclone_copies_out_of_a_bucket() {
     let (moto, data) = moto();
-    moto.judge();
+    moto.evaluate();
     let job = Job::with(&[], "s3", &data);
     job.run(&[], r#"rclone copy "orgvault:$ORGVAULT_BUCKET/in" in"#);
     assert_eq!(fs::read_to_string(job.file("in/a.csv")).unwrap(), CONTENT);
@@ -183,7 +183,7 @@ fn rclone_copies_out_of_a_bucket() {
 fn a_role_leaves_the_lasting_secret_in_the_vault() {
     let (moto, mut data) = moto();
     data["role_arn"] = moto.create_role("exporter", ALL).into();
-    moto.judge();
+    moto.evaluate();
     let job = Job::with(&["--allow-egress=127.0.0.0/8"], "s3", &data);
     let script = r#"aws s3 cp "s3://$ORGVAULT_BUCKET/in/a.csv" here.csv >&2; env"#;
     let run = job.run(&["--vend", "short"], script);

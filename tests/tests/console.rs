@@ -630,7 +630,7 @@ fn a_saved_credential_is_checked_at_its_storage() {
     let moto = Moto::start();
     moto.create_bucket("exports");
     let reader = moto.create_user("reader", ALL);
-    moto.judge();
+    moto.evaluate();
     let data = json!({
         "access_key_id": reader.id, "secret_access_key": reader.secret, "bucket": "exports", "region": "us-east-1",
         "endpoint": moto.endpoint(), "path_style_access": true,

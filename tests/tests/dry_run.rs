@@ -21,7 +21,7 @@ fn moto() -> (Moto, Value) {
     moto.create_bucket("exports");
     moto.put("exports", "in/a.csv", b"1\n");
     let reader = moto.create_user("reader", READER);
-    moto.judge();
+    moto.evaluate();
     let data = json!({
         "access_key_id": reader.id, "secret_access_key": reader.secret, "bucket": "exports", "region": "us-east-1",
         "endpoint": moto.endpoint(), "path_style_access": true,

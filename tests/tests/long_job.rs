@@ -198,7 +198,7 @@ fn a_job_goes_on_after_what_happens_to_its_vault(database: Database) {
     moto.create_bucket(BUCKET);
     moto.put(BUCKET, "in/a.csv", b"id,amount\n1,42\n");
     let (first, second) = (moto.create_user("first", ALL), moto.create_user("second", ALL));
-    moto.judge();
+    moto.evaluate();
     let mut data = json!({
         "access_key_id": first.id, "secret_access_key": first.secret, "bucket": BUCKET, "region": "us-east-1",
         "endpoint": moto.endpoint(), "path_style_access": true,

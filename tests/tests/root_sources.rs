@@ -288,7 +288,7 @@ fn a_vault_lives_under_a_key_in_aws_kms(database: Database) {
     let arn = moto.create_kms_key();
     let policy = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["kms:Encrypt","kms:Decrypt"],"Resource":"*"}]}"#;
     let user = moto.create_user("vault", policy);
-    moto.judge();
+    moto.evaluate();
     let credentials = vault.scratch("aws");
     let content = format!("[default]\naws_access_key_id = {}\naws_secret_access_key = {}\n", user.id, user.secret);
     private(&credentials, content.as_bytes());

@@ -13,7 +13,7 @@ pub use form::{
     PrivateFile,
 };
 pub use purpose::Purpose;
-pub use refusal::{HandOutFacts, HandOutRefusal, HandedOut, TakingFacts, judge_hand_out, judge_taking};
+pub use refusal::{HandOutFacts, HandOutRefusal, HandedOut, TakingFacts, check_activation, check_issuance};
 pub use short::{AzureShort, GcsShort, S3Short, ShortData};
 pub use ttl::ActivationTtl;
 pub use vend::{VendMode, VendRule, VendedForm, allows_short};

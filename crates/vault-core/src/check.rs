@@ -4,7 +4,7 @@ mod local;
 mod reason;
 mod report;
 
-pub use local::{StorageReach, judge_locally, reach};
+pub use local::{StorageReach, reach, verify_locally};
 pub use reason::CheckReason;
 pub use report::{Check, CheckKind, CheckReport, CheckResult};
 

@@ -9,10 +9,10 @@ mod delete;
 mod earlier;
 mod save;
 
-pub use change::{ChangeEffects, ChangeFacts, CredentialFacts, VersionEffect, judge_changes};
-pub use delete::judge_deletes;
+pub use change::{ChangeEffects, ChangeFacts, CredentialFacts, VersionEffect, decide_changes};
+pub use delete::decide_deletes;
 pub use earlier::{EarlierRequest, EarlierRequests};
-pub use save::{SaveFacts, judge_saves};
+pub use save::{SaveFacts, decide_saves};
 
 use crate::command::Command;
 use crate::error::Refusal;

@@ -15,5 +15,5 @@ pub use managed::ManagedBy;
 pub use name::IntegrationName;
 pub(crate) use name::is_printable;
 pub use pattern::{NamespacePattern, NamespacePatterns};
-pub use principal::{IntegrationFacts, IntegrationPrincipal, judge_integration};
+pub use principal::{IntegrationFacts, IntegrationPrincipal, check_integration};
 pub use token::IntegrationToken;

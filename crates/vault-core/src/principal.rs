@@ -167,7 +167,7 @@ impl From<SessionPrincipal> for Principal {
     }
 }
 
-/// State of a session principal's rows, for [`judge_session`].
+/// State of a session principal's rows, for [`check_session`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionFacts {
     /// Whether the row of the session exists, names the account and has not expired.
@@ -182,7 +182,7 @@ pub struct SessionFacts {
 ///
 /// # Errors
 /// The reason for the refusal.
-pub fn judge_session(principal: &SessionPrincipal, facts: SessionFacts) -> Result<(), Denial> {
+pub fn check_session(principal: &SessionPrincipal, facts: SessionFacts) -> Result<(), Denial> {
     if !facts.organization_active {
         return Err(Denial::OrganizationClosed);
     }

@@ -22,7 +22,7 @@ pub enum Claim {
 }
 
 impl VerifiedFactors {
-    /// Returns the factors in the form for [`judge_proof`].
+    /// Returns the factors in the form for [`verify_proof`].
     pub const fn claim(&self) -> Claim {
         match self {
             Self::WrongPassword { .. } => Claim::WrongPassword,
@@ -75,7 +75,7 @@ pub struct ProofFacts {
 ///
 /// # Errors
 /// The reason why it is refused.
-pub fn judge_proof(reserved: &SignedAccount, claim: Claim, facts: &ProofFacts) -> Result<(), LoginRefusal> {
+pub fn verify_proof(reserved: &SignedAccount, claim: Claim, facts: &ProofFacts) -> Result<(), LoginRefusal> {
     if claim == Claim::WrongPassword {
         return Err(LoginRefusal::WrongPassword);
     }
@@ -141,7 +141,7 @@ pub fn conclude_proof<'a>(
         let refused = refuse(command, facts, LoginRefusal::Overtaken);
         return ProofOutcome::Refused(RefusedProof { conclusion: Conclusion::Denied(denial), ..refused });
     }
-    match (judge_proof(&command.reserved, command.brought.claim(), facts), &command.brought) {
+    match (verify_proof(&command.reserved, command.brought.claim(), facts), &command.brought) {
         (Ok(()), VerifiedFactors::Proof(proof)) if is_current(proof, facts) => ProofOutcome::Done(proof),
         (judgement, _) => {
             let refusal = judgement.err().unwrap_or(LoginRefusal::Overtaken);

@@ -7,7 +7,7 @@ use proptest::sample::select;
 use uuid::Uuid;
 use vault_core::Refusal;
 use vault_core::activation::{
-    HandOutFacts, HandOutRefusal, HandedOut, TakingFacts, VendRule, VendedForm, judge_hand_out, judge_taking,
+    HandOutFacts, HandOutRefusal, HandedOut, TakingFacts, VendRule, VendedForm, check_activation, check_issuance,
 };
 use vault_core::id::CredentialId;
 use vault_core::integration::IntegrationRefusal;
@@ -51,9 +51,9 @@ proptest! {
             facts.live.filter(|(live, limit)| live >= limit).map(|_| Refusal::TooManyLive),
         ];
         let all: Vec<_> = reasons.into_iter().flatten().collect();
-        prop_assert_eq!(judge_taking(facts, most).err(), all.first().cloned());
+        prop_assert_eq!(check_activation(facts, most).err(), all.first().cloned());
         let check = TakingFacts { live: None, ..facts };
-        prop_assert_ne!(judge_taking(check, most), Err(Refusal::TooManyLive), "a check begins nothing");
+        prop_assert_ne!(check_activation(check, most), Err(Refusal::TooManyLive), "a check begins nothing");
     }
 
     /// What is handed out was allowed by everything; and one more revocation always forbids it.
@@ -70,7 +70,7 @@ proptest! {
         let current: Vec<_> = current.into_iter().map(|(credential, version, vend)| (id(credential), version, vend)).collect();
         let integration = integration.map_or(Ok(()), Err);
         let facts = HandOutFacts { integration, frozen, started, expires_at: at(expires_at), current: &current };
-        let verdict = judge_hand_out(&facts, &credentials, at(now));
+        let verdict = check_issuance(&facts, &credentials, at(now));
         let present = credentials.iter().all(|one| {
             let allowed = |vend| vend == VendRule::Any || one.form == VendedForm::Short;
             current.iter().any(|(id, version, vend)| (*id, *version) == (one.credential, one.version) && allowed(*vend))
@@ -86,8 +86,8 @@ proptest! {
         };
         prop_assert_eq!(verdict.err(), first);
         let revoked = HandOutFacts { integration: Err(IntegrationRefusal::Disabled), ..facts.clone() };
-        prop_assert!(judge_hand_out(&revoked, &credentials, at(now)).is_err());
+        prop_assert!(check_issuance(&revoked, &credentials, at(now)).is_err());
         let deleted = HandOutFacts { current: &[], ..facts };
-        prop_assert!(credentials.is_empty() || judge_hand_out(&deleted, &credentials, at(now)).is_err());
+        prop_assert!(credentials.is_empty() || check_issuance(&deleted, &credentials, at(now)).is_err());
     }
 }

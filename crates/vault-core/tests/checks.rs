@@ -51,7 +51,7 @@ fn seconds(at: i64) -> Timestamp {
 }
 
 fn lifetime(data: &CredentialData, until: Option<i64>, now: i64) -> Option<CheckResult> {
-    let report = judge_locally(data, until.map(seconds), seconds(now));
+    let report = verify_locally(data, until.map(seconds), seconds(now));
     let found: Vec<_> = report.checks.iter().filter(|check| check.kind == CheckKind::Lifetime).collect();
     assert!(found.len() <= 1);
     found.first().map(|check| check.result)
@@ -78,7 +78,7 @@ proptest! {
                 (azure(&format!("BlobEndpoint=https://acct.blob.core.windows.net;{signature}")), CheckReason::SecretExpired)
             }
         };
-        let report = judge_locally(&data, until.map(seconds), seconds(now));
+        let report = verify_locally(&data, until.map(seconds), seconds(now));
         let expected = if end <= now {
             CheckResult::Failed(expired)
         } else if until.is_some_and(|until| end < until) {
@@ -102,7 +102,7 @@ proptest! {
         let temporary = s3(r#","session_token":"t""#);
         let warned = until.map(|_| CheckResult::Warning(CheckReason::EndUnknown));
         prop_assert_eq!(lifetime(&temporary, until, now), warned);
-        prop_assert!(judge_locally(&temporary, until.map(seconds), seconds(now)).is_usable());
+        prop_assert!(verify_locally(&temporary, until.map(seconds), seconds(now)).is_usable());
     }
 
     #[test]
@@ -112,7 +112,7 @@ proptest! {
         let json = format!(
             r#"{{"access_key_id":"AKIA","bucket":"b",{endpoint_member}"secret_access_key":"s"{region_member}}}"#
         );
-        let report = judge_locally(&data(CredentialType::S3, &json), None, seconds(NOON));
+        let report = verify_locally(&data(CredentialType::S3, &json), None, seconds(NOON));
         let expected = if region || endpoint {
             Check::passed(CheckKind::Settings)
         } else {
@@ -207,7 +207,7 @@ fn something_short_lived_needs_a_type_and_data_that_allow_it() {
 #[test]
 fn settings_fail_when_the_endpoint_contains_the_bucket() {
     let settings = |more: &str| {
-        let report = judge_locally(&s3(more), None, seconds(NOON));
+        let report = verify_locally(&s3(more), None, seconds(NOON));
         report.checks.into_iter().find(|check| check.kind == CheckKind::Settings).unwrap()
     };
     for endpoint in ["https://reports.ams3.store.example", "https://store.example/reports/"] {
@@ -223,7 +223,7 @@ fn settings_fail_when_the_endpoint_contains_the_bucket() {
 fn a_prefix_that_covers_more_than_a_folder_is_told_where_a_short_form_would_be_confined_to_it() {
     let warned = |data: &CredentialData| {
         let warning = Check::warning(CheckKind::LeastPrivilege, CheckReason::PrefixOpen);
-        judge_locally(data, None, seconds(NOON)).checks.contains(&warning)
+        verify_locally(data, None, seconds(NOON)).checks.contains(&warning)
     };
     for (prefix, open) in [("in", true), ("a/in", true), ("in/", false)] {
         let prefix = format!(r#","key_prefix":"{prefix}""#);

@@ -8,7 +8,7 @@ use vault_core::audit::{Actor, AuditAction, AuditRecord, Origin, SealedAuditReco
 use vault_core::credential::CredentialType;
 use vault_core::decision::{
     Authorized, ChangeFacts, CredentialFacts, EarlierRequest, EarlierRequests, Outcome, SaveFacts, VersionEffect,
-    judge_changes, judge_deletes, judge_saves,
+    decide_changes, decide_deletes, decide_saves,
 };
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId};
@@ -115,9 +115,9 @@ fn changes_of(facts: CredentialFacts) -> ChangeFacts {
 }
 
 /// The answer to one change.
-fn judge_one(facts: ChangeFacts, payload: ChangeCredential, key_active: bool) -> Result<i64, Refusal> {
+fn check_one(facts: ChangeFacts, payload: ChangeCredential, key_active: bool) -> Result<i64, Refusal> {
     let command = command(payload);
-    judge_changes(facts, [Authorized { command: &command, key_active }]).remove(0).into_answer()
+    decide_changes(facts, [Authorized { command: &command, key_active }]).remove(0).into_answer()
 }
 
 proptest! {
@@ -133,7 +133,7 @@ proptest! {
         }).collect();
         let authorized = |(command, key_active)| Authorized { command, key_active };
         let facts = SaveFacts { credentials: Some(credentials), earlier: EarlierRequests::default() };
-        let together = judge_saves(facts, saves.iter().map(|(save, active)| authorized((save, *active))));
+        let together = decide_saves(facts, saves.iter().map(|(save, active)| authorized((save, *active))));
         // A plain model: what is stored after each.
         let (mut count, mut requests) = (credentials, BTreeMap::new());
         for ((command, active), outcome) in saves.iter().zip(together) {
@@ -142,7 +142,7 @@ proptest! {
             if let Some((of, request)) = of.and_then(|of| Some((of, requests.get(&of.key)?))) {
                 earlier.insert(of.account, of.key.clone(), *request);
             }
-            let alone = judge_saves(SaveFacts { credentials: Some(count), earlier }, [authorized((command, *active))]);
+            let alone = decide_saves(SaveFacts { credentials: Some(count), earlier }, [authorized((command, *active))]);
             prop_assert_eq!(&alone[0], &outcome);
             if outcome.effects().is_some() {
                 prop_assert!(count < command.payload.limit && *active);
@@ -168,7 +168,7 @@ proptest! {
             })
             .collect();
         let mut left: BTreeSet<_> = revisions.keys().copied().collect();
-        for (payload, outcome) in acts.iter().zip(judge_deletes(revisions, &acts)) {
+        for (payload, outcome) in acts.iter().zip(decide_deletes(revisions, &acts)) {
             let expected = match (left.contains(&payload.id), payload.revision) {
                 (false, _) => Ok(false),
                 (true, None | Some(1)) => Ok(true),
@@ -187,7 +187,7 @@ proptest! {
         let commands: Vec<_> = (0..changes).map(|_| command(replace(1, &FACTS, None))).collect();
         let authorized = commands.iter().map(|command| Authorized { command, key_active: true });
         let answers: Vec<_> =
-            judge_changes(changes_of(FACTS), authorized).into_iter().map(Outcome::into_answer).collect();
+            decide_changes(changes_of(FACTS), authorized).into_iter().map(Outcome::into_answer).collect();
         prop_assert_eq!(&answers[0], &Ok(3));
         prop_assert!(answers[1..].iter().all(|answer| *answer == Err(Refusal::Changed)));
     }
@@ -202,7 +202,7 @@ proptest! {
             false => CredentialChange::Destroy(number),
         };
         let command = command(change(1, 3, done));
-        let outcome = judge_changes(changes_of(facts), [Authorized { command: &command, key_active: true }]).remove(0);
+        let outcome = decide_changes(changes_of(facts), [Authorized { command: &command, key_active: true }]).remove(0);
         let effects = outcome.effects().unwrap();
         prop_assert_eq!(effects.staged, (number != 4).then_some(4));
         prop_assert_eq!((effects.revision, effects.highest), (4, 5));
@@ -223,12 +223,12 @@ fn a_request_that_was_carried_out_is_answered_as_then_whatever_has_changed() {
     let saved = |body| {
         let command = command(save(1, Some(idempotency(1, body)), 0));
         let facts = SaveFacts { credentials: None, earlier: earlier() };
-        judge_saves(facts, [Authorized { command: &command, key_active: false }]).remove(0).into_answer()
+        decide_saves(facts, [Authorized { command: &command, key_active: false }]).remove(0).into_answer()
     };
     assert_eq!((saved(7), saved(8)), (Ok(credential(9)), Err(Refusal::IdempotencyMismatch)));
     let replaced = |body| {
         let facts = ChangeFacts { credentials: HashMap::new(), earlier: earlier() };
-        judge_one(facts, replace(1, &FACTS, Some(idempotency(1, body))), false)
+        check_one(facts, replace(1, &FACTS, Some(idempotency(1, body))), false)
     };
     assert_eq!((replaced(7), replaced(8)), (Ok(5), Err(Refusal::IdempotencyMismatch)));
 }
@@ -237,33 +237,33 @@ fn a_request_that_was_carried_out_is_answered_as_then_whatever_has_changed() {
 fn nothing_is_stored_under_a_key_that_was_replaced() {
     let other = KeyId::from_bytes([8; 16]);
     let facts = || SaveFacts { credentials: Some(0), earlier: EarlierRequests::default() };
-    let judge = |payload, key_active| {
+    let evaluate = |payload, key_active| {
         let command = command(payload);
-        judge_saves(facts(), [Authorized { command: &command, key_active }]).remove(0).into_answer()
+        decide_saves(facts(), [Authorized { command: &command, key_active }]).remove(0).into_answer()
     };
-    assert_eq!(judge(save(1, None, 1), false), Err(Refusal::Contended));
+    assert_eq!(evaluate(save(1, None, 1), false), Err(Refusal::Contended));
     let two_keys = SaveCredential { description: said(Some(metadata(other, 1))), ..save(1, None, 1) };
-    assert_eq!(judge(two_keys, true), Err(Refusal::Contended));
-    assert_eq!(judge(save(1, None, 1), true), Ok(credential(1)));
+    assert_eq!(evaluate(two_keys, true), Err(Refusal::Contended));
+    assert_eq!(evaluate(save(1, None, 1), true), Ok(credential(1)));
 
     let facts = CredentialFacts { metadata_key: Some(KEY), ..FACTS };
     let with = |said_metadata| ChangeCredential { description: Some(said(said_metadata)), ..replace(1, &FACTS, None) };
-    assert_eq!(judge_one(changes_of(facts), with(Some(metadata(other, 4))), true), Err(Refusal::Contended));
+    assert_eq!(check_one(changes_of(facts), with(Some(metadata(other, 4))), true), Err(Refusal::Contended));
     // Metadata that is stored again as it was read was moved to another key meanwhile.
-    assert_eq!(judge_one(changes_of(facts), with(Some(metadata(other, 3))), true), Err(Refusal::Contended));
-    assert_eq!(judge_one(changes_of(facts), with(Some(metadata(KEY, 3))), true), Ok(3));
+    assert_eq!(check_one(changes_of(facts), with(Some(metadata(other, 3))), true), Err(Refusal::Contended));
+    assert_eq!(check_one(changes_of(facts), with(Some(metadata(KEY, 3))), true), Ok(3));
 }
 
 #[test]
 fn an_organization_that_is_gone_has_no_room() {
     let command = command(save(1, None, 10));
     let facts = SaveFacts { credentials: None, earlier: EarlierRequests::default() };
-    let outcome = judge_saves(facts, [Authorized { command: &command, key_active: true }]).remove(0);
+    let outcome = decide_saves(facts, [Authorized { command: &command, key_active: true }]).remove(0);
     assert_eq!(outcome.into_answer(), Err(Refusal::LimitReached { what: "credentials", limit: 10 }));
 }
 
 #[test]
 fn a_credential_that_is_gone_is_not_changed() {
     let facts = ChangeFacts { credentials: HashMap::new(), earlier: EarlierRequests::default() };
-    assert_eq!(judge_one(facts, replace(1, &FACTS, None), true), Err(Refusal::NotFound));
+    assert_eq!(check_one(facts, replace(1, &FACTS, None), true), Err(Refusal::NotFound));
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use vault_core::id::{IntegrationId, IssuerId, OrganizationId};
 use vault_core::identity::{
     ClaimPattern, ClaimPointer, Issuer, IssuerName, KeySource, TokenTimes, Trust, TrustId, TrustRequest, Trusts,
-    Workload, WorkloadRefusal, audience, integration_of, issuer_of_subject, judge_times, judge_trusts,
+    Workload, WorkloadRefusal, audience, integration_of, issuer_of_subject, match_trusts, verify_times,
 };
 use vault_core::time::Timestamp;
 
@@ -71,17 +71,17 @@ proptest! {
         let asked: serde_json::Map<_, _> = said.iter().map(|(name, value)| (format!("/{name}"), value.clone())).collect();
         let all = trusts(&[Value::Object(asked)]);
         let token = Value::Object(said.clone());
-        prop_assert!(judge_trusts(&all, &workload(&token), TIMES).is_ok());
+        prop_assert!(match_trusts(&all, &workload(&token), TIMES).is_ok());
         // An issuer that was added later under the same name has another ID.
         let later = issuer(IssuerId::from_bytes([8; 16]), "https://issuer.example", Vec::new());
-        prop_assert!(judge_trusts(&all, &Workload::new(&later, token), TIMES).is_err());
+        prop_assert!(match_trusts(&all, &Workload::new(&later, token), TIMES).is_err());
         for changed in said.keys() {
             let mut token = said.clone();
             if token[changed] == other {
                 continue;
             }
             token.insert(changed.clone(), other.clone());
-            match judge_trusts(&all, &workload(&Value::Object(token)), TIMES) {
+            match match_trusts(&all, &workload(&Value::Object(token)), TIMES) {
                 Err(WorkloadRefusal::NotTrusted(mismatch)) => prop_assert_eq!(mismatch.pointer, format!("/{changed}")),
                 found => prop_assert!(false, "{:?}", found),
             }
@@ -101,9 +101,9 @@ proptest! {
     #[test]
     fn times_are_judged_by_our_clock(issued in 1_000_i64..2_000, life in 1_i64..600, now in 500_i64..3_000) {
         let claims = json!({"iat": issued, "nbf": issued, "exp": issued + life});
-        let judged = judge_times(&claims, Timestamp::from_millis(now * 1_000));
-        prop_assert_eq!(judged.is_ok(), now >= issued - 30 && now < issued + life + 30);
-        if let Ok(times) = judged {
+        let evaluated = verify_times(&claims, Timestamp::from_millis(now * 1_000));
+        prop_assert_eq!(evaluated.is_ok(), now >= issued - 30 && now < issued + life + 30);
+        if let Ok(times) = evaluated {
             prop_assert_eq!((times.expires_at, times.lifetime), (issued + life, life));
         }
     }
@@ -149,16 +149,16 @@ fn the_nearest_trust_says_what_does_not_fit() {
         json!({"/sub": "repo:acme/etl:*", "/environment": "prod"}),
     ]);
     let token = json!({"sub": "repo:acme/etl:environment:test", "environment": "test\u{202e}"});
-    let Err(WorkloadRefusal::NotTrusted(mismatch)) = judge_trusts(&all, &workload(&token), TIMES) else { panic!() };
+    let Err(WorkloadRefusal::NotTrusted(mismatch)) = match_trusts(&all, &workload(&token), TIMES) else { panic!() };
     assert_eq!((mismatch.pointer.as_str(), mismatch.found.as_deref()), ("/environment", Some("test\u{fffd}")));
     let refused = WorkloadRefusal::NotTrusted(mismatch);
     assert!(refused.cause().ends_with("the token is from issuer own, and the closest trust requires prod"));
     assert!(!refused.to_string().contains("prod"), "the sender does not learn what is trusted");
     let nested = trusts(&[json!({"/sub": "a", "/kubernetes.io/namespace": "etl"})]);
     let token = json!({"sub": "a", "kubernetes.io": {"namespace": "etl"}});
-    assert!(judge_trusts(&nested, &workload(&token), TIMES).is_ok());
+    assert!(match_trusts(&nested, &workload(&token), TIMES).is_ok());
     let long = TokenTimes { lifetime: 3_601, ..TIMES };
-    assert!(matches!(judge_trusts(&nested, &workload(&token), long), Err(WorkloadRefusal::Time(_))));
+    assert!(matches!(match_trusts(&nested, &workload(&token), long), Err(WorkloadRefusal::Time(_))));
 }
 
 #[test]

@@ -207,7 +207,7 @@ proptest! {
         let in_time = previous.is_none_or(|previous| now < previous.until);
         let alive = integration.state == IntegrationState::Active
             && integration.expires_at.is_none_or(|end| now < end);
-        let verdict = integration.judge(token, now);
+        let verdict = integration.authorize(token, now);
         prop_assert_eq!(verdict.is_ok(), known && in_time && alive);
         if !known {
             prop_assert_eq!(verdict, Err(IntegrationRefusal::Unknown), "a stranger is told nothing else");
@@ -217,8 +217,8 @@ proptest! {
             // It works exactly until then.
             let facts = IntegrationFacts { digest: Some(digest(9)), organization_active: true };
             for later in now.as_millis()..8 {
-                let judged = judge_integration(&principal, facts, at(later));
-                prop_assert_eq!(judged.is_ok(), integration.judge(token, at(later)).is_ok());
+                let evaluated = check_integration(&principal, facts, at(later));
+                prop_assert_eq!(evaluated.is_ok(), integration.authorize(token, at(later)).is_ok());
             }
         } else {
             prop_assert!(verdict.is_err());
@@ -237,12 +237,12 @@ proptest! {
         let now = at(1_000_000);
         let rotated = integration.clone().rotated(new, Overlap::parse(Some(overlap), "").unwrap(), now);
         let end = now.plus_seconds(overlap);
-        prop_assert_eq!(rotated.judge(new, end), Ok(TokenSlot::Current));
-        prop_assert!(rotated.judge(old, end).is_err());
+        prop_assert_eq!(rotated.authorize(new, end), Ok(TokenSlot::Current));
+        prop_assert!(rotated.authorize(old, end).is_err());
         let before = at(end.as_millis() - early);
-        prop_assert_eq!(rotated.judge(old, before).is_ok(), overlap > 0, "without one, by no server's clock");
+        prop_assert_eq!(rotated.authorize(old, before).is_ok(), overlap > 0, "without one, by no server's clock");
         if let Some(oldest) = integration.previous.filter(|previous| previous.digest != old) {
-            prop_assert_eq!(rotated.judge(oldest.digest, now), Err(IntegrationRefusal::Unknown));
+            prop_assert_eq!(rotated.authorize(oldest.digest, now), Err(IntegrationRefusal::Unknown));
         }
         let rest = Integration { token: old, previous: integration.previous, ..rotated };
         prop_assert_eq!(rest, integration);
@@ -280,7 +280,7 @@ proptest! {
                 Some(_) => Err(IntegrationRefusal::Changed),
             }
         };
-        prop_assert_eq!(judge_integration(&principal, facts, at(now)), expected);
+        prop_assert_eq!(check_integration(&principal, facts, at(now)), expected);
     }
 
     #[test]

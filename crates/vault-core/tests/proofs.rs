@@ -17,7 +17,7 @@ use vault_core::port::{
     ConcludeProof, Conclusion, LoginRefusal, OwnChange, ProofEffect, RefusalRecords, VerifiedFactors, VerifiedProof,
 };
 use vault_core::principal::{Denial, SessionPrincipal};
-use vault_core::proof::{Claim, ProofFacts, ProofOutcome, conclude_proof, is_as_reserved, judge_proof};
+use vault_core::proof::{Claim, ProofFacts, ProofOutcome, conclude_proof, is_as_reserved, verify_proof};
 use vault_core::role::Role;
 use vault_core::sealed::{Blob, SealedPassword, SealedSeed};
 use vault_core::session::NewSession;
@@ -69,26 +69,26 @@ fn classes() -> impl Strategy<Value = ThrottleCounters> {
 proptest! {
     #[test]
     fn no_passcode_makes_up_for_a_wrong_password(last in 0_i64..5, wrong in 0_u32..25, stored in any::<bool>()) {
-        let judged = judge_proof(&account(), Claim::WrongPassword, &facts(last, wrong, stored));
-        prop_assert_eq!(judged, Err(LoginRefusal::WrongPassword));
+        let evaluated = verify_proof(&account(), Claim::WrongPassword, &facts(last, wrong, stored));
+        prop_assert_eq!(evaluated, Err(LoginRefusal::WrongPassword));
     }
 
     #[test]
     fn a_step_proves_once_and_only_while_steps_are_enabled(step in 0_i64..5, last in 0_i64..5, wrong in 0_u32..25) {
-        let judged = judge_proof(&account(), Claim::Passcode(PasscodeProof::Step(TimeStep(step))), &facts(last, wrong, true));
+        let evaluated = verify_proof(&account(), Claim::Passcode(PasscodeProof::Step(TimeStep(step))), &facts(last, wrong, true));
         let expected = match (wrong >= WRONG_PASSCODES, step > last) {
             (true, _) => Err(LoginRefusal::PasscodeDisabled),
             (false, false) => Err(LoginRefusal::SpentPasscode),
             (false, true) => Ok(()),
         };
-        prop_assert_eq!(judged, expected);
+        prop_assert_eq!(evaluated, expected);
     }
 
     #[test]
     fn a_recovery_code_proves_while_it_is_stored(last in 0_i64..5, wrong in 0_u32..25, stored in any::<bool>()) {
         let claim = Claim::Passcode(PasscodeProof::RecoveryCode(network(7)));
-        let judged = judge_proof(&account(), claim, &facts(last, wrong, stored));
-        prop_assert_eq!(judged, if stored { Ok(()) } else { Err(LoginRefusal::WrongPasscode) });
+        let evaluated = verify_proof(&account(), claim, &facts(last, wrong, stored));
+        prop_assert_eq!(evaluated, if stored { Ok(()) } else { Err(LoginRefusal::WrongPasscode) });
     }
 
     #[test]
@@ -110,7 +110,7 @@ proptest! {
         prop_assert!(now.as_ref().is_none_or(|row| !is_as_reserved(&reserved, row)));
         for claim in [Claim::WrongPasscode, Claim::Passcode(PasscodeProof::Step(TimeStep(9)))] {
             let facts = ProofFacts { account: now.clone(), ..facts(0, 0, true) };
-            prop_assert_eq!(judge_proof(&reserved, claim, &facts), Err(LoginRefusal::Overtaken));
+            prop_assert_eq!(verify_proof(&reserved, claim, &facts), Err(LoginRefusal::Overtaken));
         }
         // A version that rose for another reason does not matter.
         let versioned = SignedAccount { version: 7, ..account() };

@@ -6,7 +6,7 @@ use vault_core::id::{CredentialId, EventId, IntegrationId, OrganizationId, Recei
 use vault_core::receiver::{
     Channel, DeliveryFailure, DeliveryState, EventDelivery, EventKind, EventKinds, Expiring, ExpiringObject,
     FIRST_RETRY_SECONDS, GIVE_UP_SECONDS, LONGEST_PAUSE_SECONDS, MAIL_EVERY_SECONDS, Occurrence, Receiver,
-    ReceiverState, ReceiverStatus, check_url, compose_mail, judge_attempt,
+    ReceiverState, ReceiverStatus, check_url, compose_mail, decide_attempt,
 };
 use vault_core::time::Timestamp;
 use vault_testkit::crypto::FakeDigester;
@@ -54,7 +54,7 @@ proptest! {
         let (mut delivery, mut status, mut now) = (delivery(id), ReceiverStatus::NEW, NOW);
         let mut ended = false;
         for failure in failures {
-            let attempted = judge_attempt(Channel::Webhook, &status, &delivery, Err(failure), now);
+            let attempted = decide_attempt(Channel::Webhook, &status, &delivery, Err(failure), now);
             prop_assert_eq!(attempted.delivery.attempts, delivery.attempts + 1);
             prop_assert_eq!(attempted.delivery.failure, Some(failure));
             prop_assert_eq!(attempted.receiver.status.last_failure, Some(failure));
@@ -92,7 +92,7 @@ proptest! {
             failing_since: since.map(|since| NOW.plus_seconds(-since)),
             ..ReceiverStatus::NEW
         };
-        let attempted = judge_attempt(channel, &before, &delivery(id), outcome, NOW);
+        let attempted = decide_attempt(channel, &before, &delivery(id), outcome, NOW);
         let after = attempted.receiver.status;
         match outcome {
             Ok(()) => {

@@ -18,7 +18,7 @@ use vault_core::network::Network;
 use vault_core::notice::NOTICE_SECONDS;
 use vault_core::organization::OrganizationName;
 use vault_core::passcode::{CONFIRMATIONS, PENDING_SECONDS, Passcode, TimeStep};
-use vault_core::principal::{Denial, SessionFacts, SessionPrincipal, judge_session};
+use vault_core::principal::{Denial, SessionFacts, SessionPrincipal, check_session};
 use vault_core::role::{Action, Role};
 use vault_core::session::{CLIENT_LENGTH, client_name};
 use vault_core::time::{Timestamp, Ttl};
@@ -212,7 +212,7 @@ proptest! {
         };
         let (active_role, kept) = (Role::ALL.get(role).copied(), vault_core::id::SessionId::from_bytes([1; 16]));
         let active = active_role.map(|role| (role, ValidSessions { since, kept }));
-        let verdict = judge_session(&principal, SessionFacts { session_live: live, active, organization_active: open });
+        let verdict = check_session(&principal, SessionFacts { session_live: live, active, organization_active: open });
         prop_assert_eq!(verdict.is_ok(), live && open && active_role == Some(Role::Editor) && since <= 2);
         if !open {
             prop_assert_eq!(verdict, Err(Denial::OrganizationClosed));

@@ -80,17 +80,17 @@ impl Failure {
         }
     }
 
-    /// Returns the severity. `judge` classifies errors of the database.
-    pub(crate) fn severity(&self, judge: fn(&SqlError) -> Severity) -> Severity {
+    /// Returns the severity. `classify` classifies errors of the database.
+    pub(crate) fn severity(&self, classify: fn(&SqlError) -> Severity) -> Severity {
         match self {
-            Self::Sql(error) => judge(error),
+            Self::Sql(error) => classify(error),
             Self::Denied(_) | Self::Refused(_) | Self::Damaged { .. } => Severity::Broken,
             Self::Overtaken => Severity::Again,
         }
     }
 
-    /// Converts the failure to the error of the port. `judge` classifies errors of the database.
-    pub(crate) fn into_store_error(self, judge: fn(&SqlError) -> Severity) -> StoreError {
+    /// Converts the failure to the error of the port. `classify` classifies errors of the database.
+    pub(crate) fn into_store_error(self, classify: fn(&SqlError) -> Severity) -> StoreError {
         match self {
             Self::Denied(denial) => StoreError::Denied(denial),
             Self::Refused(refusal) => StoreError::Refused(refusal),
@@ -101,7 +101,7 @@ impl Failure {
                 id: "unknown".to_owned(),
                 reason: "a column does not have its type",
             },
-            Self::Sql(error) => match judge(&error) {
+            Self::Sql(error) => match classify(&error) {
                 Severity::Full => StoreError::Full,
                 Severity::Again | Severity::Later | Severity::LaterElsewhere => {
                     StoreError::Unavailable(Box::new(error))
@@ -118,9 +118,9 @@ impl Failure {
 /// Merges the error of the database and the failure of the transaction into one result.
 pub(crate) fn flat<T>(
     outcome: Result<Result<T, Failure>, StoreError>,
-    judge: fn(&SqlError) -> Severity,
+    classify: fn(&SqlError) -> Severity,
 ) -> Result<T, StoreError> {
-    outcome?.map_err(|failure| failure.into_store_error(judge))
+    outcome?.map_err(|failure| failure.into_store_error(classify))
 }
 
 /// The database role lacks a privilege. PostgreSQL's message names the table or schema.

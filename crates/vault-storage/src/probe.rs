@@ -84,7 +84,7 @@ pub(crate) async fn examine(
     let mut checks = vec![Check::passed(CheckKind::Authenticate)];
     let wants = |operation| trial.operations.contains(&operation);
     if wants(StorageOperation::List) {
-        checks.push(judged(StorageOperation::List, listing.as_ref().map(|_| ()).map_err(|reason| *reason)));
+        checks.push(evaluated(StorageOperation::List, listing.as_ref().map(|_| ()).map_err(|reason| *reason)));
     }
     let found = listing.ok().flatten();
     let read = match &found {
@@ -100,11 +100,9 @@ pub(crate) async fn examine(
     if wants(StorageOperation::Read) {
         let kind = CheckKind::Operation(StorageOperation::Read);
         let result = read.or(wrote.as_ref().and_then(|wrote| wrote.read));
-        checks.push(
-            result.map_or(Check::skipped(kind, CheckReason::NothingToTry), |result| {
-                judged(StorageOperation::Read, result)
-            }),
-        );
+        checks.push(result.map_or(Check::skipped(kind, CheckReason::NothingToTry), |result| {
+            evaluated(StorageOperation::Read, result)
+        }));
     }
     checks.extend(wrote.map(|wrote| wrote.check));
     if !trial.operations.is_empty() {
@@ -131,7 +129,7 @@ async fn write(objects: &dyn Objects, trial: &Trial, read_it: bool) -> Wrote {
             // The write may have succeeded. If it has not, there is nothing to remove.
             let _ = objects.remove(&object.name).await;
         }
-        return Wrote { check: judged(StorageOperation::Write, Err(reason)), read: None };
+        return Wrote { check: evaluated(StorageOperation::Write, Err(reason)), read: None };
     }
     let read = if read_it { Some(trial.in_time(objects.read(&object)).await) } else { None };
     let check = match objects.remove(&object.name).await {
@@ -142,7 +140,7 @@ async fn write(objects: &dyn Objects, trial: &Trial, read_it: bool) -> Wrote {
     Wrote { check, read }
 }
 
-fn judged(operation: StorageOperation, result: Result<(), CheckReason>) -> Check {
+fn evaluated(operation: StorageOperation, result: Result<(), CheckReason>) -> Check {
     let kind = CheckKind::Operation(operation);
     match result {
         Ok(()) => Check::passed(kind),

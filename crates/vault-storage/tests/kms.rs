@@ -48,7 +48,7 @@ async fn moto_seals_and_opens_in_context() {
     let (arn, other) = (moto.create_kms_key(), moto.create_kms_key());
     let user = moto.create_user("vault", &allow(&["kms:Encrypt", "kms:Decrypt"]));
     let stranger = moto.create_user("stranger", &allow(&["s3:*"]));
-    moto.judge();
+    moto.evaluate();
     let root = key(&arn, &moto.endpoint(), keys(&user));
     assert!(
         root.key().starts_with("aws-kms:123456789012:key/") && arn.ends_with(root.key().rsplit('/').next().unwrap())

@@ -50,7 +50,7 @@ async fn moto_judges_keys_rights_and_buckets() {
     let owner = moto.create_user("owner", &allow(&["s3:*"]));
     let reader = moto.create_user("reader", &allow(&["s3:ListBucket", "s3:GetObject"]));
     let lister = moto.create_user("lister", &allow(&["s3:ListBucket"]));
-    moto.judge();
+    moto.evaluate();
     let storage = storage(Places::default(), None);
     let of = |key: &AccessKey| saved(&moto, key);
 
@@ -100,7 +100,7 @@ async fn every_bucket_of_a_key_is_checked_and_covered_by_its_session() {
     }
     let role = moto.create_role("exporter", &allow(&["s3:*"]));
     let owner = moto.create_user("owner", &allow(&["s3:*", "sts:AssumeRole"]));
-    moto.judge();
+    moto.evaluate();
     let storage = storage(Places::default(), None);
     let of = |buckets: &[&str]| {
         let mut json = with(saved(&moto, &owner), "role_arn", &role);
@@ -128,7 +128,7 @@ async fn a_role_gives_keys_that_work_and_end() {
     let role = moto.create_role("exporter", &allow(&["s3:*"]));
     let owner = moto.create_user("owner", &allow(&["sts:AssumeRole"]));
     let other = moto.create_user("other", &allow(&["s3:ListBucket"]));
-    moto.judge();
+    moto.evaluate();
     let storage = storage(Places::default(), None);
     let saved = |key: &AccessKey| with(with(saved(&moto, key), "role_arn", &role), "key_prefix", "in/");
 

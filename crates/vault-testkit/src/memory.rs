@@ -119,19 +119,19 @@ enum Decided<T> {
 type Answer<T = ()> = Result<T, Refusal>;
 
 /// Principal by which a command is authorized.
-trait Judged {
-    fn judge(&self, state: &State, now: Timestamp) -> Result<(), Denial>;
+trait Authorize {
+    fn authorize(&self, state: &State, now: Timestamp) -> Result<(), Denial>;
 }
 
-impl Judged for Principal {
-    fn judge(&self, state: &State, now: Timestamp) -> Result<(), Denial> {
-        state.judge(self, now)
+impl Authorize for Principal {
+    fn authorize(&self, state: &State, now: Timestamp) -> Result<(), Denial> {
+        state.authorize(self, now)
     }
 }
 
-impl Judged for IntegrationPrincipal {
-    fn judge(&self, state: &State, now: Timestamp) -> Result<(), Denial> {
-        Ok(state.judge_integration(self, now)?)
+impl Authorize for IntegrationPrincipal {
+    fn authorize(&self, state: &State, now: Timestamp) -> Result<(), Denial> {
+        Ok(state.check_integration(self, now)?)
     }
 }
 
@@ -319,13 +319,13 @@ impl MemoryStore {
     }
 
     /// Executes a command: authorizes its principal first and records the action.
-    fn carry_out<P: Judged, A, T>(
+    fn carry_out<P: Authorize, A, T>(
         &self,
         command: Command<A, P>,
         apply: impl FnOnce(&mut State, &P, Timestamp, A) -> Decided<T>,
     ) -> Result<T, StoreError> {
         self.decide(|state| {
-            command.principal.judge(state, command.now)?;
+            command.principal.authorize(state, command.now)?;
             match apply(state, &command.principal, command.now, command.payload) {
                 Decided::Done(outcome) => {
                     state.audit.push(command.audit);
@@ -343,7 +343,7 @@ impl MemoryStore {
         decision: impl FnOnce(&mut State, Command<A>) -> T,
     ) -> Result<T, StoreError> {
         self.decide(|state| {
-            state.judge(&command.principal, command.now)?;
+            state.authorize(&command.principal, command.now)?;
             Ok(decision(state, command))
         })?
     }

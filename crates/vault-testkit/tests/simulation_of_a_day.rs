@@ -193,7 +193,7 @@ impl Day {
     }
 
     /// Checks the invariants, despite lost, repeated and dropped requests.
-    fn judge(&self) {
+    fn evaluate(&self) {
         let count = |action| self.recorded(action);
         // A request with an idempotency key has one effect, and each change of the credential has one entry.
         let mut versions = BTreeMap::new();
@@ -237,8 +237,8 @@ fn play_on(wrong: impl FnOnce(Faulty<MemoryStore>) -> Faulty<MemoryStore>, seed:
     let storm = Storm::of(seed);
     let day = Day::begin(storm.vault(wrong));
     let trace = storm.play(day.tasks());
-    let judged = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| day.judge()));
-    assert!(judged.is_ok(), "seed {seed}: {trace:#?}");
+    let evaluated = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| day.evaluate()));
+    assert!(evaluated.is_ok(), "seed {seed}: {trace:#?}");
     trace
 }
 

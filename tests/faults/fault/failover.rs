@@ -57,7 +57,7 @@ pub(super) fn etcd_cut(ground: &Ground<'_>) -> Report {
             network.set(&[]);
             (promotion, heal)
         });
-        judge(&mut rig, round, heal);
+        evaluate(&mut rig, round, heal);
         promoted.push(promotion);
         healed.push(heal);
         cluster.wait_until_safe(true);
@@ -89,7 +89,7 @@ fn wait_for_another(counter: &Counter) -> Duration {
     started.elapsed()
 }
 
-fn judge(rig: &mut Rig, round: usize, heal: Duration) {
+fn evaluate(rig: &mut Rig, round: usize, heal: Duration) {
     if heal > HEALED {
         rig.report.losses.push(format!("round {round}: the first write came {heal:?} after the promotion"));
     }
@@ -124,7 +124,7 @@ fn happen(name: &'static str, ground: &Ground<'_>, is_synchronous: bool) -> Repo
             let promotion = started.elapsed();
             (promotion, wait_for_another(&counter))
         });
-        judge(&mut rig, round, heal);
+        evaluate(&mut rig, round, heal);
         promoted[round % 2].push(promotion);
         healed.push(heal);
         cluster.revive(old);

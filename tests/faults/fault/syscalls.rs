@@ -81,7 +81,7 @@ fn each_call(
     calls: &[&str],
     deed: Deed,
     scenarios: &[usize],
-    mut judge: impl FnMut(&Run, &mut Vec<String>),
+    mut evaluate: impl FnMut(&Run, &mut Vec<String>),
 ) -> Report {
     if let Some(why) = cannot_trace() {
         return Report::skipped(name, ground.database, &why);
@@ -92,7 +92,7 @@ fn each_call(
     let mut chance = ground.chance();
     let mut step = |rig: &mut Rig, writes: usize, call: &str, place: usize| {
         let run = run(rig, writes, call, place, deed);
-        judge(&run, &mut rig.report.losses);
+        evaluate(&run, &mut rig.report.losses);
         rig.serve();
         rig.check();
         rig.server.take().expect("its server runs").stop();

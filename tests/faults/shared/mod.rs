@@ -41,7 +41,7 @@ pub(crate) struct Shared {
     /// Number of the last value.
     values: AtomicUsize,
     /// Number of checked histories, and of the operations in them.
-    pub(crate) judged: (u64, u64),
+    pub(crate) evaluated: (u64, u64),
 }
 
 struct Credential {
@@ -119,7 +119,7 @@ impl Shared {
             credentials: Vec::new(),
             clock,
             values,
-            judged: (0, 0),
+            evaluated: (0, 0),
         }
     }
 
@@ -149,15 +149,15 @@ impl Shared {
     }
 
     /// Reads each credential once more and checks its history.
-    pub(crate) fn judge(&mut self, client: &Client, log: &AckLog, losses: &mut Vec<String>) {
+    pub(crate) fn evaluate(&mut self, client: &Client, log: &AckLog, losses: &mut Vec<String>) {
         let mut tally = Tally::default();
         for place in 0..self.credentials.len() {
             self.carry_out(place, &Request::Show, client, log, &mut tally);
             let Credential { id, history, .. } = &self.credentials[place];
             let operations = history.lock().unwrap().clone();
-            self.judged = (self.judged.0 + 1, self.judged.1 + operations.len() as u64);
+            self.evaluated = (self.evaluated.0 + 1, self.evaluated.1 + operations.len() as u64);
             if !is_explained(&operations) {
-                let file = log.beside(&format!("history-{}", self.judged.0));
+                let file = log.beside(&format!("history-{}", self.evaluated.0));
                 let mut text = String::new();
                 operations.iter().for_each(|operation| writeln!(text, "{operation:?}").unwrap());
                 std::fs::write(&file, text).unwrap();

@@ -1,7 +1,7 @@
 //! Activations: a batch integration starts one before each job and ends it afterwards.
 
 use super::saves::{Id, fill, id};
-use super::{Flood, Ground, judge};
+use super::{Flood, Ground, evaluate};
 use crate::Result;
 use crate::account::Organization;
 use crate::client::{Answer, Next, Plan, Sample, Verdict, Workload, run};
@@ -52,7 +52,7 @@ impl Workload for Jobs {
             Turn::Activate => (201, id(answer.body).map(Turn::End)),
             Turn::End(_) => (204, Some(Turn::Activate)),
         };
-        match (judge(answer, wished), next) {
+        match (evaluate(answer, wished), next) {
             (Verdict::Good, Some(next)) => {
                 self.turns[slot] = next;
                 Verdict::Good

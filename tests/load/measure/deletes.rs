@@ -1,7 +1,7 @@
 //! Deletes.
 
 use super::saves::{Id, fill};
-use super::{Ground, judge, mean};
+use super::{Ground, evaluate, mean};
 use crate::Result;
 use crate::account::Organization;
 use crate::client::{Answer, Next, Sample, Verdict, Workload, run};
@@ -28,7 +28,7 @@ impl Workload for Deletes {
     }
 
     fn answered(&mut self, _slot: usize, answer: &Answer<'_>) -> Verdict {
-        judge(answer, 204)
+        evaluate(answer, 204)
     }
 }
 

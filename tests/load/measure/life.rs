@@ -1,7 +1,7 @@
 //! Replacement of data, and lists by label.
 
 use super::saves::{Id, Saves, fill_with};
-use super::{Ground, judge, mean};
+use super::{Ground, evaluate, mean};
 use crate::Result;
 use crate::account::Organization;
 use crate::client::{Answer, Next, Sample, Verdict, Workload, run};
@@ -49,7 +49,7 @@ impl Workload for Replacements {
     }
 
     fn answered(&mut self, _slot: usize, answer: &Answer<'_>) -> Verdict {
-        judge(answer, 201)
+        evaluate(answer, 201)
     }
 }
 
@@ -63,7 +63,7 @@ impl Workload for Page {
     }
 
     fn answered(&mut self, _slot: usize, answer: &Answer<'_>) -> Verdict {
-        judge(answer, 200)
+        evaluate(answer, 200)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Lists of 100 credentials in organizations of several sizes.
 
-use super::{Ground, judge, mean};
+use super::{Ground, evaluate, mean};
 use crate::account::Organization;
 use crate::client::{Answer, Next, Sample, Verdict, Workload, exchange, run};
 use crate::measure::saves::fill;
@@ -46,7 +46,7 @@ impl Workload for FirstPage {
     }
 
     fn answered(&mut self, _slot: usize, answer: &Answer<'_>) -> Verdict {
-        if answer.status == 200 && answer.body_length != self.length { Verdict::Bad } else { judge(answer, 200) }
+        if answer.status == 200 && answer.body_length != self.length { Verdict::Bad } else { evaluate(answer, 200) }
     }
 }
 
@@ -69,7 +69,7 @@ impl Workload for Pages {
 
     fn answered(&mut self, slot: usize, answer: &Answer<'_>) -> Verdict {
         self.targets[slot] = answer.header("link").and_then(next_page);
-        judge(answer, 200)
+        evaluate(answer, 200)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Logins with password and passcode. Each code is used once.
 
 use super::pool::Pool;
-use super::{Ground, judge, mean};
+use super::{Ground, evaluate, mean};
 use crate::account::{Account, LOGINS};
 use crate::client::{Answer, Next, Sample, Verdict, Workload, run};
 use crate::report::{Bound, Rate, Report, Target};
@@ -38,7 +38,7 @@ impl Workload for Logins<'_> {
     }
 
     fn answered(&mut self, slot: usize, answer: &Answer<'_>) -> Verdict {
-        let verdict = judge(answer, 200);
+        let verdict = evaluate(answer, 200);
         self.pool.settle(slot, !matches!(verdict, Verdict::Throttled(_)));
         verdict
     }

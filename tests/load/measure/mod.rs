@@ -110,7 +110,7 @@ impl Workload for Flood {
     }
 
     fn answered(&mut self, _slot: usize, answer: &Answer<'_>) -> Verdict {
-        match judge(answer, self.wished) {
+        match evaluate(answer, self.wished) {
             Verdict::Throttled(_) => Verdict::Throttled(Duration::ZERO),
             verdict => verdict,
         }
@@ -118,7 +118,7 @@ impl Workload for Flood {
 }
 
 /// Classifies a response that should have the status `wished`.
-fn judge(answer: &Answer<'_>, wished: u16) -> Verdict {
+fn evaluate(answer: &Answer<'_>, wished: u16) -> Verdict {
     match answer.status {
         status if status == wished => Verdict::Good,
         429 | 503 => {

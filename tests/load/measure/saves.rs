@@ -1,6 +1,6 @@
 //! Saves. Each is acknowledged when it is on disk.
 
-use super::{Ground, judge, mean};
+use super::{Ground, evaluate, mean};
 use crate::account::Organization;
 use crate::client::{Answer, Next, Sample, Verdict, Workload, run};
 use crate::report::{Bound, Rate, Report, Target, grouped};
@@ -74,7 +74,7 @@ impl Workload for Saves {
     }
 
     fn answered(&mut self, _slot: usize, answer: &Answer<'_>) -> Verdict {
-        let verdict = judge(answer, 201);
+        let verdict = evaluate(answer, 201);
         match (&verdict, &mut self.ids) {
             (Verdict::Good, Some(ids)) => ids.extend(id(answer.body)),
             (Verdict::Good, None) => {}

@@ -1,7 +1,7 @@
 //! Concurrent saves in many organizations, and saves of one organization during load of another.
 
 use super::saves::Saves;
-use super::{Ground, judge};
+use super::{Ground, evaluate};
 use crate::Result;
 use crate::account::Organization;
 use crate::client::{Answer, Next, Plan, Sample, Verdict, Workload, run};
@@ -64,7 +64,7 @@ impl Workload for Refused {
     }
 
     fn answered(&mut self, _slot: usize, answer: &Answer<'_>) -> Verdict {
-        judge(answer, 422)
+        evaluate(answer, 422)
     }
 }
 

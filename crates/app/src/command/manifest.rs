@@ -6,7 +6,7 @@ use crate::client::login::{Login, failure};
 use crate::failure::Failure;
 use crate::manifest::document::{self, Credential, Integration, Manifest};
 use crate::manifest::plan::{self, Change, Present, label, place};
-use crate::manifest::{NAME, Violation, beneath, export, judge, references};
+use crate::manifest::{NAME, Violation, beneath, export, references, validate};
 use crate::output::{Output, note};
 use clap::Args;
 use secrecy::SecretString;
@@ -193,7 +193,7 @@ impl Planned {
     /// Reads and validates everything before anything is changed.
     fn read(session: &Session, args: &DocumentArgs) -> Result<Self, Failure> {
         let manifest = document::read(&texts(&args.files)?).map_err(|violations| reported(&violations))?;
-        let violations = judge(&manifest);
+        let violations = validate(&manifest);
         if !violations.is_empty() {
             return Err(reported(&violations));
         }

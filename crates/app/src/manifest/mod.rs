@@ -4,14 +4,14 @@
 pub(crate) mod beneath;
 pub(crate) mod document;
 pub(crate) mod export;
-mod judge;
 pub(crate) mod plan;
 pub(crate) mod references;
+mod validate;
 mod yaml;
 
-pub(crate) use judge::judge;
 use std::fmt;
 use std::path::PathBuf;
+pub(crate) use validate::validate;
 
 /// Label that identifies a credential within its namespace.
 pub(crate) const NAME: &str = "name";

@@ -95,10 +95,10 @@ fn every_flaw_is_told_with_file_line_and_field() {
 
 #[test]
 fn what_a_server_would_refuse_is_told_with_its_place() {
-    assert_eq!(judge(&parse(DOCUMENT).expect("a document")), []);
+    assert_eq!(validate(&parse(DOCUMENT).expect("a document")), []);
     let said = |from: &str, to: &str| {
         let manifest = parse(&DOCUMENT.replace(from, to)).expect("a document");
-        judge(&manifest).iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+        validate(&manifest).iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
     };
     for (from, to, reason) in [
         ("role: admin", "role: root", "etl.yaml:4: role: must be admin, editor or viewer"),
@@ -124,7 +124,7 @@ fn what_a_server_would_refuse_is_told_with_its_place() {
         assert!(said[0].contains(reason), "{said:?}");
     }
     let text = "set: a\nreceivers:\n  - {email: nobody}\n  - {webhook: \"https://a.example/x\", url: {env: HOOK}, events: [backup.failed]}\n";
-    let said: Vec<_> = judge(&parse(text).expect("a document")).iter().map(ToString::to_string).collect();
+    let said: Vec<_> = validate(&parse(text).expect("a document")).iter().map(ToString::to_string).collect();
     assert!(said[0].contains("etl.yaml:3: email: ") && said[1].contains("events/0"), "{said:?}");
     assert!(said[2].contains("webhook: must be the URL as it is shown"), "{said:?}");
 }
@@ -471,7 +471,7 @@ proptest! {
     fn every_export_applies_again_or_lists_the_objects_it_leaves_out(present in organizations()) {
         let (text, omitted) = export("etl", &present);
         let manifest = read(&[("x".into(), text.clone())]).map_err(|violations| TestCaseError::fail(format!("{violations:?}\n{text}")))?;
-        prop_assert_eq!(judge(&manifest), []);
+        prop_assert_eq!(validate(&manifest), []);
         let described = manifest.credentials.len() + manifest.receivers.len();
         prop_assert_eq!(described + omitted.len(), present.credentials.len() + present.receivers.len());
         let mut files = BTreeSet::new();

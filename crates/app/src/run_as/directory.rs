@@ -61,7 +61,7 @@ impl Directory {
 
     /// Rejects a path that a user other than root and `owner` could redirect, or that `owner` could redirect to a
     /// directory of root.
-    pub(super) fn judge(&self, owner: u32) -> Result<(), Failure> {
+    pub(super) fn validate(&self, owner: u32) -> Result<(), Failure> {
         let mut below_owner = None;
         for (path, uid) in self.trail.iter().chain(&self.links) {
             if *uid != 0 && *uid != owner {
@@ -210,15 +210,15 @@ mod tests {
     fn only_root_and_the_owner_may_own_what_is_on_the_way() {
         let Some((_place, path)) = place() else { return };
         let good = make(&path.join("srv/vault"), OWNER);
-        Directory::open(&good).unwrap().judge(OWNER).unwrap();
+        Directory::open(&good).unwrap().validate(OWNER).unwrap();
 
         make(&path.join("home"), OTHER);
         let bad = make(&path.join("home/vault"), OWNER);
-        let refused = Directory::open(&bad).unwrap().judge(OWNER).unwrap_err().to_string();
+        let refused = Directory::open(&bad).unwrap().validate(OWNER).unwrap_err().to_string();
         assert!(refused.contains("23456") && refused.contains(path.join("home").to_str().unwrap()), "{refused}");
         let of_roots = make(&path.join("home/of-root"), 0);
-        assert!(Directory::open(&of_roots).unwrap().judge(0).is_err());
-        assert!(Directory::open(&path.join("home/missing")).unwrap().judge(0).is_err(), "it would be created there");
+        assert!(Directory::open(&of_roots).unwrap().validate(0).is_err());
+        assert!(Directory::open(&path.join("home/missing")).unwrap().validate(0).is_err(), "it would be created there");
     }
 
     #[test]
@@ -227,7 +227,7 @@ mod tests {
         make(&path.join("home"), OWNER);
         make(&path.join("home/between"), 0);
         let vault = make(&path.join("home/between/vault"), OWNER);
-        let refused = Directory::open(&vault).unwrap().judge(OWNER).unwrap_err().to_string();
+        let refused = Directory::open(&vault).unwrap().validate(OWNER).unwrap_err().to_string();
         assert!(refused.contains(path.join("home/between").to_str().unwrap()), "{refused}");
     }
 
@@ -240,7 +240,7 @@ mod tests {
             let _ = std::fs::remove_file(&link);
             symlink(&vault, &link).unwrap();
             lchown(&link, Some(uid), None).unwrap();
-            assert_eq!(Directory::open(&link).unwrap().judge(OWNER).is_ok(), good, "{uid}");
+            assert_eq!(Directory::open(&link).unwrap().validate(OWNER).is_ok(), good, "{uid}");
         }
     }
 }

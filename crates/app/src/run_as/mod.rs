@@ -78,7 +78,7 @@ impl RunAs {
         }
         let (owner, group) = if deciding.exists() { deciding.owner()? } else { (0, 0) };
         for directory in [Some(&data_dir), vault.as_ref()].into_iter().flatten() {
-            directory.judge(owner)?;
+            directory.validate(owner)?;
         }
         if owner == 0 {
             refuse_foreign_file(deciding, &database)?;
@@ -124,7 +124,7 @@ impl RunAs {
             if owner != 0 {
                 return Err(belongs_to(directory.path(), owner));
             }
-            directory.judge(0)?;
+            directory.validate(0)?;
             refuse_foreign_file(&directory, database.file_name().unwrap_or_default())?;
         }
         Ok(())

@@ -6,7 +6,7 @@ use crate::id::CredentialId;
 use crate::integration::IntegrationRefusal;
 use crate::time::Timestamp;
 
-/// State of a namespace and an integration, for [`judge_taking`].
+/// State of a namespace and an integration, for [`check_activation`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TakingFacts {
     /// Whether the namespace is frozen.
@@ -22,7 +22,7 @@ pub struct TakingFacts {
 /// # Errors
 /// The first of [`Refusal::Frozen`], [`Refusal::NamespaceEmpty`], [`Refusal::NamespaceTooLarge`] and
 /// [`Refusal::TooManyLive`].
-pub fn judge_taking(facts: TakingFacts, most: usize) -> Result<(), Refusal> {
+pub fn check_activation(facts: TakingFacts, most: usize) -> Result<(), Refusal> {
     let reasons = [
         (facts.frozen, Refusal::Frozen),
         (facts.credentials == 0, Refusal::NamespaceEmpty),
@@ -61,7 +61,7 @@ pub enum HandOutRefusal {
     Expired,
 }
 
-/// State in the store at the end of an activation, for [`judge_hand_out`].
+/// State in the store at the end of an activation, for [`check_issuance`].
 #[derive(Clone, Debug)]
 pub struct HandOutFacts<'a> {
     /// Authorization of the integration.
@@ -80,7 +80,7 @@ pub struct HandOutFacts<'a> {
 ///
 /// # Errors
 /// The first reason, in the order of [`HandOutRefusal`].
-pub fn judge_hand_out(
+pub fn check_issuance(
     facts: &HandOutFacts<'_>,
     credentials: &[HandedOut],
     now: Timestamp,

@@ -15,7 +15,7 @@ pub enum StorageReach {
 }
 
 /// Runs the checks of `data` at `now` that require no connection. `until` is the planned end of the job.
-pub fn judge_locally(data: &CredentialData, until: Option<Timestamp>, now: Timestamp) -> CheckReport {
+pub fn verify_locally(data: &CredentialData, until: Option<Timestamp>, now: Timestamp) -> CheckReport {
     let settings = match data {
         CredentialData::S3(data) => Some(settings_of(data)),
         _ => None,
@@ -24,7 +24,7 @@ pub fn judge_locally(data: &CredentialData, until: Option<Timestamp>, now: Times
     CheckReport { checks: settings.into_iter().chain(prefix).chain(lifetime(data, until, now)).collect() }
 }
 
-/// Returns whether the storage should be contacted, after the result of [`judge_locally`].
+/// Returns whether the storage should be contacted, after the result of [`verify_locally`].
 pub fn reach(local: &CheckReport) -> StorageReach {
     let dead = |check: &Check| {
         matches!(check.result, CheckResult::Failed(CheckReason::LinkExpired | CheckReason::SecretExpired))

@@ -80,7 +80,7 @@ impl FieldValue for Buckets {
             node @ Node::String(_) => return String::read(node, field).map(Self::one),
             _ => return Err(field.wrong_type("must be a string, or a list of strings")),
         };
-        field.judge(|_| {
+        field.validate(|_| {
             if items.len() > Self::MAX {
                 return Err(Violation::new(FieldCode::TooLong, "must be at most 100 buckets"));
             }

@@ -256,7 +256,7 @@ fn check(text: &str) -> Result<(), Violation> {
 impl FieldValue for ConnectionString {
     fn read(node: Node, field: &FieldAt<'_>) -> Result<Self, Vec<FieldError>> {
         let text = field.text(node)?;
-        field.judge(|_| check(text.expose()))?; // The result contains only fixed text.
+        field.validate(|_| check(text.expose()))?; // The result contains only fixed text.
         Ok(Self(text))
     }
 

@@ -88,7 +88,7 @@ fn check(text: &str, policy: DataPolicy) -> Result<(), Violation> {
 impl FieldValue for Link {
     fn read(node: Node, field: &FieldAt<'_>) -> Result<Self, Vec<FieldError>> {
         let text = field.text(node)?;
-        field.judge(|policy| check(text.expose(), policy))?; // The result contains only fixed text.
+        field.validate(|policy| check(text.expose(), policy))?; // The result contains only fixed text.
         Ok(Self(text))
     }
 

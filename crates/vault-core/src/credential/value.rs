@@ -40,12 +40,15 @@ impl FieldAt<'_> {
     pub(super) fn text(&self, node: Node) -> Result<SecretText, Vec<FieldError>> {
         let Node::String(text) = node else { return Err(self.wrong_type("must be a string")) };
         // Read only by the rule, whose messages contain only fixed text.
-        self.judge(|_| self.spec.check(text.expose()))?;
+        self.validate(|_| self.spec.check(text.expose()))?;
         Ok(text)
     }
 
     /// Applies `rule` if the value is new.
-    pub(super) fn judge(&self, rule: impl FnOnce(DataPolicy) -> Result<(), Violation>) -> Result<(), Vec<FieldError>> {
+    pub(super) fn validate(
+        &self,
+        rule: impl FnOnce(DataPolicy) -> Result<(), Violation>,
+    ) -> Result<(), Vec<FieldError>> {
         match self.checks {
             Checks::Stored => Ok(()),
             Checks::New(policy) => rule(policy).map_err(|violation| self.refuse(violation)),

@@ -106,15 +106,15 @@ impl ChangeCredential {
 
 /// Decides changes in one organization. The result of each is the number of the affected version. For each accepted
 /// change, the store writes the effects, description and expiry, and records its idempotency key.
-pub fn judge_changes<'a>(
+pub fn decide_changes<'a>(
     mut facts: ChangeFacts,
     changes: impl IntoIterator<Item = Authorized<'a, ChangeCredential>>,
 ) -> Vec<Outcome<i64, ChangeEffects<'a>>> {
-    changes.into_iter().map(|change| facts.judge(&change)).collect()
+    changes.into_iter().map(|change| facts.decide(&change)).collect()
 }
 
 impl ChangeFacts {
-    fn judge<'a>(
+    fn decide<'a>(
         &mut self,
         Authorized { command, key_active }: &Authorized<'a, ChangeCredential>,
     ) -> Outcome<i64, ChangeEffects<'a>> {

@@ -17,15 +17,15 @@ pub struct SaveFacts {
 
 /// Decides saves in one organization. For each accepted save, the store adds the credential, counts it and records its
 /// idempotency key.
-pub fn judge_saves<'a>(
+pub fn decide_saves<'a>(
     mut facts: SaveFacts,
     saves: impl IntoIterator<Item = Authorized<'a, SaveCredential>>,
 ) -> Vec<Outcome<CredentialId>> {
-    saves.into_iter().map(|save| facts.judge(&save)).collect()
+    saves.into_iter().map(|save| facts.decide(&save)).collect()
 }
 
 impl SaveFacts {
-    fn judge(&mut self, Authorized { command, key_active }: &Authorized<'_, SaveCredential>) -> Outcome<CredentialId> {
+    fn decide(&mut self, Authorized { command, key_active }: &Authorized<'_, SaveCredential>) -> Outcome<CredentialId> {
         let save = &command.payload;
         // Check this first: a repeated request gets its original result, whatever has changed since.
         if let Some(earlier) = self.earlier.answer(save.idempotency.as_ref()) {

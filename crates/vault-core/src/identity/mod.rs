@@ -7,16 +7,16 @@
 
 mod claims;
 mod issuer;
-mod judge;
 mod trust;
+mod verify;
 
 pub use claims::{ClaimPattern, ClaimPointer, MAX_VALUE_LENGTH};
 pub use issuer::{Issuer, IssuerName, KeySource, MAX_KEY_AGE_SECONDS, StoredIssuer, issuer_of_subject};
-pub(crate) use judge::reported;
-pub use judge::{Mismatch, TOKEN_LEEWAY_SECONDS, TokenTimes, Workload, WorkloadRefusal, judge_times, judge_trusts};
 pub use trust::{
     DEFAULT_LIFETIME_SECONDS, MAX_CLAIMS, MAX_LIFETIME_SECONDS, MAX_TRUSTS, Trust, TrustId, TrustRequest, Trusts,
 };
+pub(crate) use verify::reported;
+pub use verify::{Mismatch, TOKEN_LEEWAY_SECONDS, TokenTimes, Workload, WorkloadRefusal, match_trusts, verify_times};
 
 use crate::digest::Digest;
 use crate::id::IntegrationId;

@@ -202,7 +202,7 @@ impl Integration {
     ///
     /// # Errors
     /// The reason for the refusal.
-    pub fn judge(&self, token: Digest, now: Timestamp) -> Result<TokenSlot, IntegrationRefusal> {
+    pub fn authorize(&self, token: Digest, now: Timestamp) -> Result<TokenSlot, IntegrationRefusal> {
         let slot = if token == self.token {
             TokenSlot::Current
         } else {
@@ -213,11 +213,11 @@ impl Integration {
             }
             TokenSlot::Previous
         };
-        self.judge_state(now).map(|()| slot)
+        self.check_state(now).map(|()| slot)
     }
 
     /// Decides whether the integration may be used at `now`, with any token or trust.
-    fn judge_state(&self, now: Timestamp) -> Result<(), IntegrationRefusal> {
+    fn check_state(&self, now: Timestamp) -> Result<(), IntegrationRefusal> {
         if self.state != IntegrationState::Active {
             return Err(IntegrationRefusal::Disabled);
         }
@@ -238,7 +238,7 @@ impl Integration {
         seen: Digest,
         now: Timestamp,
     ) -> Result<IntegrationPrincipal, IntegrationRefusal> {
-        self.judge_state(now)?;
+        self.check_state(now)?;
         Ok(IntegrationPrincipal {
             organization: self.organization,
             integration: self.id,
@@ -263,7 +263,7 @@ impl Integration {
         seen: Digest,
         now: Timestamp,
     ) -> Result<IntegrationPrincipal, IntegrationRefusal> {
-        let slot = self.judge(token, now)?;
+        let slot = self.authorize(token, now)?;
         Ok(IntegrationPrincipal {
             organization: self.organization,
             integration: self.id,

@@ -43,7 +43,7 @@ impl IntegrationPrincipal {
     }
 }
 
-/// State of an integration principal's rows, for [`judge_integration`].
+/// State of an integration principal's rows, for [`check_integration`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IntegrationFacts {
     /// MAC of the integration's row, if the row exists in the principal's organization.
@@ -56,7 +56,7 @@ pub struct IntegrationFacts {
 ///
 /// # Errors
 /// The reason for the refusal. [`IntegrationRefusal::Changed`] requires that the token is verified again.
-pub fn judge_integration(
+pub fn check_integration(
     principal: &IntegrationPrincipal,
     facts: IntegrationFacts,
     now: Timestamp,

@@ -15,7 +15,7 @@ use crate::time::Timestamp;
 use async_trait::async_trait;
 
 /// A command of an integration. The store authorizes its principal with
-/// [`judge_integration`](crate::integration::judge_integration).
+/// [`check_integration`](crate::integration::check_integration).
 pub type ForIntegration<A> = Command<A, IntegrationPrincipal>;
 
 /// The activation to start when the credentials of a namespace are fetched.
@@ -257,13 +257,13 @@ pub trait ActivationRepository: Send + Sync {
     /// minute.
     ///
     /// # Errors
-    /// Refuses requests according to [`judge_taking`](crate::activation::judge_taking).
+    /// Refuses requests according to [`check_activation`](crate::activation::check_activation).
     async fn take_credentials(
         &self,
         command: ForIntegration<TakeCredentials>,
     ) -> Result<Vec<TakenCredential>, StoreError>;
 
-    /// Decides with [`judge_hand_out`](crate::activation::judge_hand_out) whether the prepared credentials may be
+    /// Decides with [`check_issuance`](crate::activation::check_issuance) whether the prepared credentials may be
     /// issued. The transaction is serialized like the one that fetched them, and also with deletion and replacement of
     /// the credentials, and with renewals and the end of the same activation.
     ///

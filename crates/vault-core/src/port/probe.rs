@@ -26,6 +26,6 @@ pub struct ProbeRequest {
 #[async_trait]
 pub trait StorageProbe: Send + Sync {
     /// Authenticates first, then tries each operation. The report contains failures, but not the checks that require no
-    /// connection ([`judge_locally`](crate::check::judge_locally)).
+    /// connection ([`verify_locally`](crate::check::verify_locally)).
     async fn check(&self, data: &CredentialData, request: ProbeRequest) -> CheckReport;
 }

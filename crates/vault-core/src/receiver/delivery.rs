@@ -236,7 +236,7 @@ pub struct Attempted {
 }
 
 /// Decides the result of an attempt at `now` to deliver an event to a receiver.
-pub fn judge_attempt(
+pub fn decide_attempt(
     channel: Channel,
     status: &ReceiverStatus,
     delivery: &EventDelivery,

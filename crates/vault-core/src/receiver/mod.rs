@@ -1,7 +1,7 @@
 //! Receivers: webhooks and e-mail addresses that get notifications of events.
 //!
 //! Events are read from the audit log, from expiries and from notices after their transactions, so no transaction
-//! writes anything for receivers. [`Occurrence`] defines what is reported, and [`judge_attempt`] the result of an
+//! writes anything for receivers. [`Occurrence`] defines what is reported, and [`decide_attempt`] the result of an
 //! attempt to deliver it.
 
 mod address;
@@ -13,7 +13,7 @@ mod occurrence;
 pub use address::{MAX_ADDRESS_LENGTH, Url as WebhookUrl, check_url};
 pub use delivery::{
     Attempted, DeliveryFailure, DeliveryState, EventDelivery, FIRST_RETRY_SECONDS, GIVE_UP_SECONDS, KEPT_SECONDS,
-    LONGEST_PAUSE_SECONDS, MAIL_EVERY_SECONDS, ReceiverEffect, judge_attempt,
+    LONGEST_PAUSE_SECONDS, MAIL_EVERY_SECONDS, ReceiverEffect, decide_attempt,
 };
 pub use event::{EventKind, EventKinds};
 pub use mail::{Mail, compose_mail};

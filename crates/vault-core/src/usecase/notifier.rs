@@ -15,7 +15,7 @@ use crate::principal::Principal;
 use crate::receiver::{
     Attempted, Channel, DAY, DeliveryFailure, DeliveryState, EventDelivery, EventKind, EventPosition, Expiring,
     GIVE_UP_SECONDS, KEPT_SECONDS, Occurrence, Receiver, ReceiverEffect, ReceiverState, StoredReceiver, THRESHOLD_DAYS,
-    compose_mail, judge_attempt, may_set_expiry,
+    compose_mail, decide_attempt, may_set_expiry,
 };
 use crate::time::Timestamp;
 use futures_util::lock::Mutex;
@@ -422,7 +422,7 @@ impl Notifier {
                 continue;
             }
             let outcome = self.attempt(opened, &delivery, now).await;
-            let attempted = self.judged(&mut stored, &delivery, outcome);
+            let attempted = self.evaluated(&mut stored, &delivery, outcome);
             accepted += usize::from(outcome.is_ok());
             if attempted.delivery.state == DeliveryState::Waiting {
                 held_back.insert(delivery.subject.clone());
@@ -474,14 +474,14 @@ impl Notifier {
     }
 
     /// Returns the result of an attempt, and updates the receiver's status.
-    fn judged(
+    fn evaluated(
         &self,
         stored: &mut StoredReceiver,
         delivery: &EventDelivery,
         outcome: Result<(), DeliveryFailure>,
     ) -> Attempted {
         let now = self.environment.now();
-        let attempted = judge_attempt(stored.receiver.channel, &stored.status, delivery, outcome, now);
+        let attempted = decide_attempt(stored.receiver.channel, &stored.status, delivery, outcome, now);
         stored.status = attempted.receiver.status;
         attempted
     }
@@ -505,12 +505,12 @@ impl Notifier {
             for delivery in damaged {
                 let id = delivery.id.to_string();
                 self.environment.emit(Event::IntegrityFailure { table: "event_deliveries", id });
-                attempts.push(self.judged(&mut stored, &delivery, Err(DeliveryFailure::Damaged)));
+                attempts.push(self.evaluated(&mut stored, &delivery, Err(DeliveryFailure::Damaged)));
             }
             if let Some(first) = sound.first() {
                 let outcome = self.send(&stored.receiver, opened, first, &sound).await;
                 for delivery in &sound {
-                    attempts.push(self.judged(&mut stored, delivery, outcome));
+                    attempts.push(self.evaluated(&mut stored, delivery, outcome));
                     accepted += usize::from(outcome.is_ok());
                 }
             }

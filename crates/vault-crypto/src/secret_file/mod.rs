@@ -55,7 +55,7 @@ impl SecretFile {
     /// The file cannot be trusted, is longer than `limit`, or cannot be read. The error contains the path, never the
     /// content.
     pub fn read(&self, limit: usize) -> Result<Zeroizing<Vec<u8>>, SecretFileError> {
-        judge(&self.file)
+        verify(&self.file)
             .and_then(|()| read(&self.file, limit))
             .map_err(|error_kind| SecretFileError::new(&self.path, error_kind))
     }
@@ -82,7 +82,7 @@ fn read(file: &File, limit: usize) -> Result<Zeroizing<Vec<u8>>, SecretFileError
     Ok(bytes)
 }
 
-fn judge(file: impl AsFd) -> Result<(), SecretFileErrorKind> {
+fn verify(file: impl AsFd) -> Result<(), SecretFileErrorKind> {
     let found = fstat(file)?;
     if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
         return Err(SecretFileErrorKind::NotAFile);

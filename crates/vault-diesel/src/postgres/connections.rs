@@ -4,7 +4,7 @@ use super::connect::Connector;
 use super::nodes::Nodes;
 use super::pool::{CONNECTION_WAIT, Pooled, pool};
 use super::settings::{ConnectError, PostgresSettings};
-use super::severity::judge;
+use super::severity::classify;
 use super::spread::is_spread;
 use crate::failure::{Failure, Reports, Severity, unavailable};
 use crate::load::{StoreLoad, turn};
@@ -185,8 +185,8 @@ impl Connections {
                 }
                 Err(Broken { failure, certain }) => {
                     settle(pooled, &failure).await;
-                    let own = failure.severity(judge) == Severity::Broken;
-                    return Err(Failed { error: failure.into_store_error(judge), certain, own });
+                    let own = failure.severity(classify) == Severity::Broken;
+                    return Err(Failed { error: failure.into_store_error(classify), certain, own });
                 }
             }
         }
@@ -210,7 +210,7 @@ impl Connections {
                 }
                 Err(failure) => {
                     if !settle(pooled, &failure).await || tries >= TRIES {
-                        return Err(failure.into_store_error(judge));
+                        return Err(failure.into_store_error(classify));
                     }
                     self.emit_retry(&failure);
                     tries += 1;
@@ -236,9 +236,9 @@ impl Connections {
             match answer {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => {
-                    let again = matches!(failure.severity(judge), Severity::Again | Severity::LaterElsewhere);
+                    let again = matches!(failure.severity(classify), Severity::Again | Severity::LaterElsewhere);
                     if !again || tries >= TRIES {
-                        return Err(failure.into_store_error(judge));
+                        return Err(failure.into_store_error(classify));
                     }
                     self.emit_retry(&failure);
                     tries += 1;
@@ -249,7 +249,7 @@ impl Connections {
 
     /// Emits a `Retried` event for this failure.
     fn emit_retry(&self, failure: &Failure) {
-        let met = failure.severity(judge) == Severity::Again;
+        let met = failure.severity(classify) == Severity::Again;
         self.reports.report(Event::Retried(if met {
             RetryReason::TransactionsMet
         } else {
@@ -301,7 +301,7 @@ impl Connections {
 
 /// Rolls back after a failure, unless the connection is lost. Returns whether a retry makes sense.
 async fn settle(pooled: &mut Pooled, failure: &Failure) -> bool {
-    let severity = failure.severity(judge);
+    let severity = failure.severity(classify);
     if !severity.loses_connection() {
         pooled.lost = Transactions::rollback_transaction(&mut pooled.connection).await.is_err();
     }
@@ -337,7 +337,7 @@ async fn write_on<C, T>(
                     Ok(outcome)
                 }
                 Err(error) => {
-                    let certain = judge(&error) == Severity::Again;
+                    let certain = classify(&error) == Severity::Again;
                     if certain {
                         commit.conclude();
                     }

@@ -22,7 +22,7 @@ const LATER_ELSEWHERE: [&str; 10] = [
     "idle-in-transaction",
 ];
 
-pub(super) fn judge(error: &SqlError) -> Severity {
+pub(super) fn classify(error: &SqlError) -> Severity {
     match error {
         SqlError::DatabaseError(kind, information) => match kind {
             DatabaseErrorKind::SerializationFailure => Severity::Again,
@@ -33,7 +33,7 @@ pub(super) fn judge(error: &SqlError) -> Severity {
             DatabaseErrorKind::ReadOnlyTransaction
             | DatabaseErrorKind::ClosedConnection
             | DatabaseErrorKind::UnableToSendCommand => Severity::LaterElsewhere,
-            DatabaseErrorKind::Unknown => judge_text(information.message()),
+            DatabaseErrorKind::Unknown => classify_text(information.message()),
             _ => Severity::Broken,
         },
         SqlError::BrokenTransactionManager | SqlError::AlreadyInTransaction | SqlError::NotInTransaction => {
@@ -43,7 +43,7 @@ pub(super) fn judge(error: &SqlError) -> Severity {
     }
 }
 
-fn judge_text(message: &str) -> Severity {
+fn classify_text(message: &str) -> Severity {
     let says = |texts: &[&str]| texts.iter().any(|text| message.contains(text));
     if says(&AGAIN) {
         Severity::Again
@@ -65,10 +65,10 @@ mod tests {
     #[test]
     fn what_nodes_of_a_spread_server_say_is_told_apart() {
         let lost = "could not commit transaction for shard 102046 on at least one active node";
-        assert_eq!(judge_text(lost), Severity::LaterElsewhere, "it is not certain that nothing stands");
-        assert_eq!(judge_text("postmaster was shut down, exiting"), Severity::LaterElsewhere);
+        assert_eq!(classify_text(lost), Severity::LaterElsewhere, "it is not certain that nothing stands");
+        assert_eq!(classify_text("postmaster was shut down, exiting"), Severity::LaterElsewhere);
         let met = "canceling the transaction since it was involved in a distributed deadlock";
-        assert_eq!(judge_text(met), Severity::Again);
-        assert_eq!(judge_text("column x does not exist"), Severity::Broken);
+        assert_eq!(classify_text(met), Severity::Again);
+        assert_eq!(classify_text("column x does not exist"), Severity::Broken);
     }
 }

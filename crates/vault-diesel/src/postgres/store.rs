@@ -2,7 +2,7 @@
 
 use super::connections::{Connections, Decide, Failed, Look, Timeout};
 use super::settings::{ConnectError, PostgresSettings};
-use super::severity::judge;
+use super::severity::classify;
 use super::spread::SpreadError;
 use super::write_queue::WriteQueue;
 use crate::failure::{Failure, Reports, flat};
@@ -175,7 +175,7 @@ impl Postgres {
 
 impl Database for Postgres {
     async fn run<T: Transaction>(&self, transaction: T) -> Result<T::Outcome, StoreError> {
-        flat(self.write_for(None, transaction, run).await, judge)
+        flat(self.write_for(None, transaction, run).await, classify)
     }
 
     async fn run_for<T: Transaction>(
@@ -183,11 +183,11 @@ impl Database for Postgres {
         organization: OrganizationId,
         transaction: T,
     ) -> Result<T::Outcome, StoreError> {
-        flat(self.write_for(Some(organization), transaction, run).await, judge)
+        flat(self.write_for(Some(organization), transaction, run).await, classify)
     }
 
     async fn run_patiently<T: Transaction>(&self, transaction: T) -> Result<T::Outcome, StoreError> {
-        flat(self.write_patiently(transaction, run).await, judge)
+        flat(self.write_patiently(transaction, run).await, classify)
     }
 
     async fn write_together<A: Queued>(&self, command: Command<A>) -> Result<A::Outcome, StoreError> {

@@ -6,7 +6,7 @@
 //! transaction at a time, because a second one would only wait for the locks of the first.
 
 use super::connections::{Connections, Failed, Taken, Timeout};
-use super::severity::judge;
+use super::severity::classify;
 use super::store::Queued;
 use crate::db::OpenTx as _;
 use crate::failure::{Failure, fault, unavailable};
@@ -307,7 +307,7 @@ async fn decide_groups<A: Queued>(
     match outcome {
         Ok(answers) => {
             for (caller, answer) in callers.into_iter().flatten().zip(answers) {
-                caller.respond(answer.map_err(|failure| failure.into_store_error(judge)));
+                caller.respond(answer.map_err(|failure| failure.into_store_error(classify)));
             }
             Ok(())
         }

@@ -1,7 +1,7 @@
 //! Batches of tasks in one transaction with one sync to disk. A task that fails or is undone does not affect the
 //! others.
 
-use super::severity::{is_disk_failure, judge};
+use super::severity::{classify, is_disk_failure};
 use super::statement::{Commit, Mark, ReleaseMark, Rollback, UndoToMark};
 use super::task::{Ran, Task};
 use crate::failure::Severity;
@@ -82,9 +82,9 @@ fn commit(connection: &mut SqliteConnection) -> Outcome {
     match Commit.execute(connection) {
         Ok(_) => Outcome::Committed,
         Err(error) if is_disk_failure(&error) => Outcome::Unsure(error),
-        Err(error) if judge(&error) == Severity::Full => Outcome::Full { lost: !roll_back(connection) },
+        Err(error) if classify(&error) == Severity::Full => Outcome::Full { lost: !roll_back(connection) },
         Err(error) => {
-            let lost = !roll_back(connection) || judge(&error).loses_connection();
+            let lost = !roll_back(connection) || classify(&error).loses_connection();
             Outcome::Failed { error: Some(error), lost }
         }
     }

@@ -1,7 +1,7 @@
 //! Opens connections. Each setting that safety depends on is set and then read back.
 
 use super::settings::{OpenError, SqliteKey};
-use super::severity::judge;
+use super::severity::classify;
 use crate::failure::Severity;
 use diesel::connection::SimpleConnection as _;
 use diesel::dsl::sql;
@@ -110,7 +110,7 @@ fn database(error: SqlError) -> OpenError {
 fn prove_key(connection: &mut SqliteConnection, source: &Source) -> Result<(), OpenError> {
     match ask(connection, "SELECT count(*) FROM sqlite_master") {
         Err(OpenError::Database(error))
-            if error.downcast_ref::<SqlError>().is_some_and(|error| judge(error) == Severity::BrokenElsewhere) =>
+            if error.downcast_ref::<SqlError>().is_some_and(|error| classify(error) == Severity::BrokenElsewhere) =>
         {
             Err(OpenError::Key(PathBuf::from(&source.path)))
         }

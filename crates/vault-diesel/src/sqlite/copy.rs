@@ -2,7 +2,7 @@
 
 use super::connection::{Purpose, Source, establish, open};
 use super::settings::{OpenError, SqliteKey, SqliteSettings};
-use super::severity::{is_full, judge};
+use super::severity::{classify, is_full};
 use super::store::SqliteStore;
 use crate::db::OpenTx as _;
 use crate::failure::Failure;
@@ -197,7 +197,7 @@ pub fn check_file(path: &Path, key: SqliteKey) -> Result<FileContent, CopyError>
     match read {
         Some(Ok(content)) => Ok(content),
         Some(Err(failure)) => {
-            let finding = failure.into_store_error(judge).to_string();
+            let finding = failure.into_store_error(classify).to_string();
             Err(CopyError::Damaged { path: path.to_owned(), finding })
         }
         None => Err(CopyError::Damaged { path: path.to_owned(), finding: "a read waited".to_owned() }),

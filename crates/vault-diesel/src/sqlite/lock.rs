@@ -146,7 +146,7 @@ fn create_or_open(path: &Path) -> Result<File, LockFailure> {
         }
         match open(path, flags, Mode::empty()) {
             Ok(found) => {
-                judge(&found)?;
+                validate(&found)?;
                 return Ok(found.into());
             }
             Err(Errno::NOENT) => {} // removed since the first attempt
@@ -158,7 +158,7 @@ fn create_or_open(path: &Path) -> Result<File, LockFailure> {
 }
 
 /// Checks the opened file rather than the path, which may refer to another file by now.
-fn judge(file: &impl rustix::fd::AsFd) -> Result<(), LockFailure> {
+fn validate(file: &impl rustix::fd::AsFd) -> Result<(), LockFailure> {
     let found = fstat(file)?;
     if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
         return Err(LockFailure::Foreign(LockFileErrorKind::NotAFile));

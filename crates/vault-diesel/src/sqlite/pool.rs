@@ -2,7 +2,7 @@
 
 use super::connection::{Purpose, Source, open};
 use super::settings::OpenError;
-use super::severity::judge;
+use super::severity::classify;
 use super::statement::{BeginSnapshot, Commit, Rollback};
 use crate::failure::{Failure, Severity, fault, unavailable};
 use diesel::r2d2::{ManageConnection, NopErrorHandler, Pool};
@@ -92,9 +92,9 @@ fn read_once<Q, T>(pool: &Pool<Readers>, question: &Q, look: Look<Q, T>) -> Resu
             Ok(answer)
         }
         Err(failure) => {
-            let severity = failure.severity(judge);
+            let severity = failure.severity(classify);
             reader.lost = severity.loses_connection() || Rollback.execute(&mut reader.connection).is_err();
-            Err((severity, failure.into_store_error(judge)))
+            Err((severity, failure.into_store_error(classify)))
         }
     }
 }

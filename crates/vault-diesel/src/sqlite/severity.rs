@@ -18,7 +18,7 @@ const DISK_FAILURE: &str = "disk I/O error";
 const LATER_ELSEWHERE: [&str; 2] = [DISK_FAILURE, "out of memory"];
 const BROKEN_ELSEWHERE: [&str; 2] = ["database disk image is malformed", "file is not a database"];
 
-pub(super) fn judge(error: &SqlError) -> Severity {
+pub(super) fn classify(error: &SqlError) -> Severity {
     let SqlError::DatabaseError(_, information) = error else { return Severity::Broken };
     let message = information.message();
     let says = |texts: &[&str]| texts.iter().any(|text| message.contains(text));
@@ -47,5 +47,5 @@ pub(super) fn is_disk_failure(error: &SqlError) -> bool {
 
 /// Returns whether the disk is full.
 pub(super) fn is_full(error: &SqlError) -> bool {
-    judge(error) == Severity::Full
+    classify(error) == Severity::Full
 }

@@ -4,7 +4,7 @@ use super::connection::{Purpose, Source, open};
 use super::file::prepare;
 use super::pool::{Look, Readers, joined, read, readers};
 use super::settings::{OpenError, SqliteSettings};
-use super::severity::judge;
+use super::severity::classify;
 use super::task::{Decide, Job};
 use super::writer::{DISK_FAILED, Message, Writer};
 use crate::failure::{Reports, flat, unavailable};
@@ -209,11 +209,11 @@ impl Sqlite {
 
 impl Database for Sqlite {
     async fn run<T: Transaction>(&self, transaction: T) -> Result<T::Outcome, StoreError> {
-        flat(self.write(transaction, run).await, judge)
+        flat(self.write(transaction, run).await, classify)
     }
 
     async fn write_together<A: Queued>(&self, command: Command<A>) -> Result<A::Outcome, StoreError> {
-        flat(self.write(command, run_one).await, judge)
+        flat(self.write(command, run_one).await, classify)
     }
 
     async fn answer<Q: Read>(&self, organization: Option<OrganizationId>, query: Q) -> Result<Q::Outcome, StoreError> {

@@ -1,6 +1,6 @@
 //! A transaction that is queued for the writer.
 
-use super::severity::judge;
+use super::severity::classify;
 use crate::failure::{Failure, Severity, fault};
 use crate::transaction::{End, Ended};
 use diesel::SqliteConnection;
@@ -63,8 +63,8 @@ impl<C: Send, T: Send> Task for Job<C, T> {
             // Authorization precedes the first write, so there is nothing to undo.
             Ok(Some(Err(Failure::Denied(denial)))) => (Err(StoreError::Denied(denial)), Ran::Kept),
             Ok(Some(Err(failure))) => {
-                let severity = failure.severity(judge);
-                (Err(failure.into_store_error(judge)), Ran::Failed(severity))
+                let severity = failure.severity(classify);
+                (Err(failure.into_store_error(classify)), Ran::Failed(severity))
             }
             Ok(None) => (Err(fault("a decision waited")), Ran::Failed(Severity::BrokenElsewhere)),
             Err(_) => (Err(fault("a decision panicked")), Ran::Failed(Severity::Broken)),

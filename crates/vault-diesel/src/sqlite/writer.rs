@@ -4,7 +4,7 @@
 use super::batch::{Outcome, run_apart, run_together};
 use super::connection::{Purpose, Source, open};
 use super::settings::OpenError;
-use super::severity::{is_disk_failure, is_full, is_locked, judge};
+use super::severity::{classify, is_disk_failure, is_full, is_locked};
 use super::statement::BeginWriting;
 use super::task::Task;
 use crate::failure::{Reports, Severity, unavailable};
@@ -263,7 +263,7 @@ impl Writer {
         let Some(connection) = &mut self.connection else { return };
         match connection.batch_execute(statements) {
             Ok(()) => {}
-            Err(error) if is_disk_failure(&error) || judge(&error) == Severity::BrokenElsewhere => {
+            Err(error) if is_disk_failure(&error) || classify(&error) == Severity::BrokenElsewhere => {
                 let error: &(dyn std::error::Error + 'static) = &error;
                 tracing::error!(error, "the disk failed when the write-ahead log was moved into the database");
                 self.failure.send_replace(true);

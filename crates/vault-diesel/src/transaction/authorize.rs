@@ -13,7 +13,7 @@ use futures_util::{FutureExt as _, try_join};
 use vault_core::account::{AccountState, ValidSessions};
 use vault_core::id::{KeyId, OrganizationId, SessionId};
 use vault_core::organization::OrganizationState;
-use vault_core::principal::{Denial, Principal, SessionFacts, SessionPrincipal, judge_session};
+use vault_core::principal::{Denial, Principal, SessionFacts, SessionPrincipal, check_session};
 use vault_core::role::Role;
 use vault_core::sealed::KeyState;
 use vault_core::time::Timestamp;
@@ -79,7 +79,7 @@ fn authorize_by(session: &SessionPrincipal, facts: Facts, now: Timestamp) -> Res
         active: facts.account.map_or(Ok(None), active)?,
         organization_active: is_active_organization(session.organization, facts.organization)?,
     };
-    Ok(judge_session(session, facts)?)
+    Ok(check_session(session, facts)?)
 }
 
 /// Authorizes a principal for a transaction that only reads, in one snapshot.

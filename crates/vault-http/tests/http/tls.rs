@@ -265,7 +265,7 @@ fn where_clients_need_a_certificate_none_is_served_without() {
     let activation_listener = world.activation_listener_with(|settings, _| settings.listener.tls = Some(shared));
     let address = activation_listener.address.unwrap();
     let client = ExtendedKeyUsagePurpose::ClientAuth;
-    let judge = |server: &Identity| {
+    let evaluate = |server: &Identity| {
         for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
             let served = |client| is_served(address, server, version, client);
             assert!(served(Some(authority.issue(client.clone()))), "{version:?}");
@@ -274,7 +274,7 @@ fn where_clients_need_a_certificate_none_is_served_without() {
             assert!(!served(Some(authority.issue(ExtendedKeyUsagePurpose::ServerAuth))), "{version:?} of a server");
         }
     };
-    judge(&first);
+    evaluate(&first);
     tls.replace(second.certificate.as_bytes(), second.key.as_bytes()).unwrap();
-    judge(&second);
+    evaluate(&second);
 }

@@ -104,7 +104,7 @@ impl Blobs<'_> {
         self.ask(method, &format!("/{container}/{name}"), "", body).await
     }
 
-    fn judge(&self, answer: &Answer) -> Result<(), CheckReason> {
+    fn evaluate(&self, answer: &Answer) -> Result<(), CheckReason> {
         if answer.status.is_success() { Ok(()) } else { Err(self.why(answer)) }
     }
 }
@@ -134,17 +134,17 @@ impl Objects for Blobs<'_> {
     async fn read(&self, object: &Found) -> Result<(), CheckReason> {
         let answer = self.on_blob(Method::GET, &object.name, b"").await?;
         // An empty object has no first byte.
-        if answer.status == StatusCode::RANGE_NOT_SATISFIABLE { Ok(()) } else { self.judge(&answer) }
+        if answer.status == StatusCode::RANGE_NOT_SATISFIABLE { Ok(()) } else { self.evaluate(&answer) }
     }
 
     async fn write(&self, name: &str) -> Result<(), CheckReason> {
         let answer = self.on_blob(Method::PUT, name, CONTENT).await?;
-        self.judge(&answer)
+        self.evaluate(&answer)
     }
 
     async fn remove(&self, name: &str) -> Result<(), CheckReason> {
         let answer = self.on_blob(Method::DELETE, name, b"").await?;
-        self.judge(&answer)
+        self.evaluate(&answer)
     }
 
     /// Returns whether the credential contains an account key, or can list the account's other containers.

@@ -63,8 +63,8 @@ pub async fn a_rotated_integration_is_found_by_both_tokens(suite: &dyn Activatio
     let fourth = rotate(&third, Overlap::parse(Some(0), "").unwrap()).await;
     assert_eq!(by(second.integration.token).await, None);
     let found = by(third.integration.token).await.unwrap();
-    let judged = found.integration.judge(third.integration.token, world.now());
-    assert_eq!((found, judged), (fourth.clone(), Err(IntegrationRefusal::Replaced)));
+    let evaluated = found.integration.authorize(third.integration.token, world.now());
+    assert_eq!((found, evaluated), (fourth.clone(), Err(IntegrationRefusal::Replaced)));
     assert_eq!(by(fourth.integration.token).await, Some(fourth));
 }
 

@@ -2,7 +2,7 @@
 
 use super::CredentialSubject;
 use super::idempotency::{digest, keyed};
-use super::tools::{Settled, judged, namespace, race, with};
+use super::tools::{Settled, evaluated, namespace, race, with};
 use super::world::World;
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
@@ -236,7 +236,7 @@ pub async fn saves_at_once_are_judged_each_for_itself(suite: &dyn CredentialSubj
             save.description.labels = vec![label(number), digest("every")];
         });
         let store = Arc::clone(&world.store);
-        async move { (command.payload.id, judged(store.save_credential(command).await)) }
+        async move { (command.payload.id, evaluated(store.save_credential(command).await)) }
     }))
     .await;
     let mut saved: Vec<(usize, CredentialId)> = Vec::new();
@@ -332,7 +332,7 @@ pub async fn deletes_at_once_are_judged_each_for_itself(suite: &dyn CredentialSu
             _ => world.delete(&principal, nothing),
         };
         let store = Arc::clone(&world.store);
-        async move { (command.payload.id, part % 6, judged(store.delete_credential(command).await)) }
+        async move { (command.payload.id, part % 6, evaluated(store.delete_credential(command).await)) }
     }))
     .await;
     let mut deleted = std::collections::HashMap::<CredentialId, usize>::new();

@@ -1,7 +1,7 @@
 //! Cases of saving under an [`Idempotency`] key.
 
 use super::CredentialSubject;
-use super::tools::{Settled, judged, race, with};
+use super::tools::{Settled, evaluated, race, with};
 use super::world::World;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -110,7 +110,7 @@ pub async fn an_earlier_save_is_found(suite: &dyn CredentialSubject) {
         let idempotency = keyed(&world, &principal, "key", body).payload.idempotency;
         let (organization, now) = (world.organization, world.now());
         let query = Find { principal: principal.clone(), of: organization, key: idempotency, now };
-        judged(world.store.find_save(query).await)
+        evaluated(world.store.find_save(query).await)
     };
     assert_eq!(find("body").await.unwrap(), None);
     let command = keyed(&world, &principal, "key", "body");

@@ -4,7 +4,7 @@ use super::account_change::regrant;
 use super::credential::position;
 use super::members::account_in;
 use super::model_activators::{Activators, Pair};
-use super::tools::{address, is_nobody, judged, namespace, principal_of, with};
+use super::tools::{address, evaluated, is_nobody, namespace, principal_of, with};
 use super::world::{Holder, Wanted, World};
 use super::{ContractStore, Store, Subject as _};
 use crate::clock::ManualClock;
@@ -89,7 +89,7 @@ macro_rules! decided {
     ($history:expr, $method:ident($command:expr)) => {{
         let command = $command;
         let actual = $history.world.store.$method(command.clone()).await;
-        same(Ok(judged(actual)), Ok(judged($history.model.$method(command).await)))
+        same(Ok(evaluated(actual)), Ok(evaluated($history.model.$method(command).await)))
     }};
 }
 

@@ -3,7 +3,7 @@
 use super::Store;
 use super::activators::replacement;
 use super::model::{Difference, numbered, pick, same};
-use super::tools::{judged, with};
+use super::tools::{evaluated, with};
 use super::world::World;
 use crate::strategy::ActivatorCommand;
 use vault_core::audit::AuditAction;
@@ -30,7 +30,7 @@ macro_rules! both {
     ($pair:expr, $method:ident($command:expr)) => {{
         let command = $command;
         let actual = $pair.world.store.$method(command.clone()).await;
-        same(Ok(judged(actual)), Ok(judged($pair.model.$method(command).await))).map(Result::ok)
+        same(Ok(evaluated(actual)), Ok(evaluated($pair.model.$method(command).await))).map(Result::ok)
     }};
 }
 

@@ -22,7 +22,7 @@ use vault_core::port::{
 use vault_core::principal::Principal;
 use vault_core::receiver::{
     Channel, DeliveryFailure, DeliveryState, EventDelivery, EventKind, EventKinds, EventPosition, Occurrence, Receiver,
-    ReceiverState, ReceiverStatus, SealedTarget, StoredReceiver, judge_attempt,
+    ReceiverState, ReceiverStatus, SealedTarget, StoredReceiver, decide_attempt,
 };
 use vault_core::role::Role;
 use vault_core::time::Timestamp;
@@ -131,7 +131,7 @@ pub async fn deliveries_are_stored_once_and_kept(suite: &dyn ContractStore) {
     assert_eq!(page(Some(2), 2).await.unwrap(), deliveries[..1]);
 
     let attempt = |delivery: &EventDelivery, outcome| {
-        judge_attempt(Channel::Webhook, &ReceiverStatus::NEW, delivery, outcome, world.now())
+        decide_attempt(Channel::Webhook, &ReceiverStatus::NEW, delivery, outcome, world.now())
     };
     let (done, refused) = (attempt(&deliveries[0], Ok(())), attempt(&deliveries[1], Err(DeliveryFailure::Unreachable)));
     world.store.note_attempts(vec![done.clone(), refused.clone()]).await.unwrap();

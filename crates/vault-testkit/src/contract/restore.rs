@@ -46,8 +46,8 @@ pub async fn a_settled_restore_ends_what_was(suite: &dyn ContractStore) {
     assert_eq!(settled, expected);
     assert_eq!(world.store.restore_epoch().await.unwrap(), epoch);
     assert!(world.open(&invitation).await.is_some_and(|open| open.draft.is_none()));
-    let judged = world.store.list_credentials(world.list(&principal)).await;
-    assert!(matches!(judged, Err(StoreError::Denied(_))), "the session is over");
+    let evaluated = world.store.list_credentials(world.list(&principal)).await;
+    assert!(matches!(evaluated, Err(StoreError::Denied(_))), "the session is over");
     assert_eq!(world.activations(&activator).await.len(), 0);
     let code = PasscodeProof::RecoveryCode(holder.recovery_codes[0]);
     for spent in [code, PasscodeProof::Step(step), PasscodeProof::Step(TimeStep(step.0 - 1))] {

@@ -134,7 +134,7 @@ impl<T> Settled<T> for Result<T, StoreError> {
 ///
 /// # Panics
 /// The store failed.
-pub(super) fn judged<T>(answer: Result<T, StoreError>) -> Result<T, Error> {
+pub(super) fn evaluated<T>(answer: Result<T, StoreError>) -> Result<T, Error> {
     answer.map_err(|error| match error {
         StoreError::Denied(_) | StoreError::Refused(_) => error.into(),
         error => panic!("the store failed: {error:?}"),

@@ -2,7 +2,7 @@
 
 use super::CredentialSubject;
 use super::idempotency::digest;
-use super::tools::{Settled as _, blob, judged, race, with};
+use super::tools::{Settled as _, blob, evaluated, race, with};
 use super::world::World;
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
@@ -239,7 +239,7 @@ pub async fn a_replacement_has_one_effect_per_idempotency_key(suite: &dyn Creden
         let version = NewVersion { idempotency, ..world.new_version(id, read.current.highest + 1) };
         world.change_version(&principal, read, CredentialChange::Replace { version, destroy_at: world.destroy_at() })
     };
-    let change = async |read: &StoredVersions, body| judged(world.store.change_credential(keyed(read, body)).await);
+    let change = async |read: &StoredVersions, body| evaluated(world.store.change_credential(keyed(read, body)).await);
     assert_eq!(change(&read, "body").await.unwrap(), 2);
     let mismatch = |answer| matches!(answer, Err(Error::Refused(Refusal::IdempotencyMismatch)));
     for read in [&read, &world.versions(&principal, id).await] {

@@ -28,7 +28,7 @@ impl AccountRepository for MemoryStore {
 
     async fn find_account(&self, query: Find<AccountKey, Scope>) -> Result<Option<FoundAccount>, StoreError> {
         self.decide(|state| {
-            state.judge(&query.principal, query.now)?;
+            state.authorize(&query.principal, query.now)?;
             let only = confine(&query.principal, query.of)?;
             Ok(find(state, &query, only))
         })?
@@ -36,7 +36,7 @@ impl AccountRepository for MemoryStore {
 
     async fn list_accounts(&self, query: List<(OrganizationId, AccountId)>) -> Result<Vec<ListedAccount>, StoreError> {
         self.decide(|state| {
-            state.judge(&query.principal, query.now)?;
+            state.authorize(&query.principal, query.now)?;
             let only = confine(&query.principal, query.of)?;
             if only.is_some_and(|organization| !query.principal.reaches(organization)) {
                 return Err(StoreError::Denied(Denial::InsufficientRole));

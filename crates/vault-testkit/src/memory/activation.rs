@@ -3,12 +3,12 @@
 use super::row::CheckRow;
 use super::{Answer, Decided, MemoryStore, State};
 use async_trait::async_trait;
-use vault_core::activation::{Activation, HandOutFacts, HandOutRefusal, TakingFacts, judge_hand_out, judge_taking};
+use vault_core::activation::{Activation, HandOutFacts, HandOutRefusal, TakingFacts, check_activation, check_issuance};
 use vault_core::digest::Digest;
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::identity::audience_look_up;
 use vault_core::integration::{
-    Integration, IntegrationFacts, IntegrationPrincipal, IntegrationRefusal, TokenSlot, judge_integration,
+    Integration, IntegrationFacts, IntegrationPrincipal, IntegrationRefusal, TokenSlot, check_integration,
 };
 use vault_core::port::{
     AbortActivation, ActivationRepository, CHECK_AGAIN_SECONDS, CredentialUse, DueCheck, EndActivation, FindActivation,
@@ -46,7 +46,7 @@ impl ActivationRepository for MemoryStore {
 
     async fn list_activations(&self, query: ListActivations) -> Result<Vec<Activation>, StoreError> {
         self.decide(|state| {
-            state.judge_integration(&query.principal, query.now).map_err(Denial::Integration)?;
+            state.check_integration(&query.principal, query.now).map_err(Denial::Integration)?;
             let live = state.live_activations(&query.principal, query.now);
             let mut live: Vec<_> = live.filter(|row| query.after.is_none_or(|after| row.id < after)).cloned().collect();
             live.sort_by_key(|activation| std::cmp::Reverse(activation.id));
@@ -57,7 +57,7 @@ impl ActivationRepository for MemoryStore {
 
     async fn find_activation(&self, query: FindActivation) -> Result<Option<Activation>, StoreError> {
         self.decide(|state| {
-            state.judge_integration(&query.principal, query.now).map_err(Denial::Integration)?;
+            state.check_integration(&query.principal, query.now).map_err(Denial::Integration)?;
             Ok(state.live_activations(&query.principal, query.now).find(|live| live.id == query.activation).cloned())
         })?
     }
@@ -150,7 +150,7 @@ fn take(
         credentials: taken.len(),
         live: activation.as_ref().map(|new| (live, new.limit)),
     };
-    if let Err(refusal) = judge_taking(facts, most) {
+    if let Err(refusal) = check_activation(facts, most) {
         return Decided::Refused(Err(refusal));
     }
     if let Some(new) = activation {
@@ -184,7 +184,7 @@ fn hand_out(state: &mut State, command: ForIntegration<HandOut>) -> Option<HandO
         .map(|row| (row.stored.id, row.stored.version, row.stored.vend))
         .collect();
     let facts = HandOutFacts {
-        integration: state.judge_integration(&principal, now),
+        integration: state.check_integration(&principal, now),
         frozen: state.frozen.contains_key(&(organization, namespace)),
         started: state
             .activations
@@ -193,7 +193,7 @@ fn hand_out(state: &mut State, command: ForIntegration<HandOut>) -> Option<HandO
         expires_at,
         current: &current,
     };
-    match judge_hand_out(&facts, &credentials, now) {
+    match check_issuance(&facts, &credentials, now) {
         Ok(()) => {
             state.audit.push(audit);
             if renewal && let Some(row) = state.activations.get_mut(&activation) {
@@ -280,7 +280,7 @@ impl State {
         Some(DueCheck { organization, namespace: row.stored.namespace.clone(), credential, before })
     }
 
-    pub(super) fn judge_integration(
+    pub(super) fn check_integration(
         &self,
         principal: &IntegrationPrincipal,
         now: Timestamp,
@@ -290,7 +290,7 @@ impl State {
             digest: row.map(|row| row.digest.code),
             organization_active: self.organization_is_active(principal.organization),
         };
-        judge_integration(principal, facts, now)
+        check_integration(principal, facts, now)
     }
 
     fn live_activations(&self, principal: &IntegrationPrincipal, now: Timestamp) -> impl Iterator<Item = &Activation> {

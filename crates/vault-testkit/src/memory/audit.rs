@@ -34,7 +34,7 @@ impl AuditTrail for MemoryStore {
         if !query.principal.may_see(scope) {
             return Err(StoreError::Denied(Denial::InsufficientRole));
         }
-        self.decide(|state| state.judge(&query.principal, query.now))??;
+        self.decide(|state| state.authorize(&query.principal, query.now))??;
         let mut entries = lock(&self.inner).entries();
         if let Scope::One(organization) = scope {
             let own = Some(organization.to_string());

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use vault_core::credential::Superseded;
 use vault_core::decision::{
     Authorized, ChangeEffects, ChangeFacts, CredentialFacts, EarlierRequest, EarlierRequests, Outcome, SaveFacts,
-    VersionEffect, judge_changes, judge_deletes, judge_saves,
+    VersionEffect, decide_changes, decide_deletes, decide_saves,
 };
 use vault_core::hourly::HourlyLimit;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
@@ -28,7 +28,7 @@ impl CredentialRepository for MemoryStore {
 
     async fn find_save(&self, query: Find<Option<Idempotency>>) -> Result<Option<(CredentialId, i64)>, StoreError> {
         self.decide(|state| {
-            state.judge(&query.principal, query.now)?;
+            state.authorize(&query.principal, query.now)?;
             let Some(idempotency) = query.key else { return Ok(None) };
             let earlier = state.earlier_request(query.of, &idempotency);
             Ok(earlier.map(|earlier| earlier.answer(&idempotency)).transpose()?)
@@ -37,7 +37,7 @@ impl CredentialRepository for MemoryStore {
 
     async fn list_credentials(&self, query: ListCredentials) -> Result<ListedRows, StoreError> {
         self.decide(|state| {
-            state.judge(&query.principal, query.now)?;
+            state.authorize(&query.principal, query.now)?;
             let mut rows: Vec<_> = state
                 .credentials_of(query.organization)
                 .rev()
@@ -60,14 +60,14 @@ impl CredentialRepository for MemoryStore {
 
     async fn show_credential(&self, query: Find<CredentialId>) -> Result<Option<StoredCredential>, StoreError> {
         self.decide(|state| {
-            state.judge(&query.principal, query.now)?;
+            state.authorize(&query.principal, query.now)?;
             Ok(state.credentials.get(&(query.of, query.key)).map(|row| row.stored.clone()))
         })?
     }
 
     async fn credential_versions(&self, query: Find<CredentialId>) -> Result<Option<StoredVersions>, StoreError> {
         self.decide(|state| {
-            state.judge(&query.principal, query.now)?;
+            state.authorize(&query.principal, query.now)?;
             Ok(state.credentials.get(&(query.of, query.key)).map(CredentialRow::versions))
         })?
     }
@@ -109,7 +109,7 @@ impl CredentialRepository for MemoryStore {
         query: List<UsePosition, (OrganizationId, CredentialId)>,
     ) -> Result<Option<Vec<CredentialUse>>, StoreError> {
         self.decide(|state| {
-            state.judge(&query.principal, query.now)?;
+            state.authorize(&query.principal, query.now)?;
             if !state.credentials.contains_key(&query.of) {
                 return Ok(None);
             }
@@ -135,7 +135,7 @@ fn save(state: &mut State, command: Command<SaveCredential>) -> Answer<Credentia
         earlier: state.earlier(organization, save.idempotency.as_ref()),
     };
     let key_active = state.active_key(organization) == Some(save.sealed.key);
-    let outcome = judge_saves(facts, [Authorized { command: &command, key_active }]).swap_remove(0);
+    let outcome = decide_saves(facts, [Authorized { command: &command, key_active }]).swap_remove(0);
     if outcome.effects().is_some() {
         let Command { now, audit, payload, .. } = command;
         let SaveCredential { id, version, kind, namespace, sealed, description, code, expires_at, check, .. } = payload;
@@ -178,7 +178,7 @@ fn change(state: &mut State, command: Command<ChangeCredential>) -> Answer<i64> 
         earlier: state.earlier(organization, idempotency.as_ref()),
     };
     let key_active = payload.sealing_key().is_none_or(|key| state.active_key(organization) == Some(key));
-    let outcome = judge_changes(facts, [Authorized { command: &command, key_active }]).swap_remove(0);
+    let outcome = decide_changes(facts, [Authorized { command: &command, key_active }]).swap_remove(0);
     if let (Outcome::Done { answer, effects }, Some(row)) = (&outcome, state.credentials.get_mut(&(organization, id))) {
         row.change(effects, now);
         if let Some(StoredMetadata { metadata, labels, vend }) = &payload.description {
@@ -196,7 +196,7 @@ fn change(state: &mut State, command: Command<ChangeCredential>) -> Answer<i64> 
 fn delete(state: &mut State, command: Command<DeleteCredential>) -> Answer<bool> {
     let place = (command.payload.organization, command.payload.id);
     let found = state.credentials.get(&place).map(|row| (place.1, row.stored.revision));
-    let outcome = judge_deletes(found.into_iter().collect(), [&command.payload]).swap_remove(0);
+    let outcome = decide_deletes(found.into_iter().collect(), [&command.payload]).swap_remove(0);
     if outcome.effects().is_some() {
         state.credentials.remove(&place);
         state.uses.remove(&place);

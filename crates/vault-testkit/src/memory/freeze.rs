@@ -43,7 +43,7 @@ impl FreezeRepository for MemoryStore {
     async fn list_frozen(&self, query: List<NamePosition>) -> Result<Vec<FrozenNamespace>, StoreError> {
         self.decide(|state| {
             let List { principal, of: scope, after, limit, now } = query;
-            state.judge_scope(&principal, scope, now)?;
+            state.check_scope(&principal, scope, now)?;
             let after = after.map(|after| (after.organization, after.name));
             let frozen = state.frozen.iter().filter(|((organization, namespace), _)| {
                 scope.covers(*organization)
@@ -66,7 +66,7 @@ impl FreezeRepository for MemoryStore {
     ) -> Result<Vec<ListedNamespace>, StoreError> {
         self.decide(|state| {
             let List { principal, of: organization, after, limit, now } = query;
-            state.judge_scope(&principal, Scope::One(organization), now)?;
+            state.check_scope(&principal, Scope::One(organization), now)?;
             let used = state.credentials_of(organization).map(|row| (row.stored.namespace.clone(), None));
             let frozen = state.frozen.iter().filter(|((owner, _), _)| *owner == organization);
             let frozen = frozen.map(|((_, namespace), at)| (namespace.clone(), Some(*at)));

@@ -44,7 +44,7 @@ impl IntegrationRepository for MemoryStore {
 
     async fn find_integration(&self, query: Find<IntegrationKey>) -> Result<Option<StoredIntegration>, StoreError> {
         self.decide(|state| {
-            state.judge(&query.principal, query.now)?;
+            state.authorize(&query.principal, query.now)?;
             let wanted = |integration: &Integration| {
                 integration.organization == query.of
                     && query.principal.reaches(integration.organization)
@@ -60,7 +60,7 @@ impl IntegrationRepository for MemoryStore {
     async fn list_integrations(&self, query: List<NamePosition>) -> Result<Vec<StoredIntegration>, StoreError> {
         self.decide(|state| {
             let List { principal, of: scope, after, limit, now } = query;
-            state.judge_scope(&principal, scope, now)?;
+            state.check_scope(&principal, scope, now)?;
             let after = after.map(|after| (after.organization, after.name));
             let place = |row: &StoredIntegration| (row.integration.organization, row.integration.name.uniqueness_key());
             let wanted = |row: &&StoredIntegration| {
@@ -74,7 +74,7 @@ impl IntegrationRepository for MemoryStore {
     }
 
     async fn count_integration_actions(&self, query: Find<AuditId>) -> Result<Vec<IntegrationActions>, StoreError> {
-        self.decide(|state| state.judge(&query.principal, query.now))??;
+        self.decide(|state| state.authorize(&query.principal, query.now))??;
         let (own, from) = (Some(query.of.to_string()), query.key.to_string());
         let mut counts = BTreeMap::<_, IntegrationActions>::new();
         for entry in lock(&self.inner).entries() {
@@ -129,7 +129,7 @@ impl IntegrationRepository for MemoryStore {
 
 impl State {
     /// Checks that `principal` may read the rows of `scope`.
-    pub(super) fn judge_scope(&self, principal: &Principal, scope: Scope, now: Timestamp) -> Result<(), Denial> {
-        if principal.may_see(scope) { self.judge(principal, now) } else { Err(Denial::InsufficientRole) }
+    pub(super) fn check_scope(&self, principal: &Principal, scope: Scope, now: Timestamp) -> Result<(), Denial> {
+        if principal.may_see(scope) { self.authorize(principal, now) } else { Err(Denial::InsufficientRole) }
     }
 }

@@ -68,7 +68,7 @@ fn reserve(state: &mut State, command: ReserveAttempt) -> Reservation {
 
 fn conclude(state: &mut State, command: ConcludeProof) -> Conclusion {
     let facts = facts(state, &command);
-    match conclude_proof(&command, &facts, judge_owner(state, &command)) {
+    match conclude_proof(&command, &facts, check_owner(state, &command)) {
         ProofOutcome::Done(proof) => {
             carry_out(state, &command, proof.clone());
             Conclusion::Completed
@@ -85,10 +85,10 @@ fn conclude(state: &mut State, command: ConcludeProof) -> Conclusion {
     }
 }
 
-fn judge_owner(state: &State, command: &ConcludeProof) -> Result<(), Denial> {
+fn check_owner(state: &State, command: &ConcludeProof) -> Result<(), Denial> {
     let VerifiedFactors::Proof(proof) = &command.brought else { return Ok(()) };
     let ProofEffect::Own { principal, .. } = &proof.effect else { return Ok(()) };
-    state.judge_session(principal, command.now)
+    state.check_session(principal, command.now)
 }
 
 fn facts(state: &State, command: &ConcludeProof) -> ProofFacts {

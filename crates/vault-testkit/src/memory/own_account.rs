@@ -13,7 +13,7 @@ use vault_core::time::Timestamp;
 impl OwnAccountRepository for MemoryStore {
     async fn own_account(&self, principal: SessionPrincipal, now: Timestamp) -> Result<OwnAccount, StoreError> {
         self.decide(|state| {
-            state.judge_session(&principal, now)?;
+            state.check_session(&principal, now)?;
             let organization = state.organizations.get(&principal.organization);
             let organization = organization.ok_or(Denial::OrganizationClosed)?.name.clone();
             let row = state.accounts.get(&principal.account).ok_or(Denial::AccountChanged)?;
@@ -34,7 +34,7 @@ impl OwnAccountRepository for MemoryStore {
         now: Timestamp,
     ) -> Result<Option<WaitingSeed>, StoreError> {
         self.decide(|state| {
-            state.judge_session(&principal, now)?;
+            state.check_session(&principal, now)?;
             let row = state.accounts.get_mut(&principal.account).ok_or(Denial::AccountChanged)?;
             let open = |pending: &&mut PendingSeed| may_be_confirmed(pending.expires_at, pending.tried, now);
             let Some(pending) = row.pending.as_mut().filter(open) else { return Ok(None) };

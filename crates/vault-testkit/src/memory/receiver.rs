@@ -83,7 +83,7 @@ impl ReceiverRepository for MemoryStore {
         query: Find<Option<ReceiverId>, ReceiverOwner>,
     ) -> Result<Vec<StoredReceiver>, StoreError> {
         self.decide(|state| {
-            state.judge(&query.principal, query.now)?;
+            state.authorize(&query.principal, query.now)?;
             if !reaches(&query.principal, query.of) {
                 return Ok(Vec::new());
             }
@@ -145,7 +145,7 @@ impl ReceiverRepository for MemoryStore {
         query: List<i64, (ReceiverOwner, ReceiverId)>,
     ) -> Result<Vec<EventDelivery>, StoreError> {
         self.decide(|state| {
-            state.judge(&query.principal, query.now)?;
+            state.authorize(&query.principal, query.now)?;
             let (owner, receiver) = query.of;
             if !reaches(&query.principal, owner) {
                 return Ok(Vec::new());

@@ -7,21 +7,21 @@ use std::cmp::Reverse;
 use vault_core::Command;
 use vault_core::account::AccountState;
 use vault_core::port::{EndSession, SessionRepository, SessionUse, StoreError};
-use vault_core::principal::{Denial, Principal, SessionFacts, SessionPrincipal, judge_session};
+use vault_core::principal::{Denial, Principal, SessionFacts, SessionPrincipal, check_session};
 use vault_core::session::StoredSession;
 use vault_core::time::Timestamp;
 
 impl State {
-    pub(super) fn judge(&self, principal: &Principal, now: Timestamp) -> Result<(), Denial> {
+    pub(super) fn authorize(&self, principal: &Principal, now: Timestamp) -> Result<(), Denial> {
         match principal {
             Principal::Operator => Ok(()),
-            Principal::Session(session) => self.judge_session(session, now),
+            Principal::Session(session) => self.check_session(session, now),
             Principal::Embedder(embedder) if self.organization_is_active(embedder.organization) => Ok(()),
             Principal::Embedder(_) => Err(Denial::OrganizationClosed),
         }
     }
 
-    pub(super) fn judge_session(&self, principal: &SessionPrincipal, now: Timestamp) -> Result<(), Denial> {
+    pub(super) fn check_session(&self, principal: &SessionPrincipal, now: Timestamp) -> Result<(), Denial> {
         let session = self.sessions.get(&principal.session);
         let account = self.accounts.get(&principal.account).map(|row| &row.signed);
         let facts = SessionFacts {
@@ -36,7 +36,7 @@ impl State {
                 .map(|signed| (signed.grant.role, signed.sessions)),
             organization_active: self.organization_is_active(principal.organization),
         };
-        judge_session(principal, facts)
+        check_session(principal, facts)
     }
 }
 
@@ -62,7 +62,7 @@ impl SessionRepository for MemoryStore {
         now: Timestamp,
     ) -> Result<Vec<StoredSession>, StoreError> {
         self.decide(|state| {
-            state.judge_session(&principal, now)?;
+            state.check_session(&principal, now)?;
             let own = state.sessions.values().filter(|row| row.account == principal.account);
             let live = own.filter(|row| now < row.session.expires_at);
             let mut live: Vec<_> = live

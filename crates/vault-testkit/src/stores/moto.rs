@@ -24,7 +24,7 @@ fn nobody(service: &str) -> String {
 }
 
 impl Moto {
-    /// Starts one, which believes everybody everything until [`Moto::judge`].
+    /// Starts one, which believes everybody everything until [`Moto::evaluate`].
     ///
     /// # Panics
     ///
@@ -52,7 +52,7 @@ impl Moto {
         have(self.0.address(), "PUT", &format!("/{bucket}/{name}"), &[("Authorization", &nobody("s3"))], content);
     }
 
-    /// Returns the list of a bucket's objects, as XML. Works only before [`Moto::judge`].
+    /// Returns the list of a bucket's objects, as XML. Works only before [`Moto::evaluate`].
     pub fn list(&self, bucket: &str) -> String {
         have(self.0.address(), "GET", &format!("/{bucket}?list-type=2"), &[("Authorization", &nobody("s3"))], b"").body
     }
@@ -96,7 +96,7 @@ impl Moto {
     }
 
     /// Enables the check of signatures and rights.
-    pub fn judge(&self) {
+    pub fn evaluate(&self) {
         have(self.0.address(), "POST", "/moto-api/reset-auth", &[], b"0");
     }
 

@@ -14,8 +14,8 @@ use std::path::Path;
 use std::sync::Arc;
 use vault_core::audit::SealedAuditRecord;
 use vault_core::decision::{
-    Authorized, ChangeFacts, EarlierRequest, EarlierRequests, Outcome, SaveFacts, judge_changes, judge_deletes,
-    judge_saves,
+    Authorized, ChangeFacts, EarlierRequest, EarlierRequests, Outcome, SaveFacts, decide_changes, decide_deletes,
+    decide_saves,
 };
 use vault_core::digest::Digest;
 use vault_core::hourly;
@@ -215,7 +215,7 @@ impl Rows {
     }
 
     /// Authorizes the principal, first in every transaction.
-    fn judge(&self, principal: &Principal) -> Result<(), StoreError> {
+    fn authorize(&self, principal: &Principal) -> Result<(), StoreError> {
         match principal {
             Principal::Embedder(user) => match self.organization(user.organization)? {
                 Some(Organization { open: true, .. }) => Ok(()),
@@ -292,7 +292,7 @@ impl Rows {
             earlier: self.earlier(payload.organization, payload.idempotency.as_ref())?,
         };
         let key_active = self.is_active(payload.organization, payload.sealed.key)?;
-        let outcome = judge_saves(facts, [Authorized { command, key_active }]).swap_remove(0);
+        let outcome = decide_saves(facts, [Authorized { command, key_active }]).swap_remove(0);
         if outcome.effects().is_some() {
             self.put(CREDENTIALS, &place(payload.organization, payload.id), &Credential::new(payload, now))?;
             self.remember(payload.organization, payload.idempotency.as_ref(), (payload.id, payload.version), now)?;
@@ -311,7 +311,7 @@ impl Rows {
             earlier: self.earlier(organization, idempotency)?,
         };
         let key_active = payload.sealing_key().map_or(Ok(true), |key| self.is_active(organization, key))?;
-        let outcome = judge_changes(facts, [Authorized { command, key_active }]).swap_remove(0);
+        let outcome = decide_changes(facts, [Authorized { command, key_active }]).swap_remove(0);
         if let (Outcome::Done { answer, effects }, Some(mut row)) = (&outcome, row) {
             row.change(effects, now);
             if let Some(said) = &payload.description {
@@ -330,7 +330,7 @@ impl Rows {
     fn delete(&self, command: &Command<DeleteCredential>) -> Result<bool, StoreError> {
         let DeleteCredential { organization, id, .. } = command.payload;
         let found = self.credential(organization, id)?.map(|row| (id, row.revision));
-        let outcome = judge_deletes(found.into_iter().collect(), [&command.payload]).swap_remove(0);
+        let outcome = decide_deletes(found.into_iter().collect(), [&command.payload]).swap_remove(0);
         if outcome.effects().is_some() {
             self.remove(COMPARISONS, &place(organization, id))?;
             self.remove(CREDENTIALS, &place(organization, id))?;
@@ -348,7 +348,7 @@ fn request_place(organization: OrganizationId, request: &Idempotency) -> Vec<u8>
 impl CredentialRepository for RedbStore {
     async fn save_credential(&self, command: Command<SaveCredential>) -> Result<CredentialId, StoreError> {
         self.decide(move |rows| {
-            rows.judge(&command.principal)?;
+            rows.authorize(&command.principal)?;
             rows.save(&command)
         })
         .await
@@ -356,7 +356,7 @@ impl CredentialRepository for RedbStore {
 
     async fn find_save(&self, query: Find<Option<Idempotency>>) -> Result<Option<(CredentialId, i64)>, StoreError> {
         self.decide(move |rows| {
-            rows.judge(&query.principal)?;
+            rows.authorize(&query.principal)?;
             let Some(idempotency) = &query.key else { return Ok(None) };
             let earlier = rows.earlier_request(query.of, idempotency)?;
             Ok(earlier.map(|earlier| earlier.answer(idempotency)).transpose()?)
@@ -366,7 +366,7 @@ impl CredentialRepository for RedbStore {
 
     async fn list_credentials(&self, query: ListCredentials) -> Result<ListedRows, StoreError> {
         self.decide(move |rows| {
-            rows.judge(&query.principal)?;
+            rows.authorize(&query.principal)?;
             let mut found = Vec::new();
             for (id, row) in rows.credentials(query.organization)? {
                 let stored = row.stored(id).ok_or_else(|| damaged("credentials", id))?;
@@ -396,7 +396,7 @@ impl CredentialRepository for RedbStore {
 
     async fn credential_versions(&self, query: Find<CredentialId>) -> Result<Option<StoredVersions>, StoreError> {
         self.decide(move |rows| {
-            rows.judge(&query.principal)?;
+            rows.authorize(&query.principal)?;
             let Some(row) = rows.credential(query.of, query.key)? else { return Ok(None) };
             row.versions(query.key).ok_or_else(|| damaged("credentials", query.key)).map(Some)
         })
@@ -405,7 +405,7 @@ impl CredentialRepository for RedbStore {
 
     async fn change_credential(&self, command: Command<ChangeCredential>) -> Result<i64, StoreError> {
         self.decide(move |rows| {
-            rows.judge(&command.principal)?;
+            rows.authorize(&command.principal)?;
             rows.change(&command)
         })
         .await
@@ -413,7 +413,7 @@ impl CredentialRepository for RedbStore {
 
     async fn delete_credential(&self, command: Command<DeleteCredential>) -> Result<bool, StoreError> {
         self.decide(move |rows| {
-            rows.judge(&command.principal)?;
+            rows.authorize(&command.principal)?;
             rows.delete(&command)
         })
         .await
@@ -421,7 +421,7 @@ impl CredentialRepository for RedbStore {
 
     async fn match_credential(&self, command: Command<MatchCredential>) -> Result<StoredCredential, StoreError> {
         self.decide(move |rows| {
-            rows.judge(&command.principal)?;
+            rows.authorize(&command.principal)?;
             let MatchCredential { organization, id } = command.payload;
             let Some(row) = rows.credential(organization, id)? else { return Err(Refusal::NotFound.into()) };
             let counted: Option<HourlyLimit> = rows.get(COMPARISONS, &place(organization, id))?;
@@ -442,7 +442,7 @@ impl CredentialRepository for RedbStore {
 
     async fn request_check(&self, command: Command<RequestCheck>) -> Result<(), StoreError> {
         self.decide(move |rows| {
-            rows.judge(&command.principal)?;
+            rows.authorize(&command.principal)?;
             let RequestCheck { organization, id, version } = command.payload;
             let Some(row) = rows.credential(organization, id)? else { return Err(Refusal::NotFound.into()) };
             let kept = |version: &i64| {
@@ -461,7 +461,7 @@ impl CredentialRepository for RedbStore {
         query: List<UsePosition, (OrganizationId, CredentialId)>,
     ) -> Result<Option<Vec<CredentialUse>>, StoreError> {
         self.decide(move |rows| {
-            rows.judge(&query.principal)?;
+            rows.authorize(&query.principal)?;
             let (organization, id) = query.of;
             Ok(rows.credential(organization, id)?.map(|_| Vec::new()))
         })

@@ -2,7 +2,7 @@
 
 use crate::account::{Account, wrong_login};
 use crate::client::{Answer, Next, Verdict, Workload};
-use crate::measure::judge;
+use crate::measure::evaluate;
 use crate::measure::pool::Pool;
 use crate::request;
 use std::collections::BTreeMap;
@@ -55,7 +55,7 @@ impl Workload for Logins<'_> {
 
     fn answered(&mut self, slot: usize, answer: &Answer<'_>) -> Verdict {
         *self.statuses.entry(answer.status).or_default() += 1;
-        let verdict = match judge(answer, 200) {
+        let verdict = match evaluate(answer, 200) {
             Verdict::Throttled(_) if !self.waits => Verdict::Throttled(Duration::ZERO),
             // Wait up to twice the required time: all were throttled at the same moment and should not return at the
             // same moment.

@@ -1,7 +1,7 @@
 //! Sequential logins and the response time of each rejection.
 
 use crate::client::{Answer, Next, Verdict, Workload, run};
-use crate::measure::{Ground, judge};
+use crate::measure::{Ground, evaluate};
 use crate::metrics::Metrics;
 use crate::{Result, request};
 use std::net::SocketAddr;
@@ -54,9 +54,9 @@ impl Workload for Attempts<'_> {
 
     fn answered(&mut self, _slot: usize, answer: &Answer<'_>) -> Verdict {
         let now = Instant::now();
-        let Some((kind, asked)) = self.asked.take() else { return judge(answer, 200) };
+        let Some((kind, asked)) = self.asked.take() else { return evaluate(answer, 200) };
         self.times.push((kind, now.duration_since(asked).as_secs_f64() * 1000.0));
-        judge(answer, 401)
+        evaluate(answer, 401)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::account::wrong_login;
 use crate::client::{Answer, Next, Verdict, Workload, run};
-use crate::measure::{Ground, judge};
+use crate::measure::{Ground, evaluate};
 use crate::metrics::Metrics;
 use crate::{Result, note, request};
 use std::net::SocketAddr;
@@ -28,7 +28,7 @@ impl Workload for Strangers {
     }
 
     fn answered(&mut self, _slot: usize, answer: &Answer<'_>) -> Verdict {
-        match judge(answer, 401) {
+        match evaluate(answer, 401) {
             // The login is neither repeated nor counted: see below.
             Verdict::Throttled(_) => Verdict::Throttled(Duration::ZERO),
             verdict => verdict,

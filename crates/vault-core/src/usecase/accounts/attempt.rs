@@ -72,7 +72,12 @@ pub(super) struct Proven {
 impl Accounts {
     /// Verifies the factors that `actor` presents for the account with the address `email`. The store confirms the
     /// result when the attempt is finished.
-    pub(super) async fn judge(&self, email: &EmailAddress, actor: Actor, brought: OwnerProof) -> Result<Proven, Error> {
+    pub(super) async fn evaluate(
+        &self,
+        email: &EmailAddress,
+        actor: Actor,
+        brought: OwnerProof,
+    ) -> Result<Proven, Error> {
         let OwnerProof { password, passcode, network } = brought;
         if password.expose_secret().len() > password::MAX_BYTES {
             return Err(self.refused(LoginRefusal::Impossible, None, network));

@@ -32,7 +32,7 @@ impl Accounts {
         }
         check_new_password(&new, email, account.organization.as_str())
             .map_err(|violation| violation.at("/new_password"))?;
-        let proven = self.judge(email, Actor::from(principal), brought).await?;
+        let proven = self.evaluate(email, Actor::from(principal), brought).await?;
         under_active_key(&self.environment, &*self.digester, || async {
             let permit = self.hasher.permit(Requester::Trusted)?;
             let password = self.hasher.hash(permit, principal.account, new.clone()).await?;

@@ -50,7 +50,7 @@ impl Accounts {
         let Ok(email) = EmailAddress::parse(&email) else {
             return Err(self.refused(LoginRefusal::Impossible, None, network));
         };
-        let proven = self.judge(&email, Actor::Unknown, OwnerProof { password, passcode, network }).await?;
+        let proven = self.evaluate(&email, Actor::Unknown, OwnerProof { password, passcode, network }).await?;
 
         let now = self.environment.now();
         let issued_at = now.floor_to_second();

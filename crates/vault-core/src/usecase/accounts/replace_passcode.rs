@@ -22,7 +22,7 @@ impl Accounts {
     ) -> Result<PasscodeSecret, Error> {
         let account = self.own_account(principal).await?;
         let email = &account.signed.grant.email;
-        let proven = self.judge(email, Actor::from(principal), brought).await?;
+        let proven = self.evaluate(email, Actor::from(principal), brought).await?;
         under_active_key(&self.environment, &*self.digester, || async {
             let seed = self.passcodes.next_seed(principal.account, email, &proven.reserved.seed)?;
             let expires_at = self.environment.now().plus_seconds(PENDING_SECONDS);

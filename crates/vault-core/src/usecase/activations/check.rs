@@ -5,7 +5,7 @@ use super::activate::{Issued, Until};
 use super::open::{Occasion, Opened, Opening};
 use super::{AT_ONCE, Activations, RESTARTS, contended};
 use crate::activation::{ActivationTtl, ShortData, VendMode, VendedForm};
-use crate::check::{Check, CheckKind, CheckReason, CheckReport, StorageOperation, StorageReach, judge_locally, reach};
+use crate::check::{Check, CheckKind, CheckReason, CheckReport, StorageOperation, StorageReach, reach, verify_locally};
 use crate::credential::{CredentialData, CredentialType};
 use crate::error::Error;
 use crate::id::{ActivationId, CredentialId};
@@ -83,7 +83,7 @@ impl Activations {
 
     async fn check_one(&self, opened: Opened, until: Until<'_>, mode: VendMode, asked: &Asked) -> CheckedCredential {
         let Opened { id, data, vend, .. } = opened;
-        let local = judge_locally(&data, asked.until, asked.now);
+        let local = verify_locally(&data, asked.until, asked.now);
         let (form, outside) = match (reach(&local), &self.probe) {
             (StorageReach::Spare, _) => (None, skipped(CheckReason::EarlierFailed)),
             (StorageReach::Ask, None) => (None, skipped(CheckReason::NotConfigured)),
@@ -118,7 +118,7 @@ pub(in crate::usecase) async fn authenticates(
     data: &CredentialData,
     now: Timestamp,
 ) -> CheckReport {
-    let local = judge_locally(data, None, now);
+    let local = verify_locally(data, None, now);
     let outside = match reach(&local) {
         StorageReach::Spare => skipped(CheckReason::EarlierFailed),
         StorageReach::Ask => {

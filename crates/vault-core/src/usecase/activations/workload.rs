@@ -4,8 +4,8 @@ use super::Activations;
 use crate::audit::{Actor, AuditAction, Subject};
 use crate::error::{Error, Refusal};
 use crate::identity::{
-    IssuerName, StoredIssuer, Workload, WorkloadRefusal, audience_look_up, integration_of, judge_times, judge_trusts,
-    reported,
+    IssuerName, StoredIssuer, Workload, WorkloadRefusal, audience_look_up, integration_of, match_trusts, reported,
+    verify_times,
 };
 use crate::integration::{Integration, IntegrationPrincipal, IntegrationRefusal};
 use crate::network::Network;
@@ -78,8 +78,8 @@ impl Activations {
             }
         }
         let workload = verified.map_err(refuse)?;
-        let judged = self.judge_workload(found, workload, network);
-        judged.map_err(|refused| match refused {
+        let evaluated = self.verify_workload(found, workload, network);
+        evaluated.map_err(|refused| match refused {
             Ok(refusal) => self.refuse(refusal, None, network),
             Err((refusal, integration)) => self.refuse_workload(refusal, Some(&integration), network),
         })
@@ -97,23 +97,23 @@ impl Activations {
             return Err(self.refuse(IntegrationRefusal::Unknown, Some(principal.integration), network));
         };
         let found = self.sound(found, network).await?;
-        self.judge_workload(found, workload.clone(), network).map_err(|refused| match refused {
+        self.verify_workload(found, workload.clone(), network).map_err(|refused| match refused {
             Ok(refusal) => self.refuse(refusal, None, network),
             Err((refusal, integration)) => self.refuse_workload(refusal, Some(&integration), network),
         })
     }
 
     /// Matches verified claims with the trusts of the integration, and checks the integration itself.
-    fn judge_workload(
+    fn verify_workload(
         &self,
         found: FoundIntegration,
         workload: Workload,
         network: Option<Network>,
     ) -> Result<IntegrationPrincipal, Result<IntegrationRefusal, (WorkloadRefusal, Box<Integration>)>> {
         let (integration, seen, now) = (found.stored.integration, found.stored.digest.code, self.environment.now());
-        let judged = judge_times(&workload.claims, now)
-            .and_then(|times| judge_trusts(&integration.trusts, &workload, times).map(drop));
-        match judged {
+        let evaluated = verify_times(&workload.claims, now)
+            .and_then(|times| match_trusts(&integration.trusts, &workload, times).map(drop));
+        match evaluated {
             Err(refusal) => Err(Err((refusal, Box::new(integration)))),
             Ok(()) => match integration.workload_principal(workload, seen, now) {
                 Ok(principal) => Ok(IntegrationPrincipal { network, ..principal }),

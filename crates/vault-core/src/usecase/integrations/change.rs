@@ -292,8 +292,8 @@ fn read(edit: IntegrationEdit, now: Timestamp) -> Result<Deed, Error> {
         return Err(FieldError::new("", FieldCode::Required, detail).into());
     }
     let patterns = namespaces.map(|texts| NamespacePatterns::parse(&texts, "/namespaces")).transpose();
-    let judge = |set: String| ManagedBy::parse(&set, "/managed_by");
-    let managed_by = managed_by.map(|set| set.map(judge).transpose()).transpose();
+    let evaluate = |set: String| ManagedBy::parse(&set, "/managed_by");
+    let managed_by = managed_by.map(|set| set.map(evaluate).transpose()).transpose();
     match (patterns, managed_by, past(expires_at.flatten(), now)) {
         (Ok(patterns), Ok(managed_by), None) => Ok(Deed::Edit(Edit { state, patterns, expires_at, managed_by })),
         (patterns, managed_by, past) => {

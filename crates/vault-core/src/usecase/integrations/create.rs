@@ -97,9 +97,9 @@ impl Integrations {
     }
 }
 
-type Judged = (IntegrationName, NamespacePatterns, Option<ManagedBy>);
+type Validated = (IntegrationName, NamespacePatterns, Option<ManagedBy>);
 
-fn read(request: &CreateIntegrationRequest, now: Timestamp) -> Result<Judged, Error> {
+fn read(request: &CreateIntegrationRequest, now: Timestamp) -> Result<Validated, Error> {
     let name = IntegrationName::parse(&request.name, "/name").map_err(|error| vec![error]);
     let patterns = NamespacePatterns::parse(&request.namespaces, "/namespaces");
     let managed_by = request.managed_by.as_ref().map(|set| ManagedBy::parse(set, "/managed_by")).transpose();

@@ -21,7 +21,7 @@ impl Integrations {
         organization: OrganizationId,
     ) -> Result<Vec<StoredIssuer>, Error> {
         Self::permit(principal, organization)?;
-        self.judge(principal, organization).await?;
+        self.authorize(principal, organization).await?;
         let issuers = self.store.list_issuers().await?;
         Ok(issuers.into_iter().filter(|stored| stored.issuer.serves(organization)).collect())
     }
@@ -43,7 +43,7 @@ impl Integrations {
     }
 
     /// Authorizes the principal, because the port for issuers does not.
-    async fn judge(&self, principal: &Principal, organization: OrganizationId) -> Result<(), Error> {
+    async fn authorize(&self, principal: &Principal, organization: OrganizationId) -> Result<(), Error> {
         let nobody = IntegrationRef::Id(IntegrationId::from_bytes([0; 16]));
         match self.find(principal, organization, &nobody).await {
             Ok(_) | Err(Error::Refused(Refusal::NotFound)) => Ok(()),
@@ -59,7 +59,7 @@ impl Integrations {
         asked: &[Value],
     ) -> Result<Trusts, Error> {
         if !asked.is_empty() {
-            self.judge(principal, organization).await?;
+            self.authorize(principal, organization).await?;
         }
         let (mut trusts, mut errors) = (Vec::new(), Vec::new());
         for (number, value) in asked.iter().enumerate() {

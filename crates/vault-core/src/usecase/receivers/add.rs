@@ -71,7 +71,7 @@ impl Receivers {
     pub async fn add(&self, principal: &Principal, request: AddReceiverRequest) -> Result<AddedReceiver, Error> {
         principal.administers(Action::ManageReceivers)?;
         let owner = owner(principal);
-        let (address, events) = self.judge(&request, owner.is_some())?;
+        let (address, events) = self.validate(&request, owner.is_some())?;
         let now = self.environment.now();
         let id = ReceiverId::from_uuid(self.environment.ids.ordered(now));
         let (secret, sealed_secret) = match request.channel {
@@ -114,10 +114,10 @@ impl Receivers {
         Ok(AddedReceiver { receiver, secret })
     }
 
-    fn judge(&self, request: &AddReceiverRequest, organization: bool) -> Result<(Address, EventKinds), Error> {
+    fn validate(&self, request: &AddReceiverRequest, organization: bool) -> Result<(Address, EventKinds), Error> {
         let address = match request.channel {
-            Channel::Webhook => self.judge_url(&request.address).map(Address::Url),
-            Channel::Email => self.judge_email(&request.address).map(Address::Email),
+            Channel::Webhook => self.validate_url(&request.address).map(Address::Url),
+            Channel::Email => self.check_email(&request.address).map(Address::Email),
         };
         let events = EventKinds::parse(&request.events, organization, "/events");
         match (address, events) {
@@ -129,7 +129,7 @@ impl Receivers {
         }
     }
 
-    fn judge_url(&self, text: &str) -> Result<WebhookUrl, FieldError> {
+    fn validate_url(&self, text: &str) -> Result<WebhookUrl, FieldError> {
         let url = check_url(text, "/url")?;
         if self.guard.as_ref().is_some_and(|guard| !guard.permits(&url)) {
             let detail = "this server does not connect to this address; see --allow-egress and --allow-egress-host";
@@ -138,7 +138,7 @@ impl Receivers {
         Ok(url)
     }
 
-    fn judge_email(&self, text: &str) -> Result<EmailAddress, FieldError> {
+    fn check_email(&self, text: &str) -> Result<EmailAddress, FieldError> {
         if self.guard.as_ref().is_some_and(|guard| !guard.sends_mail()) {
             let detail = "this server sends no mail; see --smtp-url";
             return Err(FieldError::new("/to", FieldCode::NotAllowed, detail));

@@ -41,7 +41,7 @@ pub(super) struct Read {
 }
 
 /// A decided change.
-pub(super) struct Judged {
+pub(super) struct Decided {
     pub(super) change: CredentialChange,
     pub(super) metadata: Metadata,
     pub(super) vend: VendRule,
@@ -59,14 +59,14 @@ pub struct ChangedVersion {
 }
 
 impl Vault {
-    /// Reads the credential, calls `judge` to decide the change and writes it. Repeats this after a concurrent change.
-    pub(super) async fn change<F: Future<Output = Result<Judged, Error>> + Send>(
+    /// Reads the credential, calls `decide` to decide the change and writes it. Repeats this after a concurrent change.
+    pub(super) async fn change<F: Future<Output = Result<Decided, Error>> + Send>(
         &self,
         principal: &Principal,
         organization: OrganizationId,
         credential: CredentialRef,
         action: AuditAction,
-        judge: impl Fn(Read) -> F + Send,
+        decide: impl Fn(Read) -> F + Send,
     ) -> Result<ChangedVersion, Error> {
         let CredentialRef { id, revision } = credential;
         let mut reading = Reading::First;
@@ -81,28 +81,28 @@ impl Vault {
             if !sound_under_known_keys(&*self.digester, is_sound).await? {
                 return Err(Refusal::Damaged { table: "credentials", id: id.to_string() }.into());
             }
-            let opened_and_judged = async {
+            let opened_and_decided = async {
                 let metadata = self.metadata(organization, &versions.current, reading).await?;
                 let read = Read { versions, metadata, reading };
-                let judged = judge(read.clone()).await?;
-                Ok((read, judged))
+                let decided = decide(read.clone()).await?;
+                Ok((read, decided))
             };
-            let (read, judged) = match opened_and_judged.await {
+            let (read, decided) = match opened_and_decided.await {
                 Err(Error::Seal(error)) if reading.is_to_repeat(&error) => {
                     reading = Reading::Again;
                     continue;
                 }
-                judged => judged?,
+                decided => decided?,
             };
             let before = read.versions.current.state();
-            let (current, staged) = judged.change.versions_after(before.version, before.staged);
-            let expires_at = effective_expiry(judged.metadata.expires_at(current), judged.data_expires_at);
-            let description = self.describing(organization, &read, &judged).await?;
-            if description.is_none() && matches!(judged.change, CredentialChange::Describe) {
+            let (current, staged) = decided.change.versions_after(before.version, before.staged);
+            let expires_at = effective_expiry(decided.metadata.expires_at(current), decided.data_expires_at);
+            let description = self.describing(organization, &read, &decided).await?;
+            if description.is_none() && matches!(decided.change, CredentialChange::Describe) {
                 return Ok(ChangedVersion { version: current, revision: None });
             }
             let keys = [
-                match &judged.change {
+                match &decided.change {
                     CredentialChange::Replace { version, .. } | CredentialChange::Stage(version) => {
                         Some(version.sealed.key)
                     }
@@ -110,23 +110,23 @@ impl Vault {
                 },
                 description.as_ref().and_then(|description| Some(description.metadata.as_ref()?.key)),
             ];
-            let (action, changes) = reported(action, &read, &judged);
+            let (action, changes) = reported(action, &read, &decided);
             let namespace = read.versions.current.namespace.clone();
             let said = match &description {
                 Some(description) => description.metadata.as_ref().map(|metadata| metadata.revision),
                 None => before.metadata_revision,
             };
             let after = CredentialState {
-                vend: judged.vend,
+                vend: decided.vend,
                 version: current,
                 staged,
-                highest: judged.change.highest_after(before.highest),
+                highest: decided.change.highest_after(before.highest),
                 revision: seen.saturating_add(1),
                 metadata_revision: said,
                 ..before
             };
             let code = after.code(&*self.digester, organization, id);
-            let change = judged.change;
+            let change = decided.change;
             let payload = ChangeCredential { organization, id, revision: seen, change, description, code, expires_at };
             let revision = RowState::Revision(seen.saturating_add(1));
             let affected = Subject::Credential(id).left(RecordedRow::Credential, revision);
@@ -158,12 +158,12 @@ impl Vault {
         &self,
         organization: OrganizationId,
         read: &Read,
-        judged: &Judged,
+        decided: &Decided,
     ) -> Result<Option<StoredMetadata>, Error> {
         let current = &read.versions.current;
         let id = current.id;
-        let same = judged.metadata == read.metadata;
-        if same && judged.vend == current.vend {
+        let same = decided.metadata == read.metadata;
+        if same && decided.vend == current.vend {
             return Ok(None);
         }
         let place = (organization, id, current.revision.saturating_add(1));
@@ -171,9 +171,9 @@ impl Vault {
             true => StoredMetadata {
                 metadata: current.metadata.clone(),
                 labels: read.metadata.labels.digests(&*self.digester, organization),
-                vend: judged.vend,
+                vend: decided.vend,
             },
-            false => self.description(place, &judged.metadata, judged.vend).await?,
+            false => self.description(place, &decided.metadata, decided.vend).await?,
         }))
     }
 
@@ -261,13 +261,13 @@ impl Vault {
 }
 
 /// Returns the audit action and changes. The action is `action`, unless the change is more severe.
-fn reported(action: AuditAction, read: &Read, judged: &Judged) -> (AuditAction, Vec<AuditChange>) {
-    let (current, before, after) = (&read.versions.current, &read.metadata, &judged.metadata);
+fn reported(action: AuditAction, read: &Read, decided: &Decided) -> (AuditAction, Vec<AuditChange>) {
+    let (current, before, after) = (&read.versions.current, &read.metadata, &decided.metadata);
     let number = |number: i64| Some(number.to_string());
     let version = |from, to| AuditChange::new(ChangedField::Version, from, to);
     let mut changes = Vec::new();
     let mut graver = None;
-    match &judged.change {
+    match &decided.change {
         CredentialChange::Replace { version: new, .. } => {
             changes.push(version(number(current.version), number(new.number)));
         }
@@ -276,13 +276,13 @@ fn reported(action: AuditAction, read: &Read, judged: &Judged) -> (AuditAction, 
         CredentialChange::Destroy(gone) => changes.push(version(number(*gone), None)),
         CredentialChange::Describe => {
             let vend = |rule: &VendRule| Some(rule.as_str().to_owned());
-            if judged.vend != current.vend {
-                graver = Some(match judged.vend {
+            if decided.vend != current.vend {
+                graver = Some(match decided.vend {
                     VendRule::Any => AuditAction::CredentialVendRelaxed,
                     VendRule::Short => AuditAction::CredentialVendRestricted,
                 });
             }
-            changes.extend(AuditChange::between(ChangedField::Vend, &current.vend, &judged.vend, vend));
+            changes.extend(AuditChange::between(ChangedField::Vend, &current.vend, &decided.vend, vend));
             changes.extend((before.labels != after.labels).then(|| AuditChange::untold(ChangedField::Labels)));
             let described = before.description != after.description;
             changes.extend(described.then(|| AuditChange::untold(ChangedField::Description)));

@@ -1,6 +1,6 @@
 //! Changes of a credential's metadata: labels, description, expiry and vend rule.
 
-use super::change::{ChangedVersion, Judged, Read, no_short_form};
+use super::change::{ChangedVersion, Decided, Read, no_short_form};
 use super::{CredentialRef, Vault};
 use crate::activation::VendRule;
 use crate::audit::AuditAction;
@@ -40,7 +40,7 @@ impl Vault {
     ) -> Result<ChangedVersion, Error> {
         let organization = principal.member(Action::Save)?;
         let request = &request;
-        let judge = |read: Read| async move {
+        let decide = |read: Read| async move {
             let (current, mut metadata) = (&read.versions.current, read.metadata.clone());
             if let Some(labels) = &request.labels {
                 metadata.labels = metadata.labels.patched(labels, "/labels")?;
@@ -61,8 +61,8 @@ impl Vault {
                 (VendRule::Any, VendRule::Any) | (VendRule::Short, VendRule::Short) => {}
             }
             let data_expires_at = self.data_expires_at(organization, current, read.reading).await?;
-            Ok(Judged { change: CredentialChange::Describe, metadata, vend, data_expires_at })
+            Ok(Decided { change: CredentialChange::Describe, metadata, vend, data_expires_at })
         };
-        self.change(principal, organization, credential, AuditAction::CredentialDescribed, judge).await
+        self.change(principal, organization, credential, AuditAction::CredentialDescribed, decide).await
     }
 }

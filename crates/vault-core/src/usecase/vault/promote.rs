@@ -1,6 +1,6 @@
 //! Promotion of staged and previous versions, and destruction of versions.
 
-use super::change::{ChangedVersion, Judged, Read};
+use super::change::{ChangedVersion, Decided, Read};
 use super::{CredentialRef, Vault};
 use crate::activation::VendRule;
 use crate::audit::AuditAction;
@@ -23,12 +23,12 @@ impl Vault {
         number: i64,
     ) -> Result<ChangedVersion, Error> {
         let organization = principal.member(Action::Save)?;
-        let judge = |read: Read| async move {
+        let decide = |read: Read| async move {
             let (versions, now) = (&read.versions, self.environment.now());
             let vend = versions.current.vend;
             if versions.current.version == number {
                 let (change, metadata) = (CredentialChange::Describe, read.metadata.clone());
-                return Ok(Judged { change, metadata, vend, data_expires_at: None }); // which writes nothing
+                return Ok(Decided { change, metadata, vend, data_expires_at: None }); // which writes nothing
             }
             let promoted = kept(versions, number, now).ok_or(Refusal::NoSuchVersion)?;
             let context = CredentialContext { organization, credential: credential.id, version: number };
@@ -45,9 +45,9 @@ impl Vault {
             let mut metadata = read.metadata.clone();
             metadata.forget(&destroyed);
             let change = CredentialChange::Promote { number, destroy_at: superseded.destroy_at, destroyed };
-            Ok(Judged { change, metadata, vend, data_expires_at: information.expires_at() })
+            Ok(Decided { change, metadata, vend, data_expires_at: information.expires_at() })
         };
-        self.change(principal, organization, credential, AuditAction::CredentialPromoted, judge).await
+        self.change(principal, organization, credential, AuditAction::CredentialPromoted, decide).await
     }
 
     /// Destroys the staged or a previous version, including its wrapped data key.
@@ -62,7 +62,7 @@ impl Vault {
         number: i64,
     ) -> Result<(), Error> {
         let organization = principal.member(Action::Save)?;
-        let judge = |read: Read| async move {
+        let decide = |read: Read| async move {
             let versions = &read.versions;
             if versions.current.version == number {
                 return Err(Refusal::CurrentVersion.into());
@@ -70,7 +70,7 @@ impl Vault {
             kept(versions, number, self.environment.now()).ok_or(Refusal::NoSuchVersion)?;
             let mut metadata = read.metadata.clone();
             metadata.forget(&[number]);
-            Ok(Judged {
+            Ok(Decided {
                 change: CredentialChange::Destroy(number),
                 metadata,
                 vend: versions.current.vend,
@@ -78,7 +78,7 @@ impl Vault {
             })
         };
         let action = AuditAction::CredentialVersionDestroyed;
-        self.change(principal, organization, credential, action, judge).await?;
+        self.change(principal, organization, credential, action, decide).await?;
         Ok(())
     }
 }

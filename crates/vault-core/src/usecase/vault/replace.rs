@@ -1,6 +1,6 @@
 //! Replacement of a credential's data. Its ID and namespace are unchanged, so jobs are not affected.
 
-use super::change::{ChangedVersion, Judged, Read, no_short_form};
+use super::change::{ChangedVersion, Decided, Read, no_short_form};
 use super::{CredentialRef, IdempotencyKey, Vault};
 use crate::activation::{VendRule, allows_short};
 use crate::audit::AuditAction;
@@ -59,7 +59,7 @@ impl Vault {
         let information = request.data.information(fingerprint);
         let action = if request.stage { AuditAction::CredentialStaged } else { AuditAction::CredentialReplaced };
         let (wanted, data, information, idempotency) = (&request, &data, &information, &idempotency);
-        let judge = |read: Read| async move {
+        let decide = |read: Read| async move {
             let (versions, current) = (&read.versions, &read.versions.current);
             if current.kind != wanted.data.kind() {
                 return Err(Refusal::TypeDiffers(current.kind).into());
@@ -84,13 +84,13 @@ impl Vault {
             let version = NewVersion { number, sealed, check, idempotency: idempotency.clone(), destroyed };
             Ok(if wanted.stage {
                 let data_expires_at = self.data_expires_at(organization, current, read.reading).await?;
-                Judged { change: CredentialChange::Stage(version), metadata, vend, data_expires_at }
+                Decided { change: CredentialChange::Stage(version), metadata, vend, data_expires_at }
             } else {
                 let change = CredentialChange::Replace { version, destroy_at: superseded.destroy_at };
-                Judged { change, metadata, vend, data_expires_at: wanted.data.expires_at() }
+                Decided { change, metadata, vend, data_expires_at: wanted.data.expires_at() }
             })
         };
-        self.change(principal, organization, request.credential, action, judge).await
+        self.change(principal, organization, request.credential, action, decide).await
     }
 
     /// Returns the number that an earlier request with the same idempotency key returned, or `None` if there was none.

@@ -12,17 +12,17 @@ use diesel::{ExpressionMethods as _, QueryDsl as _};
 use futures_util::try_join;
 use vault_core::digest::Digest;
 use vault_core::id::ActivationId;
-use vault_core::integration::{IntegrationFacts, IntegrationPrincipal, IntegrationRefusal, judge_integration};
+use vault_core::integration::{IntegrationFacts, IntegrationPrincipal, IntegrationRefusal, check_integration};
 use vault_core::organization::OrganizationState;
 use vault_core::time::Timestamp;
 
 /// When the integration's current token was last used, in milliseconds; or why the integration is not authorized.
-pub(super) type Judgement = Result<Option<i64>, IntegrationRefusal>;
+pub(super) type Authorization = Result<Option<i64>, IntegrationRefusal>;
 
-type Judged = Option<(Column<Digest>, Option<i64>)>;
+type Evaluated = Option<(Column<Digest>, Option<i64>)>;
 
 #[auto_type(no_type_alias)]
-fn judged_of(organization: IdBytes, integration: IdBytes) -> _ {
+fn evaluated_of(organization: IdBytes, integration: IdBytes) -> _ {
     integrations::table
         .filter(integrations::organization_id.eq(organization))
         .filter(integrations::id.eq(integration))
@@ -34,8 +34,8 @@ pub(super) async fn authorize(
     tx: &Tx<'_>,
     principal: &IntegrationPrincipal,
     now: Timestamp,
-) -> Result<Judgement, Failure> {
-    let row = judged_of(principal.organization.stored(), principal.integration.stored());
+) -> Result<Authorization, Failure> {
+    let row = evaluated_of(principal.organization.stored(), principal.integration.stored());
     authorize_by(tx, tx.first(locked(row, Unlocked)), principal, now).await
 }
 
@@ -46,8 +46,8 @@ pub(super) async fn authorize_and_lock(
     tx: &Tx<'_>,
     principal: &IntegrationPrincipal,
     now: Timestamp,
-) -> Result<Judgement, Failure> {
-    let row = judged_of(principal.organization.stored(), principal.integration.stored());
+) -> Result<Authorization, Failure> {
+    let row = evaluated_of(principal.organization.stored(), principal.integration.stored());
     authorize_by(tx, tx.first(locked(row, Update)), principal, now).await
 }
 
@@ -59,15 +59,15 @@ pub(super) async fn authorize_and_share(
     principal: &IntegrationPrincipal,
     activation: ActivationId,
     now: Timestamp,
-) -> Result<Judgement, Failure> {
+) -> Result<Authorization, Failure> {
     let (organization, integration) = (principal.organization.stored(), principal.integration.stored());
     let is_active = activations::expires_at.gt(now.as_millis());
     let active = own_activation(organization, integration, activation.stored()).filter(is_active);
-    let row = locked(judged_of(organization, integration).filter(exists(active)), Share);
-    let (judged, state) = read_both(tx, tx.first(row), principal).await?;
-    match judged {
+    let row = locked(evaluated_of(organization, integration).filter(exists(active)), Share);
+    let (evaluated, state) = read_both(tx, tx.first(row), principal).await?;
+    match evaluated {
         None => authorize(tx, principal, now).await,
-        judged => decide(principal, judged, state, now),
+        evaluated => decide(principal, evaluated, state, now),
     }
 }
 
@@ -76,33 +76,33 @@ type State = Option<Column<OrganizationState>>;
 /// Reads an integration's row, and then its organization, in one exchange with the server.
 async fn read_both(
     tx: &Tx<'_>,
-    row: Reply<'_, Judged>,
+    row: Reply<'_, Evaluated>,
     principal: &IntegrationPrincipal,
-) -> Result<(Judged, State), Failure> {
+) -> Result<(Evaluated, State), Failure> {
     let state = organizations::table.filter(organizations::id.eq(principal.organization.stored()));
     Ok(try_join!(row, tx.first(state.select(organizations::state)))?)
 }
 
 async fn authorize_by(
     tx: &Tx<'_>,
-    row: Reply<'_, Judged>,
+    row: Reply<'_, Evaluated>,
     principal: &IntegrationPrincipal,
     now: Timestamp,
-) -> Result<Judgement, Failure> {
-    let (judged, state) = read_both(tx, row, principal).await?;
-    decide(principal, judged, state, now)
+) -> Result<Authorization, Failure> {
+    let (evaluated, state) = read_both(tx, row, principal).await?;
+    decide(principal, evaluated, state, now)
 }
 
 fn decide(
     principal: &IntegrationPrincipal,
-    judged: Judged,
+    evaluated: Evaluated,
     state: State,
     now: Timestamp,
-) -> Result<Judgement, Failure> {
-    let (digest, last_used_at) = judged.unzip();
+) -> Result<Authorization, Failure> {
+    let (digest, last_used_at) = evaluated.unzip();
     let facts = IntegrationFacts {
         digest: digest.map(|digest| digest.decode("integrations", &principal.integration, "digest")).transpose()?,
         organization_active: is_active_organization(principal.organization, state)?,
     };
-    Ok(judge_integration(principal, facts, now).map(|()| last_used_at.flatten()))
+    Ok(check_integration(principal, facts, now).map(|()| last_used_at.flatten()))
 }

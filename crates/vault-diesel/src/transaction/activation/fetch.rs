@@ -14,7 +14,7 @@ use crate::stored::StoredId as _;
 use diesel::result::Error;
 use diesel::{ExpressionMethods as _, QueryDsl as _, SelectableHelper as _};
 use futures_util::try_join;
-use vault_core::activation::{TakingFacts, judge_taking};
+use vault_core::activation::{TakingFacts, check_activation};
 use vault_core::integration::{IntegrationPrincipal, TokenSlot};
 use vault_core::port::{ForIntegration, TakeCredentials, TakenCredential};
 use vault_core::principal::Denial;
@@ -42,7 +42,7 @@ impl Transaction for ForIntegration<TakeCredentials> {
         // One more than the limit, so that too many are noticed.
         let sealed = tx.page(oldest_first, most.saturating_add(1));
         let (frozen, sealed, live): (Option<i64>, _, _) = try_join!(tx.first(frozen), sealed, active)?;
-        judge_taking(TakingFacts { frozen: frozen.is_some(), credentials: sealed.len(), live }, *most)?;
+        check_activation(TakingFacts { frozen: frozen.is_some(), credentials: sealed.len(), live }, *most)?;
         let taken = sealed.into_iter().map(SealedRow::decode).collect::<Result<Vec<_>, Failure>>()?;
         record_use(tx, principal, last_used_at, now).await?;
         let Some(new) = activation else {

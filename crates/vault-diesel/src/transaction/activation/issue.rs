@@ -11,7 +11,7 @@ use crate::schema::{activations, credential_uses, credentials, frozen_namespaces
 use crate::stored::{Column, StoredId as _};
 use diesel::{ExpressionMethods as _, QueryDsl as _};
 use futures_util::try_join;
-use vault_core::activation::{HandOutFacts, HandOutRefusal, Purpose, VendRule, judge_hand_out};
+use vault_core::activation::{HandOutFacts, HandOutRefusal, Purpose, VendRule, check_issuance};
 use vault_core::id::CredentialId;
 use vault_core::port::{ForIntegration, HandOut};
 
@@ -45,7 +45,7 @@ impl Transaction for ForIntegration<HandOut> {
             expires_at: *expires_at,
             current: &current,
         };
-        if let Err(refusal) = judge_hand_out(&facts, wanted, self.now) {
+        if let Err(refusal) = check_issuance(&facts, wanted, self.now) {
             if !*renewal {
                 remove(tx, self.principal.organization, *activation).await?;
             }

@@ -10,7 +10,7 @@ use crate::schema::{credentials, idempotency_keys};
 use crate::stored::{AnyId, Column, StoredId as _};
 use diesel::{ExpressionMethods as _, QueryDsl as _, Queryable, Selectable, SelectableHelper as _};
 use std::collections::{HashMap, HashSet};
-use vault_core::decision::{Authorized, ChangeFacts, CredentialFacts, Outcome, judge_changes};
+use vault_core::decision::{Authorized, ChangeFacts, CredentialFacts, Outcome, decide_changes};
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::port::{ChangeCredential, Idempotency};
 use vault_core::{Command, Refusal};
@@ -111,7 +111,7 @@ async fn decide_different(
     let mut done = Vec::with_capacity(commands.len());
     let mut claims = Vec::new();
     let mut answers = Vec::with_capacity(commands.len());
-    for (command, outcome) in commands.iter().copied().zip(judge_changes(facts, changes)) {
+    for (command, outcome) in commands.iter().copied().zip(decide_changes(facts, changes)) {
         answers.push(match (outcome, rows.get(&command.payload.id)) {
             (Outcome::Done { answer, effects }, Some(row)) => {
                 if let Some(idempotency) = idempotency(command) {

@@ -13,7 +13,7 @@ use crate::stored::StoredId as _;
 use diesel::{ExpressionMethods as _, QueryDsl as _};
 use futures_util::try_join;
 use vault_core::Command;
-use vault_core::decision::judge_deletes;
+use vault_core::decision::decide_deletes;
 use vault_core::id::OrganizationId;
 use vault_core::port::DeleteCredential;
 
@@ -35,7 +35,7 @@ impl Batch for DeleteCredential {
         let rows = lock_credentials(tx, organization, commands.iter().map(|command| command.payload.id)).await?;
         let revisions = rows.iter().map(|(id, row)| (*id, row.revision)).collect();
         let may = commands.iter().zip(&authorized).filter(|(_, authorized)| authorized.is_ok());
-        let outcomes = judge_deletes(revisions, may.map(|(command, _)| &command.payload));
+        let outcomes = decide_deletes(revisions, may.map(|(command, _)| &command.payload));
         let (answers, deleted) = answer_each(commands, authorized, outcomes);
         write(tx, organization, &deleted).await?;
         Ok(BatchOutcome { answers, written: !deleted.is_empty() })

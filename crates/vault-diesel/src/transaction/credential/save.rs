@@ -13,7 +13,7 @@ use diesel::{ExpressionMethods as _, QueryDsl as _};
 use futures_util::future::try_join_all;
 use futures_util::try_join;
 use vault_core::Command;
-use vault_core::decision::{Authorized, EarlierRequest, EarlierRequests, SaveFacts, judge_saves};
+use vault_core::decision::{Authorized, EarlierRequest, EarlierRequests, SaveFacts, decide_saves};
 use vault_core::digest::Digest;
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::port::{Find, Idempotency, SaveCredential};
@@ -40,7 +40,7 @@ impl Batch for SaveCredential {
         let may = commands.iter().zip(&authorized).filter_map(|(command, authorized)| {
             authorized.as_ref().ok().map(|key_active| Authorized { command, key_active: *key_active })
         });
-        let outcomes = judge_saves(facts, may);
+        let outcomes = decide_saves(facts, may);
         let (answers, done) = answer_each(commands, authorized, outcomes);
         write(tx, organization, &done).await?;
         Ok(BatchOutcome { answers, written: !done.is_empty() })

@@ -16,19 +16,19 @@ use vault_core::role::Role;
 use vault_core::time::Timestamp;
 
 /// Returns all violations.
-pub(crate) fn judge(manifest: &Manifest) -> Vec<Violation> {
-    let mut judge = Judge(Vec::new());
-    manifest.people.iter().for_each(|one| judge.person(one));
-    manifest.integrations.iter().for_each(|one| judge.integration(one));
-    manifest.receivers.iter().for_each(|one| judge.receiver(one));
-    manifest.credentials.iter().for_each(|one| judge.credential(one));
-    judge.0.sort();
-    judge.0
+pub(crate) fn validate(manifest: &Manifest) -> Vec<Violation> {
+    let mut validate = Validator(Vec::new());
+    manifest.people.iter().for_each(|one| validate.person(one));
+    manifest.integrations.iter().for_each(|one| validate.integration(one));
+    manifest.receivers.iter().for_each(|one| validate.receiver(one));
+    manifest.credentials.iter().for_each(|one| validate.credential(one));
+    validate.0.sort();
+    validate.0
 }
 
-struct Judge(Vec<Violation>);
+struct Validator(Vec<Violation>);
 
-impl Judge {
+impl Validator {
     fn violation(&mut self, at: &At, field: &str, reason: impl Into<String>) {
         self.0.push(Violation { at: at.clone(), field: field.to_owned(), reason: reason.into() });
     }

@@ -145,7 +145,7 @@ pub struct TokenTimes {
 ///
 /// # Errors
 /// The reason why the token is not valid at `now`.
-pub fn judge_times(claims: &Value, now: Timestamp) -> Result<TokenTimes, WorkloadRefusal> {
+pub fn verify_times(claims: &Value, now: Timestamp) -> Result<TokenTimes, WorkloadRefusal> {
     let now = now.as_seconds();
     let seconds = |name: &str| match claims.get(name) {
         None => Ok(None),
@@ -174,7 +174,7 @@ pub fn judge_times(claims: &Value, now: Timestamp) -> Result<TokenTimes, Workloa
 ///
 /// # Errors
 /// The reason why none matches: the first mismatch of the closest trust, with the value in the token.
-pub fn judge_trusts<'a>(
+pub fn match_trusts<'a>(
     trusts: &'a Trusts,
     workload: &Workload,
     times: TokenTimes,
