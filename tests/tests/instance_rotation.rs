@@ -42,7 +42,7 @@ struct Held {
 }
 
 impl Held {
-    fn hand_out(vault: &Vault, admin: &Session, number: usize) -> Self {
+    fn issue_credentials(vault: &Vault, admin: &Session, number: usize) -> Self {
         let client = vault.client();
         let account = vault.account("Acme", "editor");
         let session = account.log_in(&client);
@@ -111,7 +111,7 @@ fn what_was_given_out_works_under_the_next_key(database: Database) {
     let (mut vault, activation_listener) = ActivationListener::open(database);
     let admin = vault.admin_session();
     admin.save(&small("imports/0", 0));
-    let held: Vec<_> = (0..3).map(|number| Held::hand_out(&vault, &admin, number)).collect();
+    let held: Vec<_> = (0..3).map(|number| Held::issue_credentials(&vault, &admin, number)).collect();
     let waiting = vault.account("Acme", "editor");
     let (before, none) = status(&vault);
     assert_eq!(none, Vec::<Value>::new());
@@ -139,7 +139,7 @@ fn what_was_given_out_works_under_the_next_key(database: Database) {
     // The server was started with the old key.
     held.next().unwrap().assert_works(&vault.client(), &activation_listener.client(), &admin);
     // The server now writes with the new key, and another rotation moves these rows too.
-    let late = Held::hand_out(&vault, &admin, 10);
+    let late = Held::issue_credentials(&vault, &admin, 10);
     let text_of_second = rotate(&vault).done().stdout;
     assert!(text_of_second.contains("Rotated the instance key: new key"), "{text_of_second}");
     held.next().unwrap().assert_works(&vault.client(), &activation_listener.client(), &admin);
@@ -148,7 +148,7 @@ fn what_was_given_out_works_under_the_next_key(database: Database) {
     vault.restart();
     let admin = admin.on(&vault.client());
     let last = held.next().unwrap();
-    let same = Held { cursor: Held::hand_out(&vault, &admin, 11).cursor, ..last };
+    let same = Held { cursor: Held::issue_credentials(&vault, &admin, 11).cursor, ..last };
     same.assert_works(&vault.client(), &activation_listener.client(), &admin);
     waiting.log_in(&vault.client());
     vault.organization("Beta");
@@ -180,7 +180,7 @@ fn a_killed_rotation_is_continued(database: Database) {
     }
     let mut killed = 0;
     for number in 0..8 * KILLS {
-        let held = Held::hand_out(&vault, &admin, number);
+        let held = Held::issue_credentials(&vault, &admin, number);
         let mut rotation = begin(&vault);
         moves_rows(&mut rotation);
         rotation.kill().unwrap(); // SIGKILL
@@ -196,12 +196,12 @@ fn a_killed_rotation_is_continued(database: Database) {
         }
     }
     assert!(killed > 0, "no kill came in the middle");
-    let held = Held::hand_out(&vault, &admin, 100);
+    let held = Held::issue_credentials(&vault, &admin, 100);
     let rotated = rotated(&vault);
     assert_eq!(rotated["kept"], json!([]), "{rotated}");
     assert_eq!(status(&vault).1, Vec::<Value>::new());
     vault.restart();
-    let cursor = Held::hand_out(&vault, &admin.on(&vault.client()), 101).cursor;
+    let cursor = Held::issue_credentials(&vault, &admin.on(&vault.client()), 101).cursor;
     Held { cursor, ..held }.assert_works(&vault.client(), &activation_listener.client(), &admin.on(&vault.client()));
 }
 
@@ -274,7 +274,7 @@ fn rotators_beside_logins_and_changes_refuse_nobody(database: Database) {
     });
     rotate(&vault).done();
     assert_eq!(status(&vault).1, Vec::<Value>::new());
-    let held = Held::hand_out(&vault, &admin, 0);
+    let held = Held::issue_credentials(&vault, &admin, 0);
     held.assert_works(&other, &activation_listener.client(), &admin);
     let account = vault.account("Acme", "viewer");
     within_one_step(|step| {

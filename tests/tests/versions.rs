@@ -32,25 +32,25 @@ fn a_rotation_leaves_no_gap(database: Database) {
     let (session, client) = (vault.admin_session(), activation_listener.client());
     let id = session.save(&small("imports", 1));
     let integration = Integration::make(&vault, "nightly", &["imports"]);
-    let handed_out = |number: usize, version: i64| {
+    let issued_credentials = |number: usize, version: i64| {
         let found = activated(&integration, &client, "imports");
         assert_eq!(found.len(), 1);
         assert_eq!((&found[0]["id"], &found[0]["version"]), (&json!(id), &json!(version)));
         assert_eq!(found[0]["data"], small("imports", number)["data"]);
     };
-    handed_out(1, 1);
+    issued_credentials(1, 1);
     assert_eq!(session.replace(&id, &small("imports", 2), true).expect(201).json(), json!({"id": id, "version": 2}));
-    handed_out(1, 1);
+    issued_credentials(1, 1);
     session.promote(&id, 2).expect(200);
-    handed_out(2, 2);
+    issued_credentials(2, 2);
     session.promote(&id, 1).expect(200);
-    handed_out(1, 1);
+    issued_credentials(1, 1);
     session.replace(&id, &small("imports", 3), false).expect(201);
-    handed_out(3, 3);
+    issued_credentials(3, 3);
     session.destroy_version(&id, 1).expect(204);
     session.promote(&id, 1).problem("not-found");
     session.destroy_version(&id, 3).problem("conflict");
-    handed_out(3, 3);
+    issued_credentials(3, 3);
     assert_eq!(session.versions(&id), [(3, "current".to_owned()), (2, "previous".to_owned())]);
     session.delete(&id).expect(204);
     session.promote(&id, 2).problem("not-found");

@@ -13,7 +13,7 @@ pub use form::{
     PrivateFile,
 };
 pub use purpose::Purpose;
-pub use refusal::{HandOutFacts, HandOutRefusal, HandedOut, TakingFacts, check_activation, check_issuance};
+pub use refusal::{IssuanceFacts, IssuanceRefusal, IssuedCredential, TakingFacts, check_activation, check_issuance};
 pub use short::{AzureShort, GcsShort, S3Short, ShortData};
 pub use ttl::ActivationTtl;
 pub use vend::{VendMode, VendRule, VendedForm, allows_short};
@@ -77,9 +77,9 @@ impl ActivatedCredential {
     }
 
     /// Returns the entry in the audit log.
-    pub const fn handed_out(&self) -> HandedOut {
+    pub const fn issued_credentials(&self) -> IssuedCredential {
         let expires_at = self.vended.expires_at();
-        HandedOut { credential: self.id, version: self.version, form: self.vended.form(), expires_at }
+        IssuedCredential { credential: self.id, version: self.version, form: self.vended.form(), expires_at }
     }
 }
 

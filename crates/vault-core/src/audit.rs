@@ -20,7 +20,7 @@ pub use origin::Origin;
 pub use state::{Affected, RecordedGrant, RecordedRow, RowState};
 pub use verification::{AuditFinding, AuditVerification};
 
-use crate::activation::{HandedOut, Purpose};
+use crate::activation::{IssuedCredential, Purpose};
 use crate::digest::Digest;
 use crate::id::{
     AccountId, ActivationId, AuditId, CredentialId, IntegrationId, KeyId, OrganizationId, ReceiverId, SessionId,
@@ -419,7 +419,7 @@ pub struct AuditNote {
     pub network: Option<Network>,
     /// The issued credentials. If the activation failed: the short-lived credentials already requested for it, which
     /// cannot be revoked.
-    pub credentials: Vec<HandedOut>,
+    pub credentials: Vec<IssuedCredential>,
 }
 
 impl AuditNote {
@@ -431,8 +431,8 @@ impl AuditNote {
     /// Returns [`AuditNote::credentials`] as stored: per line, ID, version, form and, if any, the expiry in
     /// milliseconds. Returns `None` if there are none.
     pub fn credentials_text(&self) -> Option<String> {
-        let line = |one: &HandedOut| {
-            let HandedOut { credential, version, form, expires_at } = one;
+        let line = |one: &IssuedCredential| {
+            let IssuedCredential { credential, version, form, expires_at } = one;
             let end = expires_at.map(|end| format!(" {}", end.as_millis())).unwrap_or_default();
             format!("{credential} {version} {}{end}", form.as_str())
         };

@@ -7,7 +7,8 @@ use proptest::sample::select;
 use uuid::Uuid;
 use vault_core::Refusal;
 use vault_core::activation::{
-    HandOutFacts, HandOutRefusal, HandedOut, TakingFacts, VendRule, VendedForm, check_activation, check_issuance,
+    IssuanceFacts, IssuanceRefusal, IssuedCredential, TakingFacts, VendRule, VendedForm, check_activation,
+    check_issuance,
 };
 use vault_core::id::CredentialId;
 use vault_core::integration::IntegrationRefusal;
@@ -26,11 +27,11 @@ fn taking() -> impl Strategy<Value = TakingFacts> {
     (any::<bool>(), 0_usize..4, live).prop_map(|(frozen, credentials, live)| TakingFacts { frozen, credentials, live })
 }
 
-fn handed_out() -> impl Strategy<Value = Vec<HandedOut>> {
+fn issued_credentials() -> impl Strategy<Value = Vec<IssuedCredential>> {
     let form = select(vec![VendedForm::Raw, VendedForm::Short]);
     let one = (0_u128..4, 1_i64..3, form, option::of(0_i64..6));
     vec(
-        one.prop_map(|(credential, version, form, end)| HandedOut {
+        one.prop_map(|(credential, version, form, end)| IssuedCredential {
             credential: id(credential),
             version,
             form,
@@ -64,12 +65,12 @@ proptest! {
         started in any::<bool>(),
         expires_at in 0_i64..6,
         current in vec((0_u128..4, 1_i64..3, select(vec![VendRule::Any, VendRule::Short])), 0..6),
-        credentials in handed_out(),
+        credentials in issued_credentials(),
         now in 0_i64..6,
     ) {
         let current: Vec<_> = current.into_iter().map(|(credential, version, vend)| (id(credential), version, vend)).collect();
         let integration = integration.map_or(Ok(()), Err);
-        let facts = HandOutFacts { integration, frozen, started, expires_at: at(expires_at), current: &current };
+        let facts = IssuanceFacts { integration, frozen, started, expires_at: at(expires_at), current: &current };
         let verdict = check_issuance(&facts, &credentials, at(now));
         let present = credentials.iter().all(|one| {
             let allowed = |vend| vend == VendRule::Any || one.form == VendedForm::Short;
@@ -78,16 +79,16 @@ proptest! {
         let lasting = now < expires_at && credentials.iter().all(|one| one.expires_at.is_none_or(|end| at(now) < end));
         prop_assert_eq!(verdict.is_ok(), integration.is_ok() && !frozen && started && present && lasting);
         let first = match (integration, frozen, started, present) {
-            (Err(refusal), ..) => Some(HandOutRefusal::Denied(refusal)),
-            (_, true, ..) => Some(HandOutRefusal::Frozen),
-            (_, _, false, _) => Some(HandOutRefusal::Ended),
-            (_, _, _, false) => Some(HandOutRefusal::Changed),
-            _ => (!lasting).then_some(HandOutRefusal::Expired),
+            (Err(refusal), ..) => Some(IssuanceRefusal::Denied(refusal)),
+            (_, true, ..) => Some(IssuanceRefusal::Frozen),
+            (_, _, false, _) => Some(IssuanceRefusal::Ended),
+            (_, _, _, false) => Some(IssuanceRefusal::Changed),
+            _ => (!lasting).then_some(IssuanceRefusal::Expired),
         };
         prop_assert_eq!(verdict.err(), first);
-        let revoked = HandOutFacts { integration: Err(IntegrationRefusal::Disabled), ..facts.clone() };
+        let revoked = IssuanceFacts { integration: Err(IntegrationRefusal::Disabled), ..facts.clone() };
         prop_assert!(check_issuance(&revoked, &credentials, at(now)).is_err());
-        let deleted = HandOutFacts { current: &[], ..facts };
+        let deleted = IssuanceFacts { current: &[], ..facts };
         prop_assert!(credentials.is_empty() || check_issuance(&deleted, &credentials, at(now)).is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! Entries of the audit: what is stored of a record, what its code covers, and what verifying says.
 
 use uuid::Uuid;
-use vault_core::activation::{HandedOut, Purpose, VendedForm};
+use vault_core::activation::{IssuedCredential, Purpose, VendedForm};
 use vault_core::audit::{
     Actor, AuditAction, AuditChange, AuditEntry, AuditFinding, AuditNote, AuditRecord, AuditedCredential, ChangedField,
     Origin, RecordedRow, RowState, SealedAuditRecord, Subject,
@@ -32,8 +32,13 @@ fn integration(number: u128) -> Actor {
     Actor::Integration(IntegrationId::from_uuid(uuid(number)))
 }
 
-fn handed_out(number: u128, expires_at: Option<Timestamp>) -> HandedOut {
-    HandedOut { credential: CredentialId::from_uuid(uuid(number)), version: 3, form: VendedForm::Short, expires_at }
+fn issued_credentials(number: u128, expires_at: Option<Timestamp>) -> IssuedCredential {
+    IssuedCredential {
+        credential: CredentialId::from_uuid(uuid(number)),
+        version: 3,
+        form: VendedForm::Short,
+        expires_at,
+    }
 }
 
 fn note(namespace: &str) -> AuditNote {
@@ -59,7 +64,7 @@ fn bare() -> AuditRecord {
 
 /// An entry with everything.
 fn full() -> AuditRecord {
-    let credentials = vec![handed_out(5, Some(at(9_000))), handed_out(6, None)];
+    let credentials = vec![issued_credentials(5, Some(at(9_000))), issued_credentials(6, None)];
     AuditRecord {
         organization: Some(OrganizationId::from_uuid(uuid(2))),
         actor: integration(3),
@@ -100,8 +105,8 @@ fn changes() -> Vec<(&'static str, Change)> {
             noted(record).network = None;
             record.origin.network = Some(Network::V4([203, 0, 113]));
         }),
-        ("credentials", |record| noted(record).credentials = vec![handed_out(90, None)]),
-        ("end of a credential", |record| noted(record).credentials = vec![handed_out(90, Some(at(1)))]),
+        ("credentials", |record| noted(record).credentials = vec![issued_credentials(90, None)]),
+        ("end of a credential", |record| noted(record).credentials = vec![issued_credentials(90, Some(at(1)))]),
         ("request", |record| record.origin.request = Some(uuid(90))),
         ("changes", |record| {
             record.changes = vec![AuditChange::new(ChangedField::Role, Some("viewer".into()), Some("admin".into()))];

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use secrecy::{ExposeSecret, SecretString};
 use uuid::Uuid;
-use vault_core::activation::{HandedOut, Purpose, VendedForm};
+use vault_core::activation::{IssuedCredential, Purpose, VendedForm};
 use vault_core::audit::{Actor, AuditAction, AuditNote, AuditRecord, Origin, RecordedRow, RowState, Subject};
 use vault_core::digest::Digest;
 use vault_core::field::FieldCode;
@@ -314,12 +314,13 @@ fn entries() -> impl Strategy<Value = AuditRecord> {
     let purpose =
         option::of(select(vec!["a", "b"])).prop_map(|text| text.map(|text| Purpose::parse(text, "").unwrap()));
     let network = option::of((0_u8..2).prop_map(|byte| Network::V4([192, 0, byte])));
-    let handed_out = (0_u128..2, 1_i64..3, any::<bool>(), option::of(0_i64..2)).prop_map(|(id, version, raw, end)| {
-        let form = if raw { VendedForm::Raw } else { VendedForm::Short };
-        let credential = CredentialId::from_uuid(Uuid::from_u128(id));
-        HandedOut { credential, version, form, expires_at: end.map(at) }
-    });
-    let note = (select(vec!["a", "b", "ab"]), purpose, network, vec(handed_out, 0..3));
+    let issued_credentials =
+        (0_u128..2, 1_i64..3, any::<bool>(), option::of(0_i64..2)).prop_map(|(id, version, raw, end)| {
+            let form = if raw { VendedForm::Raw } else { VendedForm::Short };
+            let credential = CredentialId::from_uuid(Uuid::from_u128(id));
+            IssuedCredential { credential, version, form, expires_at: end.map(at) }
+        });
+    let note = (select(vec!["a", "b", "ab"]), purpose, network, vec(issued_credentials, 0..3));
     let note = option::of(note).prop_map(|note| {
         note.map(|(name, purpose, network, credentials)| AuditNote {
             purpose,

@@ -7,7 +7,7 @@ use support::postgres::{database, query, store};
 use support::sqlite::Scratch;
 use support::world::World;
 use uuid::Uuid;
-use vault_core::activation::{HandedOut, Purpose, VendedForm};
+use vault_core::activation::{IssuedCredential, Purpose, VendedForm};
 use vault_core::audit::{Actor, AuditAction, AuditNote, Subject};
 use vault_core::id::{CredentialId, IntegrationId};
 use vault_core::namespace::Namespace;
@@ -61,13 +61,13 @@ where
     let namespace = Namespace::parse("Team/production", "").unwrap();
     let purpose = Purpose::parse("Größe “Ωmega” % ' nightly", "").unwrap();
     let credential = CredentialId::from_bytes(support::world::bytes(world.next()));
-    let handed_out = |form, expires_at| HandedOut { credential, version: 7, form, expires_at };
+    let issued_credentials = |form, expires_at| IssuedCredential { credential, version: 7, form, expires_at };
     let full = AuditNote {
         purpose: Some(purpose),
         network: Some(Network::V4([192, 0, 2])),
         credentials: vec![
-            handed_out(VendedForm::Raw, None),
-            handed_out(VendedForm::Short, Some(Timestamp::from_millis(99_000))),
+            issued_credentials(VendedForm::Raw, None),
+            issued_credentials(VendedForm::Short, Some(Timestamp::from_millis(99_000))),
         ],
         ..AuditNote::of(namespace.clone())
     };

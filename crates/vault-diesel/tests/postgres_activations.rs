@@ -108,8 +108,8 @@ async fn hand_outs_and_replacements_do_not_wait_for_each_other_for_ever() {
                 let begin = world.take(principal);
                 let activation = begin.payload.activation.as_ref().unwrap().id;
                 here.take_credentials(begin).await.unwrap();
-                let command = world.hand_out(principal, activation, &[*id, saved[3]]);
-                deeds.push(async move { decided(server.hand_out(command.clone()).await) }.boxed());
+                let command = world.issue_credentials(principal, activation, &[*id, saved[3]]);
+                deeds.push(async move { decided(server.issue_credentials(command.clone()).await) }.boxed());
             }
             for id in &saved {
                 let command = world.replace(*id, 1);
@@ -261,11 +261,11 @@ async fn a_revocation_waits_for_the_hand_outs_that_it_did_not_stop() {
         here.take_credentials(begin).await.unwrap();
         // Delays the issuance between its authorization and its commit.
         blocker.batch_execute("BEGIN; LOCK TABLE audit IN SHARE MODE").await.unwrap();
-        let hand_out = tokio::spawn({
-            let (here, command) = (Arc::clone(&here), world.hand_out(&principal, id, &[saved]));
-            async move { here.hand_out(command).await.unwrap() }
+        let issue_credentials = tokio::spawn({
+            let (here, command) = (Arc::clone(&here), world.issue_credentials(&principal, id, &[saved]));
+            async move { here.issue_credentials(command).await.unwrap() }
         });
-        wait_for_waiting(&observer, 1, || hand_out.is_finished()).await;
+        wait_for_waiting(&observer, 1, || issue_credentials.is_finished()).await;
         let revoked = tokio::spawn({
             let (there, world, address, stored) =
                 (Arc::clone(&there), Arc::clone(&world), address.clone(), stored.clone());
@@ -284,8 +284,8 @@ async fn a_revocation_waits_for_the_hand_outs_that_it_did_not_stop() {
         wait_for_waiting(&observer, 2, || revoked.is_finished()).await;
         blocker.batch_execute("COMMIT").await.unwrap();
         assert_eq!(revoked.await.unwrap(), "1", "{revocation:?} was acknowledged before a hand-out that then stood");
-        assert_eq!(hand_out.await.unwrap(), None);
-        let after = here.hand_out(world.hand_out(&principal, id, &[saved])).await.unwrap();
+        assert_eq!(issue_credentials.await.unwrap(), None);
+        let after = here.issue_credentials(world.issue_credentials(&principal, id, &[saved])).await.unwrap();
         assert!(after.is_some(), "{revocation:?}");
     }
 }
@@ -316,7 +316,10 @@ async fn activations_of_one_integration_are_handed_out_and_ended_beside_each_oth
         let (there, world) = (Arc::clone(&there), Arc::clone(&world));
         async move {
             assert!(there.end_activation(world.end(&principal, started[1])).await.unwrap());
-            assert_eq!(there.hand_out(world.hand_out(&principal, started[2], &[saved])).await.unwrap(), None);
+            assert_eq!(
+                there.issue_credentials(world.issue_credentials(&principal, started[2], &[saved])).await.unwrap(),
+                None
+            );
         }
     });
     while !beside.is_finished() {

@@ -164,9 +164,9 @@ async fn every_statement_on_a_tenants_rows_names_the_organization() {
         });
         let started = futures_util::future::join_all(takings).await;
         let hand_outs = started.iter().map(|activation| {
-            let command = world.hand_out(&principal, *activation, &saved[..2]);
+            let command = world.issue_credentials(&principal, *activation, &saved[..2]);
             let store = Arc::clone(&store);
-            async move { store.hand_out(command).await.unwrap() }
+            async move { store.issue_credentials(command).await.unwrap() }
         });
         futures_util::future::join_all(hand_outs).await;
         store.end_activation(world.end(&principal, started[0])).await.unwrap();

@@ -57,13 +57,13 @@ pub mod digest;
 pub mod entry_code;
 pub mod forgery;
 pub mod freeze;
-pub mod hand_out;
 pub mod health;
 pub mod idempotency;
 pub mod inspection;
 pub mod instance_rotation;
 pub mod integration;
 pub mod invitation;
+pub mod issue_credentials;
 pub mod issuer;
 pub mod key;
 pub mod keyed;
@@ -764,7 +764,7 @@ macro_rules! activation_contract {
                 an_aborted_activation_is_gone
                 the_use_of_a_token_is_noted_to_the_minute
             }
-            hand_out in "jobs/run.md" {
+            issue_credentials in "jobs/run.md" {
                 what_is_handed_out_is_recorded
                 what_was_revoked_meanwhile_is_not_handed_out
                 a_hand_out_and_a_deletion_are_decided_one_after_the_other

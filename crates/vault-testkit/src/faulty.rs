@@ -7,7 +7,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 use vault_core::Command;
 use vault_core::account::ListedAccount;
-use vault_core::activation::{Activation, HandOutRefusal};
+use vault_core::activation::{Activation, IssuanceRefusal};
 use vault_core::audit::{
     AuditEntry, DeliveryPosition, DeliveryState, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, UnsealedEntry,
 };
@@ -163,7 +163,7 @@ ports! {
     ActivationRepository {
         find_integration_by_token(token: Digest) -> Option<FoundIntegration>;
         take_credentials(command: ForIntegration<TakeCredentials>) -> Vec<TakenCredential>;
-        hand_out(command: ForIntegration<HandOut>) -> Option<HandOutRefusal>;
+        issue_credentials(command: ForIntegration<IssueCredentials>) -> Option<IssuanceRefusal>;
         list_activations(query: ListActivations) -> Vec<Activation>;
         find_activation(query: FindActivation) -> Option<Activation>;
         end_activation(command: ForIntegration<EndActivation>) -> bool;

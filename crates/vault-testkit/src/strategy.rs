@@ -542,7 +542,7 @@ pub(crate) enum ActivatorCommand {
     /// Ends an activation with a token.
     End(usize, usize),
     /// Requests the credentials of an activation with a token.
-    HandOut(usize, usize),
+    IssueCredentials(usize, usize),
     /// Renews an activation with a token.
     Renew(usize, usize),
     /// Aborts an activation.
@@ -597,7 +597,7 @@ fn activator_command() -> impl Strategy<Value = ActivatorCommand> {
             .prop_map(|(token, namespace, dry)| Command::Take(token, namespace, dry)),
         3 => many().prop_map(Command::List),
         3 => (many(), many()).prop_map(|(token, activation)| Command::End(token, activation)),
-        4 => (many(), many()).prop_map(|(token, activation)| Command::HandOut(token, activation)),
+        4 => (many(), many()).prop_map(|(token, activation)| Command::IssueCredentials(token, activation)),
         3 => (many(), many()).prop_map(|(token, activation)| Command::Renew(token, activation)),
         1 => many().prop_map(Command::Abort),
     ]

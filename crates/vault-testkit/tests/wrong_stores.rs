@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use vault_core::Command;
-use vault_core::activation::HandOutRefusal;
+use vault_core::activation::IssuanceRefusal;
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId};
 use vault_core::organization::OrganizationState;
@@ -389,31 +389,31 @@ wrong_stores! {
         })
     } => activation::an_aborted_activation_is_gone;
     it_records_no_hand_out: |store: Wrong| {
-        store.altered(|command: &mut ForIntegration<HandOut>| {
+        store.altered(|command: &mut ForIntegration<IssueCredentials>| {
             command.audit.record.action = vault_core::audit::AuditAction::ActivationBegun;
         })
-    } => hand_out::what_is_handed_out_is_recorded;
+    } => issue_credentials::what_is_handed_out_is_recorded;
     it_hands_out_what_was_deleted: |store: Wrong| {
-        store.altered(|command: &mut ForIntegration<HandOut>| command.payload.credentials.clear())
-    } => hand_out::a_hand_out_and_a_deletion_are_decided_one_after_the_other;
+        store.altered(|command: &mut ForIntegration<IssueCredentials>| command.payload.credentials.clear())
+    } => issue_credentials::a_hand_out_and_a_deletion_are_decided_one_after_the_other;
     it_renews_nothing: |store: Wrong| {
-        store.altered(|command: &mut ForIntegration<HandOut>| command.payload.renewal = false)
-    } => hand_out::an_activation_is_renewed_while_it_lives;
+        store.altered(|command: &mut ForIntegration<IssueCredentials>| command.payload.renewal = false)
+    } => issue_credentials::an_activation_is_renewed_while_it_lives;
     it_gives_up_what_it_does_not_renew: |store: Wrong| {
-        store.altered(|command: &mut ForIntegration<HandOut>| command.payload.renewal = false)
-    } => hand_out::a_refused_renewal_leaves_the_activation;
+        store.altered(|command: &mut ForIntegration<IssueCredentials>| command.payload.renewal = false)
+    } => issue_credentials::a_refused_renewal_leaves_the_activation;
     it_renews_what_has_ended: |store: Wrong| {
-        store.answering("hand_out", |answer: &mut Result<Option<HandOutRefusal>, StoreError>| {
-            *answer = Ok(Some(HandOutRefusal::Changed));
+        store.answering("issue_credentials", |answer: &mut Result<Option<IssuanceRefusal>, StoreError>| {
+            *answer = Ok(Some(IssuanceRefusal::Changed));
         })
-    } => hand_out::a_renewal_and_an_end_are_decided_one_after_the_other;
+    } => issue_credentials::a_renewal_and_an_end_are_decided_one_after_the_other;
     it_knows_no_rules: |store: Wrong| {
-        store.altered(|command: &mut ForIntegration<HandOut>| {
+        store.altered(|command: &mut ForIntegration<IssueCredentials>| {
             for one in &mut command.payload.credentials {
                 one.form = vault_core::activation::VendedForm::Short;
             }
         })
-    } => hand_out::a_rule_that_came_meanwhile_holds;
+    } => issue_credentials::a_rule_that_came_meanwhile_holds;
     its_rounds_pass_credentials_over: |store: Wrong| {
         store.answering("take_checks", |answer: &mut Result<Vec<DueCheck>, StoreError>| {
             if let Ok(due) = answer {
@@ -444,8 +444,8 @@ wrong_stores! {
         })
     } => activation::the_number_of_live_activations_is_exact;
     it_hands_out_what_was_revoked: |store: Wrong| {
-        store.answering("hand_out", |answer: &mut Result<Option<HandOutRefusal>, StoreError>| *answer = Ok(None))
-    } => hand_out::what_was_revoked_meanwhile_is_not_handed_out;
+        store.answering("issue_credentials", |answer: &mut Result<Option<IssuanceRefusal>, StoreError>| *answer = Ok(None))
+    } => issue_credentials::what_was_revoked_meanwhile_is_not_handed_out;
     it_hides_credentials_from_inspections: |store: Wrong| {
         store.answering("credential_places", |answer: &mut Result<Vec<StoredPlace>, StoreError>| *answer = Ok(Vec::new()))
     } => inspection::every_credential_has_a_place;

@@ -34,7 +34,7 @@ pub fn check_activation(facts: TakingFacts, most: usize) -> Result<(), Refusal> 
 
 /// A credential to issue, with its form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HandedOut {
+pub struct IssuedCredential {
     /// ID of the credential.
     pub credential: CredentialId,
     /// Version from which it is issued.
@@ -47,7 +47,7 @@ pub struct HandedOut {
 
 /// Reason why a started activation issues nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum HandOutRefusal {
+pub enum IssuanceRefusal {
     /// The integration is not authorized, or its row has changed ([`IntegrationRefusal::Changed`]).
     Denied(IntegrationRefusal),
     /// The namespace is frozen.
@@ -63,7 +63,7 @@ pub enum HandOutRefusal {
 
 /// State in the store at the end of an activation, for [`check_issuance`].
 #[derive(Clone, Debug)]
-pub struct HandOutFacts<'a> {
+pub struct IssuanceFacts<'a> {
     /// Authorization of the integration.
     pub integration: Result<(), IntegrationRefusal>,
     /// Whether the namespace is frozen.
@@ -79,27 +79,27 @@ pub struct HandOutFacts<'a> {
 /// Decides at `now` whether `credentials` are issued.
 ///
 /// # Errors
-/// The first reason, in the order of [`HandOutRefusal`].
+/// The first reason, in the order of [`IssuanceRefusal`].
 pub fn check_issuance(
-    facts: &HandOutFacts<'_>,
-    credentials: &[HandedOut],
+    facts: &IssuanceFacts<'_>,
+    credentials: &[IssuedCredential],
     now: Timestamp,
-) -> Result<(), HandOutRefusal> {
-    facts.integration.map_err(HandOutRefusal::Denied)?;
+) -> Result<(), IssuanceRefusal> {
+    facts.integration.map_err(IssuanceRefusal::Denied)?;
     if facts.frozen {
-        return Err(HandOutRefusal::Frozen);
+        return Err(IssuanceRefusal::Frozen);
     }
     if !facts.started {
-        return Err(HandOutRefusal::Ended);
+        return Err(IssuanceRefusal::Ended);
     }
-    let stands = |one: &HandedOut| {
+    let stands = |one: &IssuedCredential| {
         facts.current.iter().any(|(credential, version, vend)| {
             (*credential, *version) == (one.credential, one.version) && vend.permits(one.form)
         })
     };
     if !credentials.iter().all(stands) {
-        return Err(HandOutRefusal::Changed);
+        return Err(IssuanceRefusal::Changed);
     }
     let mut ends = credentials.iter().filter_map(|one| one.expires_at).chain([facts.expires_at]);
-    if ends.any(|end| end <= now) { Err(HandOutRefusal::Expired) } else { Ok(()) }
+    if ends.any(|end| end <= now) { Err(IssuanceRefusal::Expired) } else { Ok(()) }
 }

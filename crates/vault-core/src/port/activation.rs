@@ -2,7 +2,7 @@
 
 use super::IssuerRepository;
 use super::{AuditLog, KeyedDigester, StoreError};
-use crate::activation::{Activation, HandOutRefusal, HandedOut, Purpose, VendMode, VendRule};
+use crate::activation::{Activation, IssuanceRefusal, IssuedCredential, Purpose, VendMode, VendRule};
 use crate::audit::SealedAuditRecord;
 use crate::command::Command;
 use crate::credential::{CredentialState, CredentialType, LastCheck};
@@ -173,7 +173,7 @@ pub struct RecordCheck {
 
 /// Decides, as the last step before the response, whether prepared credentials may be issued.
 #[derive(Clone, Debug)]
-pub struct HandOut {
+pub struct IssueCredentials {
     /// ID of the started activation.
     pub activation: ActivationId,
     /// Whether an issued activation is renewed. It must still be active, gets the expiry and number of credentials of
@@ -184,7 +184,7 @@ pub struct HandOut {
     /// Its namespace.
     pub namespace: Namespace,
     /// Credentials to issue. Each is recorded as a use of its credential, and a renewal updates this record.
-    pub credentials: Vec<HandedOut>,
+    pub credentials: Vec<IssuedCredential>,
     /// Purpose that the integration stated.
     pub purpose: Option<Purpose>,
     /// Audit record of a refusal, which replaces the command's record.
@@ -268,9 +268,12 @@ pub trait ActivationRepository: Send + Sync {
     /// the credentials, and with renewals and the end of the same activation.
     ///
     /// Returns `None` if they are issued, and then stores the command's audit record. After a refusal, stores
-    /// [`HandOut::refused`] and deletes the activation, unless it was to be renewed. An unauthorized principal results
-    /// in [`HandOutRefusal::Denied`], not in an error.
-    async fn hand_out(&self, command: ForIntegration<HandOut>) -> Result<Option<HandOutRefusal>, StoreError>;
+    /// [`IssueCredentials::refused`] and deletes the activation, unless it was to be renewed. An unauthorized principal results
+    /// in [`IssuanceRefusal::Denied`], not in an error.
+    async fn issue_credentials(
+        &self,
+        command: ForIntegration<IssueCredentials>,
+    ) -> Result<Option<IssuanceRefusal>, StoreError>;
 
     /// Reads a page of the integration's active activations, newest first (by ID, descending).
     async fn list_activations(&self, query: ListActivations) -> Result<Vec<Activation>, StoreError>;

@@ -3,11 +3,12 @@
 use super::{Database, DieselStore};
 use crate::transaction::integration::lookup::FindByToken;
 use async_trait::async_trait;
-use vault_core::activation::{Activation, HandOutRefusal};
+use vault_core::activation::{Activation, IssuanceRefusal};
 use vault_core::digest::Digest;
 use vault_core::port::{
     AbortActivation, ActivationRepository, DueCheck, EndActivation, FindActivation, ForIntegration, FoundIntegration,
-    HandOut, ListActivations, NoteActivated, RecordCheck, StoreError, TakeChecks, TakeCredentials, TakenCredential,
+    IssueCredentials, ListActivations, NoteActivated, RecordCheck, StoreError, TakeChecks, TakeCredentials,
+    TakenCredential,
 };
 
 #[async_trait]
@@ -23,7 +24,10 @@ impl<D: Database> ActivationRepository for DieselStore<D> {
         self.run_for(command.principal.organization, command).await
     }
 
-    async fn hand_out(&self, command: ForIntegration<HandOut>) -> Result<Option<HandOutRefusal>, StoreError> {
+    async fn issue_credentials(
+        &self,
+        command: ForIntegration<IssueCredentials>,
+    ) -> Result<Option<IssuanceRefusal>, StoreError> {
         self.run_for(command.principal.organization, command).await
     }
 

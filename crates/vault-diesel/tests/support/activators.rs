@@ -2,7 +2,7 @@
 
 use super::world::{World, address, bytes, row_code};
 use vault_core::Command;
-use vault_core::activation::{HandedOut, VendMode, VendedForm};
+use vault_core::activation::{IssuedCredential, VendMode, VendedForm};
 use vault_core::audit::{Actor, AuditAction, Subject};
 use vault_core::digest::RowMac;
 use vault_core::id::{ActivationId, CredentialId, IntegrationId};
@@ -12,7 +12,8 @@ use vault_core::integration::{
 use vault_core::namespace::Namespace;
 use vault_core::port::{
     ChangeIntegration, CreateIntegration, CredentialRepository, DeleteCredential, EndActivation, ForIntegration,
-    FreezeNamespace, HandOut, IntegrationChange, IntegrationRepository, NewActivation, SaveCredential, TakeCredentials,
+    FreezeNamespace, IntegrationChange, IntegrationRepository, IssueCredentials, NewActivation, SaveCredential,
+    TakeCredentials,
 };
 use vault_core::principal::Principal;
 
@@ -116,20 +117,20 @@ impl World {
     }
 
     /// Returns the command that issues first versions.
-    pub(crate) fn hand_out(
+    pub(crate) fn issue_credentials(
         &self,
         principal: &IntegrationPrincipal,
         activation: ActivationId,
         credentials: &[CredentialId],
-    ) -> ForIntegration<HandOut> {
-        let first = |credential: &CredentialId| HandedOut {
+    ) -> ForIntegration<IssueCredentials> {
+        let first = |credential: &CredentialId| IssuedCredential {
             credential: *credential,
             version: 1,
             form: VendedForm::Raw,
             expires_at: None,
         };
         let actor = Actor::Integration(principal.integration);
-        let payload = HandOut {
+        let payload = IssueCredentials {
             activation,
             renewal: false,
             expires_at: self.now().plus_seconds(ACTIVATION_SECONDS),

@@ -7,7 +7,7 @@ use super::world::{NO_LIMIT, World};
 use crate::crypto::FakeDigester;
 use std::ops::Deref;
 use vault_core::Command;
-use vault_core::activation::{Activation, HandedOut, VendMode, VendedForm};
+use vault_core::activation::{Activation, IssuedCredential, VendMode, VendedForm};
 use vault_core::audit::AuditAction;
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::id::{ActivationId, CredentialId, IntegrationId, OrganizationId};
@@ -20,9 +20,9 @@ use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
     ActivationRepository, ActivationStore, ChangeCredential, ChangeIntegration, CreateIntegration, CredentialChange,
-    EndActivation, Find, FindActivation, ForIntegration, FoundIntegration, FreezeNamespace, FreezeRepository, HandOut,
-    IdGenerator, IntegrationChange, IntegrationKey, IntegrationRepository, KeyedDigester, List, ListActivations,
-    NamePosition, NewActivation, SaveCredential, StoredMetadata, TakeCredentials, TakenCredential,
+    EndActivation, Find, FindActivation, ForIntegration, FoundIntegration, FreezeNamespace, FreezeRepository,
+    IdGenerator, IntegrationChange, IntegrationKey, IntegrationRepository, IssueCredentials, KeyedDigester, List,
+    ListActivations, NamePosition, NewActivation, SaveCredential, StoredMetadata, TakeCredentials, TakenCredential,
 };
 use vault_core::principal::{Principal, Scope};
 
@@ -144,20 +144,20 @@ impl<S: ?Sized> World<'_, S> {
     }
 
     /// Returns the command that returns the first versions of `credentials`.
-    pub(super) fn hand_out(
+    pub(super) fn issue_credentials(
         &self,
         principal: &IntegrationPrincipal,
         name: &str,
         activation: ActivationId,
         credentials: &[CredentialId],
-    ) -> ForIntegration<HandOut> {
-        let first = |credential: &CredentialId| HandedOut {
+    ) -> ForIntegration<IssueCredentials> {
+        let first = |credential: &CredentialId| IssuedCredential {
             credential: *credential,
             version: 1,
             form: VendedForm::Raw,
             expires_at: None,
         };
-        let payload = HandOut {
+        let payload = IssueCredentials {
             activation,
             renewal: false,
             expires_at: self.now().plus_seconds(ACTIVATION_SECONDS),
@@ -176,10 +176,10 @@ impl<S: ?Sized> World<'_, S> {
         principal: &IntegrationPrincipal,
         activation: ActivationId,
         credentials: &[CredentialId],
-    ) -> ForIntegration<HandOut> {
+    ) -> ForIntegration<IssueCredentials> {
         let refused = self.audit(AuditAction::ActivationRenewalFailed);
-        let handed_out = self.hand_out(principal, "contract", activation, credentials).payload;
-        let payload = HandOut { renewal: true, refused, ..handed_out };
+        let issued_credentials = self.issue_credentials(principal, "contract", activation, credentials).payload;
+        let payload = IssueCredentials { renewal: true, refused, ..issued_credentials };
         self.by(principal, AuditAction::ActivationRenewed, payload)
     }
 

@@ -6,7 +6,7 @@ use super::tools::{namespace, paged, race};
 use super::world::{Operators, World};
 use crate::crypto::FakeAuditSealer;
 use std::sync::Arc;
-use vault_core::activation::{HandedOut, Purpose, VendedForm};
+use vault_core::activation::{IssuedCredential, Purpose, VendedForm};
 use vault_core::audit::{
     Actor, AuditAction, AuditEntry, AuditNote, Checkpoint, CheckpointContent, CheckpointMark, SealedAuditRecord,
     SealedCheckpoint, StoredCheckpoint, UnsealedEntry,
@@ -34,7 +34,7 @@ pub async fn entries_are_read_as_they_were_written(suite: &dyn OperatorSubject) 
     record.note = Some(AuditNote {
         purpose: Some(Purpose::parse("Größe “Ωmega” % _ \\ ' nightly", "").unwrap()),
         network: Some(Network::of("2001:db8::1".parse().unwrap())),
-        credentials: vec![HandedOut {
+        credentials: vec![IssuedCredential {
             credential: CredentialId::from_uuid(world.ids.random()),
             version: 3,
             form: VendedForm::Raw,

@@ -156,8 +156,8 @@ pub async fn what_is_handed_out_is_a_use(suite: &dyn ContractStore) {
     for _ in 0..3 {
         world.clock.advance_millis(1_000);
         let (begun, _) = world.activate(&activator, "contract").await;
-        let command = world.hand_out(&activator, "contract", begun, &[id]);
-        assert_eq!(world.store.hand_out(command).await.unwrap(), None);
+        let command = world.issue_credentials(&activator, "contract", begun, &[id]);
+        assert_eq!(world.store.issue_credentials(command).await.unwrap(), None);
         activations.insert(0, begun.to_string());
     }
     assert_eq!(world.uses(&principal, id, None).await.unwrap(), activations[..2]);
@@ -195,9 +195,9 @@ pub async fn renewal_and_end_update_the_use(suite: &dyn ContractStore) {
     };
     let started = world.now();
     let (begun, _) = world.activate(&activator, "contract").await;
-    let command = world.hand_out(&activator, "contract", begun, &[id]);
+    let command = world.issue_credentials(&activator, "contract", begun, &[id]);
     let expiry = command.payload.expires_at;
-    assert_eq!(world.store.hand_out(command).await.unwrap(), None);
+    assert_eq!(world.store.issue_credentials(command).await.unwrap(), None);
     assert_eq!(uses().await, [(begun, started, expiry, None, 1)]);
 
     let read = world.versions(&principal, id).await;
@@ -209,7 +209,7 @@ pub async fn renewal_and_end_update_the_use(suite: &dyn ContractStore) {
     let mut renewal = world.renew(&activator, begun, &[id]);
     renewal.payload.credentials[0].version = 2;
     let later = renewal.payload.expires_at;
-    assert_eq!(world.store.hand_out(renewal).await.unwrap(), None);
+    assert_eq!(world.store.issue_credentials(renewal).await.unwrap(), None);
     assert_eq!(uses().await, [(begun, started, later, None, 2)]);
 
     world.clock.advance_millis(1_000);

@@ -86,8 +86,10 @@ impl Activators {
                 let command = pair.world.end_activation(principal, pick(&self.activations, activation).id);
                 both!(pair, end_activation(command)).map(drop)
             }
-            ActivatorCommand::HandOut(token, activation) => self.hand_out(pair, token, activation, false).await,
-            ActivatorCommand::Renew(token, activation) => self.hand_out(pair, token, activation, true).await,
+            ActivatorCommand::IssueCredentials(token, activation) => {
+                self.issue_credentials(pair, token, activation, false).await
+            }
+            ActivatorCommand::Renew(token, activation) => self.issue_credentials(pair, token, activation, true).await,
             ActivatorCommand::Abort(activation) => {
                 if self.activations.is_empty() {
                     return Ok(());
@@ -182,14 +184,20 @@ impl Activators {
         Ok(())
     }
 
-    async fn hand_out(&self, pair: Pair<'_>, token: usize, activation: usize, renewal: bool) -> Result<(), Difference> {
+    async fn issue_credentials(
+        &self,
+        pair: Pair<'_>,
+        token: usize,
+        activation: usize,
+        renewal: bool,
+    ) -> Result<(), Difference> {
         let (Some(principal), false) = (self.principal(token), self.activations.is_empty()) else { return Ok(()) };
         let Begun { id, namespace, taken } = pick(&self.activations, activation);
-        let command = with(pair.world.hand_out(principal, "contract", *id, taken), |payload| {
+        let command = with(pair.world.issue_credentials(principal, "contract", *id, taken), |payload| {
             payload.namespace = namespace.clone();
             payload.renewal = renewal;
         });
-        both!(pair, hand_out(command)).map(drop)
+        both!(pair, issue_credentials(command)).map(drop)
     }
 
     /// Compares the rows that no command read.

@@ -3,7 +3,9 @@
 use super::row::CheckRow;
 use super::{Answer, Decided, MemoryStore, State};
 use async_trait::async_trait;
-use vault_core::activation::{Activation, HandOutFacts, HandOutRefusal, TakingFacts, check_activation, check_issuance};
+use vault_core::activation::{
+    Activation, IssuanceFacts, IssuanceRefusal, TakingFacts, check_activation, check_issuance,
+};
 use vault_core::digest::Digest;
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::identity::audience_look_up;
@@ -12,8 +14,8 @@ use vault_core::integration::{
 };
 use vault_core::port::{
     AbortActivation, ActivationRepository, CHECK_AGAIN_SECONDS, CredentialUse, DueCheck, EndActivation, FindActivation,
-    ForIntegration, FoundIntegration, HandOut, ListActivations, NoteActivated, RecordCheck, StoreError, TakeChecks,
-    TakeCredentials, TakenCredential,
+    ForIntegration, FoundIntegration, IssueCredentials, ListActivations, NoteActivated, RecordCheck, StoreError,
+    TakeChecks, TakeCredentials, TakenCredential,
 };
 use vault_core::principal::Denial;
 use vault_core::time::Timestamp;
@@ -40,8 +42,11 @@ impl ActivationRepository for MemoryStore {
         Ok(self.carry_out(command, take)??)
     }
 
-    async fn hand_out(&self, command: ForIntegration<HandOut>) -> Result<Option<HandOutRefusal>, StoreError> {
-        self.decide(|state| hand_out(state, command))
+    async fn issue_credentials(
+        &self,
+        command: ForIntegration<IssueCredentials>,
+    ) -> Result<Option<IssuanceRefusal>, StoreError> {
+        self.decide(|state| issue_credentials(state, command))
     }
 
     async fn list_activations(&self, query: ListActivations) -> Result<Vec<Activation>, StoreError> {
@@ -174,16 +179,16 @@ fn take(
     Decided::Done(Ok(taken))
 }
 
-fn hand_out(state: &mut State, command: ForIntegration<HandOut>) -> Option<HandOutRefusal> {
+fn issue_credentials(state: &mut State, command: ForIntegration<IssueCredentials>) -> Option<IssuanceRefusal> {
     let ForIntegration { principal, now, audit, payload } = command;
-    let HandOut { activation, renewal, expires_at, namespace, credentials, purpose, refused } = payload;
+    let IssueCredentials { activation, renewal, expires_at, namespace, credentials, purpose, refused } = payload;
     let organization = principal.organization;
     let current: Vec<_> = state
         .credentials_of(organization)
         .filter(|row| row.stored.namespace == namespace)
         .map(|row| (row.stored.id, row.stored.version, row.stored.vend))
         .collect();
-    let facts = HandOutFacts {
+    let facts = IssuanceFacts {
         integration: state.check_integration(&principal, now),
         frozen: state.frozen.contains_key(&(organization, namespace)),
         started: state

@@ -1,7 +1,7 @@
 //! Activating, listing and ending.
 
 use super::setting::{OPERATOR, PLAIN_S3, ROLE_S3, Setting, creation, denied, request};
-use vault_core::activation::{ActivationTtl, HandedOut, VendMode, Vended, VendedForm};
+use vault_core::activation::{ActivationTtl, IssuedCredential, VendMode, Vended, VendedForm};
 use vault_core::audit::{Actor, AuditAction, Subject};
 use vault_core::check::CheckReason;
 use vault_core::cursor::PageRequest;
@@ -37,7 +37,7 @@ async fn an_integration_gets_what_its_namespace_holds() {
     assert_eq!(record.actor, Actor::Integration(made.integration.id));
     assert_eq!((record.organization, record.subject), (Some(setting.acme), Subject::Activation(activated.id)));
     let note = record.note.as_ref().unwrap();
-    let raw = |credential| HandedOut { credential, version: 1, form: VendedForm::Raw, expires_at: None };
+    let raw = |credential| IssuedCredential { credential, version: 1, form: VendedForm::Raw, expires_at: None };
     assert_eq!(note.credentials, [raw(first), raw(second)]);
     assert_eq!(note.network, network);
     let started = &setting.audited(AuditAction::ActivationBegun)[0];

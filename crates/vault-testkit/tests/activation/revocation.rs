@@ -172,9 +172,9 @@ async fn a_credential_that_changed_meanwhile_starts_it_over() {
     });
     let activated = scene.activate(VendMode::Short, Ok(()), vec![replace]).await.unwrap();
     assert_eq!(activated.credentials[0].version, 2);
-    let handed_out = &scene.setting.audited(AuditAction::NamespaceActivated)[0];
-    assert_eq!(handed_out.subject, Subject::Activation(activated.id));
-    assert_eq!(handed_out.note.as_ref().unwrap().credentials[0].version, 2);
+    let issued_credentials = &scene.setting.audited(AuditAction::NamespaceActivated)[0];
+    assert_eq!(issued_credentials.subject, Subject::Activation(activated.id));
+    assert_eq!(issued_credentials.note.as_ref().unwrap().credentials[0].version, 2);
     assert_eq!(scene.failed().len(), 1);
     let live = scene.setting.live(&scene.principal).await.unwrap();
     assert_eq!(live.iter().map(|one| one.id).collect::<Vec<_>>(), [activated.id], "the first one is gone");

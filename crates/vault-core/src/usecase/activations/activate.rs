@@ -4,8 +4,8 @@
 use super::open::{Occasion, Opened, Opening};
 use super::{AT_ONCE, Activations, RESTARTS, contended};
 use crate::activation::{
-    Activated, ActivatedCredential, ActivationTtl, HandOutRefusal, HandedOut, Purpose, VendMode, Vended, VendedForm,
-    allows_short,
+    Activated, ActivatedCredential, ActivationTtl, IssuanceRefusal, IssuedCredential, Purpose, VendMode, Vended,
+    VendedForm, allows_short,
 };
 use crate::audit::{AuditAction, Subject};
 use crate::check::CheckReason;
@@ -14,7 +14,9 @@ use crate::error::{Error, Refusal};
 use crate::id::{ActivationId, CredentialId};
 use crate::integration::IntegrationPrincipal;
 use crate::namespace::Namespace;
-use crate::port::{Event, FindActivation, HandOut, NewActivation, NoteActivated, ShortLived, StoreError, VendOrder};
+use crate::port::{
+    Event, FindActivation, IssueCredentials, NewActivation, NoteActivated, ShortLived, StoreError, VendOrder,
+};
 use crate::time::Timestamp;
 use futures_util::future::join_all;
 
@@ -175,7 +177,7 @@ impl Activations {
             self.abort(principal, &opening, credential, left(&credentials)).await?;
             return Ok(Attempt::Failed(Refusal::NotVended { credential, reason }.into()));
         }
-        match self.hand_out(principal, &opening, until, &credentials).await? {
+        match self.issue_credentials(principal, &opening, until, &credentials).await? {
             None => {
                 if !unnoted.is_empty() {
                     let organization = principal.organization;
@@ -191,32 +193,32 @@ impl Activations {
     }
 
     /// Runs the last transaction before the response.
-    async fn hand_out(
+    async fn issue_credentials(
         &self,
         principal: &IntegrationPrincipal,
         opening: &Opening,
         until: Until<'_>,
         credentials: &[ActivatedCredential],
-    ) -> Result<Option<HandOutRefusal>, StoreError> {
-        let handed_out: Vec<_> = credentials.iter().map(ActivatedCredential::handed_out).collect();
+    ) -> Result<Option<IssuanceRefusal>, StoreError> {
+        let issued_credentials: Vec<_> = credentials.iter().map(ActivatedCredential::issued_credentials).collect();
         let Until { activation, expires_at, .. } = until;
         let subject = Subject::Activation(activation);
         let failed = opening.note(principal, left(credentials));
         let renewal = matches!(opening.occasion, Occasion::Renewal(_));
-        let payload = HandOut {
+        let payload = IssueCredentials {
             activation,
             renewal,
             expires_at,
             namespace: opening.namespace.clone(),
-            credentials: handed_out.clone(),
+            credentials: issued_credentials.clone(),
             purpose: opening.purpose.clone(),
             refused: self.record(principal, opening.occasion.failure(), subject, failed),
         };
-        let note = opening.note(principal, handed_out);
+        let note = opening.note(principal, issued_credentials);
         let action = if renewal { AuditAction::ActivationRenewed } else { AuditAction::NamespaceActivated };
         let command = self.command(principal, action, subject, note, payload);
         let (activated, failed) = (Event::recorded(&command.audit), Event::recorded(&command.payload.refused));
-        let outcome = self.store.hand_out(command).await?;
+        let outcome = self.store.issue_credentials(command).await?;
         self.environment.emit(if outcome.is_none() { activated } else { failed });
         Ok(outcome)
     }
@@ -226,19 +228,19 @@ impl Activations {
         &self,
         principal: &IntegrationPrincipal,
         opening: &Opening,
-        refusal: HandOutRefusal,
+        refusal: IssuanceRefusal,
     ) -> Result<Attempt, StoreError> {
         Ok(match refusal {
-            HandOutRefusal::Denied(refusal) => match self.after_refusal(principal, refusal).await {
+            IssuanceRefusal::Denied(refusal) => match self.after_refusal(principal, refusal).await {
                 Ok(renewed) => Attempt::Again(renewed),
                 Err(error) => Attempt::Failed(error),
             },
-            HandOutRefusal::Frozen => {
+            IssuanceRefusal::Frozen => {
                 self.record_refusal(principal, opening, AuditAction::ActivationRefusedFrozen).await?;
                 Attempt::Failed(Refusal::Frozen.into())
             }
-            HandOutRefusal::Ended => Attempt::Failed(Refusal::NotFound.into()),
-            HandOutRefusal::Changed | HandOutRefusal::Expired => Attempt::Again(principal.clone()),
+            IssuanceRefusal::Ended => Attempt::Failed(Refusal::NotFound.into()),
+            IssuanceRefusal::Changed | IssuanceRefusal::Expired => Attempt::Again(principal.clone()),
         })
     }
 
@@ -319,7 +321,7 @@ impl Activations {
 }
 
 /// Returns the credentials that a storage provider issued, and that cannot be revoked.
-fn left(credentials: &[ActivatedCredential]) -> Vec<HandedOut> {
+fn left(credentials: &[ActivatedCredential]) -> Vec<IssuedCredential> {
     let issued = credentials.iter().filter(|one| one.vended.form() == VendedForm::Short);
-    issued.map(ActivatedCredential::handed_out).collect()
+    issued.map(ActivatedCredential::issued_credentials).collect()
 }

@@ -1,7 +1,7 @@
 //! Decryption of a namespace's credentials for an integration, shared by activations, renewals and checks.
 
 use super::Activations;
-use crate::activation::{HandedOut, MAX_CREDENTIALS, Purpose, VendRule};
+use crate::activation::{IssuedCredential, MAX_CREDENTIALS, Purpose, VendRule};
 use crate::audit::{AuditAction, AuditNote, Subject};
 use crate::credential::CredentialData;
 use crate::error::{Error, Refusal};
@@ -125,7 +125,7 @@ impl Activations {
         principal: &IntegrationPrincipal,
         opening: &Opening,
         failed: CredentialId,
-        left: Vec<HandedOut>,
+        left: Vec<IssuedCredential>,
     ) -> Result<(), StoreError> {
         let note = opening.note(principal, left);
         let audit = self.record(principal, opening.occasion.failure(), Subject::Credential(failed), note);
@@ -182,7 +182,7 @@ impl Activations {
 
 impl Opening {
     /// Creates the audit note.
-    pub(super) fn note(&self, principal: &IntegrationPrincipal, credentials: Vec<HandedOut>) -> AuditNote {
+    pub(super) fn note(&self, principal: &IntegrationPrincipal, credentials: Vec<IssuedCredential>) -> AuditNote {
         let (namespace, purpose) = (self.namespace.clone(), self.purpose.clone());
         AuditNote { namespace, purpose, network: principal.network, credentials }
     }

@@ -11,16 +11,16 @@ use crate::schema::{activations, credential_uses, credentials, frozen_namespaces
 use crate::stored::{Column, StoredId as _};
 use diesel::{ExpressionMethods as _, QueryDsl as _};
 use futures_util::try_join;
-use vault_core::activation::{HandOutFacts, HandOutRefusal, Purpose, VendRule, check_issuance};
+use vault_core::activation::{IssuanceFacts, IssuanceRefusal, Purpose, VendRule, check_issuance};
 use vault_core::id::CredentialId;
-use vault_core::port::{ForIntegration, HandOut};
+use vault_core::port::{ForIntegration, IssueCredentials};
 
-impl Transaction for ForIntegration<HandOut> {
+impl Transaction for ForIntegration<IssueCredentials> {
     /// Why the credentials are not issued, which is recorded.
-    type Outcome = Option<HandOutRefusal>;
+    type Outcome = Option<IssuanceRefusal>;
 
-    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<Option<HandOutRefusal>, Failure> {
-        let HandOut { activation, renewal, expires_at, namespace, credentials: wanted, purpose, refused } =
+    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<Option<IssuanceRefusal>, Failure> {
+        let IssueCredentials { activation, renewal, expires_at, namespace, credentials: wanted, purpose, refused } =
             &self.payload;
         let (organization, integration) = (self.principal.organization.stored(), self.principal.integration.stored());
         let authorized = authorize_and_share(tx, &self.principal, *activation, self.now).await?.map(drop);
@@ -38,7 +38,7 @@ impl Transaction for ForIntegration<HandOut> {
         let (started, frozen, current): (Option<i64>, Option<i64>, Vec<CurrentRow>) =
             try_join!(tx.first(started), tx.first(frozen), tx.load(locked(current, Share)))?;
         let current: Vec<_> = current.into_iter().map(decode).collect::<Result<_, Failure>>()?;
-        let facts = HandOutFacts {
+        let facts = IssuanceFacts {
             integration: authorized,
             frozen: frozen.is_some(),
             started: stands && started.is_some(),
@@ -93,7 +93,7 @@ impl Transaction for ForIntegration<HandOut> {
 }
 
 /// Locks the activation that is to be renewed. Returns whether it is active.
-async fn lock_active(tx: &Tx<'_>, command: &ForIntegration<HandOut>) -> Result<bool, Failure> {
+async fn lock_active(tx: &Tx<'_>, command: &ForIntegration<IssueCredentials>) -> Result<bool, Failure> {
     let principal = &command.principal;
     let (organization, integration) = (principal.organization.stored(), principal.integration.stored());
     let active = own_activation(organization, integration, command.payload.activation.stored())

@@ -6,11 +6,11 @@ use super::activators::{ACTIVATION_SECONDS, Activators};
 use super::tools::{namespace, with};
 use super::world::undescribed;
 use std::sync::Arc;
-use vault_core::activation::{Activation, HandOutRefusal, VendRule, VendedForm};
+use vault_core::activation::{Activation, IssuanceRefusal, VendRule, VendedForm};
 use vault_core::audit::AuditAction;
 use vault_core::integration::{IntegrationPrincipal, IntegrationRefusal, Overlap};
 use vault_core::organization::OrganizationState;
-use vault_core::port::{CredentialChange, HandOut, StoredMetadata};
+use vault_core::port::{CredentialChange, IssueCredentials, StoredMetadata};
 
 /// Issuing credentials is recorded once, and the activation stays active.
 pub async fn what_is_handed_out_is_recorded(suite: &dyn ActivationSubject) {
@@ -21,8 +21,8 @@ pub async fn what_is_handed_out_is_recorded(suite: &dyn ActivationSubject) {
     assert_eq!(taken, saved);
     // Credentials saved in between do not prevent it.
     world.saved_in("contract").await;
-    let command = world.hand_out(&principal, "contract", id, &taken);
-    assert_eq!(world.store.hand_out(command).await.unwrap(), None);
+    let command = world.issue_credentials(&principal, "contract", id, &taken);
+    assert_eq!(world.store.issue_credentials(command).await.unwrap(), None);
     assert_eq!(world.audited(AuditAction::NamespaceActivated).await, 1);
     assert_eq!(world.audited(AuditAction::ActivationFailed).await, 0);
     assert_eq!(live(&world, &principal).await, [id]);
@@ -35,63 +35,64 @@ pub async fn what_was_revoked_meanwhile_is_not_handed_out(suite: &dyn Activation
     let saved = [world.saved_in("contract").await.id, world.saved_in("contract").await.id];
     let mut stored = world.integration().await;
     let mut failed = 0;
-    let mut refused = async |principal: &IntegrationPrincipal, id, payload: &dyn Fn(&mut HandOut), expected| {
-        let command = with(world.hand_out(principal, "contract", id, &saved), payload);
-        assert_eq!(world.store.hand_out(command).await.unwrap(), Some(expected));
-        failed += 1;
-        assert_eq!(world.audited(AuditAction::ActivationFailed).await, failed);
-        if !matches!(expected, HandOutRefusal::Denied(_)) {
-            assert_eq!(live(&world, principal).await, []);
-        }
-    };
-    let unchanged: &dyn Fn(&mut HandOut) = &|_| {};
+    let mut refused =
+        async |principal: &IntegrationPrincipal, id, payload: &dyn Fn(&mut IssueCredentials), expected| {
+            let command = with(world.issue_credentials(principal, "contract", id, &saved), payload);
+            assert_eq!(world.store.issue_credentials(command).await.unwrap(), Some(expected));
+            failed += 1;
+            assert_eq!(world.audited(AuditAction::ActivationFailed).await, failed);
+            if !matches!(expected, IssuanceRefusal::Denied(_)) {
+                assert_eq!(live(&world, principal).await, []);
+            }
+        };
+    let unchanged: &dyn Fn(&mut IssueCredentials) = &|_| {};
 
     let principal = world.activator(&stored);
     let (id, _) = world.activate(&principal, "contract").await;
     world.set_frozen("contract", true).await;
-    refused(&principal, id, unchanged, HandOutRefusal::Frozen).await;
+    refused(&principal, id, unchanged, IssuanceRefusal::Frozen).await;
     world.set_frozen("contract", false).await;
-    refused(&principal, id, unchanged, HandOutRefusal::Ended).await;
+    refused(&principal, id, unchanged, IssuanceRefusal::Ended).await;
 
     let (id, _) = world.activate(&principal, "contract").await;
     assert!(world.store.end_activation(world.end_activation(&principal, id)).await.unwrap());
-    refused(&principal, id, unchanged, HandOutRefusal::Ended).await;
+    refused(&principal, id, unchanged, IssuanceRefusal::Ended).await;
 
     let (id, _) = world.activate(&principal, "contract").await;
-    let replaced: &dyn Fn(&mut HandOut) = &|payload| payload.credentials[1].version = 2;
-    refused(&principal, id, replaced, HandOutRefusal::Changed).await;
+    let replaced: &dyn Fn(&mut IssueCredentials) = &|payload| payload.credentials[1].version = 2;
+    refused(&principal, id, replaced, IssuanceRefusal::Changed).await;
     let (id, _) = world.activate(&principal, "contract").await;
-    let elsewhere: &dyn Fn(&mut HandOut) = &|payload| payload.namespace = namespace("below/a");
-    refused(&principal, id, elsewhere, HandOutRefusal::Changed).await;
+    let elsewhere: &dyn Fn(&mut IssueCredentials) = &|payload| payload.namespace = namespace("below/a");
+    refused(&principal, id, elsewhere, IssuanceRefusal::Changed).await;
     let (id, _) = world.activate(&principal, "contract").await;
     let now = world.now();
-    let over: &dyn Fn(&mut HandOut) = &|payload| payload.expires_at = now;
-    refused(&principal, id, over, HandOutRefusal::Expired).await;
+    let over: &dyn Fn(&mut IssueCredentials) = &|payload| payload.expires_at = now;
+    refused(&principal, id, over, IssuanceRefusal::Expired).await;
     let (id, _) = world.activate(&principal, "contract").await;
-    let dead: &dyn Fn(&mut HandOut) = &|payload| payload.credentials[0].expires_at = Some(now);
-    refused(&principal, id, dead, HandOutRefusal::Expired).await;
+    let dead: &dyn Fn(&mut IssueCredentials) = &|payload| payload.credentials[0].expires_at = Some(now);
+    refused(&principal, id, dead, IssuanceRefusal::Expired).await;
 
     let (id, _) = world.activate(&principal, "contract").await;
     world.delete_credential(saved[1]).await;
-    refused(&principal, id, unchanged, HandOutRefusal::Changed).await;
+    refused(&principal, id, unchanged, IssuanceRefusal::Changed).await;
 
     let (id, _) = world.activate(&principal, "contract").await;
     let rotated = stored.integration.clone().rotated(world.token(), Overlap::DEFAULT, world.now());
     let before = principal;
     stored = world.replace_integration(&stored, rotated).await;
-    let changed = HandOutRefusal::Denied(IntegrationRefusal::Changed);
+    let changed = IssuanceRefusal::Denied(IntegrationRefusal::Changed);
     refused(&before, id, unchanged, changed).await;
 
     let principal = world.activator(&stored);
     let (id, _) = world.activate(&principal, "contract").await;
     world.set_state(OrganizationState::Disabled).await;
-    let closed = HandOutRefusal::Denied(IntegrationRefusal::OrganizationClosed);
+    let closed = IssuanceRefusal::Denied(IntegrationRefusal::OrganizationClosed);
     refused(&principal, id, unchanged, closed).await;
     world.set_state(OrganizationState::Active).await;
 
     let (id, _) = world.activate(&principal, "contract").await;
     world.delete_integration(&stored).await;
-    refused(&principal, id, unchanged, HandOutRefusal::Denied(IntegrationRefusal::Unknown)).await;
+    refused(&principal, id, unchanged, IssuanceRefusal::Denied(IntegrationRefusal::Unknown)).await;
     assert_eq!(world.audited(AuditAction::NamespaceActivated).await, 0);
 }
 
@@ -102,12 +103,13 @@ pub async fn a_hand_out_and_a_deletion_are_decided_one_after_the_other(suite: &d
     for _ in 0..8 {
         let saved = world.saved_in("contract").await.id;
         let (id, taken) = world.activate(&principal, "contract").await;
-        let (store, hand_out) = (Arc::clone(&world.store), world.hand_out(&principal, "contract", id, &taken));
-        let handed_out = tokio::spawn(async move { store.hand_out(hand_out).await.unwrap() });
+        let (store, issue_credentials) =
+            (Arc::clone(&world.store), world.issue_credentials(&principal, "contract", id, &taken));
+        let issued_credentials = tokio::spawn(async move { store.issue_credentials(issue_credentials).await.unwrap() });
         world.delete_credential(saved).await;
-        assert!(matches!(handed_out.await.unwrap(), None | Some(HandOutRefusal::Changed)));
-        let after = world.hand_out(&principal, "contract", id, &taken);
-        assert!(world.store.hand_out(after).await.unwrap().is_some());
+        assert!(matches!(issued_credentials.await.unwrap(), None | Some(IssuanceRefusal::Changed)));
+        let after = world.issue_credentials(&principal, "contract", id, &taken);
+        assert!(world.store.issue_credentials(after).await.unwrap().is_some());
     }
 }
 
@@ -120,13 +122,13 @@ pub async fn a_rule_that_came_meanwhile_holds(suite: &dyn ActivationSubject) {
     let (started, _) = world.activate(&principal, "contract").await;
     let ruled = StoredMetadata { vend: VendRule::Short, ..undescribed() };
     world.change_credential(id, 1, CredentialChange::Describe, Some(ruled)).await;
-    let raw = world.hand_out(&principal, "contract", started, &[id]);
-    assert_eq!(world.store.hand_out(raw).await.unwrap(), Some(HandOutRefusal::Changed));
+    let raw = world.issue_credentials(&principal, "contract", started, &[id]);
+    assert_eq!(world.store.issue_credentials(raw).await.unwrap(), Some(IssuanceRefusal::Changed));
     let (started, _) = world.activate(&principal, "contract").await;
-    let short = with(world.hand_out(&principal, "contract", started, &[id]), |payload| {
+    let short = with(world.issue_credentials(&principal, "contract", started, &[id]), |payload| {
         payload.credentials[0].form = VendedForm::Short;
     });
-    assert_eq!(world.store.hand_out(short).await.unwrap(), None);
+    assert_eq!(world.store.issue_credentials(short).await.unwrap(), None);
 }
 
 /// Renewal assigns an active activation a new expiry and the current number of returned credentials. Only its own
@@ -144,18 +146,18 @@ pub async fn an_activation_is_renewed_while_it_lives(suite: &dyn ActivationSubje
 
     world.clock.advance_seconds(ACTIVATION_SECONDS - 1);
     let both = [first, world.saved_in("contract").await.id];
-    assert_eq!(world.store.hand_out(world.renew(&principal, id, &both)).await.unwrap(), None);
+    assert_eq!(world.store.issue_credentials(world.renew(&principal, id, &both)).await.unwrap(), None);
     let renewed =
         Activation { expires_at: world.now().plus_seconds(ACTIVATION_SECONDS), credentials: 2, ..started[0].clone() };
     assert_eq!(found(&principal, id).await.as_ref(), Some(&renewed));
     assert_eq!(world.activations(&principal).await, [renewed]);
     assert_eq!(world.audited(AuditAction::ActivationRenewed).await, 1);
 
-    let refused = async |who| world.store.hand_out(world.renew(who, id, &both)).await.unwrap();
-    assert_eq!(refused(&neighbour).await, Some(HandOutRefusal::Ended));
+    let refused = async |who| world.store.issue_credentials(world.renew(who, id, &both)).await.unwrap();
+    assert_eq!(refused(&neighbour).await, Some(IssuanceRefusal::Ended));
     world.clock.advance_seconds(ACTIVATION_SECONDS);
     assert_eq!(found(&principal, id).await, None);
-    assert_eq!(refused(&principal).await, Some(HandOutRefusal::Ended));
+    assert_eq!(refused(&principal).await, Some(IssuanceRefusal::Ended));
     assert_eq!(live(&world, &principal).await, []);
     assert_eq!(world.audited(AuditAction::ActivationRenewed).await, 1);
     assert_eq!(world.audited(AuditAction::ActivationRenewalFailed).await, 2);
@@ -169,15 +171,15 @@ pub async fn a_refused_renewal_leaves_the_activation(suite: &dyn ActivationSubje
     let (id, _) = world.activate(&principal, "contract").await;
     let before = world.activations(&principal).await;
     world.clock.advance_seconds(1);
-    let renew = async |payload: &dyn Fn(&mut HandOut)| {
+    let renew = async |payload: &dyn Fn(&mut IssueCredentials)| {
         let command = with(world.renew(&principal, id, &saved), payload);
-        world.store.hand_out(command).await.unwrap()
+        world.store.issue_credentials(command).await.unwrap()
     };
-    assert_eq!(renew(&|payload| payload.credentials[0].version = 2).await, Some(HandOutRefusal::Changed));
+    assert_eq!(renew(&|payload| payload.credentials[0].version = 2).await, Some(IssuanceRefusal::Changed));
     let now = world.now();
-    assert_eq!(renew(&|payload| payload.expires_at = now).await, Some(HandOutRefusal::Expired));
+    assert_eq!(renew(&|payload| payload.expires_at = now).await, Some(IssuanceRefusal::Expired));
     world.set_frozen("contract", true).await;
-    assert_eq!(renew(&|_| {}).await, Some(HandOutRefusal::Frozen));
+    assert_eq!(renew(&|_| {}).await, Some(IssuanceRefusal::Frozen));
     assert_eq!(world.activations(&principal).await, before);
     assert_eq!(world.audited(AuditAction::ActivationRenewalFailed).await, 3);
     world.set_frozen("contract", false).await;
@@ -192,9 +194,9 @@ pub async fn a_renewal_and_an_end_are_decided_one_after_the_other(suite: &dyn Ac
     for _ in 0..8 {
         let (id, _) = world.activate(&principal, "contract").await;
         let (store, renewal) = (Arc::clone(&world.store), world.renew(&principal, id, &saved));
-        let renewed = tokio::spawn(async move { store.hand_out(renewal).await.unwrap() });
+        let renewed = tokio::spawn(async move { store.issue_credentials(renewal).await.unwrap() });
         assert!(world.store.end_activation(world.end_activation(&principal, id)).await.unwrap());
-        assert!(matches!(renewed.await.unwrap(), None | Some(HandOutRefusal::Ended)));
+        assert!(matches!(renewed.await.unwrap(), None | Some(IssuanceRefusal::Ended)));
         assert_eq!(live(&world, &principal).await, []);
     }
 }
