@@ -7,7 +7,9 @@ use crate::id::KeyId;
 use crate::lockout::WrongPasscodes;
 use crate::notice::NoticeCode;
 use crate::passcode::{PasscodeProof, TimeStep};
-use crate::port::{ConcludeProof, Conclusion, LoginRefusal, OwnChange, ProofEffect, VerifiedFactors, VerifiedProof};
+use crate::port::{
+    AttemptOutcome, FinishAccountAttempt, LoginRefusal, OwnChange, ProofEffect, VerifiedFactors, VerifiedProof,
+};
 use crate::principal::{Denial, SessionPrincipal};
 
 /// Outcome of checking password and passcode without the store.
@@ -110,7 +112,7 @@ pub enum ProofOutcome<'a> {
 #[derive(Clone, Debug)]
 pub struct RefusedProof<'a> {
     /// Outcome of the attempt.
-    pub conclusion: Conclusion,
+    pub conclusion: AttemptOutcome,
     /// New count of wrong passcodes.
     pub wrong_passcodes: WrongPasscodes,
     /// Notices for the user of the account.
@@ -122,7 +124,7 @@ pub struct RefusedProof<'a> {
 /// Decides a reserved attempt. `owner` is the authorization of the principal of [`ProofEffect::Own`], or `Ok` if there
 /// is none.
 pub fn conclude_proof<'a>(
-    command: &'a ConcludeProof,
+    command: &'a FinishAccountAttempt,
     facts: &ProofFacts,
     owner: Result<(), Denial>,
 ) -> ProofOutcome<'a> {
@@ -139,7 +141,7 @@ pub fn conclude_proof<'a>(
     };
     if let Err(denial) = owner {
         let refused = refuse(command, facts, LoginRefusal::Overtaken);
-        return ProofOutcome::Refused(RefusedProof { conclusion: Conclusion::Denied(denial), ..refused });
+        return ProofOutcome::Refused(RefusedProof { conclusion: AttemptOutcome::Denied(denial), ..refused });
     }
     match (verify_proof(&command.reserved, command.brought.claim(), facts), &command.brought) {
         (Ok(()), VerifiedFactors::Proof(proof)) if is_current(proof, facts) => ProofOutcome::Done(proof),
@@ -160,7 +162,7 @@ fn is_current(proof: &VerifiedProof, facts: &ProofFacts) -> bool {
     }
 }
 
-fn refuse<'a>(command: &'a ConcludeProof, facts: &ProofFacts, refusal: LoginRefusal) -> RefusedProof<'a> {
+fn refuse<'a>(command: &'a FinishAccountAttempt, facts: &ProofFacts, refusal: LoginRefusal) -> RefusedProof<'a> {
     let records = &command.refusal;
     let is_there = facts.account.is_some();
     let before = facts.wrong_passcodes;
@@ -171,7 +173,7 @@ fn refuse<'a>(command: &'a ConcludeProof, facts: &ProofFacts, refusal: LoginRefu
     let closed = records.class_closed.as_ref();
     let closes = (closed.is_some() && is_there).then_some(NoticeCode::AttemptsClosed);
     RefusedProof {
-        conclusion: if disables { Conclusion::PasscodeDisabled } else { Conclusion::Refused(refusal) },
+        conclusion: if disables { AttemptOutcome::PasscodeDisabled } else { AttemptOutcome::Refused(refusal) },
         wrong_passcodes,
         notices: closes.into_iter().chain(disables.then_some(NoticeCode::PasscodeDisabled)).collect(),
         records: [Some(first), closed, disables.then_some(&records.passcode_disabled)].into_iter().flatten().collect(),

@@ -14,7 +14,8 @@ use vault_core::lockout::{
 use vault_core::notice::NoticeCode;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    ConcludeProof, Conclusion, LoginRefusal, OwnChange, ProofEffect, RefusalRecords, VerifiedFactors, VerifiedProof,
+    AttemptOutcome, FinishAccountAttempt, LoginRefusal, OwnChange, ProofEffect, RefusalRecords, VerifiedFactors,
+    VerifiedProof,
 };
 use vault_core::principal::{Denial, SessionPrincipal};
 use vault_core::proof::{Claim, ProofFacts, ProofOutcome, conclude_proof, is_as_reserved, verify_proof};
@@ -142,7 +143,7 @@ proptest! {
         if kind != 1 || counts {
             prop_assert_eq!(refused.wrong_passcodes.count, wrong + u32::from(counts));
         }
-        prop_assert_eq!(refused.conclusion == Conclusion::PasscodeDisabled, disables);
+        prop_assert_eq!(refused.conclusion == AttemptOutcome::PasscodeDisabled, disables);
         let records: Vec<_> = refused.records.iter().map(|sealed| sealed.record.action).collect();
         prop_assert_eq!(records.len(), 1 + usize::from(closes) + usize::from(disables));
         prop_assert_eq!(records[0] == AuditAction::LoginRefused, kind == 0 || !there);
@@ -255,7 +256,7 @@ fn a_proof_changes_the_owners_account_alone() {
     {
         let command = own(account);
         match conclude_proof(&command, &facts(0, 0, false), owner) {
-            ProofOutcome::Refused(refused) => assert_eq!(refused.conclusion, Conclusion::Denied(denied)),
+            ProofOutcome::Refused(refused) => assert_eq!(refused.conclusion, AttemptOutcome::Denied(denied)),
             ProofOutcome::Done(_) => panic!("it is another account's, or the session has ended"),
         }
     }
@@ -298,14 +299,14 @@ fn proof(step: i64, effect: ProofEffect) -> VerifiedProof {
     VerifiedProof { passcode, rehashed: None, effect, audit: record(AuditAction::LoginSucceeded) }
 }
 
-fn concluding(brought: VerifiedFactors, closes: bool) -> ConcludeProof {
+fn concluding(brought: VerifiedFactors, closes: bool) -> FinishAccountAttempt {
     let refusal = RefusalRecords {
         refused: record(AuditAction::LoginRefused),
         passcode_refused: record(AuditAction::LoginPasscodeRefused),
         class_closed: closes.then(|| record(AuditAction::LoginClassClosed)),
         passcode_disabled: record(AuditAction::LoginPasscodeDisabled),
     };
-    ConcludeProof { reserved: account(), brought, refusal, network: network(1), now: at(0) }
+    FinishAccountAttempt { reserved: account(), brought, refusal, network: network(1), now: at(0) }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use support::sqlite::Scratch;
 use support::world::{World, address};
 use vault_core::digest::Digest;
 use vault_core::lockout::{CLOSING_ATTEMPTS, FREE_ATTEMPTS, LONGEST_WAIT_SECONDS};
-use vault_core::port::{Conclusion, LoginAttemptRepository as _, Reservation, ReserveAttempt, VerifiedFactors};
+use vault_core::port::{AttemptOutcome, LoginAttemptRepository as _, Reservation, ReserveAttempt, VerifiedFactors};
 use vault_core::role::Role;
 use vault_core::time::Timestamp;
 use vault_diesel::SqliteStore;
@@ -88,7 +88,7 @@ async fn attempt(
         Reservation::Account(reserved) => world.refusal(reserved.signed, brought),
         _ => world.decoy(brought.recovery_code()),
     };
-    assert!(matches!(store.conclude_attempt(conclude).await.unwrap(), Conclusion::Refused(_)));
+    assert!(matches!(store.finish_attempt(conclude).await.unwrap(), AttemptOutcome::Refused(_)));
     let notes = NOTES.lock().unwrap();
     notes.statements.iter().map(|sql| cost(sql, &notes.kept)).collect()
 }

@@ -18,9 +18,10 @@ use vault_core::invitation::{EnrolmentDraft, Invitation, StoredInvitation};
 use vault_core::lockout::CLOSING_ATTEMPTS;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, AccountKey, AccountRepository as _, ChangeAccount, ConcludeAttempt, Conclusion, ConfirmEnrolment,
-    CreateInvitation, EndSession, Expired, Find, FoundAccount, InvitationRepository as _, LoginAttemptRepository as _,
-    Maintenance as _, Reservation, ReserveAttempt, SessionRepository as _, StoreError, VerifiedFactors, WriteDraft,
+    AccountChange, AccountKey, AccountRepository as _, AttemptOutcome, ChangeAccount, ConfirmEnrolment,
+    CreateInvitation, EndSession, Expired, Find, FinishAttempt, FoundAccount, InvitationRepository as _,
+    LoginAttemptRepository as _, Maintenance as _, Reservation, ReserveAttempt, SessionRepository as _, StoreError,
+    VerifiedFactors, WriteDraft,
 };
 use vault_core::principal::{Denial, Principal, Scope, SessionPrincipal};
 use vault_core::role::Role;
@@ -139,7 +140,7 @@ async fn of_two_sessions_that_end_each_other_one_stays() {
         let one = world.member(&*here, Role::Editor).await;
         let two = SessionPrincipal { session: SessionId::from_bytes(bytes(world.next())), ..one.clone() };
         let login = world.login(grant(&here, &one).await, two.session, PasscodeProof::Step(TimeStep(2)));
-        assert_eq!(here.conclude_attempt(login).await.unwrap(), Conclusion::Completed);
+        assert_eq!(here.finish_attempt(login).await.unwrap(), AttemptOutcome::Completed);
         let ended =
             join(here.end_session(end(&world, &one, two.session)), there.end_session(end(&world, &two, one.session)))
                 .await;
@@ -159,10 +160,10 @@ async fn of_sixteen_uses_of_a_recovery_code_on_two_servers_one_logs_in() {
         let uses = join_all((0..16).map(|index| {
             let session = SessionId::from_bytes(bytes(world.next()));
             let login = world.login(grant.clone(), session, PasscodeProof::RecoveryCode(RECOVERY_CODE));
-            if index % 2 == 0 { here.conclude_attempt(login) } else { there.conclude_attempt(login) }
+            if index % 2 == 0 { here.finish_attempt(login) } else { there.finish_attempt(login) }
         }))
         .await;
-        let completed = uses.into_iter().filter(|outcome| *outcome.as_ref().unwrap() == Conclusion::Completed);
+        let completed = uses.into_iter().filter(|outcome| *outcome.as_ref().unwrap() == AttemptOutcome::Completed);
         assert_eq!(completed.count(), 1);
     }
 }
@@ -339,10 +340,10 @@ async fn attempts_and_changes_of_an_account_do_not_wait_for_each_other_for_ever(
             let attempt = ReserveAttempt { address: address(number).into(), decoy: 7, network, now: NOW };
             if let Reservation::Account(reserved) = store.reserve_attempt(attempt).await.unwrap() {
                 let brought = VerifiedFactors::WrongPassword { recovery_code: None };
-                let ConcludeAttempt::Account(mut refused) = world.refusal(reserved.signed, brought) else { return };
+                let FinishAttempt::Account(mut refused) = world.refusal(reserved.signed, brought) else { return };
                 let closed = world.audit(Actor::Unknown, AuditAction::LoginClassClosed, Subject::Vault);
                 refused.refusal.class_closed = (reserved.attempts == CLOSING_ATTEMPTS).then_some(closed);
-                made(store.conclude_attempt(ConcludeAttempt::Account(refused)).await);
+                made(store.finish_attempt(FinishAttempt::Account(refused)).await);
             }
         };
         let password = AccountChange::Password(SealedPassword { id: PASSWORD, blob: Blob::from_bytes(vec![2; 140]) });
@@ -439,7 +440,7 @@ async fn re_enrolments_and_what_happens_beside_them_do_not_wait_for_each_other_f
             for whom in [one, two, target] {
                 let session = SessionId::from_bytes(bytes(world.next()));
                 let login = world.login(grant(&here, whom).await, session, PasscodeProof::Step(TimeStep(9)));
-                deeds.push(async move { made(server.conclude_attempt(login).await) }.boxed());
+                deeds.push(async move { made(server.finish_attempt(login).await) }.boxed());
             }
             deeds.push(async move { made(server.delete_expired(Expired::Invitations, NOW).await) }.boxed());
             deeds.push(async move { made(server.find_invitation(code, NOW).await) }.boxed());

@@ -277,7 +277,7 @@ ports! {
     }
     LoginAttemptRepository {
         reserve_attempt(command: ReserveAttempt) -> Reservation;
-        conclude_attempt(command: ConcludeAttempt) -> Conclusion;
+        finish_attempt(command: FinishAttempt) -> AttemptOutcome;
         network_is_known(network: Digest, now: Timestamp) -> bool;
     }
     OrganizationRepository {

@@ -13,7 +13,7 @@ use vault_core::cursor::PageRequest;
 use vault_core::id::{AccountId, CredentialId};
 use vault_core::network::Network;
 use vault_core::passcode::TimeStep;
-use vault_core::port::{Clock as _, Conclusion, LoginRefusal, StoreError};
+use vault_core::port::{AttemptOutcome, Clock as _, LoginRefusal, StoreError};
 use vault_core::principal::Principal;
 use vault_core::role::Role;
 use vault_core::usecase::activations::ActivationRequest;
@@ -267,9 +267,10 @@ fn the_same_seed_is_the_same_day() {
 #[test]
 fn a_store_that_takes_a_passcode_twice_is_found() {
     let wrong = |store: Faulty<MemoryStore>| {
-        store.answering("conclude_attempt", |answer: &mut Result<Conclusion, StoreError>| {
-            if matches!(answer, Ok(Conclusion::Refused(LoginRefusal::SpentPasscode | LoginRefusal::WrongPasscode))) {
-                *answer = Ok(Conclusion::Completed);
+        store.answering("finish_attempt", |answer: &mut Result<AttemptOutcome, StoreError>| {
+            if matches!(answer, Ok(AttemptOutcome::Refused(LoginRefusal::SpentPasscode | LoginRefusal::WrongPasscode)))
+            {
+                *answer = Ok(AttemptOutcome::Completed);
             }
         })
     };

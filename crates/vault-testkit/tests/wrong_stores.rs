@@ -81,9 +81,9 @@ fn says_done(method: &'static str) -> impl FnOnce(Wrong) -> Wrong {
 /// Completes an attempt that it must reject.
 fn concludes_anyway(refusal: LoginRefusal) -> impl FnOnce(Wrong) -> Wrong {
     move |store| {
-        store.answering("conclude_attempt", move |answer: &mut Result<Conclusion, StoreError>| {
-            if matches!(answer, Ok(Conclusion::Refused(refused)) if *refused == refusal) {
-                *answer = Ok(Conclusion::Completed);
+        store.answering("finish_attempt", move |answer: &mut Result<AttemptOutcome, StoreError>| {
+            if matches!(answer, Ok(AttemptOutcome::Refused(refused)) if *refused == refusal) {
+                *answer = Ok(AttemptOutcome::Completed);
             }
         })
     }
@@ -205,8 +205,8 @@ wrong_stores! {
     } => lockout::known_networks_are_classes_of_their_own;
     it_takes_a_step_twice: |store: Wrong| {
         let steps = Mutex::new(0);
-        store.altered(move |command: &mut ConcludeAttempt| {
-            let ConcludeAttempt::Account(proof) = command else { return };
+        store.altered(move |command: &mut FinishAttempt| {
+            let FinishAttempt::Account(proof) = command else { return };
             let VerifiedFactors::Proof(proof) = &mut proof.brought else { return };
             if let PasscodeProof::Step(step) = &mut proof.passcode {
                 let mut steps = steps.lock().unwrap();
@@ -221,8 +221,8 @@ wrong_stores! {
     it_lets_a_changed_account_in: concludes_anyway(LoginRefusal::Overtaken)
         => login::a_login_is_overtaken_by_each_change;
     it_counts_no_wrong_passcode: |store: Wrong| {
-        store.altered(|command: &mut ConcludeAttempt| {
-            let ConcludeAttempt::Account(proof) = command else { return };
+        store.altered(|command: &mut FinishAttempt| {
+            let FinishAttempt::Account(proof) = command else { return };
             if matches!(proof.brought, VerifiedFactors::WrongPasscode) {
                 proof.brought = VerifiedFactors::WrongPassword { recovery_code: None };
             }

@@ -65,7 +65,7 @@ impl ReservedAccount {
 
 /// Finishes an attempt with its only committed outcome.
 #[derive(Clone, Debug)]
-pub enum ConcludeAttempt {
+pub enum FinishAttempt {
     /// An attempt that was not counted. Reads and writes the decoy with the same number of statements and locks as the
     /// refusal of an account. Has no effect and adds no audit entry.
     Decoy {
@@ -77,13 +77,13 @@ pub enum ConcludeAttempt {
         entry: Box<SealedAuditRecord>,
     },
     /// An attempt on an account.
-    Account(Box<ConcludeProof>),
+    Account(Box<FinishAccountAttempt>),
 }
 
 /// Finishes an attempt on an account. [`conclude_proof`](crate::proof::conclude_proof) decides the outcome in the same
 /// transaction that stores it.
 #[derive(Clone, Debug)]
-pub struct ConcludeProof {
+pub struct FinishAccountAttempt {
     /// The account as reserved.
     pub reserved: SignedAccount,
     /// The presented factors.
@@ -188,7 +188,7 @@ pub enum OwnChange {
 
 /// Outcome of finishing an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Conclusion {
+pub enum AttemptOutcome {
     /// Success: the passcode is marked as used and the network as known. The bucket of the network and a locked shared
     /// bucket are reset.
     Completed,
@@ -210,7 +210,7 @@ pub trait LoginAttemptRepository: Send + Sync {
 
     /// Finishes an attempt. Records a refusal even if the account has been deleted. Only [`ProofEffect::Session`]
     /// counts as the last login of the account.
-    async fn conclude_attempt(&self, command: ConcludeAttempt) -> Result<Conclusion, StoreError>;
+    async fn finish_attempt(&self, command: FinishAttempt) -> Result<AttemptOutcome, StoreError>;
 
     /// Returns whether any account logged in from the network within
     /// [`NETWORK_KNOWN_SECONDS`](crate::lockout::NETWORK_KNOWN_SECONDS), with a precision of one day. Reads only by

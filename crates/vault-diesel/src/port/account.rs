@@ -11,8 +11,8 @@ use vault_core::account::ListedAccount;
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::port::{
-    AccountKey, AccountRepository, ChangeAccount, ChangeInvitation, ConcludeAttempt, Conclusion, ConfirmEnrolment,
-    ConfirmPasscode, CreateAccount, CreateInvitation, EndSession, Find, FoundAccount, InvitationRepository, List,
+    AccountKey, AccountRepository, AttemptOutcome, ChangeAccount, ChangeInvitation, ConfirmEnrolment, ConfirmPasscode,
+    CreateAccount, CreateInvitation, EndSession, Find, FinishAttempt, FoundAccount, InvitationRepository, List,
     LoginAttemptRepository, OpenInvitation, OwnAccount, OwnAccountRepository, ReadPasscode, Reservation,
     ReserveAttempt, SessionRepository, SessionUse, StoreError, StoredPasscode, WaitingSeed, WriteDraft,
 };
@@ -91,7 +91,7 @@ impl<D: Database> LoginAttemptRepository for DieselStore<D> {
         self.run(command).await
     }
 
-    async fn conclude_attempt(&self, command: ConcludeAttempt) -> Result<Conclusion, StoreError> {
+    async fn finish_attempt(&self, command: FinishAttempt) -> Result<AttemptOutcome, StoreError> {
         self.run(command).await
     }
 

@@ -13,9 +13,9 @@ use vault_core::namespace::Namespace;
 use vault_core::organization::{Organization, OrganizationName, OrganizationState};
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountRepository, ChangeCredential, ConcludeAttempt, ConcludeProof, Conclusion, CreateAccount, CreateOrganization,
-    CredentialChange, EndSession, KeyedDigester, ListCredentials, LoginAttemptRepository, NewVersion,
-    OrganizationRepository, ProofEffect, RefusalRecords, SaveCredential, StoredMetadata, VerifiedFactors,
+    AccountRepository, AttemptOutcome, ChangeCredential, CreateAccount, CreateOrganization, CredentialChange,
+    EndSession, FinishAccountAttempt, FinishAttempt, KeyedDigester, ListCredentials, LoginAttemptRepository,
+    NewVersion, OrganizationRepository, ProofEffect, RefusalRecords, SaveCredential, StoredMetadata, VerifiedFactors,
     VerifiedProof,
 };
 use vault_core::principal::{Principal, SessionPrincipal};
@@ -151,7 +151,7 @@ impl World {
         };
         store.create_account(self.by_operator(AuditAction::AccountCreated, payload)).await.unwrap();
         let login = self.login(grant, session, PasscodeProof::Step(TimeStep(1)));
-        assert_eq!(store.conclude_attempt(login).await.unwrap(), Conclusion::Completed);
+        assert_eq!(store.finish_attempt(login).await.unwrap(), AttemptOutcome::Completed);
     }
 
     /// Wraps an operator's command.
@@ -161,7 +161,7 @@ impl World {
     }
 
     /// Returns the login of an account of this world.
-    pub(crate) fn login(&self, grant: AccountGrant, session: SessionId, passcode: PasscodeProof) -> ConcludeAttempt {
+    pub(crate) fn login(&self, grant: AccountGrant, session: SessionId, passcode: PasscodeProof) -> FinishAttempt {
         let effect = ProofEffect::Session(NewSession {
             id: session,
             created_at: self.now(),
@@ -176,9 +176,9 @@ impl World {
     }
 
     /// Returns the conclusion of an attempt with these factors.
-    pub(crate) fn refusal(&self, reserved: SignedAccount, brought: VerifiedFactors) -> ConcludeAttempt {
+    pub(crate) fn refusal(&self, reserved: SignedAccount, brought: VerifiedFactors) -> FinishAttempt {
         let record = |action| self.audit(Actor::Unknown, action, Subject::Vault);
-        ConcludeAttempt::Account(Box::new(ConcludeProof {
+        FinishAttempt::Account(Box::new(FinishAccountAttempt {
             reserved,
             brought,
             refusal: RefusalRecords {
@@ -193,9 +193,9 @@ impl World {
     }
 
     /// Returns the conclusion of an attempt that was not counted.
-    pub(crate) fn decoy(&self, recovery_code: Option<Digest>) -> ConcludeAttempt {
+    pub(crate) fn decoy(&self, recovery_code: Option<Digest>) -> FinishAttempt {
         let entry = Box::new(self.audit(Actor::Unknown, AuditAction::LoginRefused, Subject::Vault));
-        ConcludeAttempt::Decoy { decoy: 7, recovery_code, entry }
+        FinishAttempt::Decoy { decoy: 7, recovery_code, entry }
     }
 
     pub(crate) fn now(&self) -> Timestamp {

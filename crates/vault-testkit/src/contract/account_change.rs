@@ -10,7 +10,7 @@ use vault_core::account::{AccountGrant, AccountState};
 use vault_core::audit::AuditAction;
 use vault_core::id::AccountId;
 use vault_core::passcode::PasscodeProof;
-use vault_core::port::{AccountChange, Conclusion, IdGenerator, LoginRefusal, Reservation, ReservedAccount};
+use vault_core::port::{AccountChange, AttemptOutcome, IdGenerator, LoginRefusal, Reservation, ReservedAccount};
 use vault_core::principal::Denial;
 use vault_core::role::Role;
 
@@ -57,18 +57,18 @@ pub async fn a_passcode_is_replaced(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let step = world.fresh_step();
-    assert_eq!(complete(&world, &holder, step).await, Conclusion::Completed);
+    assert_eq!(complete(&world, &holder, step).await, AttemptOutcome::Completed);
     let fresh = Holder { recovery_codes: vec![world.recovery_code()], ..holder.with_seed(world.seed()) };
     let change = AccountChange::Passcode { seed: fresh.seed.clone(), recovery_codes: fresh.recovery_codes.clone() };
     world.change(&holder, change).await;
 
     assert_eq!(reserved(&world, &holder).await.seed, fresh.seed);
-    assert_eq!(complete(&world, &holder, world.fresh_step()).await, Conclusion::Refused(LoginRefusal::Overtaken));
+    assert_eq!(complete(&world, &holder, world.fresh_step()).await, AttemptOutcome::Refused(LoginRefusal::Overtaken));
     let old_code = PasscodeProof::RecoveryCode(holder.recovery_codes[0]);
-    assert_eq!(complete(&world, &fresh, old_code).await, Conclusion::Refused(LoginRefusal::WrongPasscode));
-    assert_eq!(complete(&world, &fresh, step).await, Conclusion::Completed);
+    assert_eq!(complete(&world, &fresh, old_code).await, AttemptOutcome::Refused(LoginRefusal::WrongPasscode));
+    assert_eq!(complete(&world, &fresh, step).await, AttemptOutcome::Completed);
     let new_code = PasscodeProof::RecoveryCode(fresh.recovery_codes[0]);
-    assert_eq!(complete(&world, &fresh, new_code).await, Conclusion::Completed);
+    assert_eq!(complete(&world, &fresh, new_code).await, AttemptOutcome::Completed);
     assert_eq!(world.audited(AuditAction::AccountPasscodeReset).await, 1);
 }
 
@@ -90,7 +90,7 @@ pub async fn an_account_is_deleted(suite: &dyn AccountSubject) {
     assert_eq!(outcome, Ok(()));
     assert_eq!(world.read(&successor).await.signed, successor.signed);
     let stale = PasscodeProof::RecoveryCode(holder.recovery_codes[0]);
-    assert_eq!(complete(&world, &holder, stale).await, Conclusion::Refused(LoginRefusal::Overtaken));
+    assert_eq!(complete(&world, &holder, stale).await, AttemptOutcome::Refused(LoginRefusal::Overtaken));
 }
 
 /// Every change except unlocking ends all sessions of the account and no others.
@@ -196,6 +196,6 @@ async fn reserved(world: &Accounts<'_>, holder: &Holder) -> ReservedAccount {
     }
 }
 
-async fn complete(world: &Accounts<'_>, holder: &Holder, proof: PasscodeProof) -> Conclusion {
+async fn complete(world: &Accounts<'_>, holder: &Holder, proof: PasscodeProof) -> AttemptOutcome {
     world.conclude(world.complete_login(holder, world.network(), proof)).await
 }

@@ -17,8 +17,8 @@ use vault_core::integration::{Integration, StoredIntegration};
 use vault_core::invitation::StoredInvitation;
 use vault_core::keyring::{KeyTerm, TermPurpose};
 use vault_core::port::{
-    AccountChange, AddReceiver, ChangeIntegration, ConcludeAttempt, CreateAccount, CreateInstance, DestroyKey,
-    FindUnderInstanceKey, IdGenerator, InstancePart, InstanceRow, IntegrationChange, KeyDestruction, KeyedDigester,
+    AccountChange, AddReceiver, ChangeIntegration, CreateAccount, CreateInstance, DestroyKey, FindUnderInstanceKey,
+    FinishAttempt, IdGenerator, InstancePart, InstanceRow, IntegrationChange, KeyDestruction, KeyedDigester,
     MoveToInstanceKey, OwnChange, ReplaceInstanceKey, StoreError,
 };
 use vault_core::principal::Principal;
@@ -224,7 +224,7 @@ pub async fn nothing_comes_under_a_replaced_instance_key(suite: &dyn ContractSto
         expires_at: world.now().plus_seconds(60),
     };
     let proof = world.prove(&holder, &session, world.fresh_step(), pending);
-    let concluded = world.store.conclude_attempt(ConcludeAttempt::Account(Box::new(proof))).await;
+    let concluded = world.store.finish_attempt(FinishAttempt::Account(Box::new(proof))).await;
     assert!(is_contended(concluded), "nothing is spent");
     let replaced = Integration { version: integration.integration.next_version(), ..integration.integration.clone() };
     let digest = replaced.digest(&FakeDigester::default());

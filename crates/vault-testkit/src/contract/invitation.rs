@@ -14,7 +14,7 @@ use vault_core::invitation::{INVITATION_SECONDS, Invitation, StoredInvitation};
 use vault_core::organization::OrganizationState;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountKey, Conclusion, ConfirmEnrolment, FoundAccount, IdGenerator, InvitationChange, LoginRefusal,
+    AccountKey, AttemptOutcome, ConfirmEnrolment, FoundAccount, IdGenerator, InvitationChange, LoginRefusal,
     OpenInvitation, WriteDraft,
 };
 use vault_core::principal::{Denial, Principal};
@@ -255,9 +255,9 @@ pub async fn a_confirmed_invitation_is_an_account(suite: &dyn AccountSubject) {
 
     let holder = holder_of(&world, &invitation, address).await;
     for (spent, outcome) in [
-        (TimeStep(step.0 - 1), Conclusion::Refused(LoginRefusal::SpentPasscode)),
-        (step, Conclusion::Refused(LoginRefusal::SpentPasscode)),
-        (TimeStep(step.0 + 1), Conclusion::Completed),
+        (TimeStep(step.0 - 1), AttemptOutcome::Refused(LoginRefusal::SpentPasscode)),
+        (step, AttemptOutcome::Refused(LoginRefusal::SpentPasscode)),
+        (TimeStep(step.0 + 1), AttemptOutcome::Completed),
     ] {
         let login = world.complete_login(&holder, world.network(), PasscodeProof::Step(spent));
         assert_eq!(world.conclude(login).await, outcome);
@@ -265,7 +265,7 @@ pub async fn a_confirmed_invitation_is_an_account(suite: &dyn AccountSubject) {
     let code = PasscodeProof::RecoveryCode(draft.recovery_codes[3]);
     let login = world.complete_login(&holder, world.network(), code);
     let session = super::tools::principal_of(&login);
-    assert_eq!(world.conclude(login).await, Conclusion::Completed);
+    assert_eq!(world.conclude(login).await, AttemptOutcome::Completed);
     let own = world.own_account(&session).await;
     assert_eq!((own.signed.grant.email, own.passcode_enrolled_at), (invitation.grant.email, world.now()));
     assert_eq!(own.recovery_codes_left, 9);

@@ -13,7 +13,7 @@ use vault_core::lockout::{
     CLOSING_ATTEMPTS, FIRST_WAIT_SECONDS, FREE_ATTEMPTS, KNOWN_NETWORKS, LONGEST_WAIT_SECONDS, NETWORK_KNOWN_SECONDS,
 };
 use vault_core::organization::OrganizationState;
-use vault_core::port::{AccountChange, ConcludeAttempt, IdGenerator, Reservation, ReserveAttempt};
+use vault_core::port::{AccountChange, FinishAttempt, IdGenerator, Reservation, ReserveAttempt};
 use vault_core::role::Role;
 
 /// A reservation returns the stored values on which the login is decided. Attempts on disabled accounts are not
@@ -96,8 +96,8 @@ pub async fn unknown_addresses_never_wait(suite: &dyn AccountSubject) {
     for _ in 0..CLOSING_ATTEMPTS {
         assert!(is_nobody(&world.store.reserve_attempt(attempt.clone()).await.unwrap()));
         let entry = Box::new(world.audit_in(holder.signed.grant.organization, AuditAction::LoginRefused));
-        let decoy = ConcludeAttempt::Decoy { decoy: attempt.decoy, recovery_code: None, entry };
-        world.store.conclude_attempt(decoy).await.unwrap();
+        let decoy = FinishAttempt::Decoy { decoy: attempt.decoy, recovery_code: None, entry };
+        world.store.finish_attempt(decoy).await.unwrap();
     }
     let reservations = race_attempts(&world, vec![attempt.clone(); 50]).await;
     assert_eq!(count(&reservations, is_nobody), 50);

@@ -1,5 +1,5 @@
 //! Cases of the last step of a login attempt:
-//! [`conclude_attempt`](vault_core::port::LoginAttemptRepository::conclude_attempt).
+//! [`finish_attempt`](vault_core::port::LoginAttemptRepository::finish_attempt).
 
 use super::AccountSubject;
 use super::account_change::regrant;
@@ -13,7 +13,7 @@ use vault_core::notice::NoticeCode;
 use vault_core::organization::OrganizationState;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, ConcludeProof, Conclusion, DeleteOrganization, LoginRefusal, Reservation, VerifiedFactors,
+    AccountChange, AttemptOutcome, DeleteOrganization, FinishAccountAttempt, LoginRefusal, Reservation, VerifiedFactors,
 };
 use vault_core::role::Role;
 
@@ -58,7 +58,7 @@ pub async fn an_earlier_step_is_refused(suite: &dyn AccountSubject) {
     let before = world.read(&holder).await;
     world.clock.advance_seconds(1);
     for spent in [step, TimeStep(step.0 - 1), TimeStep(step.0 - 1_000)] {
-        refused(&world, at(spent), Conclusion::Refused(LoginRefusal::SpentPasscode)).await;
+        refused(&world, at(spent), AttemptOutcome::Refused(LoginRefusal::SpentPasscode)).await;
     }
     assert_eq!(world.read(&holder).await.signed, before.signed);
     completes(&world, at(TimeStep(step.0 + 1))).await;
@@ -70,7 +70,7 @@ pub async fn only_the_accounts_own_recovery_codes_count(suite: &dyn AccountSubje
     let (holder, colleague) = (world.holder(Role::Viewer).await, world.holder(Role::Viewer).await);
     for code in [world.recovery_code(), colleague.recovery_codes[0]] {
         let command = world.complete_login(&holder, world.network(), PasscodeProof::RecoveryCode(code));
-        refused(&world, command, Conclusion::Refused(LoginRefusal::WrongPasscode)).await;
+        refused(&world, command, AttemptOutcome::Refused(LoginRefusal::WrongPasscode)).await;
     }
     let code = PasscodeProof::RecoveryCode(colleague.recovery_codes[0]);
     completes(&world, world.complete_login(&colleague, world.network(), code)).await;
@@ -107,7 +107,7 @@ pub async fn a_login_is_overtaken_by_each_change(suite: &dyn AccountSubject) {
         let command = login_by_code(&world, &holder);
         let change = change(&world, &holder);
         world.change(&holder, change.clone()).await;
-        refused(&world, command, Conclusion::Refused(LoginRefusal::Overtaken)).await;
+        refused(&world, command, AttemptOutcome::Refused(LoginRefusal::Overtaken)).await;
 
         if matches!(change.change, AccountChange::ReEnrol { .. } | AccountChange::Delete) {
             continue;
@@ -125,7 +125,7 @@ pub async fn a_login_is_overtaken_by_its_organization(suite: &dyn AccountSubject
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     world.set_state(OrganizationState::Disabled).await;
-    refused(&world, login_by_code(&world, &holder), Conclusion::Refused(LoginRefusal::Overtaken)).await;
+    refused(&world, login_by_code(&world, &holder), AttemptOutcome::Refused(LoginRefusal::Overtaken)).await;
     world.set_state(OrganizationState::Active).await;
     completes(&world, login_by_code(&world, &holder)).await;
 
@@ -134,7 +134,7 @@ pub async fn a_login_is_overtaken_by_its_organization(suite: &dyn AccountSubject
     assert!(world.store.delete_organization(deletion).await.unwrap());
     let late = world.complete_login(&holder, world.network(), world.fresh_step());
     let outcome = world.conclude(late).await;
-    assert_eq!(outcome, Conclusion::Refused(LoginRefusal::Overtaken));
+    assert_eq!(outcome, AttemptOutcome::Refused(LoginRefusal::Overtaken));
 }
 
 /// A rehash with new parameters is stored and does not count as a password change: a concurrent login completes.
@@ -161,7 +161,7 @@ pub async fn a_refused_login_stores_no_verifier(suite: &dyn AccountSubject) {
     let unknown = PasscodeProof::RecoveryCode(world.recovery_code());
     let mut command = world.complete_login(&holder, world.network(), unknown);
     proof_of(&mut command).rehashed = Some(world.password());
-    refused(&world, command, Conclusion::Refused(LoginRefusal::WrongPasscode)).await;
+    refused(&world, command, AttemptOutcome::Refused(LoginRefusal::WrongPasscode)).await;
     let Reservation::Account(facts) = world.reserve(&holder, world.network()).await else { panic!("it is free") };
     assert_eq!(facts.password, holder.password);
 }
@@ -177,8 +177,8 @@ pub async fn twenty_wrong_passcodes_disable_steps(suite: &dyn AccountSubject) {
         refuse(&world, &holder, false).await;
     }
     completes(&world, by_step(&holder)).await;
-    assert_eq!(world.conclude(world.refuse(&holder, true)).await, Conclusion::PasscodeDisabled);
-    let disabled = Conclusion::Refused(LoginRefusal::PasscodeDisabled);
+    assert_eq!(world.conclude(world.refuse(&holder, true)).await, AttemptOutcome::PasscodeDisabled);
+    let disabled = AttemptOutcome::Refused(LoginRefusal::PasscodeDisabled);
     refused(&world, by_step(&holder), disabled).await;
     let logins = world.read(&holder).await.logins;
     assert!(logins.passcode_disabled() && logins.is_locked());
@@ -207,13 +207,13 @@ pub async fn a_spent_step_is_no_wrong_passcode(suite: &dyn AccountSubject) {
     completes(&world, world.complete_login(&holder, world.network(), step)).await;
     for _ in 0..WRONG_PASSCODES {
         let again = world.complete_login(&holder, world.network(), step);
-        refused(&world, again, Conclusion::Refused(LoginRefusal::SpentPasscode)).await;
+        refused(&world, again, AttemptOutcome::Refused(LoginRefusal::SpentPasscode)).await;
     }
     assert_eq!(world.read(&holder).await.logins.wrong_passcodes, 0);
     completes(&world, world.complete_login(&holder, world.network(), world.fresh_step())).await;
     let unknown = PasscodeProof::RecoveryCode(world.recovery_code());
     let unknown = world.complete_login(&holder, world.network(), unknown);
-    refused(&world, unknown, Conclusion::Refused(LoginRefusal::WrongPasscode)).await;
+    refused(&world, unknown, AttemptOutcome::Refused(LoginRefusal::WrongPasscode)).await;
     assert_eq!(world.read(&holder).await.logins.wrong_passcodes, 1);
 }
 
@@ -288,7 +288,7 @@ pub async fn a_wrong_password_spends_nothing(suite: &dyn AccountSubject) {
     let holder = world.holder(Role::Viewer).await;
     let recovery_code = Some(holder.recovery_codes[0]);
     let command = world.bring(&holder, world.network(), VerifiedFactors::WrongPassword { recovery_code });
-    assert_eq!(world.conclude(command).await, Conclusion::Refused(LoginRefusal::WrongPassword));
+    assert_eq!(world.conclude(command).await, AttemptOutcome::Refused(LoginRefusal::WrongPassword));
     let logins = world.read(&holder).await.logins;
     assert_eq!((logins.wrong_passcodes, logins.last_refused_at), (0, Some(world.now())));
     completes(&world, login_by_code(&world, &holder)).await;
@@ -304,7 +304,7 @@ pub async fn parallel_wrong_passcodes_all_count(suite: &dyn AccountSubject) {
     }))
     .await;
     let command = world.complete_login(&holder, world.network(), world.fresh_step());
-    refused(&world, command, Conclusion::Refused(LoginRefusal::PasscodeDisabled)).await;
+    refused(&world, command, AttemptOutcome::Refused(LoginRefusal::PasscodeDisabled)).await;
     assert_eq!(world.audited(AuditAction::LoginPasscodeRefused).await, 21);
 }
 
@@ -318,26 +318,26 @@ pub async fn a_refusal_outlasts_its_account(suite: &dyn AccountSubject) {
     assert_eq!(world.audited(AuditAction::LoginRefused).await, 2);
 }
 
-fn login_by_code(world: &Accounts<'_>, holder: &Holder) -> ConcludeProof {
+fn login_by_code(world: &Accounts<'_>, holder: &Holder) -> FinishAccountAttempt {
     world.complete_login(holder, world.network(), PasscodeProof::RecoveryCode(holder.recovery_codes[0]))
 }
 
 async fn refuse(world: &Accounts<'_>, holder: &Holder, wrong_passcode: bool) {
     let conclusion = world.conclude(world.refuse(holder, wrong_passcode)).await;
-    assert!(matches!(conclusion, Conclusion::Refused(_)), "{conclusion:?}");
+    assert!(matches!(conclusion, AttemptOutcome::Refused(_)), "{conclusion:?}");
 }
 
 /// Asserts that the login completes and its session works.
-async fn completes(world: &Accounts<'_>, command: ConcludeProof) -> vault_core::principal::SessionPrincipal {
+async fn completes(world: &Accounts<'_>, command: FinishAccountAttempt) -> vault_core::principal::SessionPrincipal {
     let principal = principal_of(&command);
-    assert_eq!(world.conclude(command).await, Conclusion::Completed);
+    assert_eq!(world.conclude(command).await, AttemptOutcome::Completed);
     assert_eq!(world.acts(&principal).await, Ok(()));
     principal
 }
 
 /// Asserts that the login has the result `conclusion` in one transaction that records the rejection, without a session
 /// or an audit record of a login.
-async fn refused(world: &Accounts<'_>, command: ConcludeProof, conclusion: Conclusion) {
+async fn refused(world: &Accounts<'_>, command: FinishAccountAttempt, conclusion: AttemptOutcome) {
     let recorded = world.audited(AuditAction::LoginSucceeded).await;
     let entries = world.audit_length().await;
     let session = principal_of(&command);
@@ -356,15 +356,15 @@ async fn spent_once(world: &Accounts<'_>, holder: &Holder, proof: PasscodeProof)
         async move { conclude(&*store, command).await }
     }))
     .await;
-    assert_eq!(outcomes.iter().filter(|outcome| **outcome == Conclusion::Completed).count(), 1);
-    let spent = Conclusion::Refused(match proof {
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == AttemptOutcome::Completed).count(), 1);
+    let spent = AttemptOutcome::Refused(match proof {
         PasscodeProof::Step(_) => LoginRefusal::SpentPasscode,
         PasscodeProof::RecoveryCode(_) => LoginRefusal::WrongPasscode,
     });
     assert_eq!(outcomes.iter().filter(|outcome| **outcome == spent).count(), 15);
     for (principal, outcome) in principals.into_iter().zip(outcomes) {
         let works = world.acts(&principal).await.is_ok();
-        assert_eq!(works, outcome == Conclusion::Completed);
+        assert_eq!(works, outcome == AttemptOutcome::Completed);
     }
     assert_eq!(world.audited(AuditAction::LoginSucceeded).await, 1);
     let late = world.complete_login(holder, world.network(), proof);

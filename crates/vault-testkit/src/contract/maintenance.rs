@@ -21,8 +21,8 @@ use vault_core::lockout::{FREE_ATTEMPTS, NETWORK_KNOWN_SECONDS};
 use vault_core::notice::NOTICE_SECONDS;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountKey, Conclusion, CountCredentials, CountedSlice, EXPIRED_SLICE, Expired, IDEMPOTENCY_SECONDS, RecordCheck,
-    Reservation, TakeKeyUses,
+    AccountKey, AttemptOutcome, CountCredentials, CountedSlice, EXPIRED_SLICE, Expired, IDEMPOTENCY_SECONDS,
+    RecordCheck, Reservation, TakeKeyUses,
 };
 use vault_core::principal::Principal;
 use vault_core::role::Role;
@@ -55,7 +55,7 @@ pub async fn what_has_expired_is_deleted_in_slices(suite: &dyn ContractStore) {
     let other = world.holder(Role::Viewer).await;
     let login = PasscodeProof::RecoveryCode(other.recovery_codes[0]);
     let login = world.complete_login(&other, world.network(), login);
-    assert_eq!(world.conclude(login).await, Conclusion::Completed);
+    assert_eq!(world.conclude(login).await, AttemptOutcome::Completed);
 
     // Nothing has expired yet.
     delete_all_expired(&world).await;
@@ -252,7 +252,7 @@ async fn log_in_often(world: &World<'_>) {
         let store = Arc::clone(&world.store);
         async move {
             for login in logins {
-                assert_eq!(conclude(&*store, login).await, Conclusion::Completed);
+                assert_eq!(conclude(&*store, login).await, AttemptOutcome::Completed);
             }
         }
     }))

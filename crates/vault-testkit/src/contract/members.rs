@@ -13,8 +13,8 @@ use vault_core::invitation::{EnrolmentDraft, INVITATION_SECONDS, Invitation, Sto
 use vault_core::notice::NoticeCode;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, AccountKey, AccountStore, ChangeInvitation, ConcludeProof, Conclusion, ConfirmEnrolment,
-    CreateInvitation, EndSession, Find, FoundAccount, IdGenerator, InvitationChange, KeyedDigester, List,
+    AccountChange, AccountKey, AccountStore, AttemptOutcome, ChangeInvitation, ConfirmEnrolment, CreateInvitation,
+    EndSession, Find, FinishAccountAttempt, FoundAccount, IdGenerator, InvitationChange, KeyedDigester, List,
     OpenInvitation, OwnAccount, OwnChange, ProofEffect, VerifiedFactors, VerifiedProof, WriteDraft,
 };
 use vault_core::principal::{Denial, Principal, Scope, SessionPrincipal};
@@ -218,7 +218,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         principal: &SessionPrincipal,
         passcode: PasscodeProof,
         mut change: OwnChange,
-    ) -> ConcludeProof {
+    ) -> FinishAccountAttempt {
         if let OwnChange::Password { after, digest, .. } | OwnChange::RecoveryCodes { after, digest, .. } = &mut change
         {
             *after = after.clone().keeping(principal.session);
@@ -238,7 +238,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
     /// Executes a change of the user's own account.
     pub(super) async fn proven(&self, holder: &Holder, principal: &SessionPrincipal, change: OwnChange) {
         let command = self.prove(holder, principal, self.fresh_step(), change);
-        assert_eq!(self.conclude(command).await, Conclusion::Completed);
+        assert_eq!(self.conclude(command).await, AttemptOutcome::Completed);
     }
 
     pub(super) async fn own_account(&self, principal: &SessionPrincipal) -> OwnAccount {
@@ -259,7 +259,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
     }
 
     /// Returns an attempt with a wrong passcode, or otherwise with a wrong password.
-    pub(super) fn refuse(&self, holder: &Holder, wrong_passcode: bool) -> ConcludeProof {
+    pub(super) fn refuse(&self, holder: &Holder, wrong_passcode: bool) -> FinishAccountAttempt {
         let brought = match wrong_passcode {
             true => VerifiedFactors::WrongPasscode,
             false => VerifiedFactors::WrongPassword { recovery_code: None },
@@ -277,7 +277,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         }
         let version = self.read(holder).await.signed.version;
         let principal = SessionPrincipal { version, ..principal_of(&command) };
-        assert_eq!(self.conclude(command).await, Conclusion::Completed);
+        assert_eq!(self.conclude(command).await, AttemptOutcome::Completed);
         principal
     }
 

@@ -25,7 +25,7 @@ use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationState;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, ConcludeAttempt, Conclusion, Idempotency, KeyedDigester, ListCredentials, ReserveAttempt,
+    AccountChange, AttemptOutcome, FinishAttempt, Idempotency, KeyedDigester, ListCredentials, ReserveAttempt,
     SetOrganizationState, StoreError, TakeKeyUses,
 };
 use vault_core::principal::{Principal, SessionPrincipal};
@@ -136,7 +136,7 @@ impl<'a> History<'a> {
             }
             VaultCommand::WrongPasscode(account) => {
                 let refused = Box::new(self.world.refuse(self.holder(account), true));
-                both!(self, conclude_attempt(ConcludeAttempt::Account(refused)))?;
+                both!(self, finish_attempt(FinishAttempt::Account(refused)))?;
             }
             VaultCommand::LogInByStep(account, step, network) => {
                 let step = TimeStep(TimeStep::at(ManualClock::START).0 + step);
@@ -208,8 +208,8 @@ impl<'a> History<'a> {
     async fn log_in(&mut self, account: usize, proof: PasscodeProof, network: usize) -> Result<(), Difference> {
         let command = self.world.complete_login(self.holder(account), *pick(&self.networks, network), proof);
         let principal = principal_of(&command);
-        let outcome = both!(self, conclude_attempt(ConcludeAttempt::Account(Box::new(command))))?;
-        if outcome == Conclusion::Completed {
+        let outcome = both!(self, finish_attempt(FinishAttempt::Account(Box::new(command))))?;
+        if outcome == AttemptOutcome::Completed {
             self.sessions.push(principal);
         }
         Ok(())

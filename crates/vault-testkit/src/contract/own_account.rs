@@ -1,5 +1,5 @@
 //! Cases of [`OwnAccountRepository`](vault_core::port::OwnAccountRepository) and of the changes to the user's own
-//! account that [`conclude_attempt`](vault_core::port::LoginAttemptRepository::conclude_attempt) executes.
+//! account that [`finish_attempt`](vault_core::port::LoginAttemptRepository::finish_attempt) executes.
 
 use super::AccountSubject;
 use super::account_change::regrant;
@@ -14,7 +14,8 @@ use vault_core::lockout::WRONG_PASSCODES;
 use vault_core::notice::NoticeCode;
 use vault_core::passcode::{CONFIRMATIONS, PENDING_SECONDS, PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, AccountStore, ConcludeProof, Conclusion, ConfirmPasscode, LoginRefusal, OwnChange, Reservation,
+    AccountChange, AccountStore, AttemptOutcome, ConfirmPasscode, FinishAccountAttempt, LoginRefusal, OwnChange,
+    Reservation,
 };
 use vault_core::principal::{Denial, Principal, SessionPrincipal};
 use vault_core::role::Role;
@@ -80,7 +81,7 @@ pub async fn an_owner_replaces_the_password(suite: &dyn AccountSubject) {
     assert_eq!(world.audited(AuditAction::AccountPasswordChanged).await, 1);
     assert_eq!(world.notices(&sessions[0]).await, [], "the owner knows");
     let stale = world.complete_login(&holder, world.network(), world.fresh_step());
-    assert_eq!(world.conclude(stale).await, Conclusion::Refused(LoginRefusal::Overtaken));
+    assert_eq!(world.conclude(stale).await, AttemptOutcome::Refused(LoginRefusal::Overtaken));
 
     // The new MAC must cover the current row.
     let mut change = world.own_password(&colleague, world.password());
@@ -89,7 +90,7 @@ pub async fn an_owner_replaces_the_password(suite: &dyn AccountSubject) {
         *digest = after.digest(&FakeDigester::default());
     }
     let command = world.prove(&colleague, &sessions[2], world.fresh_step(), change);
-    assert_eq!(world.conclude(command).await, Conclusion::Refused(LoginRefusal::Overtaken));
+    assert_eq!(world.conclude(command).await, AttemptOutcome::Refused(LoginRefusal::Overtaken));
 }
 
 /// All recovery codes are replaced; all other sessions of the user end.
@@ -104,14 +105,14 @@ pub async fn an_owner_replaces_the_recovery_codes(suite: &dyn AccountSubject) {
     let OwnChange::RecoveryCodes { seed, .. } = &change else { panic!("{change:?}") };
     let after = holder.with_seed(seed.clone());
     let command = world.prove(&holder, &sessions[0], proof, change);
-    assert_eq!(world.conclude(command).await, Conclusion::Completed);
+    assert_eq!(world.conclude(command).await, AttemptOutcome::Completed);
 
     assert_eq!(live(&world, &sessions).await, [true, false]);
     assert_eq!(world.own_account(&sessions[0]).await.recovery_codes_left, 10);
     assert_eq!(world.audited(AuditAction::AccountRecoveryCodesReplaced).await, 1);
     for (code, outcome) in [
-        (holder.recovery_codes[1], Conclusion::Refused(LoginRefusal::WrongPasscode)),
-        (codes[0], Conclusion::Completed),
+        (holder.recovery_codes[1], AttemptOutcome::Refused(LoginRefusal::WrongPasscode)),
+        (codes[0], AttemptOutcome::Completed),
     ] {
         let login = world.complete_login(&after, world.network(), PasscodeProof::RecoveryCode(code));
         assert_eq!(world.conclude(login).await, outcome);
@@ -153,11 +154,12 @@ pub async fn an_owner_replaces_the_seed(suite: &dyn AccountSubject) {
     assert!(!world.store.confirm_passcode(again).await.unwrap());
     assert_eq!(reserve(&world, &sessions[1]).await, None);
     let old = world.complete_login(&holder, world.network(), PasscodeProof::Step(TimeStep(step.0 + 1)));
-    assert_eq!(world.conclude(old).await, Conclusion::Refused(LoginRefusal::Overtaken));
+    assert_eq!(world.conclude(old).await, AttemptOutcome::Refused(LoginRefusal::Overtaken));
     let holder = holder.with_seed(seed);
-    for (step, outcome) in
-        [(step, Conclusion::Refused(LoginRefusal::SpentPasscode)), (TimeStep(step.0 + 1), Conclusion::Completed)]
-    {
+    for (step, outcome) in [
+        (step, AttemptOutcome::Refused(LoginRefusal::SpentPasscode)),
+        (TimeStep(step.0 + 1), AttemptOutcome::Completed),
+    ] {
         let login = world.complete_login(&holder, world.network(), PasscodeProof::Step(step));
         assert_eq!(world.conclude(login).await, outcome);
     }
@@ -251,14 +253,14 @@ pub async fn a_proof_needs_a_session_of_its_account(suite: &dyn AccountSubject) 
         ] {
             let command = world.prove(&holder, principal, step, change);
             let outcome = world.conclude(command).await;
-            assert_eq!(outcome, Conclusion::Denied(refusal), "{principal:?}");
+            assert_eq!(outcome, AttemptOutcome::Denied(refusal), "{principal:?}");
         }
     }
     assert_eq!(world.audit_length().await, entries + 12);
     assert_eq!(world.audited(AuditAction::LoginRefused).await, 12);
     assert_eq!(facts(&world, &holder).await.password, holder.password);
     let login = world.complete_login(&holder, world.network(), step);
-    assert_eq!(world.conclude(login).await, Conclusion::Completed);
+    assert_eq!(world.conclude(login).await, AttemptOutcome::Completed);
 }
 
 /// A proof is used once, by a login or by a change; a proof based on outdated values changes nothing.
@@ -267,7 +269,7 @@ pub async fn a_proof_is_spent_once_whatever_for(suite: &dyn AccountSubject) {
     let holder = world.holder(Role::Editor).await;
     let session = world.log_in(&holder).await;
     let step = world.fresh_step();
-    let commands: Vec<ConcludeProof> = (0..16)
+    let commands: Vec<FinishAccountAttempt> = (0..16)
         .map(|index| match index % 2 {
             0 => world.complete_login(&holder, world.network(), step),
             _ => world.prove(&holder, &session, step, world.own_codes(&holder, vec![world.recovery_code()])),
@@ -278,9 +280,9 @@ pub async fn a_proof_is_spent_once_whatever_for(suite: &dyn AccountSubject) {
         async move { conclude(&*store, command).await }
     }))
     .await;
-    assert_eq!(outcomes.iter().filter(|outcome| **outcome == Conclusion::Completed).count(), 1);
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == AttemptOutcome::Completed).count(), 1);
     // Replaced recovery codes also replace the secret that the others read.
-    let lost = [LoginRefusal::SpentPasscode, LoginRefusal::Overtaken].map(Conclusion::Refused);
+    let lost = [LoginRefusal::SpentPasscode, LoginRefusal::Overtaken].map(AttemptOutcome::Refused);
     assert_eq!(outcomes.iter().filter(|outcome| lost.contains(outcome)).count(), 15);
 
     let holder = holder.as_reserved(&facts(&world, &holder).await);
@@ -289,7 +291,7 @@ pub async fn a_proof_is_spent_once_whatever_for(suite: &dyn AccountSubject) {
     let (before, entries) = (facts(&world, &holder).await, world.audit_length().await);
     let change = world.own_password(&holder, world.password());
     let stale = world.prove(&holder, &session, world.fresh_step(), change);
-    assert_eq!(world.conclude(stale).await, Conclusion::Refused(LoginRefusal::Overtaken));
+    assert_eq!(world.conclude(stale).await, AttemptOutcome::Refused(LoginRefusal::Overtaken));
     let after = facts(&world, &holder).await;
     assert_eq!((after.password, after.signed), (before.password, before.signed));
     assert_eq!(world.audit_length().await, entries + 1, "the refusal is recorded");
@@ -308,8 +310,8 @@ pub async fn a_proof_resets_its_class_as_a_login_does(suite: &dyn AccountSubject
     };
     assert_eq!([attempts(network).await, attempts(network).await], [1, 2]);
     let codes = world.own_codes(&holder, Vec::new());
-    let command = ConcludeProof { network, ..world.prove(&holder, &session, world.fresh_step(), codes) };
-    assert_eq!(world.conclude(command).await, Conclusion::Completed);
+    let command = FinishAccountAttempt { network, ..world.prove(&holder, &session, world.fresh_step(), codes) };
+    assert_eq!(world.conclude(command).await, AttemptOutcome::Completed);
     assert_eq!([attempts(network).await, attempts(network).await], [1, 2]);
     assert_eq!(attempts(world.network()).await, 1, "the shared class was reset, and the network is no part of it now");
 }
@@ -345,7 +347,7 @@ pub async fn an_owner_is_told_what_others_did(suite: &dyn AccountSubject) {
     let proof = PasscodeProof::RecoveryCode(codes[2]);
     let change = world.own_password(&holder, world.password());
     let command = world.prove(&holder, &session, proof, change);
-    assert_eq!(world.conclude(command).await, Conclusion::Completed);
+    assert_eq!(world.conclude(command).await, AttemptOutcome::Completed);
     expected.push((NoticeCode::RecoveryCodeUsed, world.now().as_millis()));
     assert_eq!(world.notices(&session).await, expected);
 }
@@ -384,7 +386,7 @@ fn confirm(
 async fn by_code(world: &Accounts<'_>, holder: &Holder, code: vault_core::digest::Digest) -> SessionPrincipal {
     let command = world.complete_login(holder, world.network(), PasscodeProof::RecoveryCode(code));
     let principal = super::tools::principal_of(&command);
-    assert_eq!(world.conclude(command).await, Conclusion::Completed);
+    assert_eq!(world.conclude(command).await, AttemptOutcome::Completed);
     principal
 }
 

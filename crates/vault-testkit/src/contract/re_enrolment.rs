@@ -12,7 +12,7 @@ use vault_core::invitation::INVITATION_SECONDS;
 use vault_core::notice::NoticeCode;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, AccountKey, Conclusion, ConfirmEnrolment, FoundAccount, LoginRefusal, Reservation,
+    AccountChange, AccountKey, AttemptOutcome, ConfirmEnrolment, FoundAccount, LoginRefusal, Reservation,
 };
 use vault_core::principal::{Principal, Scope};
 use vault_core::role::Role;
@@ -43,7 +43,7 @@ pub async fn a_re_enrolling_account_has_nothing_to_log_in_with(suite: &dyn Accou
     let (organization, account) = (world.organization, holder.signed.grant.account);
     let closed = Reservation::Disabled(organization, account);
     assert_eq!(format!("{:?}", world.reserve(&holder, world.network()).await), format!("{closed:?}"));
-    assert_eq!(world.conclude(login).await, Conclusion::Refused(LoginRefusal::Overtaken));
+    assert_eq!(world.conclude(login).await, AttemptOutcome::Refused(LoginRefusal::Overtaken));
     let (again, _) = world.invitation(Role::Admin);
     let command = world.invite(&Principal::Operator, &again, holder.address);
     assert_eq!(world.store.create_invitation(command).await.decided(), Err(Refusal::AddressInUse));
@@ -100,15 +100,15 @@ pub async fn a_re_enrolled_account_is_what_it_was(suite: &dyn AccountSubject) {
     assert_eq!((&facts.password, &facts.seed), (&enrolled.password, &enrolled.seed));
     let conclude =
         async |holder: &Holder, proof| world.conclude(world.complete_login(holder, world.network(), proof)).await;
-    let overtaken = Conclusion::Refused(LoginRefusal::Overtaken);
+    let overtaken = AttemptOutcome::Refused(LoginRefusal::Overtaken);
     let old_code = PasscodeProof::RecoveryCode(holder.recovery_codes[0]);
     assert_eq!(conclude(&holder, old_code).await, overtaken);
     assert_eq!(conclude(&holder, world.fresh_step()).await, overtaken);
-    assert_eq!(conclude(&enrolled, old_code).await, Conclusion::Refused(LoginRefusal::WrongPasscode));
+    assert_eq!(conclude(&enrolled, old_code).await, AttemptOutcome::Refused(LoginRefusal::WrongPasscode));
     let spent = conclude(&enrolled, PasscodeProof::Step(step)).await;
-    assert_eq!(spent, Conclusion::Refused(LoginRefusal::SpentPasscode));
+    assert_eq!(spent, AttemptOutcome::Refused(LoginRefusal::SpentPasscode));
     let by_code = PasscodeProof::RecoveryCode(enrolled.recovery_codes[3]);
-    assert_eq!(conclude(&enrolled, by_code).await, Conclusion::Completed);
+    assert_eq!(conclude(&enrolled, by_code).await, AttemptOutcome::Completed);
     let session = world.log_in(&enrolled).await;
     let own = world.own_account(&session).await;
     assert_eq!((own.passcode_enrolled_at, own.recovery_codes_left), (world.now(), 9));
@@ -356,7 +356,7 @@ pub async fn a_login_beside_a_re_enrolment_leaves_no_session(suite: &dyn Account
             let (login, change) = (login.clone(), change.clone());
             async move {
                 match logs_in {
-                    true => super::tools::conclude(&*store, login).await == Conclusion::Completed,
+                    true => super::tools::conclude(&*store, login).await == AttemptOutcome::Completed,
                     false => store.change_account(change).await.decided() == Ok(()),
                 }
             }

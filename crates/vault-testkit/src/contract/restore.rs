@@ -6,7 +6,7 @@ use super::own_account::pend;
 use super::world::World;
 use vault_core::audit::AuditAction;
 use vault_core::passcode::{PasscodeProof, TimeStep};
-use vault_core::port::{Conclusion, SettleRestore, Settled, StoreError};
+use vault_core::port::{AttemptOutcome, SettleRestore, Settled, StoreError};
 use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
 
@@ -52,10 +52,10 @@ pub async fn a_settled_restore_ends_what_was(suite: &dyn ContractStore) {
     let code = PasscodeProof::RecoveryCode(holder.recovery_codes[0]);
     for spent in [code, PasscodeProof::Step(step), PasscodeProof::Step(TimeStep(step.0 - 1))] {
         let login = world.complete_login(&holder, world.network(), spent);
-        assert!(!matches!(world.conclude(login).await, Conclusion::Completed));
+        assert!(!matches!(world.conclude(login).await, AttemptOutcome::Completed));
     }
     let next = world.complete_login(&holder, world.network(), PasscodeProof::Step(step.next()));
-    assert_eq!(world.conclude(next).await, Conclusion::Completed);
+    assert_eq!(world.conclude(next).await, AttemptOutcome::Completed);
     assert_eq!(world.listed(&world.embedder()).await, [saved]);
 
     for stale in [0, first, epoch] {

@@ -14,15 +14,15 @@ use vault_core::lockout::DECOYS;
 use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationName;
 use vault_core::port::{
-    ConcludeAttempt, ConcludeProof, Conclusion, KeyedDigester, LoginAttemptRepository, ProofEffect, Reservation,
-    StoreError, VerifiedFactors, VerifiedProof,
+    AttemptOutcome, FinishAccountAttempt, FinishAttempt, KeyedDigester, LoginAttemptRepository, ProofEffect,
+    Reservation, StoreError, VerifiedFactors, VerifiedProof,
 };
 use vault_core::principal::{Denial, SessionPrincipal};
 use vault_core::sealed::Blob;
 use vault_core::{Command, Error, Refusal};
 
 /// Returns the proof in `command`.
-pub(super) fn proof_of(command: &mut ConcludeProof) -> &mut VerifiedProof {
+pub(super) fn proof_of(command: &mut FinishAccountAttempt) -> &mut VerifiedProof {
     match &mut command.brought {
         VerifiedFactors::Proof(proof) => proof,
         other => panic!("no proof: {other:?}"),
@@ -30,7 +30,7 @@ pub(super) fn proof_of(command: &mut ConcludeProof) -> &mut VerifiedProof {
 }
 
 /// Returns the principal of the session that `command` creates or belongs to.
-pub(super) fn principal_of(command: &ConcludeProof) -> SessionPrincipal {
+pub(super) fn principal_of(command: &FinishAccountAttempt) -> SessionPrincipal {
     let AccountGrant { organization, account, role, .. } = command.reserved.grant;
     let version = command.reserved.version;
     let VerifiedFactors::Proof(proof) = &command.brought else { panic!("no proof: {command:?}") };
@@ -68,8 +68,11 @@ pub(super) fn is_nobody(reservation: &Reservation) -> bool {
 }
 
 /// Finishes an attempt on an account.
-pub(super) async fn conclude<S: LoginAttemptRepository + ?Sized>(store: &S, command: ConcludeProof) -> Conclusion {
-    store.conclude_attempt(ConcludeAttempt::Account(Box::new(command))).await.unwrap()
+pub(super) async fn conclude<S: LoginAttemptRepository + ?Sized>(
+    store: &S,
+    command: FinishAccountAttempt,
+) -> AttemptOutcome {
+    store.finish_attempt(FinishAttempt::Account(Box::new(command))).await.unwrap()
 }
 
 /// Returns a number that no case in another process is likely to draw.

@@ -21,8 +21,8 @@ use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, Pa
 use vault_core::organization::{Organization, OrganizationName, OrganizationState};
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, AccountStore, ActivationStore, AuditSealer, ChangeAccount, Clock, ConcludeProof, Conclusion,
-    CreateAccount, CreateOrganization, CredentialStore, DeleteCredential, EndSession, Find, IdGenerator,
+    AccountChange, AccountStore, ActivationStore, AttemptOutcome, AuditSealer, ChangeAccount, Clock, CreateAccount,
+    CreateOrganization, CredentialStore, DeleteCredential, EndSession, Find, FinishAccountAttempt, IdGenerator,
     IntegrationStore, KeyedDigester, ListCredentials, OperatorStore, OrganizationRepository, ProofEffect,
     RefusalRecords, ReplaceOrganizationKey, Reservation, ReserveAttempt, ReservedAccount, SaveCredential,
     SetOrganizationState, StoredMetadata, VerifiedFactors, VerifiedProof,
@@ -269,9 +269,9 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
     }
 
     /// Returns the last step of an attempt with the factors `brought`.
-    pub(super) fn bring(&self, holder: &Holder, network: Digest, brought: VerifiedFactors) -> ConcludeProof {
+    pub(super) fn bring(&self, holder: &Holder, network: Digest, brought: VerifiedFactors) -> FinishAccountAttempt {
         let record = |action| self.audit_in(holder.signed.grant.organization, action);
-        ConcludeProof {
+        FinishAccountAttempt {
             reserved: holder.signed.clone(),
             brought,
             refusal: RefusalRecords {
@@ -285,7 +285,12 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         }
     }
 
-    pub(super) fn complete_login(&self, holder: &Holder, network: Digest, passcode: PasscodeProof) -> ConcludeProof {
+    pub(super) fn complete_login(
+        &self,
+        holder: &Holder,
+        network: Digest,
+        passcode: PasscodeProof,
+    ) -> FinishAccountAttempt {
         let now = self.now();
         let effect = ProofEffect::Session(NewSession {
             id: SessionId::from_uuid(self.ids.random()),
@@ -299,7 +304,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         self.bring(holder, network, VerifiedFactors::Proof(Box::new(proof)))
     }
 
-    pub(super) async fn conclude(&self, command: ConcludeProof) -> Conclusion {
+    pub(super) async fn conclude(&self, command: FinishAccountAttempt) -> AttemptOutcome {
         conclude(&*self.store, command).await
     }
 
@@ -311,7 +316,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         let command = self.complete_login(holder, network, self.fresh_step());
         let version = self.read(holder).await.signed.version;
         let principal = SessionPrincipal { version, ..principal_of(&command) };
-        assert_eq!(self.conclude(command).await, Conclusion::Completed);
+        assert_eq!(self.conclude(command).await, AttemptOutcome::Completed);
         principal
     }
 

@@ -9,7 +9,7 @@ use vault_core::lockout::{AttemptDecision, network_is_known};
 use vault_core::notice::NoticeCode;
 use vault_core::passcode::PasscodeProof;
 use vault_core::port::{
-    ConcludeAttempt, ConcludeProof, Conclusion, LoginAttemptRepository, LoginRefusal, OwnChange, ProofEffect,
+    AttemptOutcome, FinishAccountAttempt, FinishAttempt, LoginAttemptRepository, LoginRefusal, OwnChange, ProofEffect,
     Reservation, ReserveAttempt, ReservedAccount, StoreError, VerifiedFactors, VerifiedProof,
 };
 use vault_core::principal::{Denial, SessionPrincipal};
@@ -22,11 +22,11 @@ impl LoginAttemptRepository for MemoryStore {
         self.decide(|state| reserve(state, command))
     }
 
-    async fn conclude_attempt(&self, command: ConcludeAttempt) -> Result<Conclusion, StoreError> {
+    async fn finish_attempt(&self, command: FinishAttempt) -> Result<AttemptOutcome, StoreError> {
         self.decide(|state| match command {
             // The content of a decoy has no effect.
-            ConcludeAttempt::Decoy { .. } => Ok(Conclusion::Refused(LoginRefusal::UnknownAddress)),
-            ConcludeAttempt::Account(proof) => {
+            FinishAttempt::Decoy { .. } => Ok(AttemptOutcome::Refused(LoginRefusal::UnknownAddress)),
+            FinishAttempt::Account(proof) => {
                 state.require_active(proof.brought.instance_keys())?;
                 Ok(conclude(state, *proof))
             }
@@ -66,12 +66,12 @@ fn reserve(state: &mut State, command: ReserveAttempt) -> Reservation {
     }))
 }
 
-fn conclude(state: &mut State, command: ConcludeProof) -> Conclusion {
+fn conclude(state: &mut State, command: FinishAccountAttempt) -> AttemptOutcome {
     let facts = facts(state, &command);
     match conclude_proof(&command, &facts, check_owner(state, &command)) {
         ProofOutcome::Done(proof) => {
             carry_out(state, &command, proof.clone());
-            Conclusion::Completed
+            AttemptOutcome::Completed
         }
         ProofOutcome::Refused(refused) => {
             state.audit.extend(refused.records.into_iter().cloned());
@@ -85,13 +85,13 @@ fn conclude(state: &mut State, command: ConcludeProof) -> Conclusion {
     }
 }
 
-fn check_owner(state: &State, command: &ConcludeProof) -> Result<(), Denial> {
+fn check_owner(state: &State, command: &FinishAccountAttempt) -> Result<(), Denial> {
     let VerifiedFactors::Proof(proof) = &command.brought else { return Ok(()) };
     let ProofEffect::Own { principal, .. } = &proof.effect else { return Ok(()) };
     state.check_session(principal, command.now)
 }
 
-fn facts(state: &State, command: &ConcludeProof) -> ProofFacts {
+fn facts(state: &State, command: &FinishAccountAttempt) -> ProofFacts {
     let grant = &command.reserved.grant;
     let row = state.accounts.get(&grant.account);
     let stored = |code: Digest| row.is_some_and(|row| row.recovery_codes.contains(&code));
@@ -103,7 +103,7 @@ fn facts(state: &State, command: &ConcludeProof) -> ProofFacts {
     }
 }
 
-fn carry_out(state: &mut State, command: &ConcludeProof, proof: VerifiedProof) {
+fn carry_out(state: &mut State, command: &FinishAccountAttempt, proof: VerifiedProof) {
     let grant = &command.reserved.grant;
     let (organization, account, now) = (grant.organization, grant.account, command.now);
     let Some(row) = state.accounts.get_mut(&account) else { return };

@@ -16,7 +16,7 @@ use crate::network::Network;
 use crate::passcode::{Passcode, PasscodeProof};
 use crate::password;
 use crate::port::{
-    ConcludeAttempt, ConcludeProof, Conclusion, Event, LoginRefusal, OwnAccount, OwnChange, PasswordVerdict,
+    AttemptOutcome, Event, FinishAccountAttempt, FinishAttempt, LoginRefusal, OwnAccount, OwnChange, PasswordVerdict,
     ProofEffect, RefusalRecords, Reservation, ReserveAttempt, ReservedAccount, RetryReason, SealError, VerifiedFactors,
     VerifiedProof,
 };
@@ -164,7 +164,7 @@ impl Accounts {
             concluded = self.try_conclude(reserved, attempt, VerifiedFactors::Proof(Box::new(proof))).await;
         }
         match concluded? {
-            Conclusion::Completed => {
+            AttemptOutcome::Completed => {
                 let (account, network) = (reserved.signed.grant.account, attempt.network);
                 if reserved.attempts > FREE_ATTEMPTS {
                     self.environment.emit(Event::LoginUnlocked { account, network });
@@ -233,8 +233,8 @@ impl Accounts {
     ) -> Result<Error, Error> {
         let Uncounted { refusal, place } = uncounted;
         let entry = Box::new(self.refusal_records(decoy, attempt.actor).refused);
-        let decoy = ConcludeAttempt::Decoy { decoy: attempt.decoy, recovery_code, entry };
-        self.store.conclude_attempt(decoy).await?;
+        let decoy = FinishAttempt::Decoy { decoy: attempt.decoy, recovery_code, entry };
+        self.store.finish_attempt(decoy).await?;
         self.count_uncounted(attempt.actor, place);
         Ok(self.refused(refusal, place.map(|(_, account)| account), attempt.network))
     }
@@ -260,15 +260,15 @@ impl Accounts {
         reserved: &ReservedAccount,
         attempt: Attempt,
         brought: VerifiedFactors,
-    ) -> Result<Conclusion, Error> {
-        let command = ConcludeProof {
+    ) -> Result<AttemptOutcome, Error> {
+        let command = FinishAccountAttempt {
             reserved: reserved.signed.clone(),
             brought,
             refusal: self.refusal_records(reserved, attempt.actor),
             network: attempt.network_digest,
             now: self.environment.now(),
         };
-        Ok(self.store.conclude_attempt(ConcludeAttempt::Account(Box::new(command))).await?)
+        Ok(self.store.finish_attempt(FinishAttempt::Account(Box::new(command))).await?)
     }
 
     fn refusal_records(&self, reserved: &ReservedAccount, actor: Actor) -> RefusalRecords {
@@ -285,19 +285,19 @@ impl Accounts {
     }
 
     /// Returns the error of an outcome.
-    fn conclusion(&self, conclusion: Conclusion, reserved: &ReservedAccount, attempt: Attempt) -> Error {
+    fn conclusion(&self, conclusion: AttemptOutcome, reserved: &ReservedAccount, attempt: Attempt) -> Error {
         let (account, network) = (reserved.signed.grant.account, attempt.network);
         let refused = |refusal| self.refused(refusal, Some(account), network);
         let error = match conclusion {
             // A failed attempt has no effect that could complete.
-            Conclusion::Completed => refused(LoginRefusal::Overtaken),
-            Conclusion::Refused(refusal) => refused(refusal),
-            Conclusion::PasscodeDisabled => {
+            AttemptOutcome::Completed => refused(LoginRefusal::Overtaken),
+            AttemptOutcome::Refused(refusal) => refused(refusal),
+            AttemptOutcome::PasscodeDisabled => {
                 let error = refused(LoginRefusal::WrongPasscode);
                 self.environment.emit(Event::LoginPasscodeDisabled { account, network });
                 error
             }
-            Conclusion::Denied(denial) => {
+            AttemptOutcome::Denied(denial) => {
                 let _ = refused(LoginRefusal::Overtaken);
                 denial.into()
             }

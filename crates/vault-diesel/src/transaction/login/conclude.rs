@@ -25,7 +25,8 @@ use vault_core::lockout::WrongPasscodes;
 use vault_core::notice::NoticeCode;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    ConcludeAttempt, ConcludeProof, Conclusion, LoginRefusal, OwnChange, ProofEffect, VerifiedFactors, VerifiedProof,
+    AttemptOutcome, FinishAccountAttempt, FinishAttempt, LoginRefusal, OwnChange, ProofEffect, VerifiedFactors,
+    VerifiedProof,
 };
 use vault_core::principal::{Denial, SessionPrincipal};
 use vault_core::proof::{ProofFacts, ProofOutcome, RefusedProof, conclude_proof};
@@ -39,10 +40,10 @@ pub(crate) fn logins_of(organization: IdBytes, account: IdBytes) -> _ {
         .filter(account_logins::account_id.eq(account))
 }
 
-impl Transaction for ConcludeAttempt {
-    type Outcome = Conclusion;
+impl Transaction for FinishAttempt {
+    type Outcome = AttemptOutcome;
 
-    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<Conclusion, Failure> {
+    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<AttemptOutcome, Failure> {
         match self {
             Self::Account(proof) => conclude(tx, proof, audit).await,
             // Repeats on decoys what a refusal does on an account.
@@ -56,13 +57,17 @@ impl Transaction for ConcludeAttempt {
                 decoys::write(tx, Part::Logins, *decoy, entry.record.at).await?;
                 decoys::record(tx, *decoy, entry).await?;
                 audit.commit_without_entry();
-                Ok(Conclusion::Refused(LoginRefusal::UnknownAddress))
+                Ok(AttemptOutcome::Refused(LoginRefusal::UnknownAddress))
             }
         }
     }
 }
 
-async fn conclude(tx: &Tx<'_>, command: &ConcludeProof, audit: &mut AuditRecorder) -> Result<Conclusion, Failure> {
+async fn conclude(
+    tx: &Tx<'_>,
+    command: &FinishAccountAttempt,
+    audit: &mut AuditRecorder,
+) -> Result<AttemptOutcome, Failure> {
     let grant = &command.reserved.grant;
     // A refusal discloses none of these facts, so none of its statements depends on them.
     require_active(tx, command.brought.instance_keys()).await?;
@@ -79,7 +84,7 @@ async fn conclude(tx: &Tx<'_>, command: &ConcludeProof, audit: &mut AuditRecorde
         ProofOutcome::Done(proof) => {
             complete(tx, command, proof).await?;
             audit.record(tx, &proof.audit).await?;
-            Ok(Conclusion::Completed)
+            Ok(AttemptOutcome::Completed)
         }
         ProofOutcome::Refused(refused) => {
             refuse(tx, command, &refused, audit).await?;
@@ -89,7 +94,7 @@ async fn conclude(tx: &Tx<'_>, command: &ConcludeProof, audit: &mut AuditRecorde
 }
 
 /// Authorizes a change of the principal's own account, and locks the account.
-async fn authorize_owner(tx: &Tx<'_>, command: &ConcludeProof) -> Result<Result<(), Denial>, Failure> {
+async fn authorize_owner(tx: &Tx<'_>, command: &FinishAccountAttempt) -> Result<Result<(), Denial>, Failure> {
     let VerifiedFactors::Proof(proof) = &command.brought else { return Ok(Ok(())) };
     let ProofEffect::Own { principal, .. } = &proof.effect else { return Ok(Ok(())) };
     match authorize_and_lock_account(tx, principal, command.now).await {
@@ -100,7 +105,7 @@ async fn authorize_owner(tx: &Tx<'_>, command: &ConcludeProof) -> Result<Result<
 }
 
 /// Locks organization and account. Returns `None` if one of them does not exist, or the organization is disabled.
-async fn lock_account(tx: &Tx<'_>, command: &ConcludeProof) -> Result<Option<SignedAccount>, Failure> {
+async fn lock_account(tx: &Tx<'_>, command: &FinishAccountAttempt) -> Result<Option<SignedAccount>, Failure> {
     let grant = &command.reserved.grant;
     let is_active = lock_organization(tx, grant.organization).await?;
     let row = account_of(grant.organization.stored(), grant.account.stored()).select(SignedRow::as_select());
@@ -140,11 +145,11 @@ async fn lock_recovery_code(
 /// Records a refusal, also if the account no longer exists: the refusal happened.
 async fn refuse(
     tx: &Tx<'_>,
-    command: &ConcludeProof,
+    command: &FinishAccountAttempt,
     refused: &RefusedProof<'_>,
     audit: &mut AuditRecorder,
 ) -> Result<(), Failure> {
-    let ConcludeProof { reserved: SignedAccount { grant, .. }, now, .. } = command;
+    let FinishAccountAttempt { reserved: SignedAccount { grant, .. }, now, .. } = command;
     let WrongPasscodes { count, latest } = refused.wrong_passcodes;
     let logins = diesel::update(logins_of(grant.organization.stored(), grant.account.stored())).set((
         account_logins::wrong_passcodes.eq(i64::from(count)),
@@ -164,8 +169,8 @@ async fn refuse(
     Ok(())
 }
 
-async fn complete(tx: &Tx<'_>, command: &ConcludeProof, proof: &VerifiedProof) -> Result<(), Failure> {
-    let ConcludeProof { reserved: SignedAccount { grant, .. }, network, now, .. } = command;
+async fn complete(tx: &Tx<'_>, command: &FinishAccountAttempt, proof: &VerifiedProof) -> Result<(), Failure> {
+    let FinishAccountAttempt { reserved: SignedAccount { grant, .. }, network, now, .. } = command;
     let (organization, account) = (grant.organization, grant.account);
     spend(tx, command, proof).await?;
     Classes { organization, account }.record_login(tx, network, *now).await?;
@@ -181,7 +186,7 @@ async fn complete(tx: &Tx<'_>, command: &ConcludeProof, proof: &VerifiedProof) -
 }
 
 /// Spends the passcode or the recovery code, and records a login as the account's last.
-async fn spend(tx: &Tx<'_>, command: &ConcludeProof, proof: &VerifiedProof) -> Result<(), Failure> {
+async fn spend(tx: &Tx<'_>, command: &FinishAccountAttempt, proof: &VerifiedProof) -> Result<(), Failure> {
     let (grant, now) = (&command.reserved.grant, command.now);
     let (organization, account) = (grant.organization.stored(), grant.account.stored());
     if let ProofEffect::Session(_) = proof.effect {
