@@ -18,7 +18,7 @@ const TERMS: usize = 1_024;
 
 /// Purpose of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum TermPurpose {
+pub enum KeyPurpose {
     /// The instance key: wraps organization keys, seals passwords and TOTP secrets, and authenticates rows and cursors.
     Instance,
     /// Lookup digests of rows, and MACs of rows that do not name their key.
@@ -31,7 +31,7 @@ pub enum TermPurpose {
     Receiver,
 }
 
-impl TermPurpose {
+impl KeyPurpose {
     /// All variants.
     pub const ALL: [Self; 5] = [Self::Instance, Self::LookUp, Self::Audit, Self::Token, Self::Receiver];
 
@@ -57,7 +57,7 @@ impl TermPurpose {
     }
 }
 
-impl From<InstanceKeyPurpose> for TermPurpose {
+impl From<InstanceKeyPurpose> for KeyPurpose {
     fn from(purpose: InstanceKeyPurpose) -> Self {
         match purpose {
             InstanceKeyPurpose::LookUp => Self::LookUp,
@@ -70,9 +70,9 @@ impl From<InstanceKeyPurpose> for TermPurpose {
 
 /// A key of the keyring with its permitted use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeyTerm {
+pub struct KeyringEntry {
     /// Purpose.
-    pub purpose: TermPurpose,
+    pub purpose: KeyPurpose,
     /// ID of the key.
     pub id: KeyId,
     /// [`KeyState::Active`]: for all operations. [`KeyState::Retiring`]: only for decryption and verification.
@@ -81,7 +81,7 @@ pub struct KeyTerm {
     pub since: Timestamp,
 }
 
-impl KeyTerm {
+impl KeyringEntry {
     /// Time after the replacement of a key in which servers may still use it, in seconds. A server reads the keys once
     /// a second, and no transaction takes as long as a minute.
     pub const DRAINED_SECONDS: i64 = 60;
@@ -117,12 +117,12 @@ pub struct KeyringDocument {
     number: i64,
     /// Hashes of the previous documents, newest first.
     earlier: Vec<Digest>,
-    terms: Vec<KeyTerm>,
+    terms: Vec<KeyringEntry>,
 }
 
 /// Reason why a keyring cannot be changed as requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TermError {
+pub enum KeyringEntryError {
     /// The key is or was in the keyring.
     #[error("key {0} is in the keyring already")]
     Known(KeyId),
@@ -136,10 +136,10 @@ pub enum TermError {
 
 impl KeyringDocument {
     /// Creates the first document of an instance with these active keys: one for each purpose, in the order of
-    /// [`TermPurpose::ALL`].
-    pub fn first(keys: [KeyId; TermPurpose::ALL.len()], now: Timestamp) -> Self {
-        let term = |(purpose, id)| KeyTerm { purpose, id, state: KeyState::Active, since: now };
-        let terms = TermPurpose::ALL.into_iter().zip(keys).map(term).collect();
+    /// [`KeyPurpose::ALL`].
+    pub fn first(keys: [KeyId; KeyPurpose::ALL.len()], now: Timestamp) -> Self {
+        let term = |(purpose, id)| KeyringEntry { purpose, id, state: KeyState::Active, since: now };
+        let terms = KeyPurpose::ALL.into_iter().zip(keys).map(term).collect();
         Self { number: 1, earlier: Vec::new(), terms }
     }
 
@@ -149,22 +149,22 @@ impl KeyringDocument {
     }
 
     /// Returns the keys. Those of one purpose are in the order of their creation.
-    pub fn terms(&self) -> &[KeyTerm] {
+    pub fn terms(&self) -> &[KeyringEntry] {
         &self.terms
     }
 
     /// Returns the active key of a purpose.
-    pub fn active(&self, purpose: TermPurpose) -> Option<&KeyTerm> {
+    pub fn active(&self, purpose: KeyPurpose) -> Option<&KeyringEntry> {
         self.terms.iter().find(|term| term.purpose == purpose && term.state == KeyState::Active)
     }
 
     /// Returns the retiring keys.
-    pub fn retiring(&self) -> impl Iterator<Item = &KeyTerm> {
+    pub fn retiring(&self) -> impl Iterator<Item = &KeyringEntry> {
         self.terms.iter().filter(|term| term.state == KeyState::Retiring)
     }
 
     /// Returns whether `id` is an active or retiring key of this purpose.
-    pub fn has(&self, purpose: TermPurpose, id: KeyId) -> bool {
+    pub fn has(&self, purpose: KeyPurpose, id: KeyId) -> bool {
         self.terms.iter().any(|term| term.purpose == purpose && term.id == id)
     }
 
@@ -173,19 +173,24 @@ impl KeyringDocument {
     ///
     /// # Errors
     /// One of the keys is in the keyring already, or the keyring is full.
-    pub fn with_terms(&self, own: Digest, keys: &[(TermPurpose, KeyId)], now: Timestamp) -> Result<Self, TermError> {
+    pub fn with_terms(
+        &self,
+        own: Digest,
+        keys: &[(KeyPurpose, KeyId)],
+        now: Timestamp,
+    ) -> Result<Self, KeyringEntryError> {
         let mut terms = self.terms.clone();
         for (purpose, id) in keys.iter().copied() {
             if terms.iter().any(|term| term.id == id) {
-                return Err(TermError::Known(id));
+                return Err(KeyringEntryError::Known(id));
             }
             if terms.len() >= TERMS {
-                return Err(TermError::Full);
+                return Err(KeyringEntryError::Full);
             }
             for term in terms.iter_mut().filter(|term| term.purpose == purpose && term.state == KeyState::Active) {
                 (term.state, term.since) = (KeyState::Retiring, now);
             }
-            terms.push(KeyTerm { purpose, id, state: KeyState::Active, since: now });
+            terms.push(KeyringEntry { purpose, id, state: KeyState::Active, since: now });
         }
         Ok(self.next(own, terms))
     }
@@ -194,13 +199,17 @@ impl KeyringDocument {
     ///
     /// # Errors
     /// The keyring does not contain the key, or the key is active.
-    pub fn without_term(&self, own: Digest, id: KeyId) -> Result<Self, TermError> {
+    pub fn without_term(&self, own: Digest, id: KeyId) -> Result<Self, KeyringEntryError> {
         let mut terms = self.terms.clone();
         terms.retain(|term| term.id != id || term.state == KeyState::Active);
-        if terms.len() == self.terms.len() { Err(TermError::NotRetiring(id)) } else { Ok(self.next(own, terms)) }
+        if terms.len() == self.terms.len() {
+            Err(KeyringEntryError::NotRetiring(id))
+        } else {
+            Ok(self.next(own, terms))
+        }
     }
 
-    fn next(&self, own: Digest, terms: Vec<KeyTerm>) -> Self {
+    fn next(&self, own: Digest, terms: Vec<KeyringEntry>) -> Self {
         let earlier = std::iter::once(own).chain(self.earlier.iter().copied()).take(EARLIER).collect();
         Self { number: self.number.saturating_add(1), earlier, terms }
     }
@@ -253,8 +262,8 @@ impl KeyringDocument {
             let ([purpose, state], after) = rest.split_first_chunk::<2>()?;
             let (id, after) = after.split_first_chunk::<16>()?;
             let (since, after) = after.split_first_chunk::<8>()?;
-            terms.push(KeyTerm {
-                purpose: TermPurpose::ALL.into_iter().find(|known| known.byte() == *purpose)?,
+            terms.push(KeyringEntry {
+                purpose: KeyPurpose::ALL.into_iter().find(|known| known.byte() == *purpose)?,
                 id: KeyId::from_bytes(*id),
                 state: match state {
                     0 => KeyState::Retiring,
@@ -272,8 +281,8 @@ impl KeyringDocument {
     /// Returns whether the rules are met: one active key for each purpose, no duplicate key, and a hash of each
     /// previous document, up to the maximum.
     fn is_sound(&self) -> bool {
-        let one_active = TermPurpose::ALL.into_iter().all(|purpose| {
-            let active = |term: &&KeyTerm| term.purpose == purpose && term.state == KeyState::Active;
+        let one_active = KeyPurpose::ALL.into_iter().all(|purpose| {
+            let active = |term: &&KeyringEntry| term.purpose == purpose && term.state == KeyState::Active;
             self.terms.iter().filter(active).count() == 1
         });
         let no_key_twice =

@@ -4,20 +4,20 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use vault_core::digest::Digest;
 use vault_core::id::KeyId;
-use vault_core::keyring::{KeyTerm, KeyringDocument, KeyringMark, TermError, TermPurpose};
+use vault_core::keyring::{KeyPurpose, KeyringDocument, KeyringEntry, KeyringEntryError, KeyringMark};
 use vault_core::sealed::KeyState;
 use vault_core::time::Timestamp;
 
 /// A change of the set of keys.
 #[derive(Clone, Debug)]
 enum Change {
-    Replace(TermPurpose),
+    Replace(KeyPurpose),
     Drop(Index),
 }
 
 fn changes(most: usize) -> impl Strategy<Value = Vec<Change>> {
     let change = prop_oneof![
-        prop::sample::select(TermPurpose::ALL.to_vec()).prop_map(Change::Replace),
+        prop::sample::select(KeyPurpose::ALL.to_vec()).prop_map(Change::Replace),
         any::<Index>().prop_map(Change::Drop),
     ];
     prop::collection::vec(change, 0..most)
@@ -62,7 +62,7 @@ fn history(changes: &[Change], begin: usize) -> (Vec<KeyringDocument>, Vec<KeyId
                         next
                     }
                     Err(error) => {
-                        assert_eq!((term.state, error), (KeyState::Active, TermError::NotRetiring(term.id)));
+                        assert_eq!((term.state, error), (KeyState::Active, KeyringEntryError::NotRetiring(term.id)));
                         continue;
                     }
                 }
@@ -80,7 +80,7 @@ proptest! {
         let (documents, dropped) = history(&changes, 10);
         for (number, document) in (1..).zip(&documents) {
             prop_assert_eq!(document.number(), number);
-            for purpose in TermPurpose::ALL {
+            for purpose in KeyPurpose::ALL {
                 let active = document.active(purpose).unwrap();
                 prop_assert!(document.has(purpose, active.id));
                 let all = document.terms().iter().filter(|term| term.purpose == purpose && term.state == KeyState::Active);
@@ -94,11 +94,11 @@ proptest! {
         let last = documents.last().unwrap();
         for id in dropped {
             prop_assert!(last.terms().iter().all(|term| term.id != id));
-            prop_assert_eq!(last.without_term(hash(last), id), Err(TermError::NotRetiring(id)));
+            prop_assert_eq!(last.without_term(hash(last), id), Err(KeyringEntryError::NotRetiring(id)));
         }
         let known = last.terms()[0].id;
-        let twice = last.with_terms(hash(last), &[(TermPurpose::Audit, known)], Timestamp::from_millis(0));
-        prop_assert_eq!(twice, Err(TermError::Known(known)));
+        let twice = last.with_terms(hash(last), &[(KeyPurpose::Audit, known)], Timestamp::from_millis(0));
+        prop_assert_eq!(twice, Err(KeyringEntryError::Known(known)));
     }
 
     /// A later document of the same history is accepted, however much later; an earlier one, and one of another history, never.
@@ -118,10 +118,10 @@ proptest! {
     #[test]
     fn a_term_settles_before_it_can_drain(since in 0..1_000_000_i64, after in -10_000..200_000_i64, retires: bool) {
         let state = if retires { KeyState::Retiring } else { KeyState::Active };
-        let term = KeyTerm { purpose: TermPurpose::Token, id: key(1), state, since: Timestamp::from_millis(since) };
+        let term = KeyringEntry { purpose: KeyPurpose::Token, id: key(1), state, since: Timestamp::from_millis(since) };
         let now = Timestamp::from_millis(since + after);
-        prop_assert_eq!(term.is_settled(now), after >= KeyTerm::SETTLED_SECONDS * 1_000);
-        prop_assert_eq!(term.is_drained(now), retires && after >= KeyTerm::DRAINED_SECONDS * 1_000);
+        prop_assert_eq!(term.is_settled(now), after >= KeyringEntry::SETTLED_SECONDS * 1_000);
+        prop_assert_eq!(term.is_drained(now), retires && after >= KeyringEntry::DRAINED_SECONDS * 1_000);
         prop_assert!(!term.is_drained(now) || term.is_settled(now));
     }
 
@@ -147,7 +147,7 @@ proptest! {
 /// A server that slept through more changes than a document remembers does not accept it, rather than guess.
 #[test]
 fn a_document_remembers_256_before_it() {
-    let changes: Vec<_> = (0..300).map(|_| Change::Replace(TermPurpose::Token)).collect();
+    let changes: Vec<_> = (0..300).map(|_| Change::Replace(KeyPurpose::Token)).collect();
     let (documents, _) = history(&changes, 10);
     let last = documents.last().unwrap();
     let known = |number: usize| last.is_at_or_after(hash(last), mark(&documents[number]));

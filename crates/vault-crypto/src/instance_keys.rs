@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use tokio::sync::Mutex;
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::id::{InstanceId, KeyId};
-use vault_core::keyring::{KeyTerm, KeyringDocument, KeyringMark, TermPurpose};
+use vault_core::keyring::{KeyPurpose, KeyringDocument, KeyringEntry, KeyringMark};
 use vault_core::port::{Entropy, KeyRepository, SealError, StoreError};
 use vault_core::sealed::{Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, KeyState, RetiringInstanceKey};
 use vault_core::time::Timestamp;
@@ -103,7 +103,7 @@ impl InstanceKeys {
     pub(crate) fn open_document(&self, instance: InstanceId, sealed: &Blob) -> Result<Document, OpenError> {
         let bytes = self.keyring.open(&Context::keyring(instance), sealed)?;
         let content = KeyringDocument::from_bytes(&bytes).ok_or(OpenError::Malformed)?;
-        match content.active(TermPurpose::Instance) {
+        match content.active(KeyPurpose::Instance) {
             Some(term) if term.id == self.id => Ok(Document::new(content)),
             _ => Err(OpenError::OtherKey),
         }
@@ -145,7 +145,7 @@ impl Document {
     }
 
     fn is_retiring(&self, id: KeyId) -> bool {
-        let term = |term: &KeyTerm| term.purpose == TermPurpose::Instance && term.id == id;
+        let term = |term: &KeyringEntry| term.purpose == KeyPurpose::Instance && term.id == id;
         self.content.terms().iter().any(|of| term(of) && of.state == KeyState::Retiring)
     }
 }

@@ -9,7 +9,7 @@ use crate::instance_keys::{Document, InstanceKeyring, InstanceKeys};
 use async_trait::async_trait;
 use std::sync::Arc;
 use vault_core::id::{AccountId, KeyId, OrganizationId, ReceiverId};
-use vault_core::keyring::{KeyTerm, TermPurpose};
+use vault_core::keyring::{KeyPurpose, KeyringEntry};
 use vault_core::port::{Entropy, InstanceRewrapper, InstanceRow, NextInstanceKey, SealError};
 use vault_core::receiver::SealedTarget;
 use vault_core::sealed::{
@@ -125,7 +125,7 @@ fn is_blank(sealed: &Blob) -> bool {
 
 #[async_trait]
 impl InstanceRewrapper for InstanceKeyRewrapper {
-    fn terms(&self, current: &InstanceRecord) -> Result<Vec<KeyTerm>, SealError> {
+    fn terms(&self, current: &InstanceRecord) -> Result<Vec<KeyringEntry>, SealError> {
         Ok(self.document(current)?.1.content.terms().to_vec())
     }
 
@@ -146,7 +146,7 @@ impl InstanceRewrapper for InstanceKeyRewrapper {
             made.push(to.new_purpose_key(&*self.entropy, instance, purpose, now).map_err(not_sealed)?);
         }
         let terms: Vec<_> =
-            made.iter().map(|key| (key.purpose.into(), key.id)).chain([(TermPurpose::Instance, id)]).collect();
+            made.iter().map(|key| (key.purpose.into(), key.id)).chain([(KeyPurpose::Instance, id)]).collect();
         let document = document.content.with_terms(document.hash, &terms, now).map_err(fault)?;
         let keyring = to.seal_document(&*self.entropy, instance, &document).map_err(not_sealed)?;
         let mut rewrapped = Vec::with_capacity(keys.len());

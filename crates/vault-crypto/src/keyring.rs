@@ -20,7 +20,7 @@ use crate::wrapper::{KeyWrapper, WrapError};
 use std::fmt;
 use std::sync::Arc;
 use vault_core::id::{InstanceId, KeyId};
-use vault_core::keyring::{KeyringDocument, TermPurpose};
+use vault_core::keyring::{KeyPurpose, KeyringDocument};
 use vault_core::port::{Clock, Entropy, KeyRepository, NoEntropy, PasswordHasher, SealError};
 use vault_core::sealed::{InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, RetiringInstanceKey};
 use vault_core::time::Timestamp;
@@ -114,7 +114,7 @@ impl Keyring {
         for purpose in InstanceKeyPurpose::ALL {
             keys.push(made.new_purpose_key(&*entropy, instance, purpose, now)?);
         }
-        let mut ids = [instance_key_id; TermPurpose::ALL.len()];
+        let mut ids = [instance_key_id; KeyPurpose::ALL.len()];
         ids.iter_mut().skip(1).zip(&keys).for_each(|(id, key)| *id = key.id); // both in the order of purposes
         let document = KeyringDocument::first(ids, now);
         let record = InstanceRecord {
@@ -157,7 +157,7 @@ impl Keyring {
     /// Returns the time at which the active instance key replaced another one, or `None` if it is the first.
     pub fn instance_key_replaced_at(&self) -> Option<Timestamp> {
         let document = self.keys.document().content;
-        document.active(TermPurpose::Instance).filter(|_| document.number() > 1).map(|term| term.since)
+        document.active(KeyPurpose::Instance).filter(|_| document.number() > 1).map(|term| term.since)
     }
 
     /// Enables its adapters to reload the instance keys from `repository` when they encounter an unknown one, and to

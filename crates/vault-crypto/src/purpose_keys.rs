@@ -13,15 +13,15 @@ use crate::token::TokenKey;
 use std::sync::Arc;
 use vault_core::id::{InstanceId, KeyId};
 #[cfg(any(test, fuzzing))]
-use vault_core::keyring::TermPurpose;
-use vault_core::keyring::{KeyTerm, KeyringDocument};
+use vault_core::keyring::KeyPurpose;
+use vault_core::keyring::{KeyringDocument, KeyringEntry};
 use vault_core::sealed::{InstanceKeyPurpose, InstanceKeyRecord, KeyState};
 use vault_core::time::Timestamp;
 
 /// A key of a purpose, ready for use.
 pub(crate) struct Term<K> {
     /// Its entry in the keyring document.
-    pub(crate) term: KeyTerm,
+    pub(crate) term: KeyringEntry,
     pub(crate) key: Arc<K>,
 }
 
@@ -169,8 +169,8 @@ impl From<Given<'_>> for PurposeKeys {
     fn from(given: Given<'_>) -> Self {
         fn terms<K>(keys: &[(KeyId, SymmetricKey)], make: impl Fn(KeyId, &SymmetricKey) -> K) -> Terms<K> {
             let term = |(id, key): &(KeyId, SymmetricKey)| {
-                let (purpose, state, since) = (TermPurpose::Token, KeyState::Active, Timestamp::from_millis(0));
-                Term { term: KeyTerm { purpose, id: *id, state, since }, key: Arc::new(make(*id, key)) }
+                let (purpose, state, since) = (KeyPurpose::Token, KeyState::Active, Timestamp::from_millis(0));
+                Term { term: KeyringEntry { purpose, id: *id, state, since }, key: Arc::new(make(*id, key)) }
             };
             let (active, retiring) = keys.split_first().unwrap_or_else(|| unreachable!("a purpose has an active key"));
             Terms { active: term(active), retiring: retiring.iter().map(term).collect() }

@@ -13,7 +13,7 @@ use vault_core::email::EmailAddress;
 use vault_core::error::{Error, Refusal};
 use vault_core::id::{AccountId, CredentialId, InstanceId, IntegrationId, KeyId, OrganizationId, ReceiverId};
 use vault_core::integration::{IntegrationState, Overlap};
-use vault_core::keyring::{KeyTerm, TermPurpose};
+use vault_core::keyring::{KeyPurpose, KeyringEntry};
 use vault_core::namespace::Namespace;
 use vault_core::network::Network;
 use vault_core::port::{
@@ -159,7 +159,7 @@ impl Deployment {
     /// How many rows are under a key.
     async fn under(&self, key: KeyId) -> i64 {
         let term =
-            KeyTerm { purpose: TermPurpose::Instance, id: key, state: KeyState::Retiring, since: self.clock.now() };
+            KeyringEntry { purpose: KeyPurpose::Instance, id: key, state: KeyState::Retiring, since: self.clock.now() };
         self.store.count_under(term).await.unwrap()
     }
 
@@ -466,7 +466,7 @@ async fn keys_of_tokens_and_the_audit_are_replaced_too() {
     let deployment = Deployment::new().await;
     let (running, organization) = (deployment.start().await, deployment.organization().await);
     let person = running.person(organization, "jane").await;
-    let retiring = async || -> Vec<KeyTerm> {
+    let retiring = async || -> Vec<KeyringEntry> {
         let overview = deployment.start().await.keys.overview().await.unwrap();
         overview.purposes.into_iter().map(|key| key.term).filter(|term| term.state == KeyState::Retiring).collect()
     };
@@ -474,7 +474,7 @@ async fn keys_of_tokens_and_the_audit_are_replaced_too() {
     assert_eq!(retiring().await, []);
     deployment.rotate().await;
     let purposes: Vec<_> = retiring().await.iter().map(|term| term.purpose).collect();
-    assert_eq!(purposes, [TermPurpose::LookUp, TermPurpose::Audit, TermPurpose::Token, TermPurpose::Receiver]);
+    assert_eq!(purposes, [KeyPurpose::LookUp, KeyPurpose::Audit, KeyPurpose::Token, KeyPurpose::Receiver]);
 
     // A process that has not read the keys since takes what one that has read them issues at once.
     let token = |logged_in: &LoggedIn| logged_in.token.0.expose_secret().to_owned();
@@ -499,20 +499,20 @@ async fn keys_of_tokens_and_the_audit_are_replaced_too() {
 
     // Not before all that was begun with them has ended; then what nothing is under; then the token key, with its sessions.
     assert_eq!(new.keys.destroy_replaced(&mut |_| {}).await.unwrap(), []);
-    deployment.clock.advance_seconds(KeyTerm::DRAINED_SECONDS);
-    let destroyed = async || -> Vec<TermPurpose> {
+    deployment.clock.advance_seconds(KeyringEntry::DRAINED_SECONDS);
+    let destroyed = async || -> Vec<KeyPurpose> {
         new.keys.destroy_replaced(&mut |_| {}).await.unwrap().into_iter().map(|term| term.purpose).collect()
     };
-    assert_eq!(destroyed().await, [TermPurpose::LookUp, TermPurpose::Receiver]);
+    assert_eq!(destroyed().await, [KeyPurpose::LookUp, KeyPurpose::Receiver]);
     deployment.clock.advance_seconds(40 * 24 * 3_600);
     new.operator.maintain(10_000).await;
-    assert_eq!(destroyed().await, [TermPurpose::Token]);
+    assert_eq!(destroyed().await, [KeyPurpose::Token]);
     running.digester.reload_keys().await.unwrap();
     for process in [&running, &deployment.start().await] {
         let refused = process.accounts.authenticate(&token(&before));
         assert!(matches!(refused, Err(Error::Refused(Refusal::Token(TokenRefusal::UnknownKey)))), "{refused:?}");
     }
-    assert_eq!(retiring().await.iter().map(|term| term.purpose).collect::<Vec<_>>(), [TermPurpose::Audit]);
+    assert_eq!(retiring().await.iter().map(|term| term.purpose).collect::<Vec<_>>(), [KeyPurpose::Audit]);
     assert_eq!(deployment.start().await.findings().await, [""; 0]);
 }
 
@@ -570,7 +570,9 @@ async fn what_is_looked_up_is_found_under_the_next_key() {
         saved.push(running.save(&who, labels(), &first_key).await);
         deployment.rotate().await;
         let unaware = deployment.start().await;
-        for (number, seconds) in [0, 1, KeyTerm::SETTLED_SECONDS, KeyTerm::DRAINED_SECONDS].into_iter().enumerate() {
+        for (number, seconds) in
+            [0, 1, KeyringEntry::SETTLED_SECONDS, KeyringEntry::DRAINED_SECONDS].into_iter().enumerate()
+        {
             deployment.clock.advance_seconds(seconds);
             let new = deployment.start().await;
             for process in [&running, &unaware, &new] {
@@ -594,12 +596,12 @@ async fn what_is_looked_up_is_found_under_the_next_key() {
             saved.push(running.save(&who, labels(), &name).await);
         }
         let kept = running.keys.destroy_replaced(&mut |_| {}).await.unwrap();
-        assert!(kept.iter().all(|term| term.purpose != TermPurpose::LookUp), "requests of its time may be repeated");
+        assert!(kept.iter().all(|term| term.purpose != KeyPurpose::LookUp), "requests of its time may be repeated");
         deployment.clock.advance_seconds(24 * 3_600);
         running.operator.maintain(10_000).await;
         let mut rows = 0;
         let destroyed = running.keys.destroy_replaced(&mut |seen| rows = seen).await.unwrap();
-        assert!(destroyed.iter().any(|term| term.purpose == TermPurpose::LookUp), "{destroyed:?}");
+        assert!(destroyed.iter().any(|term| term.purpose == KeyPurpose::LookUp), "{destroyed:?}");
         assert!(rows >= 10, "each row was looked at: {rows}");
         for process in [&running, &unaware, &deployment.start().await] {
             process.digester.reload_keys().await.unwrap();

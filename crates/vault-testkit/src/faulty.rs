@@ -15,7 +15,7 @@ use vault_core::digest::{Digest, LookUpDigests};
 use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, ReceiverId};
 use vault_core::identity::{IssuerName, StoredIssuer};
 use vault_core::integration::StoredIntegration;
-use vault_core::keyring::KeyTerm;
+use vault_core::keyring::KeyringEntry;
 use vault_core::namespace::Namespace;
 use vault_core::organization::{Organization, OrganizationName};
 use vault_core::port::*;
@@ -246,7 +246,7 @@ ports! {
     InstanceKeyRotation {
         replace_instance_key(command: ReplaceInstanceKey) -> bool;
         find_under_instance_key(query: FindUnderInstanceKey) -> Vec<InstanceRow>;
-        count_under(term: KeyTerm) -> i64;
+        count_under(term: KeyringEntry) -> i64;
         move_look_ups(rows: Vec<LookUpMove>) -> usize;
         move_to_instance_key(command: MoveToInstanceKey) -> Option<usize>;
         destroy_key(command: DestroyKey) -> KeyDestruction;

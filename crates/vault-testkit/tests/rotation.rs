@@ -10,7 +10,7 @@ use vault_core::cursor::{ListFilter, PageRequest};
 use vault_core::error::{Error, Refusal};
 use vault_core::id::{AccountId, CredentialId, InstanceId, KeyId, OrganizationId, ReceiverId};
 use vault_core::key_use::KeyUseLimits;
-use vault_core::keyring::KeyTerm;
+use vault_core::keyring::KeyringEntry;
 use vault_core::namespace::Namespace;
 use vault_core::port::{
     CreateInstance, Event, InstanceKeyRotation as _, InstanceRewrapper, InstanceRow, KeyRepository as _,
@@ -51,7 +51,7 @@ impl InstanceRewrapper for NoInstanceKeys {
         none()
     }
 
-    fn terms(&self, _: &InstanceRecord) -> Result<Vec<KeyTerm>, SealError> {
+    fn terms(&self, _: &InstanceRecord) -> Result<Vec<KeyringEntry>, SealError> {
         Ok(Vec::new())
     }
 

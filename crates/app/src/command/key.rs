@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use vault_core::error::ErrorKind;
 use vault_core::id::KeyId;
-use vault_core::keyring::KeyTerm;
+use vault_core::keyring::KeyringEntry;
 use vault_core::organization::Organization;
 use vault_core::sealed::KeyState;
 use vault_core::usecase::{
@@ -184,7 +184,7 @@ fn purpose_table(keys: &[ShownPurposeKey]) -> String {
 }
 
 /// Destroys replaced keys that no row needs. Before it destroys a lookup key, it moves all rows to the new one.
-async fn destroy_replaced(vault: &OpenVault) -> Result<Vec<KeyTerm>, Failure> {
+async fn destroy_replaced(vault: &OpenVault) -> Result<Vec<KeyringEntry>, Failure> {
     let bar = progress::bar("{msg} {pos} rows {per_sec}")?;
     bar.set_message("moving digests to the new lookup key");
     let mut seen = |rows| bar.set_position(rows);
@@ -211,7 +211,7 @@ async fn prune(vault: &OpenVault, output: Output) -> Result<(), Failure> {
 
 impl From<PurposeKeyOverview> for ShownPurposeKey {
     fn from(key: PurposeKeyOverview) -> Self {
-        let PurposeKeyOverview { term: KeyTerm { purpose, id, state, since }, rows } = key;
+        let PurposeKeyOverview { term: KeyringEntry { purpose, id, state, since }, rows } = key;
         Self {
             purpose: purpose.as_str(),
             key: id.to_string(),

@@ -7,7 +7,7 @@ use crate::digest::{Digest, RowMac};
 use crate::id::{AccountId, CredentialId, KeyId, OrganizationId, ReceiverId};
 use crate::integration::StoredIntegration;
 use crate::invitation::StoredInvitation;
-use crate::keyring::KeyTerm;
+use crate::keyring::KeyringEntry;
 use crate::receiver::{SealedTarget, StoredReceiver};
 use crate::sealed::{Blob, InstanceKeyRecord, InstanceRecord, OrganizationKeys, SealedPassword, SealedSeed};
 use crate::time::Timestamp;
@@ -247,7 +247,7 @@ pub enum LookUpMove {
 #[derive(Clone, Debug)]
 pub struct DestroyKey {
     /// The retiring key.
-    pub term: KeyTerm,
+    pub term: KeyringEntry,
     /// The keyring document as read. It must still be stored.
     pub current: Blob,
     /// The keyring document without the key.
@@ -272,10 +272,10 @@ pub trait InstanceKeyRotation: Send + Sync {
     /// - Instance key: rows that depend on it, including the instance-wide keys.
     /// - Receiver key: receivers that are sealed with it.
     /// - Audit key: entries, checkpoints and the delivery position that name it.
-    /// - Token key: sessions that started before it retired, or within [`KeyTerm::DRAINED_SECONDS`] after.
+    /// - Token key: sessions that started before it retired, or within [`KeyringEntry::DRAINED_SECONDS`] after.
     /// - Lookup key: deliveries of events and idempotency keys from before that time, which are deleted gradually.
     ///   Other rows with digests of the key are not counted, but [rekeyed](Self::move_look_ups) before it is destroyed.
-    async fn count_under(&self, term: KeyTerm) -> Result<i64, StoreError>;
+    async fn count_under(&self, term: KeyringEntry) -> Result<i64, StoreError>;
 
     /// Stores rows as rewritten for another key and returns their number. Skips rows that were changed or deleted in
     /// the meantime, and preserves versions and times. Returns `None` and changes nothing if the key is not active.
@@ -314,7 +314,7 @@ pub trait InstanceRewrapper: Send + Sync {
     ///
     /// # Errors
     /// The keyring document cannot be decrypted.
-    fn terms(&self, current: &InstanceRecord) -> Result<Vec<KeyTerm>, SealError>;
+    fn terms(&self, current: &InstanceRecord) -> Result<Vec<KeyringEntry>, SealError>;
 
     /// Creates a successor for the instance key of `current` at time `now`, and wraps `keys` with it, plus new keys for
     /// tokens, the audit log and receivers.

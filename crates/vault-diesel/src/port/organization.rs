@@ -8,7 +8,7 @@ use crate::transaction::organization::organizations::{FindOrganization, ListOrga
 use crate::transaction::organization::rotation::CountSealed;
 use async_trait::async_trait;
 use vault_core::id::{KeyId, OrganizationId};
-use vault_core::keyring::KeyTerm;
+use vault_core::keyring::KeyringEntry;
 use vault_core::organization::{Organization, OrganizationName};
 use vault_core::port::{
     CreateInstance, CreateOrganization, DeleteOrganization, DestroyKey, DestroyOrganizationKey, FindSealed,
@@ -113,7 +113,7 @@ impl<D: Database> InstanceKeyRotation for DieselStore<D> {
         self.answer(None, query).await
     }
 
-    async fn count_under(&self, term: KeyTerm) -> Result<i64, StoreError> {
+    async fn count_under(&self, term: KeyringEntry) -> Result<i64, StoreError> {
         self.answer(None, CountUnder(term)).await
     }
 

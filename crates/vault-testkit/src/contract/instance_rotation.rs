@@ -15,7 +15,7 @@ use vault_core::digest::{Digest, RowMac};
 use vault_core::id::{KeyId, OrganizationId, SeedId};
 use vault_core::integration::{Integration, StoredIntegration};
 use vault_core::invitation::StoredInvitation;
-use vault_core::keyring::{KeyTerm, TermPurpose};
+use vault_core::keyring::{KeyPurpose, KeyringEntry};
 use vault_core::port::{
     AccountChange, AddReceiver, ChangeIntegration, CreateAccount, CreateInstance, DestroyKey, FindUnderInstanceKey,
     FinishAttempt, IdGenerator, InstancePart, InstanceRow, IntegrationChange, KeyDestruction, KeyedDigester,
@@ -150,10 +150,10 @@ impl World<'_> {
     }
 
     async fn destroy_instance_key(&self, key: KeyId) -> KeyDestruction {
-        self.destroy_key(term(TermPurpose::Instance, key, self.now())).await
+        self.destroy_key(term(KeyPurpose::Instance, key, self.now())).await
     }
 
-    async fn destroy_key(&self, term: KeyTerm) -> KeyDestruction {
+    async fn destroy_key(&self, term: KeyringEntry) -> KeyDestruction {
         let record = self.store.instance().await.unwrap().unwrap();
         let keyring = under(record.instance_key, &format!("keyring without {}", term.id));
         let command = |current: &Blob| {
@@ -282,7 +282,7 @@ pub async fn rows_move_to_the_next_instance_key(suite: &dyn ContractStore) {
     assert!(world.store.write_draft(draft).await.unwrap());
     let integration = world.integration().await;
     let expected = [1, 1, 5, 1, 1, 1, 1];
-    let under_old = term(TermPurpose::Instance, old, world.now());
+    let under_old = term(KeyPurpose::Instance, old, world.now());
 
     assert_eq!(world.destroy_instance_key(old).await, KeyDestruction::NotRetiring, "it is active");
     let new = world.replace_instance_key().await;
@@ -337,7 +337,7 @@ pub async fn receivers_move_to_the_next_receiver_key(suite: &dyn ContractStore) 
     let world = World::new(suite).await;
     let instance_key = world.with_instance().await;
     let [old, new] = [(); 2].map(|()| KeyId::from_uuid(world.ids.random()));
-    let retiring = term(TermPurpose::Receiver, old, world.now());
+    let retiring = term(KeyPurpose::Receiver, old, world.now());
     let mut rows = Vec::new();
     for owner in [Some(world.organization), None] {
         let mut stored = super::receiver::receiver(&world, owner);
@@ -383,27 +383,27 @@ pub async fn a_key_that_nothing_needs_is_destroyed(suite: &dyn ContractStore) {
     assert!(world.store.create_instance(command).await.unwrap());
     let holder = world.holder(Role::Viewer).await;
     world.log_in(&holder).await;
-    let (now, before) = (world.now(), world.now().plus_seconds(-KeyTerm::DRAINED_SECONDS - 3_600));
+    let (now, before) = (world.now(), world.now().plus_seconds(-KeyringEntry::DRAINED_SECONDS - 3_600));
     let under = async |term| (world.store.count_under(term).await.unwrap(), world.destroy_key(term).await);
 
-    let (count, outcome) = under(term(TermPurpose::Token, token, now)).await;
+    let (count, outcome) = under(term(KeyPurpose::Token, token, now)).await;
     assert_eq!((count, outcome), (1, KeyDestruction::InUse), "a session may have a token under it");
-    assert_eq!(under(term(TermPurpose::Token, token, before)).await, (0, KeyDestruction::Destroyed));
-    assert_eq!(world.destroy_key(term(TermPurpose::Token, token, before)).await, KeyDestruction::NotRetiring);
+    assert_eq!(under(term(KeyPurpose::Token, token, before)).await, (0, KeyDestruction::Destroyed));
+    assert_eq!(world.destroy_key(term(KeyPurpose::Token, token, before)).await, KeyDestruction::NotRetiring);
 
-    let (count, outcome) = under(term(TermPurpose::Audit, FakeAuditSealer::KEY, before)).await;
+    let (count, outcome) = under(term(KeyPurpose::Audit, FakeAuditSealer::KEY, before)).await;
     assert!(count >= 2 && outcome == KeyDestruction::InUse, "{count} {outcome:?}");
-    assert_eq!(under(term(TermPurpose::Audit, audit, now)).await, (0, KeyDestruction::NotRetiring));
-    assert_eq!(under(term(TermPurpose::LookUp, look_up, before)).await, (0, KeyDestruction::Destroyed));
-    assert_eq!(world.destroy_key(term(TermPurpose::Receiver, token, now)).await, KeyDestruction::NotRetiring);
-    assert_eq!(under(term(TermPurpose::Receiver, receiver, now)).await, (0, KeyDestruction::Destroyed));
+    assert_eq!(under(term(KeyPurpose::Audit, audit, now)).await, (0, KeyDestruction::NotRetiring));
+    assert_eq!(under(term(KeyPurpose::LookUp, look_up, before)).await, (0, KeyDestruction::Destroyed));
+    assert_eq!(world.destroy_key(term(KeyPurpose::Receiver, token, now)).await, KeyDestruction::NotRetiring);
+    assert_eq!(under(term(KeyPurpose::Receiver, receiver, now)).await, (0, KeyDestruction::Destroyed));
     let left: Vec<_> = world.store.instance_keys().await.unwrap().into_iter().map(|key| key.id).collect();
     assert_eq!(left, [FakeAuditSealer::KEY]);
 }
 
 /// Returns a retiring key.
-const fn term(purpose: TermPurpose, id: KeyId, since: Timestamp) -> KeyTerm {
-    KeyTerm { purpose, id, state: KeyState::Retiring, since }
+const fn term(purpose: KeyPurpose, id: KeyId, since: Timestamp) -> KeyringEntry {
+    KeyringEntry { purpose, id, state: KeyState::Retiring, since }
 }
 
 /// Returns a key that does not exist.

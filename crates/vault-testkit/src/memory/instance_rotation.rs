@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use vault_core::Refusal;
 use vault_core::id::{AccountId, KeyId};
 use vault_core::integration::StoredIntegration;
-use vault_core::keyring::{KeyTerm, TermPurpose};
+use vault_core::keyring::{KeyPurpose, KeyringEntry};
 use vault_core::port::{
     DestroyKey, FindUnderInstanceKey, InstanceKeyRotation, InstancePart, InstanceRow, KeyDestruction, LookUpMove,
     MoveToInstanceKey, ReplaceInstanceKey, StoreError,
@@ -41,7 +41,7 @@ impl InstanceKeyRotation for MemoryStore {
         })
     }
 
-    async fn count_under(&self, term: KeyTerm) -> Result<i64, StoreError> {
+    async fn count_under(&self, term: KeyringEntry) -> Result<i64, StoreError> {
         let entries = self.entries_under(term.id);
         self.decide(|state| state.count_under(term, entries))
     }
@@ -71,8 +71,8 @@ impl InstanceKeyRotation for MemoryStore {
         self.decide(|state| {
             let (id, purpose) = (command.term.id, command.term.purpose);
             let is_there = match purpose {
-                TermPurpose::Instance => state.retiring_instance_keys.iter().any(|row| row.id == id),
-                _ => state.instance_keys.iter().any(|row| row.id == id && TermPurpose::from(row.purpose) == purpose),
+                KeyPurpose::Instance => state.retiring_instance_keys.iter().any(|row| row.id == id),
+                _ => state.instance_keys.iter().any(|row| row.id == id && KeyPurpose::from(row.purpose) == purpose),
             };
             if !is_there {
                 return Ok(KeyDestruction::NotRetiring);
@@ -99,27 +99,27 @@ impl MemoryStore {
 
 impl State {
     /// Returns how many values still need a key that signed `entries` audit entries.
-    fn count_under(&self, term: KeyTerm, entries: usize) -> i64 {
-        let KeyTerm { purpose, id, since, .. } = term;
+    fn count_under(&self, term: KeyringEntry, entries: usize) -> i64 {
+        let KeyringEntry { purpose, id, since, .. } = term;
         let rows = |parts: &[InstancePart]| {
             let rows = parts.iter().flat_map(|part| self.instance_rows(*part));
             rows.filter(|row| row.keys().contains(&id)).count()
         };
         let count = match purpose {
-            TermPurpose::Instance => {
+            KeyPurpose::Instance => {
                 rows(&InstancePart::ALL) + self.instance_keys.iter().filter(|row| row.wrapped.key() == Some(id)).count()
             }
-            TermPurpose::Receiver => rows(&[InstancePart::Receivers]),
-            TermPurpose::Audit => {
+            KeyPurpose::Receiver => rows(&[InstancePart::Receivers]),
+            KeyPurpose::Audit => {
                 let delivery = self.delivery.as_ref().is_some_and(|row| row.position.key == id.to_string());
                 entries + self.checkpoints.values().filter(|sealed| sealed.key == id).count() + usize::from(delivery)
             }
-            TermPurpose::Token => {
-                let drained = since.plus_seconds(KeyTerm::DRAINED_SECONDS);
+            KeyPurpose::Token => {
+                let drained = since.plus_seconds(KeyringEntry::DRAINED_SECONDS);
                 self.sessions.values().filter(|row| row.session.created_at <= drained).count()
             }
-            TermPurpose::LookUp => {
-                let drained = since.plus_seconds(KeyTerm::DRAINED_SECONDS);
+            KeyPurpose::LookUp => {
+                let drained = since.plus_seconds(KeyringEntry::DRAINED_SECONDS);
                 let is_old = |delivery: &&EventDelivery| delivery.position <= drained.as_millis() * 1_000;
                 self.deliveries.values().filter(is_old).count()
                     + self.idempotency.values().filter(|row| row.created_at <= drained).count()

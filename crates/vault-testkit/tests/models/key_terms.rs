@@ -1,12 +1,12 @@
 //! Token keys that are replaced and destroyed while two servers issue and verify tokens. The rules are those of
-//! [`KeyTerm`](vault_core::keyring::KeyTerm) itself. The rest models `vault-crypto/src/purpose_keys.rs` (the signing
+//! [`KeyringEntry`](vault_core::keyring::KeyringEntry) itself. The rest models `vault-crypto/src/purpose_keys.rs` (the signing
 //! key and the loaded keys) and `Keys::destroy_replaced` in `vault-core` with `count_under` of the stores (the values
 //! that still need a key).
 
 use super::{broken, holds};
 use stateright::{Model, Property};
 use vault_core::id::KeyId;
-use vault_core::keyring::{KeyTerm, TermPurpose};
+use vault_core::keyring::{KeyPurpose, KeyringEntry};
 use vault_core::sealed::KeyState;
 use vault_core::time::Timestamp;
 
@@ -58,9 +58,9 @@ fn at(step: u8) -> Timestamp {
     Timestamp::from_millis(i64::from(step) * STEP)
 }
 
-fn term((number, is_active, since): Term) -> KeyTerm {
+fn term((number, is_active, since): Term) -> KeyringEntry {
     let state = if is_active { KeyState::Active } else { KeyState::Retiring };
-    KeyTerm { purpose: TermPurpose::Token, id: KeyId::from_bytes([number; 16]), state, since: at(since) }
+    KeyringEntry { purpose: KeyPurpose::Token, id: KeyId::from_bytes([number; 16]), state, since: at(since) }
 }
 
 impl Keys {
@@ -76,7 +76,7 @@ impl Keys {
 
     /// Returns `true` if nothing needs the key.
     fn is_free(&self, state: &State, key: Term) -> bool {
-        let until = at(key.2).plus_seconds(KeyTerm::DRAINED_SECONDS);
+        let until = at(key.2).plus_seconds(KeyringEntry::DRAINED_SECONDS);
         let is_needed = self.0 != Mistake::ForgetsSessions && state.tokens.iter().any(|(began, _)| at(*began) <= until);
         let is_drained = self.0 == Mistake::DestroysAtOnce || term(key).is_drained(at(state.now));
         !key.1 && is_drained && !is_needed

@@ -38,7 +38,7 @@ pub struct LookUpMoves {
 
 impl Keys {
     /// Starts rekeying rows with the current lookup key. Call it after the previous keys are
-    /// [drained](crate::keyring::KeyTerm::is_drained).
+    /// [drained](crate::keyring::KeyringEntry::is_drained).
     pub fn move_look_ups(&self) -> LookUpMoves {
         LookUpMoves { keys: self.clone(), stage: Stage::Rows(0, None), rows: 0, moved: 0 }
     }

@@ -5,7 +5,7 @@ use super::rotate_instance::instance_term;
 use crate::error::Error;
 use crate::id::{InstanceId, KeyId};
 use crate::key_use::KeyUseLimits;
-use crate::keyring::{KeyTerm, TermPurpose};
+use crate::keyring::{KeyPurpose, KeyringEntry};
 use crate::organization::Organization;
 use crate::port::{SealedCount, StoreError};
 use crate::sealed::{KeyState, OrganizationKeyRecord};
@@ -44,7 +44,7 @@ pub struct RetiringInstance {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PurposeKeyOverview {
     /// The key, with the time since which it is active or retiring.
-    pub term: KeyTerm,
+    pub term: KeyringEntry,
     /// Number of rows that still require it, according to
     /// [`count_under`](crate::port::InstanceKeyRotation::count_under). Only for a retiring key.
     pub rows: i64,
@@ -95,7 +95,7 @@ impl Keys {
             retiring_instance.push(RetiringInstance { key: row.id, retired_at: row.retired_at, rows });
         }
         let mut purposes = Vec::new();
-        for term in self.terms().await?.into_iter().filter(|term| term.purpose != TermPurpose::Instance) {
+        for term in self.terms().await?.into_iter().filter(|term| term.purpose != KeyPurpose::Instance) {
             let rows = if term.state == KeyState::Retiring { self.store.count_under(term).await? } else { 0 };
             purposes.push(PurposeKeyOverview { term, rows });
         }

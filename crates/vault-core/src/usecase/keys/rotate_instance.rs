@@ -9,7 +9,7 @@ use crate::error::{Error, Refusal};
 use crate::id::KeyId;
 use crate::integration::StoredIntegration;
 use crate::invitation::StoredInvitation;
-use crate::keyring::{KeyTerm, TermPurpose};
+use crate::keyring::{KeyPurpose, KeyringEntry};
 use crate::port::{
     DestroyKey, Event, FindUnderInstanceKey, InstancePart, InstancePlace, InstanceRow, KeyDestruction,
     MoveToInstanceKey, NextInstanceKey, ReplaceInstanceKey, SealError, StoreError,
@@ -83,7 +83,7 @@ impl Keys {
         is_new: bool,
     ) -> Result<InstanceRotation, Error> {
         self.digester.reload_keys().await?;
-        let retires = |term: &KeyTerm| term.purpose == TermPurpose::Receiver && term.state == KeyState::Retiring;
+        let retires = |term: &KeyringEntry| term.purpose == KeyPurpose::Receiver && term.state == KeyState::Retiring;
         let of_receivers = self.terms().await?.into_iter().filter(retires);
         let terms: Vec<_> = retiring.iter().map(instance_term).chain(of_receivers).collect();
         let mut rows = 0_i64;
@@ -100,13 +100,13 @@ impl Keys {
     ///
     /// # Errors
     /// The store failed, or the keyring document cannot be decrypted.
-    pub async fn destroy_replaced(&self, seen: &mut (dyn FnMut(u64) + Send)) -> Result<Vec<KeyTerm>, Error> {
+    pub async fn destroy_replaced(&self, seen: &mut (dyn FnMut(u64) + Send)) -> Result<Vec<KeyringEntry>, Error> {
         // Read the time first: everything that was created with a key that was drained by then is visible to the
         // following reads.
         let now = self.environment.now();
-        let is_due = |term: &KeyTerm| term.purpose != TermPurpose::Instance && term.is_drained(now);
+        let is_due = |term: &KeyringEntry| term.purpose != KeyPurpose::Instance && term.is_drained(now);
         let due: Vec<_> = self.terms().await?.into_iter().filter(is_due).collect();
-        if due.iter().any(|term| term.purpose == TermPurpose::LookUp) {
+        if due.iter().any(|term| term.purpose == KeyPurpose::LookUp) {
             self.digester.reload_keys().await?;
             let mut moves = self.move_look_ups();
             while moves.step().await? {
@@ -115,7 +115,7 @@ impl Keys {
         }
         let mut destroyed = Vec::new();
         let receivers = [InstancePart::Receivers];
-        let of_receivers = |term: &KeyTerm| term.purpose == TermPurpose::Receiver;
+        let of_receivers = |term: &KeyringEntry| term.purpose == KeyPurpose::Receiver;
         let keeps_receiver_keys =
             due.iter().any(of_receivers) && self.damaged_rows(&receivers, &mut Progress::over(Vec::new())).await? > 0;
         for term in due {
@@ -130,14 +130,14 @@ impl Keys {
     }
 
     /// Returns the keys of the keyring document.
-    pub(super) async fn terms(&self) -> Result<Vec<KeyTerm>, Error> {
+    pub(super) async fn terms(&self) -> Result<Vec<KeyringEntry>, Error> {
         let current = self.store.instance().await?.ok_or_else(missing)?;
         self.digester.load_keys(&[current.instance_key]).await?;
         Ok(self.instance_rewrapper.terms(&current)?)
     }
 
     /// Destroys a key unless a row requires it.
-    async fn destroy(&self, term: KeyTerm) -> Result<KeyDestruction, Error> {
+    async fn destroy(&self, term: KeyringEntry) -> Result<KeyDestruction, Error> {
         let Self { store, environment, digester, instance_rewrapper, .. } = self;
         for _ in 0..ATTEMPTS {
             let current = store.instance().await?.ok_or_else(missing)?;
@@ -228,16 +228,16 @@ impl Keys {
 }
 
 /// The term of an instance key that was replaced, as its row says. The keyring document may not name it.
-pub(super) const fn instance_term(row: &RetiringInstanceKey) -> KeyTerm {
-    KeyTerm { purpose: TermPurpose::Instance, id: row.id, state: KeyState::Retiring, since: row.retired_at }
+pub(super) const fn instance_term(row: &RetiringInstanceKey) -> KeyringEntry {
+    KeyringEntry { purpose: KeyPurpose::Instance, id: row.id, state: KeyState::Retiring, since: row.retired_at }
 }
 
 /// Returns the rows to move from these keys.
-fn targets(terms: &[KeyTerm]) -> Vec<(KeyId, InstancePart)> {
-    let is_under = |term: &KeyTerm, part: &InstancePart| {
-        (term.purpose == TermPurpose::Receiver) == (*part == InstancePart::Receivers)
+fn targets(terms: &[KeyringEntry]) -> Vec<(KeyId, InstancePart)> {
+    let is_under = |term: &KeyringEntry, part: &InstancePart| {
+        (term.purpose == KeyPurpose::Receiver) == (*part == InstancePart::Receivers)
     };
-    let of = |term: KeyTerm| {
+    let of = |term: KeyringEntry| {
         InstancePart::ALL.into_iter().filter(move |part| is_under(&term, part)).map(move |part| (term.id, part))
     };
     terms.iter().copied().flat_map(of).collect()

@@ -24,7 +24,7 @@ use diesel::{
 use uuid::Uuid;
 use vault_core::Refusal;
 use vault_core::id::{AccountId, KeyId, OrganizationId, PasswordId, SeedId};
-use vault_core::keyring::{KeyTerm, TermPurpose};
+use vault_core::keyring::{KeyPurpose, KeyringEntry};
 use vault_core::port::{
     DestroyKey, FindUnderInstanceKey, InstancePart, InstancePlace, InstanceRow, KeyDestruction, LookUpMove,
     MoveToInstanceKey, ReplaceInstanceKey, StoredPlace,
@@ -281,7 +281,7 @@ impl DraftRow {
 }
 
 /// The number of rows that need a key.
-pub(crate) struct CountUnder(pub(crate) KeyTerm);
+pub(crate) struct CountUnder(pub(crate) KeyringEntry);
 
 impl Read for CountUnder {
     type Outcome = i64;
@@ -362,7 +362,7 @@ impl Transaction for DestroyKey {
         let id = self.term.id.stored();
         let retiring = retiring_instance_keys::table.filter(retiring_instance_keys::id.eq(id));
         let with_purpose = instance_keys::table.filter(instance_keys::id.eq(id));
-        let purpose = InstanceKeyPurpose::ALL.into_iter().find(|of| TermPurpose::from(*of) == self.term.purpose);
+        let purpose = InstanceKeyPurpose::ALL.into_iter().find(|of| KeyPurpose::from(*of) == self.term.purpose);
         let key: Option<AnyId> = match purpose {
             None => tx.first(locked(retiring.select(retiring_instance_keys::id), Update)).await?,
             Some(purpose) => {

@@ -13,10 +13,10 @@ use crate::stored::{Id, StoredId as _, columns_of};
 use diesel::Column;
 use diesel::sql_types::{BigInt, Bool};
 use vault_core::id::KeyId;
-use vault_core::keyring::{KeyTerm, TermPurpose};
+use vault_core::keyring::{KeyPurpose, KeyringEntry};
 use vault_core::port::{InstancePart, InstanceRow, StoredPlace};
 use vault_core::time::Timestamp;
-use {Named::*, TermPurpose::*};
+use {KeyPurpose::*, Named::*};
 
 /// How a column names the key that its row needs.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +34,7 @@ enum Named {
 /// A column that names a key.
 #[derive(Debug)]
 struct KeyColumn {
-    purpose: TermPurpose,
+    purpose: KeyPurpose,
     table: &'static str,
     name: &'static str,
     named: Named,
@@ -64,7 +64,7 @@ const COLUMNS: [KeyColumn; 20] = [
     of(LookUp, "idempotency_keys", idempotency_keys::created_at, ByMillis),
 ];
 
-const fn of<C: Column + Copy>(purpose: TermPurpose, table: &'static str, _: C, named: Named) -> KeyColumn {
+const fn of<C: Column + Copy>(purpose: KeyPurpose, table: &'static str, _: C, named: Named) -> KeyColumn {
     KeyColumn { purpose, table, name: C::NAME, named }
 }
 
@@ -80,7 +80,7 @@ fn needing<'a, ST>(
     key: &'a KeyId,
     replaced_at: Timestamp,
 ) -> Parts<'a, ST> {
-    let until = replaced_at.plus_seconds(KeyTerm::DRAINED_SECONDS).as_millis();
+    let until = replaced_at.plus_seconds(KeyringEntry::DRAINED_SECONDS).as_millis();
     statement.each(columns, " OR ", |statement, column| match column.named {
         InBlob => statement.text("substr(").name(column.name).text(", 3, 16) = ").bytes(key.as_bytes()),
         ById => statement.name(column.name).text(" = ").id(key.stored()),
@@ -97,24 +97,24 @@ fn naming<'a, ST>(statement: Parts<'a, ST>, table: &str, key: &'a KeyId) -> Part
 }
 
 /// Appends the rows that need a key of the instance.
-fn from<'a, ST>(statement: Parts<'a, ST>, columns: &'static [KeyColumn], term: &'a KeyTerm) -> Parts<'a, ST> {
+fn from<'a, ST>(statement: Parts<'a, ST>, columns: &'static [KeyColumn], term: &'a KeyringEntry) -> Parts<'a, ST> {
     let table = columns.first().map_or("", |column| column.table);
     needing(statement.text(" FROM ").name(table).text(" WHERE "), columns, &term.id, term.since)
 }
 
 /// The tables with rows that may need a key.
-fn tables_of(term: &KeyTerm) -> impl Iterator<Item = &'static [KeyColumn]> {
+fn tables_of(term: &KeyringEntry) -> impl Iterator<Item = &'static [KeyColumn]> {
     tables().filter(|columns| columns.iter().all(|column| column.purpose == term.purpose))
 }
 
 /// Counts the rows that need a key, one statement for each table.
-pub(super) fn counts(term: &KeyTerm) -> impl Iterator<Item = Parts<'_, BigInt>> {
+pub(super) fn counts(term: &KeyringEntry) -> impl Iterator<Item = Parts<'_, BigInt>> {
     tables_of(term).map(|columns| from(Parts::new("SELECT count(*)"), columns, term))
 }
 
 /// Returns whether rows need a key. One statement: two could miss what a transaction moves from the table of the second to that
 /// of the first.
-pub(super) fn is_needed(term: &KeyTerm) -> Parts<'_, Bool> {
+pub(super) fn is_needed(term: &KeyringEntry) -> Parts<'_, Bool> {
     Parts::new("SELECT ").each(tables_of(term), " OR ", |statement, columns| {
         from(statement.text("EXISTS (SELECT 1"), columns, term).text(")")
     })
