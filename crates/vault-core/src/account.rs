@@ -1,6 +1,6 @@
 //! Accounts: who may log in, to which organization and with which role.
 
-use crate::audit::{RecordedGrant, RecordedRow, RowState};
+use crate::audit::{RecordedRights, RecordedRow, RowState};
 use crate::digest::{DigestPurpose, RowMac};
 use crate::email::EmailAddress;
 use crate::error::Refusal;
@@ -51,7 +51,7 @@ impl AccountState {
 
 /// The rights of an account: its user may act in the organization with the role.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AccountGrant {
+pub struct AccountRights {
     /// The account.
     pub account: AccountId,
     /// Its organization.
@@ -64,7 +64,7 @@ pub struct AccountGrant {
     pub state: AccountState,
 }
 
-impl AccountGrant {
+impl AccountRights {
     /// Returns whether its user may administer the accounts of the organization.
     pub fn is_active_admin(&self) -> bool {
         self.state == AccountState::Active && self.role.permits(Action::ManageAccounts)
@@ -100,7 +100,7 @@ impl ValidSessions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedAccount {
     /// Rights of the account.
-    pub grant: AccountGrant,
+    pub grant: AccountRights,
     /// Number of changes of these fields. A change names the version that it is based on.
     pub version: i64,
     /// ID of the password, or [`SignedAccount::NO_PASSWORD`].
@@ -121,14 +121,14 @@ impl SignedAccount {
     pub const NO_PASSWORD: PasswordId = PasswordId::from_bytes([0; 16]);
 
     /// Creates the fields of a new account.
-    pub const fn new(grant: AccountGrant, password: PasswordId, seed: SeedId) -> Self {
+    pub const fn new(grant: AccountRights, password: PasswordId, seed: SeedId) -> Self {
         let (version, kept) = (Self::FIRST_VERSION, ValidSessions::NO_SESSION);
         Self { grant, version, password, seed, sessions: ValidSessions { since: version, kept } }
     }
 
     /// Returns the fields after a change of the rights.
     #[must_use]
-    pub fn with_grant(&self, grant: AccountGrant) -> Self {
+    pub fn with_grant(&self, grant: AccountRights) -> Self {
         Self { grant, ..self.changed() }
     }
 
@@ -189,12 +189,12 @@ impl SignedAccount {
     }
 
     fn in_state(self, state: AccountState) -> Self {
-        Self { grant: AccountGrant { state, ..self.grant }, ..self }
+        Self { grant: AccountRights { state, ..self.grant }, ..self }
     }
 
     /// Computes the MAC of the row.
     pub fn digest(&self, digester: &dyn KeyedDigester) -> RowMac {
-        self.with_parts(|parts| digester.sign(DigestPurpose::AccountGrant, parts))
+        self.with_parts(|parts| digester.sign(DigestPurpose::AccountRights, parts))
     }
 
     /// Returns the state of the row, as the audit log records it.
@@ -203,13 +203,13 @@ impl SignedAccount {
     }
 
     /// Returns the state of the row in every form in which the audit log may have recorded it.
-    pub fn states(&self, digester: &dyn KeyedDigester) -> RecordedGrant {
+    pub fn states(&self, digester: &dyn KeyedDigester) -> RecordedRights {
         self.with_parts(|parts| RowState::of_grant(RecordedRow::Account, self.version, parts, digester))
     }
 
     /// Returns whether `code` is the MAC of the row, under the key that it names.
     pub fn fits(&self, digester: &dyn KeyedDigester, code: &RowMac) -> bool {
-        self.with_parts(|parts| digester.is_signed(DigestPurpose::AccountGrant, parts, code))
+        self.with_parts(|parts| digester.is_signed(DigestPurpose::AccountRights, parts, code))
     }
 
     fn with_parts<T>(&self, digest: impl FnOnce(&[&[u8]]) -> T) -> T {
@@ -231,8 +231,8 @@ impl SignedAccount {
 
 /// Returns whether a change removes the last active admin of an organization. `before` becomes `after` (`None` if
 /// deleted), and `others` is the number of other active admins. Invitations do not count.
-pub fn takes_last_admin(before: &AccountGrant, after: Option<&AccountGrant>, others: u64) -> bool {
-    before.is_active_admin() && others == 0 && !after.is_some_and(AccountGrant::is_active_admin)
+pub fn takes_last_admin(before: &AccountRights, after: Option<&AccountRights>, others: u64) -> bool {
+    before.is_active_admin() && others == 0 && !after.is_some_and(AccountRights::is_active_admin)
 }
 
 /// A stored account.
@@ -305,7 +305,7 @@ impl AccountLogins {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedAccount {
     /// Rights of the account, or the rights that an invitation offers.
-    pub grant: AccountGrant,
+    pub grant: AccountRights,
     /// Time of creation.
     pub created_at: Timestamp,
     /// Results of previous logins.

@@ -17,7 +17,7 @@ pub use checkpoint::{
 pub use delivery::{DeliveryBreach, DeliveryPosition, DeliveryState};
 pub use entry::{AuditEntry, AuditedCredential};
 pub use origin::Origin;
-pub use state::{Affected, RecordedGrant, RecordedRow, RowState};
+pub use state::{Affected, RecordedRights, RecordedRow, RowState};
 pub use verification::{AuditFinding, AuditVerification};
 
 use crate::activation::{IssuedCredential, Purpose};

@@ -15,7 +15,7 @@ pub enum DigestPurpose {
     /// Network of a login.
     Network,
     /// Rights in the row of an account.
-    AccountGrant,
+    AccountRights,
     /// Rights that an invitation offers to the user with its enrolment code.
     InvitationGrant,
     /// An enrolment code.
@@ -50,7 +50,7 @@ impl DigestPurpose {
         Self::Address,
         Self::AttemptBucket,
         Self::Network,
-        Self::AccountGrant,
+        Self::AccountRights,
         Self::InvitationGrant,
         Self::EnrolmentCode,
         Self::IntegrationGrant,
@@ -72,7 +72,7 @@ impl DigestPurpose {
             Self::Address => "address",
             Self::AttemptBucket => "attempt bucket",
             Self::Network => "network",
-            Self::AccountGrant => "account grant",
+            Self::AccountRights => "account grant",
             Self::InvitationGrant => "invitation grant",
             Self::EnrolmentCode => "enrolment code",
             Self::IntegrationGrant => "integration grant",

@@ -1,8 +1,8 @@
 //! Invitations to create an account, or to enrol again for an account that lost its secrets. They are stored separately
 //! from accounts, so that no login can encounter one.
 
-use crate::account::{AccountGrant, AccountLogins, AccountState, ListedAccount};
-use crate::audit::{RecordedGrant, RecordedRow, RowState};
+use crate::account::{AccountLogins, AccountRights, AccountState, ListedAccount};
+use crate::audit::{RecordedRights, RecordedRow, RowState};
 use crate::digest::{Digest, DigestPurpose, RowMac};
 use crate::port::KeyedDigester;
 use crate::role::Role;
@@ -19,7 +19,7 @@ pub struct Invitation {
     /// Rights of the future account, with the state [`AccountState::Invited`] and the account's future ID. For a
     /// re-enrolment, the state is [`AccountState::ReEnrolling`], the ID that of the account, and the role has no
     /// effect, because the account keeps its own.
-    pub grant: AccountGrant,
+    pub grant: AccountRights,
     /// Digest of its enrolment code.
     pub code: Digest,
     /// Time of creation.
@@ -60,8 +60,8 @@ impl Invitation {
     }
 
     /// Returns the rights of the account that it creates.
-    pub fn enrolled(&self) -> AccountGrant {
-        AccountGrant { state: AccountState::Active, ..self.grant.clone() }
+    pub fn enrolled(&self) -> AccountRights {
+        AccountRights { state: AccountState::Active, ..self.grant.clone() }
     }
 }
 
@@ -88,7 +88,7 @@ impl StoredInvitation {
     /// Returns the invitation with another role, as stored.
     #[must_use]
     pub fn with_role(&self, role: Role, digester: &dyn KeyedDigester) -> Self {
-        let grant = AccountGrant { role, ..self.invitation.grant.clone() };
+        let grant = AccountRights { role, ..self.invitation.grant.clone() };
         Self::sign(Invitation { grant, ..self.invitation.clone() }, self.version + 1, digester)
     }
 
@@ -104,7 +104,7 @@ impl StoredInvitation {
     }
 
     /// Returns the state of the row in every form in which the audit log may have recorded it.
-    pub fn states(&self, digester: &dyn KeyedDigester) -> RecordedGrant {
+    pub fn states(&self, digester: &dyn KeyedDigester) -> RecordedRights {
         let state = |parts: &[&[u8]]| RowState::of_grant(RecordedRow::Invitation, self.version, parts, digester);
         self.invitation.with_parts(self.version, state)
     }

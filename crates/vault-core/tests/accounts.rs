@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use secrecy::{ExposeSecret, SecretString};
 use uuid::Uuid;
-use vault_core::account::{AccountGrant, AccountLogins, AccountState, SignedAccount, ValidSessions, takes_last_admin};
+use vault_core::account::{AccountLogins, AccountRights, AccountState, SignedAccount, ValidSessions, takes_last_admin};
 use vault_core::digest::Digest;
 use vault_core::email::EmailAddress;
 use vault_core::enrolment::EnrolmentCode;
@@ -39,8 +39,8 @@ fn at(millis: i64) -> Timestamp {
     Timestamp::from_millis(millis)
 }
 
-fn grant(organization: u128, account: u128, role: Role, state: AccountState) -> AccountGrant {
-    AccountGrant {
+fn grant(organization: u128, account: u128, role: Role, state: AccountState) -> AccountRights {
+    AccountRights {
         account: AccountId::from_uuid(Uuid::from_u128(account)),
         organization: OrganizationId::from_uuid(Uuid::from_u128(organization)),
         email: EmailAddress::parse(&format!("{account}@example.com")).unwrap(),
@@ -49,7 +49,7 @@ fn grant(organization: u128, account: u128, role: Role, state: AccountState) -> 
     }
 }
 
-fn grants() -> impl Strategy<Value = AccountGrant> {
+fn grants() -> impl Strategy<Value = AccountRights> {
     let (role, state) = (select(&Role::ALL[..]), select(&STATES[..]));
     (0_u128..3, 0_u128..3, role, state)
         .prop_map(|(organization, account, role, state)| grant(organization, account, role, state))
@@ -85,10 +85,10 @@ proptest! {
     ) {
         let mut accounts: Vec<_> =
             (0..).zip(&states).map(|(account, (role, state))| grant(1, account, *role, *state)).collect();
-        let admins = |accounts: &[AccountGrant]| accounts.iter().filter(|grant| grant.is_active_admin()).count();
+        let admins = |accounts: &[AccountRights]| accounts.iter().filter(|grant| grant.is_active_admin()).count();
         let before = admins(&accounts);
         let place = target.index(accounts.len());
-        let changed = after.map(|(role, state)| AccountGrant { role, state, ..accounts[place].clone() });
+        let changed = after.map(|(role, state)| AccountRights { role, state, ..accounts[place].clone() });
         let others = before - usize::from(accounts[place].is_active_admin());
         let refused = takes_last_admin(&accounts[place], changed.as_ref(), others as u64);
         match changed {
@@ -224,7 +224,7 @@ proptest! {
         prop_assert_eq!((after.version, after.invitation.grant.role), (version + 1, role));
         let planted = StoredInvitation { digest: before.digest, ..after.clone() };
         prop_assert!(!planted.is_sound(&Hashes), "the code of another version");
-        let grant = AccountGrant { role: before.invitation.grant.role, ..after.invitation.grant.clone() };
+        let grant = AccountRights { role: before.invitation.grant.role, ..after.invitation.grant.clone() };
         prop_assert_eq!(Invitation { grant, ..after.invitation }, before.invitation);
     }
 
@@ -232,7 +232,7 @@ proptest! {
     fn an_invitation_grants_what_it_says_once_taken_up(invitation in invitations()) {
         let enrolled = invitation.enrolled();
         prop_assert_eq!(enrolled.state, AccountState::Active);
-        prop_assert_eq!(AccountGrant { state: invitation.grant.state, ..enrolled }, invitation.grant);
+        prop_assert_eq!(AccountRights { state: invitation.grant.state, ..enrolled }, invitation.grant);
     }
 
     #[test]
@@ -249,7 +249,7 @@ proptest! {
         prop_assert_eq!(after.grant.state, if disabled { AccountState::Disabled } else { AccountState::Active });
         // Whatever is changed meanwhile holds, and nothing that was decided on the row before fits it.
         for state in [AccountState::Active, AccountState::Disabled, AccountState::ReEnrolling] {
-            let changed = waiting.with_grant(AccountGrant { role: Role::Viewer, state, ..waiting.grant.clone() });
+            let changed = waiting.with_grant(AccountRights { role: Role::Viewer, state, ..waiting.grant.clone() });
             let after = changed.re_enrolled(password, seed);
             let expected = if state == AccountState::ReEnrolling { AccountState::Active } else { state };
             prop_assert_eq!((after.grant.role, after.grant.state), (Role::Viewer, expected));
@@ -257,7 +257,7 @@ proptest! {
         prop_assert!(before.version < waiting.version && waiting.version < after.version);
         prop_assert_eq!((waiting.password, after.password), (SignedAccount::NO_PASSWORD, password));
         for grant in [&waiting.grant, &after.grant] {
-            let same = AccountGrant { state: before.grant.state, ..grant.clone() };
+            let same = AccountRights { state: before.grant.state, ..grant.clone() };
             prop_assert_eq!(&same, &before.grant);
         }
     }

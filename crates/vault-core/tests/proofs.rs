@@ -2,7 +2,7 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use vault_core::account::{AccountGrant, AccountState, SignedAccount};
+use vault_core::account::{AccountRights, AccountState, SignedAccount};
 use vault_core::audit::{Actor, AuditAction, AuditRecord, Origin, SealedAuditRecord, Subject};
 use vault_core::digest::{Digest, RowMac};
 use vault_core::email::EmailAddress;
@@ -35,7 +35,7 @@ fn network(number: u8) -> Digest {
 }
 
 fn account() -> SignedAccount {
-    let grant = AccountGrant {
+    let grant = AccountRights {
         account: AccountId::from_bytes([1; 16]),
         organization: OrganizationId::from_bytes([2; 16]),
         email: EmailAddress::parse("owner@example.com").unwrap(),

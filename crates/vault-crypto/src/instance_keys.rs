@@ -58,7 +58,7 @@ impl InstanceKeys {
             keyring: Label::Keyring.sealing_key(key, id),
             password: Label::Password.sealing_key(key, id),
             seed: Label::Seed.sealing_key(key, id),
-            account_grant: code(DigestPurpose::AccountGrant),
+            account_grant: code(DigestPurpose::AccountRights),
             invitation_grant: code(DigestPurpose::InvitationGrant),
             integration_grant: code(DigestPurpose::IntegrationGrant),
             cursor: code(DigestPurpose::Cursor),
@@ -112,7 +112,7 @@ impl InstanceKeys {
     /// Returns the MAC key of this purpose, or `None` if it is not derived from the instance key.
     pub(crate) fn code(&self, purpose: DigestPurpose) -> Option<&MacKey> {
         match purpose {
-            DigestPurpose::AccountGrant => Some(&self.account_grant),
+            DigestPurpose::AccountRights => Some(&self.account_grant),
             DigestPurpose::InvitationGrant => Some(&self.invitation_grant),
             DigestPurpose::IntegrationGrant => Some(&self.integration_grant),
             DigestPurpose::Cursor => Some(&self.cursor),

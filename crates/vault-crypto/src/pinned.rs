@@ -41,7 +41,7 @@ const PURPOSES: [DigestPurpose; 15] = [
     DigestPurpose::Address,
     DigestPurpose::AttemptBucket,
     DigestPurpose::Network,
-    DigestPurpose::AccountGrant,
+    DigestPurpose::AccountRights,
     DigestPurpose::IdempotentBody,
     DigestPurpose::Cursor,
     DigestPurpose::IntegrationToken,

@@ -659,7 +659,7 @@ async fn a_destroyed_key_does_not_come_back() {
     let (process, organization) = (deployment.start().await, deployment.organization().await);
     let id = process.integration(organization, "nightly").await;
     let store = &deployment.store;
-    let signed_before = process.digester.sign(DigestPurpose::AccountGrant, &[b"admin"]);
+    let signed_before = process.digester.sign(DigestPurpose::AccountRights, &[b"admin"]);
     let directory = tempfile::tempdir().unwrap();
     let anchor = |keyring: &Keyring| keyring.anchors().at(directory.path().join("orgvault.anchor"));
 
@@ -668,7 +668,7 @@ async fn a_destroyed_key_does_not_come_back() {
     let (while_retiring, retiring) =
         (store.instance().await.unwrap().unwrap(), store.retiring_instance_keys().await.unwrap());
     let is_valid =
-        |process: &Process| process.digester.is_signed(DigestPurpose::AccountGrant, &[b"admin"], &signed_before);
+        |process: &Process| process.digester.is_signed(DigestPurpose::AccountRights, &[b"admin"], &signed_before);
     assert!(is_valid(&deployment.start().await), "it retires");
     assert!(rotation.finish().await.unwrap().is_some());
     let after = store.instance().await.unwrap().unwrap();

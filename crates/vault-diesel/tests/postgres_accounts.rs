@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 use support::NOW;
 use support::postgres::{client, patient_store, query, store, wait_for_waiting};
 use support::world::{PASSWORD, RECOVERY_CODE, World, address, bytes, row_code};
-use vault_core::account::{AccountGrant, AccountState, SignedAccount};
+use vault_core::account::{AccountRights, AccountState, SignedAccount};
 use vault_core::audit::{Actor, AuditAction, Subject};
 use vault_core::digest::Digest;
 use vault_core::email::EmailAddress;
@@ -57,7 +57,7 @@ fn number() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed) + (u64::from(std::process::id()) << 8)
 }
 
-async fn grant(store: &PostgresStore, account: &SessionPrincipal) -> AccountGrant {
+async fn grant(store: &PostgresStore, account: &SessionPrincipal) -> AccountRights {
     let key = AccountKey::Id(account.organization, account.account);
     let query = Find { principal: Principal::Operator, of: Scope::All, key, now: NOW };
     match store.find_account(query).await.unwrap() {
@@ -73,7 +73,7 @@ async fn lower(
     admin: &SessionPrincipal,
     target: &SessionPrincipal,
 ) -> Result<(), StoreError> {
-    let grant = AccountGrant { role: Role::Viewer, ..grant(store, target).await };
+    let grant = AccountRights { role: Role::Viewer, ..grant(store, target).await };
     let seed = SeedId::from_bytes(*target.account.as_bytes());
     let payload = ChangeAccount {
         version: 1,
@@ -174,7 +174,7 @@ async fn of_sixteen_confirmations_of_an_enrolment_on_two_servers_one_makes_the_a
     for _ in 0..ROUNDS / 4 {
         let world = World::make(&*here, number()).await;
         let unique = world.next();
-        let grant = AccountGrant {
+        let grant = AccountRights {
             account: AccountId::from_bytes(bytes(unique)),
             organization: world.organization,
             email: EmailAddress::parse(&format!("invited-{unique}@example.com")).unwrap(),
@@ -234,7 +234,7 @@ async fn re_enrolment(
     let grant = grant(store, target).await;
     let seed = SeedId::from_bytes(*target.account.as_bytes());
     let before = SignedAccount { version, ..SignedAccount::new(grant.clone(), PASSWORD, seed) };
-    let grant = AccountGrant { state: AccountState::ReEnrolling, ..grant };
+    let grant = AccountRights { state: AccountState::ReEnrolling, ..grant };
     let invitation = Invitation { grant, code, created_at: NOW, expires_at: NOW.plus_seconds(60) };
     let digest = row_code(1);
     let stored = StoredInvitation { invitation, digest, version: StoredInvitation::FIRST_VERSION };
@@ -448,7 +448,7 @@ async fn re_enrolments_and_what_happens_beside_them_do_not_wait_for_each_other_f
         let changed = join_all(deeds).await.into_iter().filter(|changed| *changed).count();
         assert_eq!(changed, 1, "of what was decided on one version, one is carried out");
         let admins = [grant(&here, one).await, grant(&here, two).await];
-        assert!(admins.iter().any(AccountGrant::is_active_admin), "{admins:?}");
+        assert!(admins.iter().any(AccountRights::is_active_admin), "{admins:?}");
     }
 }
 

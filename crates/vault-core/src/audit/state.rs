@@ -78,9 +78,9 @@ impl RowState {
         version: i64,
         parts: &[&[u8]],
         digester: &dyn KeyedDigester,
-    ) -> RecordedGrant {
+    ) -> RecordedRights {
         let named: Vec<_> = std::iter::once(row.as_str().as_bytes()).chain(parts.iter().copied()).collect();
-        RecordedGrant { version, digests: digester.look_up(DigestPurpose::RecordedState, &named) }
+        RecordedRights { version, digests: digester.look_up(DigestPurpose::RecordedState, &named) }
     }
 
     /// Returns a number that orders the states of a row: a later state has a higher number.
@@ -133,12 +133,12 @@ const GONE: &str = "gone";
 
 /// State of a privileged row, under each audit key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RecordedGrant {
+pub struct RecordedRights {
     version: i64,
     digests: LookUpDigests,
 }
 
-impl RecordedGrant {
+impl RecordedRights {
     /// Returns the state as new entries record it.
     pub fn current(&self) -> RowState {
         RowState::Grants { version: self.version, digest: *self.digests.current() }

@@ -1,7 +1,7 @@
 //! Rights in the row of an integration, and the tokens that may use them.
 
 use super::{IntegrationName, IntegrationPrincipal, ManagedBy, NamespacePatterns};
-use crate::audit::{RecordedGrant, RecordedRow, RowState};
+use crate::audit::{RecordedRights, RecordedRow, RowState};
 use crate::digest::{Digest, DigestPurpose, RowMac};
 use crate::field::{FieldCode, FieldError};
 use crate::id::{IntegrationId, OrganizationId};
@@ -169,7 +169,7 @@ impl Integration {
     }
 
     /// Returns the state of the row in every form in which the audit log may have recorded it.
-    pub fn states(&self, digester: &dyn KeyedDigester) -> RecordedGrant {
+    pub fn states(&self, digester: &dyn KeyedDigester) -> RecordedRights {
         self.with_parts(|parts| RowState::of_grant(RecordedRow::Integration, self.version, parts, digester))
     }
 

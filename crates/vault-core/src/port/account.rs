@@ -4,7 +4,7 @@ use super::{
     AuditLog, Find, InvitationRepository, List, LoginAttemptRepository, OrganizationRepository, OwnAccountRepository,
     SessionRepository, StoreError,
 };
-use crate::account::{Account, AccountGrant, ListedAccount, SignedAccount};
+use crate::account::{Account, AccountRights, ListedAccount, SignedAccount};
 use crate::command::Command;
 use crate::digest::{Digest, LookUpDigests, RowMac};
 use crate::id::{AccountId, OrganizationId};
@@ -120,7 +120,7 @@ pub struct ChangeAccount {
 
 impl ChangeAccount {
     /// Returns the rights after the change, or `None` if the account is deleted.
-    pub const fn grant_after(&self) -> Option<&AccountGrant> {
+    pub const fn grant_after(&self) -> Option<&AccountRights> {
         match self.change {
             AccountChange::Delete => None,
             _ => Some(&self.after.grant),

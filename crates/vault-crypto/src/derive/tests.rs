@@ -10,7 +10,7 @@ fn labels() -> Vec<Label> {
         DigestPurpose::Address,
         DigestPurpose::AttemptBucket,
         DigestPurpose::Network,
-        DigestPurpose::AccountGrant,
+        DigestPurpose::AccountRights,
         DigestPurpose::RecordedState,
         DigestPurpose::IdempotentBody,
         DigestPurpose::Cursor,

@@ -7,7 +7,7 @@ fn what_is_looked_up_outlives_the_instance_key() {
     for purpose in DigestPurpose::ALL {
         let made_again = matches!(
             purpose,
-            DigestPurpose::AccountGrant
+            DigestPurpose::AccountRights
                 | DigestPurpose::InvitationGrant
                 | DigestPurpose::IntegrationGrant
                 | DigestPurpose::Cursor

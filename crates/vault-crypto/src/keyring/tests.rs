@@ -17,7 +17,7 @@ async fn what_is_made_opens() {
     let opened = open(&root, &made).await.unwrap();
     assert_eq!(opened.instance(), made.instance.id);
     let digest = |keyring: &Keyring, purpose| keyring.digester(Arc::new(NOW)).digest(purpose, &[b"a@example.com"]);
-    for purpose in [DigestPurpose::Address, DigestPurpose::AccountGrant] {
+    for purpose in [DigestPurpose::Address, DigestPurpose::AccountRights] {
         assert_eq!(digest(&opened, purpose), digest(&made.keyring, purpose));
     }
     assert_eq!(format!("{opened:?}"), format!("Keyring({})", made.instance.id));

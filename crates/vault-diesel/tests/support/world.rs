@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use vault_core::Command;
-use vault_core::account::{AccountGrant, AccountState, SignedAccount};
+use vault_core::account::{AccountRights, AccountState, SignedAccount};
 use vault_core::activation::VendRule;
 use vault_core::audit::{Actor, AuditAction, AuditRecord, SealedAuditRecord, Subject};
 use vault_core::credential::{CredentialType, EXPIRING_SECONDS};
@@ -134,7 +134,7 @@ impl World {
     where
         S: AccountRepository + LoginAttemptRepository,
     {
-        let grant = AccountGrant {
+        let grant = AccountRights {
             account,
             organization: self.organization,
             email: EmailAddress::parse(&format!("owner-{number}@example.com")).unwrap(),
@@ -161,7 +161,7 @@ impl World {
     }
 
     /// Returns the login of an account of this world.
-    pub(crate) fn login(&self, grant: AccountGrant, session: SessionId, passcode: PasscodeProof) -> FinishAttempt {
+    pub(crate) fn login(&self, grant: AccountRights, session: SessionId, passcode: PasscodeProof) -> FinishAttempt {
         let effect = ProofEffect::Session(NewSession {
             id: session,
             created_at: self.now(),

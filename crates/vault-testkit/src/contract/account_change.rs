@@ -6,7 +6,7 @@ use super::world::{Accounts, Holder, Wanted, World};
 use crate::crypto::FakeDigester;
 use std::sync::Arc;
 use vault_core::Refusal;
-use vault_core::account::{AccountGrant, AccountState};
+use vault_core::account::{AccountRights, AccountState};
 use vault_core::audit::AuditAction;
 use vault_core::id::AccountId;
 use vault_core::passcode::PasscodeProof;
@@ -23,7 +23,7 @@ pub async fn a_grant_is_replaced(suite: &dyn AccountSubject) {
     world.change(&holder, change).await;
 
     let after = world.read(&holder).await;
-    let grant = AccountGrant { role: Role::Editor, state: AccountState::Disabled, ..holder.signed.grant.clone() };
+    let grant = AccountRights { role: Role::Editor, state: AccountState::Disabled, ..holder.signed.grant.clone() };
     assert_eq!(after.signed, holder.signed.with_grant(grant));
     assert!(after.is_sound(&FakeDigester::default()));
     assert_eq!((after.created_at, after.logins), (before.created_at, before.logins));

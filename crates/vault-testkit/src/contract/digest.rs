@@ -7,7 +7,7 @@ use vault_core::id::KeyId;
 
 /// Purposes for which rows and cursors are signed.
 pub(super) const SIGNED: [DigestPurpose; 4] = [
-    DigestPurpose::AccountGrant,
+    DigestPurpose::AccountRights,
     DigestPurpose::InvitationGrant,
     DigestPurpose::IntegrationGrant,
     DigestPurpose::Cursor,

@@ -6,7 +6,7 @@ use super::world::{Accounts, Holder, World};
 use crate::crypto::FakeDigester;
 use std::sync::Arc;
 use vault_core::Refusal;
-use vault_core::account::{Account, AccountGrant, AccountLogins, AccountState, ListedAccount, SignedAccount};
+use vault_core::account::{Account, AccountLogins, AccountRights, AccountState, ListedAccount, SignedAccount};
 use vault_core::audit::AuditAction;
 use vault_core::hourly::{HOUR_SECONDS, HourlyLimit};
 use vault_core::id::{OrganizationId, SeedId};
@@ -240,7 +240,7 @@ pub async fn a_confirmed_invitation_is_an_account(suite: &dyn AccountSubject) {
     let step = TimeStep::at(world.now());
     assert!(world.confirms(world.confirm_enrolment(&open, step)).await);
 
-    let grant = AccountGrant { state: AccountState::Active, ..invitation.grant.clone() };
+    let grant = AccountRights { state: AccountState::Active, ..invitation.grant.clone() };
     let account = world.account(address).await.expect("the account is there");
     let signed = SignedAccount::new(grant, draft.password.id, draft.seed.id);
     let digest = signed.digest(&FakeDigester::default());

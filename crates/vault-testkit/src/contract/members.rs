@@ -4,7 +4,7 @@ use super::tools::{Settled as _, address, principal_of, proof_of};
 use super::world::{Holder, World};
 use crate::crypto::FakeDigester;
 use vault_core::Command;
-use vault_core::account::{Account, AccountGrant, AccountState, ListedAccount, SignedAccount};
+use vault_core::account::{Account, AccountRights, AccountState, ListedAccount, SignedAccount};
 use vault_core::audit::AuditAction;
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::email::EmailAddress;
@@ -68,7 +68,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         let account = AccountId::from_uuid(self.ids.ordered(self.now()));
         let email = EmailAddress::parse(&format!("{account}@contract.example")).unwrap();
         let grant =
-            AccountGrant { account, organization: self.organization, email, role, state: AccountState::Invited };
+            AccountRights { account, organization: self.organization, email, role, state: AccountState::Invited };
         let code = FakeDigester::default().digest(DigestPurpose::EnrolmentCode, &[self.ids.random().as_bytes()]);
         let address = address(grant.email.as_str());
         let expires_at = self.now().plus_seconds(INVITATION_SECONDS);
@@ -101,7 +101,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
     }
 
     pub(super) fn write_draft(&self, invitation: &Invitation) -> WriteDraft {
-        let AccountGrant { organization, account, .. } = invitation.grant;
+        let AccountRights { organization, account, .. } = invitation.grant;
         WriteDraft {
             organization,
             account,
@@ -155,7 +155,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
     /// Returns the change that requires the user to enrol again, and the invitation to it.
     pub(super) fn re_enrolment(&self, holder: &Holder) -> (AccountChange, Invitation) {
         let (Invitation { code, created_at, expires_at, .. }, _) = self.invitation(holder.signed.grant.role);
-        let grant = AccountGrant { state: AccountState::ReEnrolling, ..holder.signed.grant.clone() };
+        let grant = AccountRights { state: AccountState::ReEnrolling, ..holder.signed.grant.clone() };
         let invitation = Invitation { grant, code, created_at, expires_at };
         let version = StoredInvitation::FIRST_VERSION;
         let stored = StoredInvitation::sign(invitation.clone(), version, &FakeDigester::default());
@@ -187,7 +187,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         stored: &StoredInvitation,
         change: InvitationChange,
     ) -> Command<ChangeInvitation> {
-        let AccountGrant { organization, account, .. } = stored.invitation.grant;
+        let AccountRights { organization, account, .. } = stored.invitation.grant;
         let action = match change {
             InvitationChange::Role(_) => AuditAction::InvitationChanged,
             InvitationChange::Delete => AuditAction::InvitationDeleted,

@@ -8,7 +8,7 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
-use vault_core::account::AccountGrant;
+use vault_core::account::AccountRights;
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::lockout::DECOYS;
 use vault_core::namespace::Namespace;
@@ -31,7 +31,7 @@ pub(super) fn proof_of(command: &mut FinishAccountAttempt) -> &mut VerifiedProof
 
 /// Returns the principal of the session that `command` creates or belongs to.
 pub(super) fn principal_of(command: &FinishAccountAttempt) -> SessionPrincipal {
-    let AccountGrant { organization, account, role, .. } = command.reserved.grant;
+    let AccountRights { organization, account, role, .. } = command.reserved.grant;
     let version = command.reserved.version;
     let VerifiedFactors::Proof(proof) = &command.brought else { panic!("no proof: {command:?}") };
     let session = match &proof.effect {

@@ -11,7 +11,7 @@ use crate::crypto::{FakeAuditSealer, FakeDigester};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use vault_core::Command;
-use vault_core::account::{Account, AccountGrant, AccountState, SignedAccount};
+use vault_core::account::{Account, AccountRights, AccountState, SignedAccount};
 use vault_core::activation::VendRule;
 use vault_core::audit::{Actor, AuditAction, AuditRecord, SealedAuditRecord, Subject};
 use vault_core::credential::{CredentialType, EXPIRING_SECONDS};
@@ -158,7 +158,8 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
     pub(super) fn new_holder(&self, role: Role) -> Holder {
         let account = AccountId::from_uuid(self.ids.ordered(self.now()));
         let email = EmailAddress::parse(&format!("{account}@contract.example")).unwrap();
-        let grant = AccountGrant { account, organization: self.organization, email, role, state: AccountState::Active };
+        let grant =
+            AccountRights { account, organization: self.organization, email, role, state: AccountState::Active };
         let (password, seed) = (self.password(), self.seed());
         Holder {
             address: address(grant.email.as_str()),
@@ -229,7 +230,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         };
         let before = SignedAccount { version, ..holder.signed.clone() };
         let after = match (&change, grant) {
-            (_, Some((role, state))) => before.with_grant(AccountGrant { role, state, ..before.grant.clone() }),
+            (_, Some((role, state))) => before.with_grant(AccountRights { role, state, ..before.grant.clone() }),
             (AccountChange::Password(password), None) => before.with_password(password.id),
             (AccountChange::Passcode { seed, .. }, None) => before.with_seed(seed.id),
             (AccountChange::ReEnrol { .. }, None) => before.without_secrets(),

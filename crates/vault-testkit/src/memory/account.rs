@@ -5,7 +5,7 @@ use super::{Answer, Decided, MemoryStore, State, leads};
 use async_trait::async_trait;
 use std::cmp::Reverse;
 use vault_core::account::{
-    ACCOUNT_LIMIT_REACHED, Account, AccountGrant, ListedAccount, SignedAccount, takes_last_admin,
+    ACCOUNT_LIMIT_REACHED, Account, AccountRights, ListedAccount, SignedAccount, takes_last_admin,
 };
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, OrganizationId};
@@ -196,7 +196,7 @@ impl State {
         Account { enrolment_until: open.map(|invitation| invitation.expires_at), ..row.account(now) }
     }
 
-    fn notify_other_admins(&mut self, changed: &AccountGrant, notice: NoticeCode, now: Timestamp) {
+    fn notify_other_admins(&mut self, changed: &AccountRights, notice: NoticeCode, now: Timestamp) {
         for row in self.accounts.values_mut() {
             let grant = &row.signed.grant;
             let is_other = grant.organization == changed.organization && grant.account != changed.account;

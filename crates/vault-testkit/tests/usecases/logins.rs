@@ -100,7 +100,7 @@ async fn every_refused_login_asks_the_same_of_the_crypto() {
             // An attempt that may succeed also seals the record of a success.
             work.retain(|operation| operation != "seal the record login.succeeded");
             let before =
-                ["digest Network", "digest AttemptBucket", "permit a hash", "digest Address", "digest AccountGrant"];
+                ["digest Network", "digest AttemptBucket", "permit a hash", "digest Address", "digest AccountRights"];
             let after = ["login.refused", "login.passcode-refused", "login.passcode-disabled"];
             let after = after.map(|action| format!("seal the record {action}"));
             let wanted = before.iter().chain(&["verify a password"]).chain(expected).map(ToString::to_string);

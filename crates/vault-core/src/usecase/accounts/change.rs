@@ -1,7 +1,7 @@
 //! Changes of an account: state, role, password, passcode, lockouts, re-enrolment and deletion.
 
 use super::{AccountRef, Accounts};
-use crate::account::{Account, AccountGrant, AccountState, ListedAccount, SignedAccount};
+use crate::account::{Account, AccountRights, AccountState, ListedAccount, SignedAccount};
 use crate::audit::{Affected, AuditAction, AuditChange, ChangedField, RecordedRow, RowState, Subject};
 use crate::enrolment::EnrolmentCode;
 use crate::error::{Error, Refusal};
@@ -158,7 +158,7 @@ impl Accounts {
 
     async fn decide(&self, current: &SignedAccount, command: &AccountCommand) -> Result<Decided, Error> {
         let grant = &current.grant;
-        let regranted = |grant: AccountGrant, action| Decided {
+        let regranted = |grant: AccountRights, action| Decided {
             change: AccountChange::Grant,
             after: current.with_grant(grant),
             action,
@@ -173,14 +173,16 @@ impl Accounts {
             return Err(Refusal::AwaitsEnrolment.into());
         }
         Ok(match command {
-            AccountCommand::Disable => {
-                regranted(AccountGrant { state: AccountState::Disabled, ..grant.clone() }, AuditAction::AccountDisabled)
-            }
-            AccountCommand::Enable => {
-                regranted(AccountGrant { state: current.enabled_state(), ..grant.clone() }, AuditAction::AccountEnabled)
-            }
+            AccountCommand::Disable => regranted(
+                AccountRights { state: AccountState::Disabled, ..grant.clone() },
+                AuditAction::AccountDisabled,
+            ),
+            AccountCommand::Enable => regranted(
+                AccountRights { state: current.enabled_state(), ..grant.clone() },
+                AuditAction::AccountEnabled,
+            ),
             AccountCommand::SetRole(role) => {
-                regranted(AccountGrant { role: *role, ..grant.clone() }, AuditAction::AccountRoleChanged)
+                regranted(AccountRights { role: *role, ..grant.clone() }, AuditAction::AccountRoleChanged)
             }
             AccountCommand::SetPassword(password) => {
                 let organization = self.store.organization(grant.organization).await?;
@@ -219,7 +221,7 @@ impl Accounts {
         let expires_at = created_at.plus_seconds(INVITATION_SECONDS);
         // Use the state re-enrolling whatever the account's state is, so that the MAC never matches an ordinary
         // invitation.
-        let grant = AccountGrant { state: AccountState::ReEnrolling, ..current.grant.clone() };
+        let grant = AccountRights { state: AccountState::ReEnrolling, ..current.grant.clone() };
         let invitation = Invitation { grant, code: code.digest(&*self.digester), created_at, expires_at };
         let invitation = StoredInvitation::sign(invitation, StoredInvitation::FIRST_VERSION, &*self.digester);
         Ok(Decided {
@@ -233,7 +235,7 @@ impl Accounts {
 }
 
 /// Returns the changed rights.
-pub(super) fn changes(from: &AccountGrant, to: &AccountGrant) -> Vec<AuditChange> {
+pub(super) fn changes(from: &AccountRights, to: &AccountRights) -> Vec<AuditChange> {
     let role = |role: &Role| Some(role.as_str().to_owned());
     let state = |state: &AccountState| Some(state.as_str().to_owned());
     let role = AuditChange::between(ChangedField::Role, &from.role, &to.role, role);

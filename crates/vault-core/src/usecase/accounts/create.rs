@@ -2,7 +2,7 @@
 
 use super::find::parse_email;
 use super::{AccountRef, Accounts};
-use crate::account::{AccountGrant, AccountState, SignedAccount};
+use crate::account::{AccountRights, AccountState, SignedAccount};
 use crate::audit::{AuditAction, AuditChange, ChangedField, RecordedRow, Subject};
 use crate::error::{Error, Refusal};
 use crate::id::{AccountId, OrganizationId};
@@ -31,7 +31,7 @@ pub struct CreateAccountRequest {
 /// A new account with the secrets for its user, which are shown only once.
 pub struct CreatedAccount {
     /// Rights of the account.
-    pub grant: AccountGrant,
+    pub grant: AccountRights,
     /// Its organization.
     pub organization: Organization,
     /// The generated password, if any.
@@ -69,7 +69,7 @@ impl Accounts {
 
         let account = AccountId::from_uuid(self.environment.ids.ordered(self.environment.now()));
         let state = AccountState::Active;
-        let grant = AccountGrant { account, organization: organization.id, email, role: request.role, state };
+        let grant = AccountRights { account, organization: organization.id, email, role: request.role, state };
         let made = under_active_key(&self.environment, &*self.digester, || self.create_once(&grant, &password)).await?;
         let (passcode, recovery_codes) = made;
         Ok(CreatedAccount { grant, organization, generated_password, passcode, recovery_codes })
@@ -77,7 +77,7 @@ impl Accounts {
 
     async fn create_once(
         &self,
-        grant: &AccountGrant,
+        grant: &AccountRights,
         password: &SecretString,
     ) -> Result<(PasscodeSecret, Vec<RecoveryCode>), Error> {
         let address = self.address(&grant.email);

@@ -1,7 +1,7 @@
 //! The decoy account, on which attempts are evaluated that have no account.
 
 use super::Accounts;
-use crate::account::{AccountGrant, AccountState, SignedAccount};
+use crate::account::{AccountRights, AccountState, SignedAccount};
 use crate::email::EmailAddress;
 use crate::error::Error;
 use crate::id::{AccountId, OrganizationId};
@@ -30,7 +30,7 @@ impl Accounts {
         let email = EmailAddress::parse(EMAIL).map_err(|invalid| SealError::Fault(invalid.0.into()))?;
         let (account, organization) = (AccountId::from_bytes([0; 16]), OrganizationId::from_bytes([0; 16]));
         let seed = self.passcodes.new_seed(account, &email)?.sealed;
-        let grant = AccountGrant { account, organization, email, role: Role::Viewer, state: AccountState::Active };
+        let grant = AccountRights { account, organization, email, role: Role::Viewer, state: AccountState::Active };
         let signed = SignedAccount::new(grant, SignedAccount::NO_PASSWORD, seed.id);
         let digest = signed.digest(&*self.digester);
         let password = SealedPassword { id: signed.password, blob: Blob::from_bytes(Vec::new()) };

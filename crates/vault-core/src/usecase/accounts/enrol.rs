@@ -2,7 +2,7 @@
 //! until a code confirms them.
 
 use super::Accounts;
-use crate::account::AccountGrant;
+use crate::account::AccountRights;
 use crate::audit::{Actor, AuditAction, Subject};
 use crate::digest::Digest;
 use crate::email::EmailAddress;
@@ -47,7 +47,7 @@ impl Accounts {
 
     async fn draft(
         &self,
-        grant: &AccountGrant,
+        grant: &AccountRights,
         code: Digest,
         password: &SecretString,
     ) -> Result<DraftedEnrolment, Error> {

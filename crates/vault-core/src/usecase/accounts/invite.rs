@@ -2,7 +2,7 @@
 
 use super::Accounts;
 use super::find::parse_email;
-use crate::account::{AccountGrant, AccountState};
+use crate::account::{AccountRights, AccountState};
 use crate::audit::{Actor, AuditAction, RecordedRow, Subject};
 use crate::email::EmailAddress;
 use crate::enrolment::EnrolmentCode;
@@ -18,7 +18,7 @@ use crate::usecase::under_active_key;
 /// A new invitation.
 pub struct Invited {
     /// Rights of the future account.
-    pub grant: AccountGrant,
+    pub grant: AccountRights,
     /// Enrolment code, which is shown only once.
     pub code: EnrolmentCode,
     /// Time from which it can no longer be accepted.
@@ -55,7 +55,7 @@ impl Accounts {
         let code = EnrolmentCode::generate(&*self.entropy)?;
         let address = self.address(email);
         let (email, state) = (email.clone(), AccountState::Invited);
-        let grant = AccountGrant { account, organization, email, role, state };
+        let grant = AccountRights { account, organization, email, role, state };
         let expires_at = now.plus_seconds(INVITATION_SECONDS);
         let invitation =
             Invitation { grant: grant.clone(), code: code.digest(&*self.digester), created_at: now, expires_at };

@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::schema::{account_logins, accounts, idempotency_keys};
 use crate::stored::StoredId as _;
 use diesel::{ExpressionMethods as _, QueryDsl as _, SelectableHelper as _};
-use vault_core::account::{AccountGrant, takes_last_admin};
+use vault_core::account::{AccountRights, takes_last_admin};
 use vault_core::digest::Digest;
 use vault_core::id::KeyId;
 use vault_core::passcode::TimeStep;
@@ -65,7 +65,7 @@ impl Transaction for Command<ChangeAccount> {
 
 /// Authorizes the principal. Returns the admins other than the account to be changed, if the change depends on them.
 async fn authorize(tx: &Tx<'_>, command: &Command<ChangeAccount>) -> Result<Option<OtherAdmins>, Failure> {
-    let AccountGrant { account: target, organization: targets, .. } = command.payload.after.grant;
+    let AccountRights { account: target, organization: targets, .. } = command.payload.after.grant;
     let (organization, admin) = match &command.principal {
         Principal::Operator if command.payload.change.admins_notice(target).is_none() => return Ok(None),
         Principal::Operator => {
@@ -135,7 +135,7 @@ async fn apply(tx: &Tx<'_>, payload: &ChangeAccount, now: Timestamp) -> Result<(
 }
 
 /// Removes the invitation by which the owner of the account may enrol again.
-async fn remove_invitation(tx: &Tx<'_>, grant: &AccountGrant) -> Result<(), Failure> {
+async fn remove_invitation(tx: &Tx<'_>, grant: &AccountRights) -> Result<(), Failure> {
     match invitation_row::lock(tx, grant.organization, grant.account).await? {
         Some(earlier) => invitation_row::remove(tx, &earlier).await,
         None => Ok(()),
@@ -145,7 +145,7 @@ async fn remove_invitation(tx: &Tx<'_>, grant: &AccountGrant) -> Result<(), Fail
 /// Sets the TOTP secret of an account, whose steps up to `last_step` are used, and its recovery codes.
 pub(super) async fn set_passcode(
     tx: &Tx<'_>,
-    grant: &AccountGrant,
+    grant: &AccountRights,
     seed: &SealedSeed,
     codes: &[Digest],
     last_step: TimeStep,
@@ -158,7 +158,7 @@ pub(super) async fn set_passcode(
 /// Sets the TOTP secret of an account, whose steps up to `last_step` are used.
 pub(super) async fn set_seed(
     tx: &Tx<'_>,
-    grant: &AccountGrant,
+    grant: &AccountRights,
     seed: &SealedSeed,
     last_step: TimeStep,
     now: Timestamp,
@@ -176,7 +176,7 @@ pub(super) async fn set_seed(
     Ok(())
 }
 
-async fn delete(tx: &Tx<'_>, grant: &AccountGrant) -> Result<(), Failure> {
+async fn delete(tx: &Tx<'_>, grant: &AccountRights) -> Result<(), Failure> {
     let (organization, account) = (grant.organization.stored(), grant.account.stored());
     directory::remove(tx, grant.organization, grant.account).await?;
     remove_invitation(tx, grant).await?;

@@ -14,7 +14,7 @@ use crate::schema::{accounts, enrolment_drafts};
 use crate::stored::{Column, Digests, StoredId as _};
 use diesel::{ExpressionMethods as _, QueryDsl as _};
 use vault_core::Refusal;
-use vault_core::account::AccountGrant;
+use vault_core::account::AccountRights;
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, OrganizationId, PasswordId, SeedId};
 use vault_core::invitation::{EnrolmentDraft, StoredInvitation};
@@ -96,7 +96,7 @@ impl Transaction for ConfirmEnrolment {
 }
 
 /// Locks the account that is re-enrolled, in the order of locks. Returns whether it has this version.
-async fn lock_account(tx: &Tx<'_>, grant: &AccountGrant, version: i64) -> Result<bool, Failure> {
+async fn lock_account(tx: &Tx<'_>, grant: &AccountRights, version: i64) -> Result<bool, Failure> {
     if !lock_organization(tx, grant.organization).await? {
         return Ok(false);
     }

@@ -7,7 +7,7 @@ use crate::schema::{enrolment_codes, enrolment_drafts, invitations};
 use crate::stored::{CodeColumns, Column, IdBytes, StoredId as _};
 use diesel::dsl::auto_type;
 use diesel::{ExpressionMethods as _, QueryDsl as _, Queryable, Selectable, SelectableHelper as _};
-use vault_core::account::{AccountGrant, AccountState};
+use vault_core::account::{AccountRights, AccountState};
 use vault_core::digest::{Digest, LookUpDigests};
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, OrganizationId};
@@ -47,7 +47,7 @@ impl InvitationRow {
     pub(crate) fn decode(self) -> Result<StoredInvitation, Failure> {
         const TABLE: &str = "invitations";
         let account = self.account_id.decode(TABLE, &"unknown", "account_id")?;
-        let grant = AccountGrant {
+        let grant = AccountRights {
             account,
             organization: self.organization_id.decode(TABLE, &account, "organization_id")?,
             email: self.email.decode(TABLE, &account, "email")?,

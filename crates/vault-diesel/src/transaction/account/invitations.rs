@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::schema::{accounts, enrolment_codes, invitations, organizations};
 use crate::stored::{AnyId, CodeColumns, Column, StoredId as _};
 use diesel::{ExpressionMethods as _, JoinOnDsl as _, QueryDsl as _, SelectableHelper as _};
-use vault_core::account::{ACCOUNT_LIMIT_REACHED, AccountGrant, SignedAccount};
+use vault_core::account::{ACCOUNT_LIMIT_REACHED, AccountRights, SignedAccount};
 use vault_core::digest::{Digest, RowMac};
 use vault_core::hourly::HourlyLimit;
 use vault_core::organization::{OrganizationName, OrganizationState};
@@ -124,7 +124,7 @@ impl Read for FindInvitation {
 }
 
 /// Reads an account with the MAC of its row.
-async fn signed_account(tx: &Tx<'_>, grant: &AccountGrant) -> Result<Option<(SignedAccount, RowMac)>, Failure> {
+async fn signed_account(tx: &Tx<'_>, grant: &AccountRights) -> Result<Option<(SignedAccount, RowMac)>, Failure> {
     let row = account_of(grant.organization.stored(), grant.account.stored())
         .select((SignedRow::as_select(), (accounts::grant_digest, accounts::grant_key_id)));
     let Some((signed, digest)) = tx.first::<(SignedRow, CodeColumns), _>(row).await? else { return Ok(None) };

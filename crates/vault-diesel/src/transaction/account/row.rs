@@ -6,7 +6,7 @@ use crate::schema::accounts;
 use crate::stored::{Column, IdBytes, StoredId as _};
 use diesel::dsl::auto_type;
 use diesel::{ExpressionMethods as _, QueryDsl as _, Queryable, Selectable};
-use vault_core::account::{AccountGrant, AccountState, SignedAccount, ValidSessions};
+use vault_core::account::{AccountRights, AccountState, SignedAccount, ValidSessions};
 use vault_core::digest::RowMac;
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, OrganizationId, PasswordId, SeedId, SessionId};
@@ -37,7 +37,7 @@ pub(crate) fn account_of(organization: IdBytes, account: IdBytes) -> _ {
 impl SignedRow {
     pub(crate) fn decode(self) -> Result<SignedAccount, Failure> {
         let account = self.id.decode(TABLE, &"unknown", "id")?;
-        let grant = AccountGrant {
+        let grant = AccountRights {
             account,
             organization: self.organization_id.decode(TABLE, &account, "organization_id")?,
             email: self.email.decode(TABLE, &account, "email")?,

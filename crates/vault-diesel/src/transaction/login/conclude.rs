@@ -18,7 +18,7 @@ use crate::schema::{account_logins, accounts, recovery_codes as codes};
 use crate::stored::{AnyId, IdBytes, StoredId as _};
 use diesel::dsl::auto_type;
 use diesel::{ExpressionMethods as _, QueryDsl as _, SelectableHelper as _};
-use vault_core::account::{AccountGrant, SignedAccount};
+use vault_core::account::{AccountRights, SignedAccount};
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::lockout::WrongPasscodes;
@@ -119,7 +119,7 @@ async fn lock_account(tx: &Tx<'_>, command: &FinishAccountAttempt) -> Result<Opt
 }
 
 /// Locks the latest step that was used, and the wrong passcodes. Returns `None` if the account does not exist.
-async fn lock_logins(tx: &Tx<'_>, grant: &AccountGrant) -> Result<Option<(TimeStep, WrongPasscodes)>, Failure> {
+async fn lock_logins(tx: &Tx<'_>, grant: &AccountRights) -> Result<Option<(TimeStep, WrongPasscodes)>, Failure> {
     let row = logins_of(grant.organization.stored(), grant.account.stored()).select((
         account_logins::last_step,
         account_logins::wrong_passcodes,

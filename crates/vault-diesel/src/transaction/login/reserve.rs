@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::schema::{accounts, organizations};
 use crate::stored::{CodeColumns, Column, StoredId as _};
 use diesel::{ExpressionMethods as _, JoinOnDsl as _, QueryDsl as _, Queryable, SelectableHelper as _};
-use vault_core::account::{AccountGrant, AccountState};
+use vault_core::account::{AccountRights, AccountState};
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::lockout::AttemptDecision;
 use vault_core::organization::OrganizationState;
@@ -56,7 +56,7 @@ async fn reserve(tx: &Tx<'_>, command: &ReserveAttempt) -> Result<Reservation, F
         return Ok(Reservation::Unknown);
     };
     let (is_active, mut reserved) = found.decode()?;
-    let AccountGrant { organization, account, .. } = reserved.signed.grant;
+    let AccountRights { organization, account, .. } = reserved.signed.grant;
     let classes = Classes { organization, account };
     let Some(counters) = classes.lock(tx, network).await? else {
         let version = account_of(organization.stored(), account.stored()).select(accounts::version);
