@@ -116,7 +116,7 @@ impl Digest {
 /// Lookup digests of a value under each available lookup key. While a key is being replaced, a lookup finds rows under
 /// the old and the new key alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LookUpDigests {
+pub struct LookupDigests {
     /// The digest for new rows.
     current: Digest,
     /// All digests, the current one first.
@@ -125,7 +125,7 @@ pub struct LookUpDigests {
     entered: usize,
 }
 
-impl LookUpDigests {
+impl LookupDigests {
     /// Creates lookup digests from the current one, others under which a new row is also entered, and those that only
     /// older rows may have. A row that must be unique is entered under several digests, so that it also conflicts with
     /// rows of a process that has not loaded the newest key.
@@ -162,7 +162,7 @@ impl LookUpDigests {
     }
 }
 
-impl From<Digest> for LookUpDigests {
+impl From<Digest> for LookupDigests {
     fn from(digest: Digest) -> Self {
         Self::new(digest, [], [])
     }

@@ -22,7 +22,7 @@ pub enum KeyPurpose {
     /// The instance key: wraps organization keys, seals passwords and TOTP secrets, and authenticates rows and cursors.
     Instance,
     /// Lookup digests of rows, and MACs of rows that do not name their key.
-    LookUp,
+    Lookup,
     /// MACs of audit entries, checkpoints and the anchor.
     Audit,
     /// Access tokens.
@@ -33,13 +33,13 @@ pub enum KeyPurpose {
 
 impl KeyPurpose {
     /// All variants.
-    pub const ALL: [Self; 5] = [Self::Instance, Self::LookUp, Self::Audit, Self::Token, Self::Receiver];
+    pub const ALL: [Self; 5] = [Self::Instance, Self::Lookup, Self::Audit, Self::Token, Self::Receiver];
 
     /// Returns the stored name of the purpose.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Instance => "instance",
-            Self::LookUp => "look-up",
+            Self::Lookup => "look-up",
             Self::Audit => "audit",
             Self::Token => "token",
             Self::Receiver => "receiver",
@@ -49,7 +49,7 @@ impl KeyPurpose {
     const fn byte(self) -> u8 {
         match self {
             Self::Instance => 1,
-            Self::LookUp => 2,
+            Self::Lookup => 2,
             Self::Audit => 3,
             Self::Token => 4,
             Self::Receiver => 5,
@@ -60,7 +60,7 @@ impl KeyPurpose {
 impl From<InstanceKeyPurpose> for KeyPurpose {
     fn from(purpose: InstanceKeyPurpose) -> Self {
         match purpose {
-            InstanceKeyPurpose::LookUp => Self::LookUp,
+            InstanceKeyPurpose::Lookup => Self::Lookup,
             InstanceKeyPurpose::Audit => Self::Audit,
             InstanceKeyPurpose::Token => Self::Token,
             InstanceKeyPurpose::Receiver => Self::Receiver,

@@ -113,7 +113,7 @@ pub struct RetiringInstanceKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InstanceKeyPurpose {
     /// Lookup digests.
-    LookUp,
+    Lookup,
     /// MACs of audit entries.
     Audit,
     /// Access tokens.
@@ -124,14 +124,14 @@ pub enum InstanceKeyPurpose {
 
 impl InstanceKeyPurpose {
     /// All variants.
-    pub const ALL: [Self; 4] = [Self::LookUp, Self::Audit, Self::Token, Self::Receiver];
+    pub const ALL: [Self; 4] = [Self::Lookup, Self::Audit, Self::Token, Self::Receiver];
 }
 
 impl InstanceKeyPurpose {
     /// Returns the stored name of the purpose.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::LookUp => "look-up",
+            Self::Lookup => "look-up",
             Self::Audit => "audit",
             Self::Token => "token",
             Self::Receiver => "receiver",

@@ -7,7 +7,7 @@ use crate::mac::{self, MacKey};
 use crate::purpose_keys::{Term, Terms};
 use async_trait::async_trait;
 use std::sync::Arc;
-use vault_core::digest::{Digest, DigestPurpose, LookUpDigests, RowMac};
+use vault_core::digest::{Digest, DigestPurpose, LookupDigests, RowMac};
 use vault_core::id::KeyId;
 use vault_core::port::{Clock, KeyedDigester, SealError};
 
@@ -35,8 +35,8 @@ pub(crate) struct LookUpKeys {
 
 impl LookUpKeys {
     /// Derives the keys.
-    pub(crate) fn derive(look_up: &SymmetricKey) -> Self {
-        let looked_up = |purpose| Label::Digest(purpose).mac_key(look_up);
+    pub(crate) fn derive(lookup: &SymmetricKey) -> Self {
+        let looked_up = |purpose| Label::Digest(purpose).mac_key(lookup);
         Self {
             address: looked_up(DigestPurpose::Address),
             attempt_bucket: looked_up(DigestPurpose::AttemptBucket),
@@ -44,7 +44,7 @@ impl LookUpKeys {
             idempotent_body: looked_up(DigestPurpose::IdempotentBody),
             credential_state: looked_up(DigestPurpose::CredentialState),
             label: looked_up(DigestPurpose::Label),
-            other: Label::OtherDigests.derive(look_up),
+            other: Label::OtherDigests.derive(lookup),
         }
     }
 
@@ -76,7 +76,7 @@ impl HmacDigester {
     }
 
     /// Returns the digests under all keys: first those under which new rows are stored, then the others.
-    fn every<K>(&self, terms: &Terms<K>, digest: impl Fn(&K) -> Digest) -> LookUpDigests {
+    fn every<K>(&self, terms: &Terms<K>, digest: impl Fn(&K) -> Digest) -> LookupDigests {
         if terms.is_one() {
             return digest(&terms.active().key).into();
         }
@@ -85,7 +85,7 @@ impl HmacDigester {
         let others = terms.all().filter(|term| term.id() != current.id());
         let (others, drained): (Vec<_>, Vec<_>) = others.partition(|term| !term.term.is_drained(now));
         let digest = |term: &Term<K>| digest(&term.key);
-        LookUpDigests::new(digest(current), others.into_iter().map(digest), drained.into_iter().map(digest))
+        LookupDigests::new(digest(current), others.into_iter().map(digest), drained.into_iter().map(digest))
     }
 }
 
@@ -111,18 +111,18 @@ impl KeyedDigester for HmacDigester {
         let purposes = self.keys.purposes();
         match purpose {
             DigestPurpose::RecordedState => self.current(&purposes.audit, |keys| state(keys, parts)),
-            _ => self.current(&purposes.look_up, |keys| keys.digest(purpose, parts)),
+            _ => self.current(&purposes.lookup, |keys| keys.digest(purpose, parts)),
         }
     }
 
-    fn look_up(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> LookUpDigests {
+    fn lookup(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> LookupDigests {
         if !purpose.is_keyed() || self.keys.active().code(purpose).is_some() {
             return self.digest(purpose, parts).into();
         }
         let purposes = self.keys.purposes();
         match purpose {
             DigestPurpose::RecordedState => self.every(&purposes.audit, |keys| state(keys, parts)),
-            _ => self.every(&purposes.look_up, |keys| keys.digest(purpose, parts)),
+            _ => self.every(&purposes.lookup, |keys| keys.digest(purpose, parts)),
         }
     }
 
@@ -133,7 +133,7 @@ impl KeyedDigester for HmacDigester {
         let purposes = self.keys.purposes();
         match purpose {
             DigestPurpose::RecordedState => purposes.audit.all().any(|term| state(&term.key, parts) == *digest),
-            _ => purposes.look_up.all().any(|term| term.key.digest(purpose, parts) == *digest),
+            _ => purposes.lookup.all().any(|term| term.key.digest(purpose, parts) == *digest),
         }
     }
 

@@ -33,7 +33,7 @@ pub(crate) struct Terms<K> {
 
 /// The keys of all purposes, as listed in one document.
 pub(crate) struct PurposeKeys {
-    pub(crate) look_up: Terms<LookUpKeys>,
+    pub(crate) lookup: Terms<LookUpKeys>,
     pub(crate) audit: Terms<AuditKeys>,
     pub(crate) token: Terms<TokenKey>,
     pub(crate) receiver: Terms<AeadKey>,
@@ -131,7 +131,7 @@ impl PurposeKeys {
         Find: Fn(KeyId) -> Option<&'a InstanceKeys>,
     {
         Ok(Self {
-            look_up: sealed.terms(InstanceKeyPurpose::LookUp, known.map(|known| &known.look_up), |_, key| {
+            lookup: sealed.terms(InstanceKeyPurpose::Lookup, known.map(|known| &known.lookup), |_, key| {
                 Ok(LookUpKeys::derive(key))
             })?,
             audit: sealed.terms(InstanceKeyPurpose::Audit, known.map(|known| &known.audit), |_, key| {
@@ -148,7 +148,7 @@ impl PurposeKeys {
 
     /// Returns whether one of them has this ID.
     pub(crate) fn has(&self, id: KeyId) -> bool {
-        self.look_up.find(id).is_some()
+        self.lookup.find(id).is_some()
             || self.audit.find(id).is_some()
             || self.token.find(id).is_some()
             || self.receiver.find(id).is_some()
@@ -158,7 +158,7 @@ impl PurposeKeys {
 /// Given keys, for tests. The first key of each purpose is active.
 #[cfg(any(test, fuzzing))]
 pub(crate) struct Given<'a> {
-    pub(crate) look_up: &'a [(KeyId, SymmetricKey)],
+    pub(crate) lookup: &'a [(KeyId, SymmetricKey)],
     pub(crate) audit: &'a [(KeyId, SymmetricKey)],
     pub(crate) token: &'a [(KeyId, SymmetricKey)],
     pub(crate) receiver: (KeyId, SymmetricKey),
@@ -176,7 +176,7 @@ impl From<Given<'_>> for PurposeKeys {
             Terms { active: term(active), retiring: retiring.iter().map(term).collect() }
         }
         Self {
-            look_up: terms(given.look_up, |_, key| LookUpKeys::derive(key)),
+            lookup: terms(given.lookup, |_, key| LookUpKeys::derive(key)),
             audit: terms(given.audit, |_, key| AuditKeys::derive(key)),
             token: terms(given.token, |_, key| TokenKey::new(key).unwrap_or_else(|_| unreachable!("any key will do"))),
             receiver: terms(&[given.receiver], |id, key| Label::Receiver.sealing_key(key, id)),

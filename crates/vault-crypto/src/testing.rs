@@ -78,8 +78,8 @@ pub(crate) fn keyring_of(instance: InstanceId, number: u8, audit: &[u8], token: 
     let numbered =
         |numbers: &[u8]| numbers.iter().map(|number| (key_id((*number).into()), key(*number))).collect::<Vec<_>>();
     let (audit, token) = (numbered(audit), numbered(token));
-    let (look_up, receiver) = ([(key_id(1_001), key(2))], (key_id(1_004), key(3)));
-    let given = Given { look_up: &look_up, audit: &audit, token: &token, receiver };
+    let (lookup, receiver) = ([(key_id(1_001), key(2))], (key_id(1_004), key(3)));
+    let given = Given { lookup: &lookup, audit: &audit, token: &token, receiver };
     InstanceKeyring::of(instance, InstanceKeys::derive(own, &key(number)), Document::new(document), given.into())
 }
 

@@ -474,7 +474,7 @@ async fn keys_of_tokens_and_the_audit_are_replaced_too() {
     assert_eq!(retiring().await, []);
     deployment.rotate().await;
     let purposes: Vec<_> = retiring().await.iter().map(|term| term.purpose).collect();
-    assert_eq!(purposes, [KeyPurpose::LookUp, KeyPurpose::Audit, KeyPurpose::Token, KeyPurpose::Receiver]);
+    assert_eq!(purposes, [KeyPurpose::Lookup, KeyPurpose::Audit, KeyPurpose::Token, KeyPurpose::Receiver]);
 
     // A process that has not read the keys since takes what one that has read them issues at once.
     let token = |logged_in: &LoggedIn| logged_in.token.0.expose_secret().to_owned();
@@ -503,7 +503,7 @@ async fn keys_of_tokens_and_the_audit_are_replaced_too() {
     let destroyed = async || -> Vec<KeyPurpose> {
         new.keys.destroy_replaced(&mut |_| {}).await.unwrap().into_iter().map(|term| term.purpose).collect()
     };
-    assert_eq!(destroyed().await, [KeyPurpose::LookUp, KeyPurpose::Receiver]);
+    assert_eq!(destroyed().await, [KeyPurpose::Lookup, KeyPurpose::Receiver]);
     deployment.clock.advance_seconds(40 * 24 * 3_600);
     new.operator.maintain(10_000).await;
     assert_eq!(destroyed().await, [KeyPurpose::Token]);
@@ -560,7 +560,7 @@ async fn what_is_looked_up_is_found_under_the_next_key() {
     };
     let look_up_keys = async || {
         let keys = deployment.store.instance_keys().await.unwrap().into_iter();
-        keys.filter(|key| key.purpose == InstanceKeyPurpose::LookUp).map(|key| key.id).collect::<Vec<_>>()
+        keys.filter(|key| key.purpose == InstanceKeyPurpose::Lookup).map(|key| key.id).collect::<Vec<_>>()
     };
     let [first] = look_up_keys().await[..] else { panic!("there is one") };
 
@@ -596,12 +596,12 @@ async fn what_is_looked_up_is_found_under_the_next_key() {
             saved.push(running.save(&who, labels(), &name).await);
         }
         let kept = running.keys.destroy_replaced(&mut |_| {}).await.unwrap();
-        assert!(kept.iter().all(|term| term.purpose != KeyPurpose::LookUp), "requests of its time may be repeated");
+        assert!(kept.iter().all(|term| term.purpose != KeyPurpose::Lookup), "requests of its time may be repeated");
         deployment.clock.advance_seconds(24 * 3_600);
         running.operator.maintain(10_000).await;
         let mut rows = 0;
         let destroyed = running.keys.destroy_replaced(&mut |seen| rows = seen).await.unwrap();
-        assert!(destroyed.iter().any(|term| term.purpose == KeyPurpose::LookUp), "{destroyed:?}");
+        assert!(destroyed.iter().any(|term| term.purpose == KeyPurpose::Lookup), "{destroyed:?}");
         assert!(rows >= 10, "each row was looked at: {rows}");
         for process in [&running, &unaware, &deployment.start().await] {
             process.digester.reload_keys().await.unwrap();
@@ -618,7 +618,7 @@ async fn what_is_looked_up_is_found_under_the_next_key() {
     assert_eq!(deployment.damage(), 0);
     let recovery = person.recovery.remove(0);
     running.log_in(&person, recovery).await.unwrap();
-    let mut again = running.keys.move_look_ups();
+    let mut again = running.keys.rekey_lookups();
     while again.step().await.unwrap() {}
     assert_eq!(again.moved(), 0, "all rows are under the key in use");
 }

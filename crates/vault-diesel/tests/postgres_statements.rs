@@ -53,8 +53,8 @@ fn note() -> Option<Box<dyn Instrumentation>> {
 }
 
 /// Returns the column by which such a table is distributed.
-fn look_up(table: &str) -> Option<&'static str> {
-    LOOK_UPS.iter().find(|(look_up, _)| *look_up == table).map(|(_, key)| *key)
+fn lookup(table: &str) -> Option<&'static str> {
+    LOOK_UPS.iter().find(|(lookup, _)| *lookup == table).map(|(_, key)| *key)
 }
 
 /// Returns the table that a statement changes.
@@ -191,7 +191,7 @@ async fn every_statement_on_a_tenants_rows_names_the_organization() {
         for table in tables.lines() {
             if touches(sql, table) {
                 seen.insert(table);
-                match look_up(table) {
+                match lookup(table) {
                     // The deletion of an integration searches for its tokens on every node.
                     Some(key) => {
                         let named = sql.contains(&format!("{table}.{key} = ")) || sql.starts_with("INSERT INTO");
@@ -225,18 +225,18 @@ async fn every_statement_on_a_tenants_rows_names_the_organization() {
     }
     let written = WRITTEN.lock().unwrap().clone();
     let is_of_a_tenant =
-        |table: &String| table == "organizations" || tables.lines().any(|of| of == table) && look_up(table).is_none();
+        |table: &String| table == "organizations" || tables.lines().any(|of| of == table) && lookup(table).is_none();
     let mut whole = 0;
     for tables in written.iter().filter(|tables| tables.iter().any(is_of_a_tenant)) {
         let elsewhere: Vec<&String> = tables.iter().filter(|table| !is_of_a_tenant(table)).collect();
         // A row that is searched for before its organization is known has a lookup row, which is written together with
         // it.
         let led_to = ["accounts", "integrations", "invitations", "organizations"].iter().any(|of| tables.contains(*of));
-        let look_ups = led_to && elsewhere.iter().all(|table| look_up(table).is_some());
+        let lookups = led_to && elsewhere.iter().all(|table| lookup(table).is_some());
         // A login records its network once a day.
         let login = tables.contains("sessions") && elsewhere == ["known_networks"];
         assert!(
-            elsewhere.is_empty() || look_ups || login,
+            elsewhere.is_empty() || lookups || login,
             "a transaction writes rows of an organization and others: {tables:?}"
         );
         whole += usize::from(elsewhere.is_empty());

@@ -71,7 +71,7 @@ pub mod life;
 pub mod lockout;
 pub mod log;
 pub mod login;
-pub mod look_ups;
+pub mod lookups;
 pub mod machine;
 pub mod maintenance;
 pub mod member;
@@ -400,7 +400,7 @@ macro_rules! store_contract {
                 closures_are_those_of_the_organization
                 the_newest_entries_about_a_row_come_first
             }
-            look_ups in "CRYPTO.md" {
+            lookups in "CRYPTO.md" {
                 an_address_is_unique_under_two_keys
                 an_invitation_is_unique_under_two_keys
                 a_moved_account_is_found_under_the_new_key

@@ -11,7 +11,7 @@ use vault_core::activation::{Activation, IssuanceRefusal};
 use vault_core::audit::{
     AuditEntry, DeliveryPosition, DeliveryState, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, UnsealedEntry,
 };
-use vault_core::digest::{Digest, LookUpDigests};
+use vault_core::digest::{Digest, LookupDigests};
 use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, ReceiverId};
 use vault_core::identity::{IssuerName, StoredIssuer};
 use vault_core::integration::StoredIntegration;
@@ -209,7 +209,7 @@ ports! {
         add_deliveries(deliveries: Vec<EventDelivery>) -> ();
         receivers_due(now: Timestamp) -> Vec<(ReceiverOwner, ReceiverId)>;
         waiting_deliveries(owner: ReceiverOwner, receiver: ReceiverId, limit: usize) -> Vec<EventDelivery>;
-        is_member(organization: OrganizationId, address: LookUpDigests) -> bool;
+        is_member(organization: OrganizationId, address: LookupDigests) -> bool;
         note_attempts(attempts: Vec<Attempted>) -> ();
         disable_receiver(next: StoredReceiver, audit: SealedAuditRecord) -> ();
         remove_deliveries(ended_before: Timestamp) -> usize;
@@ -238,7 +238,7 @@ ports! {
         instance_row(part: InstancePart, place: InstancePlace) -> Option<InstanceRow>;
         credential_places(after: Option<StoredPlace>, limit: usize) -> Vec<StoredPlace>;
         whole_credential(organization: OrganizationId, id: CredentialId) -> Option<WholeCredential>;
-        missing_look_ups(part: InstancePart, place: InstancePlace, expected: Vec<LookUp>) -> Vec<&'static str>;
+        missing_lookups(part: InstancePart, place: InstancePlace, expected: Vec<Lookup>) -> Vec<&'static str>;
         version_places(after: Option<StoredPlace>, limit: usize) -> Vec<(StoredPlace, bool)>;
         closures(organization: OrganizationId) -> Option<ClosedState>;
         recorded_states(query: RecordedStates) -> Vec<AuditEntry>;
@@ -247,7 +247,7 @@ ports! {
         replace_instance_key(command: ReplaceInstanceKey) -> bool;
         find_under_instance_key(query: FindUnderInstanceKey) -> Vec<InstanceRow>;
         count_under(term: KeyringEntry) -> i64;
-        move_look_ups(rows: Vec<LookUpMove>) -> usize;
+        rekey_lookups(rows: Vec<LookupMove>) -> usize;
         move_to_instance_key(command: MoveToInstanceKey) -> Option<usize>;
         destroy_key(command: DestroyKey) -> KeyDestruction;
     }

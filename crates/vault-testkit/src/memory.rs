@@ -29,7 +29,7 @@ use std::sync::Mutex;
 use vault_core::account::{MAX_ACCOUNTS, SignedAccount};
 use vault_core::activation::Activation;
 use vault_core::audit::{AuditRecord, SealedAuditRecord, SealedCheckpoint};
-use vault_core::digest::{Digest, LookUpDigests};
+use vault_core::digest::{Digest, LookupDigests};
 use vault_core::hourly::HourlyLimit;
 use vault_core::id::{
     AccountId, ActivationId, AuditId, CredentialId, IntegrationId, OrganizationId, ReceiverId, SessionId,
@@ -373,7 +373,7 @@ impl MemoryStore {
 }
 
 /// Returns whether one of the `sought` digests finds a row stored under the `entered` ones.
-fn leads(sought: &LookUpDigests, entered: &[Digest]) -> bool {
+fn leads(sought: &LookupDigests, entered: &[Digest]) -> bool {
     sought.all().iter().any(|digest| entered.contains(digest))
 }
 
@@ -382,12 +382,12 @@ impl State {
         self.organizations.get(&id).is_some_and(|organization| organization.state == OrganizationState::Active)
     }
 
-    fn account_by_address(&self, address: &LookUpDigests) -> Option<AccountId> {
+    fn account_by_address(&self, address: &LookupDigests) -> Option<AccountId> {
         self.accounts.values().find(|row| leads(address, &row.address)).map(|row| row.signed.grant.account)
     }
 
     /// Returns the invitation of an address in an organization.
-    fn invitation_by_address(&self, address: &LookUpDigests, organization: OrganizationId) -> Option<&InvitationRow> {
+    fn invitation_by_address(&self, address: &LookupDigests, organization: OrganizationId) -> Option<&InvitationRow> {
         let own = |row: &&InvitationRow| {
             let invitation = &row.stored.invitation;
             invitation.grant.organization == organization && !invitation.re_enrols()

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use vault_core::audit::{AuditRecord, Checkpoint, SealedAuditRecord, SealedCheckpoint};
 use vault_core::credential::{CredentialData, CredentialType, Fingerprint, Information, Metadata, SecretBytes};
-use vault_core::digest::{Digest, DigestPurpose, LookUpDigests, RowMac};
+use vault_core::digest::{Digest, DigestPurpose, LookupDigests, RowMac};
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, InstanceId, KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
@@ -293,10 +293,10 @@ impl KeyedDigester for Around<Arc<dyn KeyedDigester>> {
         }
     }
 
-    fn look_up(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> LookUpDigests {
+    fn lookup(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> LookupDigests {
         match self.wrong {
-            Wrong::LooksUpElsewhere => self.right.look_up(purpose, &[parts, &[b"elsewhere".as_slice()]].concat()),
-            _ => self.right.look_up(purpose, parts),
+            Wrong::LooksUpElsewhere => self.right.lookup(purpose, &[parts, &[b"elsewhere".as_slice()]].concat()),
+            _ => self.right.lookup(purpose, parts),
         }
     }
 

@@ -1,7 +1,7 @@
 //! States of rows after an audited action, which reveal that a row was rolled back to an earlier state.
 
 use super::{AuditChange, Subject};
-use crate::digest::{Digest, DigestPurpose, LookUpDigests};
+use crate::digest::{Digest, DigestPurpose, LookupDigests};
 use crate::namespace::Namespace;
 use crate::port::KeyedDigester;
 
@@ -80,7 +80,7 @@ impl RowState {
         digester: &dyn KeyedDigester,
     ) -> RecordedRights {
         let named: Vec<_> = std::iter::once(row.as_str().as_bytes()).chain(parts.iter().copied()).collect();
-        RecordedRights { version, digests: digester.look_up(DigestPurpose::RecordedState, &named) }
+        RecordedRights { version, digests: digester.lookup(DigestPurpose::RecordedState, &named) }
     }
 
     /// Returns a number that orders the states of a row: a later state has a higher number.
@@ -135,7 +135,7 @@ const GONE: &str = "gone";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedRights {
     version: i64,
-    digests: LookUpDigests,
+    digests: LookupDigests,
 }
 
 impl RecordedRights {

@@ -1,7 +1,7 @@
 //! Metadata of a credential that users set: labels, a description and the expiries of versions. It is sealed like
 //! information, because names of systems and customers are valuable to an attacker.
 
-use crate::digest::{Digest, DigestPurpose, LookUpDigests};
+use crate::digest::{Digest, DigestPurpose, LookupDigests};
 use crate::field::{FieldCode, FieldError, Invalid, child};
 use crate::id::OrganizationId;
 use crate::integration::is_printable;
@@ -166,8 +166,8 @@ impl LabelFilter {
         Err(FieldError::new(pointer, FieldCode::Malformed, detail))
     }
 
-    pub(crate) fn look_up(&self, digester: &dyn KeyedDigester, organization: OrganizationId) -> LookUpDigests {
-        with_parts(organization, &self.name, &self.value, |parts| digester.look_up(DigestPurpose::Label, parts))
+    pub(crate) fn lookup(&self, digester: &dyn KeyedDigester, organization: OrganizationId) -> LookupDigests {
+        with_parts(organization, &self.name, &self.value, |parts| digester.lookup(DigestPurpose::Label, parts))
     }
 }
 

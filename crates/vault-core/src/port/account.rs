@@ -6,7 +6,7 @@ use super::{
 };
 use crate::account::{Account, AccountRights, ListedAccount, SignedAccount};
 use crate::command::Command;
-use crate::digest::{Digest, LookUpDigests, RowMac};
+use crate::digest::{Digest, LookupDigests, RowMac};
 use crate::id::{AccountId, OrganizationId};
 use crate::invitation::StoredInvitation;
 use crate::notice::NoticeCode;
@@ -19,7 +19,7 @@ use async_trait::async_trait;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccountKey {
     /// Lookup digests of its address.
-    Address(LookUpDigests),
+    Address(LookupDigests),
     /// Its ID within an organization.
     Id(OrganizationId, AccountId),
 }
@@ -43,7 +43,7 @@ pub struct CreateAccount {
     /// MAC of the row.
     pub digest: RowMac,
     /// Lookup digests of its address.
-    pub address: LookUpDigests,
+    pub address: LookupDigests,
     /// The sealed password.
     pub password: SealedPassword,
     /// The sealed TOTP secret.

@@ -4,7 +4,7 @@ use super::{AuditLog, Find, KeyRepository, KeyedDigester, List, StoreError};
 use crate::activation::{Purpose, VendRule, VendedForm};
 use crate::command::Command;
 use crate::credential::{CredentialState, CredentialType, Health, HealthState, LastCheck, Superseded};
-use crate::digest::{Digest, LookUpDigests};
+use crate::digest::{Digest, LookupDigests};
 use crate::error::Refusal;
 use crate::id::{AccountId, ActivationId, CredentialId, IntegrationId, KeyId, OrganizationId};
 use crate::integration::IntegrationName;
@@ -22,7 +22,7 @@ pub struct Idempotency {
     /// The key: 1 to 255 visible ASCII characters.
     pub key: String,
     /// Keyed digests of the body of that request.
-    pub body: LookUpDigests,
+    pub body: LookupDigests,
 }
 
 /// Saves one credential. Its creation time is that of the command.
@@ -112,7 +112,7 @@ pub struct ListCredentials {
     /// Filter: only credentials of this type.
     pub kind: Option<CredentialType>,
     /// Filter: only credentials with all of these labels.
-    pub labels: Vec<LookUpDigests>,
+    pub labels: Vec<LookupDigests>,
     /// Filter: only credentials in this state.
     pub health: Option<HealthState>,
     /// Time before its expiry from which a credential is in the state `expiring`, in seconds.

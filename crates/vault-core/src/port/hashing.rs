@@ -1,7 +1,7 @@
 //! Ports for passwords, passcodes and keyed digests.
 
 use super::{HashError, SealError};
-use crate::digest::{Digest, DigestPurpose, LookUpDigests, RowMac};
+use crate::digest::{Digest, DigestPurpose, LookupDigests, RowMac};
 use crate::email::EmailAddress;
 use crate::id::{AccountId, KeyId};
 use crate::passcode::{Digits, PasscodeSecret, RecoveryCode, TimeStep};
@@ -140,7 +140,7 @@ pub trait KeyedDigester: Send + Sync {
     /// Returns the digests of `parts` under each available key, for lookups. The first is the one of
     /// [`digest`](Self::digest).
     #[allow(clippy::needless_lifetimes, reason = "the mock cannot name an elided lifetime inside a slice")]
-    fn look_up<'a>(&self, purpose: DigestPurpose, parts: &[&'a [u8]]) -> LookUpDigests;
+    fn lookup<'a>(&self, purpose: DigestPurpose, parts: &[&'a [u8]]) -> LookupDigests;
 
     /// Returns whether `digest` is the digest of `parts` under one of the available keys.
     #[allow(clippy::needless_lifetimes, reason = "the mock cannot name an elided lifetime inside a slice")]

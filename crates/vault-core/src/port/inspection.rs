@@ -5,7 +5,7 @@ use super::{
     TakenCredential,
 };
 use crate::audit::{AuditEntry, RecordedRow, Subject};
-use crate::digest::{Digest, LookUpDigests};
+use crate::digest::{Digest, LookupDigests};
 use crate::id::{CredentialId, OrganizationId};
 use crate::namespace::Namespace;
 use crate::organization::OrganizationState;
@@ -51,9 +51,9 @@ pub type StoredPlace = (String, String);
 
 /// Data by which a row is looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LookUp {
+pub enum Lookup {
     /// Address of an account or an invitation.
-    Address(LookUpDigests),
+    Address(LookupDigests),
     /// Enrolment code of an invitation.
     EnrolmentCode(Digest),
     /// Token of an integration.
@@ -94,11 +94,11 @@ pub trait Inspection: Send + Sync {
     ) -> Result<Option<WholeCredential>, StoreError>;
 
     /// Returns the tables through which a lookup does not find the row.
-    async fn missing_look_ups(
+    async fn missing_lookups(
         &self,
         part: InstancePart,
         place: InstancePlace,
-        expected: Vec<LookUp>,
+        expected: Vec<Lookup>,
     ) -> Result<Vec<&'static str>, StoreError>;
 
     /// Returns the ordered row keys of credentials that have versions other than the current one, and whether each

@@ -220,7 +220,7 @@ pub struct MoveToInstanceKey {
 
 /// A row with the digests that the current lookup key produces for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LookUpMove {
+pub enum LookupMove {
     /// Lookup digest of the address of an account or invitation.
     Address {
         /// [`InstancePart::Accounts`] or [`InstancePart::Invitations`].
@@ -274,7 +274,7 @@ pub trait InstanceKeyRotation: Send + Sync {
     /// - Audit key: entries, checkpoints and the delivery position that name it.
     /// - Token key: sessions that started before it retired, or within [`KeyringEntry::DRAINED_SECONDS`] after.
     /// - Lookup key: deliveries of events and idempotency keys from before that time, which are deleted gradually.
-    ///   Other rows with digests of the key are not counted, but [rekeyed](Self::move_look_ups) before it is destroyed.
+    ///   Other rows with digests of the key are not counted, but [rekeyed](Self::rekey_lookups) before it is destroyed.
     async fn count_under(&self, term: KeyringEntry) -> Result<i64, StoreError>;
 
     /// Stores rows as rewritten for another key and returns their number. Skips rows that were changed or deleted in
@@ -284,7 +284,7 @@ pub trait InstanceKeyRotation: Send + Sync {
     /// Replaces lookup digests of rows with those of another lookup key, and returns the number of changed rows. Skips
     /// rows that have these digests already, were deleted or were changed in the meantime, and preserves versions and
     /// times. A concurrent lookup of the same address finds the row by one of the two digests.
-    async fn move_look_ups(&self, rows: Vec<LookUpMove>) -> Result<usize, StoreError>;
+    async fn rekey_lookups(&self, rows: Vec<LookupMove>) -> Result<usize, StoreError>;
 
     /// Destroys a key unless a row [requires it](Self::count_under), and stores the keyring document without it. For an
     /// instance key, the count runs in one statement after the key's row is locked, so no row can start to use it

@@ -4,7 +4,7 @@ use super::StoreError;
 use crate::account::SignedAccount;
 use crate::audit::SealedAuditRecord;
 use crate::command::Command;
-use crate::digest::{Digest, LookUpDigests, RowMac};
+use crate::digest::{Digest, LookupDigests, RowMac};
 use crate::id::{AccountId, OrganizationId, PasswordId};
 use crate::invitation::{EnrolmentDraft, StoredInvitation};
 use crate::organization::OrganizationName;
@@ -19,7 +19,7 @@ pub struct CreateInvitation {
     /// The invitation.
     pub stored: StoredInvitation,
     /// Lookup digests of its address.
-    pub address: LookUpDigests,
+    pub address: LookupDigests,
     /// Audit record if the address already has an account.
     pub address_in_use: SealedAuditRecord,
 }
@@ -67,7 +67,7 @@ pub struct ConfirmEnrolment {
     /// MAC of the new row.
     pub digest: RowMac,
     /// Lookup digests of the address.
-    pub address: LookUpDigests,
+    pub address: LookupDigests,
     /// Digest of the enrolment code, which the invitation must still have.
     pub code: Digest,
     /// Version of the invitation as read, which must be unchanged.

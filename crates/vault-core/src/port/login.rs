@@ -4,7 +4,7 @@
 use super::StoreError;
 use crate::account::SignedAccount;
 use crate::audit::SealedAuditRecord;
-use crate::digest::{Digest, LookUpDigests, RowMac};
+use crate::digest::{Digest, LookupDigests, RowMac};
 use crate::id::{AccountId, KeyId, OrganizationId};
 use crate::passcode::PasscodeProof;
 use crate::principal::{Denial, SessionPrincipal};
@@ -17,7 +17,7 @@ use async_trait::async_trait;
 #[derive(Clone, Debug)]
 pub struct ReserveAttempt {
     /// Lookup digests of the address.
-    pub address: LookUpDigests,
+    pub address: LookupDigests,
     /// Decoy row of the address, less than [`DECOYS`](crate::lockout::DECOYS).
     pub decoy: u16,
     /// Digest of the network.

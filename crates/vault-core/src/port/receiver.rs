@@ -3,7 +3,7 @@
 use super::{AuditTrail, Find, IssuerRepository, List, SealError, StoreError};
 use crate::audit::SealedAuditRecord;
 use crate::command::Command;
-use crate::digest::LookUpDigests;
+use crate::digest::LookupDigests;
 use crate::error::Refusal;
 use crate::id::{AccountId, EventId, OrganizationId, ReceiverId};
 use crate::notice::StoredNotice;
@@ -26,7 +26,7 @@ pub struct AddReceiver {
     pub receiver: StoredReceiver,
     /// Lookup digests of the e-mail address, which must belong to an active account of the organization. `None` allows
     /// any address.
-    pub member: Option<LookUpDigests>,
+    pub member: Option<LookupDigests>,
     /// Maximum number of receivers of the owner.
     pub limit: i64,
 }
@@ -193,7 +193,7 @@ pub trait EventRepository: Send + Sync {
     ) -> Result<Vec<EventDelivery>, StoreError>;
 
     /// Returns whether an e-mail address, given as its digests, belongs to an active account of the organization.
-    async fn is_member(&self, organization: OrganizationId, address: LookUpDigests) -> Result<bool, StoreError>;
+    async fn is_member(&self, organization: OrganizationId, address: LookupDigests) -> Result<bool, StoreError>;
 
     /// Records the results of attempts, in their order. Skips deliveries and receivers that were deleted.
     async fn note_attempts(&self, attempts: Vec<Attempted>) -> Result<(), StoreError>;

@@ -1,7 +1,7 @@
 //! Integrity check of all stored rows: whether they can be decrypted at their location, whether the MACs of privileged
 //! rows verify, and whether a row was rolled back to an earlier state.
 
-mod look_ups;
+mod lookups;
 
 use super::Environment;
 use crate::audit::{Actor, AuditAction, AuditEntry, AuditNote, RecordedRow, RowState, Subject};
@@ -72,7 +72,7 @@ pub enum Violation {
         entry: String,
     },
     /// The lookup data does not lead to the row.
-    LookUp {
+    Lookup {
         /// Table that should contain the lookup data.
         table: &'static str,
     },
@@ -105,7 +105,7 @@ impl fmt::Display for RowFinding {
             Violation::Removed { entry } => {
                 write!(f, "was removed according to audit entry {entry}, and was restored outside the service")
             }
-            Violation::LookUp { table } => {
+            Violation::Lookup { table } => {
                 write!(f, "cannot be looked up: table {table} does not refer to it")
             }
             Violation::NoCredential => {

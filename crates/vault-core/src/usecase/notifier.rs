@@ -535,7 +535,7 @@ impl Notifier {
     ) -> Result<(), DeliveryFailure> {
         if let Some(organization) = receiver.organization {
             let address = opened.address.expose_secret().as_bytes();
-            let digest = self.digester.look_up(DigestPurpose::Address, &[address]);
+            let digest = self.digester.lookup(DigestPurpose::Address, &[address]);
             match self.store.is_member(organization, digest).await {
                 Ok(true) => {}
                 Ok(false) => return Err(DeliveryFailure::NoMember),

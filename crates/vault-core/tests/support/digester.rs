@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
-use vault_core::digest::{Digest, DigestPurpose, LookUpDigests, RowMac};
+use vault_core::digest::{Digest, DigestPurpose, LookupDigests, RowMac};
 use vault_core::id::KeyId;
 use vault_core::port::{KeyedDigester, SealError};
 
@@ -20,7 +20,7 @@ impl KeyedDigester for Hashes {
         Digest::from_bytes(bytes)
     }
 
-    fn look_up(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> LookUpDigests {
+    fn lookup(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> LookupDigests {
         self.digest(purpose, parts).into()
     }
 

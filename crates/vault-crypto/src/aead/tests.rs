@@ -140,7 +140,7 @@ fn places() -> Vec<Context> {
         Context::organization_key(instance(1), OrganizationId::from_uuid(id(9)), k),
         Context::organization_key(instance(1), organization, key_id(9)),
         Context::fingerprint_key(instance(1), organization, &organization_keys(3)),
-        Context::purpose_key(instance(1), InstanceKeyPurpose::LookUp, k),
+        Context::purpose_key(instance(1), InstanceKeyPurpose::Lookup, k),
         Context::purpose_key(instance(1), InstanceKeyPurpose::Audit, k),
         Context::purpose_key(instance(1), InstanceKeyPurpose::Token, k),
         Context::purpose_key(instance(9), InstanceKeyPurpose::Token, k),

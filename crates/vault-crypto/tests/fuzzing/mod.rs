@@ -134,9 +134,9 @@ fn keys_with(tokens: &[u8]) -> Arc<InstanceKeyring> {
     let document = KeyringDocument::first([3, 5, 6, 7, 8].map(|number| KeyId::from_uuid(id(number))), NOW);
     let keys = InstanceKeys::derive(own, &key(3));
     let numbered = |number: u8| (KeyId::from_uuid(id(number.into())), key(number));
-    let (look_up, receiver) = (numbered(4), numbered(8));
+    let (lookup, receiver) = (numbered(4), numbered(8));
     let tokens: Vec<_> = tokens.iter().copied().map(numbered).collect();
-    let given = Given { look_up: &[look_up], audit: &[numbered(6)], token: &tokens, receiver };
+    let given = Given { lookup: &[lookup], audit: &[numbered(6)], token: &tokens, receiver };
     Arc::new(InstanceKeyring::of(instance(), keys, Document::new(document), given.into()))
 }
 

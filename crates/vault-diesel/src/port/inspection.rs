@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use vault_core::audit::AuditEntry;
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::port::{
-    ClosedState, Inspection, InstancePart, InstancePlace, InstanceRow, LookUp, RecordedStates, StoreError, StoredPlace,
+    ClosedState, Inspection, InstancePart, InstancePlace, InstanceRow, Lookup, RecordedStates, StoreError, StoredPlace,
     WholeCredential,
 };
 
@@ -43,11 +43,11 @@ impl<D: Database> Inspection for DieselStore<D> {
         self.answer(None, ReadWholeCredential { organization, id }).await
     }
 
-    async fn missing_look_ups(
+    async fn missing_lookups(
         &self,
         part: InstancePart,
         place: InstancePlace,
-        expected: Vec<LookUp>,
+        expected: Vec<Lookup>,
     ) -> Result<Vec<&'static str>, StoreError> {
         self.answer(None, MissingLookups { part, place, expected }).await
     }

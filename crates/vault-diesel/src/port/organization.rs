@@ -2,7 +2,7 @@
 
 use super::{Database, DieselStore};
 use crate::transaction::organization::erasure::EraseSlice;
-use crate::transaction::organization::instance_rotation::{CountUnder, MoveLookups};
+use crate::transaction::organization::instance_rotation::{CountUnder, RekeyLookups};
 use crate::transaction::organization::keys::{ListInstanceKeys, ListRetiringKeys, ReadInstance, ReadOrganizationKeys};
 use crate::transaction::organization::organizations::{FindOrganization, ListOrganizations, ReadOrganization};
 use crate::transaction::organization::rotation::CountSealed;
@@ -12,7 +12,7 @@ use vault_core::keyring::KeyringEntry;
 use vault_core::organization::{Organization, OrganizationName};
 use vault_core::port::{
     CreateInstance, CreateOrganization, DeleteOrganization, DestroyKey, DestroyOrganizationKey, FindSealed,
-    FindUnderInstanceKey, InstanceKeyRotation, InstanceRow, KeyDestruction, KeyRepository, KeyRotation, LookUpMove,
+    FindUnderInstanceKey, InstanceKeyRotation, InstanceRow, KeyDestruction, KeyRepository, KeyRotation, LookupMove,
     MoveSealed, MoveToInstanceKey, OrganizationRepository, ReplaceInstanceKey, ReplaceOrganizationKey, ReplaceRootKey,
     SealedCount, SealedRow, SetOrganizationState, StoreError, TakeKeyUses,
 };
@@ -121,8 +121,8 @@ impl<D: Database> InstanceKeyRotation for DieselStore<D> {
         self.run(command).await
     }
 
-    async fn move_look_ups(&self, rows: Vec<LookUpMove>) -> Result<usize, StoreError> {
-        self.run(MoveLookups(rows)).await
+    async fn rekey_lookups(&self, rows: Vec<LookupMove>) -> Result<usize, StoreError> {
+        self.run(RekeyLookups(rows)).await
     }
 
     async fn destroy_key(&self, command: DestroyKey) -> Result<KeyDestruction, StoreError> {

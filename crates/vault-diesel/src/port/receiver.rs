@@ -9,7 +9,7 @@ use crate::transaction::receiver::receivers::IsMember;
 use async_trait::async_trait;
 use vault_core::Command;
 use vault_core::audit::SealedAuditRecord;
-use vault_core::digest::LookUpDigests;
+use vault_core::digest::LookupDigests;
 use vault_core::id::{OrganizationId, ReceiverId};
 use vault_core::port::{
     AccountNotice, AddReceiver, ChangeReceiver, EventLease, EventRepository, Find, FindExpiring, List, NoteEvents,
@@ -90,7 +90,7 @@ impl<D: Database> EventRepository for DieselStore<D> {
         self.answer(owner, WaitingDeliveries { owner, receiver, limit }).await
     }
 
-    async fn is_member(&self, organization: OrganizationId, address: LookUpDigests) -> Result<bool, StoreError> {
+    async fn is_member(&self, organization: OrganizationId, address: LookupDigests) -> Result<bool, StoreError> {
         self.answer(Some(organization), IsMember { organization, address }).await
     }
 

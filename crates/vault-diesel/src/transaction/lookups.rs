@@ -10,16 +10,16 @@ use crate::schema::{
 use crate::stored::StoredId as _;
 use diesel::dsl::exists;
 use diesel::{ExpressionMethods as _, QueryDsl as _, select};
-use vault_core::digest::LookUpDigests;
+use vault_core::digest::LookupDigests;
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::organization::OrganizationName;
-use vault_core::port::{InstancePart, InstancePlace, LookUp};
+use vault_core::port::{InstancePart, InstancePlace, Lookup};
 
 /// The tables that do not lead to a row.
 pub(crate) struct MissingLookups {
     pub(crate) part: InstancePart,
     pub(crate) place: InstancePlace,
-    pub(crate) expected: Vec<LookUp>,
+    pub(crate) expected: Vec<Lookup>,
 }
 
 impl Read for MissingLookups {
@@ -28,7 +28,7 @@ impl Read for MissingLookups {
     async fn read(&self, tx: &Tx<'_>) -> Result<Vec<&'static str>, Failure> {
         let mut missing = Vec::new();
         for lookup in &self.expected {
-            if let LookUp::OwnName = lookup {
+            if let Lookup::OwnName = lookup {
                 missing.extend(missing_names(tx, self.place.0).await?);
             } else if let Some((table, false)) = leads(tx, self.part, self.place, lookup).await? {
                 missing.push(table);
@@ -38,7 +38,7 @@ impl Read for MissingLookups {
     }
 }
 
-fn bytes(digests: &LookUpDigests) -> Vec<&[u8]> {
+fn bytes(digests: &LookupDigests) -> Vec<&[u8]> {
     digests.all().iter().map(|digest| digest.as_bytes().as_slice()).collect()
 }
 
@@ -47,56 +47,56 @@ async fn leads(
     tx: &Tx<'_>,
     part: InstancePart,
     (organization, id): InstancePlace,
-    lookup: &LookUp,
+    lookup: &Lookup,
 ) -> Result<Option<(&'static str, bool)>, Failure> {
     let (of, owner) = (organization.stored(), AccountId::from_uuid(id).stored());
     let (table, found) = match (part, lookup) {
-        (InstancePart::Accounts, LookUp::Address(address)) => {
+        (InstancePart::Accounts, Lookup::Address(address)) => {
             let leading = directory::table
                 .filter(directory::address.eq_any(bytes(address)))
                 .filter(directory::organization_id.eq(of))
                 .filter(directory::account_id.eq(owner));
             ("directory", tx.one(select(exists(leading))))
         }
-        (InstancePart::Invitations, LookUp::Address(address)) => {
+        (InstancePart::Invitations, Lookup::Address(address)) => {
             let leading = invited_addresses::table
                 .filter(invited_addresses::address.eq_any(bytes(address)))
                 .filter(invited_addresses::organization_id.eq(of))
                 .filter(invited_addresses::account_id.eq(owner));
             ("invited_addresses", tx.one(select(exists(leading))))
         }
-        (_, LookUp::EnrolmentCode(code)) => {
+        (_, Lookup::EnrolmentCode(code)) => {
             let leading = enrolment_codes::table
                 .filter(enrolment_codes::code.eq(code.as_bytes().as_slice()))
                 .filter(enrolment_codes::organization_id.eq(of))
                 .filter(enrolment_codes::account_id.eq(owner));
             ("enrolment_codes", tx.one(select(exists(leading))))
         }
-        (_, LookUp::Token(token)) => {
+        (_, Lookup::Token(token)) => {
             let leading = integration_tokens::table
                 .filter(integration_tokens::token.eq(token.as_bytes().as_slice()))
                 .filter(integration_tokens::organization_id.eq(of))
                 .filter(integration_tokens::integration_id.eq(owner));
             ("integration_tokens", tx.one(select(exists(leading))))
         }
-        (_, LookUp::Name(name)) => {
+        (_, Lookup::Name(name)) => {
             let own = integrations::table
                 .filter(integrations::organization_id.eq(of))
                 .filter(integrations::id.eq(owner))
                 .filter(integrations::name_key.eq(name));
             ("integrations", tx.one(select(exists(own))))
         }
-        (InstancePart::PendingSeeds, LookUp::Owner) => {
+        (InstancePart::PendingSeeds, Lookup::Owner) => {
             let own = accounts::table.filter(accounts::organization_id.eq(of)).filter(accounts::id.eq(owner));
             ("accounts", tx.one(select(exists(own))))
         }
-        (_, LookUp::Owner) => {
+        (_, Lookup::Owner) => {
             let own = invitations::table
                 .filter(invitations::organization_id.eq(of))
                 .filter(invitations::account_id.eq(owner));
             ("invitations", tx.one(select(exists(own))))
         }
-        (_, LookUp::Address(_) | LookUp::OwnName) => return Ok(None),
+        (_, Lookup::Address(_) | Lookup::OwnName) => return Ok(None),
     };
     Ok(Some((table, found.await?)))
 }

@@ -26,10 +26,10 @@ pub trait Resolve: Send + Sync {
 #[derive(Clone)]
 pub(crate) struct SystemResolver {
     free: Arc<Semaphore>,
-    look_up: Arc<LookUp>,
+    lookup: Arc<Lookup>,
 }
 
-type LookUp = dyn Fn(&str) -> io::Result<Vec<IpAddr>> + Send + Sync;
+type Lookup = dyn Fn(&str) -> io::Result<Vec<IpAddr>> + Send + Sync;
 
 /// Stack size of a lookup thread. `getaddrinfo` allocates its buffers on the heap.
 const STACK: usize = 256 * 1024;
@@ -43,8 +43,8 @@ impl SystemResolver {
         Self::of(Self::MAX_LOOK_UPS, |host| Ok((host, 0).to_socket_addrs()?.map(|address| address.ip()).collect()))
     }
 
-    fn of(most: usize, look_up: impl Fn(&str) -> io::Result<Vec<IpAddr>> + Send + Sync + 'static) -> Self {
-        Self { free: Arc::new(Semaphore::new(most)), look_up: Arc::new(look_up) }
+    fn of(most: usize, lookup: impl Fn(&str) -> io::Result<Vec<IpAddr>> + Send + Sync + 'static) -> Self {
+        Self { free: Arc::new(Semaphore::new(most)), lookup: Arc::new(lookup) }
     }
 }
 
@@ -52,12 +52,12 @@ impl SystemResolver {
 impl Resolve for SystemResolver {
     async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>> {
         let permit = Arc::clone(&self.free).try_acquire_owned().map_err(|_| io::ErrorKind::ResourceBusy)?;
-        let (look_up, host) = (Arc::clone(&self.look_up), host.to_owned());
+        let (lookup, host) = (Arc::clone(&self.lookup), host.to_owned());
         let (sender, found) = oneshot::channel();
         thread::Builder::new().name("look-up".to_owned()).stack_size(STACK).spawn(move || {
             let answer = {
                 let _permit = permit; // released before the receiver gets the result, and on panic
-                look_up(&host)
+                lookup(&host)
             };
             let _ = sender.send(answer); // the deadline may have ended the wait
         })?;

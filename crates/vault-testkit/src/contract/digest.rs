@@ -20,7 +20,7 @@ pub async fn equal_parts_have_equal_digests<S: DigestSubject>(make: impl AsyncFn
         for parts in [&[b"one".as_slice(), b"two"][..], &[b""], &[]] {
             let digest = subject.digester().digest(purpose, parts);
             assert_eq!(subject.digester().digest(purpose, parts), digest);
-            let looked_up = subject.digester().look_up(purpose, parts);
+            let looked_up = subject.digester().lookup(purpose, parts);
             assert_eq!((looked_up.current(), looked_up.entered().first()), (&digest, Some(&digest)));
             assert!(subject.digester().fits(purpose, parts, &digest));
             let mut other = *digest.as_bytes();

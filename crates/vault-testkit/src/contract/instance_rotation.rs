@@ -376,7 +376,7 @@ pub async fn a_key_that_nothing_needs_is_destroyed(suite: &dyn ContractStore) {
     };
     command.keys.push(receiver_key);
     let id_of = |command: &CreateInstance, purpose| command.keys.iter().find(|key| key.purpose == purpose).unwrap().id;
-    let [look_up, audit, token, receiver] = InstanceKeyPurpose::ALL.map(|purpose| id_of(&command, purpose));
+    let [lookup, audit, token, receiver] = InstanceKeyPurpose::ALL.map(|purpose| id_of(&command, purpose));
     for key in command.keys.iter_mut().filter(|key| key.id == audit) {
         key.id = FakeAuditSealer::KEY;
     }
@@ -394,7 +394,7 @@ pub async fn a_key_that_nothing_needs_is_destroyed(suite: &dyn ContractStore) {
     let (count, outcome) = under(term(KeyPurpose::Audit, FakeAuditSealer::KEY, before)).await;
     assert!(count >= 2 && outcome == KeyDestruction::InUse, "{count} {outcome:?}");
     assert_eq!(under(term(KeyPurpose::Audit, audit, now)).await, (0, KeyDestruction::NotRetiring));
-    assert_eq!(under(term(KeyPurpose::LookUp, look_up, before)).await, (0, KeyDestruction::Destroyed));
+    assert_eq!(under(term(KeyPurpose::Lookup, lookup, before)).await, (0, KeyDestruction::Destroyed));
     assert_eq!(world.destroy_key(term(KeyPurpose::Receiver, token, now)).await, KeyDestruction::NotRetiring);
     assert_eq!(under(term(KeyPurpose::Receiver, receiver, now)).await, (0, KeyDestruction::Destroyed));
     let left: Vec<_> = world.store.instance_keys().await.unwrap().into_iter().map(|key| key.id).collect();

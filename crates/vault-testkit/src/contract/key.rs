@@ -174,7 +174,7 @@ pub(super) fn instance<S: CredentialStore + ?Sized>(world: &World<'_, S>) -> Cre
             created_at: now,
         },
         keys: vec![
-            key(InstanceKeyPurpose::LookUp, 0),
+            key(InstanceKeyPurpose::Lookup, 0),
             key(InstanceKeyPurpose::Audit, 1),
             key(InstanceKeyPurpose::Token, 2),
         ],

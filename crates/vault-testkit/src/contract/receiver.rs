@@ -10,7 +10,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 use vault_core::account::AccountState;
 use vault_core::audit::AuditAction;
-use vault_core::digest::{Digest, LookUpDigests};
+use vault_core::digest::{Digest, LookupDigests};
 use vault_core::hourly::HourlyLimit;
 use vault_core::id::{EventId, ReceiverId};
 use vault_core::lockout::FREE_ATTEMPTS;
@@ -91,7 +91,7 @@ pub async fn mail_goes_to_members_alone(suite: &dyn ContractStore) {
     let stranger = other.holder(Role::Admin).await;
     let admin: Principal = world.log_in(&holder).await.into();
     let add = |member: Option<Digest>| {
-        let member = member.map(LookUpDigests::from);
+        let member = member.map(LookupDigests::from);
         let payload = AddReceiver { receiver: receiver(&world, Some(world.organization)), member, limit: 10 };
         world.store.add_receiver(world.command(&admin, AuditAction::ReceiverAdded, payload))
     };

@@ -4,7 +4,7 @@ use crate::clock::scramble;
 use async_trait::async_trait;
 use uuid::Uuid;
 use vault_core::audit::{AuditRecord, Checkpoint, SealedAuditRecord, SealedCheckpoint};
-use vault_core::digest::{Digest, DigestPurpose, LookUpDigests, RowMac};
+use vault_core::digest::{Digest, DigestPurpose, LookupDigests, RowMac};
 use vault_core::id::KeyId;
 use vault_core::port::{AuditSealer, KeyedDigester, SealError};
 use vault_core::time::Timestamp;
@@ -31,7 +31,7 @@ impl KeyedDigester for FakeDigester {
         digest(if purpose.is_keyed() { self.key } else { 0 }, purpose.label(), parts)
     }
 
-    fn look_up(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> LookUpDigests {
+    fn lookup(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> LookupDigests {
         self.digest(purpose, parts).into()
     }
 

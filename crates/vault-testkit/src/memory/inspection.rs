@@ -7,7 +7,7 @@ use vault_core::audit::AuditEntry;
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::namespace::Namespace;
 use vault_core::port::{
-    ClosedState, Inspection, InstancePart, InstancePlace, InstanceRow, LookUp, RecordedStates, StoreError, StoredPlace,
+    ClosedState, Inspection, InstancePart, InstancePlace, InstanceRow, Lookup, RecordedStates, StoreError, StoredPlace,
     TakenCredential, WholeCredential,
 };
 
@@ -74,11 +74,11 @@ impl Inspection for MemoryStore {
         })
     }
 
-    async fn missing_look_ups(
+    async fn missing_lookups(
         &self,
         _: InstancePart,
         _: InstancePlace,
-        _: Vec<LookUp>,
+        _: Vec<Lookup>,
     ) -> Result<Vec<&'static str>, StoreError> {
         self.decide(|_| Vec::new()) // rows are found without an index
     }

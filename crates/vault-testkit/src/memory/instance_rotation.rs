@@ -7,7 +7,7 @@ use vault_core::id::{AccountId, KeyId};
 use vault_core::integration::StoredIntegration;
 use vault_core::keyring::{KeyPurpose, KeyringEntry};
 use vault_core::port::{
-    DestroyKey, FindUnderInstanceKey, InstanceKeyRotation, InstancePart, InstanceRow, KeyDestruction, LookUpMove,
+    DestroyKey, FindUnderInstanceKey, InstanceKeyRotation, InstancePart, InstanceRow, KeyDestruction, LookupMove,
     MoveToInstanceKey, ReplaceInstanceKey, StoreError,
 };
 use vault_core::receiver::{EventDelivery, ReceiverStatus, StoredReceiver};
@@ -62,7 +62,7 @@ impl InstanceKeyRotation for MemoryStore {
         })
     }
 
-    async fn move_look_ups(&self, rows: Vec<LookUpMove>) -> Result<usize, StoreError> {
+    async fn rekey_lookups(&self, rows: Vec<LookupMove>) -> Result<usize, StoreError> {
         self.decide(|state| rows.into_iter().filter(|row| state.move_look_up(row)).count())
     }
 
@@ -118,7 +118,7 @@ impl State {
                 let drained = since.plus_seconds(KeyringEntry::DRAINED_SECONDS);
                 self.sessions.values().filter(|row| row.session.created_at <= drained).count()
             }
-            KeyPurpose::LookUp => {
+            KeyPurpose::Lookup => {
                 let drained = since.plus_seconds(KeyringEntry::DRAINED_SECONDS);
                 let is_old = |delivery: &&EventDelivery| delivery.position <= drained.as_millis() * 1_000;
                 self.deliveries.values().filter(is_old).count()
@@ -129,9 +129,9 @@ impl State {
     }
 
     /// Returns `true` if anything was changed.
-    fn move_look_up(&mut self, moved: &LookUpMove) -> bool {
+    fn move_look_up(&mut self, moved: &LookupMove) -> bool {
         match moved {
-            LookUpMove::Address { part, place: (_, id), address } => {
+            LookupMove::Address { part, place: (_, id), address } => {
                 let account = AccountId::from_uuid(*id);
                 let row = match part {
                     InstancePart::Accounts => self.accounts.get_mut(&account).map(|row| &mut row.address),
@@ -140,7 +140,7 @@ impl State {
                 let moved = vec![*address];
                 row.is_some_and(|row| std::mem::replace(row, moved.clone()) != moved)
             }
-            LookUpMove::Credential { organization, id, code: (before, after), labels } => {
+            LookupMove::Credential { organization, id, code: (before, after), labels } => {
                 let row = self.credentials.get_mut(&(*organization, *id)).filter(|row| row.stored.code == *before);
                 row.is_some_and(|row| {
                     row.stored.code = *after;

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use uuid::Uuid;
 use vault_core::account::AccountState;
 use vault_core::audit::SealedAuditRecord;
-use vault_core::digest::LookUpDigests;
+use vault_core::digest::LookupDigests;
 use vault_core::hourly::HourlyLimit;
 use vault_core::id::{EventId, OrganizationId, ReceiverId};
 use vault_core::notice::{NoticeCode, StoredNotice};
@@ -48,7 +48,7 @@ impl State {
         deliveries
     }
 
-    fn is_member(&self, organization: OrganizationId, address: &LookUpDigests) -> bool {
+    fn is_member(&self, organization: OrganizationId, address: &LookupDigests) -> bool {
         self.accounts.values().any(|row| {
             let grant = &row.signed.grant;
             leads(address, &row.address) && grant.organization == organization && grant.state == AccountState::Active
@@ -280,7 +280,7 @@ impl EventRepository for MemoryStore {
         })
     }
 
-    async fn is_member(&self, organization: OrganizationId, address: LookUpDigests) -> Result<bool, StoreError> {
+    async fn is_member(&self, organization: OrganizationId, address: LookupDigests) -> Result<bool, StoreError> {
         self.decide(|state| state.is_member(organization, &address))
     }
 

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use secrecy::SecretString;
 use std::sync::{Arc, Mutex};
 use vault_core::audit::{AuditRecord, Checkpoint, SealedAuditRecord, SealedCheckpoint};
-use vault_core::digest::{Digest, DigestPurpose, LookUpDigests, RowMac};
+use vault_core::digest::{Digest, DigestPurpose, LookupDigests, RowMac};
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, KeyId};
 use vault_core::passcode::{Digits, TimeStep};
@@ -78,9 +78,9 @@ impl<A: KeyedDigester> KeyedDigester for Noted<Arc<A>> {
         self.adapter.digest(purpose, parts)
     }
 
-    fn look_up(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> LookUpDigests {
+    fn lookup(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> LookupDigests {
         self.work.note(format!("digest {purpose:?}"));
-        self.adapter.look_up(purpose, parts)
+        self.adapter.lookup(purpose, parts)
     }
 
     fn fits(&self, purpose: DigestPurpose, parts: &[&[u8]], digest: &Digest) -> bool {

@@ -37,7 +37,7 @@ pub use read_passcode::CurrentPasscode;
 
 use self::sessions::SessionUses;
 use super::{AuditTally, Environment};
-use crate::digest::{DigestPurpose, LookUpDigests};
+use crate::digest::{DigestPurpose, LookupDigests};
 use crate::email::EmailAddress;
 use crate::id::InstanceId;
 use crate::port::{
@@ -115,8 +115,8 @@ impl Accounts {
         self.max_ttl
     }
 
-    fn address(&self, email: &EmailAddress) -> LookUpDigests {
-        self.digester.look_up(DigestPurpose::Address, &[email.as_str().as_bytes()])
+    fn address(&self, email: &EmailAddress) -> LookupDigests {
+        self.digester.lookup(DigestPurpose::Address, &[email.as_str().as_bytes()])
     }
 
     /// Emits the event for a row whose MAC does not verify.

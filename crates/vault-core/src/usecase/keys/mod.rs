@@ -1,15 +1,15 @@
 //! Overview and rotation of keys.
 
-mod move_look_ups;
 mod overview;
 mod progress;
+mod rekey_lookups;
 mod replace_root;
 mod rotate_instance;
 mod rotate_organization;
 
-pub use move_look_ups::LookUpMoves;
 pub use overview::{KeyOverview, OrganizationKeyOverview, PurposeKeyOverview, RetiringInstance, RetiringKey};
 pub use progress::RotationEnd;
+pub use rekey_lookups::LookUpMoves;
 pub use rotate_instance::InstanceRotation;
 pub use rotate_organization::OrganizationRotation;
 

@@ -106,9 +106,9 @@ impl Keys {
         let now = self.environment.now();
         let is_due = |term: &KeyringEntry| term.purpose != KeyPurpose::Instance && term.is_drained(now);
         let due: Vec<_> = self.terms().await?.into_iter().filter(is_due).collect();
-        if due.iter().any(|term| term.purpose == KeyPurpose::LookUp) {
+        if due.iter().any(|term| term.purpose == KeyPurpose::Lookup) {
             self.digester.reload_keys().await?;
-            let mut moves = self.move_look_ups();
+            let mut moves = self.rekey_lookups();
             while moves.step().await? {
                 seen(moves.rows());
             }

@@ -101,7 +101,7 @@ impl Receivers {
         let receiver = StoredReceiver::sign(receiver, target, ReceiverStatus::NEW, &*self.digester);
         let member = match &address {
             Address::Email(email) if owner.is_some() => {
-                Some(self.digester.look_up(DigestPurpose::Address, &[email.as_str().as_bytes()]))
+                Some(self.digester.lookup(DigestPurpose::Address, &[email.as_str().as_bytes()]))
             }
             _ => None,
         };

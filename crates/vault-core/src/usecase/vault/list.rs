@@ -86,7 +86,7 @@ impl Vault {
             now,
             namespace: filter.namespace.clone(),
             kind: filter.kind,
-            labels: filter.labels.iter().map(|label| label.look_up(digester, organization)).collect(),
+            labels: filter.labels.iter().map(|label| label.lookup(digester, organization)).collect(),
             health: filter.health,
             expiring_seconds: self.expiring_seconds,
             expires_before: filter.expires_before,

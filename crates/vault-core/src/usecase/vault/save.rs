@@ -209,7 +209,7 @@ impl Vault {
         parts: &[&[u8]],
     ) -> Option<Idempotency> {
         let (key, account) = key.zip(principal.account())?;
-        let body = self.digester.look_up(DigestPurpose::IdempotentBody, parts);
+        let body = self.digester.lookup(DigestPurpose::IdempotentBody, parts);
         Some(Idempotency { account, key: key.0.clone(), body })
     }
 }

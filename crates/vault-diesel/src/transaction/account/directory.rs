@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::schema::{directory, invited_addresses};
 use crate::stored::{Column, StoredId as _};
 use diesel::{ExpressionMethods as _, QueryDsl as _};
-use vault_core::digest::{Digest, LookUpDigests};
+use vault_core::digest::{Digest, LookupDigests};
 use vault_core::id::{AccountId, OrganizationId};
 
 type Entry = (Column<OrganizationId>, Column<AccountId>);
@@ -18,7 +18,7 @@ type Entry = (Column<OrganizationId>, Column<AccountId>);
 /// Finds the account of an address.
 pub(crate) async fn account_of(
     tx: &Tx<'_>,
-    address: &LookUpDigests,
+    address: &LookupDigests,
 ) -> Result<Option<(OrganizationId, AccountId)>, Failure> {
     account_under(tx, address.all()).await
 }
@@ -37,7 +37,7 @@ async fn account_under(tx: &Tx<'_>, digests: &[Digest]) -> Result<Option<(Organi
 /// Finds the invitations of an address.
 pub(crate) async fn invitations_of(
     tx: &Tx<'_>,
-    address: &LookUpDigests,
+    address: &LookupDigests,
 ) -> Result<Vec<(OrganizationId, AccountId)>, Failure> {
     let mut found = Vec::new();
     for digest in address.all() {
@@ -58,7 +58,7 @@ pub(crate) async fn invitations_of(
 /// Finds the invitation of an address in an organization.
 pub(crate) async fn invitation_of(
     tx: &Tx<'_>,
-    address: &LookUpDigests,
+    address: &LookupDigests,
     organization: OrganizationId,
 ) -> Result<Option<AccountId>, Failure> {
     invitation_under(tx, address.all(), organization).await
@@ -90,7 +90,7 @@ fn decode(table: &'static str, (organization, account): Entry) -> Result<(Organi
 /// Until it is [removed](remove) or the transaction ends, other transactions cannot create an account of the address.
 pub(crate) async fn enter(
     tx: &Tx<'_>,
-    address: &LookUpDigests,
+    address: &LookupDigests,
     organization: OrganizationId,
     account: AccountId,
 ) -> Result<bool, Failure> {
@@ -128,7 +128,7 @@ async fn enter_digest(
 /// Enters the address of an invitation. Returns `false` if the organization has another invitation of it.
 pub(crate) async fn enter_invited(
     tx: &Tx<'_>,
-    address: &LookUpDigests,
+    address: &LookupDigests,
     organization: OrganizationId,
     account: AccountId,
 ) -> Result<bool, Failure> {

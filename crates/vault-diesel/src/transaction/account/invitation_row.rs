@@ -8,7 +8,7 @@ use crate::stored::{CodeColumns, Column, IdBytes, StoredId as _};
 use diesel::dsl::auto_type;
 use diesel::{ExpressionMethods as _, QueryDsl as _, Queryable, Selectable, SelectableHelper as _};
 use vault_core::account::{AccountRights, AccountState};
-use vault_core::digest::{Digest, LookUpDigests};
+use vault_core::digest::{Digest, LookupDigests};
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::invitation::{Invitation, StoredInvitation};
@@ -91,7 +91,7 @@ pub(crate) async fn lock(
 /// Locks the organization's invitation of an address.
 pub(crate) async fn lock_by_address(
     tx: &Tx<'_>,
-    address: &LookUpDigests,
+    address: &LookupDigests,
     organization: OrganizationId,
 ) -> Result<Option<StoredInvitation>, Failure> {
     match directory::invitation_of(tx, address, organization).await? {

@@ -15,7 +15,7 @@ use diesel::{
     SelectableHelper as _,
 };
 use vault_core::credential::{CredentialType, HealthState};
-use vault_core::digest::{Digest, LookUpDigests};
+use vault_core::digest::{Digest, LookupDigests};
 use vault_core::id::CredentialId;
 use vault_core::namespace::Namespace;
 use vault_core::port::{LIST_WINDOW, ListCredentials, ListPosition, ListedRows};
@@ -85,7 +85,7 @@ fn bytes_of(label: &Digest) -> &[u8] {
 }
 
 /// The condition that a row is of a label. One digest is compared directly, so that the index returns the rows in their order.
-fn is_label(label: &LookUpDigests) -> Condition<'_, credential_labels::table> {
+fn is_label(label: &LookupDigests) -> Condition<'_, credential_labels::table> {
     match label.all() {
         [only] => Box::new(credential_labels::label.eq(bytes_of(only))),
         several => Box::new(credential_labels::label.eq_any(several.iter().map(bytes_of).collect::<Vec<_>>())),
@@ -95,7 +95,7 @@ fn is_label(label: &LookUpDigests) -> Condition<'_, credential_labels::table> {
 /// The condition that the row's credential has another label.
 fn has_label_too<'a>(
     organization: IdBytes,
-    label: &'a LookUpDigests,
+    label: &'a LookupDigests,
 ) -> Option<Condition<'a, credential_labels::table>> {
     let has = |digest: &'a Digest| -> Condition<'a, credential_labels::table> {
         Box::new(exists_row_by_row(
@@ -109,7 +109,7 @@ fn has_label_too<'a>(
 }
 
 /// The condition that a credential has a label.
-fn has_label<'a>(organization: IdBytes, label: &'a LookUpDigests) -> Option<Condition<'a, credentials::table>> {
+fn has_label<'a>(organization: IdBytes, label: &'a LookupDigests) -> Option<Condition<'a, credentials::table>> {
     let has = |digest: &'a Digest| -> Condition<'a, credentials::table> {
         Box::new(exists_row_by_row(
             credential_labels::table
@@ -231,7 +231,7 @@ async fn rarest<'a>(
     tx: &Tx<'_>,
     query: &'a ListCredentials,
     before: IdBytes,
-) -> Result<Option<(Option<AnyId>, &'a LookUpDigests)>, Failure> {
+) -> Result<Option<(Option<AnyId>, &'a LookupDigests)>, Failure> {
     let mut rarest = None;
     for label in &query.labels {
         let last = credential_labels::table

@@ -26,7 +26,7 @@ use vault_core::Refusal;
 use vault_core::id::{AccountId, KeyId, OrganizationId, PasswordId, SeedId};
 use vault_core::keyring::{KeyPurpose, KeyringEntry};
 use vault_core::port::{
-    DestroyKey, FindUnderInstanceKey, InstancePart, InstancePlace, InstanceRow, KeyDestruction, LookUpMove,
+    DestroyKey, FindUnderInstanceKey, InstancePart, InstancePlace, InstanceRow, KeyDestruction, LookupMove,
     MoveToInstanceKey, ReplaceInstanceKey, StoredPlace,
 };
 use vault_core::sealed::{Blob, InstanceKeyPurpose, SealedPassword, SealedSeed};
@@ -313,9 +313,9 @@ impl Transaction for MoveToInstanceKey {
 }
 
 /// Moves rows to the current lookup key: they are found by the new digests only.
-pub(crate) struct MoveLookups(pub(crate) Vec<LookUpMove>);
+pub(crate) struct RekeyLookups(pub(crate) Vec<LookupMove>);
 
-impl Transaction for MoveLookups {
+impl Transaction for RekeyLookups {
     /// The number of rows that were changed.
     type Outcome = usize;
 
@@ -329,20 +329,20 @@ impl Transaction for MoveLookups {
     }
 }
 
-async fn move_lookup(tx: &Tx<'_>, row: &LookUpMove) -> Result<bool, Failure> {
+async fn move_lookup(tx: &Tx<'_>, row: &LookupMove) -> Result<bool, Failure> {
     match row {
-        LookUpMove::Address { part: InstancePart::Accounts, place: (organization, id), address } => {
+        LookupMove::Address { part: InstancePart::Accounts, place: (organization, id), address } => {
             let account = AccountId::from_uuid(*id);
             let version = account_of(organization.stored(), account.stored()).select(accounts::version);
             let version: Option<i64> = tx.first(locked(version, Update)).await?;
             Ok(version.is_some() && directory::move_account(tx, address, *organization, account).await?)
         }
-        LookUpMove::Address { place: (organization, id), address, .. } => {
+        LookupMove::Address { place: (organization, id), address, .. } => {
             let account = AccountId::from_uuid(*id);
             let invitation = invitation_row::lock(tx, *organization, account).await?;
             Ok(invitation.is_some() && directory::move_invitation(tx, address, *organization, account).await?)
         }
-        LookUpMove::Credential { organization, id, code: (before, after), labels } => {
+        LookupMove::Credential { organization, id, code: (before, after), labels } => {
             let row = credential_of(organization.stored(), id.stored())
                 .filter(credentials::code.eq(before.as_bytes().as_slice()));
             let code = credentials::code.eq(after.as_bytes().as_slice());

@@ -60,8 +60,8 @@ const COLUMNS: [KeyColumn; 20] = [
     of(Audit, "audit_checkpoints", audit_checkpoints::key_id, ById),
     of(Audit, "audit_delivery", audit_delivery::key_id, ById),
     of(Token, "sessions", sessions::created_at, ByMillis),
-    of(LookUp, "event_deliveries", event_deliveries::position, ByMicros),
-    of(LookUp, "idempotency_keys", idempotency_keys::created_at, ByMillis),
+    of(Lookup, "event_deliveries", event_deliveries::position, ByMicros),
+    of(Lookup, "idempotency_keys", idempotency_keys::created_at, ByMillis),
 ];
 
 const fn of<C: Column + Copy>(purpose: KeyPurpose, table: &'static str, _: C, named: Named) -> KeyColumn {

@@ -13,7 +13,7 @@ use crate::schema::{accounts, instance, receivers};
 use crate::stored::{AnyId, Column, StoredId as _};
 use diesel::{ExpressionMethods as _, QueryDsl as _, SelectableHelper as _};
 use vault_core::account::AccountState;
-use vault_core::digest::LookUpDigests;
+use vault_core::digest::LookupDigests;
 use vault_core::hourly::HourlyLimit;
 use vault_core::id::{OrganizationId, ReceiverId};
 use vault_core::port::{AddReceiver, ChangeReceiver, Find, List, ReceiverOwner, ResendEvent};
@@ -60,7 +60,7 @@ async fn lock_owner(tx: &Tx<'_>, owner: ReceiverOwner) -> Result<(), Failure> {
 }
 
 /// Returns whether an address is that of an active account of the organization.
-async fn is_member(tx: &Tx<'_>, organization: OrganizationId, address: &LookUpDigests) -> Result<bool, Failure> {
+async fn is_member(tx: &Tx<'_>, organization: OrganizationId, address: &LookupDigests) -> Result<bool, Failure> {
     let found = directory::account_of(tx, address).await?;
     let Some((_, account)) = found.filter(|(of, _)| *of == organization) else { return Ok(false) };
     let state = account_of(organization.stored(), account.stored()).select(accounts::state);
@@ -72,7 +72,7 @@ async fn is_member(tx: &Tx<'_>, organization: OrganizationId, address: &LookUpDi
 /// Returns whether an address is that of an active account of the organization.
 pub(crate) struct IsMember {
     pub(crate) organization: OrganizationId,
-    pub(crate) address: LookUpDigests,
+    pub(crate) address: LookupDigests,
 }
 
 impl Read for IsMember {

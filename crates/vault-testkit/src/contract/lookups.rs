@@ -6,9 +6,9 @@ use super::tools::{Settled as _, with};
 use super::world::{Holder, World};
 use vault_core::Refusal;
 use vault_core::audit::AuditAction;
-use vault_core::digest::{Digest, LookUpDigests};
+use vault_core::digest::{Digest, LookupDigests};
 use vault_core::id::AccountId;
-use vault_core::port::{AccountKey, InstancePart, ListCredentials, LookUpMove, Reservation, ReserveAttempt};
+use vault_core::port::{AccountKey, InstancePart, ListCredentials, LookupMove, Reservation, ReserveAttempt};
 use vault_core::principal::Principal;
 use vault_core::role::Role;
 
@@ -26,43 +26,43 @@ impl Address {
     }
 
     /// Returns the digests in a process that has only the old key.
-    fn before(self) -> LookUpDigests {
+    fn before(self) -> LookupDigests {
         self.old.into()
     }
 
     /// Returns the digests while processes may have only the old key, or have the new one and write with the old one.
-    fn unsettled(self) -> LookUpDigests {
-        LookUpDigests::new(self.old, [self.new], [])
+    fn unsettled(self) -> LookupDigests {
+        LookupDigests::new(self.old, [self.new], [])
     }
 
     /// Returns the digests while other processes may still use the old key.
-    fn undrained(self) -> LookUpDigests {
-        LookUpDigests::new(self.new, [self.old], [])
+    fn undrained(self) -> LookupDigests {
+        LookupDigests::new(self.new, [self.old], [])
     }
 
     /// Returns the digests while rows are moved.
-    fn drained(self) -> LookUpDigests {
-        LookUpDigests::new(self.new, [], [self.old])
+    fn drained(self) -> LookupDigests {
+        LookupDigests::new(self.new, [], [self.old])
     }
 
     /// Returns the digests after the old key is destroyed.
-    fn after(self) -> LookUpDigests {
+    fn after(self) -> LookupDigests {
         self.new.into()
     }
 
     /// Returns all states that can exist concurrently, in order.
-    fn all(self) -> [LookUpDigests; 5] {
+    fn all(self) -> [LookupDigests; 5] {
         [self.before(), self.unsettled(), self.undrained(), self.drained(), self.after()]
     }
 }
 
 impl World<'_> {
-    async fn create(&self, holder: &Holder, address: LookUpDigests) -> Result<(), Refusal> {
+    async fn create(&self, holder: &Holder, address: LookupDigests) -> Result<(), Refusal> {
         let command = with(self.create_account(holder), |payload| payload.address = address);
         self.store.create_account(command).await.decided()
     }
 
-    async fn is_found(&self, holder: &Holder, address: LookUpDigests) -> bool {
+    async fn is_found(&self, holder: &Holder, address: LookupDigests) -> bool {
         let found = self.find(Principal::Operator, AccountKey::Address(address.clone())).await.is_some();
         let attempt = ReserveAttempt { address, ..self.attempt(holder.address, self.network()) };
         let reserved = self.store.reserve_attempt(attempt).await.unwrap();
@@ -72,7 +72,7 @@ impl World<'_> {
 
     async fn move_one(&self, part: InstancePart, account: AccountId, address: Digest) -> usize {
         let place = (self.organization, *account.as_uuid());
-        self.store.move_look_ups(vec![LookUpMove::Address { part, place, address }]).await.unwrap()
+        self.store.rekey_lookups(vec![LookupMove::Address { part, place, address }]).await.unwrap()
     }
 }
 
@@ -102,7 +102,7 @@ pub async fn an_invitation_is_unique_under_two_keys(suite: &dyn ContractStore) {
         let ((invitation, _), (again, _)) = (world.invitation(Role::Viewer), world.invitation(Role::Viewer));
         let email = invitation.grant.email.as_str();
         let address = Address { old: digest(&format!("old {email}")), new: digest(&format!("new {email}")) };
-        let invite = |invitation, digests: &LookUpDigests| {
+        let invite = |invitation, digests: &LookupDigests| {
             let command = world.invite(&Principal::Operator, invitation, address.old);
             world.store.create_invitation(with(command, |payload| payload.address = digests.clone()))
         };
@@ -152,11 +152,11 @@ pub async fn a_credential_moves_if_it_is_as_read(suite: &dyn ContractStore) {
     for command in [first, second, third] {
         world.store.save_credential(command).await.unwrap();
     }
-    let label = LookUpDigests::new(new, [], [old]);
-    let found = async |labels: &[LookUpDigests]| {
+    let label = LookupDigests::new(new, [], [old]);
+    let found = async |labels: &[LookupDigests]| {
         world.page(ListCredentials { labels: labels.to_vec(), ..world.list(&principal) }).await
     };
-    let soon = async |labels: &[LookUpDigests]| {
+    let soon = async |labels: &[LookupDigests]| {
         let expires_before = Some(world.now().plus_seconds(1));
         world.page(ListCredentials { labels: labels.to_vec(), expires_before, ..world.list(&principal) }).await
     };
@@ -167,13 +167,13 @@ pub async fn a_credential_moves_if_it_is_as_read(suite: &dyn ContractStore) {
 
     let move_to = |from: Digest, to: Digest| {
         let (organization, labels) = (world.organization, vec![new, digest("another label, moved")]);
-        LookUpMove::Credential { organization, id: ids[0], code: (from, to), labels }
+        LookupMove::Credential { organization, id: ids[0], code: (from, to), labels }
     };
     let after = digest("another code");
-    assert_eq!(world.store.move_look_ups(vec![move_to(after, before)]).await.unwrap(), 0, "it has another code");
+    assert_eq!(world.store.rekey_lookups(vec![move_to(after, before)]).await.unwrap(), 0, "it has another code");
     assert_eq!(found(&[old.into()]).await, [ids[0]]);
-    assert_eq!(world.store.move_look_ups(vec![move_to(before, after)]).await.unwrap(), 1);
-    assert_eq!(world.store.move_look_ups(vec![move_to(before, after)]).await.unwrap(), 0, "it was moved");
+    assert_eq!(world.store.rekey_lookups(vec![move_to(before, after)]).await.unwrap(), 1);
+    assert_eq!(world.store.rekey_lookups(vec![move_to(before, after)]).await.unwrap(), 0, "it was moved");
     assert_eq!(found(&[new.into()]).await, [ids[1], ids[0]]);
     assert_eq!(found(&[old.into()]).await, []);
     assert_eq!(found(&[digest("another label, moved").into()]).await, [ids[0]]);

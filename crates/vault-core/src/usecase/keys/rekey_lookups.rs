@@ -10,7 +10,7 @@ use crate::digest::{Digest, DigestPurpose};
 use crate::error::Error;
 use crate::id::{CredentialId, OrganizationId};
 use crate::port::{
-    CredentialContext, EventLease, InstancePart, InstanceRow, LookUpMove, MoveToInstanceKey, NoteEvents, SealError,
+    CredentialContext, EventLease, InstancePart, InstanceRow, LookupMove, MoveToInstanceKey, NoteEvents, SealError,
     SealedInformation, StoreError, StoredPlace,
 };
 use crate::receiver::{EventPosition, StoredReceiver};
@@ -39,7 +39,7 @@ pub struct LookUpMoves {
 impl Keys {
     /// Starts rekeying rows with the current lookup key. Call it after the previous keys are
     /// [drained](crate::keyring::KeyringEntry::is_drained).
-    pub fn move_look_ups(&self) -> LookUpMoves {
+    pub fn rekey_lookups(&self) -> LookUpMoves {
         LookUpMoves { keys: self.clone(), stage: Stage::Rows(0, None), rows: 0, moved: 0 }
     }
 }
@@ -126,7 +126,7 @@ impl LookUpMoves {
             }
         }
         if !addresses.is_empty() {
-            self.count(store.move_look_ups(addresses).await?);
+            self.count(store.rekey_lookups(addresses).await?);
         }
         if !receivers.is_empty() {
             let to = digester.active_key();
@@ -136,9 +136,9 @@ impl LookUpMoves {
         Ok(())
     }
 
-    fn address(&self, row: &InstanceRow, email: &str) -> LookUpMove {
+    fn address(&self, row: &InstanceRow, email: &str) -> LookupMove {
         let address = self.keys.digester.digest(DigestPurpose::Address, &[email.as_bytes()]);
-        LookUpMove::Address { part: row.part(), place: row.place(), address }
+        LookupMove::Address { part: row.part(), place: row.place(), address }
     }
 
     async fn move_credentials(&mut self, places: &[StoredPlace]) -> Result<(), Error> {
@@ -149,14 +149,14 @@ impl LookUpMoves {
             moves.extend(self.credential(organization, id).await?);
         }
         if !moves.is_empty() {
-            let moved = self.keys.store.move_look_ups(moves).await?;
+            let moved = self.keys.store.rekey_lookups(moves).await?;
             self.count(moved);
         }
         Ok(())
     }
 
     /// Returns the change of a credential, or `None` if it is up to date or damaged.
-    async fn credential(&self, organization: OrganizationId, id: CredentialId) -> Result<Option<LookUpMove>, Error> {
+    async fn credential(&self, organization: OrganizationId, id: CredentialId) -> Result<Option<LookupMove>, Error> {
         let Keys { store, digester, .. } = &self.keys;
         let Some(whole) = readable(store.whole_credential(organization, id).await)?.flatten() else { return Ok(None) };
         let current = &whole.versions.current;
@@ -180,7 +180,7 @@ impl LookUpMoves {
         }
         let has_all = labels.len() == whole.labels.len() && labels.iter().all(|label| whole.labels.contains(label));
         let is_due = code != current.code || !has_all;
-        Ok(is_due.then_some(LookUpMove::Credential { organization, id, code: (current.code, code), labels }))
+        Ok(is_due.then_some(LookupMove::Credential { organization, id, code: (current.code, code), labels }))
     }
 
     /// Rekeys all issuers, of which there are few.
