@@ -97,8 +97,8 @@ pub(crate) fn show_load(vault: &OpenVault, data_dir: &Path) {
     metrics::gauge!(CONNECTIONS, "state" => "in-use").set(number(load.store.in_use));
     metrics::gauge!(CONNECTIONS, "state" => "idle").set(number(load.store.idle));
     metrics::gauge!(CONNECTION_LIMIT).set(number(load.store.limit));
-    metrics::gauge!(SEATS, "state" => "taken").set(number(load.seats_taken));
-    metrics::gauge!(SEATS, "state" => "free").set(number(load.seats.saturating_sub(load.seats_taken)));
+    metrics::gauge!(SEATS, "state" => "taken").set(number(load.slots_taken));
+    metrics::gauge!(SEATS, "state" => "free").set(number(load.hash_slots.saturating_sub(load.slots_taken)));
 }
 
 /// Samples keys, audit log and credentials until it is cancelled. Every replica reports the same values.

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use vault_core::audit::{Actor, AuditAction, AuditNote, AuditRecord, Subject};
 use vault_core::credential::{CredentialType, Information, SecretBytes};
 use vault_core::digest::{Digest, DigestPurpose};
+use vault_core::hash_slots::Requester;
 use vault_core::id::{
     AccountId, AuditId, CredentialId, InstanceId, KeyId, OrganizationId, PasswordId, ReceiverId, SeedId, SessionId,
 };
@@ -30,7 +31,6 @@ use vault_core::sealed::{
     Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys,
     SealedCredential, SealedPassword, SealedSeed,
 };
-use vault_core::seats::Requester;
 use vault_core::session::SessionClaims;
 
 const DATA: &[u8] = br#"{"url":"https://example.com/drop?signature=c2VjcmV0"}"#;

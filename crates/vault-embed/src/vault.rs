@@ -61,9 +61,9 @@ pub struct Load {
     /// Load of its store.
     pub store: StoreLoad,
     /// Number of occupied slots in the queue of the password hash.
-    pub seats_taken: usize,
+    pub slots_taken: usize,
     /// Number of these slots.
-    pub seats: usize,
+    pub hash_slots: usize,
 }
 
 /// Ports of an open vault. None of them decrypts credential data.
@@ -106,8 +106,8 @@ impl OpenVault {
 
     /// Returns its load.
     pub fn load(&self) -> Load {
-        let (seats_taken, seats) = self.pool.seats();
-        Load { store: self.adapter.load(), seats_taken, seats }
+        let (slots_taken, hash_slots) = self.pool.hash_slots();
+        Load { store: self.adapter.load(), slots_taken, hash_slots }
     }
 
     /// Returns the ID of the root key, which is derived from the key.

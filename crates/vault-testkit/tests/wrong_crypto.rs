@@ -9,6 +9,7 @@ use vault_core::audit::{AuditRecord, Checkpoint, SealedAuditRecord, SealedCheckp
 use vault_core::credential::{CredentialData, CredentialType, Fingerprint, Information, Metadata, SecretBytes};
 use vault_core::digest::{Digest, DigestPurpose, LookupDigests, RowMac};
 use vault_core::email::EmailAddress;
+use vault_core::hash_slots::Requester;
 use vault_core::id::{AccountId, InstanceId, KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationName;
@@ -17,7 +18,6 @@ use vault_core::port::*;
 use vault_core::role::Role;
 use vault_core::sealed::{OrganizationKeyRecord, OrganizationKeys, ReboundKeys, SealedCredential, SealedMetadata};
 use vault_core::sealed::{SealedPassword, SealedSeed};
-use vault_core::seats::Requester;
 use vault_core::session::{AccessToken, SessionClaims};
 use vault_core::time::Timestamp;
 use vault_testkit::contract::*;

@@ -3,10 +3,10 @@
 use super::{HashError, SealError};
 use crate::digest::{Digest, DigestPurpose, LookupDigests, RowMac};
 use crate::email::EmailAddress;
+use crate::hash_slots::Requester;
 use crate::id::{AccountId, KeyId};
 use crate::passcode::{Digits, PasscodeSecret, RecoveryCode, TimeStep};
 use crate::sealed::{SealedPassword, SealedSeed};
-use crate::seats::Requester;
 use crate::time::Timestamp;
 use async_trait::async_trait;
 use secrecy::SecretString;
@@ -34,7 +34,7 @@ pub enum PasswordVerdict {
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait PasswordHasher: Send + Sync {
-    /// Acquires a slot in the hash queue. The slots are few and assigned by [`Seats`](crate::seats::Seats).
+    /// Acquires a slot in the hash queue. The slots are few and assigned by [`HashSlots`](crate::seats::Seats).
     ///
     /// # Errors
     /// Returns [`HashError::Busy`] immediately if no slot is free for this requester.

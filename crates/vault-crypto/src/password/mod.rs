@@ -20,11 +20,11 @@ use secrecy::{ExposeSecret as _, SecretString};
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock};
 use subtle::ConstantTimeEq as _;
+use vault_core::hash_slots::Requester;
 use vault_core::id::{AccountId, InstanceId, PasswordId};
 use vault_core::password::MAX_BYTES;
 use vault_core::port::{Entropy, HashError, HashPermit, PasswordHasher, PasswordVerdict, SealError};
 use vault_core::sealed::SealedPassword;
-use vault_core::seats::Requester;
 use verifier::{Damaged, HASH, SALT, Verifier};
 use zeroize::Zeroizing;
 

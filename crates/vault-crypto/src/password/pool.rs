@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{io, thread};
 use tokio::sync::oneshot;
 use tracing::Instrument as _;
+use vault_core::hash_slots::{HashSlot, HashSlots, Requester};
 use vault_core::port::{HashError, HashPermit};
-use vault_core::seats::{Requester, Seat, Seats};
 use vault_core::trace::TARGET;
 
 /// Number of slots per thread, including the running hash: about half a second of work. With fewer, concurrent logins
@@ -26,20 +26,20 @@ type Job = Box<dyn FnOnce(&mut Memory) + Send>;
 /// A pool of hashing threads, which stop when the pool is dropped.
 pub struct HashingPool {
     jobs: Sender<Job>,
-    seats: Arc<Mutex<Seats>>,
+    hash_slots: Arc<Mutex<HashSlots>>,
 }
 
 /// Content of a permit.
 struct Permit {
-    seats: Arc<Mutex<Seats>>,
+    hash_slots: Arc<Mutex<HashSlots>>,
     /// Present until it is dropped.
-    seat: Option<Seat>,
+    hash_slot: Option<HashSlot>,
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        if let Some(seat) = self.seat.take() {
-            lock(&self.seats).give_back(seat);
+        if let Some(hash_slot) = self.hash_slot.take() {
+            lock(&self.hash_slots).give_back(hash_slot);
         }
     }
 }
@@ -54,11 +54,11 @@ impl HashingPool {
         Self::with_size(cores, cores.saturating_mul(SEATS_PER_THREAD))
     }
 
-    /// Creates a pool of `threads` (at least one) with this number of `seats` (at least one per thread).
+    /// Creates a pool of `threads` (at least one) with this number of `hash_slots` (at least one per thread).
     ///
     /// # Errors
     /// The operating system cannot start threads.
-    pub fn with_size(threads: usize, seats: usize) -> io::Result<Arc<Self>> {
+    pub fn with_size(threads: usize, hash_slots: usize) -> io::Result<Arc<Self>> {
         let threads = threads.max(1);
         let (jobs, queued) = channel();
         let queued = Arc::new(Mutex::new(queued));
@@ -66,20 +66,20 @@ impl HashingPool {
             let queued = Arc::clone(&queued);
             thread::Builder::new().name(format!("hash-{number}")).spawn(move || work(&queued))?;
         }
-        Ok(Arc::new(Self { jobs, seats: Arc::new(Mutex::new(Seats::new(seats.max(threads)))) }))
+        Ok(Arc::new(Self { jobs, hash_slots: Arc::new(Mutex::new(HashSlots::new(hash_slots.max(threads)))) }))
     }
 
     /// Returns the number of occupied slots, and the number of slots.
-    pub fn seats(&self) -> (usize, usize) {
-        let seats = lock(&self.seats);
-        (seats.taken(), seats.total())
+    pub fn hash_slots(&self) -> (usize, usize) {
+        let hash_slots = lock(&self.hash_slots);
+        (hash_slots.taken(), hash_slots.total())
     }
 
     /// Acquires a slot, on a thread or in the queue. There are more slots than threads, so that no thread is idle while
     /// the next login looks up its account.
     pub(super) fn permit(&self, requester: Requester) -> Result<HashPermit, HashError> {
-        let seat = lock(&self.seats).take(requester).ok_or(HashError::Busy)?;
-        Ok(HashPermit(Box::new(Permit { seats: Arc::clone(&self.seats), seat: Some(seat) })))
+        let hash_slot = lock(&self.hash_slots).take(requester).ok_or(HashError::Busy)?;
+        Ok(HashPermit(Box::new(Permit { hash_slots: Arc::clone(&self.hash_slots), hash_slot: Some(hash_slot) })))
     }
 
     /// Runs a job on a thread of the pool. The permit is dropped when the job has finished, even if its caller was
@@ -105,7 +105,7 @@ impl HashingPool {
     }
 
     fn issued(&self, permit: &Box<dyn Any + Send>) -> bool {
-        permit.downcast_ref::<Permit>().is_some_and(|permit| Arc::ptr_eq(&permit.seats, &self.seats))
+        permit.downcast_ref::<Permit>().is_some_and(|permit| Arc::ptr_eq(&permit.hash_slots, &self.hash_slots))
     }
 }
 

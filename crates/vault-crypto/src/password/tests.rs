@@ -213,13 +213,13 @@ fn parameters_have_bounds() {
 #[test]
 fn a_full_queue_is_busy_at_once() {
     let pool = HashingPool::with_size(2, 3).unwrap();
-    let seats: Vec<_> = (0..3).map(|_| pool.permit(Requester::Trusted).unwrap()).collect();
+    let hash_slots: Vec<_> = (0..3).map(|_| pool.permit(Requester::Trusted).unwrap()).collect();
     for _ in 0..3 {
         assert!(matches!(pool.permit(Requester::Trusted), Err(HashError::Busy)));
     }
-    assert_eq!(pool.seats(), (3, 3));
-    drop(seats);
-    assert_eq!(pool.seats(), (0, 3));
+    assert_eq!(pool.hash_slots(), (3, 3));
+    drop(hash_slots);
+    assert_eq!(pool.hash_slots(), (0, 3));
     assert!(pool.permit(Requester::Trusted).is_ok());
 }
 

@@ -3,10 +3,10 @@
 use crate::support::{PASSWORD, World, WorldBuilder, assert_problem, assert_standard_headers};
 use serde_json::{Value, json};
 use vault_core::digest::DigestPurpose;
+use vault_core::hash_slots::Requester;
 use vault_core::network::Network;
 use vault_core::port::KeyedDigester as _;
 use vault_core::role::Role;
-use vault_core::seats::Requester;
 use vault_testkit::crypto::FakeDigester;
 
 const JSON: &str = "Content-Type: application/json";

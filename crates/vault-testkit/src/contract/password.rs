@@ -1,10 +1,10 @@
 //! Cases of [`PasswordHasher`] that fakes also pass.
 
 use super::crypto::PasswordSubject;
+use vault_core::hash_slots::Requester;
 use vault_core::id::AccountId;
 use vault_core::port::{PasswordHasher, PasswordVerdict};
 use vault_core::sealed::SealedPassword;
-use vault_core::seats::Requester;
 
 pub(super) const ACCOUNT: AccountId = AccountId::from_bytes([1; 16]);
 pub(super) const ANOTHER: AccountId = AccountId::from_bytes([2; 16]);

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tokio::sync::Semaphore;
+use vault_core::hash_slots::Requester;
 use vault_core::id::{AccountId, PasswordId};
 use vault_core::port::{HashError, HashPermit, PasswordHasher, PasswordVerdict};
 use vault_core::sealed::{Blob, SealedPassword};
-use vault_core::seats::Requester;
 
 /// Compares passwords in plaintext. A verifier is bound to its account, as a real one is.
 #[derive(Debug)]

@@ -2,12 +2,12 @@
 
 use super::service::{PASSWORD, Person, Service, network};
 use vault_core::audit::AuditAction;
+use vault_core::hash_slots::Requester;
 use vault_core::id::PasswordId;
 use vault_core::lockout::{CLOSING_ATTEMPTS, FREE_ATTEMPTS, LONGEST_WAIT_SECONDS, WRONG_PASSCODES};
 use vault_core::network::Network;
 use vault_core::port::{Event, LoginRefusal};
 use vault_core::role::Role;
-use vault_core::seats::Requester;
 use vault_core::usecase::{AccountCommand, OwnerProof};
 use vault_core::{Error, Refusal};
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use vault_core::audit::{AuditRecord, Checkpoint, SealedAuditRecord, SealedCheckpoint};
 use vault_core::digest::{Digest, DigestPurpose, LookupDigests, RowMac};
 use vault_core::email::EmailAddress;
+use vault_core::hash_slots::Requester;
 use vault_core::id::{AccountId, KeyId};
 use vault_core::passcode::{Digits, TimeStep};
 use vault_core::port::{
@@ -13,7 +14,6 @@ use vault_core::port::{
     PasswordVerdict, SealError, TokenIssuer, TokenRefusal,
 };
 use vault_core::sealed::{SealedPassword, SealedSeed};
-use vault_core::seats::Requester;
 use vault_core::session::{AccessToken, SessionClaims};
 use vault_core::time::Timestamp;
 

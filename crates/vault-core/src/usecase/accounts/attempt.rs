@@ -10,6 +10,7 @@ use crate::audit::{Actor, AuditAction, RecordedRow, SealedAuditRecord, Subject};
 use crate::digest::{Digest, DigestPurpose};
 use crate::email::EmailAddress;
 use crate::error::{Error, Refusal};
+use crate::hash_slots::Requester;
 use crate::id::{AccountId, OrganizationId};
 use crate::lockout::{CLOSING_ATTEMPTS, FREE_ATTEMPTS, ThrottleCounter, decoy_of};
 use crate::network::Network;
@@ -22,7 +23,6 @@ use crate::port::{
 };
 use crate::principal::SessionPrincipal;
 use crate::sealed::SealedPassword;
-use crate::seats::Requester;
 use crate::time::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
 

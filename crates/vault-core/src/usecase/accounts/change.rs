@@ -5,13 +5,13 @@ use crate::account::{Account, AccountRights, AccountState, ListedAccount, Signed
 use crate::audit::{Affected, AuditAction, AuditChange, ChangedField, RecordedRow, RowState, Subject};
 use crate::enrolment::EnrolmentCode;
 use crate::error::{Error, Refusal};
+use crate::hash_slots::Requester;
 use crate::invitation::{INVITATION_SECONDS, Invitation, StoredInvitation};
 use crate::passcode::{PasscodeSecret, RecoveryCode};
 use crate::password::check_new_password;
 use crate::port::{AccountChange, ChangeAccount, Event, FoundAccount};
 use crate::principal::{Denial, Principal};
 use crate::role::{Action, Role};
-use crate::seats::Requester;
 use crate::time::Timestamp;
 use secrecy::SecretString;
 

@@ -4,10 +4,10 @@ use super::{Accounts, OwnerProof};
 use crate::audit::{Actor, AuditAction};
 use crate::error::Error;
 use crate::field::{FieldCode, FieldError};
+use crate::hash_slots::Requester;
 use crate::password::check_new_password;
 use crate::port::OwnChange;
 use crate::principal::SessionPrincipal;
-use crate::seats::Requester;
 use crate::usecase::under_active_key;
 use secrecy::{ExposeSecret, SecretString};
 

@@ -5,6 +5,7 @@ use super::{AccountRef, Accounts};
 use crate::account::{AccountRights, AccountState, SignedAccount};
 use crate::audit::{AuditAction, AuditChange, ChangedField, RecordedRow, Subject};
 use crate::error::{Error, Refusal};
+use crate::hash_slots::Requester;
 use crate::id::{AccountId, OrganizationId};
 use crate::organization::Organization;
 use crate::passcode::{PasscodeSecret, RecoveryCode};
@@ -12,7 +13,6 @@ use crate::password::{check_new_password, generate_password};
 use crate::port::{CreateAccount, Event, FoundAccount};
 use crate::principal::Principal;
 use crate::role::Role;
-use crate::seats::Requester;
 use crate::usecase::under_active_key;
 use secrecy::SecretString;
 

@@ -8,11 +8,11 @@ use crate::digest::Digest;
 use crate::email::EmailAddress;
 use crate::enrolment::EnrolmentCode;
 use crate::error::{Error, Refusal};
+use crate::hash_slots::Requester;
 use crate::invitation::EnrolmentDraft;
 use crate::passcode::{PasscodeSecret, RecoveryCode};
 use crate::password::check_new_password;
 use crate::port::{Event, OpenInvitation, WriteDraft};
-use crate::seats::Requester;
 use crate::usecase::under_active_key;
 use secrecy::SecretString;
 

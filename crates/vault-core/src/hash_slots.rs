@@ -22,21 +22,21 @@ pub enum Requester {
     },
 }
 
-/// An occupied slot. Return it with [`Seats::give_back`].
+/// An occupied slot. Return it with [`HashSlots::give_back`].
 #[derive(Debug)]
 #[must_use = "a seat that is dropped is never free again"]
-pub struct Seat(Requester);
+pub struct HashSlot(Requester);
 
 /// The slots of one process.
 #[derive(Debug)]
-pub struct Seats {
+pub struct HashSlots {
     total: usize,
     taken: usize,
     taken_by_unknown: usize,
     taken_by_network: HashMap<[u8; 32], usize>,
 }
 
-impl Seats {
+impl HashSlots {
     /// Creates this number of free slots.
     pub fn new(total: usize) -> Self {
         Self { total, taken: 0, taken_by_unknown: 0, taken_by_network: HashMap::new() }
@@ -67,7 +67,7 @@ impl Seats {
     }
 
     /// Acquires a slot if the limits permit it for this requester.
-    pub fn take(&mut self, requester: Requester) -> Option<Seat> {
+    pub fn take(&mut self, requester: Requester) -> Option<HashSlot> {
         if self.taken >= self.total {
             return None;
         }
@@ -81,13 +81,13 @@ impl Seats {
             self.taken_by_network.insert(*network.as_bytes(), of_network + 1);
         }
         self.taken += 1;
-        Some(Seat(requester))
+        Some(HashSlot(requester))
     }
 
     /// Releases a slot.
-    pub fn give_back(&mut self, seat: Seat) {
+    pub fn give_back(&mut self, hash_slot: HashSlot) {
         self.taken = self.taken.saturating_sub(1);
-        if let Requester::Network { network, known } = seat.0 {
+        if let Requester::Network { network, known } = hash_slot.0 {
             self.taken_by_unknown = self.taken_by_unknown.saturating_sub(usize::from(!known));
             if let Some(count) = self.taken_by_network.get_mut(network.as_bytes()) {
                 *count -= 1;

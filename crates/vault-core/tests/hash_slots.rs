@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use vault_core::digest::Digest;
-use vault_core::seats::{Requester, Seats};
+use vault_core::hash_slots::{HashSlots, Requester};
 
 fn network(number: u8, known: bool) -> Requester {
     Requester::Network { network: Digest::from_bytes([number; 32]), known }
@@ -29,7 +29,7 @@ fn count(held: &[Requester], matches: impl Fn(&Requester) -> bool) -> usize {
 proptest! {
     #[test]
     fn a_seat_is_given_exactly_if_the_rule_leaves_one(total in 0_usize..40, steps in steps()) {
-        let mut seats = Seats::new(total);
+        let mut hash_slots = HashSlots::new(total);
         let (mut held, mut tokens) = (Vec::new(), Vec::new());
         for step in steps {
             match step {
@@ -48,18 +48,18 @@ proptest! {
                                     && (known || count(&held, of_unknown) < total - total / 2)
                             }
                         };
-                    let seat = seats.take(requester);
-                    prop_assert_eq!(seat.is_some(), allowed, "{:?} beside {:?}", requester, held);
-                    prop_assert_eq!((seats.taken(), seats.total()), (held.len() + usize::from(allowed), total));
-                    if let Some(seat) = seat {
+                    let hash_slot = hash_slots.take(requester);
+                    prop_assert_eq!(hash_slot.is_some(), allowed, "{:?} beside {:?}", requester, held);
+                    prop_assert_eq!((hash_slots.taken(), hash_slots.total()), (held.len() + usize::from(allowed), total));
+                    if let Some(hash_slot) = hash_slot {
                         held.push(requester);
-                        tokens.push(seat);
+                        tokens.push(hash_slot);
                     }
                 }
                 Err(index) if !held.is_empty() => {
                     let index = index.index(held.len());
                     held.swap_remove(index);
-                    seats.give_back(tokens.swap_remove(index));
+                    hash_slots.give_back(tokens.swap_remove(index));
                 }
                 Err(_) => {}
             }
@@ -69,43 +69,43 @@ proptest! {
     /// However many unknown networks ask, each of them as often as it likes, half of the seats stay for known ones.
     #[test]
     fn unknown_networks_leave_half_of_the_seats(total in 1_usize..40) {
-        let mut seats = Seats::new(total);
+        let mut hash_slots = HashSlots::new(total);
         let mut held = Vec::new();
         for number in 0..200 {
-            while let Some(seat) = seats.take(network(number, false)) {
-                held.push(seat);
+            while let Some(hash_slot) = hash_slots.take(network(number, false)) {
+                held.push(hash_slot);
             }
         }
         prop_assert_eq!(held.len(), total - total / 2);
         for number in 200..=255 {
-            while let Some(seat) = seats.take(network(number, true)) {
-                held.push(seat);
+            while let Some(hash_slot) = hash_slots.take(network(number, true)) {
+                held.push(hash_slot);
             }
         }
         prop_assert_eq!(held.len(), total);
         // All that was given back can be taken again.
-        held.into_iter().for_each(|seat| seats.give_back(seat));
-        let all: Vec<_> = std::iter::from_fn(|| seats.take(Requester::Trusted)).collect();
+        held.into_iter().for_each(|hash_slot| hash_slots.give_back(hash_slot));
+        let all: Vec<_> = std::iter::from_fn(|| hash_slots.take(Requester::Trusted)).collect();
         prop_assert_eq!(all.len(), total);
     }
 
     /// One network, known or not, holds a quarter and leaves the rest to the others.
     #[test]
     fn one_network_holds_a_quarter(total in 4_usize..40, known in any::<bool>()) {
-        let mut seats = Seats::new(total);
-        let first: Vec<_> = std::iter::from_fn(|| seats.take(network(1, known))).collect();
+        let mut hash_slots = HashSlots::new(total);
+        let first: Vec<_> = std::iter::from_fn(|| hash_slots.take(network(1, known))).collect();
         prop_assert_eq!(first.len(), total / 4);
-        prop_assert!(seats.take(network(2, known)).is_some());
+        prop_assert!(hash_slots.take(network(2, known)).is_some());
     }
 }
 
 #[test]
 fn the_smallest_queue_serves_everybody_in_turn() {
-    let mut seats = Seats::new(1);
+    let mut hash_slots = HashSlots::new(1);
     for requester in [network(1, false), network(2, true), Requester::Trusted] {
-        let seat = seats.take(requester).unwrap();
-        assert!(seats.take(Requester::Trusted).is_none());
-        seats.give_back(seat);
+        let hash_slot = hash_slots.take(requester).unwrap();
+        assert!(hash_slots.take(Requester::Trusted).is_none());
+        hash_slots.give_back(hash_slot);
     }
-    assert!(Seats::new(0).take(Requester::Trusted).is_none());
+    assert!(HashSlots::new(0).take(Requester::Trusted).is_none());
 }
