@@ -4,7 +4,7 @@ mod retention;
 mod sink;
 
 pub(crate) use retention::{DELIVERED, WAITING, start};
-pub(crate) use sink::SinkPlace;
+pub(crate) use sink::SinkTarget;
 
 use crate::text::rfc3339;
 use serde::Serialize;

@@ -4,7 +4,7 @@ use crate::egress;
 use crate::events::ServerEvents;
 use crate::failure::Failure;
 use crate::run_as::{name_of, sudo};
-use crate::settings::{RootKeyPlace, Settings};
+use crate::settings::{RootKeyLocation, Settings};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -73,7 +73,7 @@ pub(crate) fn root_key(settings: &Settings) -> Result<RootKey, Failure> {
     match &settings.root_key {
         // A root key at another path may be older than the vault. The one in the data directory is created together
         // with it.
-        RootKeyPlace::File(path)
+        RootKeyLocation::File(path)
             if *path == settings.data_dir.join("root.key") && settings.files.opened_secret(path)?.is_none() =>
         {
             Ok(RootKey::file(path))
@@ -84,14 +84,14 @@ pub(crate) fn root_key(settings: &Settings) -> Result<RootKey, Failure> {
 
 /// Returns the root key at `place`, which may be older than the vault or replace its root key. A missing file is
 /// created together with the vault.
-pub(crate) fn other_root_key(settings: &Settings, place: &RootKeyPlace) -> Result<RootKey, Failure> {
+pub(crate) fn other_root_key(settings: &Settings, place: &RootKeyLocation) -> Result<RootKey, Failure> {
     match place {
-        RootKeyPlace::File(path) => match settings.files.opened_secret(path)? {
+        RootKeyLocation::File(path) => match settings.files.opened_secret(path)? {
             // A file that root opened before this process switched to the vault's user.
             Some(file) => Ok(RootKey::opened(file)),
             None => Ok(RootKey::provisioned_file(path)),
         },
-        RootKeyPlace::Credential { path, .. } => {
+        RootKeyLocation::Credential { path, .. } => {
             let file = match settings.files.opened_secret(path)? {
                 Some(file) => Ok(file),
                 None => SecretFile::open(path),
@@ -99,11 +99,11 @@ pub(crate) fn other_root_key(settings: &Settings, place: &RootKeyPlace) -> Resul
             let file = file.map_err(|error| failure(settings, OpeningError::RootKey(RootKeyError::from(error))))?;
             Ok(RootKey::opened(file))
         }
-        RootKeyPlace::Token(uri) => {
+        RootKeyLocation::Token(uri) => {
             let key = TokenKey::new((**uri).clone(), pin(settings, uri.pin())?, Arc::new(OsEntropy));
             Ok(RootKey::service(Arc::new(ServiceRootKey::new(Arc::new(key)))))
         }
-        RootKeyPlace::Kms(uri) => {
+        RootKeyLocation::Kms(uri) => {
             let read = secret(settings, uri.credentials(), LONGEST_CREDENTIALS)?;
             let ca_file = settings.server.storage_ca_file.clone();
             let key = KmsKey::new((**uri).clone(), read, &egress::of(settings)?, ca_file)?;

@@ -10,12 +10,12 @@ mod value;
 
 pub(crate) use activation::{Activation, ActivationListen, Role};
 pub(crate) use flags::{LogFormat, LogLevel, ServerSettings};
-pub(crate) use root_key::{RootKeyPlace, RootKeySource};
+pub(crate) use root_key::{RootKeyLocation, RootKeySource};
 pub(crate) use smtp::SmtpUrl;
 pub(crate) use sources::innermost;
 pub(crate) use value::{PublicUrl, seconds, whole};
 
-use crate::audit::SinkPlace;
+use crate::audit::SinkTarget;
 use crate::failure::Failure;
 use crate::run_as::{Named, NamedFiles, RunAs};
 use crate::secret_file;
@@ -46,7 +46,7 @@ const MAX_REQUESTS: usize = 1_000_000;
 pub(crate) struct Settings {
     pub(crate) data_dir: PathBuf,
     pub(crate) database: Database,
-    pub(crate) root_key: RootKeyPlace,
+    pub(crate) root_key: RootKeyLocation,
     pub(crate) log_format: Option<LogFormat>,
     pub(crate) log_level: LogLevel,
     pub(crate) server: ServerSettings,
@@ -183,8 +183,8 @@ impl Settings {
             database_url_file,
             root_key: match (vault.root_key_source, vault.root_key_file) {
                 (Some(source), _) => source.place("--root-key-source")?,
-                (None, Some(path)) => RootKeyPlace::File(absolute(&path)?),
-                (None, None) => RootKeyPlace::File(data_dir.join("root.key")),
+                (None, Some(path)) => RootKeyLocation::File(absolute(&path)?),
+                (None, None) => RootKeyLocation::File(data_dir.join("root.key")),
             },
             data_dir,
             log_format: vault.log_format,
@@ -371,7 +371,7 @@ impl ServerSettings {
             (None, Some(_)) => return Err(Failure::usage("--backup-to needs --backup-every")),
             _ => {}
         }
-        if self.audit_sink_token_file.is_some() && !matches!(self.audit_sink, Some(SinkPlace::Http(_))) {
+        if self.audit_sink_token_file.is_some() && !matches!(self.audit_sink, Some(SinkTarget::Http(_))) {
             return Err(Failure::usage("--audit-sink-token-file needs an --audit-sink that is a URL"));
         }
         match (&self.smtp_url, &self.smtp_from) {
@@ -412,7 +412,8 @@ impl ServerSettings {
 
     /// Rejects unencrypted export of audit entries or traces over a network, unless the settings allow it.
     fn check_exports(&self) -> Result<(), Failure> {
-        let sink = self.audit_sink.as_ref().filter(|sink| matches!(sink, SinkPlace::Http(_))).map(SinkPlace::to_string);
+        let sink =
+            self.audit_sink.as_ref().filter(|sink| matches!(sink, SinkTarget::Http(_))).map(SinkTarget::to_string);
         let collector = self.otlp_endpoint.as_ref().map(ToString::to_string);
         for (flag, url) in [("--audit-sink", sink), ("--otlp-endpoint", collector)] {
             let is_private = |url: &String| url.parse::<BaseUrl>().is_ok_and(|base| base.is_private());

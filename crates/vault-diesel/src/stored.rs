@@ -28,7 +28,7 @@ use vault_core::integration::{IntegrationName, IntegrationState, ManagedBy, Name
 use vault_core::namespace::Namespace;
 use vault_core::notice::NoticeCode;
 use vault_core::organization::{OrganizationName, OrganizationState};
-use vault_core::port::StoredPlace;
+use vault_core::port::StoredRowKey;
 use vault_core::receiver::{Channel, DeliveryFailure, DeliveryState, EventKind, EventKinds, ReceiverState};
 use vault_core::role::Role;
 use vault_core::sealed::{Blob, InstanceKeyPurpose, KeyState};
@@ -132,12 +132,12 @@ impl FromSql<Id, Db> for AnyId {
 }
 
 /// Converts a row key to its columns.
-pub(crate) fn columns_of((organization, id): &StoredPlace) -> (AnyId, AnyId) {
+pub(crate) fn columns_of((organization, id): &StoredRowKey) -> (AnyId, AnyId) {
     (AnyId::from_text(organization), AnyId::from_text(id))
 }
 
 /// Converts two columns to a row key.
-pub(crate) fn place_of((organization, id): (AnyId, AnyId)) -> StoredPlace {
+pub(crate) fn place_of((organization, id): (AnyId, AnyId)) -> StoredRowKey {
     (organization.to_string(), id.to_string())
 }
 

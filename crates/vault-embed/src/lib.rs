@@ -110,5 +110,5 @@ pub use vault::{Load, OpenVault, Ports, VaultFailure};
 pub use vault_crypto::{Anchor, AnchorError};
 pub use vault_diesel::{
     CopiedTable, CopyError, Migration, Progress, Replayed, SinceCredential, SinceNamed, SpreadError, Spreading, Step,
-    StoreLoad, TablePlace, TableRows, TransferError,
+    StoreLoad, TableDistribution, TableRows, TransferError,
 };

@@ -234,12 +234,12 @@ ports! {
         most_key_uses() -> i64;
     }
     Inspection {
-        instance_places(part: InstancePart, after: Option<StoredPlace>, limit: usize) -> Vec<StoredPlace>;
-        instance_row(part: InstancePart, place: InstancePlace) -> Option<InstanceRow>;
-        credential_places(after: Option<StoredPlace>, limit: usize) -> Vec<StoredPlace>;
+        instance_places(part: InstancePart, after: Option<StoredRowKey>, limit: usize) -> Vec<StoredRowKey>;
+        instance_row(part: InstancePart, place: InstanceRowKey) -> Option<InstanceRow>;
+        credential_places(after: Option<StoredRowKey>, limit: usize) -> Vec<StoredRowKey>;
         whole_credential(organization: OrganizationId, id: CredentialId) -> Option<WholeCredential>;
-        missing_lookups(part: InstancePart, place: InstancePlace, expected: Vec<Lookup>) -> Vec<&'static str>;
-        version_places(after: Option<StoredPlace>, limit: usize) -> Vec<(StoredPlace, bool)>;
+        missing_lookups(part: InstancePart, place: InstanceRowKey, expected: Vec<Lookup>) -> Vec<&'static str>;
+        version_places(after: Option<StoredRowKey>, limit: usize) -> Vec<(StoredRowKey, bool)>;
         closures(organization: OrganizationId) -> Option<ClosedState>;
         recorded_states(query: RecordedStates) -> Vec<AuditEntry>;
     }

@@ -447,7 +447,7 @@ wrong_stores! {
         store.answering("issue_credentials", |answer: &mut Result<Option<IssuanceRefusal>, StoreError>| *answer = Ok(None))
     } => issue_credentials::what_was_revoked_meanwhile_is_not_handed_out;
     it_hides_credentials_from_inspections: |store: Wrong| {
-        store.answering("credential_places", |answer: &mut Result<Vec<StoredPlace>, StoreError>| *answer = Ok(Vec::new()))
+        store.answering("credential_places", |answer: &mut Result<Vec<StoredRowKey>, StoreError>| *answer = Ok(Vec::new()))
     } => inspection::every_credential_has_a_place;
     it_inspects_the_current_version_alone: |store: Wrong| {
         store.answering("whole_credential", |answer: &mut Result<Option<WholeCredential>, StoreError>| {

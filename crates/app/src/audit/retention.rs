@@ -1,6 +1,6 @@
 //! Delivery of audit entries to a sink, and removal of expired entries.
 
-use super::SinkPlace;
+use super::SinkTarget;
 use super::sink::Sink;
 use crate::background::{Background, Stopped};
 use crate::failure::Failure;
@@ -36,7 +36,7 @@ pub(crate) const WAITING: &str = "orgvault_audit_waiting_checkpoints";
 struct Plan {
     operator: Operator,
     clock: Arc<dyn Clock>,
-    sink: Option<(SinkPlace, Sink)>,
+    sink: Option<(SinkTarget, Sink)>,
     /// Retention of entries in seconds.
     keep: Option<i64>,
     /// ID of this process among those that can deliver.

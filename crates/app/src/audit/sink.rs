@@ -36,14 +36,14 @@ type Refused = Box<dyn Error + Send + Sync>;
 
 /// The value of `--audit-sink`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum SinkPlace {
+pub(crate) enum SinkTarget {
     File(PathBuf),
     /// Path of the local syslog socket.
     Syslog(PathBuf),
     Http(String),
 }
 
-impl FromStr for SinkPlace {
+impl FromStr for SinkTarget {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -62,7 +62,7 @@ impl FromStr for SinkPlace {
     }
 }
 
-impl fmt::Display for SinkPlace {
+impl fmt::Display for SinkTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => write!(f, "file:{}", path.display()),
@@ -85,7 +85,7 @@ impl Sink {
     ///
     /// # Errors
     /// The token file is invalid, or a file of the outgoing proxy cannot be used.
-    pub(super) fn of(settings: &Settings, place: &SinkPlace) -> Result<Self, Failure> {
+    pub(super) fn of(settings: &Settings, place: &SinkTarget) -> Result<Self, Failure> {
         let headers = match &settings.server.audit_sink_token_file {
             Some(path) => {
                 let flag = "--audit-sink-token-file";
@@ -98,9 +98,9 @@ impl Sink {
             None => Vec::new(),
         };
         Ok(match place {
-            SinkPlace::File(path) => Self::File(path.as_path().into()),
-            SinkPlace::Syslog(path) => Self::Syslog(path.as_path().into()),
-            SinkPlace::Http(url) => Self::Http(ExportClient::new(&egress::of(settings)?, url, &headers)?),
+            SinkTarget::File(path) => Self::File(path.as_path().into()),
+            SinkTarget::Syslog(path) => Self::Syslog(path.as_path().into()),
+            SinkTarget::Http(url) => Self::Http(ExportClient::new(&egress::of(settings)?, url, &headers)?),
         })
     }
 
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn places_are_files_sockets_and_addresses() {
-        let read = |text: &str| text.parse::<SinkPlace>().map(|place| place.to_string()).ok();
+        let read = |text: &str| text.parse::<SinkTarget>().map(|place| place.to_string()).ok();
         for (text, shown) in [
             ("file:/var/log/orgvault/audit.jsonl", "file:/var/log/orgvault/audit.jsonl"),
             ("syslog", "syslog:/dev/log"),

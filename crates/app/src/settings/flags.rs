@@ -8,7 +8,7 @@ use super::root_key::RootKeySource;
 use super::smtp::SmtpUrl;
 use super::value::{self, PublicUrl};
 use super::{MAX_RATE, MAX_REQUESTS};
-use crate::audit::SinkPlace;
+use crate::audit::SinkTarget;
 use crate::traces::Collector;
 use clap::{Args, ValueEnum};
 use ipnet::IpNet;
@@ -218,7 +218,7 @@ pub(crate) struct ServerSettings {
 
     /// Destination of new audit entries, delivered in order and at least once [default: off]
     #[arg(long, value_name = "file:/PATH|syslog|URL")]
-    pub(crate) audit_sink: Option<SinkPlace>,
+    pub(crate) audit_sink: Option<SinkTarget>,
 
     /// File with the bearer token for an --audit-sink that is a URL (mode 0600) [default: none]
     #[arg(long, value_name = "FILE")]

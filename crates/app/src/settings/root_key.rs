@@ -24,7 +24,7 @@ pub(crate) enum RootKeySource {
 
 /// The location of the root key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum RootKeyPlace {
+pub(crate) enum RootKeyLocation {
     /// A file.
     File(PathBuf),
     /// A systemd credential, which is a file.
@@ -68,18 +68,18 @@ impl RootKeySource {
     }
 
     /// Returns the location that the source refers to.
-    pub(crate) fn place(&self, flag: &str) -> Result<RootKeyPlace, Failure> {
+    pub(crate) fn place(&self, flag: &str) -> Result<RootKeyLocation, Failure> {
         match self {
             Self::Credential(name) => match credential(name) {
-                Some(path) => Ok(RootKeyPlace::Credential { name: name.clone(), path }),
+                Some(path) => Ok(RootKeyLocation::Credential { name: name.clone(), path }),
                 None => Err(Failure::usage(format!(
                     "{flag}: credential:{name} needs the directory that systemd names in {CREDENTIALS}, and the variable is \
                      not set. Start the service with LoadCredential={name}:/FILE or LoadCredentialEncrypted={name}:/FILE; \
                      for a command outside of it, pass --root-key-file"
                 ))),
             },
-            Self::Token(uri) => Ok(RootKeyPlace::Token(uri.clone())),
-            Self::Kms(uri) => Ok(RootKeyPlace::Kms(uri.clone())),
+            Self::Token(uri) => Ok(RootKeyLocation::Token(uri.clone())),
+            Self::Kms(uri) => Ok(RootKeyLocation::Kms(uri.clone())),
         }
     }
 }
@@ -90,7 +90,7 @@ fn credential(name: &str) -> Option<PathBuf> {
     directory.is_absolute().then(|| directory.join(name))
 }
 
-impl RootKeyPlace {
+impl RootKeyLocation {
     /// Returns the file that contains the root key, if it is in a file.
     pub(crate) fn file(&self) -> Option<&Path> {
         match self {
@@ -108,7 +108,7 @@ impl RootKeyPlace {
     }
 }
 
-impl fmt::Display for RootKeyPlace {
+impl fmt::Display for RootKeyLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => path.display().fmt(f),

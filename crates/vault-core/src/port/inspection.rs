@@ -1,7 +1,7 @@
 //! Port for the integrity check: reads stored rows one by one, so that a damaged row does not hide others.
 
 use super::{
-    AuditLog, EventRepository, InstancePart, InstancePlace, InstanceRow, IssuerRepository, StoreError, StoredVersions,
+    AuditLog, EventRepository, InstancePart, InstanceRow, InstanceRowKey, IssuerRepository, StoreError, StoredVersions,
     TakenCredential,
 };
 use crate::audit::{AuditEntry, RecordedRow, Subject};
@@ -47,7 +47,7 @@ pub struct RecordedStates {
 }
 
 /// Row key as stored: the IDs of the organization and of the row. In a damaged row they may be malformed.
-pub type StoredPlace = (String, String);
+pub type StoredRowKey = (String, String);
 
 /// Data by which a row is looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,16 +74,19 @@ pub trait Inspection: Send + Sync {
     async fn instance_places(
         &self,
         part: InstancePart,
-        after: Option<StoredPlace>,
+        after: Option<StoredRowKey>,
         limit: usize,
-    ) -> Result<Vec<StoredPlace>, StoreError>;
+    ) -> Result<Vec<StoredRowKey>, StoreError>;
 
     /// Returns the row with a key, or [`StoreError::Integrity`] if it cannot be decoded.
-    async fn instance_row(&self, part: InstancePart, place: InstancePlace) -> Result<Option<InstanceRow>, StoreError>;
+    async fn instance_row(&self, part: InstancePart, place: InstanceRowKey) -> Result<Option<InstanceRow>, StoreError>;
 
     /// Returns the ordered row keys of credentials, including those of disabled organizations.
-    async fn credential_places(&self, after: Option<StoredPlace>, limit: usize)
-    -> Result<Vec<StoredPlace>, StoreError>;
+    async fn credential_places(
+        &self,
+        after: Option<StoredRowKey>,
+        limit: usize,
+    ) -> Result<Vec<StoredRowKey>, StoreError>;
 
     /// Returns the credential with a row key, or [`StoreError::Integrity`] if one of its rows cannot be decoded or is
     /// missing.
@@ -97,7 +100,7 @@ pub trait Inspection: Send + Sync {
     async fn missing_lookups(
         &self,
         part: InstancePart,
-        place: InstancePlace,
+        place: InstanceRowKey,
         expected: Vec<Lookup>,
     ) -> Result<Vec<&'static str>, StoreError>;
 
@@ -105,9 +108,9 @@ pub trait Inspection: Send + Sync {
     /// credential exists.
     async fn version_places(
         &self,
-        after: Option<StoredPlace>,
+        after: Option<StoredRowKey>,
         limit: usize,
-    ) -> Result<Vec<(StoredPlace, bool)>, StoreError>;
+    ) -> Result<Vec<(StoredRowKey, bool)>, StoreError>;
 
     /// Returns the restrictions of an organization.
     async fn closures(&self, organization: OrganizationId) -> Result<Option<ClosedState>, StoreError>;

@@ -66,7 +66,7 @@ impl InstancePart {
 
 /// Key of a row: its organization and its own ID. A row of an organization itself has the organization's ID twice, and
 /// a row of the instance has the nil organization.
-pub type InstancePlace = (OrganizationId, Uuid);
+pub type InstanceRowKey = (OrganizationId, Uuid);
 
 /// The fields of a row that depend on keys of the instance. Each field names its own key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,7 +142,7 @@ impl InstanceRow {
     }
 
     /// Returns the key of the row.
-    pub fn place(&self) -> InstancePlace {
+    pub fn place(&self) -> InstanceRowKey {
         match self {
             Self::Organization { organization, .. } => (*organization, *organization.as_uuid()),
             Self::OrganizationKey { organization, key, .. } => (*organization, *key.as_uuid()),
@@ -204,7 +204,7 @@ pub struct FindUnderInstanceKey {
     /// Kind of rows.
     pub part: InstancePart,
     /// Only those after this place.
-    pub after: Option<InstancePlace>,
+    pub after: Option<InstanceRowKey>,
     /// Maximum number of results.
     pub limit: usize,
 }
@@ -226,7 +226,7 @@ pub enum LookupMove {
         /// [`InstancePart::Accounts`] or [`InstancePart::Invitations`].
         part: InstancePart,
         /// Key of the row.
-        place: InstancePlace,
+        place: InstanceRowKey,
         /// New digest of the address. It replaces all previous ones.
         address: Digest,
     },

@@ -23,7 +23,7 @@ impl SealedPart {
 }
 
 /// Row key of a part: the credential with the version or, for metadata, the revision to which it is bound.
-pub type SealedPlace = (CredentialId, i64);
+pub type SealedRowKey = (CredentialId, i64);
 
 /// Query for parts that a key seals, ordered by row key.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +35,7 @@ pub struct FindSealed {
     /// Kind of parts.
     pub part: SealedPart,
     /// Returns only parts after this row key.
-    pub after: Option<SealedPlace>,
+    pub after: Option<SealedRowKey>,
     /// Number of these parts to skip.
     pub skip: usize,
     /// Maximum number of results.
@@ -64,7 +64,7 @@ pub enum SealedContent {
 
 impl SealedRow {
     /// Returns its row key.
-    pub const fn place(&self) -> SealedPlace {
+    pub const fn place(&self) -> SealedRowKey {
         (self.credential, self.version)
     }
 

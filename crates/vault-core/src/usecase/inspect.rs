@@ -10,9 +10,9 @@ use crate::error::Error;
 use crate::id::{AccountId, CredentialId, IntegrationId, OrganizationId};
 use crate::namespace::Namespace;
 use crate::port::{
-    CredentialContext, Event, InformationOpener, InspectionStore, InstancePart, InstancePlace, InstanceRewrapper,
-    InstanceRow, KeyedDigester, Opener, ReceiverOpener, RecordedStates, SealError, SealedInformation, StoreError,
-    StoredPlace, WholeCredential,
+    CredentialContext, Event, InformationOpener, InspectionStore, InstancePart, InstanceRewrapper, InstanceRow,
+    InstanceRowKey, KeyedDigester, Opener, ReceiverOpener, RecordedStates, SealError, SealedInformation, StoreError,
+    StoredRowKey, WholeCredential,
 };
 use crate::receiver::StoredReceiver;
 use std::collections::BTreeSet;
@@ -156,9 +156,9 @@ enum Records {
 /// Position of an integrity check.
 #[derive(Clone, Debug)]
 enum Stage {
-    Instance(usize, Option<StoredPlace>),
-    Credentials(Option<StoredPlace>),
-    Versions(Option<StoredPlace>),
+    Instance(usize, Option<StoredRowKey>),
+    Credentials(Option<StoredRowKey>),
+    Versions(Option<StoredRowKey>),
     Issuers,
     End,
 }
@@ -293,7 +293,7 @@ impl InspectionRound {
     /// Inspects a row, or reports that the row key of a table is invalid.
     async fn look(
         &mut self,
-        place: Result<InspectedRow, (&'static str, &StoredPlace)>,
+        place: Result<InspectedRow, (&'static str, &StoredRowKey)>,
         report: &mut (dyn FnMut(RowFinding) + Send),
     ) -> Result<(), Error> {
         let mut seen = Seen::default();
@@ -324,14 +324,14 @@ impl InspectionRound {
 }
 
 /// Parses the IDs of a row key. Returns `None` if they are malformed.
-fn ids<O: FromStr, I: FromStr>((organization, id): &StoredPlace) -> Option<(O, I)> {
+fn ids<O: FromStr, I: FromStr>((organization, id): &StoredRowKey) -> Option<(O, I)> {
     Some((organization.parse().ok()?, id.parse().ok()?))
 }
 
 /// A row of the instance part, or a credential with its versions.
 #[derive(Clone, Copy)]
 enum InspectedRow {
-    Instance(InstancePart, InstancePlace),
+    Instance(InstancePart, InstanceRowKey),
     Credential(OrganizationId, CredentialId),
 }
 

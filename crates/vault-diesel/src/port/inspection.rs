@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use vault_core::audit::AuditEntry;
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::port::{
-    ClosedState, Inspection, InstancePart, InstancePlace, InstanceRow, Lookup, RecordedStates, StoreError, StoredPlace,
-    WholeCredential,
+    ClosedState, Inspection, InstancePart, InstanceRow, InstanceRowKey, Lookup, RecordedStates, StoreError,
+    StoredRowKey, WholeCredential,
 };
 
 #[async_trait]
@@ -17,21 +17,21 @@ impl<D: Database> Inspection for DieselStore<D> {
     async fn instance_places(
         &self,
         part: InstancePart,
-        after: Option<StoredPlace>,
+        after: Option<StoredRowKey>,
         limit: usize,
-    ) -> Result<Vec<StoredPlace>, StoreError> {
+    ) -> Result<Vec<StoredRowKey>, StoreError> {
         self.answer(None, InstancePlaces { part, after: after.unwrap_or_default(), limit }).await
     }
 
-    async fn instance_row(&self, part: InstancePart, place: InstancePlace) -> Result<Option<InstanceRow>, StoreError> {
+    async fn instance_row(&self, part: InstancePart, place: InstanceRowKey) -> Result<Option<InstanceRow>, StoreError> {
         self.answer(None, ReadInstanceRow { part, place }).await
     }
 
     async fn credential_places(
         &self,
-        after: Option<StoredPlace>,
+        after: Option<StoredRowKey>,
         limit: usize,
-    ) -> Result<Vec<StoredPlace>, StoreError> {
+    ) -> Result<Vec<StoredRowKey>, StoreError> {
         self.answer(None, CredentialPlaces { after: after.unwrap_or_default(), limit }).await
     }
 
@@ -46,7 +46,7 @@ impl<D: Database> Inspection for DieselStore<D> {
     async fn missing_lookups(
         &self,
         part: InstancePart,
-        place: InstancePlace,
+        place: InstanceRowKey,
         expected: Vec<Lookup>,
     ) -> Result<Vec<&'static str>, StoreError> {
         self.answer(None, MissingLookups { part, place, expected }).await
@@ -54,9 +54,9 @@ impl<D: Database> Inspection for DieselStore<D> {
 
     async fn version_places(
         &self,
-        after: Option<StoredPlace>,
+        after: Option<StoredRowKey>,
         limit: usize,
-    ) -> Result<Vec<(StoredPlace, bool)>, StoreError> {
+    ) -> Result<Vec<(StoredRowKey, bool)>, StoreError> {
         self.answer(None, VersionPlaces { after: after.unwrap_or_default(), limit }).await
     }
 

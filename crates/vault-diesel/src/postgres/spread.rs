@@ -21,7 +21,7 @@ const ORGANIZATIONS: &str = "organizations";
 
 /// Location of a table in a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TablePlace {
+pub enum TableDistribution {
     /// Distributed by the organization in this column, colocated with the other rows of the organization.
     Organization(&'static str),
     /// Distributed by this separate column, colocated with another table if one is named.
@@ -32,13 +32,13 @@ pub enum TablePlace {
     Coordinator,
 }
 
-use TablePlace::{Coordinator, EveryNode, Key};
+use TableDistribution::{Coordinator, EveryNode, Key};
 
-const OF: TablePlace = TablePlace::Organization("organization_id");
+const OF: TableDistribution = TableDistribution::Organization("organization_id");
 
 /// Location of each table. The others are colocated with the first one.
-const PLACES: [(&str, TablePlace); 44] = [
-    (ORGANIZATIONS, TablePlace::Organization("id")),
+const PLACES: [(&str, TableDistribution); 44] = [
+    (ORGANIZATIONS, TableDistribution::Organization("id")),
     ("organization_keys", OF),
     ("credential_counts", OF),
     ("hourly_counts", OF),
@@ -90,7 +90,7 @@ pub struct Spreading {
     /// Nodes that store distributed rows, as `host:port`.
     pub workers: Vec<String>,
     /// Each table, its intended location, and whether it is there.
-    pub tables: Vec<(&'static str, TablePlace, bool)>,
+    pub tables: Vec<(&'static str, TableDistribution, bool)>,
     /// Number of transactions over several nodes that have waited for their second phase for more than two minutes, or
     /// `None` if the nodes cannot be queried.
     pub unfinished: Option<usize>,
@@ -332,7 +332,7 @@ async fn tables(connection: &mut AsyncPgConnection) -> Result<BTreeMap<String, T
     Ok(tables.into_iter().map(|table| (table.name.clone(), table)).collect())
 }
 
-impl TablePlace {
+impl TableDistribution {
     /// Returns whether a table is in this location.
     fn is_of(self, table: Option<&Table>, tables: &BTreeMap<String, Table>) -> bool {
         let Some(Table { place: Some(found), by, colocated, .. }) = table else { return false };
@@ -436,7 +436,7 @@ mod tests {
         let section = section.split_once("\n## ").map_or(section, |(section, _)| section);
         for (name, place) in PLACES {
             let row = match place {
-                TablePlace::Organization(_) => "| distributed by organization",
+                TableDistribution::Organization(_) => "| distributed by organization",
                 Key(..) => "| distributed by a separate key",
                 EveryNode => "| on every node",
                 Coordinator => "| on the coordinator",
@@ -450,7 +450,7 @@ mod tests {
     fn every_key_has_the_column_by_which_its_table_is_spread() {
         let sql: String = MIGRATIONS.iter().map(|migration| migration.sql).collect();
         for (name, place) in PLACES {
-            let (TablePlace::Organization(column) | Key(column, _)) = place else { continue };
+            let (TableDistribution::Organization(column) | Key(column, _)) = place else { continue };
             let (_, table) = sql.split_once(&format!("CREATE TABLE {name} (\n")).unwrap();
             let (table, _) = table.split_once("\n)").unwrap();
             let keys: Vec<&str> =

@@ -11,20 +11,20 @@ use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, QueryDsl as _};
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationState;
-use vault_core::port::{ClosedState, Find, StoredPlace, WholeCredential};
+use vault_core::port::{ClosedState, Find, StoredRowKey, WholeCredential};
 use vault_core::principal::Principal;
 use vault_core::time::Timestamp;
 
 /// The row keys of credentials, in their order.
 pub(crate) struct CredentialPlaces {
-    pub(crate) after: StoredPlace,
+    pub(crate) after: StoredRowKey,
     pub(crate) limit: usize,
 }
 
 impl Read for CredentialPlaces {
-    type Outcome = Vec<StoredPlace>;
+    type Outcome = Vec<StoredRowKey>;
 
-    async fn read(&self, tx: &Tx<'_>) -> Result<Vec<StoredPlace>, Failure> {
+    async fn read(&self, tx: &Tx<'_>) -> Result<Vec<StoredRowKey>, Failure> {
         let (organization, id) = columns_of(&self.after);
         let following = credentials::table
             .filter(credentials::organization_id.ge(&organization))
@@ -39,14 +39,14 @@ impl Read for CredentialPlaces {
 /// The row keys of credentials that have versions other than the current one, in their order, and whether each credential
 /// exists.
 pub(crate) struct VersionPlaces {
-    pub(crate) after: StoredPlace,
+    pub(crate) after: StoredRowKey,
     pub(crate) limit: usize,
 }
 
 impl Read for VersionPlaces {
-    type Outcome = Vec<(StoredPlace, bool)>;
+    type Outcome = Vec<(StoredRowKey, bool)>;
 
-    async fn read(&self, tx: &Tx<'_>) -> Result<Vec<(StoredPlace, bool)>, Failure> {
+    async fn read(&self, tx: &Tx<'_>) -> Result<Vec<(StoredRowKey, bool)>, Failure> {
         let (organization, id) = columns_of(&self.after);
         let credential = credentials::table
             .filter(credentials::organization_id.eq(credential_versions::organization_id))

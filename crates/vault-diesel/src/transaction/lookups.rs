@@ -13,12 +13,12 @@ use diesel::{ExpressionMethods as _, QueryDsl as _, select};
 use vault_core::digest::LookupDigests;
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::organization::OrganizationName;
-use vault_core::port::{InstancePart, InstancePlace, Lookup};
+use vault_core::port::{InstancePart, InstanceRowKey, Lookup};
 
 /// The tables that do not lead to a row.
 pub(crate) struct MissingLookups {
     pub(crate) part: InstancePart,
-    pub(crate) place: InstancePlace,
+    pub(crate) place: InstanceRowKey,
     pub(crate) expected: Vec<Lookup>,
 }
 
@@ -46,7 +46,7 @@ fn bytes(digests: &LookupDigests) -> Vec<&[u8]> {
 async fn leads(
     tx: &Tx<'_>,
     part: InstancePart,
-    (organization, id): InstancePlace,
+    (organization, id): InstanceRowKey,
     lookup: &Lookup,
 ) -> Result<Option<(&'static str, bool)>, Failure> {
     let (of, owner) = (organization.stored(), AccountId::from_uuid(id).stored());

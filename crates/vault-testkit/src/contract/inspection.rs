@@ -13,7 +13,7 @@ use vault_core::id::{AuditId, CredentialId, OrganizationId};
 use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    AuditSealer as _, ClosedState, IdGenerator as _, InstancePart, RecordedStates, StoredMetadata, StoredPlace,
+    AuditSealer as _, ClosedState, IdGenerator as _, InstancePart, RecordedStates, StoredMetadata, StoredRowKey,
 };
 use vault_core::role::Role;
 
@@ -22,15 +22,15 @@ const PAGE: usize = 2;
 
 impl World<'_> {
     /// Returns all row keys of this organization that `page` returns, page by page.
-    async fn places(&self, page: impl AsyncFn(Option<StoredPlace>) -> Vec<StoredPlace>) -> Vec<StoredPlace> {
-        let mut places = paged(PAGE, async |last: Option<&StoredPlace>| page(last.cloned()).await).await;
+    async fn places(&self, page: impl AsyncFn(Option<StoredRowKey>) -> Vec<StoredRowKey>) -> Vec<StoredRowKey> {
+        let mut places = paged(PAGE, async |last: Option<&StoredRowKey>| page(last.cloned()).await).await;
         assert!(places.is_sorted_by(|one, next| one < next), "each once, in their order");
         let own = self.organization.to_string();
         places.retain(|(organization, _)| *organization == own);
         places
     }
 
-    async fn credential_places(&self) -> Vec<StoredPlace> {
+    async fn credential_places(&self) -> Vec<StoredRowKey> {
         self.places(async |after| self.store.credential_places(after, PAGE).await.unwrap()).await
     }
 

@@ -7,16 +7,16 @@ use vault_core::audit::AuditEntry;
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::namespace::Namespace;
 use vault_core::port::{
-    ClosedState, Inspection, InstancePart, InstancePlace, InstanceRow, Lookup, RecordedStates, StoreError, StoredPlace,
-    TakenCredential, WholeCredential,
+    ClosedState, Inspection, InstancePart, InstanceRow, InstanceRowKey, Lookup, RecordedStates, StoreError,
+    StoredRowKey, TakenCredential, WholeCredential,
 };
 
 /// Returns the next page of row keys.
 fn page<O: ToString, I: ToString>(
     places: impl Iterator<Item = (O, I)>,
-    after: Option<StoredPlace>,
+    after: Option<StoredRowKey>,
     limit: usize,
-) -> Vec<StoredPlace> {
+) -> Vec<StoredRowKey> {
     let mut places: Vec<_> = places.map(|(organization, id)| (organization.to_string(), id.to_string())).collect();
     places.retain(|place| after.as_ref().is_none_or(|after| place > after));
     places.sort_unstable();
@@ -29,21 +29,21 @@ impl Inspection for MemoryStore {
     async fn instance_places(
         &self,
         part: InstancePart,
-        after: Option<StoredPlace>,
+        after: Option<StoredRowKey>,
         limit: usize,
-    ) -> Result<Vec<StoredPlace>, StoreError> {
+    ) -> Result<Vec<StoredRowKey>, StoreError> {
         self.decide(|state| page(state.instance_rows(part).iter().map(InstanceRow::place), after, limit))
     }
 
-    async fn instance_row(&self, part: InstancePart, place: InstancePlace) -> Result<Option<InstanceRow>, StoreError> {
+    async fn instance_row(&self, part: InstancePart, place: InstanceRowKey) -> Result<Option<InstanceRow>, StoreError> {
         self.decide(|state| state.instance_rows(part).into_iter().find(|row| row.place() == place))
     }
 
     async fn credential_places(
         &self,
-        after: Option<StoredPlace>,
+        after: Option<StoredRowKey>,
         limit: usize,
-    ) -> Result<Vec<StoredPlace>, StoreError> {
+    ) -> Result<Vec<StoredRowKey>, StoreError> {
         self.decide(|state| page(state.credentials.keys().copied(), after, limit))
     }
 
@@ -77,13 +77,13 @@ impl Inspection for MemoryStore {
     async fn missing_lookups(
         &self,
         _: InstancePart,
-        _: InstancePlace,
+        _: InstanceRowKey,
         _: Vec<Lookup>,
     ) -> Result<Vec<&'static str>, StoreError> {
         self.decide(|_| Vec::new()) // rows are found without an index
     }
 
-    async fn version_places(&self, _: Option<StoredPlace>, _: usize) -> Result<Vec<(StoredPlace, bool)>, StoreError> {
+    async fn version_places(&self, _: Option<StoredRowKey>, _: usize) -> Result<Vec<(StoredRowKey, bool)>, StoreError> {
         self.decide(|_| Vec::new()) // versions are stored in the credential
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Check, Outcome};
 use crate::text::counted;
-use vault_embed::{OpenVault, Spreading, TablePlace};
+use vault_embed::{OpenVault, Spreading, TableDistribution};
 
 /// Checks the distribution of the tables, and prepared transactions that were not completed.
 pub(super) async fn tables(vault: &OpenVault) -> Vec<Check> {
@@ -27,18 +27,18 @@ fn places(found: &Spreading) -> Check {
         let remedy = "Stop the servers, back the database up, and run `orgvault migrate --spread`.";
         return Check::other("tables", Outcome::Failed, text, remedy);
     }
-    let of = |is: &dyn Fn(TablePlace) -> bool| {
+    let of = |is: &dyn Fn(TableDistribution) -> bool| {
         let names = found.tables.iter().filter(|(_, place, _)| is(*place)).map(|(name, _, _)| *name);
         names.collect::<Vec<_>>()
     };
-    let organizations = of(&|place| matches!(place, TablePlace::Organization(_))).len();
+    let organizations = of(&|place| matches!(place, TableDistribution::Organization(_))).len();
     let text = format!(
         "{} by organization over {}; by keys of their own {}; on every node {}; on the coordinator {}",
         counted(u64::try_from(organizations).unwrap_or(u64::MAX), "table"),
         found.workers.join(" and "),
-        of(&|place| matches!(place, TablePlace::Key(..))).join(", "),
-        of(&|place| place == TablePlace::EveryNode).join(", "),
-        of(&|place| place == TablePlace::Coordinator).join(", "),
+        of(&|place| matches!(place, TableDistribution::Key(..))).join(", "),
+        of(&|place| place == TableDistribution::EveryNode).join(", "),
+        of(&|place| place == TableDistribution::Coordinator).join(", "),
     );
     Check::passed("tables", text)
 }

@@ -4,7 +4,7 @@ use crate::cli::RotateArgs;
 use crate::compose;
 use crate::failure::{Doing as _, Failure};
 use crate::output::Output;
-use crate::settings::{RootKeyPlace, Settings};
+use crate::settings::{RootKeyLocation, Settings};
 use crate::text::quoted;
 use serde::Serialize;
 use std::path::{Path, PathBuf, absolute};
@@ -27,7 +27,7 @@ pub(crate) async fn rotate(settings: &Settings, args: &RotateArgs, output: Outpu
         (Some(source), _) => source.place("--new-root-key-source")?,
         (None, path) => {
             let path = absolute(path.as_deref().unwrap_or(Path::new("")));
-            RootKeyPlace::File(path.map_err(|error| Failure::usage(format!("--new-root-key-file: {error}")))?)
+            RootKeyLocation::File(path.map_err(|error| Failure::usage(format!("--new-root-key-file: {error}")))?)
         }
     };
     let (current, next) = (compose::root_key(settings)?, compose::other_root_key(settings, &place)?);
@@ -76,7 +76,7 @@ fn failure(settings: &Settings, error: RootRotationError) -> Failure {
     }
 }
 
-fn text(settings: &Settings, place: &RootKeyPlace, replaced: &Replaced) -> String {
+fn text(settings: &Settings, place: &RootKeyLocation, replaced: &Replaced) -> String {
     let Replaced { old_root_key, root_key, result, .. } = replaced;
     let done = match (*result, old_root_key) {
         ("unchanged", _) => return format!("The vault uses root key {root_key} already. Nothing was changed."),
@@ -86,7 +86,7 @@ fn text(settings: &Settings, place: &RootKeyPlace, replaced: &Replaced) -> Strin
     let mut text = format!("{done} Only the new one decrypts the vault.\n\nNow:\n1. ");
     if settings.root_key != *place {
         text += &format!("Set {} for servers and commands, or its environment variable.", quoted(&place.flag()));
-        if let (RootKeyPlace::File(old), RootKeyPlace::File(new)) = (&settings.root_key, place) {
+        if let (RootKeyLocation::File(old), RootKeyLocation::File(new)) = (&settings.root_key, place) {
             text += &format!(" Or keep the path:\n   {}", in_place(old, new));
         }
         text += "\n   ";

@@ -11,15 +11,15 @@ use crate::error::Error;
 use crate::id::{CredentialId, OrganizationId};
 use crate::port::{
     CredentialContext, EventLease, InstancePart, InstanceRow, LookupMove, MoveToInstanceKey, NoteEvents, SealError,
-    SealedInformation, StoreError, StoredPlace,
+    SealedInformation, StoreError, StoredRowKey,
 };
 use crate::receiver::{EventPosition, StoredReceiver};
 use uuid::Uuid;
 
 /// Position of the process.
 enum Stage {
-    Rows(usize, Option<StoredPlace>),
-    Credentials(Option<StoredPlace>),
+    Rows(usize, Option<StoredRowKey>),
+    Credentials(Option<StoredRowKey>),
     Issuers,
     Position,
     End,
@@ -99,7 +99,7 @@ impl LookUpMoves {
         self.moved = self.moved.saturating_add(u64::try_from(moved).unwrap_or(u64::MAX));
     }
 
-    async fn move_rows(&mut self, part: InstancePart, places: &[StoredPlace]) -> Result<(), Error> {
+    async fn move_rows(&mut self, part: InstancePart, places: &[StoredRowKey]) -> Result<(), Error> {
         let Keys { store, digester, .. } = self.keys.clone();
         let (mut addresses, mut receivers) = (Vec::new(), Vec::new());
         for (organization, id) in places {
@@ -141,7 +141,7 @@ impl LookUpMoves {
         LookupMove::Address { part: row.part(), place: row.place(), address }
     }
 
-    async fn move_credentials(&mut self, places: &[StoredPlace]) -> Result<(), Error> {
+    async fn move_credentials(&mut self, places: &[StoredRowKey]) -> Result<(), Error> {
         let mut moves = Vec::new();
         for (organization, id) in places {
             self.rows += 1;

@@ -11,7 +11,7 @@ use crate::integration::StoredIntegration;
 use crate::invitation::StoredInvitation;
 use crate::keyring::{KeyPurpose, KeyringEntry};
 use crate::port::{
-    DestroyKey, Event, FindUnderInstanceKey, InstancePart, InstancePlace, InstanceRow, KeyDestruction,
+    DestroyKey, Event, FindUnderInstanceKey, InstancePart, InstanceRow, InstanceRowKey, KeyDestruction,
     MoveToInstanceKey, NextInstanceKey, ReplaceInstanceKey, SealError, StoreError,
 };
 use crate::receiver::StoredReceiver;
@@ -29,7 +29,7 @@ pub struct InstanceRotation {
     to: KeyId,
     is_new: bool,
     rows: i64,
-    progress: Mutex<Progress<InstancePart, InstancePlace>>,
+    progress: Mutex<Progress<InstancePart, InstanceRowKey>>,
 }
 
 fn missing() -> StoreError {
@@ -179,7 +179,7 @@ fn unreadable(row: &InstanceRow) -> SealError {
     SealError::Integrity { table, column: "key", object, reason: "no key is recognized in it" }
 }
 
-type InstanceProgress = Progress<InstancePart, InstancePlace>;
+type InstanceProgress = Progress<InstancePart, InstanceRowKey>;
 
 impl InstanceProgress {
     /// Leaves a row where it is, and reports it once.

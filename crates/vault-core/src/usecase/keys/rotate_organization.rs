@@ -7,7 +7,7 @@ use crate::error::{Error, Refusal};
 use crate::id::{KeyId, OrganizationId};
 use crate::port::{
     DestroyOrganizationKey, Event, FindSealed, KeyDestruction, MoveSealed, ReplaceOrganizationKey, SealError,
-    SealedPart, SealedPlace, SealedRow, StoreError,
+    SealedPart, SealedRow, SealedRowKey, StoreError,
 };
 use crate::sealed::{KeyState, OrganizationKeys};
 use crate::usecase::CountedSealer;
@@ -29,7 +29,7 @@ pub struct OrganizationRotation {
     to: KeyId,
     is_new: bool,
     rows: i64,
-    progress: Mutex<Progress<SealedPart, SealedPlace>>,
+    progress: Mutex<Progress<SealedPart, SealedRowKey>>,
 }
 
 impl Keys {

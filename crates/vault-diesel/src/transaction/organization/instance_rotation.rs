@@ -26,8 +26,8 @@ use vault_core::Refusal;
 use vault_core::id::{AccountId, KeyId, OrganizationId, PasswordId, SeedId};
 use vault_core::keyring::{KeyPurpose, KeyringEntry};
 use vault_core::port::{
-    DestroyKey, FindUnderInstanceKey, InstancePart, InstancePlace, InstanceRow, KeyDestruction, LookupMove,
-    MoveToInstanceKey, ReplaceInstanceKey, StoredPlace,
+    DestroyKey, FindUnderInstanceKey, InstancePart, InstanceRow, InstanceRowKey, KeyDestruction, LookupMove,
+    MoveToInstanceKey, ReplaceInstanceKey, StoredRowKey,
 };
 use vault_core::sealed::{Blob, InstanceKeyPurpose, SealedPassword, SealedSeed};
 
@@ -78,14 +78,14 @@ impl Transaction for ReplaceInstanceKey {
 /// The row keys of a part, in their order.
 pub(crate) struct InstancePlaces {
     pub(crate) part: InstancePart,
-    pub(crate) after: StoredPlace,
+    pub(crate) after: StoredRowKey,
     pub(crate) limit: usize,
 }
 
 impl Read for InstancePlaces {
-    type Outcome = Vec<StoredPlace>;
+    type Outcome = Vec<StoredRowKey>;
 
-    async fn read(&self, tx: &Tx<'_>) -> Result<Vec<StoredPlace>, Failure> {
+    async fn read(&self, tx: &Tx<'_>) -> Result<Vec<StoredRowKey>, Failure> {
         let places: Vec<(AnyId, AnyId)> = tx.page(key_columns::places(self.part, &self.after), self.limit).await?;
         Ok(places.into_iter().map(place_of).collect())
     }
@@ -94,7 +94,7 @@ impl Read for InstancePlaces {
 /// The row of a part with a row key, if it exists.
 pub(crate) struct ReadInstanceRow {
     pub(crate) part: InstancePart,
-    pub(crate) place: InstancePlace,
+    pub(crate) place: InstanceRowKey,
 }
 
 impl Read for ReadInstanceRow {
@@ -116,7 +116,7 @@ impl Read for FindUnderInstanceKey {
     }
 }
 
-fn stored((organization, id): InstancePlace) -> StoredPlace {
+fn stored((organization, id): InstanceRowKey) -> StoredRowKey {
     (organization.to_string(), id.to_string())
 }
 
@@ -125,7 +125,7 @@ async fn read(
     tx: &Tx<'_>,
     part: InstancePart,
     key: Option<&KeyId>,
-    after: &StoredPlace,
+    after: &StoredRowKey,
     limit: usize,
 ) -> Result<Vec<InstanceRow>, Failure> {
     let following = key_columns::following(part, key, after);

@@ -14,7 +14,7 @@ use diesel::Column;
 use diesel::sql_types::{BigInt, Bool};
 use vault_core::id::KeyId;
 use vault_core::keyring::{KeyPurpose, KeyringEntry};
-use vault_core::port::{InstancePart, InstanceRow, StoredPlace};
+use vault_core::port::{InstancePart, InstanceRow, StoredRowKey};
 use vault_core::time::Timestamp;
 use {KeyPurpose::*, Named::*};
 
@@ -140,7 +140,7 @@ const fn place_columns(part: InstancePart) -> [&'static str; 2] {
 }
 
 /// The rows of a part after a row key: those that name a key, or all.
-pub(super) fn following<'a>(part: InstancePart, key: Option<&'a KeyId>, after: &StoredPlace) -> Parts<'a, Bool> {
+pub(super) fn following<'a>(part: InstancePart, key: Option<&'a KeyId>, after: &StoredRowKey) -> Parts<'a, Bool> {
     follow(Parts::new(""), part, key, after)
 }
 
@@ -148,7 +148,7 @@ fn follow<'a, ST>(
     statement: Parts<'a, ST>,
     part: InstancePart,
     key: Option<&'a KeyId>,
-    after: &StoredPlace,
+    after: &StoredRowKey,
 ) -> Parts<'a, ST> {
     let (organization, id) = columns_of(after);
     let place = statement.text("(").names(place_columns(part)).text(") > (").id(organization).text(", ").id(id);
@@ -159,7 +159,7 @@ fn follow<'a, ST>(
 }
 
 /// Reads the row keys of a part after one, in their order.
-pub(super) fn places(part: InstancePart, after: &StoredPlace) -> Parts<'static, (Id, Id)> {
+pub(super) fn places(part: InstancePart, after: &StoredRowKey) -> Parts<'static, (Id, Id)> {
     let place = place_columns(part);
     let rows = Parts::new("SELECT ").names(place).text(" FROM ").name(part.table()).text(" WHERE ");
     follow(rows, part, None, after).text(" ORDER BY ").names(place)
