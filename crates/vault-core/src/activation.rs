@@ -13,7 +13,9 @@ pub use form::{
     PrivateFile,
 };
 pub use purpose::Purpose;
-pub use refusal::{IssuanceFacts, IssuanceRefusal, IssuedCredential, TakingFacts, check_activation, check_issuance};
+pub use refusal::{
+    ActivationFacts, IssuanceFacts, IssuanceRefusal, IssuedCredential, check_activation, check_issuance,
+};
 pub use short::{AzureShort, GcsShort, S3Short, ShortData};
 pub use ttl::ActivationTtl;
 pub use vend::{VendMode, VendRule, VendedForm, allows_short};

@@ -7,7 +7,7 @@ use proptest::sample::select;
 use uuid::Uuid;
 use vault_core::Refusal;
 use vault_core::activation::{
-    IssuanceFacts, IssuanceRefusal, IssuedCredential, TakingFacts, VendRule, VendedForm, check_activation,
+    ActivationFacts, IssuanceFacts, IssuanceRefusal, IssuedCredential, VendRule, VendedForm, check_activation,
     check_issuance,
 };
 use vault_core::id::CredentialId;
@@ -22,9 +22,13 @@ fn id(number: u128) -> CredentialId {
     CredentialId::from_uuid(Uuid::from_u128(number))
 }
 
-fn taking() -> impl Strategy<Value = TakingFacts> {
+fn taking() -> impl Strategy<Value = ActivationFacts> {
     let live = option::of((0_i64..4, 0_i64..4));
-    (any::<bool>(), 0_usize..4, live).prop_map(|(frozen, credentials, live)| TakingFacts { frozen, credentials, live })
+    (any::<bool>(), 0_usize..4, live).prop_map(|(frozen, credentials, live)| ActivationFacts {
+        frozen,
+        credentials,
+        live,
+    })
 }
 
 fn issued_credentials() -> impl Strategy<Value = Vec<IssuedCredential>> {
@@ -53,7 +57,7 @@ proptest! {
         ];
         let all: Vec<_> = reasons.into_iter().flatten().collect();
         prop_assert_eq!(check_activation(facts, most).err(), all.first().cloned());
-        let check = TakingFacts { live: None, ..facts };
+        let check = ActivationFacts { live: None, ..facts };
         prop_assert_ne!(check_activation(check, most), Err(Refusal::TooManyLive), "a check begins nothing");
     }
 

@@ -15,7 +15,8 @@ use vault_core::id::{InstanceId, KeyId, OrganizationId};
 use vault_core::keyring::KeyringDocument;
 use vault_core::organization::OrganizationName;
 use vault_core::port::{
-    CreateInstance, Entropy, KeyRepository, NoEntropy, ReplaceOrganizationKey, ReplaceRootKey, StoreError, TakeKeyUses,
+    CreateInstance, Entropy, KeyRepository, NoEntropy, ReplaceOrganizationKey, ReplaceRootKey, ReserveKeyUses,
+    StoreError,
 };
 use vault_core::sealed::{Blob, InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeys, RetiringInstanceKey};
 use vault_core::time::Timestamp;
@@ -120,7 +121,7 @@ impl KeyRepository for Keys {
         Ok(self.rows.lock().unwrap().get(&organization).cloned())
     }
 
-    async fn take_key_uses(&self, _: TakeKeyUses) -> Result<bool, StoreError> {
+    async fn reserve_key_uses(&self, _: ReserveKeyUses) -> Result<bool, StoreError> {
         Ok(false)
     }
 

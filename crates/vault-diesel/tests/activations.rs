@@ -129,7 +129,7 @@ where
     world.save_activated(store).await;
     let principal = world.activator(&world.integration(store).await);
     for _ in 0..3 {
-        store.take_credentials(world.take(&principal)).await.unwrap();
+        store.fetch_credentials(world.take(&principal)).await.unwrap();
     }
     let freeze = world.freeze(&Principal::Operator, true);
     assert!(store.freeze_namespace(freeze).await.unwrap().is_some_and(|freezing| freezing.changed));
@@ -188,7 +188,7 @@ async fn damage_is_named_and_nothing_is_left_out() {
         other => panic!("{other:?}"),
     };
     scratch.bare().execute("DELETE FROM credential_secrets WHERE id = ?1", [lost.as_uuid()]).unwrap();
-    let failure = store.take_credentials(world.take(&principal)).await.unwrap_err();
+    let failure = store.fetch_credentials(world.take(&principal)).await.unwrap_err();
     assert_eq!(named(failure), ("credential_secrets", lost.to_string(), "missing"));
 
     let id = stored.integration.id.to_string();

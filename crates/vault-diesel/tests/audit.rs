@@ -192,7 +192,7 @@ async fn oldest_entries_go_and_new_ones_are_delivered<S: Store + 'static>(store:
     let (one, other, now) = (Uuid::from_u128(1), Uuid::from_u128(2), environment.now());
     let take = async |holder, now: Timestamp| {
         let first = position(0);
-        store.take_delivery(Delivery { holder, now, until: now.plus_seconds(60), first }).await.unwrap()
+        store.acquire_delivery_lease(Delivery { holder, now, until: now.plus_seconds(60), first }).await.unwrap()
     };
     assert_eq!(store.delivery().await.unwrap(), None);
     assert_eq!(take(one, now).await, Some(position(0)));

@@ -16,9 +16,9 @@ use vault_core::integration::{IntegrationRefusal, StoredIntegration};
 use vault_core::organization::OrganizationState;
 use vault_core::port::Expired;
 use vault_core::port::{
-    ActivationRepository as _, CredentialRepository as _, DeleteOrganization, ForIntegration, FreezeRepository as _,
-    IntegrationChange, IntegrationRepository as _, Maintenance as _, OrganizationRepository as _, SetOrganizationState,
-    StoreError, TakeCredentials,
+    ActivationRepository as _, CredentialRepository as _, DeleteOrganization, FetchCredentials, ForIntegration,
+    FreezeRepository as _, IntegrationChange, IntegrationRepository as _, Maintenance as _,
+    OrganizationRepository as _, SetOrganizationState, StoreError,
 };
 use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
@@ -50,14 +50,14 @@ async fn activations_changes_and_freezes_do_not_wait_for_each_other_for_ever() {
         let principal = &world.activator(&stored);
         let live = world.take(principal);
         let live_id = live.payload.activation.as_ref().unwrap().id;
-        here.take_credentials(live).await.unwrap();
+        here.fetch_credentials(live).await.unwrap();
 
         let mut deeds: Vec<BoxFuture<'_, bool>> = Vec::new();
         for server in [&here, &there] {
             for _ in 0..3 {
                 let (begin, dry) = (world.take(principal), dry(world.take(principal)));
                 for take in [begin, dry] {
-                    deeds.push(async move { decided(server.take_credentials(take.clone()).await) }.boxed());
+                    deeds.push(async move { decided(server.fetch_credentials(take.clone()).await) }.boxed());
                 }
             }
             for authority in [&Principal::Operator, admin] {
@@ -107,7 +107,7 @@ async fn hand_outs_and_replacements_do_not_wait_for_each_other_for_ever() {
             for (principal, id) in principals.iter().zip(&saved).chain(principals.iter().zip(saved.iter().rev())) {
                 let begin = world.take(principal);
                 let activation = begin.payload.activation.as_ref().unwrap().id;
-                here.take_credentials(begin).await.unwrap();
+                here.fetch_credentials(begin).await.unwrap();
                 let command = world.issue_credentials(principal, activation, &[*id, saved[3]]);
                 deeds.push(async move { decided(server.issue_credentials(command.clone()).await) }.boxed());
             }
@@ -188,8 +188,8 @@ impl Revocation {
         }
     }
 
-    async fn is_reported(self, store: &PostgresStore, command: ForIntegration<TakeCredentials>) {
-        let reported = match store.take_credentials(command).await {
+    async fn is_reported(self, store: &PostgresStore, command: ForIntegration<FetchCredentials>) {
+        let reported = match store.fetch_credentials(command).await {
             Err(StoreError::Refused(refusal)) => Ok(refusal),
             Err(StoreError::Denied(Denial::Integration(refusal))) => Err(refusal),
             other => panic!("{other:?} of {}", activated()),
@@ -198,8 +198,8 @@ impl Revocation {
     }
 }
 
-fn dry(command: ForIntegration<TakeCredentials>) -> ForIntegration<TakeCredentials> {
-    let payload = TakeCredentials { activation: None, ..command.payload };
+fn dry(command: ForIntegration<FetchCredentials>) -> ForIntegration<FetchCredentials> {
+    let payload = FetchCredentials { activation: None, ..command.payload };
     Command { payload, ..command }
 }
 
@@ -221,7 +221,7 @@ async fn a_revocation_waits_for_the_activations_that_it_did_not_stop() {
         blocker.batch_execute("BEGIN; LOCK TABLE audit IN SHARE MODE").await.unwrap();
         let take = tokio::spawn({
             let (here, command) = (Arc::clone(&here), command());
-            async move { here.take_credentials(command).await.unwrap() }
+            async move { here.fetch_credentials(command).await.unwrap() }
         });
         wait_for_waiting(&observer, 1, || take.is_finished()).await;
         let revoked = tokio::spawn({
@@ -258,7 +258,7 @@ async fn a_revocation_waits_for_the_hand_outs_that_it_did_not_stop() {
         let principal = world.activator(&stored);
         let begin = world.take(&principal);
         let id = begin.payload.activation.as_ref().unwrap().id;
-        here.take_credentials(begin).await.unwrap();
+        here.fetch_credentials(begin).await.unwrap();
         // Delays the issuance between its authorization and its commit.
         blocker.batch_execute("BEGIN; LOCK TABLE audit IN SHARE MODE").await.unwrap();
         let issue_credentials = tokio::spawn({
@@ -302,7 +302,7 @@ async fn activations_of_one_integration_are_handed_out_and_ended_beside_each_oth
     for _ in 0..3 {
         let take = world.take(&principal);
         started.push(take.payload.activation.as_ref().unwrap().id);
-        here.take_credentials(take).await.unwrap();
+        here.fetch_credentials(take).await.unwrap();
     }
     // Delays the end of the first one after its authorization.
     let row = format!("BEGIN; SELECT FROM activations WHERE id = '{}' FOR UPDATE", started[0]);
@@ -354,7 +354,7 @@ async fn a_revocation_has_its_turn_beside_activations() {
                     let command = world.take(&principal);
                     let activation = command.payload.activation.as_ref().unwrap().id;
                     let command = if number < 8 { command } else { dry(command) };
-                    decided(store.take_credentials(command).await);
+                    decided(store.fetch_credentials(command).await);
                     // The activation may be active or missing. The second call finds it missing.
                     for _ in 0..2 {
                         decided(store.end_activation(world.end(&principal, activation)).await);

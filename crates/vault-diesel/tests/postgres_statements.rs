@@ -158,7 +158,7 @@ async fn every_statement_on_a_tenants_rows_names_the_organization() {
             let (store, command) = (Arc::clone(&store), world.take(&principal));
             let activation = command.payload.activation.as_ref().unwrap().id;
             async move {
-                store.take_credentials(command).await.unwrap();
+                store.fetch_credentials(command).await.unwrap();
                 activation
             }
         });

@@ -162,13 +162,13 @@ ports! {
     }
     ActivationRepository {
         find_integration_by_token(token: Digest) -> Option<FoundIntegration>;
-        take_credentials(command: ForIntegration<TakeCredentials>) -> Vec<TakenCredential>;
+        fetch_credentials(command: ForIntegration<FetchCredentials>) -> Vec<FetchedCredential>;
         issue_credentials(command: ForIntegration<IssueCredentials>) -> Option<IssuanceRefusal>;
         list_activations(query: ListActivations) -> Vec<Activation>;
         find_activation(query: FindActivation) -> Option<Activation>;
         end_activation(command: ForIntegration<EndActivation>) -> bool;
         abort_activation(command: AbortActivation) -> ();
-        take_checks(payload: TakeChecks) -> Vec<DueCheck>;
+        claim_checks(payload: ClaimChecks) -> Vec<DueCheck>;
         record_check(payload: RecordCheck) -> bool;
         note_activated(payload: NoteActivated) -> ();
     }
@@ -183,7 +183,7 @@ ports! {
         checkpoints(after: i64, limit: usize) -> Vec<StoredCheckpoint>;
         add_checkpoint(sealed: SealedCheckpoint) -> bool;
         cut_audit(command: CutAudit) -> bool;
-        take_delivery(delivery: Delivery) -> Option<DeliveryPosition>;
+        acquire_delivery_lease(delivery: Delivery) -> Option<DeliveryPosition>;
         note_delivered(holder: Uuid, from: i64, to: DeliveryPosition) -> bool;
         delivery() -> Option<DeliveryState>;
     }
@@ -201,7 +201,7 @@ ports! {
         list_uses(query: List<UsePosition, (OrganizationId, CredentialId)>) -> Option<Vec<CredentialUse>>;
     }
     EventRepository {
-        take_events(lease: EventLease) -> Option<EventPosition>;
+        acquire_event_lease(lease: EventLease) -> Option<EventPosition>;
         all_receivers() -> Vec<(String, Option<StoredReceiver>)>;
         find_expiring(query: FindExpiring) -> Vec<Expiring>;
         notices_between(after: Timestamp, until: Timestamp) -> Vec<AccountNotice>;
@@ -272,7 +272,7 @@ ports! {
         instance_keys() -> Vec<InstanceKeyRecord>;
         replace_root_key(command: ReplaceRootKey) -> bool;
         organization_keys(organization: OrganizationId) -> Option<OrganizationKeys>;
-        take_key_uses(command: TakeKeyUses) -> bool;
+        reserve_key_uses(command: ReserveKeyUses) -> bool;
         replace_organization_key(command: ReplaceOrganizationKey) -> bool;
     }
     LoginAttemptRepository {

@@ -104,8 +104,8 @@ impl AuditTrail for Heap {
         self.rest.cut_audit(command).await
     }
 
-    async fn take_delivery(&self, delivery: Delivery) -> Result<Option<DeliveryPosition>, StoreError> {
-        self.rest.take_delivery(delivery).await
+    async fn acquire_delivery_lease(&self, delivery: Delivery) -> Result<Option<DeliveryPosition>, StoreError> {
+        self.rest.acquire_delivery_lease(delivery).await
     }
 
     async fn note_delivered(&self, holder: Uuid, from: i64, to: DeliveryPosition) -> Result<bool, StoreError> {
@@ -160,8 +160,8 @@ impl KeyRepository for Heap {
     async fn organization_keys(&self, organization: OrganizationId) -> Result<Option<OrganizationKeys>, StoreError> {
         self.rest.organization_keys(organization).await
     }
-    async fn take_key_uses(&self, command: TakeKeyUses) -> Result<bool, StoreError> {
-        self.rest.take_key_uses(command).await
+    async fn reserve_key_uses(&self, command: ReserveKeyUses) -> Result<bool, StoreError> {
+        self.rest.reserve_key_uses(command).await
     }
     async fn replace_organization_key(&self, command: ReplaceOrganizationKey) -> Result<bool, StoreError> {
         self.rest.replace_organization_key(command).await
@@ -280,8 +280,8 @@ async fn wear_is_that_of_the_most_used_key_and_of_the_oldest_unsealed_entry() {
     let organization = setting.operator.create_organization("Acme").await.unwrap();
     let keys = setting.heap.organization_keys(organization.id).await.unwrap().unwrap();
     let uses = KeyUseLimits::MOST.stop_at() / 4;
-    let take = TakeKeyUses { organization: organization.id, key: keys.keys[0].id, from: 0, block: uses };
-    assert!(setting.heap.take_key_uses(take).await.unwrap());
+    let take = ReserveKeyUses { organization: organization.id, key: keys.keys[0].id, from: 0, block: uses };
+    assert!(setting.heap.reserve_key_uses(take).await.unwrap());
     setting.heap.clock.advance_millis(90_000);
     let key_usage = setting.operator.key_usage().await.unwrap();
     assert_eq!((key_usage.organization_key, key_usage.unsealed_millis), (0.25, 90_000));

@@ -59,9 +59,9 @@ impl KeyRepository for Keys {
         Ok(found)
     }
 
-    async fn take_key_uses(&self, command: TakeKeyUses) -> Result<bool, StoreError> {
+    async fn reserve_key_uses(&self, command: ReserveKeyUses) -> Result<bool, StoreError> {
         tokio::task::yield_now().await;
-        self.store.take_key_uses(command).await
+        self.store.reserve_key_uses(command).await
     }
 
     async fn replace_organization_key(&self, command: ReplaceOrganizationKey) -> Result<bool, StoreError> {

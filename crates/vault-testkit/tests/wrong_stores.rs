@@ -92,7 +92,7 @@ fn concludes_anyway(refusal: LoginRefusal) -> impl FnOnce(Wrong) -> Wrong {
 /// Returns credentials for an activation that it must reject.
 fn takes_anyway(refused: impl Fn(&StoreError) -> bool + Send + Sync + 'static) -> impl FnOnce(Wrong) -> Wrong {
     move |store| {
-        store.answering("take_credentials", move |answer: &mut Result<Vec<TakenCredential>, StoreError>| {
+        store.answering("fetch_credentials", move |answer: &mut Result<Vec<FetchedCredential>, StoreError>| {
             if answer.as_ref().is_err_and(&refused) {
                 *answer = Ok(Vec::new());
             }
@@ -180,7 +180,7 @@ wrong_stores! {
             }
         })
     } => life::what_is_said_of_a_credential_is_replaced;
-    it_takes_a_block_of_uses_twice: says_yes("take_key_uses") => key::a_block_of_uses_is_taken_once;
+    it_takes_a_block_of_uses_twice: says_yes("reserve_key_uses") => key::a_block_of_uses_is_taken_once;
     it_replaces_a_key_twice: says_yes("replace_organization_key") => key::a_key_is_replaced_once;
     it_makes_two_instances: says_yes("create_instance") => key::an_instance_is_made_once;
     it_replaces_a_root_key_twice: says_yes("replace_root_key") => key::the_root_key_is_replaced_once;
@@ -352,7 +352,7 @@ wrong_stores! {
         })
     } => activation::the_use_of_a_token_is_noted_to_the_minute;
     it_takes_the_newest_first: |store: Wrong| {
-        store.answering("take_credentials", |answer: &mut Result<Vec<TakenCredential>, StoreError>| {
+        store.answering("fetch_credentials", |answer: &mut Result<Vec<FetchedCredential>, StoreError>| {
             if let Ok(taken) = answer {
                 taken.reverse();
             }
@@ -368,7 +368,7 @@ wrong_stores! {
     it_takes_what_is_frozen: takes_anyway(|error| matches!(error, StoreError::Refused(vault_core::Refusal::Frozen)))
         => activation::a_freeze_holds_beside_activations;
     it_takes_more_than_allowed: |store: Wrong| {
-        store.altered(|command: &mut ForIntegration<TakeCredentials>| command.payload.most += 1)
+        store.altered(|command: &mut ForIntegration<FetchCredentials>| command.payload.most += 1)
     } => activation::refusals_come_in_their_order;
     it_lets_a_changed_integration_act: takes_anyway(|error| matches!(error, StoreError::Denied(_)))
         => activation::a_changed_integration_is_refused;
@@ -376,7 +376,7 @@ wrong_stores! {
         store.altered(|command: &mut SetOrganizationState| command.state = OrganizationState::Active)
     } => activation::a_closed_organizations_integrations_are_refused;
     its_activations_outlast_their_time: |store: Wrong| {
-        store.altered(|command: &mut ForIntegration<TakeCredentials>| {
+        store.altered(|command: &mut ForIntegration<FetchCredentials>| {
             if let Some(activation) = &mut command.payload.activation {
                 activation.expires_at = activation.expires_at.plus_seconds(1);
             }
@@ -415,7 +415,7 @@ wrong_stores! {
         })
     } => issue_credentials::a_rule_that_came_meanwhile_holds;
     its_rounds_pass_credentials_over: |store: Wrong| {
-        store.answering("take_checks", |answer: &mut Result<Vec<DueCheck>, StoreError>| {
+        store.answering("claim_checks", |answer: &mut Result<Vec<DueCheck>, StoreError>| {
             if let Ok(due) = answer {
                 due.pop();
             }
@@ -424,7 +424,7 @@ wrong_stores! {
     it_records_checks_of_anything: says_yes("record_check") => check::a_check_is_of_the_version_that_it_was_made_of;
     it_sets_the_last_activation_back: |store: Wrong| {
         let latest = Mutex::new(None::<vault_core::time::Timestamp>);
-        store.answering("take_credentials", move |answer: &mut Result<Vec<TakenCredential>, StoreError>| {
+        store.answering("fetch_credentials", move |answer: &mut Result<Vec<FetchedCredential>, StoreError>| {
             for row in answer.iter_mut().flatten() {
                 let mut latest = latest.lock().unwrap();
                 row.last_activated_at = row.last_activated_at.map(|at| {
@@ -437,7 +437,7 @@ wrong_stores! {
     } => check::the_latest_activation_is_noted;
     it_ends_an_activation_twice: says_yes("end_activation") => activation::an_activation_ends_once_in_parallel;
     it_has_room_for_one_activation_too_many: |store: Wrong| {
-        store.altered(|command: &mut ForIntegration<TakeCredentials>| {
+        store.altered(|command: &mut ForIntegration<FetchCredentials>| {
             if let Some(activation) = &mut command.payload.activation {
                 activation.limit += 1;
             }

@@ -8,7 +8,7 @@ use crate::time::Timestamp;
 
 /// State of a namespace and an integration, for [`check_activation`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TakingFacts {
+pub struct ActivationFacts {
     /// Whether the namespace is frozen.
     pub frozen: bool,
     /// Number of its credentials. A store may stop counting at one more than the maximum.
@@ -22,7 +22,7 @@ pub struct TakingFacts {
 /// # Errors
 /// The first of [`Refusal::Frozen`], [`Refusal::NamespaceEmpty`], [`Refusal::NamespaceTooLarge`] and
 /// [`Refusal::TooManyLive`].
-pub fn check_activation(facts: TakingFacts, most: usize) -> Result<(), Refusal> {
+pub fn check_activation(facts: ActivationFacts, most: usize) -> Result<(), Refusal> {
     let reasons = [
         (facts.frozen, Refusal::Frozen),
         (facts.credentials == 0, Refusal::NamespaceEmpty),

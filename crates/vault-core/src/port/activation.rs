@@ -33,7 +33,7 @@ pub struct NewActivation {
 
 /// Fetches the sealed credentials of a namespace.
 #[derive(Clone, Debug)]
-pub struct TakeCredentials {
+pub struct FetchCredentials {
     /// Namespace, compared exactly. The patterns of the principal must cover it.
     pub namespace: Namespace,
     /// The activation to start. `None` for a check, and for the renewal of an activation.
@@ -44,7 +44,7 @@ pub struct TakeCredentials {
 
 /// A stored credential with its sealed data.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TakenCredential {
+pub struct FetchedCredential {
     /// ID of the credential.
     pub id: CredentialId,
     /// Its type.
@@ -71,7 +71,7 @@ pub struct TakenCredential {
     pub last_activated_at: Option<Timestamp>,
 }
 
-impl TakenCredential {
+impl FetchedCredential {
     /// Returns whether the row's MAC verifies for `namespace`.
     pub fn is_sound(&self, digester: &dyn KeyedDigester, organization: OrganizationId, namespace: &Namespace) -> bool {
         let state = CredentialState {
@@ -95,7 +95,7 @@ pub const CHECK_AGAIN_SECONDS: i64 = 60;
 
 /// Claims checks that are due: first the requested ones, then those of the periodic round.
 #[derive(Clone, Copy, Debug)]
-pub struct TakeChecks {
+pub struct ClaimChecks {
     /// Current time.
     pub now: Timestamp,
     /// Maximum number of requested checks.
@@ -151,7 +151,7 @@ pub struct DueCheck {
     /// The credential's namespace.
     pub namespace: Namespace,
     /// Credential with the version to check.
-    pub credential: TakenCredential,
+    pub credential: FetchedCredential,
     /// Result of the previous check of this version.
     pub before: Option<LastCheck>,
 }
@@ -258,10 +258,10 @@ pub trait ActivationRepository: Send + Sync {
     ///
     /// # Errors
     /// Refuses requests according to [`check_activation`](crate::activation::check_activation).
-    async fn take_credentials(
+    async fn fetch_credentials(
         &self,
-        command: ForIntegration<TakeCredentials>,
-    ) -> Result<Vec<TakenCredential>, StoreError>;
+        command: ForIntegration<FetchCredentials>,
+    ) -> Result<Vec<FetchedCredential>, StoreError>;
 
     /// Decides with [`check_issuance`](crate::activation::check_issuance) whether the prepared credentials may be
     /// issued. The transaction is serialized like the one that fetched them, and also with deletion and replacement of
@@ -289,7 +289,7 @@ pub trait ActivationRepository: Send + Sync {
     async fn abort_activation(&self, command: AbortActivation) -> Result<(), StoreError>;
 
     /// Claims checks and records that an activation process is present. Skips organizations that are not active.
-    async fn take_checks(&self, payload: TakeChecks) -> Result<Vec<DueCheck>, StoreError>;
+    async fn claim_checks(&self, payload: ClaimChecks) -> Result<Vec<DueCheck>, StoreError>;
 
     /// Stores the result of a check and records a change of state. Returns `false` if the credential no longer has this
     /// version.

@@ -139,7 +139,7 @@ pub trait AuditTrail: Send + Sync {
     /// Acquires the lease for delivery, and returns the position up to which the audit log was delivered, initially
     /// [`Delivery::first`]. Returns `None` if another process has the lease, for at most [`Delivery::LONGEST_SECONDS`]
     /// from [`Delivery::now`].
-    async fn take_delivery(&self, delivery: Delivery) -> Result<Option<DeliveryPosition>, StoreError>;
+    async fn acquire_delivery_lease(&self, delivery: Delivery) -> Result<Option<DeliveryPosition>, StoreError>;
 
     /// Records that the audit log was delivered from the checkpoint `from` up to `to`. Returns `false` if the process
     /// no longer has the lease.

@@ -453,7 +453,7 @@ pub trait CredentialRepository: Send + Sync {
     /// # Errors
     /// - [`Refusal::NotFound`]: the credential does not exist.
     /// - [`Refusal::NoSuchVersion`]: the version does not exist.
-    /// - [`Refusal::NoChecker`]: no activation process [claimed checks](super::ActivationRepository::take_checks)
+    /// - [`Refusal::NoChecker`]: no activation process [claimed checks](super::ActivationRepository::claim_checks)
     ///   within [`CHECKER_SECONDS`](super::CHECKER_SECONDS).
     /// - [`Refusal::TooOften`]: [`HourlyLimit::CHECKS`](crate::hourly::HourlyLimit) is exceeded.
     async fn request_check(&self, command: Command<RequestCheck>) -> Result<(), StoreError>;

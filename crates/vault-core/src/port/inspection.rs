@@ -1,8 +1,8 @@
 //! Port for the integrity check: reads stored rows one by one, so that a damaged row does not hide others.
 
 use super::{
-    AuditLog, EventRepository, InstancePart, InstanceRow, InstanceRowKey, IssuerRepository, StoreError, StoredVersions,
-    TakenCredential,
+    AuditLog, EventRepository, FetchedCredential, InstancePart, InstanceRow, InstanceRowKey, IssuerRepository,
+    StoreError, StoredVersions,
 };
 use crate::audit::{AuditEntry, RecordedRow, Subject};
 use crate::digest::{Digest, LookupDigests};
@@ -17,7 +17,7 @@ pub struct WholeCredential {
     /// The credential and its versions, without their data.
     pub versions: StoredVersions,
     /// All versions with their sealed data.
-    pub sealed: Vec<TakenCredential>,
+    pub sealed: Vec<FetchedCredential>,
     /// Digests of its labels, in any order.
     pub labels: Vec<Digest>,
 }

@@ -34,7 +34,7 @@ pub struct ReplaceRootKey {
 
 /// Reserves the next block of an organization key's uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TakeKeyUses {
+pub struct ReserveKeyUses {
     /// ID of the organization.
     pub organization: OrganizationId,
     /// ID of the key.
@@ -82,7 +82,7 @@ pub trait KeyRepository: Send + Sync {
 
     /// Reserves a block of uses. Returns `false` if another process reserved one since, or the key is no longer active.
     /// Read the keys again in that case.
-    async fn take_key_uses(&self, command: TakeKeyUses) -> Result<bool, StoreError>;
+    async fn reserve_key_uses(&self, command: ReserveKeyUses) -> Result<bool, StoreError>;
 
     /// Replaces the active key. Returns `false` and changes nothing if it was no longer active, or the keys of the
     /// organization have changed otherwise.

@@ -37,7 +37,7 @@ mockall::mock! {
         async fn retiring_instance_keys(&self) -> Result<Vec<RetiringInstanceKey>, StoreError>;
         async fn instance_keys(&self) -> Result<Vec<InstanceKeyRecord>, StoreError>;
         async fn organization_keys(&self, organization: OrganizationId) -> Result<Option<OrganizationKeys>, StoreError>;
-        async fn take_key_uses(&self, command: TakeKeyUses) -> Result<bool, StoreError>;
+        async fn reserve_key_uses(&self, command: ReserveKeyUses) -> Result<bool, StoreError>;
         async fn replace_organization_key(&self, command: ReplaceOrganizationKey) -> Result<bool, StoreError>;
     }
 

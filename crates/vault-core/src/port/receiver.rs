@@ -161,7 +161,7 @@ pub trait EventRepository: Send + Sync {
     /// Acquires the lease for reading and delivering, and returns the position up to which events were read, initially
     /// [`EventLease::first`]. Returns `None` if another process has the lease, for at most
     /// [`EventLease::LONGEST_SECONDS`] from [`EventLease::now`].
-    async fn take_events(&self, lease: EventLease) -> Result<Option<EventPosition>, StoreError>;
+    async fn acquire_event_lease(&self, lease: EventLease) -> Result<Option<EventPosition>, StoreError>;
 
     /// Returns all receivers with their IDs as stored. A row that cannot be decoded is returned as `None`, so that it
     /// does not hide the others.

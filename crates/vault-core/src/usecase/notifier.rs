@@ -174,7 +174,7 @@ impl Notifier {
         let newest = self.store.newest_checkpoint().await?.map_or(0, |checkpoint| checkpoint.number);
         let first = EventPosition::sign(newest, now, super::receivers::position(now), &*self.digester);
         let lease = EventLease { holder, now, until: now.plus_seconds(LEASE_SECONDS), first };
-        let Some(mut stored) = self.store.take_events(lease).await? else {
+        let Some(mut stored) = self.store.acquire_event_lease(lease).await? else {
             self.waits.store(true, Ordering::Relaxed);
             return Ok(None);
         };
@@ -211,7 +211,7 @@ impl Notifier {
     pub async fn end(&self, holder: Uuid) -> Result<(), Error> {
         let Some(Reading { stored, .. }) = self.reading.lock().await.take() else { return Ok(()) };
         let now = self.environment.now();
-        self.store.take_events(EventLease { holder, now, until: now, first: stored }).await?;
+        self.store.acquire_event_lease(EventLease { holder, now, until: now, first: stored }).await?;
         Ok(())
     }
 

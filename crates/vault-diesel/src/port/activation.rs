@@ -6,9 +6,9 @@ use async_trait::async_trait;
 use vault_core::activation::{Activation, IssuanceRefusal};
 use vault_core::digest::Digest;
 use vault_core::port::{
-    AbortActivation, ActivationRepository, DueCheck, EndActivation, FindActivation, ForIntegration, FoundIntegration,
-    IssueCredentials, ListActivations, NoteActivated, RecordCheck, StoreError, TakeChecks, TakeCredentials,
-    TakenCredential,
+    AbortActivation, ActivationRepository, ClaimChecks, DueCheck, EndActivation, FetchCredentials, FetchedCredential,
+    FindActivation, ForIntegration, FoundIntegration, IssueCredentials, ListActivations, NoteActivated, RecordCheck,
+    StoreError,
 };
 
 #[async_trait]
@@ -17,10 +17,10 @@ impl<D: Database> ActivationRepository for DieselStore<D> {
         self.answer_at_once(None, FindByToken(token)).await
     }
 
-    async fn take_credentials(
+    async fn fetch_credentials(
         &self,
-        command: ForIntegration<TakeCredentials>,
-    ) -> Result<Vec<TakenCredential>, StoreError> {
+        command: ForIntegration<FetchCredentials>,
+    ) -> Result<Vec<FetchedCredential>, StoreError> {
         self.run_for(command.principal.organization, command).await
     }
 
@@ -47,7 +47,7 @@ impl<D: Database> ActivationRepository for DieselStore<D> {
         self.run_for(command.organization, command).await
     }
 
-    async fn take_checks(&self, payload: TakeChecks) -> Result<Vec<DueCheck>, StoreError> {
+    async fn claim_checks(&self, payload: ClaimChecks) -> Result<Vec<DueCheck>, StoreError> {
         self.run(payload).await
     }
 

@@ -50,7 +50,7 @@ impl<D: Database> AuditTrail for DieselStore<D> {
         self.run(command).await
     }
 
-    async fn take_delivery(&self, delivery: Delivery) -> Result<Option<DeliveryPosition>, StoreError> {
+    async fn acquire_delivery_lease(&self, delivery: Delivery) -> Result<Option<DeliveryPosition>, StoreError> {
         self.run(delivery).await
     }
 

@@ -14,7 +14,7 @@ use vault_core::port::{
     CreateInstance, CreateOrganization, DeleteOrganization, DestroyKey, DestroyOrganizationKey, FindSealed,
     FindUnderInstanceKey, InstanceKeyRotation, InstanceRow, KeyDestruction, KeyRepository, KeyRotation, LookupMove,
     MoveSealed, MoveToInstanceKey, OrganizationRepository, ReplaceInstanceKey, ReplaceOrganizationKey, ReplaceRootKey,
-    SealedCount, SealedRow, SetOrganizationState, StoreError, TakeKeyUses,
+    ReserveKeyUses, SealedCount, SealedRow, SetOrganizationState, StoreError,
 };
 use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys, RetiringInstanceKey};
 
@@ -75,7 +75,7 @@ impl<D: Database> KeyRepository for DieselStore<D> {
         self.answer(None, ReadOrganizationKeys(organization)).await
     }
 
-    async fn take_key_uses(&self, command: TakeKeyUses) -> Result<bool, StoreError> {
+    async fn reserve_key_uses(&self, command: ReserveKeyUses) -> Result<bool, StoreError> {
         self.run(command).await
     }
 

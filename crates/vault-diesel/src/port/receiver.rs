@@ -53,7 +53,7 @@ impl<D: Database> ReceiverRepository for DieselStore<D> {
 
 #[async_trait]
 impl<D: Database> EventRepository for DieselStore<D> {
-    async fn take_events(&self, lease: EventLease) -> Result<Option<EventPosition>, StoreError> {
+    async fn acquire_event_lease(&self, lease: EventLease) -> Result<Option<EventPosition>, StoreError> {
         self.run(lease).await
     }
 

@@ -11,9 +11,9 @@ use vault_core::integration::{
 };
 use vault_core::namespace::Namespace;
 use vault_core::port::{
-    ChangeIntegration, CreateIntegration, CredentialRepository, DeleteCredential, EndActivation, ForIntegration,
-    FreezeNamespace, IntegrationChange, IntegrationRepository, IssueCredentials, NewActivation, SaveCredential,
-    TakeCredentials,
+    ChangeIntegration, CreateIntegration, CredentialRepository, DeleteCredential, EndActivation, FetchCredentials,
+    ForIntegration, FreezeNamespace, IntegrationChange, IntegrationRepository, IssueCredentials, NewActivation,
+    SaveCredential,
 };
 use vault_core::principal::Principal;
 
@@ -101,9 +101,9 @@ impl World {
         }
     }
 
-    pub(crate) fn take(&self, principal: &IntegrationPrincipal) -> ForIntegration<TakeCredentials> {
+    pub(crate) fn take(&self, principal: &IntegrationPrincipal) -> ForIntegration<FetchCredentials> {
         let id = ActivationId::from_bytes(bytes(self.next()));
-        let payload = TakeCredentials {
+        let payload = FetchCredentials {
             namespace: activated(),
             activation: Some(NewActivation {
                 id,

@@ -14,8 +14,8 @@ use vault_core::integration::{
 };
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    AbortActivation, CredentialChange, ForIntegration, FoundIntegration, IdGenerator, ListActivations, TakeCredentials,
-    TakenCredential,
+    AbortActivation, CredentialChange, FetchCredentials, FetchedCredential, ForIntegration, FoundIntegration,
+    IdGenerator, ListActivations,
 };
 use vault_core::principal::Denial;
 
@@ -85,7 +85,7 @@ pub async fn credentials_are_taken_as_they_were_saved(suite: &dyn ActivationSubj
     world.delete_credential(gone.id).await;
     let expected: Vec<_> = saved
         .into_iter()
-        .map(|command| TakenCredential {
+        .map(|command| FetchedCredential {
             id: command.id,
             kind: command.kind,
             version: 1,
@@ -154,8 +154,8 @@ pub async fn refusals_come_in_their_order(suite: &dyn ActivationSubject) {
             payload.most = most;
             payload.activation.as_mut().unwrap().limit = limit;
         });
-        let check = world.store.take_credentials(dry(command.clone())).await.decided();
-        (world.store.take_credentials(command).await.decided(), check)
+        let check = world.store.fetch_credentials(dry(command.clone())).await.decided();
+        (world.store.fetch_credentials(command).await.decided(), check)
     };
     let refused = |refusal: Refusal| (Err(refusal.clone()), Err(refusal));
     assert_eq!(take(0, 0).await, refused(Refusal::NamespaceEmpty));
@@ -174,7 +174,7 @@ pub async fn refusals_come_in_their_order(suite: &dyn ActivationSubject) {
         })
     };
     let many = Err(Refusal::TooManyLive);
-    assert_eq!(world.store.take_credentials(limited(0)).await.decided(), many);
+    assert_eq!(world.store.fetch_credentials(limited(0)).await.decided(), many);
     assert_eq!(world.audit_length().await, entries);
     assert_eq!(world.activations(&principal).await, []);
     assert_eq!(world.taken(limited(1)).await.len(), 2);
@@ -189,7 +189,7 @@ pub async fn refusals_come_in_their_order(suite: &dyn ActivationSubject) {
 
 /// An activation cannot return credentials of a namespace after it was frozen, even if both run concurrently.
 pub async fn a_freeze_holds_beside_activations(suite: &dyn ActivationSubject) {
-    const FROZEN: Result<Vec<TakenCredential>, Refusal> = Err(Refusal::Frozen);
+    const FROZEN: Result<Vec<FetchedCredential>, Refusal> = Err(Refusal::Frozen);
     let world = Activators::new(suite).await;
     world.saved_in("contract").await;
     let principal = world.activator(&world.integration().await);
@@ -201,14 +201,14 @@ pub async fn a_freeze_holds_beside_activations(suite: &dyn ActivationSubject) {
             let mut frozen = false;
             for command in commands {
                 // Each command is decided before or after the freeze.
-                let outcome = store.take_credentials(command).await.decided();
+                let outcome = store.fetch_credentials(command).await.decided();
                 assert!(outcome == FROZEN || !frozen && outcome.is_ok(), "{outcome:?}");
                 frozen = outcome.is_err();
             }
         });
     }
     world.set_frozen("contract", true).await;
-    assert_eq!(world.store.take_credentials(world.take(&principal, "contract")).await.decided(), FROZEN);
+    assert_eq!(world.store.fetch_credentials(world.take(&principal, "contract")).await.decided(), FROZEN);
     takers.join_all().await;
 }
 
@@ -262,7 +262,7 @@ pub async fn the_number_of_live_activations_is_exact(suite: &dyn ActivationSubje
     let many = Err(Refusal::TooManyLive);
     let outcomes = race((0..16).map(|_| {
         let (store, command) = (Arc::clone(&world.store), limited());
-        async move { store.take_credentials(command).await.decided() }
+        async move { store.fetch_credentials(command).await.decided() }
     }))
     .await;
     assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 5);
@@ -274,7 +274,7 @@ pub async fn the_number_of_live_activations_is_exact(suite: &dyn ActivationSubje
     let one = world.activations(&principal).await[0].id;
     assert!(world.store.end_activation(world.end_activation(&principal, one)).await.unwrap());
     world.taken(limited()).await;
-    assert_eq!(world.store.take_credentials(limited()).await.decided(), many);
+    assert_eq!(world.store.fetch_credentials(limited()).await.decided(), many);
     world.clock.advance_seconds(ACTIVATION_SECONDS);
     world.taken(limited()).await;
     assert_eq!(world.activations(&principal).await.len(), 1);
@@ -382,7 +382,7 @@ pub async fn the_use_of_a_token_is_noted_to_the_minute(suite: &dyn ActivationSub
     assert!(used(&stored).await.is_some());
 }
 
-fn dry(command: ForIntegration<TakeCredentials>) -> ForIntegration<TakeCredentials> {
+fn dry(command: ForIntegration<FetchCredentials>) -> ForIntegration<FetchCredentials> {
     with(command, |payload| payload.activation = None)
 }
 
@@ -394,9 +394,9 @@ pub(super) async fn live(world: &Activators<'_>, principal: &IntegrationPrincipa
 async fn denied(world: &Activators<'_>, principal: &IntegrationPrincipal, refusal: IntegrationRefusal) {
     let entries = world.audit_length().await;
     let denial = Denial::Integration(refusal);
-    let outcome = world.store.take_credentials(world.take(principal, "contract")).await.settled();
+    let outcome = world.store.fetch_credentials(world.take(principal, "contract")).await.settled();
     assert_eq!(outcome, Err(denial));
-    let outcome = world.store.take_credentials(dry(world.take(principal, "nothing-here"))).await.settled();
+    let outcome = world.store.fetch_credentials(dry(world.take(principal, "nothing-here"))).await.settled();
     assert_eq!(outcome, Err(denial));
     assert_eq!(world.store.list_activations(world.list_activations(principal)).await.settled(), Err(denial));
     let unknown = ActivationId::from_uuid(world.ids.random());

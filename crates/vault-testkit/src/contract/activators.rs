@@ -20,9 +20,10 @@ use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
     ActivationRepository, ActivationStore, ChangeCredential, ChangeIntegration, CreateIntegration, CredentialChange,
-    EndActivation, Find, FindActivation, ForIntegration, FoundIntegration, FreezeNamespace, FreezeRepository,
-    IdGenerator, IntegrationChange, IntegrationKey, IntegrationRepository, IssueCredentials, KeyedDigester, List,
-    ListActivations, NamePosition, NewActivation, SaveCredential, StoredMetadata, TakeCredentials, TakenCredential,
+    EndActivation, FetchCredentials, FetchedCredential, Find, FindActivation, ForIntegration, FoundIntegration,
+    FreezeNamespace, FreezeRepository, IdGenerator, IntegrationChange, IntegrationKey, IntegrationRepository,
+    IssueCredentials, KeyedDigester, List, ListActivations, NamePosition, NewActivation, SaveCredential,
+    StoredMetadata,
 };
 use vault_core::principal::{Principal, Scope};
 
@@ -129,8 +130,8 @@ impl<S: ?Sized> World<'_, S> {
     }
 
     /// Returns the command that reads the credentials of a namespace for an activation.
-    pub(super) fn take(&self, principal: &IntegrationPrincipal, name: &str) -> ForIntegration<TakeCredentials> {
-        let payload = TakeCredentials {
+    pub(super) fn take(&self, principal: &IntegrationPrincipal, name: &str) -> ForIntegration<FetchCredentials> {
+        let payload = FetchCredentials {
             namespace: namespace(name),
             activation: Some(NewActivation {
                 id: ActivationId::from_uuid(self.ids.ordered(self.now())),
@@ -250,8 +251,8 @@ impl<S: FreezeRepository + ?Sized> World<'_, S> {
 }
 
 impl<S: ActivationRepository + ?Sized> World<'_, S> {
-    pub(super) async fn taken(&self, command: ForIntegration<TakeCredentials>) -> Vec<TakenCredential> {
-        self.store.take_credentials(command).await.unwrap()
+    pub(super) async fn taken(&self, command: ForIntegration<FetchCredentials>) -> Vec<FetchedCredential> {
+        self.store.fetch_credentials(command).await.unwrap()
     }
 
     /// Starts an activation of a namespace; returns the activation and its credentials.

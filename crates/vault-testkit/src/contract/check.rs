@@ -7,11 +7,11 @@ use super::world::World;
 use vault_core::audit::AuditAction;
 use vault_core::check::CheckReason;
 use vault_core::credential::LastCheck;
-use vault_core::port::{ActivationRepository, CredentialChange, DueCheck, NoteActivated, RecordCheck, TakeChecks};
+use vault_core::port::{ActivationRepository, ClaimChecks, CredentialChange, DueCheck, NoteActivated, RecordCheck};
 
 impl<S: ActivationRepository + ?Sized> World<'_, S> {
-    pub(super) async fn take_checks(&self, turn: Option<(usize, i64)>) -> Vec<DueCheck> {
-        let checks = self.store.take_checks(TakeChecks { now: self.now(), most: 10, turn }).await.unwrap();
+    pub(super) async fn claim_checks(&self, turn: Option<(usize, i64)>) -> Vec<DueCheck> {
+        let checks = self.store.claim_checks(ClaimChecks { now: self.now(), most: 10, turn }).await.unwrap();
         // A store may contain other organizations.
         checks.into_iter().filter(|check| check.organization == self.organization).collect()
     }
@@ -27,7 +27,7 @@ pub async fn checks_come_in_rounds(suite: &dyn ActivationSubject) {
     let mut seen = Vec::new();
     // Shared stores also contain credentials of other organizations.
     for _ in 0..10_000 {
-        let due = world.take_checks(Some((3, 1_000_000))).await;
+        let due = world.claim_checks(Some((3, 1_000_000))).await;
         seen.extend(due.iter().map(|check| check.credential.id));
         if seen.len() >= saved.len() {
             break;

@@ -14,8 +14,8 @@ use vault_core::credential::{EXPIRING_SECONDS, HealthState, LastCheck};
 use vault_core::hourly::{HOUR_SECONDS, HourlyLimit};
 use vault_core::id::{CredentialId, IntegrationId};
 use vault_core::port::{
-    AuditSealer, CHECK_AGAIN_SECONDS, CHECKER_SECONDS, CredentialChange, Expired, Find, IdGenerator, List,
-    ListCredentials, NewVersion, NoteActivated, RecordCheck, TakeChecks, USE_SECONDS, UsePosition,
+    AuditSealer, CHECK_AGAIN_SECONDS, CHECKER_SECONDS, ClaimChecks, CredentialChange, Expired, Find, IdGenerator, List,
+    ListCredentials, NewVersion, NoteActivated, RecordCheck, USE_SECONDS, UsePosition,
 };
 use vault_core::principal::Principal;
 use vault_core::time::Timestamp;
@@ -90,10 +90,10 @@ pub async fn a_requested_check_is_made_once(suite: &dyn ContractStore) {
     let id = world.saved(&principal).await;
     let request =
         async |version| world.store.request_check(world.request_check(&principal, id, version)).await.decided();
-    world.take_checks(None).await;
+    world.claim_checks(None).await;
     world.clock.advance_millis(CHECKER_SECONDS * 1_000 + 1);
     assert_eq!(request(None).await, Err(Refusal::NoChecker));
-    assert_eq!(world.take_checks(None).await, []);
+    assert_eq!(world.claim_checks(None).await, []);
     let read = world.versions(&principal, id).await;
     let staged = CredentialChange::Stage(world.new_version(id, 2));
     world.changed(&principal, &read, staged).await;
@@ -102,8 +102,8 @@ pub async fn a_requested_check_is_made_once(suite: &dyn ContractStore) {
     assert_eq!(request(None).await, Ok(()));
 
     let taken = race((0..4).map(|_| {
-        let (store, payload) = (Arc::clone(&world.store), TakeChecks { now: world.now(), most: 10, turn: None });
-        async move { store.take_checks(payload).await.unwrap() }
+        let (store, payload) = (Arc::clone(&world.store), ClaimChecks { now: world.now(), most: 10, turn: None });
+        async move { store.claim_checks(payload).await.unwrap() }
     }))
     .await;
     let ours = taken.into_iter().flatten().filter(|check| check.organization == world.organization);
@@ -113,10 +113,10 @@ pub async fn a_requested_check_is_made_once(suite: &dyn ContractStore) {
     assert_eq!(ours[0].credential.sealed, world.sealed_version(id, 2));
     // The process that claimed it may have ended.
     world.clock.advance_millis(CHECK_AGAIN_SECONDS * 1_000);
-    assert_eq!(world.take_checks(None).await.len(), 1);
+    assert_eq!(world.claim_checks(None).await.len(), 1);
     assert!(world.record_check((id, 2), ours[0].before, Some(CheckReason::UnknownKey)).await);
     world.clock.advance_millis(CHECK_AGAIN_SECONDS * 1_000);
-    assert_eq!(world.take_checks(None).await, []);
+    assert_eq!(world.claim_checks(None).await, []);
 
     let failed = |at: Timestamp| Some(LastCheck { at, since: at, failed: Some(CheckReason::UnknownKey) });
     let checked_at = world.now().plus_seconds(-CHECK_AGAIN_SECONDS);
@@ -136,7 +136,7 @@ pub async fn requested_checks_are_limited(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let principal = world.embedder();
     let id = world.saved(&principal).await;
-    world.take_checks(None).await;
+    world.claim_checks(None).await;
     for _ in 0..HourlyLimit::CHECKS {
         world.store.request_check(world.request_check(&principal, id, None)).await.unwrap();
     }

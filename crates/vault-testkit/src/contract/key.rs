@@ -7,7 +7,7 @@ use crate::crypto::FakeDigester;
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
 use vault_core::id::{InstanceId, KeyId, OrganizationId};
-use vault_core::port::{CreateInstance, CredentialStore, IdGenerator, KeyedDigester, ReplaceRootKey, TakeKeyUses};
+use vault_core::port::{CreateInstance, CredentialStore, IdGenerator, KeyedDigester, ReplaceRootKey, ReserveKeyUses};
 use vault_core::sealed::{
     Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys,
 };
@@ -93,14 +93,14 @@ pub async fn a_block_of_uses_is_taken_once(suite: &dyn CredentialSubject) {
     for from in [0, 65_536, 131_072] {
         let taken = race((0..16).map(|_| {
             let (store, command) = (Arc::clone(&world.store), take(&world, from));
-            async move { store.take_key_uses(command).await.unwrap() }
+            async move { store.reserve_key_uses(command).await.unwrap() }
         }))
         .await;
         assert_eq!(taken.iter().filter(|taken| **taken).count(), 1);
         assert_eq!(uses(&world).await, from + 65_536);
     }
     for stale in [0, 65_536, 196_607, 196_609, -1] {
-        assert!(!world.store.take_key_uses(take(&world, stale)).await.unwrap());
+        assert!(!world.store.reserve_key_uses(take(&world, stale)).await.unwrap());
     }
     assert_eq!(uses(&world).await, 196_608);
 }
@@ -109,15 +109,15 @@ pub async fn a_block_of_uses_is_taken_once(suite: &dyn CredentialSubject) {
 pub async fn uses_are_taken_of_the_active_key_only(suite: &dyn CredentialSubject) {
     let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
     let strays = [
-        TakeKeyUses { organization: other.organization, ..take(&world, 0) },
-        TakeKeyUses { key: other.key, ..take(&world, 0) },
-        TakeKeyUses { key: KeyId::from_uuid(world.ids.random()), ..take(&world, 0) },
+        ReserveKeyUses { organization: other.organization, ..take(&world, 0) },
+        ReserveKeyUses { key: other.key, ..take(&world, 0) },
+        ReserveKeyUses { key: KeyId::from_uuid(world.ids.random()), ..take(&world, 0) },
     ];
     for stray in strays {
-        assert!(!world.store.take_key_uses(stray).await.unwrap());
+        assert!(!world.store.reserve_key_uses(stray).await.unwrap());
     }
     assert!(world.store.replace_organization_key(world.replace_key(world.key)).await.unwrap());
-    assert!(!world.store.take_key_uses(take(&world, 0)).await.unwrap(), "it is retiring");
+    assert!(!world.store.reserve_key_uses(take(&world, 0)).await.unwrap(), "it is retiring");
     assert_eq!((uses(&world).await, uses(&other).await), (0, 0));
 }
 
@@ -196,8 +196,8 @@ fn replace_root(world: &World<'_, dyn CredentialStore>, current: &InstanceRecord
     }
 }
 
-fn take(world: &World<'_, dyn CredentialStore>, from: i64) -> TakeKeyUses {
-    TakeKeyUses { organization: world.organization, key: world.key, from, block: 65_536 }
+fn take(world: &World<'_, dyn CredentialStore>, from: i64) -> ReserveKeyUses {
+    ReserveKeyUses { organization: world.organization, key: world.key, from, block: 65_536 }
 }
 
 async fn keys(world: &World<'_, dyn CredentialStore>) -> OrganizationKeys {

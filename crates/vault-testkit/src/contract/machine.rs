@@ -23,7 +23,8 @@ use vault_core::audit::AuditAction;
 use vault_core::id::{AccountId, CredentialId, KeyId};
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    ChangeCredential, CredentialChange, CredentialStore, IdGenerator, Idempotency, ListedRows, StoreError, TakeKeyUses,
+    ChangeCredential, CredentialChange, CredentialStore, IdGenerator, Idempotency, ListedRows, ReserveKeyUses,
+    StoreError,
 };
 use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
@@ -449,8 +450,8 @@ impl<'a> Clients<'a> {
             }
             Act::TakeUses(key, from) => {
                 let (organization, key, block) = (world.organization, self.keys[key], 65_536);
-                let command = TakeKeyUses { organization, key, from: from * block, block };
-                Box::pin(async move { store.take_key_uses(command).await.map(Raw::Bool) })
+                let command = ReserveKeyUses { organization, key, from: from * block, block };
+                Box::pin(async move { store.reserve_key_uses(command).await.map(Raw::Bool) })
             }
             Act::List | Act::SetOpen(_) => {
                 let query = world.list(&user(0));

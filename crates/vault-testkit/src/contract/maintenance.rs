@@ -22,7 +22,7 @@ use vault_core::notice::NOTICE_SECONDS;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
     AccountKey, AttemptOutcome, CountCredentials, CountedSlice, EXPIRED_SLICE, Expired, IDEMPOTENCY_SECONDS,
-    RecordCheck, Reservation, TakeKeyUses,
+    RecordCheck, Reservation, ReserveKeyUses,
 };
 use vault_core::principal::Principal;
 use vault_core::role::Role;
@@ -217,9 +217,9 @@ pub async fn the_most_used_active_key_is_found(suite: &dyn ContractStore) {
     /// More than any other case uses.
     const MANY_USES: i64 = 1 << 27;
     let world = World::new(suite).await;
-    let uses = TakeKeyUses { organization: world.organization, key: world.key, from: 0, block: MANY_USES };
+    let uses = ReserveKeyUses { organization: world.organization, key: world.key, from: 0, block: MANY_USES };
     assert!(world.store.most_key_uses().await.unwrap() < MANY_USES);
-    assert!(world.store.take_key_uses(uses).await.unwrap());
+    assert!(world.store.reserve_key_uses(uses).await.unwrap());
     assert_eq!(world.store.most_key_uses().await.unwrap(), MANY_USES);
     assert!(world.store.replace_organization_key(world.replace_key(world.key)).await.unwrap());
     assert!(world.store.most_key_uses().await.unwrap() < MANY_USES);

@@ -26,7 +26,7 @@ use vault_core::organization::OrganizationState;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
     AccountChange, AttemptOutcome, FinishAttempt, Idempotency, KeyedDigester, ListCredentials, ReserveAttempt,
-    SetOrganizationState, StoreError, TakeKeyUses,
+    ReserveKeyUses, SetOrganizationState, StoreError,
 };
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Role;
@@ -191,7 +191,7 @@ impl<'a> History<'a> {
             VaultCommand::TakeUses(blocks) => {
                 let block = 65_536;
                 let (organization, key) = (self.world.organization, self.world.key);
-                both!(self, take_key_uses(TakeKeyUses { organization, key, from: blocks * block, block }))?;
+                both!(self, reserve_key_uses(ReserveKeyUses { organization, key, from: blocks * block, block }))?;
             }
             VaultCommand::Activator(who, command) => {
                 let authority = match self.principal(who) {

@@ -177,7 +177,7 @@ impl Activators {
                 started = Some(activation.id);
             }
         });
-        if let Some(taken) = both!(pair, take_credentials(command))? {
+        if let Some(taken) = both!(pair, fetch_credentials(command))? {
             let taken = taken.into_iter().map(|row| row.id).collect();
             self.activations.extend(started.map(|id| Begun { id, namespace: numbered(namespace), taken }));
         }

@@ -212,7 +212,7 @@ pub async fn one_process_reads_events(suite: &dyn ContractStore) {
     let now = world.now().plus_seconds(10_000_000);
     let take = |holder, now: Timestamp, seconds| {
         let lease = EventLease { holder, now, until: now.plus_seconds(seconds), first: position(3, now) };
-        world.store.take_events(lease)
+        world.store.acquire_event_lease(lease)
     };
     let from = take(one, now, 30).await.unwrap().unwrap();
     assert_eq!(take(two, now, 30).await.unwrap(), None);

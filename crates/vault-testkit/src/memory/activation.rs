@@ -4,7 +4,7 @@ use super::row::CheckRow;
 use super::{Answer, Decided, MemoryStore, State};
 use async_trait::async_trait;
 use vault_core::activation::{
-    Activation, IssuanceFacts, IssuanceRefusal, TakingFacts, check_activation, check_issuance,
+    Activation, ActivationFacts, IssuanceFacts, IssuanceRefusal, check_activation, check_issuance,
 };
 use vault_core::digest::Digest;
 use vault_core::id::{CredentialId, OrganizationId};
@@ -13,9 +13,9 @@ use vault_core::integration::{
     Integration, IntegrationFacts, IntegrationPrincipal, IntegrationRefusal, TokenSlot, check_integration,
 };
 use vault_core::port::{
-    AbortActivation, ActivationRepository, CHECK_AGAIN_SECONDS, CredentialUse, DueCheck, EndActivation, FindActivation,
-    ForIntegration, FoundIntegration, IssueCredentials, ListActivations, NoteActivated, RecordCheck, StoreError,
-    TakeChecks, TakeCredentials, TakenCredential,
+    AbortActivation, ActivationRepository, CHECK_AGAIN_SECONDS, ClaimChecks, CredentialUse, DueCheck, EndActivation,
+    FetchCredentials, FetchedCredential, FindActivation, ForIntegration, FoundIntegration, IssueCredentials,
+    ListActivations, NoteActivated, RecordCheck, StoreError,
 };
 use vault_core::principal::Denial;
 use vault_core::time::Timestamp;
@@ -35,10 +35,10 @@ impl ActivationRepository for MemoryStore {
         })
     }
 
-    async fn take_credentials(
+    async fn fetch_credentials(
         &self,
-        command: ForIntegration<TakeCredentials>,
-    ) -> Result<Vec<TakenCredential>, StoreError> {
+        command: ForIntegration<FetchCredentials>,
+    ) -> Result<Vec<FetchedCredential>, StoreError> {
         Ok(self.carry_out(command, take)??)
     }
 
@@ -89,8 +89,8 @@ impl ActivationRepository for MemoryStore {
         })
     }
 
-    async fn take_checks(&self, payload: TakeChecks) -> Result<Vec<DueCheck>, StoreError> {
-        self.decide(|state| state.take_checks(payload))
+    async fn claim_checks(&self, payload: ClaimChecks) -> Result<Vec<DueCheck>, StoreError> {
+        self.decide(|state| state.claim_checks(payload))
     }
 
     async fn record_check(&self, payload: RecordCheck) -> Result<bool, StoreError> {
@@ -128,13 +128,13 @@ fn take(
     state: &mut State,
     principal: &IntegrationPrincipal,
     now: Timestamp,
-    payload: TakeCredentials,
-) -> Decided<Answer<Vec<TakenCredential>>> {
-    let TakeCredentials { namespace, activation, most } = payload;
+    payload: FetchCredentials,
+) -> Decided<Answer<Vec<FetchedCredential>>> {
+    let FetchCredentials { namespace, activation, most } = payload;
     let organization = principal.organization;
     let within = state.credentials_of(organization).filter(|row| row.stored.namespace == namespace);
     let taken: Vec<_> = within
-        .map(|row| TakenCredential {
+        .map(|row| FetchedCredential {
             id: row.stored.id,
             kind: row.stored.kind,
             version: row.stored.version,
@@ -150,7 +150,7 @@ fn take(
         })
         .collect();
     let live = i64::try_from(state.live_activations(principal, now).count()).unwrap_or(i64::MAX);
-    let facts = TakingFacts {
+    let facts = ActivationFacts {
         frozen: state.frozen.contains_key(&(organization, namespace.clone())),
         credentials: taken.len(),
         live: activation.as_ref().map(|new| (live, new.limit)),
@@ -236,8 +236,8 @@ fn issue_credentials(state: &mut State, command: ForIntegration<IssueCredentials
 }
 
 impl State {
-    fn take_checks(&mut self, payload: TakeChecks) -> Vec<DueCheck> {
-        let TakeChecks { now, most, turn } = payload;
+    fn claim_checks(&mut self, payload: ClaimChecks) -> Vec<DueCheck> {
+        let ClaimChecks { now, most, turn } = payload;
         self.checker_seen_at = Some(now);
         let active = |state: &Self, organization| state.organization_is_active(organization);
         let waits = |row: &CheckRow| row.taken_at.is_none_or(|taken| taken.plus_seconds(CHECK_AGAIN_SECONDS) <= now);
@@ -268,7 +268,7 @@ impl State {
             None if row.stored.version == version => (&row.sealed, row.stored.check),
             None => return None,
         };
-        let credential = TakenCredential {
+        let credential = FetchedCredential {
             id,
             kind: row.stored.kind,
             version,

@@ -116,7 +116,7 @@ impl AuditTrail for MemoryStore {
         Ok(cut)
     }
 
-    async fn take_delivery(&self, delivery: Delivery) -> Result<Option<DeliveryPosition>, StoreError> {
+    async fn acquire_delivery_lease(&self, delivery: Delivery) -> Result<Option<DeliveryPosition>, StoreError> {
         let Delivery { holder, now, until, first } = delivery;
         self.decide(|state| {
             let row = state.delivery.get_or_insert(DeliveryRow { position: first, holder, until });

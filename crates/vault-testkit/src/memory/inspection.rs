@@ -7,8 +7,8 @@ use vault_core::audit::AuditEntry;
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::namespace::Namespace;
 use vault_core::port::{
-    ClosedState, Inspection, InstancePart, InstanceRow, InstanceRowKey, Lookup, RecordedStates, StoreError,
-    StoredRowKey, TakenCredential, WholeCredential,
+    ClosedState, FetchedCredential, Inspection, InstancePart, InstanceRow, InstanceRowKey, Lookup, RecordedStates,
+    StoreError, StoredRowKey, WholeCredential,
 };
 
 /// Returns the next page of row keys.
@@ -54,7 +54,7 @@ impl Inspection for MemoryStore {
     ) -> Result<Option<WholeCredential>, StoreError> {
         self.decide(|state| {
             let row = state.credentials.get(&(organization, id))?;
-            let taken = |version, sealed: &_| TakenCredential {
+            let taken = |version, sealed: &_| FetchedCredential {
                 id,
                 kind: row.stored.kind,
                 version,

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use vault_core::Refusal;
 use vault_core::id::{KeyId, OrganizationId};
 use vault_core::port::{
-    CreateInstance, KeyRepository, ReplaceOrganizationKey, ReplaceRootKey, StoreError, TakeKeyUses,
+    CreateInstance, KeyRepository, ReplaceOrganizationKey, ReplaceRootKey, ReserveKeyUses, StoreError,
 };
 use vault_core::sealed::{
     Blob, InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys, ReboundKeys,
@@ -64,7 +64,7 @@ impl KeyRepository for MemoryStore {
         self.decide(|state| state.organization_keys.get(&organization).cloned())
     }
 
-    async fn take_key_uses(&self, command: TakeKeyUses) -> Result<bool, StoreError> {
+    async fn reserve_key_uses(&self, command: ReserveKeyUses) -> Result<bool, StoreError> {
         self.decide(|state| {
             let Some(key) = state.active_key_record(command.organization, command.key) else { return false };
             let as_read = key.uses == command.from;

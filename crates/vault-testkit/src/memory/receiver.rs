@@ -159,7 +159,7 @@ impl ReceiverRepository for MemoryStore {
 
 #[async_trait]
 impl EventRepository for MemoryStore {
-    async fn take_events(&self, lease: EventLease) -> Result<Option<EventPosition>, StoreError> {
+    async fn acquire_event_lease(&self, lease: EventLease) -> Result<Option<EventPosition>, StoreError> {
         self.decide(|state| {
             let EventLease { holder, now, until, first } = lease;
             let longest = now.plus_seconds(EventLease::LONGEST_SECONDS);

@@ -23,7 +23,7 @@ use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::port::{
     AuditLog, ChangeCredential, CreateInstance, CredentialRepository, CredentialUse, DeleteCredential, Find,
     Idempotency, KeyRepository, List, ListCredentials, ListedRows, MatchCredential, ReplaceOrganizationKey,
-    ReplaceRootKey, RequestCheck, SaveCredential, StoreError, StoredCredential, StoredVersions, TakeKeyUses,
+    ReplaceRootKey, RequestCheck, ReserveKeyUses, SaveCredential, StoreError, StoredCredential, StoredVersions,
     UsePosition,
 };
 use vault_core::principal::{Denial, Principal};
@@ -540,7 +540,7 @@ impl KeyRepository for RedbStore {
         .await
     }
 
-    async fn take_key_uses(&self, command: TakeKeyUses) -> Result<bool, StoreError> {
+    async fn reserve_key_uses(&self, command: ReserveKeyUses) -> Result<bool, StoreError> {
         self.decide(move |rows| {
             let Some(mut row) = rows.organization(command.organization)? else { return Ok(false) };
             let Some(key) = row.active_row(command.key).filter(|key| key.uses == command.from) else {

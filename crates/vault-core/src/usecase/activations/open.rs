@@ -9,7 +9,8 @@ use crate::id::{ActivationId, CredentialId, OrganizationId};
 use crate::integration::IntegrationPrincipal;
 use crate::namespace::Namespace;
 use crate::port::{
-    AbortActivation, CredentialContext, Event, NewActivation, SealError, StoreError, TakeCredentials, TakenCredential,
+    AbortActivation, CredentialContext, Event, FetchCredentials, FetchedCredential, NewActivation, SealError,
+    StoreError,
 };
 use crate::time::Timestamp;
 use crate::usecase::sound_under_known_keys;
@@ -106,13 +107,13 @@ impl Activations {
         &self,
         organization: OrganizationId,
         namespace: &Namespace,
-        row: TakenCredential,
+        row: FetchedCredential,
     ) -> Result<Opened, SealError> {
         let is_sound = || row.is_sound(&*self.digester, organization, namespace);
         if !sound_under_known_keys(&*self.digester, is_sound).await? {
             return Err(SealError::unsound_credential(row.id));
         }
-        let TakenCredential { id, kind, version, sealed, vend, last_activated_at, .. } = row;
+        let FetchedCredential { id, kind, version, sealed, vend, last_activated_at, .. } = row;
         let context = CredentialContext { organization, credential: id, version };
         let data = self.opener.open(context, namespace, kind, &sealed).await?;
         Ok(Opened { id, version, data, vend, last_activated_at })
@@ -145,18 +146,18 @@ impl Activations {
         &self,
         principal: &IntegrationPrincipal,
         opening: &Opening,
-    ) -> Result<Vec<TakenCredential>, StoreError> {
+    ) -> Result<Vec<FetchedCredential>, StoreError> {
         let (action, subject, activation) = match &opening.occasion {
             Occasion::Begin(new) => (AuditAction::ActivationBegun, Subject::Activation(new.id), Some(new.clone())),
             Occasion::Renewal(id) => (AuditAction::ActivationRenewalBegun, Subject::Activation(*id), None),
             Occasion::Check => (AuditAction::NamespaceChecked, Subject::Vault, None),
         };
         let namespace = opening.namespace.clone();
-        let payload = TakeCredentials { namespace, activation, most: MAX_CREDENTIALS };
+        let payload = FetchCredentials { namespace, activation, most: MAX_CREDENTIALS };
         let note = opening.note(principal, Vec::new());
         let command = self.command(principal, action, subject, note, payload);
         let checked = matches!(opening.occasion, Occasion::Check).then(|| Event::recorded(&command.audit));
-        let taken = self.store.take_credentials(command).await?;
+        let taken = self.store.fetch_credentials(command).await?;
         // The event of an activation is emitted only at its end, whether it succeeds or not.
         if let Some(checked) = checked {
             self.environment.emit(checked);

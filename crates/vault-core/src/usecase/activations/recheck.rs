@@ -6,7 +6,7 @@ use crate::audit::{Actor, AuditAction, Subject};
 use crate::check::{CheckReason, CheckResult};
 use crate::credential::{CredentialData, LastCheck};
 use crate::error::Error;
-use crate::port::{DueCheck, Event, RecordCheck, SealError, StorageProbe, TakeChecks};
+use crate::port::{ClaimChecks, DueCheck, Event, RecordCheck, SealError, StorageProbe};
 use futures_util::stream::{self, StreamExt as _};
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ impl Activations {
     /// The store failed. Checks without a stored result are due again after a minute.
     pub async fn check_due(&self, turn: Option<(usize, i64)>) -> Result<usize, Error> {
         let Some(probe) = &self.probe else { return Ok(0) };
-        let due = self.store.take_checks(TakeChecks { now: self.environment.now(), most: REQUESTS, turn }).await?;
+        let due = self.store.claim_checks(ClaimChecks { now: self.environment.now(), most: REQUESTS, turn }).await?;
         let count = due.len();
         let mut by_store: BTreeMap<String, Vec<(DueCheck, Option<CredentialData>)>> = BTreeMap::new();
         for check in due {

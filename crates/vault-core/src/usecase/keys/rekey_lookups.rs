@@ -207,7 +207,7 @@ impl LookUpMoves {
         let holder = environment.ids.random();
         let first = EventPosition::sign(newest.number, now, crate::usecase::receivers::position(now), &*digester);
         let lease = |until| EventLease { holder, now, until, first };
-        let Some(from) = store.take_events(lease(now.plus_seconds(EventLease::LONGEST_SECONDS))).await? else {
+        let Some(from) = store.acquire_event_lease(lease(now.plus_seconds(EventLease::LONGEST_SECONDS))).await? else {
             return Ok(());
         };
         self.rows += 1;
@@ -215,7 +215,7 @@ impl LookUpMoves {
         if from.is_sound(&*digester) && from.code != to.code {
             self.count(usize::from(store.note_events(NoteEvents { holder, from, to, deliveries: Vec::new() }).await?));
         }
-        store.take_events(lease(now)).await?;
+        store.acquire_event_lease(lease(now)).await?;
         Ok(())
     }
 }

@@ -93,7 +93,7 @@ impl Operator {
     /// The store failed.
     pub async fn begin_delivery(&self, holder: Uuid) -> Result<Option<i64>, Error> {
         let now = self.environment.now();
-        let Some(position) = self.take_delivery(holder, LEASE_SECONDS).await? else { return Ok(None) };
+        let Some(position) = self.acquire_delivery_lease(holder, LEASE_SECONDS).await? else { return Ok(None) };
         if self.breach_of(&position).await?.is_none() {
             return Ok(Some(position.checkpoint));
         }
@@ -111,7 +111,7 @@ impl Operator {
     /// # Errors
     /// The store failed. The lease expires automatically.
     pub async fn end_delivery(&self, holder: Uuid) -> Result<(), Error> {
-        self.take_delivery(holder, 0).await?;
+        self.acquire_delivery_lease(holder, 0).await?;
         Ok(())
     }
 
@@ -128,10 +128,10 @@ impl Operator {
         Ok(Some(DeliveryProgress { waiting: newest.saturating_sub(state.position.checkpoint).max(0), breach }))
     }
 
-    async fn take_delivery(&self, holder: Uuid, seconds: i64) -> Result<Option<DeliveryPosition>, Error> {
+    async fn acquire_delivery_lease(&self, holder: Uuid, seconds: i64) -> Result<Option<DeliveryPosition>, Error> {
         let now = self.environment.now();
         let (until, first) = (now.plus_seconds(seconds), DeliveryPosition::seal(0, now, &*self.environment.audit));
-        Ok(self.store.take_delivery(Delivery { holder, now, until, first }).await?)
+        Ok(self.store.acquire_delivery_lease(Delivery { holder, now, until, first }).await?)
     }
 
     async fn note_delivered(&self, holder: Uuid, from: i64, to: i64) -> Result<bool, Error> {

@@ -6,7 +6,7 @@ use crate::id::{KeyId, OrganizationId};
 use crate::key_use::{KeyUseDecision, KeyUseLimits};
 use crate::namespace::Namespace;
 use crate::port::{
-    CredentialContext, Event, KeyRepository, ReplaceOrganizationKey, SealError, Sealer, StoreError, TakeKeyUses,
+    CredentialContext, Event, KeyRepository, ReplaceOrganizationKey, ReserveKeyUses, SealError, Sealer, StoreError,
 };
 use crate::sealed::{KeyState, OrganizationKeyRecord, OrganizationKeys, SealedCredential, SealedMetadata};
 use crate::usecase::Environment;
@@ -164,8 +164,8 @@ impl CountedSealer {
             }
         }
         let (key, block) = (active.id, self.limits.block());
-        let command = TakeKeyUses { organization, key, from: active.uses, block };
-        if self.keys.take_key_uses(command).await? {
+        let command = ReserveKeyUses { organization, key, from: active.uses, block };
+        if self.keys.reserve_key_uses(command).await? {
             self.allowances().add(organization, key, block);
         }
         Ok(())

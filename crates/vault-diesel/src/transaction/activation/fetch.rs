@@ -14,17 +14,17 @@ use crate::stored::StoredId as _;
 use diesel::result::Error;
 use diesel::{ExpressionMethods as _, QueryDsl as _, SelectableHelper as _};
 use futures_util::try_join;
-use vault_core::activation::{TakingFacts, check_activation};
+use vault_core::activation::{ActivationFacts, check_activation};
 use vault_core::integration::{IntegrationPrincipal, TokenSlot};
-use vault_core::port::{ForIntegration, TakeCredentials, TakenCredential};
+use vault_core::port::{FetchCredentials, FetchedCredential, ForIntegration};
 use vault_core::principal::Denial;
 use vault_core::time::Timestamp;
 
-impl Transaction for ForIntegration<TakeCredentials> {
-    type Outcome = Vec<TakenCredential>;
+impl Transaction for ForIntegration<FetchCredentials> {
+    type Outcome = Vec<FetchedCredential>;
 
-    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<Vec<TakenCredential>, Failure> {
-        let TakeCredentials { namespace, activation, most } = &self.payload;
+    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<Vec<FetchedCredential>, Failure> {
+        let FetchCredentials { namespace, activation, most } = &self.payload;
         let (principal, now) = (&self.principal, self.now);
         let (organization, integration) = (principal.organization.stored(), principal.integration.stored());
         let last_used_at = authorize_and_lock(tx, principal, now).await?.map_err(Denial::Integration)?;
@@ -42,7 +42,7 @@ impl Transaction for ForIntegration<TakeCredentials> {
         // One more than the limit, so that too many are noticed.
         let sealed = tx.page(oldest_first, most.saturating_add(1));
         let (frozen, sealed, live): (Option<i64>, _, _) = try_join!(tx.first(frozen), sealed, active)?;
-        check_activation(TakingFacts { frozen: frozen.is_some(), credentials: sealed.len(), live }, *most)?;
+        check_activation(ActivationFacts { frozen: frozen.is_some(), credentials: sealed.len(), live }, *most)?;
         let taken = sealed.into_iter().map(SealedRow::decode).collect::<Result<Vec<_>, Failure>>()?;
         record_use(tx, principal, last_used_at, now).await?;
         let Some(new) = activation else {

@@ -19,8 +19,8 @@ use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    CHECK_AGAIN_SECONDS, CHECKER_SECONDS, CheckRound, DueCheck, MatchCredential, NoteActivated, RecordCheck,
-    RequestCheck, StoredCredential, TakeChecks,
+    CHECK_AGAIN_SECONDS, CHECKER_SECONDS, CheckRound, ClaimChecks, DueCheck, MatchCredential, NoteActivated,
+    RecordCheck, RequestCheck, StoredCredential,
 };
 use vault_core::time::Timestamp;
 use vault_core::{Command, Refusal};
@@ -91,7 +91,7 @@ async fn is_kept(
 }
 
 /// Claims checks that are due, so that no other activation process claims them.
-impl Transaction for TakeChecks {
+impl Transaction for ClaimChecks {
     type Outcome = Vec<DueCheck>;
 
     async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<Vec<DueCheck>, Failure> {

@@ -13,7 +13,7 @@ use vault_core::activation::VendRule;
 use vault_core::credential::CredentialType;
 use vault_core::digest::Digest;
 use vault_core::id::{CredentialId, KeyId};
-use vault_core::port::TakenCredential;
+use vault_core::port::FetchedCredential;
 use vault_core::sealed::{Blob, SealedCredential};
 use vault_core::time::Timestamp;
 
@@ -58,23 +58,23 @@ pub(crate) fn with_secrets() -> _ {
 }
 
 impl SealedRow {
-    pub(crate) fn decode(self) -> Result<TakenCredential, Failure> {
+    pub(crate) fn decode(self) -> Result<FetchedCredential, Failure> {
         let version = self.version;
         self.decode_version(TABLE, version)
     }
 
     /// Decodes the credential with the data of another version.
-    pub(super) fn decode_other(self, other: OtherVersion) -> Result<TakenCredential, Failure> {
+    pub(super) fn decode_other(self, other: OtherVersion) -> Result<FetchedCredential, Failure> {
         let OtherVersion { number, key_id, information, data_key, data } = other;
         let row = Self { key_id, information, data_key: Some(data_key), data: Some(data), ..self };
         row.decode_version("credential_versions", number)
     }
 
     /// `table` contains the version.
-    fn decode_version(self, table: &'static str, version: i64) -> Result<TakenCredential, Failure> {
+    fn decode_version(self, table: &'static str, version: i64) -> Result<FetchedCredential, Failure> {
         let id = self.id.decode(TABLE, &"unknown", "id")?;
         let missing = || Failure::damaged("credential_secrets", id.to_string(), "missing");
-        Ok(TakenCredential {
+        Ok(FetchedCredential {
             id,
             kind: self.kind.decode(TABLE, &id, "type")?,
             version,

@@ -15,7 +15,7 @@ use diesel::{
 };
 use vault_core::id::{InstanceId, KeyId, OrganizationId};
 use vault_core::organization::OrganizationName;
-use vault_core::port::{CreateInstance, ReplaceOrganizationKey, ReplaceRootKey, TakeKeyUses};
+use vault_core::port::{CreateInstance, ReplaceOrganizationKey, ReplaceRootKey, ReserveKeyUses};
 use vault_core::sealed::{
     Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys,
     ReboundKeys, RetiringInstanceKey,
@@ -258,7 +258,7 @@ pub(super) fn insert<'t>(tx: &'t Tx<'_>, key: &OrganizationKeyRecord) -> Reply<'
 }
 
 /// Reserves uses of a key.
-impl Transaction for TakeKeyUses {
+impl Transaction for ReserveKeyUses {
     /// `false` if the key is not active, or others were reserved in the meantime.
     type Outcome = bool;
 
