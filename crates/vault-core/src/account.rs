@@ -252,7 +252,7 @@ pub struct Account {
 
 impl Account {
     /// Returns whether the row's MAC verifies. Its key must be [loaded](KeyedDigester::load_keys).
-    pub fn is_sound(&self, digester: &dyn KeyedDigester) -> bool {
+    pub fn mac_is_valid(&self, digester: &dyn KeyedDigester) -> bool {
         self.signed.fits(digester, &self.digest)
     }
 

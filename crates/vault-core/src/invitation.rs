@@ -93,7 +93,7 @@ impl StoredInvitation {
     }
 
     /// Returns whether the row's MAC verifies. Its key must be [loaded](KeyedDigester::load_keys).
-    pub fn is_sound(&self, digester: &dyn KeyedDigester) -> bool {
+    pub fn mac_is_valid(&self, digester: &dyn KeyedDigester) -> bool {
         let is_signed = |parts: &[&[u8]]| digester.is_signed(DigestPurpose::InvitationGrant, parts, &self.digest);
         self.invitation.with_parts(self.version, is_signed)
     }

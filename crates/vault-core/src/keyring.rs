@@ -275,12 +275,12 @@ impl KeyringDocument {
             rest = after;
         }
         let read = Self { number, earlier, terms };
-        (rest.is_empty() && read.is_sound()).then_some(read)
+        (rest.is_empty() && read.mac_is_valid()).then_some(read)
     }
 
     /// Returns whether the rules are met: one active key for each purpose, no duplicate key, and a hash of each
     /// previous document, up to the maximum.
-    fn is_sound(&self) -> bool {
+    fn mac_is_valid(&self) -> bool {
         let one_active = KeyPurpose::ALL.into_iter().all(|purpose| {
             let active = |term: &&KeyringEntry| term.purpose == purpose && term.state == KeyState::Active;
             self.terms.iter().filter(active).count() == 1

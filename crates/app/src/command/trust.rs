@@ -43,11 +43,11 @@ fn github(text: &str) -> Result<Value, String> {
         }
     };
     let is_id = |id: &str| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
-    let is_sound = [owner, repository].iter().all(|name| is_name(name) && !name.contains('/'))
+    let mac_is_valid = [owner, repository].iter().all(|name| is_name(name) && !name.contains('/'))
         && owner_id.into_iter().chain(repository_id).all(is_id)
         && branch != Some("")
         && environment != Some("");
-    if !is_sound {
+    if !mac_is_valid {
         return Err(wrong());
     }
     let mut claims = serde_json::Map::new();
@@ -80,8 +80,8 @@ fn reference(text: &str) -> String {
 
 fn gitlab(text: &str) -> Result<Value, String> {
     let (project, branch) = split_at_sign(text);
-    let is_sound = project.contains('/') && project.split('/').all(is_name) && branch != Some("");
-    if !is_sound {
+    let mac_is_valid = project.contains('/') && project.split('/').all(is_name) && branch != Some("");
+    if !mac_is_valid {
         return Err(format!("must be {GITLAB}"));
     }
     let subject = match branch.map(|branch| (branch, branch.strip_prefix("refs/tags/"))) {

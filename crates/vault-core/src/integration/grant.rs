@@ -333,7 +333,7 @@ pub struct StoredIntegration {
 
 impl StoredIntegration {
     /// Returns whether the row's MAC verifies. Its key must be [loaded](KeyedDigester::load_keys).
-    pub fn is_sound(&self, digester: &dyn KeyedDigester) -> bool {
+    pub fn mac_is_valid(&self, digester: &dyn KeyedDigester) -> bool {
         let is_signed = |parts: &[&[u8]]| digester.is_signed(DigestPurpose::IntegrationGrant, parts, &self.digest);
         self.integration.with_parts(is_signed)
     }

@@ -73,7 +73,12 @@ pub struct FetchedCredential {
 
 impl FetchedCredential {
     /// Returns whether the row's MAC verifies for `namespace`.
-    pub fn is_sound(&self, digester: &dyn KeyedDigester, organization: OrganizationId, namespace: &Namespace) -> bool {
+    pub fn mac_is_valid(
+        &self,
+        digester: &dyn KeyedDigester,
+        organization: OrganizationId,
+        namespace: &Namespace,
+    ) -> bool {
         let state = CredentialState {
             kind: self.kind,
             namespace,

@@ -77,7 +77,7 @@ impl StoredCredential {
     }
 
     /// Returns whether the row's MAC verifies.
-    pub fn is_sound(&self, digester: &dyn KeyedDigester, organization: OrganizationId) -> bool {
+    pub fn mac_is_valid(&self, digester: &dyn KeyedDigester, organization: OrganizationId) -> bool {
         self.state().fits(digester, (organization, self.id), &self.code)
     }
 }

@@ -185,7 +185,7 @@ impl EventDelivery {
     }
 
     /// Returns whether the row's MAC verifies.
-    pub fn is_sound(&self, digester: &dyn KeyedDigester) -> bool {
+    pub fn mac_is_valid(&self, digester: &dyn KeyedDigester) -> bool {
         self.with_parts(|parts| digester.fits(DigestPurpose::EventDelivery, parts, &self.code))
     }
 

@@ -178,7 +178,7 @@ impl StoredReceiver {
     }
 
     /// Returns whether the row's MAC verifies.
-    pub fn is_sound(&self, digester: &dyn KeyedDigester) -> bool {
+    pub fn mac_is_valid(&self, digester: &dyn KeyedDigester) -> bool {
         self.with_parts(|parts| digester.fits(DigestPurpose::ReceiverGrant, parts, &self.code))
     }
 

@@ -48,7 +48,7 @@ impl EventPosition {
     }
 
     /// Returns whether the MAC verifies.
-    pub fn is_sound(&self, digester: &dyn KeyedDigester) -> bool {
+    pub fn mac_is_valid(&self, digester: &dyn KeyedDigester) -> bool {
         with_parts(self.checkpoint, self.scanned, self.newest, |parts| {
             digester.fits(DigestPurpose::EventDelivery, parts, &self.code)
         })

@@ -29,18 +29,18 @@ pub(crate) async fn under_active_key<T, F: Future<Output = Result<T, Error>>>(
     act().await
 }
 
-/// Returns whether `is_sound` succeeds. A value that does not verify may use a new key, so the keys are read again
+/// Returns whether `mac_is_valid` succeeds. A value that does not verify may use a new key, so the keys are read again
 /// before it counts as damaged.
 ///
 /// # Errors
 /// The keys cannot be read.
 pub(crate) async fn sound_under_known_keys(
     keys: &dyn KeyedDigester,
-    is_sound: impl Fn() -> bool,
+    mac_is_valid: impl Fn() -> bool,
 ) -> Result<bool, SealError> {
-    if is_sound() {
+    if mac_is_valid() {
         return Ok(true);
     }
     keys.refresh().await?;
-    Ok(is_sound())
+    Ok(mac_is_valid())
 }

@@ -199,7 +199,7 @@ impl Inspector {
 
     /// Returns the violation of a receiver, if any.
     fn violation_of_receiver(&self, stored: &StoredReceiver) -> Option<Violation> {
-        if !stored.is_sound(&*self.crypto.digester) {
+        if !stored.mac_is_valid(&*self.crypto.digester) {
             return Some(Violation::Code);
         }
         let (id, now) = (stored.receiver.id, self.environment.now());
@@ -279,7 +279,7 @@ impl InspectionRound {
                 // Read without paging, because an instance has few issuers.
                 for stored in store.list_issuers().await? {
                     self.rows += 1;
-                    if !stored.is_sound(&*self.inspector.crypto.digester) {
+                    if !stored.mac_is_valid(&*self.inspector.crypto.digester) {
                         let id = stored.issuer.name.to_string();
                         self.find(RowFinding { table: "issuers", id, violation: Violation::Code }, report);
                     }
@@ -417,17 +417,17 @@ impl Inspector {
         }
         seen.opened(self.crypto.instance.opens(row))?;
         let account = Subject::Account(AccountId::from_uuid(id));
-        let (is_sound, subject, kind, state) = match row {
+        let (mac_is_valid, subject, kind, state) = match row {
             InstanceRow::Account { signed, code, .. } => {
                 (signed.fits(digester, code), account, RecordedRow::Account, signed.states(digester))
             }
             InstanceRow::Invitation(stored) => {
-                (stored.is_sound(digester), account, RecordedRow::Invitation, stored.states(digester))
+                (stored.mac_is_valid(digester), account, RecordedRow::Invitation, stored.states(digester))
             }
             InstanceRow::Integration(stored) => {
                 let subject = Subject::Integration(IntegrationId::from_uuid(id));
                 let state = stored.integration.states(digester);
-                (stored.is_sound(digester), subject, RecordedRow::Integration, state)
+                (stored.mac_is_valid(digester), subject, RecordedRow::Integration, state)
             }
             InstanceRow::Organization { .. } => {
                 self.look_for(row, seen).await?;
@@ -440,7 +440,7 @@ impl Inspector {
                 return self.look_for(row, seen).await;
             }
         };
-        if !is_sound {
+        if !mac_is_valid {
             seen.find(kind.table(), id, Violation::Code);
             return Ok(());
         }
@@ -513,7 +513,7 @@ impl Inspector {
         const TABLE: &str = RecordedRow::Credential.table();
         let (digester, current) = (&*self.crypto.digester, &whole.versions.current);
         let id = current.id;
-        if !current.is_sound(digester, organization) {
+        if !current.mac_is_valid(digester, organization) {
             // The MAC failure explains any decryption failure of the row, so report only the former.
             seen.find(TABLE, id, Violation::Code);
             return Ok(());

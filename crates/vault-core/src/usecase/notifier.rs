@@ -181,7 +181,7 @@ impl Notifier {
         if self.waits.swap(false, Ordering::Relaxed) {
             self.environment.emit(Event::EventsTakenOver);
         }
-        if !stored.is_sound(&*self.digester) || stored.checkpoint > newest {
+        if !stored.mac_is_valid(&*self.digester) || stored.checkpoint > newest {
             let id = stored.checkpoint.to_string();
             self.environment.emit(Event::IntegrityFailure { table: "event_position", id });
             let note = NoteEvents { holder, from: stored, to: first, deliveries: Vec::new() };
@@ -219,7 +219,7 @@ impl Notifier {
     async fn listening(&self) -> Result<Listening, Error> {
         let mut listening = Listening::new();
         for stored in self.store.all_receivers().await?.into_iter().filter_map(|(_, stored)| stored) {
-            if stored.receiver.state == ReceiverState::Active && stored.is_sound(&*self.digester) {
+            if stored.receiver.state == ReceiverState::Active && stored.mac_is_valid(&*self.digester) {
                 listening.entry(stored.receiver.organization).or_default().push(stored.receiver);
             }
         }
@@ -362,7 +362,7 @@ impl Notifier {
         let query = Find { principal: Principal::Operator, of: owner, key: Some(receiver), now };
         let Some(stored) = self.store.list_receivers(query).await?.pop() else { return Ok(0) };
         let waiting = self.store.waiting_deliveries(owner, receiver, WAITING).await?;
-        let opened = if stored.is_sound(&*self.digester) {
+        let opened = if stored.mac_is_valid(&*self.digester) {
             self.opener.open(receiver, &stored.target, now).inspect_err(|error| self.environment.report(error)).ok()
         } else {
             let id = receiver.to_string();
@@ -452,7 +452,7 @@ impl Notifier {
         delivery: &EventDelivery,
         now: Timestamp,
     ) -> Result<(), DeliveryFailure> {
-        if !delivery.is_sound(&*self.digester) {
+        if !delivery.mac_is_valid(&*self.digester) {
             let id = delivery.id.to_string();
             self.environment.emit(Event::IntegrityFailure { table: "event_deliveries", id });
             return Err(DeliveryFailure::Damaged);
@@ -500,7 +500,7 @@ impl Notifier {
         let mut accepted = 0;
         for of_mail in [tests, if is_held { Vec::new() } else { events }] {
             let (sound, damaged): (Vec<_>, Vec<_>) =
-                of_mail.into_iter().partition(|delivery| delivery.is_sound(&*self.digester));
+                of_mail.into_iter().partition(|delivery| delivery.mac_is_valid(&*self.digester));
             let mut attempts = Vec::new();
             for delivery in damaged {
                 let id = delivery.id.to_string();

@@ -26,7 +26,7 @@ pub async fn an_invitation_is_found_as_it_was_made(suite: &dyn AccountSubject) {
     let (invitation, address) = world.invited(Role::Editor).await;
     let open = world.open(&invitation).await.expect("it is open");
     assert_eq!(open.stored.invitation, invitation);
-    assert!(open.stored.is_sound(&FakeDigester::default()));
+    assert!(open.stored.mac_is_valid(&FakeDigester::default()));
     assert_eq!((open.organization, open.draft), (world.name.clone(), None));
 
     let found = FoundAccount::Invitation(Box::new(open.stored.clone()));
@@ -357,7 +357,7 @@ pub async fn an_invited_role_is_replaced(suite: &dyn AccountSubject) {
 
     let after = world.open(&invitation).await.unwrap();
     assert_eq!(after.stored, lowered);
-    assert!(after.stored.is_sound(&FakeDigester::default()));
+    assert!(after.stored.mac_is_valid(&FakeDigester::default()));
     assert_eq!(after.draft, before.draft);
     assert_eq!(world.audited(AuditAction::InvitationChanged).await, 1);
 

@@ -116,7 +116,7 @@ impl Accounts {
         }
         self.digester.load_keys(&[current.digest.key]).await?;
         // Never re-sign an invalid row: that would legitimize a row planted through SQL.
-        if !current.is_sound(&*self.digester) {
+        if !current.mac_is_valid(&*self.digester) {
             self.report_damage("accounts", account);
             return Err(Refusal::Damaged { table: "accounts", id: account.to_string() }.into());
         }

@@ -21,7 +21,7 @@ impl Accounts {
             AccountCommand::Delete => (InvitationChange::Delete, AuditAction::InvitationDeleted, current.listed()),
             AccountCommand::SetRole(role) => {
                 self.digester.load_keys(&[current.digest.key]).await?;
-                if !current.is_sound(&*self.digester) {
+                if !current.mac_is_valid(&*self.digester) {
                     self.report_damage("invitations", account);
                     return Err(Refusal::Damaged { table: "invitations", id: account.to_string() }.into());
                 }

@@ -83,7 +83,7 @@ impl Accounts {
         let found = self.store.find_invitation(code.digest(&*self.digester), self.environment.now()).await?;
         let found = found.ok_or(Refusal::InvalidEnrolment)?;
         self.digester.load_keys(&[found.stored.digest.key]).await?;
-        if found.stored.is_sound(&*self.digester) {
+        if found.stored.mac_is_valid(&*self.digester) {
             return Ok(found);
         }
         self.report_damage("invitations", found.stored.invitation.grant.account);

@@ -98,7 +98,7 @@ impl Activations {
         let FoundIntegration { stored, organization_active } = &found;
         let integration = Some(stored.integration.id);
         self.digester.load_keys(&[stored.digest.key]).await?;
-        if !stored.is_sound(&*self.digester) {
+        if !stored.mac_is_valid(&*self.digester) {
             let id = stored.integration.id.to_string();
             self.environment.emit(Event::IntegrityFailure { table: "integrations", id });
             return Err(self.refuse(IntegrationRefusal::Unknown, integration, network));

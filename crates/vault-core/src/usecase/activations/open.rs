@@ -109,8 +109,8 @@ impl Activations {
         namespace: &Namespace,
         row: FetchedCredential,
     ) -> Result<Opened, SealError> {
-        let is_sound = || row.is_sound(&*self.digester, organization, namespace);
-        if !sound_under_known_keys(&*self.digester, is_sound).await? {
+        let mac_is_valid = || row.mac_is_valid(&*self.digester, organization, namespace);
+        if !sound_under_known_keys(&*self.digester, mac_is_valid).await? {
             return Err(SealError::unsound_credential(row.id));
         }
         let FetchedCredential { id, kind, version, sealed, vend, last_activated_at, .. } = row;

@@ -138,11 +138,11 @@ impl Activations {
                 && stored.issuer.serves(integration.organization)
                 && integration.trusts.iter().any(|trust| trust.issuer_id == stored.issuer.id)
         });
-        if issuers.iter().any(|stored| !stored.is_sound(&*self.digester)) {
+        if issuers.iter().any(|stored| !stored.mac_is_valid(&*self.digester)) {
             self.digester.refresh().await?;
         }
         let (sound, damaged): (Vec<_>, Vec<_>) =
-            issuers.into_iter().partition(|stored| stored.is_sound(&*self.digester));
+            issuers.into_iter().partition(|stored| stored.mac_is_valid(&*self.digester));
         for stored in damaged {
             let id = stored.issuer.name.to_string();
             self.environment.emit(Event::IntegrityFailure { table: "issuers", id });
@@ -191,7 +191,7 @@ impl Activations {
         let asked = StoredIssuer { asked_at: now, ..issuer.clone() };
         if !self.store.note_keys(issuer.clone(), asked.clone()).await? {
             let found = self.store.find_issuers(vec![issuer.issuer.name.clone()]).await?.pop();
-            return Ok(found.filter(|found| found.is_sound(&*self.digester)).unwrap_or(issuer));
+            return Ok(found.filter(|found| found.mac_is_valid(&*self.digester)).unwrap_or(issuer));
         }
         let next = match keys.fetch(&asked.issuer).await {
             Ok(found) if identity.verifier.count_keys(&found.keys, asked.issuer.key_use()).is_some() => {

@@ -206,7 +206,7 @@ impl Integrations {
     ) -> Result<(AuditAction, IntegrationChange, ChangedIntegration), Error> {
         let unchanged = matches!(deed, Deed::Delete);
         // Never re-sign an invalid row: that would legitimize a row planted through SQL. Deleting it is safe.
-        if !unchanged && !current.is_sound(&*self.digester) {
+        if !unchanged && !current.mac_is_valid(&*self.digester) {
             let (table, id) = ("integrations", current.integration.id.to_string());
             self.environment.emit(Event::IntegrityFailure { table, id: id.clone() });
             return Err(Refusal::Damaged { table, id }.into());

@@ -86,17 +86,17 @@ impl Integrations {
         let request = TrustRequest::parse(value, field).map_err(Error::Invalid)?;
         let found = self.store.find_issuers(vec![request.issuer.clone()]).await?;
         let mut found: Vec<_> = found.into_iter().filter(|stored| stored.issuer.serves(organization)).collect();
-        if found.iter().any(|stored| !stored.is_sound(&*self.digester)) {
+        if found.iter().any(|stored| !stored.mac_is_valid(&*self.digester)) {
             self.digester.refresh().await?;
         }
         // The row decides which claims the trust must specify.
         found.retain(|stored| {
-            let is_sound = stored.is_sound(&*self.digester);
-            if !is_sound {
+            let mac_is_valid = stored.mac_is_valid(&*self.digester);
+            if !mac_is_valid {
                 let id = stored.issuer.name.to_string();
                 self.environment.emit(Event::IntegrityFailure { table: "issuers", id });
             }
-            is_sound
+            mac_is_valid
         });
         let Some(stored) = found.first() else {
             let detail = "is no issuer that this organization may trust; GET {base_url}/issuers lists them";

@@ -112,10 +112,12 @@ impl LookUpMoves {
                     addresses.push(self.address(&row, signed.grant.email.as_str()));
                 }
                 // The address of a re-enrolment invitation leads to the account, not to the invitation.
-                InstanceRow::Invitation(stored) if !stored.invitation.re_enrols() && stored.is_sound(&*digester) => {
+                InstanceRow::Invitation(stored)
+                    if !stored.invitation.re_enrols() && stored.mac_is_valid(&*digester) =>
+                {
                     addresses.push(self.address(&row, stored.invitation.grant.email.as_str()));
                 }
-                InstanceRow::Receiver(stored) if stored.is_sound(&*digester) => {
+                InstanceRow::Receiver(stored) if stored.mac_is_valid(&*digester) => {
                     let StoredReceiver { receiver, target, status, code } = (**stored).clone();
                     let made = StoredReceiver::sign(receiver, target, status, &*digester);
                     if made.code != code {
@@ -160,7 +162,7 @@ impl LookUpMoves {
         let Keys { store, digester, .. } = &self.keys;
         let Some(whole) = readable(store.whole_credential(organization, id).await)?.flatten() else { return Ok(None) };
         let current = &whole.versions.current;
-        if !current.is_sound(&**digester, organization) {
+        if !current.mac_is_valid(&**digester, organization) {
             return Ok(None);
         }
         let code = current.state().code(&**digester, organization, id);
@@ -189,7 +191,7 @@ impl LookUpMoves {
         for stored in store.list_issuers().await? {
             self.rows += 1;
             let made = stored.clone().signed(&*digester);
-            if stored.is_sound(&*digester) && made.code != stored.code {
+            if stored.mac_is_valid(&*digester) && made.code != stored.code {
                 // Otherwise the server has just recorded new keys, signed with the current key.
                 if store.note_keys(stored, made).await? {
                     self.count(1);
@@ -212,7 +214,7 @@ impl LookUpMoves {
         };
         self.rows += 1;
         let to = from.signed_again(&*digester);
-        if from.is_sound(&*digester) && from.code != to.code {
+        if from.mac_is_valid(&*digester) && from.code != to.code {
             self.count(usize::from(store.note_events(NoteEvents { holder, from, to, deliveries: Vec::new() }).await?));
         }
         store.acquire_event_lease(lease(now)).await?;

@@ -368,7 +368,7 @@ impl InstanceRotation {
             }
             InstanceRow::Invitation(stored) => {
                 let made = stored.invitation.digest(stored.version, digester);
-                let digest = signed(stored.is_sound(digester), made, &stored.digest)?;
+                let digest = signed(stored.mac_is_valid(digester), made, &stored.digest)?;
                 InstanceRow::Invitation(Box::new(StoredInvitation { digest, ..(**stored).clone() }))
             }
             InstanceRow::Draft { organization, account, password, seed } => InstanceRow::Draft {
@@ -378,11 +378,12 @@ impl InstanceRotation {
                 seed: rewrapper.seed(*account, seed)?,
             },
             InstanceRow::Integration(stored) => {
-                let digest = signed(stored.is_sound(digester), stored.integration.digest(digester), &stored.digest)?;
+                let digest =
+                    signed(stored.mac_is_valid(digester), stored.integration.digest(digester), &stored.digest)?;
                 InstanceRow::Integration(Box::new(StoredIntegration { digest, ..(**stored).clone() }))
             }
             InstanceRow::Receiver(stored) => {
-                if !stored.is_sound(digester) {
+                if !stored.mac_is_valid(digester) {
                     return Err(unsigned());
                 }
                 let StoredReceiver { receiver, target, status, .. } = &**stored;

@@ -129,7 +129,9 @@ impl Receivers {
             let stored = self.show(principal, receiver).await?;
             let (next, action, changes) = decide(&stored)?;
             // Never re-sign an invalid row: that would legitimize a row planted through SQL.
-            if next.is_some() && !sound_under_known_keys(&*self.digester, || stored.is_sound(&*self.digester)).await? {
+            if next.is_some()
+                && !sound_under_known_keys(&*self.digester, || stored.mac_is_valid(&*self.digester)).await?
+            {
                 let id = receiver.to_string();
                 self.environment.emit(Event::IntegrityFailure { table: "receivers", id: id.clone() });
                 return Err(Refusal::Damaged { table: "receivers", id }.into());

@@ -16,7 +16,7 @@ impl Receivers {
         let mut deliveries = Vec::new();
         for stored in self.store.all_receivers().await?.into_iter().filter_map(|(_, stored)| stored) {
             let receiver = &stored.receiver;
-            if receiver.organization.is_none() && receiver.wants(kind) && stored.is_sound(&*self.digester) {
+            if receiver.organization.is_none() && receiver.wants(kind) && stored.mac_is_valid(&*self.digester) {
                 deliveries.push(occurrence.to_delivery(receiver, super::position(now), now, &*self.digester));
             }
         }

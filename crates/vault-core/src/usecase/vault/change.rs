@@ -77,8 +77,8 @@ impl Vault {
             if revision.is_some_and(|revision| revision != seen) {
                 return Err(Refusal::Changed.into());
             }
-            let is_sound = || versions.current.is_sound(&*self.digester, organization);
-            if !sound_under_known_keys(&*self.digester, is_sound).await? {
+            let mac_is_valid = || versions.current.mac_is_valid(&*self.digester, organization);
+            if !sound_under_known_keys(&*self.digester, mac_is_valid).await? {
                 return Err(Refusal::Damaged { table: "credentials", id: id.to_string() }.into());
             }
             let opened_and_decided = async {

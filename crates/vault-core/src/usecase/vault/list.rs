@@ -125,15 +125,16 @@ impl Vault {
             .collect();
         let opened = reading.check(self.opener.open_information(organization, &sealed).await?)?;
         let mut said = reading.check(self.open_metadata(organization, &rows).await?)?.into_iter();
-        let sound = || -> Vec<bool> { rows.iter().map(|row| row.is_sound(&*self.digester, organization)).collect() };
+        let sound =
+            || -> Vec<bool> { rows.iter().map(|row| row.mac_is_valid(&*self.digester, organization)).collect() };
         let mut are_sound = sound();
         if are_sound.contains(&false) {
             self.digester.refresh().await?;
             are_sound = sound();
         }
         let now = self.environment.now();
-        let listed = rows.into_iter().zip(opened).zip(are_sound).map(|((row, information), is_sound)| {
-            let information = if is_sound { information } else { Err(SealError::unsound_credential(row.id)) };
+        let listed = rows.into_iter().zip(opened).zip(are_sound).map(|((row, information), mac_is_valid)| {
+            let information = if mac_is_valid { information } else { Err(SealError::unsound_credential(row.id)) };
             ListedCredential {
                 id: row.id,
                 kind: row.kind,
