@@ -170,7 +170,7 @@ ports! {
         abort_activation(command: AbortActivation) -> ();
         claim_checks(payload: ClaimChecks) -> Vec<DueCheck>;
         record_check(payload: RecordCheck) -> bool;
-        note_activated(payload: NoteActivated) -> ();
+        record_activated(payload: RecordActivated) -> ();
     }
     AuditLog {
         append(records: Vec<SealedAuditRecord>) -> ();
@@ -205,7 +205,7 @@ ports! {
         all_receivers() -> Vec<(String, Option<StoredReceiver>)>;
         find_expiring(query: FindExpiring) -> Vec<Expiring>;
         notices_between(after: Timestamp, until: Timestamp) -> Vec<AccountNotice>;
-        note_events(command: NoteEvents) -> bool;
+        record_events(command: RecordEvents) -> bool;
         add_deliveries(deliveries: Vec<EventDelivery>) -> ();
         receivers_due(now: Timestamp) -> Vec<(ReceiverOwner, ReceiverId)>;
         waiting_deliveries(owner: ReceiverOwner, receiver: ReceiverId, limit: usize) -> Vec<EventDelivery>;
@@ -299,7 +299,7 @@ ports! {
         list_issuers() -> Vec<StoredIssuer>;
         find_issuers(names: Vec<IssuerName>) -> Vec<StoredIssuer>;
         remove_issuer(command: Command<IssuerName>) -> bool;
-        note_keys(seen: StoredIssuer, next: StoredIssuer) -> bool;
+        record_keys(seen: StoredIssuer, next: StoredIssuer) -> bool;
     }
     RestoreRepository {
         restore_epoch() -> u64;
@@ -314,6 +314,6 @@ ports! {
     SessionRepository {
         end_session(command: Command<EndSession>) -> bool;
         list_sessions(principal: SessionPrincipal, now: Timestamp) -> Vec<StoredSession>;
-        note_uses(uses: Vec<SessionUse>) -> ();
+        record_uses(uses: Vec<SessionUse>) -> ();
     }
 }

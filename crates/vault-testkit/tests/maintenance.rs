@@ -333,8 +333,8 @@ impl IssuerRepository for Heap {
     async fn remove_issuer(&self, command: Command<IssuerName>) -> Result<bool, StoreError> {
         self.rest.remove_issuer(command).await
     }
-    async fn note_keys(&self, seen: StoredIssuer, next: StoredIssuer) -> Result<bool, StoreError> {
-        self.rest.note_keys(seen, next).await
+    async fn record_keys(&self, seen: StoredIssuer, next: StoredIssuer) -> Result<bool, StoreError> {
+        self.rest.record_keys(seen, next).await
     }
 }
 

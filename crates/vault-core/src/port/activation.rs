@@ -139,7 +139,7 @@ impl CheckRound {
 
 /// Records when credentials were last activated.
 #[derive(Clone, Debug)]
-pub struct NoteActivated {
+pub struct RecordActivated {
     /// The organization.
     pub organization: OrganizationId,
     /// The credentials.
@@ -301,7 +301,7 @@ pub trait ActivationRepository: Send + Sync {
     async fn record_check(&self, payload: RecordCheck) -> Result<bool, StoreError>;
 
     /// Records the minute of the last activation of credentials, unless a later one is recorded.
-    async fn note_activated(&self, payload: NoteActivated) -> Result<(), StoreError>;
+    async fn record_activated(&self, payload: RecordActivated) -> Result<(), StoreError>;
 }
 
 /// Ports that activations require of a store. Apart from them, only key rotation and integrity checks read sealed data.

@@ -31,7 +31,7 @@ pub trait IssuerRepository: Send + Sync {
 
     /// Records a request to an issuer or its response. Returns `false`, and records nothing, if its row has changed since
     /// it was `seen`.
-    async fn note_keys(&self, seen: StoredIssuer, next: StoredIssuer) -> Result<bool, StoreError>;
+    async fn record_keys(&self, seen: StoredIssuer, next: StoredIssuer) -> Result<bool, StoreError>;
 }
 
 /// Reason why the keys of an issuer could not be fetched: fixed words, and the URL of the outgoing proxy if it is the cause.

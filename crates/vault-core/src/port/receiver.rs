@@ -127,7 +127,7 @@ impl EventLease {
 
 /// Records events that were read.
 #[derive(Clone, Debug)]
-pub struct NoteEvents {
+pub struct RecordEvents {
     /// ID of the process that has the lease.
     pub holder: Uuid,
     /// Position from which it read.
@@ -175,8 +175,8 @@ pub trait EventRepository: Send + Sync {
     async fn notices_between(&self, after: Timestamp, until: Timestamp) -> Result<Vec<AccountNotice>, StoreError>;
 
     /// Stores deliveries and the position up to which events were read, in one transaction. Returns `false` and changes
-    /// nothing if the process no longer has the lease, or if the stored position is not [`NoteEvents::from`].
-    async fn note_events(&self, command: NoteEvents) -> Result<bool, StoreError>;
+    /// nothing if the process no longer has the lease, or if the stored position is not [`RecordEvents::from`].
+    async fn record_events(&self, command: RecordEvents) -> Result<bool, StoreError>;
 
     /// Stores deliveries without changing the position, for events that no other source contains.
     async fn add_deliveries(&self, deliveries: Vec<EventDelivery>) -> Result<(), StoreError>;

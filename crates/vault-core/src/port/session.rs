@@ -43,5 +43,5 @@ pub trait SessionRepository: Send + Sync {
 
     /// Records when sessions were last used. An earlier time than the stored one changes nothing. Deleted sessions are
     /// skipped.
-    async fn note_uses(&self, uses: Vec<SessionUse>) -> Result<(), StoreError>;
+    async fn record_uses(&self, uses: Vec<SessionUse>) -> Result<(), StoreError>;
 }

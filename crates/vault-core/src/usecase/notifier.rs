@@ -8,8 +8,8 @@ use crate::digest::DigestPurpose;
 use crate::error::Error;
 use crate::id::{AuditId, OrganizationId, ReceiverId};
 use crate::port::{
-    Event, EventCarrier, EventLease, EventStore, Find, FindExpiring, KeyedDigester, NoteEvents, OpenedTarget,
-    ReceiverOpener, ReceiverOwner, WebhookMessage,
+    Event, EventCarrier, EventLease, EventStore, Find, FindExpiring, KeyedDigester, OpenedTarget, ReceiverOpener,
+    ReceiverOwner, RecordEvents, WebhookMessage,
 };
 use crate::principal::Principal;
 use crate::receiver::{
@@ -157,8 +157,8 @@ impl Notifier {
         // If nothing is to be delivered, the position is stored rarely to save writes. After a crash, reading the same
         // events again has the same result.
         if count > 0 || more || kept >= NOTE_EVERY_MILLIS {
-            let note = NoteEvents { holder, from: held.stored, to: read, deliveries };
-            if !self.store.note_events(note).await? {
+            let note = RecordEvents { holder, from: held.stored, to: read, deliveries };
+            if !self.store.record_events(note).await? {
                 *reading = None;
                 return Ok(None);
             }
@@ -184,8 +184,8 @@ impl Notifier {
         if !stored.mac_is_valid(&*self.digester) || stored.checkpoint > newest {
             let id = stored.checkpoint.to_string();
             self.environment.emit(Event::IntegrityFailure { table: "event_position", id });
-            let note = NoteEvents { holder, from: stored, to: first, deliveries: Vec::new() };
-            if !self.store.note_events(note).await? {
+            let note = RecordEvents { holder, from: stored, to: first, deliveries: Vec::new() };
+            if !self.store.record_events(note).await? {
                 return Ok(None);
             }
             stored = first;
@@ -194,8 +194,8 @@ impl Notifier {
         if signed != stored {
             // The key of the position was replaced. Sign the position again now, because without events nothing else
             // would do so before the old key is destroyed.
-            let note = NoteEvents { holder, from: stored, to: signed, deliveries: Vec::new() };
-            if !self.store.note_events(note).await? {
+            let note = RecordEvents { holder, from: stored, to: signed, deliveries: Vec::new() };
+            if !self.store.record_events(note).await? {
                 return Ok(None);
             }
             stored = signed;

@@ -114,7 +114,7 @@ impl<D: Database> SessionRepository for DieselStore<D> {
         self.answer(Some(principal.organization), ListSessions { principal, now }).await
     }
 
-    async fn note_uses(&self, mut uses: Vec<SessionUse>) -> Result<(), StoreError> {
+    async fn record_uses(&self, mut uses: Vec<SessionUse>) -> Result<(), StoreError> {
         // In one order, so that two transactions that write the same rows do not deadlock.
         uses.sort_by_key(|used| (used.organization, used.session));
         self.run(RecordUses(uses)).await

@@ -7,7 +7,7 @@ use vault_core::activation::{Activation, IssuanceRefusal};
 use vault_core::digest::Digest;
 use vault_core::port::{
     AbortActivation, ActivationRepository, ClaimChecks, DueCheck, EndActivation, FetchCredentials, FetchedCredential,
-    FindActivation, ForIntegration, FoundIntegration, IssueCredentials, ListActivations, NoteActivated, RecordCheck,
+    FindActivation, ForIntegration, FoundIntegration, IssueCredentials, ListActivations, RecordActivated, RecordCheck,
     StoreError,
 };
 
@@ -55,7 +55,7 @@ impl<D: Database> ActivationRepository for DieselStore<D> {
         self.run_for(payload.organization, payload).await
     }
 
-    async fn note_activated(&self, payload: NoteActivated) -> Result<(), StoreError> {
+    async fn record_activated(&self, payload: RecordActivated) -> Result<(), StoreError> {
         self.run_for(payload.organization, payload).await
     }
 }

@@ -25,7 +25,7 @@ impl<D: Database> IssuerRepository for DieselStore<D> {
         self.run(command).await
     }
 
-    async fn note_keys(&self, seen: StoredIssuer, next: StoredIssuer) -> Result<bool, StoreError> {
+    async fn record_keys(&self, seen: StoredIssuer, next: StoredIssuer) -> Result<bool, StoreError> {
         self.run(RecordKeys { seen, next }).await
     }
 }

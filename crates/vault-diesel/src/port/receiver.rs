@@ -12,8 +12,8 @@ use vault_core::audit::SealedAuditRecord;
 use vault_core::digest::LookupDigests;
 use vault_core::id::{OrganizationId, ReceiverId};
 use vault_core::port::{
-    AccountNotice, AddReceiver, ChangeReceiver, EventLease, EventRepository, Find, FindExpiring, List, NoteEvents,
-    ReceiverOwner, ReceiverRepository, ResendEvent, StoreError,
+    AccountNotice, AddReceiver, ChangeReceiver, EventLease, EventRepository, Find, FindExpiring, List, ReceiverOwner,
+    ReceiverRepository, RecordEvents, ResendEvent, StoreError,
 };
 use vault_core::receiver::{Attempted, EventDelivery, EventPosition, Expiring, StoredReceiver};
 use vault_core::time::Timestamp;
@@ -69,7 +69,7 @@ impl<D: Database> EventRepository for DieselStore<D> {
         self.answer(None, NoticesBetween { after, until }).await
     }
 
-    async fn note_events(&self, command: NoteEvents) -> Result<bool, StoreError> {
+    async fn record_events(&self, command: RecordEvents) -> Result<bool, StoreError> {
         self.run(command).await
     }
 

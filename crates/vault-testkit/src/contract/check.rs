@@ -7,7 +7,7 @@ use super::world::World;
 use vault_core::audit::AuditAction;
 use vault_core::check::CheckReason;
 use vault_core::credential::LastCheck;
-use vault_core::port::{ActivationRepository, ClaimChecks, CredentialChange, DueCheck, NoteActivated, RecordCheck};
+use vault_core::port::{ActivationRepository, ClaimChecks, CredentialChange, DueCheck, RecordActivated, RecordCheck};
 
 impl<S: ActivationRepository + ?Sized> World<'_, S> {
     pub(super) async fn claim_checks(&self, turn: Option<(usize, i64)>) -> Vec<DueCheck> {
@@ -63,8 +63,8 @@ pub async fn the_latest_activation_is_noted(suite: &dyn ActivationSubject) {
     let principal = world.activator(&world.integration().await);
     let minute = world.now().floor_to_minute();
     let note = async |of: &Activators<'_>, minute| {
-        let payload = NoteActivated { organization: of.organization, credentials: vec![id], minute };
-        world.store.note_activated(payload).await.unwrap();
+        let payload = RecordActivated { organization: of.organization, credentials: vec![id], minute };
+        world.store.record_activated(payload).await.unwrap();
     };
     let noted = async || {
         let taken = world.taken(world.take(&principal, "contract")).await;

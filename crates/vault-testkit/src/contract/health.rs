@@ -15,7 +15,7 @@ use vault_core::hourly::{HOUR_SECONDS, HourlyLimit};
 use vault_core::id::{CredentialId, IntegrationId};
 use vault_core::port::{
     AuditSealer, CHECK_AGAIN_SECONDS, CHECKER_SECONDS, ClaimChecks, CredentialChange, Expired, Find, IdGenerator, List,
-    ListCredentials, NewVersion, NoteActivated, RecordCheck, USE_SECONDS, UsePosition,
+    ListCredentials, NewVersion, RecordActivated, RecordCheck, USE_SECONDS, UsePosition,
 };
 use vault_core::principal::Principal;
 use vault_core::time::Timestamp;
@@ -172,8 +172,8 @@ pub async fn what_is_handed_out_is_a_use(suite: &dyn ContractStore) {
 
     let minute = world.now().floor_to_minute();
     for minute in [minute, minute.plus_seconds(-60)] {
-        let payload = NoteActivated { organization: world.organization, credentials: vec![id], minute };
-        world.store.note_activated(payload).await.unwrap();
+        let payload = RecordActivated { organization: world.organization, credentials: vec![id], minute };
+        world.store.record_activated(payload).await.unwrap();
     }
     assert_eq!(world.versions(&principal, id).await.current.last_activated_at, Some(minute));
     world.clock.advance_millis((ACTIVATION_SECONDS + USE_SECONDS) * 1_000);

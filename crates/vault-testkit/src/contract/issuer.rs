@@ -57,11 +57,11 @@ pub async fn keys_are_noted_at_the_row_that_was_read(suite: &dyn OperatorSubject
         StoredIssuer::sign(first.issuer.clone(), keys.to_owned(), world.now().plus_seconds(seconds), &digester)
     };
     let (second, late) = (next("{\"keys\":[2]}", 1), next("{\"keys\":[3]}", 2));
-    assert!(world.store.note_keys(first.clone(), second.clone()).await.unwrap());
-    assert!(!world.store.note_keys(first.clone(), late).await.unwrap(), "the row has changed");
+    assert!(world.store.record_keys(first.clone(), second.clone()).await.unwrap());
+    assert!(!world.store.record_keys(first.clone(), late).await.unwrap(), "the row has changed");
     let failed =
         StoredIssuer { failure: "unreachable".to_owned(), asked_at: world.now().plus_seconds(3), ..second.clone() };
-    assert!(world.store.note_keys(second, failed.clone()).await.unwrap());
+    assert!(world.store.record_keys(second, failed.clone()).await.unwrap());
     let names = vec![first.issuer.name.clone(), other.issuer.name.clone()];
     let mut found = world.store.find_issuers(names).await.unwrap();
     found.sort_by_key(|row| row.issuer.name != first.issuer.name);

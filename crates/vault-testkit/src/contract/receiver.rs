@@ -16,7 +16,7 @@ use vault_core::id::{EventId, ReceiverId};
 use vault_core::lockout::FREE_ATTEMPTS;
 use vault_core::notice::NoticeCode;
 use vault_core::port::{
-    AccountChange, AddReceiver, ChangeReceiver, EventLease, Find, IdGenerator as _, List, NoteEvents, ReceiverOwner,
+    AccountChange, AddReceiver, ChangeReceiver, EventLease, Find, IdGenerator as _, List, ReceiverOwner, RecordEvents,
     ResendEvent, StoreError,
 };
 use vault_core::principal::Principal;
@@ -217,7 +217,7 @@ pub async fn one_process_reads_events(suite: &dyn ContractStore) {
     let from = take(one, now, 30).await.unwrap().unwrap();
     assert_eq!(take(two, now, 30).await.unwrap(), None);
     assert_eq!(take(one, now, 30).await.unwrap(), Some(from));
-    let note = |holder, from, to| world.store.note_events(NoteEvents { holder, from, to, deliveries: Vec::new() });
+    let note = |holder, from, to| world.store.record_events(RecordEvents { holder, from, to, deliveries: Vec::new() });
     let to = position(from.checkpoint + 1, now.plus_seconds(1));
     assert!(!note(two, from, to).await.unwrap());
     assert!(note(one, from, to).await.unwrap());

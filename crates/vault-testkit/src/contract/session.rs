@@ -67,9 +67,9 @@ pub async fn the_latest_use_of_a_session_is_kept(suite: &dyn AccountSubject) {
     let used = |session: &SessionPrincipal, at| SessionUse { organization, session: session.session, at };
     let last_used = async || world.store.list_sessions(session.clone(), world.now()).await.unwrap()[0].last_used_at;
     let later = world.now().plus_seconds(120);
-    world.store.note_uses(vec![used(&session, later), used(&ended, later)]).await.unwrap();
+    world.store.record_uses(vec![used(&session, later), used(&ended, later)]).await.unwrap();
     assert_eq!(last_used().await, later);
-    world.store.note_uses(vec![used(&session, later.plus_seconds(-60))]).await.unwrap();
+    world.store.record_uses(vec![used(&session, later.plus_seconds(-60))]).await.unwrap();
     assert_eq!(last_used().await, later);
     assert_eq!(world.sessions(&session).await, [session.session]);
 }

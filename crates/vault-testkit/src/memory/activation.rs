@@ -15,7 +15,7 @@ use vault_core::integration::{
 use vault_core::port::{
     AbortActivation, ActivationRepository, CHECK_AGAIN_SECONDS, ClaimChecks, CredentialUse, DueCheck, EndActivation,
     FetchCredentials, FetchedCredential, FindActivation, ForIntegration, FoundIntegration, IssueCredentials,
-    ListActivations, NoteActivated, RecordCheck, StoreError,
+    ListActivations, RecordActivated, RecordCheck, StoreError,
 };
 use vault_core::principal::Denial;
 use vault_core::time::Timestamp;
@@ -113,7 +113,7 @@ impl ActivationRepository for MemoryStore {
         })
     }
 
-    async fn note_activated(&self, payload: NoteActivated) -> Result<(), StoreError> {
+    async fn record_activated(&self, payload: RecordActivated) -> Result<(), StoreError> {
         self.decide(|state| {
             for id in payload.credentials {
                 if let Some(row) = state.credentials.get_mut(&(payload.organization, id)) {

@@ -33,7 +33,7 @@ impl IssuerRepository for MemoryStore {
         })?)
     }
 
-    async fn note_keys(&self, seen: StoredIssuer, next: StoredIssuer) -> Result<bool, StoreError> {
+    async fn record_keys(&self, seen: StoredIssuer, next: StoredIssuer) -> Result<bool, StoreError> {
         self.decide(|state| {
             let row = state.issuers.get_mut(&seen.issuer.name).filter(|row| **row == seen);
             row.map(|row| *row = next).is_some()

@@ -10,8 +10,8 @@ use vault_core::hourly::HourlyLimit;
 use vault_core::id::{EventId, OrganizationId, ReceiverId};
 use vault_core::notice::{NoticeCode, StoredNotice};
 use vault_core::port::{
-    AccountNotice, AddReceiver, ChangeReceiver, EventLease, EventRepository, Find, FindExpiring, List, NoteEvents,
-    ReceiverOwner, ReceiverRepository, ResendEvent, StoreError,
+    AccountNotice, AddReceiver, ChangeReceiver, EventLease, EventRepository, Find, FindExpiring, List, ReceiverOwner,
+    ReceiverRepository, RecordEvents, ResendEvent, StoreError,
 };
 use vault_core::principal::Principal;
 use vault_core::receiver::{
@@ -229,9 +229,9 @@ impl EventRepository for MemoryStore {
         })
     }
 
-    async fn note_events(&self, command: NoteEvents) -> Result<bool, StoreError> {
+    async fn record_events(&self, command: RecordEvents) -> Result<bool, StoreError> {
         self.decide(|state| {
-            let NoteEvents { holder, from, to, deliveries } = command;
+            let RecordEvents { holder, from, to, deliveries } = command;
             let there = |row: &&mut PositionRow| {
                 row.holder == holder
                     && (row.position.checkpoint, row.position.scanned) == (from.checkpoint, from.scanned)

@@ -73,7 +73,7 @@ impl SessionRepository for MemoryStore {
         })?
     }
 
-    async fn note_uses(&self, uses: Vec<SessionUse>) -> Result<(), StoreError> {
+    async fn record_uses(&self, uses: Vec<SessionUse>) -> Result<(), StoreError> {
         self.decide(|state| {
             for used in uses {
                 let row = state.sessions.get_mut(&used.session).filter(|row| row.organization == used.organization);

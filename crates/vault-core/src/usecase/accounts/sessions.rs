@@ -57,7 +57,7 @@ impl Accounts {
         let uses = self.uses.take();
         let mut slices = uses.chunks(SLICE);
         while let Some(slice) = slices.next() {
-            if let Err(error) = self.store.note_uses(slice.to_vec()).await {
+            if let Err(error) = self.store.record_uses(slice.to_vec()).await {
                 self.uses.give_back(slice.iter().chain(slices.flatten()));
                 return Err(error.into());
             }

@@ -15,7 +15,7 @@ use crate::id::{ActivationId, CredentialId};
 use crate::integration::IntegrationPrincipal;
 use crate::namespace::Namespace;
 use crate::port::{
-    Event, FindActivation, IssueCredentials, NewActivation, NoteActivated, ShortLived, StoreError, VendOrder,
+    Event, FindActivation, IssueCredentials, NewActivation, RecordActivated, ShortLived, StoreError, VendOrder,
 };
 use crate::time::Timestamp;
 use futures_util::future::join_all;
@@ -183,8 +183,10 @@ impl Activations {
                     let organization = principal.organization;
                     // The credentials are issued and the use is recorded. The time in lists may be late, so ignore an
                     // error.
-                    let _ =
-                        self.store.note_activated(NoteActivated { organization, credentials: unnoted, minute }).await;
+                    let _ = self
+                        .store
+                        .record_activated(RecordActivated { organization, credentials: unnoted, minute })
+                        .await;
                 }
                 Ok(Attempt::Done(Activated { id: activation, namespace: opening.namespace, expires_at, credentials }))
             }

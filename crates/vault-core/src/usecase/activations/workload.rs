@@ -189,7 +189,7 @@ impl Activations {
         let now = self.environment.now();
         // Record the request first, so that many concurrent tokens cause only one request, whatever process has them.
         let asked = StoredIssuer { asked_at: now, ..issuer.clone() };
-        if !self.store.note_keys(issuer.clone(), asked.clone()).await? {
+        if !self.store.record_keys(issuer.clone(), asked.clone()).await? {
             let found = self.store.find_issuers(vec![issuer.issuer.name.clone()]).await?.pop();
             return Ok(found.filter(|found| found.mac_is_valid(&*self.digester)).unwrap_or(issuer));
         }
@@ -200,7 +200,7 @@ impl Activations {
             Ok(_) => self.unreachable(&asked, "its response is not a key set".into()),
             Err(failure) => self.unreachable(&asked, failure.0),
         };
-        self.store.note_keys(asked, next.clone()).await?;
+        self.store.record_keys(asked, next.clone()).await?;
         Ok(next)
     }
 

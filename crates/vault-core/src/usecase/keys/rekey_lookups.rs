@@ -10,7 +10,7 @@ use crate::digest::{Digest, DigestPurpose};
 use crate::error::Error;
 use crate::id::{CredentialId, OrganizationId};
 use crate::port::{
-    CredentialContext, EventLease, InstancePart, InstanceRow, LookupMove, MoveToInstanceKey, NoteEvents, SealError,
+    CredentialContext, EventLease, InstancePart, InstanceRow, LookupMove, MoveToInstanceKey, RecordEvents, SealError,
     SealedInformation, StoreError, StoredRowKey,
 };
 use crate::receiver::{EventPosition, StoredReceiver};
@@ -193,7 +193,7 @@ impl LookUpMoves {
             let made = stored.clone().signed(&*digester);
             if stored.mac_is_valid(&*digester) && made.code != stored.code {
                 // Otherwise the server has just recorded new keys, signed with the current key.
-                if store.note_keys(stored, made).await? {
+                if store.record_keys(stored, made).await? {
                     self.count(1);
                 }
             }
@@ -215,7 +215,9 @@ impl LookUpMoves {
         self.rows += 1;
         let to = from.signed_again(&*digester);
         if from.mac_is_valid(&*digester) && from.code != to.code {
-            self.count(usize::from(store.note_events(NoteEvents { holder, from, to, deliveries: Vec::new() }).await?));
+            self.count(usize::from(
+                store.record_events(RecordEvents { holder, from, to, deliveries: Vec::new() }).await?,
+            ));
         }
         store.acquire_event_lease(lease(now)).await?;
         Ok(())

@@ -19,7 +19,7 @@ use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    CHECK_AGAIN_SECONDS, CHECKER_SECONDS, CheckRound, ClaimChecks, DueCheck, MatchCredential, NoteActivated,
+    CHECK_AGAIN_SECONDS, CHECKER_SECONDS, CheckRound, ClaimChecks, DueCheck, MatchCredential, RecordActivated,
     RecordCheck, RequestCheck, StoredCredential,
 };
 use vault_core::time::Timestamp;
@@ -271,7 +271,7 @@ impl Transaction for RecordCheck {
 }
 
 /// Records when credentials were last activated, to the minute.
-impl Transaction for NoteActivated {
+impl Transaction for RecordActivated {
     type Outcome = ();
 
     async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<(), Failure> {

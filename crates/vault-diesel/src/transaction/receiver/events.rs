@@ -22,7 +22,7 @@ use vault_core::integration::{IntegrationName, IntegrationState};
 use vault_core::lockout::{CLOSING_ATTEMPTS, FREE_ATTEMPTS};
 use vault_core::namespace::Namespace;
 use vault_core::notice::{NoticeCode, StoredNotice};
-use vault_core::port::{AccountNotice, EventLease, FindExpiring, NoteEvents, ReceiverOwner};
+use vault_core::port::{AccountNotice, EventLease, FindExpiring, ReceiverOwner, RecordEvents};
 use vault_core::receiver::{
     Attempted, EventDelivery, EventKind, EventPosition, Expiring, ExpiringObject, ReceiverState, StoredReceiver,
 };
@@ -65,7 +65,7 @@ impl Transaction for EventLease {
 }
 
 /// Moves the position and stores deliveries, if the holder still has the lease and the position is the expected one.
-impl Transaction for NoteEvents {
+impl Transaction for RecordEvents {
     /// Whether the position was moved.
     type Outcome = bool;
 
