@@ -46,7 +46,7 @@ mod turns;
 pub use load::StoreLoad;
 pub use migration::{MIGRATIONS, MigrateError, Migration, SchemaState, are_rolling};
 pub use port::{DieselStore, Store, StorePorts};
-pub use postgres::{ConnectError, PostgresSettings, PostgresStore, SpreadError, Spreading, TableDistribution};
+pub use postgres::{ConnectError, Distribution, DistributionError, PostgresSettings, PostgresStore, TableDistribution};
 pub use sqlite::{
     CopyError, FileContent, LockError, LockFileErrorKind, OpenError, Replayed, ServerLock, SinceCredential, SinceNamed,
     SqliteKey, SqliteSettings, SqliteStore, TableRows, check_file, check_pages, copy_file, replay,

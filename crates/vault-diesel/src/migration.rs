@@ -1,6 +1,6 @@
 //! The migration history of both databases, in the SQL dialect of SQLite. Existing migrations are never changed.
 
-use crate::postgres::SpreadError;
+use crate::postgres::DistributionError;
 use vault_core::port::StoreError;
 
 /// A migration of the schema.
@@ -76,7 +76,7 @@ pub enum MigrateError {
     Unreleased(String),
     /// The tables cannot be distributed.
     #[error(transparent)]
-    Spread(#[from] SpreadError),
+    Spread(#[from] DistributionError),
     /// The database returned an error.
     #[error(transparent)]
     Store(#[from] StoreError),

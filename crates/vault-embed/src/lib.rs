@@ -109,6 +109,6 @@ pub use root_rotation::{RootRotation, RootRotationError, RootState, RootStep};
 pub use vault::{Load, OpenVault, Ports, VaultFailure};
 pub use vault_crypto::{Anchor, AnchorError};
 pub use vault_diesel::{
-    CopiedTable, CopyError, Migration, Progress, Replayed, SinceCredential, SinceNamed, SpreadError, Spreading, Step,
-    StoreLoad, TableDistribution, TableRows, TransferError,
+    CopiedTable, CopyError, Distribution, DistributionError, Migration, Progress, Replayed, SinceCredential,
+    SinceNamed, Step, StoreLoad, TableDistribution, TableRows, TransferError,
 };

@@ -15,7 +15,8 @@ use vault_core::port::{
 use vault_core::usecase::{Accounts, AuditTally, Environment};
 use vault_crypto::{Anchor, AnchorError, Anchors, DatabaseKey, DatabaseKeyError, DatabaseKeyFile, HashingPool};
 use vault_diesel::{
-    CopyError, Migration, ServerLock, SpreadError, Spreading, SqliteKey, Store, StoreLoad, StorePorts, check_pages,
+    CopyError, Distribution, DistributionError, Migration, ServerLock, SqliteKey, Store, StoreLoad, StorePorts,
+    check_pages,
 };
 
 /// Maximum duration of sealing audit entries when a vault is closed, in milliseconds.
@@ -142,7 +143,7 @@ impl OpenVault {
     ///
     /// # Errors
     /// The database's extension cannot be used, or the database cannot be read.
-    pub async fn spreading(&self) -> Result<Option<Spreading>, SpreadError> {
+    pub async fn spreading(&self) -> Result<Option<Distribution>, DistributionError> {
         self.adapter.spreading().await
     }
 
@@ -151,7 +152,7 @@ impl OpenVault {
     ///
     /// # Errors
     /// The tables cannot be distributed, or the database fails.
-    pub async fn spread(&self) -> Result<usize, SpreadError> {
+    pub async fn spread(&self) -> Result<usize, DistributionError> {
         self.adapter.spread().await
     }
 

@@ -16,7 +16,7 @@ mod store;
 pub use store::{Store, StorePorts};
 
 use crate::failure::Reports;
-use crate::postgres::{Queued, SpreadError};
+use crate::postgres::{DistributionError, Queued};
 use crate::transaction::{Read, Transaction};
 use std::fmt;
 use std::ops::Deref;
@@ -99,7 +99,7 @@ pub(crate) trait Database: Send + Sync + 'static {
     fn measure(&self, now: Timestamp) -> impl Future<Output = Result<Option<i64>, StoreError>> + Send;
 
     /// Distributes new tables over the nodes of a database that is distributed.
-    fn spread_new_tables(&self) -> impl Future<Output = Result<(), SpreadError>> + Send;
+    fn spread_new_tables(&self) -> impl Future<Output = Result<(), DistributionError>> + Send;
 
     /// Returns the reports about the store.
     fn reports(&self) -> &Reports;

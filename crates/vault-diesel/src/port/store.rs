@@ -3,7 +3,7 @@
 use super::{Database, DieselStore};
 use crate::load::StoreLoad;
 use crate::migration::{MigrateError, Migration, SchemaState};
-use crate::postgres::{PostgresStore, SpreadError, Spreading};
+use crate::postgres::{Distribution, DistributionError, PostgresStore};
 use crate::sqlite::SqliteStore;
 use std::sync::Arc;
 use vault_core::port::{
@@ -106,7 +106,7 @@ impl Store {
     ///
     /// # Errors
     /// The extension cannot be used in its current state, or the database cannot be read.
-    pub async fn spreading(&self) -> Result<Option<Spreading>, SpreadError> {
+    pub async fn spreading(&self) -> Result<Option<Distribution>, DistributionError> {
         match self {
             Self::Sqlite(_) => Ok(None),
             Self::Postgres(store) => store.spreading().await,
@@ -117,9 +117,9 @@ impl Store {
     ///
     /// # Errors
     /// The tables cannot be distributed, or the database fails.
-    pub async fn spread(&self) -> Result<usize, SpreadError> {
+    pub async fn spread(&self) -> Result<usize, DistributionError> {
         match self {
-            Self::Sqlite(_) => Err(SpreadError::Embedded),
+            Self::Sqlite(_) => Err(DistributionError::Embedded),
             Self::Postgres(store) => store.spread().await,
         }
     }

@@ -5,7 +5,7 @@ use super::nodes::Nodes;
 use super::pool::{CONNECTION_WAIT, Pooled, pool};
 use super::settings::{ConnectError, PostgresSettings};
 use super::severity::classify;
-use super::spread::is_spread;
+use super::spread::is_distributed;
 use crate::failure::{Failure, Reports, Severity, unavailable};
 use crate::load::{StoreLoad, turn};
 use crate::transaction::{End, Ended};
@@ -106,7 +106,7 @@ impl Connections {
     pub(super) async fn open(settings: PostgresSettings, reports: Arc<Reports>) -> Result<Self, ConnectError> {
         let connector = Connector::new(&settings)?;
         let mut first = Pooled::new(connector.connect().await?);
-        let spread = AtomicBool::new(is_spread(&mut first.connection).await?);
+        let spread = AtomicBool::new(is_distributed(&mut first.connection).await?);
         let size = usize::try_from(settings.connections.max(1)).unwrap_or(1);
         let turns = Turns::new(size);
         let nodes = Nodes::new(connector.clone(), settings.connections);
@@ -118,12 +118,12 @@ impl Connections {
 
     /// Returns whether the tables are distributed by organization. A transaction of several organizations may then need
     /// a two-phase commit.
-    pub(super) fn are_spread(&self) -> bool {
+    pub(super) fn are_distributed(&self) -> bool {
         self.spread.load(Ordering::Relaxed)
     }
 
     /// Records that the tables are distributed.
-    pub(super) fn note_spread(&self) {
+    pub(super) fn record_distribution(&self) {
         self.spread.store(true, Ordering::Relaxed);
     }
 
@@ -279,7 +279,7 @@ impl Connections {
             .map_err(|_| unavailable("all database connections are in use"))?
             .map_err(|_| unavailable("the database pool is closed"))?;
         let there = match rows {
-            Some(organization) if self.are_spread() => self.nodes.connection(organization, &self.pool).await,
+            Some(organization) if self.are_distributed() => self.nodes.connection(organization, &self.pool).await,
             _ => None,
         };
         let mut pooled = match there {
@@ -290,7 +290,7 @@ impl Connections {
             })?,
         };
         pooled.lost = true;
-        if self.are_spread() && !pooled.plans_with_values {
+        if self.are_distributed() && !pooled.plans_with_values {
             let changed = pooled.connection.batch_execute(PLAN_WITH_VALUES).await;
             changed.map_err(|error| StoreError::Unavailable(Box::new(error)))?;
             pooled.plans_with_values = true;

@@ -13,6 +13,6 @@ mod write_queue;
 
 pub(crate) use connect::client;
 pub use settings::{ConnectError, PostgresSettings};
-pub use spread::{SpreadError, Spreading, TableDistribution};
+pub use spread::{Distribution, DistributionError, TableDistribution};
 pub use store::PostgresStore;
 pub(crate) use store::Queued;

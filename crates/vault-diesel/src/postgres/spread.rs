@@ -86,7 +86,7 @@ const PLACES: [(&str, TableDistribution); 44] = [
 
 /// Distribution of the tables of a database that has the extension.
 #[derive(Clone, Debug)]
-pub struct Spreading {
+pub struct Distribution {
     /// Nodes that store distributed rows, as `host:port`.
     pub workers: Vec<String>,
     /// Each table, its intended location, and whether it is there.
@@ -96,7 +96,7 @@ pub struct Spreading {
     pub unfinished: Option<usize>,
 }
 
-impl Spreading {
+impl Distribution {
     /// Returns whether no table is in its intended location.
     pub fn is_absent(&self) -> bool {
         self.tables.iter().all(|(_, _, lies)| !lies)
@@ -111,7 +111,7 @@ impl Spreading {
 /// Reason why the tables of a database cannot be distributed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum SpreadError {
+pub enum DistributionError {
     /// The database lacks the extension.
     #[error(
         "the database does not have the extension Citus, which distributes tables. Create it on every node, and add the workers \
@@ -247,8 +247,8 @@ const ONE_BY_ONE: &str = "SET LOCAL citus.multi_shard_modify_mode TO 'sequential
 #[derive(Debug)]
 enum Found {
     Nothing,
-    Unusable(SpreadError),
-    Spreading(Spreading),
+    Unusable(DistributionError),
+    Distribution(Distribution),
 }
 
 impl PostgresStore {
@@ -256,7 +256,7 @@ impl PostgresStore {
     ///
     /// # Errors
     /// The extension cannot be used in its current state, or the database cannot be read.
-    pub async fn spreading(&self) -> Result<Option<Spreading>, SpreadError> {
+    pub async fn spreading(&self) -> Result<Option<Distribution>, DistributionError> {
         self.find_spreading().await
     }
 
@@ -264,17 +264,17 @@ impl PostgresStore {
     ///
     /// # Errors
     /// The database lacks the extension, the extension cannot be used in its current state, or the database fails.
-    pub async fn spread(&self) -> Result<usize, SpreadError> {
+    pub async fn spread(&self) -> Result<usize, DistributionError> {
         self.spread_tables().await
     }
 }
 
 impl Postgres {
-    async fn find_spreading(&self) -> Result<Option<Spreading>, SpreadError> {
+    async fn find_spreading(&self) -> Result<Option<Distribution>, DistributionError> {
         match self.read((), |connection, ()| Box::pin(find(connection))).await? {
             Found::Nothing => Ok(None),
             Found::Unusable(error) => Err(error),
-            Found::Spreading(mut found) => {
+            Found::Distribution(mut found) => {
                 // A role may lack the right to query other nodes.
                 let unfinished = self.read((), |connection, ()| Box::pin(unfinished(connection))).await;
                 found.unfinished = unfinished.ok().flatten();
@@ -283,22 +283,22 @@ impl Postgres {
         }
     }
 
-    async fn spread_tables(&self) -> Result<usize, SpreadError> {
-        let found = self.find_spreading().await?.ok_or(SpreadError::NoExtension)?;
+    async fn spread_tables(&self) -> Result<usize, DistributionError> {
+        let found = self.find_spreading().await?.ok_or(DistributionError::NoExtension)?;
         if found.misplaced().is_empty() {
             return Ok(0);
         }
         if !self.read(IS_COORDINATOR, |connection, sql| Box::pin(flag(connection, sql))).await? {
-            return Err(SpreadError::NotCoordinator);
+            return Err(DistributionError::NotCoordinator);
         }
         let moved = self.write_patiently((), |connection, ()| Box::pin(place(connection))).await?;
-        self.note_spread();
+        self.record_distribution();
         Ok(moved)
     }
 
     /// Distributes tables after migrations: all tables of a new vault if the database has the extension, or new tables
     /// if the others are distributed.
-    pub(super) async fn spread_new(&self) -> Result<(), SpreadError> {
+    pub(super) async fn spread_new(&self) -> Result<(), DistributionError> {
         let Some(found) = self.find_spreading().await? else { return Ok(()) };
         if !found.is_absent() || self.read(IS_EMPTY, |connection, sql| Box::pin(flag(connection, sql))).await? {
             self.spread_tables().await?;
@@ -308,7 +308,7 @@ impl Postgres {
 }
 
 /// Returns whether the tables are distributed. Called on a new connection.
-pub(super) async fn is_spread(connection: &mut AsyncPgConnection) -> Result<bool, ConnectError> {
+pub(super) async fn is_distributed(connection: &mut AsyncPgConnection) -> Result<bool, ConnectError> {
     let unreachable = |error| ConnectError::Unreachable(Box::new(error));
     let known: Flag = sql_query(KNOWS_SPREAD_TABLES).get_result(connection).await.map_err(unreachable)?;
     if !known.value {
@@ -364,11 +364,11 @@ async fn find(connection: &mut AsyncPgConnection) -> Result<Found, Failure> {
     let extension: Vec<Extension> = sql_query(EXTENSION).load(connection).await?;
     let Some(Extension { version, is_loaded }) = extension.into_iter().next() else { return Ok(Found::Nothing) };
     if !is_loaded {
-        return Ok(Found::Unusable(SpreadError::NotLoaded));
+        return Ok(Found::Unusable(DistributionError::NotLoaded));
     }
     let first = version.split(['.', '-']).next().and_then(|number| number.parse().ok());
     if first.is_none_or(|first: u32| first < OLDEST_EXTENSION) {
-        return Ok(Found::Unusable(SpreadError::TooOld(version)));
+        return Ok(Found::Unusable(DistributionError::TooOld(version)));
     }
     let nodes: Vec<Node> = sql_query(NODES).load(connection).await?;
     let addresses =
@@ -376,17 +376,17 @@ async fn find(connection: &mut AsyncPgConnection) -> Result<Found, Failure> {
     let (workers, unaware) =
         (addresses(&|node| node.holds_rows), addresses(&|node| !node.is_coordinator && !node.has_metadata));
     if !nodes.iter().any(|node| node.is_coordinator) {
-        return Ok(Found::Unusable(SpreadError::NoCoordinator));
+        return Ok(Found::Unusable(DistributionError::NoCoordinator));
     }
     if workers.is_empty() {
-        return Ok(Found::Unusable(SpreadError::NoWorker));
+        return Ok(Found::Unusable(DistributionError::NoWorker));
     }
     if !unaware.is_empty() {
-        return Ok(Found::Unusable(SpreadError::WithoutMetadata(unaware)));
+        return Ok(Found::Unusable(DistributionError::WithoutMetadata(unaware)));
     }
     let known = tables(connection).await?;
     let tables = PLACES.map(|(name, place)| (name, place, place.is_of(known.get(name), &known))).to_vec();
-    Ok(Found::Spreading(Spreading { workers, tables, unfinished: None }))
+    Ok(Found::Distribution(Distribution { workers, tables, unfinished: None }))
 }
 
 async fn unfinished(connection: &mut AsyncPgConnection) -> Result<Option<usize>, Failure> {

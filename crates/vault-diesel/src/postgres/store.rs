@@ -3,7 +3,7 @@
 use super::connections::{Connections, Decide, Failed, Look, Timeout};
 use super::settings::{ConnectError, PostgresSettings};
 use super::severity::classify;
-use super::spread::SpreadError;
+use super::spread::DistributionError;
 use super::write_queue::WriteQueue;
 use crate::failure::{Failure, Reports, flat};
 use crate::load::{StoreLoad, reading, writing};
@@ -114,8 +114,8 @@ impl PostgresStore {
 
 impl Postgres {
     /// Records that the tables are distributed.
-    pub(super) fn note_spread(&self) {
-        self.connections.note_spread();
+    pub(super) fn record_distribution(&self) {
+        self.connections.record_distribution();
     }
 
     /// Runs a transaction that concerns rows of one organization, if it is known.
@@ -217,7 +217,7 @@ impl Database for Postgres {
         Ok(Some(clock.saturating_sub(now.as_millis()).saturating_sub(elapsed)))
     }
 
-    async fn spread_new_tables(&self) -> Result<(), SpreadError> {
+    async fn spread_new_tables(&self) -> Result<(), DistributionError> {
         self.spread_new().await
     }
 

@@ -184,12 +184,12 @@ impl<A: Queued> WriteQueue<A> {
 
     /// Returns the organization that is served next, if transactions contain only one organization.
     fn next(&self) -> Option<OrganizationId> {
-        if self.connections.are_spread() { self.waiting().turns.front().copied() } else { None }
+        if self.connections.are_distributed() { self.waiting().turns.front().copied() } else { None }
     }
 
     fn take(&self) -> Groups<A> {
         // In distributed tables, two organizations may be on two nodes and would need a two-phase commit.
-        self.waiting().take(self.connections.longest_wait() * 5 / 7, self.connections.are_spread())
+        self.waiting().take(self.connections.longest_wait() * 5 / 7, self.connections.are_distributed())
     }
 }
 

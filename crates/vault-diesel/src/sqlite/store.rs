@@ -10,7 +10,7 @@ use super::writer::{DISK_FAILED, Message, Writer};
 use crate::failure::{Reports, flat, unavailable};
 use crate::load::{StoreLoad, reading, turn, writing};
 use crate::port::{Database, DieselStore};
-use crate::postgres::{Queued, SpreadError};
+use crate::postgres::{DistributionError, Queued};
 use crate::transaction::batch::run_one;
 use crate::transaction::maintenance::health::ReadPage;
 use crate::transaction::{End, Read, Transaction, read as read_in, run};
@@ -242,7 +242,7 @@ impl Database for Sqlite {
     }
 
     /// Does nothing, because the file is on one host.
-    async fn spread_new_tables(&self) -> Result<(), SpreadError> {
+    async fn spread_new_tables(&self) -> Result<(), DistributionError> {
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Check, Outcome};
 use crate::text::counted;
-use vault_embed::{OpenVault, Spreading, TableDistribution};
+use vault_embed::{Distribution, OpenVault, TableDistribution};
 
 /// Checks the distribution of the tables, and prepared transactions that were not completed.
 pub(super) async fn tables(vault: &OpenVault) -> Vec<Check> {
@@ -15,7 +15,7 @@ pub(super) async fn tables(vault: &OpenVault) -> Vec<Check> {
     }
 }
 
-fn places(found: &Spreading) -> Check {
+fn places(found: &Distribution) -> Check {
     if found.is_absent() {
         let text = "the database has the extension Citus, but no table is distributed";
         let remedy = "None if one node is enough. Otherwise stop the servers and run `orgvault migrate --spread`.";
@@ -43,7 +43,7 @@ fn places(found: &Spreading) -> Check {
     Check::passed("tables", text)
 }
 
-fn unfinished(found: &Spreading) -> Option<Check> {
+fn unfinished(found: &Distribution) -> Option<Check> {
     match found.unfinished {
         Some(0) => Some(Check::passed("transactions", "none is pending")),
         Some(count) => {
