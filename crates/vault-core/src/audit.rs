@@ -11,8 +11,7 @@ mod verification;
 
 pub use change::{AuditChange, ChangedField};
 pub use checkpoint::{
-    CHECKPOINT_ENTRIES, Checkpoint, CheckpointContent, CheckpointMark, SealedCheckpoint, StoredCheckpoint,
-    UnsealedEntry,
+    CHECKPOINT_ENTRIES, Checkpoint, CheckpointContent, CheckpointRef, SealedCheckpoint, StoredCheckpoint, UnsealedEntry,
 };
 pub use delivery::{DeliveryBreach, DeliveryPosition, DeliveryState};
 pub use entry::{AuditEntry, AuditedCredential};

@@ -104,7 +104,7 @@ impl KeyringEntry {
 
 /// Number and hash of a document, which identify it among all documents of its instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeyringMark {
+pub struct KeyringRef {
     /// Number: 1 for the first document, incremented for each successor.
     pub number: i64,
     /// SHA-256 hash of the document.
@@ -216,7 +216,7 @@ impl KeyringDocument {
 
     /// Returns whether this document, whose hash is `own`, is the one of `mark` or a successor. Returns `false` for an
     /// older document, for one of another history, and for one that is more than 256 numbers ahead.
-    pub fn is_at_or_after(&self, own: Digest, mark: KeyringMark) -> bool {
+    pub fn is_at_or_after(&self, own: Digest, mark: KeyringRef) -> bool {
         match self.number.checked_sub(mark.number) {
             Some(0) => own == mark.hash,
             Some(behind @ 1..) => {

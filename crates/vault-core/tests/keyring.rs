@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use vault_core::digest::Digest;
 use vault_core::id::KeyId;
-use vault_core::keyring::{KeyPurpose, KeyringDocument, KeyringEntry, KeyringEntryError, KeyringMark};
+use vault_core::keyring::{KeyPurpose, KeyringDocument, KeyringEntry, KeyringEntryError, KeyringRef};
 use vault_core::sealed::KeyState;
 use vault_core::time::Timestamp;
 
@@ -37,8 +37,8 @@ fn hash(document: &KeyringDocument) -> Digest {
     Digest::from_bytes(bytes)
 }
 
-fn mark(document: &KeyringDocument) -> KeyringMark {
-    KeyringMark { number: document.number(), hash: hash(document) }
+fn mark(document: &KeyringDocument) -> KeyringRef {
+    KeyringRef { number: document.number(), hash: hash(document) }
 }
 
 fn first() -> KeyringDocument {

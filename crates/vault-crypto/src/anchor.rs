@@ -9,10 +9,10 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use vault_core::audit::CheckpointMark;
+use vault_core::audit::CheckpointRef;
 use vault_core::digest::Digest;
 use vault_core::id::InstanceId;
-use vault_core::keyring::KeyringMark;
+use vault_core::keyring::KeyringRef;
 
 /// Magic bytes, and version 1.
 const HEAD: [u8; 5] = *b"OVAN\x01";
@@ -26,9 +26,9 @@ pub struct Anchor {
     /// Restore epoch, which each restore raises.
     pub epoch: u64,
     /// Newest checkpoint.
-    pub checkpoint: CheckpointMark,
+    pub checkpoint: CheckpointRef,
     /// Newest keyring document.
-    pub keyring: KeyringMark,
+    pub keyring: KeyringRef,
 }
 
 /// Reads and writes the anchors of one instance.
@@ -91,13 +91,13 @@ impl Anchors {
     }
 
     /// Returns the keyring document in the database, as last read.
-    pub fn keyring(&self) -> KeyringMark {
+    pub fn keyring(&self) -> KeyringRef {
         self.keys.document().mark()
     }
 
     /// Returns whether the keyring document that was last read is that of `known` or a successor. Otherwise the
     /// database was rolled back.
-    pub fn keyring_follows(&self, known: KeyringMark) -> bool {
+    pub fn keyring_follows(&self, known: KeyringRef) -> bool {
         self.keys.document().is_at_or_after(known)
     }
 
@@ -150,8 +150,8 @@ impl AnchorFile {
         let (hash, rest) = rest.split_first_chunk::<32>().ok_or(AnchorErrorKind::Malformed)?;
         let (document, rest) = rest.split_first_chunk::<8>().ok_or(AnchorErrorKind::Malformed)?;
         let document_hash = rest.try_into().map_err(|_| AnchorErrorKind::Malformed)?;
-        let checkpoint = CheckpointMark { number: i64::from_be_bytes(*number), hash: Digest::from_bytes(*hash) };
-        let keyring = KeyringMark { number: i64::from_be_bytes(*document), hash: Digest::from_bytes(document_hash) };
+        let checkpoint = CheckpointRef { number: i64::from_be_bytes(*number), hash: Digest::from_bytes(*hash) };
+        let keyring = KeyringRef { number: i64::from_be_bytes(*document), hash: Digest::from_bytes(document_hash) };
         let instance = InstanceId::from_bytes(*instance);
         if instance != self.anchors.keys.instance() {
             return Err(AnchorErrorKind::OtherInstance(instance));

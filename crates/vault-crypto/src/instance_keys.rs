@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use tokio::sync::Mutex;
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::id::{InstanceId, KeyId};
-use vault_core::keyring::{KeyPurpose, KeyringDocument, KeyringEntry, KeyringMark};
+use vault_core::keyring::{KeyPurpose, KeyringDocument, KeyringEntry, KeyringRef};
 use vault_core::port::{Entropy, KeyRepository, SealError, StoreError};
 use vault_core::sealed::{Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, KeyState, RetiringInstanceKey};
 use vault_core::time::Timestamp;
@@ -135,12 +135,12 @@ impl Document {
     }
 
     /// Returns its number and hash.
-    pub(crate) const fn mark(&self) -> KeyringMark {
-        KeyringMark { number: self.content.number(), hash: self.hash }
+    pub(crate) const fn mark(&self) -> KeyringRef {
+        KeyringRef { number: self.content.number(), hash: self.hash }
     }
 
     /// Returns whether it is the document of `mark` or a successor.
-    pub(crate) fn is_at_or_after(&self, mark: KeyringMark) -> bool {
+    pub(crate) fn is_at_or_after(&self, mark: KeyringRef) -> bool {
         self.content.is_at_or_after(self.hash, mark)
     }
 

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
-use vault_core::audit::{Actor, AuditAction, CheckpointMark, RowState, SealedAuditRecord, Subject};
+use vault_core::audit::{Actor, AuditAction, CheckpointRef, RowState, SealedAuditRecord, Subject};
 use vault_core::credential::{CredentialData, CredentialType, LabelFilter, Labels};
 use vault_core::cursor::{ListFilter, PageRequest};
 use vault_core::digest::{Digest, DigestPurpose};
@@ -673,7 +673,7 @@ async fn a_destroyed_key_does_not_come_back() {
     assert!(rotation.finish().await.unwrap().is_some());
     let after = store.instance().await.unwrap().unwrap();
     let (keyring, _) = deployment.open().await;
-    let checkpoint = CheckpointMark { number: 0, hash: Digest::from_bytes([0; 32]) };
+    let checkpoint = CheckpointRef { number: 0, hash: Digest::from_bytes([0; 32]) };
     let known = Anchor { epoch: 0, checkpoint, keyring: keyring.anchors().keyring() };
     anchor(&keyring).store(known).unwrap();
     let running = deployment.start().await;

@@ -9,7 +9,7 @@ use support::NOW;
 use support::sqlite::Scratch;
 use uuid::Uuid;
 use vault_core::audit::{
-    Actor, AuditAction, AuditFinding, Checkpoint, CheckpointMark, DeliveryPosition, DeliveryState, SealedCheckpoint,
+    Actor, AuditAction, AuditFinding, Checkpoint, CheckpointRef, DeliveryPosition, DeliveryState, SealedCheckpoint,
     Subject,
 };
 use vault_core::id::AuditId;
@@ -72,7 +72,7 @@ impl Setting {
         change(&self.scratch.bare());
     }
 
-    async fn findings(&self, anchor: Option<CheckpointMark>) -> Vec<String> {
+    async fn findings(&self, anchor: Option<CheckpointRef>) -> Vec<String> {
         let mut findings = Vec::new();
         let mut report = |finding: AuditFinding| findings.push(finding.to_string());
         self.operator.verify_audit(anchor, &mut report, &mut |_, _| {}).await.unwrap();

@@ -6,9 +6,9 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
-use vault_core::audit::CheckpointMark;
+use vault_core::audit::CheckpointRef;
 use vault_core::error::Error;
-use vault_core::keyring::KeyringMark;
+use vault_core::keyring::KeyringRef;
 use vault_core::usecase::Operator;
 use vault_crypto::{Anchor, AnchorError, AnchorErrorKind, AnchorFile};
 
@@ -24,7 +24,7 @@ pub(crate) struct AnchorSetting {
 pub(crate) struct Anchored {
     file: Arc<AnchorFile>,
     epoch: u64,
-    known: Mutex<(CheckpointMark, KeyringMark)>,
+    known: Mutex<(CheckpointRef, KeyringRef)>,
     set_back: watch::Sender<bool>,
 }
 
@@ -82,7 +82,7 @@ impl Anchored {
         }
         let known = match found.as_ref().filter(|anchor| anchor.epoch != epoch || anchor.checkpoint.number >= start) {
             Some(anchor) => {
-                let CheckpointMark { number, .. } = anchor.checkpoint;
+                let CheckpointRef { number, .. } = anchor.checkpoint;
                 if newest.number < number {
                     let newest = newest.number;
                     return Err(OpeningError::OlderDatabase { anchor: path, database, anchored: number, newest });

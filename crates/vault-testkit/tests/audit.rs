@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use uuid::Uuid;
 use vault_core::audit::{
-    Actor, AuditAction, AuditEntry, AuditFinding, AuditVerification, CHECKPOINT_ENTRIES, CheckpointMark,
-    DeliveryBreach, DeliveryPosition, Subject,
+    Actor, AuditAction, AuditEntry, AuditFinding, AuditVerification, CHECKPOINT_ENTRIES, CheckpointRef, DeliveryBreach,
+    DeliveryPosition, Subject,
 };
 use vault_core::digest::Digest;
 use vault_core::id::AuditId;
@@ -62,7 +62,7 @@ impl Setting {
         self.operator.seal_audit(MILLIS).await.unwrap()
     }
 
-    async fn verify(&self, anchor: Option<CheckpointMark>) -> (AuditVerification, Vec<AuditFinding>) {
+    async fn verify(&self, anchor: Option<CheckpointRef>) -> (AuditVerification, Vec<AuditFinding>) {
         let mut findings = Vec::new();
         let mut steps = Vec::new();
         let mut report = |finding| findings.push(finding);
@@ -242,7 +242,7 @@ async fn a_cut_off_end_is_found_by_the_anchor() {
     setting.write(1).await;
     setting.seal().await;
     assert_eq!(setting.verify(Some(anchor)).await.1, [AuditFinding::AnchorDiffers { checkpoint: 3 }]);
-    assert_eq!(setting.verify(Some(CheckpointMark::NONE)).await.1, []);
+    assert_eq!(setting.verify(Some(CheckpointRef::NONE)).await.1, []);
 }
 
 /// Entries older than a limit are deleted, up to a checkpoint. The remaining log can still be verified.

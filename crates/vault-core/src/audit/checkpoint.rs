@@ -62,8 +62,8 @@ pub struct Checkpoint {
 
 impl Checkpoint {
     /// Returns its number and hash.
-    pub const fn mark(&self) -> CheckpointMark {
-        CheckpointMark { number: self.number, hash: self.hash }
+    pub const fn mark(&self) -> CheckpointRef {
+        CheckpointRef { number: self.number, hash: self.hash }
     }
 
     /// Returns whether the audit log starts here: the entries of this and all previous checkpoints were deleted after
@@ -108,14 +108,14 @@ pub struct StoredCheckpoint {
 
 /// Number and hash of a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CheckpointMark {
+pub struct CheckpointRef {
     /// Number, or 0 before the first checkpoint.
     pub number: i64,
     /// Hash, or zeros before the first checkpoint.
     pub hash: Digest,
 }
 
-impl CheckpointMark {
+impl CheckpointRef {
     /// Reference before the first checkpoint.
     pub const NONE: Self = Self { number: 0, hash: Digest::from_bytes([0; 32]) };
 }

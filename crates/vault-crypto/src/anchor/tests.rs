@@ -8,8 +8,8 @@ fn file(directory: &Path, instance: u128, key_number: u8) -> AnchorFile {
 }
 
 fn anchor(number: i64) -> Anchor {
-    let checkpoint = CheckpointMark { number, hash: Digest::from_bytes([7; 32]) };
-    Anchor { epoch: 3, checkpoint, keyring: KeyringMark { number: 2, hash: Digest::from_bytes([8; 32]) } }
+    let checkpoint = CheckpointRef { number, hash: Digest::from_bytes([7; 32]) };
+    Anchor { epoch: 3, checkpoint, keyring: KeyringRef { number: 2, hash: Digest::from_bytes([8; 32]) } }
 }
 
 #[test]
@@ -34,11 +34,11 @@ fn another_vaults_anchor_and_a_changed_one_are_refused() {
     assert!(
         matches!(other.error_kind(), AnchorErrorKind::OtherInstance(found) if *found == InstanceId::from_uuid(id(1)))
     );
-    let first = KeyringMark { number: 1, hash: Digest::from_bytes([8; 32]) };
+    let first = KeyringRef { number: 1, hash: Digest::from_bytes([8; 32]) };
     own.store(Anchor { keyring: first, ..anchor(5) }).unwrap();
     assert!(matches!(file(directory.path(), 1, 2).load().unwrap_err().error_kind(), AnchorErrorKind::Changed));
     // A later document, whose keys the database does not have.
-    let later = KeyringMark { number: i64::MAX, hash: Digest::from_bytes([8; 32]) };
+    let later = KeyringRef { number: i64::MAX, hash: Digest::from_bytes([8; 32]) };
     own.store(Anchor { keyring: later, ..anchor(5) }).unwrap();
     let newer = file(directory.path(), 1, 2).load().unwrap_err();
     assert!(matches!(newer.error_kind(), AnchorErrorKind::NewerKeyring { keyring: i64::MAX, checkpoint: 5 }));

@@ -8,7 +8,7 @@ use crate::crypto::FakeAuditSealer;
 use std::sync::Arc;
 use vault_core::activation::{IssuedCredential, Purpose, VendedForm};
 use vault_core::audit::{
-    Actor, AuditAction, AuditEntry, AuditNote, Checkpoint, CheckpointContent, CheckpointMark, SealedAuditRecord,
+    Actor, AuditAction, AuditEntry, AuditNote, Checkpoint, CheckpointContent, CheckpointRef, SealedAuditRecord,
     SealedCheckpoint, StoredCheckpoint, UnsealedEntry,
 };
 use vault_core::id::{AccountId, AuditId, CredentialId, IntegrationId, SessionId};
@@ -173,7 +173,7 @@ pub async fn parallel_checkpoints_make_one_chain(suite: &dyn OperatorSubject) {
 /// Returns the next checkpoint, with `entries`.
 async fn checkpoint_of(store: &dyn OperatorStore, entries: &[SealedAuditRecord], at: Timestamp) -> SealedCheckpoint {
     let newest = store.newest_checkpoint().await.unwrap().map(|stored| stored.sealed.unwrap().checkpoint.mark());
-    let newest = newest.unwrap_or(CheckpointMark::NONE);
+    let newest = newest.unwrap_or(CheckpointRef::NONE);
     let coded: Vec<_> = entries.iter().map(|entry| (entry.record.id, entry.code.as_bytes().as_slice())).collect();
     let content = CheckpointContent { previous: newest.hash, number: newest.number + 1, at, entries: &coded };
     let hash = FakeAuditSealer.hash_checkpoint(&content.to_bytes());

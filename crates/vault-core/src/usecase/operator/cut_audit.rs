@@ -1,7 +1,7 @@
 //! Deletion of audit entries after their retention.
 
 use super::Operator;
-use crate::audit::{Actor, AuditAction, CHECKPOINT_ENTRIES, Checkpoint, CheckpointMark, SealedCheckpoint, Subject};
+use crate::audit::{Actor, AuditAction, CHECKPOINT_ENTRIES, Checkpoint, CheckpointRef, SealedCheckpoint, Subject};
 use crate::error::Error;
 use crate::port::{CutAudit, StoreError};
 use crate::time::Timestamp;
@@ -34,7 +34,7 @@ impl Operator {
     ///
     /// # Errors
     /// The store failed.
-    pub async fn audit_start(&self) -> Result<Option<CheckpointMark>, Error> {
+    pub async fn audit_start(&self) -> Result<Option<CheckpointRef>, Error> {
         let first = self.store.checkpoints(0, 1).await?.pop().and_then(|first| first.sealed);
         let start =
             first.filter(|first| first.checkpoint.is_start() && self.environment.audit.is_genuine_checkpoint(first));

@@ -1,9 +1,7 @@
 //! Creation of checkpoints over audit entries.
 
 use super::Operator;
-use crate::audit::{
-    CHECKPOINT_ENTRIES, Checkpoint, CheckpointContent, CheckpointMark, StoredCheckpoint, UnsealedEntry,
-};
+use crate::audit::{CHECKPOINT_ENTRIES, Checkpoint, CheckpointContent, CheckpointRef, StoredCheckpoint, UnsealedEntry};
 use crate::error::Error;
 use crate::id::AuditId;
 use crate::port::StoreError;
@@ -69,15 +67,15 @@ impl Operator {
     ///
     /// # Errors
     /// The store failed.
-    pub async fn newest_checkpoint(&self) -> Result<CheckpointMark, Error> {
-        Ok(self.store.newest_checkpoint().await?.map_or(CheckpointMark::NONE, |stored| mark(&stored)))
+    pub async fn newest_checkpoint(&self) -> Result<CheckpointRef, Error> {
+        Ok(self.store.newest_checkpoint().await?.map_or(CheckpointRef::NONE, |stored| mark(&stored)))
     }
 
     /// Returns whether the store has this checkpoint.
     ///
     /// # Errors
     /// The store failed.
-    pub async fn has_checkpoint(&self, mark: CheckpointMark) -> Result<bool, Error> {
+    pub async fn has_checkpoint(&self, mark: CheckpointRef) -> Result<bool, Error> {
         if mark.number == 0 {
             return Ok(true);
         }
@@ -86,8 +84,8 @@ impl Operator {
     }
 }
 
-fn mark(stored: &StoredCheckpoint) -> CheckpointMark {
-    let unreadable = CheckpointMark { number: stored.number, ..CheckpointMark::NONE };
+fn mark(stored: &StoredCheckpoint) -> CheckpointRef {
+    let unreadable = CheckpointRef { number: stored.number, ..CheckpointRef::NONE };
     stored.sealed.as_ref().map_or(unreadable, |sealed| sealed.checkpoint.mark())
 }
 

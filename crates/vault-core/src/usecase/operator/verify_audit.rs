@@ -2,8 +2,7 @@
 
 use super::Operator;
 use crate::audit::{
-    AuditEntry, AuditFinding, AuditVerification, CHECKPOINT_ENTRIES, CheckpointContent, CheckpointMark,
-    SealedCheckpoint,
+    AuditEntry, AuditFinding, AuditVerification, CHECKPOINT_ENTRIES, CheckpointContent, CheckpointRef, SealedCheckpoint,
 };
 use crate::digest::Digest;
 use crate::error::Error;
@@ -31,7 +30,7 @@ impl Operator {
     /// The store failed.
     pub async fn verify_audit(
         &self,
-        anchor: Option<CheckpointMark>,
+        anchor: Option<CheckpointRef>,
         report: Report<'_>,
         progress: &mut (dyn FnMut(u64, u64) + Send),
     ) -> Result<AuditVerification, Error> {
@@ -63,7 +62,7 @@ impl Operator {
         report: Report<'_>,
         progress: &mut (dyn FnMut(u64, u64) + Send),
     ) -> Result<(), Error> {
-        let (mut number, mut previous, mut changed) = (0, Some(CheckpointMark::NONE.hash), Vec::new());
+        let (mut number, mut previous, mut changed) = (0, Some(CheckpointRef::NONE.hash), Vec::new());
         'pages: loop {
             let page = self.store.checkpoints(number, PAGE).await?;
             if page.is_empty() {
@@ -155,13 +154,13 @@ impl Operator {
     pub(super) async fn is_as_sealed(
         &self,
         sealed: &SealedCheckpoint,
-        before: Option<CheckpointMark>,
+        before: Option<CheckpointRef>,
     ) -> Result<bool, Error> {
         let checkpoint = &sealed.checkpoint;
         if before.is_none() && checkpoint.is_start() {
             return Ok(true);
         }
-        let before = before.unwrap_or(CheckpointMark::NONE);
+        let before = before.unwrap_or(CheckpointRef::NONE);
         if checkpoint.number != before.number.saturating_add(1) {
             return Ok(false);
         }
