@@ -132,7 +132,7 @@ pub fn conclude_proof<'a>(
     let is_own = |principal: &SessionPrincipal| {
         (principal.organization, principal.account) == (grant.organization, grant.account)
     };
-    let owner = match &command.brought {
+    let owner = match &command.presented {
         VerifiedFactors::Proof(proof) => match &proof.effect {
             ProofEffect::Own { principal, .. } if !is_own(principal) => owner.and(Err(Denial::AccountChanged)),
             ProofEffect::Own { .. } | ProofEffect::Session(_) => owner,
@@ -143,7 +143,7 @@ pub fn conclude_proof<'a>(
         let refused = refuse(command, facts, LoginRefusal::Overtaken);
         return ProofOutcome::Refused(RefusedProof { conclusion: AttemptOutcome::Denied(denial), ..refused });
     }
-    match (verify_proof(&command.reserved, command.brought.claim(), facts), &command.brought) {
+    match (verify_proof(&command.reserved, command.presented.claim(), facts), &command.presented) {
         (Ok(()), VerifiedFactors::Proof(proof)) if is_current(proof, facts) => ProofOutcome::Done(proof),
         (judgement, _) => {
             let refusal = judgement.err().unwrap_or(LoginRefusal::Overtaken);

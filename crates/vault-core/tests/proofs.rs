@@ -122,13 +122,13 @@ proptest! {
     /// there counts.
     #[test]
     fn a_refusal_says_what_it_writes(kind in 0_u8..4, wrong in 0_u32..=WRONG_PASSCODES, closes in any::<bool>(), there in any::<bool>()) {
-        let brought = match kind {
+        let presented = match kind {
             0 => VerifiedFactors::WrongPassword { recovery_code: None },
             1 => VerifiedFactors::WrongPasscode,
             2 => VerifiedFactors::Proof(Box::new(proof(0, login()))),
             _ => VerifiedFactors::Proof(Box::new(proof(9, login()))),
         };
-        let command = concluding(brought, closes);
+        let command = concluding(presented, closes);
         let account = there.then(account);
         let facts = ProofFacts { account, ..facts(0, wrong, false) };
         let refused = match conclude_proof(&command, &facts, Ok(())) {
@@ -299,14 +299,14 @@ fn proof(step: i64, effect: ProofEffect) -> VerifiedProof {
     VerifiedProof { passcode, rehashed: None, effect, audit: record(AuditAction::LoginSucceeded) }
 }
 
-fn concluding(brought: VerifiedFactors, closes: bool) -> FinishAccountAttempt {
+fn concluding(presented: VerifiedFactors, closes: bool) -> FinishAccountAttempt {
     let refusal = RefusalRecords {
         refused: record(AuditAction::LoginRefused),
         passcode_refused: record(AuditAction::LoginPasscodeRefused),
         class_closed: closes.then(|| record(AuditAction::LoginClassClosed)),
         passcode_disabled: record(AuditAction::LoginPasscodeDisabled),
     };
-    FinishAccountAttempt { reserved: account(), brought, refusal, network: network(1), now: at(0) }
+    FinishAccountAttempt { reserved: account(), presented, refusal, network: network(1), now: at(0) }
 }
 
 #[test]
@@ -343,8 +343,8 @@ fn a_proof_names_the_keys_that_its_change_is_under() {
     for (effect, keys) in changes {
         for rehashed in [None, Some(SealedPassword { id: PasswordId::from_bytes([9; 16]), blob: blob(9) })] {
             let expected: Vec<_> = rehashed.iter().map(|_| key(9)).chain(keys.clone()).collect();
-            let brought = VerifiedFactors::Proof(Box::new(VerifiedProof { rehashed, ..proof(1, effect.clone()) }));
-            assert_eq!(brought.instance_keys(), expected);
+            let presented = VerifiedFactors::Proof(Box::new(VerifiedProof { rehashed, ..proof(1, effect.clone()) }));
+            assert_eq!(presented.instance_keys(), expected);
         }
     }
     assert_eq!(VerifiedFactors::WrongPasscode.instance_keys(), []);

@@ -79,14 +79,14 @@ async fn attempt(
     store: &SqliteStore,
     world: &World,
     number: u64,
-    brought: VerifiedFactors,
+    presented: VerifiedFactors,
     now: Timestamp,
 ) -> Vec<Cost> {
     NOTES.lock().unwrap().statements.clear();
     let reserve = ReserveAttempt { address: address(number).into(), decoy: 7, network: NETWORK, now };
     let conclude = match store.reserve_attempt(reserve).await.unwrap() {
-        Reservation::Account(reserved) => world.refusal(reserved.signed, brought),
-        _ => world.decoy(brought.recovery_code()),
+        Reservation::Account(reserved) => world.refusal(reserved.signed, presented),
+        _ => world.decoy(presented.recovery_code()),
     };
     assert!(matches!(store.finish_attempt(conclude).await.unwrap(), AttemptOutcome::Refused(_)));
     let notes = NOTES.lock().unwrap();

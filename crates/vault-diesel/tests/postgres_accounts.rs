@@ -339,8 +339,8 @@ async fn attempts_and_changes_of_an_account_do_not_wait_for_each_other_for_ever(
         let attempt = async |store: &PostgresStore, network| {
             let attempt = ReserveAttempt { address: address(number).into(), decoy: 7, network, now: NOW };
             if let Reservation::Account(reserved) = store.reserve_attempt(attempt).await.unwrap() {
-                let brought = VerifiedFactors::WrongPassword { recovery_code: None };
-                let FinishAttempt::Account(mut refused) = world.refusal(reserved.signed, brought) else { return };
+                let presented = VerifiedFactors::WrongPassword { recovery_code: None };
+                let FinishAttempt::Account(mut refused) = world.refusal(reserved.signed, presented) else { return };
                 let closed = world.audit(Actor::Unknown, AuditAction::LoginClassClosed, Subject::Vault);
                 refused.refusal.class_closed = (reserved.attempts == CLOSING_ATTEMPTS).then_some(closed);
                 made(store.finish_attempt(FinishAttempt::Account(refused)).await);

@@ -207,7 +207,7 @@ wrong_stores! {
         let steps = Mutex::new(0);
         store.altered(move |command: &mut FinishAttempt| {
             let FinishAttempt::Account(proof) = command else { return };
-            let VerifiedFactors::Proof(proof) = &mut proof.brought else { return };
+            let VerifiedFactors::Proof(proof) = &mut proof.presented else { return };
             if let PasscodeProof::Step(step) = &mut proof.passcode {
                 let mut steps = steps.lock().unwrap();
                 *steps += 1;
@@ -223,8 +223,8 @@ wrong_stores! {
     it_counts_no_wrong_passcode: |store: Wrong| {
         store.altered(|command: &mut FinishAttempt| {
             let FinishAttempt::Account(proof) = command else { return };
-            if matches!(proof.brought, VerifiedFactors::WrongPasscode) {
-                proof.brought = VerifiedFactors::WrongPassword { recovery_code: None };
+            if matches!(proof.presented, VerifiedFactors::WrongPasscode) {
+                proof.presented = VerifiedFactors::WrongPassword { recovery_code: None };
             }
         })
     } => login::parallel_wrong_passcodes_all_count;

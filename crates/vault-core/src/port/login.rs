@@ -87,7 +87,7 @@ pub struct FinishAccountAttempt {
     /// The account as reserved.
     pub reserved: SignedAccount,
     /// The presented factors.
-    pub brought: VerifiedFactors,
+    pub presented: VerifiedFactors,
     /// Audit records of a refusal.
     pub refusal: RefusalRecords,
     /// Digest of the network.

@@ -176,11 +176,11 @@ impl World {
     }
 
     /// Returns the conclusion of an attempt with these factors.
-    pub(crate) fn refusal(&self, reserved: SignedAccount, brought: VerifiedFactors) -> FinishAttempt {
+    pub(crate) fn refusal(&self, reserved: SignedAccount, presented: VerifiedFactors) -> FinishAttempt {
         let record = |action| self.audit(Actor::Unknown, action, Subject::Vault);
         FinishAttempt::Account(Box::new(FinishAccountAttempt {
             reserved,
-            brought,
+            presented,
             refusal: RefusalRecords {
                 refused: record(AuditAction::LoginRefused),
                 passcode_refused: record(AuditAction::LoginPasscodeRefused),

@@ -260,11 +260,11 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
 
     /// Returns an attempt with a wrong passcode, or otherwise with a wrong password.
     pub(super) fn refuse(&self, holder: &Holder, wrong_passcode: bool) -> FinishAccountAttempt {
-        let brought = match wrong_passcode {
+        let presented = match wrong_passcode {
             true => VerifiedFactors::WrongPasscode,
             false => VerifiedFactors::WrongPassword { recovery_code: None },
         };
-        self.bring(holder, self.network(), brought)
+        self.bring(holder, self.network(), presented)
     }
 
     // Sessions

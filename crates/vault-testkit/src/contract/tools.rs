@@ -23,7 +23,7 @@ use vault_core::{Command, Error, Refusal};
 
 /// Returns the proof in `command`.
 pub(super) fn proof_of(command: &mut FinishAccountAttempt) -> &mut VerifiedProof {
-    match &mut command.brought {
+    match &mut command.presented {
         VerifiedFactors::Proof(proof) => proof,
         other => panic!("no proof: {other:?}"),
     }
@@ -33,7 +33,7 @@ pub(super) fn proof_of(command: &mut FinishAccountAttempt) -> &mut VerifiedProof
 pub(super) fn principal_of(command: &FinishAccountAttempt) -> SessionPrincipal {
     let AccountRights { organization, account, role, .. } = command.reserved.grant;
     let version = command.reserved.version;
-    let VerifiedFactors::Proof(proof) = &command.brought else { panic!("no proof: {command:?}") };
+    let VerifiedFactors::Proof(proof) = &command.presented else { panic!("no proof: {command:?}") };
     let session = match &proof.effect {
         ProofEffect::Session(session) => session.id,
         ProofEffect::Own { principal, .. } => principal.session,

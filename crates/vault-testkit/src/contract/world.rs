@@ -269,12 +269,12 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         PasscodeProof::Step(TimeStep(TimeStep::at(ManualClock::START).0 + ahead))
     }
 
-    /// Returns the last step of an attempt with the factors `brought`.
-    pub(super) fn bring(&self, holder: &Holder, network: Digest, brought: VerifiedFactors) -> FinishAccountAttempt {
+    /// Returns the last step of an attempt with the factors `presented`.
+    pub(super) fn bring(&self, holder: &Holder, network: Digest, presented: VerifiedFactors) -> FinishAccountAttempt {
         let record = |action| self.audit_in(holder.signed.grant.organization, action);
         FinishAccountAttempt {
             reserved: holder.signed.clone(),
-            brought,
+            presented,
             refusal: RefusalRecords {
                 refused: record(AuditAction::LoginRefused),
                 passcode_refused: record(AuditAction::LoginPasscodeRefused),

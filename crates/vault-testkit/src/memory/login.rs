@@ -27,7 +27,7 @@ impl LoginAttemptRepository for MemoryStore {
             // The content of a decoy has no effect.
             FinishAttempt::Decoy { .. } => Ok(AttemptOutcome::Refused(LoginRefusal::UnknownAddress)),
             FinishAttempt::Account(proof) => {
-                state.require_active(proof.brought.instance_keys())?;
+                state.require_active(proof.presented.instance_keys())?;
                 Ok(conclude(state, *proof))
             }
         })?
@@ -86,7 +86,7 @@ fn conclude(state: &mut State, command: FinishAccountAttempt) -> AttemptOutcome 
 }
 
 fn check_owner(state: &State, command: &FinishAccountAttempt) -> Result<(), Denial> {
-    let VerifiedFactors::Proof(proof) = &command.brought else { return Ok(()) };
+    let VerifiedFactors::Proof(proof) = &command.presented else { return Ok(()) };
     let ProofEffect::Own { principal, .. } = &proof.effect else { return Ok(()) };
     state.check_session(principal, command.now)
 }
@@ -99,7 +99,7 @@ fn facts(state: &State, command: &FinishAccountAttempt) -> ProofFacts {
         account: row.map(|row| row.signed.clone()).filter(|_| state.organization_is_active(grant.organization)),
         last_step: row.map_or(AccountRow::NO_STEP, |row| row.last_step),
         wrong_passcodes: row.map(|row| row.wrong_passcodes).unwrap_or_default(),
-        recovery_code_stored: command.brought.recovery_code().is_some_and(stored),
+        recovery_code_stored: command.presented.recovery_code().is_some_and(stored),
     }
 }
 

@@ -76,9 +76,9 @@ impl Accounts {
         &self,
         email: &EmailAddress,
         actor: Actor,
-        brought: OwnerProof,
+        presented: OwnerProof,
     ) -> Result<Proven, Error> {
-        let OwnerProof { password, passcode, network } = brought;
+        let OwnerProof { password, passcode, network } = presented;
         if password.expose_secret().len() > password::MAX_BYTES {
             return Err(self.refused(LoginRefusal::Impossible, None, network));
         }
@@ -248,8 +248,8 @@ impl Accounts {
     }
 
     /// Finishes a failed attempt, and returns its error.
-    async fn conclude(&self, reserved: &ReservedAccount, attempt: Attempt, brought: VerifiedFactors) -> Error {
-        match self.try_conclude(reserved, attempt, brought).await {
+    async fn conclude(&self, reserved: &ReservedAccount, attempt: Attempt, presented: VerifiedFactors) -> Error {
+        match self.try_conclude(reserved, attempt, presented).await {
             Ok(conclusion) => self.conclusion(conclusion, reserved, attempt),
             Err(error) => error,
         }
@@ -259,11 +259,11 @@ impl Accounts {
         &self,
         reserved: &ReservedAccount,
         attempt: Attempt,
-        brought: VerifiedFactors,
+        presented: VerifiedFactors,
     ) -> Result<AttemptOutcome, Error> {
         let command = FinishAccountAttempt {
             reserved: reserved.signed.clone(),
-            brought,
+            presented,
             refusal: self.refusal_records(reserved, attempt.actor),
             network: attempt.network_digest,
             now: self.environment.now(),

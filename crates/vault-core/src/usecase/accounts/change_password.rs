@@ -20,19 +20,19 @@ impl Accounts {
     pub async fn change_password(
         &self,
         principal: &SessionPrincipal,
-        brought: OwnerProof,
+        presented: OwnerProof,
         new: SecretString,
     ) -> Result<(), Error> {
         let account = self.own_account(principal).await?;
         let email = &account.signed.grant.email;
         // The caller sent both values, so the comparison discloses nothing about the stored password.
-        if new.expose_secret() == brought.password.expose_secret() {
+        if new.expose_secret() == presented.password.expose_secret() {
             let detail = "must differ from the current password";
             return Err(FieldError::new("/new_password", FieldCode::NotAllowed, detail).into());
         }
         check_new_password(&new, email, account.organization.as_str())
             .map_err(|violation| violation.at("/new_password"))?;
-        let proven = self.evaluate(email, Actor::from(principal), brought).await?;
+        let proven = self.evaluate(email, Actor::from(principal), presented).await?;
         under_active_key(&self.environment, &*self.digester, || async {
             let permit = self.hasher.permit(Requester::Trusted)?;
             let password = self.hasher.hash(permit, principal.account, new.clone()).await?;

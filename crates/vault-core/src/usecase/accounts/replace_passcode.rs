@@ -18,11 +18,11 @@ impl Accounts {
     pub async fn replace_passcode(
         &self,
         principal: &SessionPrincipal,
-        brought: OwnerProof,
+        presented: OwnerProof,
     ) -> Result<PasscodeSecret, Error> {
         let account = self.own_account(principal).await?;
         let email = &account.signed.grant.email;
-        let proven = self.evaluate(email, Actor::from(principal), brought).await?;
+        let proven = self.evaluate(email, Actor::from(principal), presented).await?;
         under_active_key(&self.environment, &*self.digester, || async {
             let seed = self.passcodes.next_seed(principal.account, email, &proven.reserved.seed)?;
             let expires_at = self.environment.now().plus_seconds(PENDING_SECONDS);

@@ -17,10 +17,10 @@ impl Accounts {
     pub async fn replace_recovery_codes(
         &self,
         principal: &SessionPrincipal,
-        brought: OwnerProof,
+        presented: OwnerProof,
     ) -> Result<Vec<RecoveryCode>, Error> {
         let account = self.own_account(principal).await?;
-        let proven = self.evaluate(&account.signed.grant.email, Actor::from(principal), brought).await?;
+        let proven = self.evaluate(&account.signed.grant.email, Actor::from(principal), presented).await?;
         under_active_key(&self.environment, &*self.digester, || async {
             let seed = self.passcodes.with_new_recovery_key(principal.account, &proven.reserved.seed)?;
             let new = self.passcodes.new_recovery_codes(principal.account, &seed)?;

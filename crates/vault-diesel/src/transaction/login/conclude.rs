@@ -70,11 +70,11 @@ async fn conclude(
 ) -> Result<AttemptOutcome, Failure> {
     let grant = &command.reserved.grant;
     // A refusal discloses none of these facts, so none of its statements depends on them.
-    require_active(tx, command.brought.instance_keys()).await?;
+    require_active(tx, command.presented.instance_keys()).await?;
     let owner = authorize_owner(tx, command).await?;
     let account = lock_account(tx, command).await?;
     let logins = lock_logins(tx, grant).await?;
-    let recovery_code_stored = match command.brought.recovery_code() {
+    let recovery_code_stored = match command.presented.recovery_code() {
         Some(code) => lock_recovery_code(tx, (grant.organization, grant.account), &code).await?,
         None => false,
     };
@@ -95,7 +95,7 @@ async fn conclude(
 
 /// Authorizes a change of the principal's own account, and locks the account.
 async fn authorize_owner(tx: &Tx<'_>, command: &FinishAccountAttempt) -> Result<Result<(), Denial>, Failure> {
-    let VerifiedFactors::Proof(proof) = &command.brought else { return Ok(Ok(())) };
+    let VerifiedFactors::Proof(proof) = &command.presented else { return Ok(Ok(())) };
     let ProofEffect::Own { principal, .. } = &proof.effect else { return Ok(Ok(())) };
     match authorize_and_lock_account(tx, principal, command.now).await {
         Ok(()) => Ok(Ok(())),
@@ -109,7 +109,7 @@ async fn lock_account(tx: &Tx<'_>, command: &FinishAccountAttempt) -> Result<Opt
     let grant = &command.reserved.grant;
     let is_active = lock_organization(tx, grant.organization).await?;
     let row = account_of(grant.organization.stored(), grant.account.stored()).select(SignedRow::as_select());
-    let rehashed = matches!(&command.brought, VerifiedFactors::Proof(proof) if proof.rehashed.is_some());
+    let rehashed = matches!(&command.presented, VerifiedFactors::Proof(proof) if proof.rehashed.is_some());
     let row = match rehashed {
         true => tx.first(locked(row, Update)),
         false => tx.first(locked(row, Share)),
