@@ -1,7 +1,7 @@
 //! Load of a store.
 
 use crate::failure::Reports;
-use crate::turns::{Closed, Turn, Turns};
+use crate::turns::{Closed, FairSemaphore, Permit};
 use std::time::Instant;
 use tracing::{Span, trace_span};
 use vault_core::id::OrganizationId;
@@ -42,10 +42,10 @@ fn subject<T>() -> &'static str {
 /// Waits for a permit of this organization. If none was free, emits how long the wait took and whether it succeeded,
 /// even if the caller is cancelled.
 pub(crate) async fn turn(
-    turns: &Turns,
+    turns: &FairSemaphore,
     organization: Option<OrganizationId>,
     reports: &Reports,
-) -> Result<Turn, Closed> {
+) -> Result<Permit, Closed> {
     if let Some(turn) = turns.try_take()? {
         return Ok(turn);
     }
@@ -95,7 +95,7 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_must_wait_is_reported_with_the_outcome() {
-        let (waits, reports, turns) = (Waits::default(), Reports::default(), Turns::new(1));
+        let (waits, reports, turns) = (Waits::default(), Reports::default(), FairSemaphore::new(1));
         reports.to(Arc::new(waits.clone()));
         let seen = || waits.0.lock().expect("nothing panics").clone();
         let first = turn(&turns, None, &reports).await.expect("it is open");

@@ -12,7 +12,7 @@ type Group = Option<OrganizationId>;
 /// Semaphore with a fixed number of permits. Waiting organizations are served round-robin. Requests of one organization
 /// are served in the order of their arrival.
 #[derive(Clone, Debug)]
-pub(crate) struct Turns(Arc<Mutex<State>>);
+pub(crate) struct FairSemaphore(Arc<Mutex<State>>);
 
 /// The semaphore is closed and issues no more permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,18 +20,18 @@ pub(crate) struct Closed;
 
 /// Permit to use a connection. Dropping it releases the permit.
 #[derive(Debug)]
-pub(crate) struct Turn(Option<Turns>);
+pub(crate) struct Permit(Option<FairSemaphore>);
 
 #[derive(Debug)]
 struct State {
     free: usize,
     closed: bool,
-    waiting: HashMap<Group, VecDeque<oneshot::Sender<Turn>>>,
+    waiting: HashMap<Group, VecDeque<oneshot::Sender<Permit>>>,
     /// The groups that wait, the next one first.
     circle: VecDeque<Group>,
 }
 
-impl Turns {
+impl FairSemaphore {
     /// Creates a semaphore.
     pub(crate) fn new(permits: usize) -> Self {
         let (waiting, circle) = (HashMap::new(), VecDeque::new());
@@ -57,7 +57,7 @@ impl Turns {
     ///
     /// # Errors
     /// The semaphore is closed.
-    pub(crate) fn try_take(&self) -> Result<Option<Turn>, Closed> {
+    pub(crate) fn try_take(&self) -> Result<Option<Permit>, Closed> {
         let mut state = self.lock();
         if state.closed {
             return Err(Closed);
@@ -74,7 +74,7 @@ impl Turns {
     ///
     /// # Errors
     /// The semaphore is closed.
-    pub(crate) async fn take(&self, group: Group) -> Result<Turn, Closed> {
+    pub(crate) async fn take(&self, group: Group) -> Result<Permit, Closed> {
         if let Some(turn) = self.try_take()? {
             return Ok(turn);
         }
@@ -83,7 +83,7 @@ impl Turns {
         receiver.await.map_err(|_| Closed)
     }
 
-    fn wait(&self, group: Group, sender: oneshot::Sender<Turn>) -> Result<(), Closed> {
+    fn wait(&self, group: Group, sender: oneshot::Sender<Permit>) -> Result<(), Closed> {
         let mut state = self.lock();
         if state.closed {
             return Err(Closed);
@@ -131,8 +131,8 @@ impl Turns {
         }
     }
 
-    fn turn(&self) -> Turn {
-        Turn(Some(self.clone()))
+    fn turn(&self) -> Permit {
+        Permit(Some(self.clone()))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -143,7 +143,7 @@ impl Turns {
 
 impl State {
     /// Removes the next request that was not cancelled. Its group is then last in the circle.
-    fn next(&mut self) -> Option<oneshot::Sender<Turn>> {
+    fn next(&mut self) -> Option<oneshot::Sender<Permit>> {
         while let Some(group) = self.circle.pop_front() {
             let queue = self.waiting.entry(group).or_default();
             let next = std::iter::from_fn(|| queue.pop_front()).find(|sender| !sender.is_closed());
@@ -160,7 +160,7 @@ impl State {
     }
 }
 
-impl Drop for Turn {
+impl Drop for Permit {
     fn drop(&mut self) {
         if let Some(turns) = self.0.take() {
             turns.pass_on();
@@ -176,14 +176,14 @@ mod tests {
     use std::future::Future;
     use std::pin::Pin;
 
-    type Waiting = Pin<Box<dyn Future<Output = Result<Turn, Closed>>>>;
+    type Waiting = Pin<Box<dyn Future<Output = Result<Permit, Closed>>>>;
 
     fn organization(number: u8) -> Group {
         (number > 0).then(|| OrganizationId::from_bytes([number; 16]))
     }
 
     /// Queues requests of these groups in this order.
-    fn ask(turns: &Turns, groups: &[u8]) -> Vec<(u8, Waiting)> {
+    fn ask(turns: &FairSemaphore, groups: &[u8]) -> Vec<(u8, Waiting)> {
         let mut callers = Vec::new();
         for &group in groups {
             let turns = turns.clone();
@@ -195,7 +195,7 @@ mod tests {
     }
 
     /// Returns the groups in the order in which they are served.
-    fn served(first: Turn, callers: &mut Vec<(u8, Waiting)>) -> Vec<u8> {
+    fn served(first: Permit, callers: &mut Vec<(u8, Waiting)>) -> Vec<u8> {
         let (mut held, mut order) = (Some(first), Vec::new());
         while let Some(turn) = held.take() {
             drop(turn);
@@ -212,13 +212,13 @@ mod tests {
         order
     }
 
-    fn only(turns: &Turns) -> Turn {
+    fn only(turns: &FairSemaphore) -> Permit {
         turns.try_take().ok().flatten().unwrap_or_else(|| panic!("one is free"))
     }
 
     #[test]
     fn organizations_take_turns_however_many_requests_of_one_wait() {
-        let turns = Turns::new(1);
+        let turns = FairSemaphore::new(1);
         let first = only(&turns);
         let mut callers = ask(&turns, &[1, 1, 1, 1, 1, 2, 2, 3, 0, 0]);
         assert_eq!(served(first, &mut callers), [1, 2, 3, 0, 1, 2, 0, 1, 1, 1]);
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn whoever_gave_up_takes_no_turn_and_no_permit() {
-        let turns = Turns::new(1);
+        let turns = FairSemaphore::new(1);
         let first = only(&turns);
         let mut callers = ask(&turns, &[1, 2, 1, 2]);
         drop(callers.remove(0));
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_flood_that_gives_up_leaves_nothing() {
-        let turns = Turns::new(1);
+        let turns = FairSemaphore::new(1);
         let first = only(&turns);
         for _ in 0..1_000 {
             drop(ask(&turns, &[1]));
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn closing_refuses_all() {
-        let turns = Turns::new(1);
+        let turns = FairSemaphore::new(1);
         let first = only(&turns);
         let mut callers = ask(&turns, &[1]);
         turns.close();
@@ -272,7 +272,7 @@ mod tests {
         /// While two groups wait, neither is served twice in a row. All requests are served.
         #[test]
         fn nobody_is_overtaken_twice(groups in prop::collection::vec(0_u8..5, 0..60)) {
-            let turns = Turns::new(1);
+            let turns = FairSemaphore::new(1);
             let first = only(&turns);
             let mut callers = ask(&turns, &groups);
             let order = served(first, &mut callers);

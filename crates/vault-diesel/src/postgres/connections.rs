@@ -9,7 +9,7 @@ use super::spread::is_distributed;
 use crate::failure::{Failure, Reports, Severity, unavailable};
 use crate::load::{StoreLoad, turn};
 use crate::transaction::{End, Ended};
-use crate::turns::{Turn, Turns};
+use crate::turns::{FairSemaphore, Permit};
 use bb8::{Pool, PooledConnection};
 use diesel_async::{AnsiTransactionManager, AsyncPgConnection, SimpleAsyncConnection as _, TransactionManager};
 use futures_util::future::BoxFuture;
@@ -44,7 +44,7 @@ pub(super) struct Connections {
     nodes: Nodes,
     /// One permit per connection. The pool itself does not schedule callers; the permits serve organizations
     /// round-robin.
-    turns: Turns,
+    turns: FairSemaphore,
     size: usize,
     longest_wait: Duration,
     reports: Arc<Reports>,
@@ -56,7 +56,7 @@ pub(super) struct Connections {
 /// half-used connection to the pool.
 pub(super) struct Taken {
     pooled: PooledConnection<'static, Connector>,
-    _turn: Turn,
+    _turn: Permit,
 }
 
 impl Taken {
@@ -108,7 +108,7 @@ impl Connections {
         let mut first = Pooled::new(connector.connect().await?);
         let spread = AtomicBool::new(is_distributed(&mut first.connection).await?);
         let size = usize::try_from(settings.connections.max(1)).unwrap_or(1);
-        let turns = Turns::new(size);
+        let turns = FairSemaphore::new(size);
         let nodes = Nodes::new(connector.clone(), settings.connections);
         let pool = pool(connector, settings.connections, CONNECTION_WAIT);
         // `add` fails only if the pool is full. The connection is then closed.

@@ -14,7 +14,7 @@ use crate::postgres::{DistributionError, Queued};
 use crate::transaction::batch::run_one;
 use crate::transaction::maintenance::health::ReadPage;
 use crate::transaction::{End, Read, Transaction, read as read_in, run};
-use crate::turns::Turns;
+use crate::turns::FairSemaphore;
 use diesel::r2d2::Pool;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -37,7 +37,7 @@ pub type SqliteStore = DieselStore<Sqlite>;
 #[allow(missing_debug_implementations, reason = "`DieselStore` has one")]
 pub struct Sqlite {
     readers: Mutex<Option<Pool<Readers>>>,
-    turns: Turns,
+    turns: FairSemaphore,
     size: usize,
     queue: mpsc::Sender<Message>,
     writer: Mutex<Option<JoinHandle<()>>>,
@@ -71,7 +71,7 @@ impl SqliteStore {
         let readers = Mutex::new(Some(readers(Arc::clone(&source), settings.readers)));
         Ok(Arc::new(Self(Sqlite {
             readers,
-            turns: Turns::new(size),
+            turns: FairSemaphore::new(size),
             size,
             queue,
             writer: Mutex::new(Some(writer)),
