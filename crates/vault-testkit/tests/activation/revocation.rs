@@ -16,21 +16,21 @@ use vault_core::usecase::OrganizationCommand;
 use vault_core::usecase::integrations::IntegrationEdit;
 use vault_core::{Error, Refusal};
 
-type Deed = Pin<Box<dyn Future<Output = ()> + Send>>;
+type Operation = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A storage that runs one of `deeds` during each of its responses.
+/// A storage that runs one of `operations` during each of its responses.
 struct Slow {
     setting: Arc<Setting>,
-    deeds: Mutex<Vec<Deed>>,
+    operations: Mutex<Vec<Operation>>,
     answer: Result<(), CheckReason>,
 }
 
 #[async_trait]
 impl CredentialVendor for Slow {
     async fn vend(&self, data: &CredentialData, order: VendOrder) -> Result<ShortLived, CheckReason> {
-        let deed = self.deeds.lock().unwrap().pop();
-        if let Some(deed) = deed {
-            deed.await;
+        let operation = self.operations.lock().unwrap().pop();
+        if let Some(operation) = operation {
+            operation.await;
         }
         self.answer?;
         self.setting.storage.vend(data, order).await
@@ -51,20 +51,23 @@ impl Scene {
         Self { setting, credential, principal }
     }
 
-    /// Activates while `deeds` run, one during each request to the storage, the last one first.
+    /// Activates while `operations` run, one during each request to the storage, the last one first.
     async fn activate(
         &self,
         vend: VendMode,
         answer: Result<(), CheckReason>,
-        deeds: Vec<Deed>,
+        operations: Vec<Operation>,
     ) -> Result<Activated, Error> {
-        let vendor = Arc::new(Slow { setting: Arc::clone(&self.setting), deeds: Mutex::new(deeds), answer });
+        let vendor = Arc::new(Slow { setting: Arc::clone(&self.setting), operations: Mutex::new(operations), answer });
         let activations = self.setting.activations().vendor(Some(vendor));
         activations.activate(&self.principal, request("imports", vend)).await
     }
 
-    fn deed<F: Future<Output = ()> + Send + 'static>(&self, deed: impl FnOnce(Arc<Setting>) -> F) -> Deed {
-        Box::pin(deed(Arc::clone(&self.setting)))
+    fn operation<F: Future<Output = ()> + Send + 'static>(
+        &self,
+        operation: impl FnOnce(Arc<Setting>) -> F,
+    ) -> Operation {
+        Box::pin(operation(Arc::clone(&self.setting)))
     }
 
     fn failed(&self) -> Vec<AuditRecord> {
@@ -144,8 +147,8 @@ async fn nothing_is_handed_out_after_a_revocation_returned() {
         ] {
             let scene = Scene::new().await;
             let credential = scene.credential;
-            let deed = scene.deed(|setting| revocation.carry_out(setting, credential));
-            let refused = scene.activate(vend, answer, vec![deed]).await;
+            let operation = scene.operation(|setting| revocation.carry_out(setting, credential));
+            let refused = scene.activate(vend, answer, vec![operation]).await;
             assert!(revocation.explains(refused), "{revocation:?} {vend:?}");
             assert_eq!(scene.setting.audited(AuditAction::NamespaceActivated), [], "{revocation:?} {vend:?}");
             assert_eq!(scene.setting.events.recorded(AuditAction::NamespaceActivated), 0);
@@ -167,7 +170,7 @@ async fn nothing_is_handed_out_after_a_revocation_returned() {
 async fn a_credential_that_changed_meanwhile_starts_it_over() {
     let scene = Scene::new().await;
     let credential = scene.credential;
-    let replace = scene.deed(|setting| async move {
+    let replace = scene.operation(|setting| async move {
         setting.replace(credential, "imports", 2).await;
     });
     let activated = scene.activate(VendMode::Short, Ok(()), vec![replace]).await.unwrap();
@@ -182,7 +185,7 @@ async fn a_credential_that_changed_meanwhile_starts_it_over() {
     // Of two credentials, only the remaining one is issued.
     let second = scene.setting.saved(scene.setting.acme, "imports", ROLE_S3).await;
     let delete =
-        scene.deed(|setting| async move { setting.vault().delete(&setting.member(), credential).await.unwrap() });
+        scene.operation(|setting| async move { setting.vault().delete(&setting.member(), credential).await.unwrap() });
     let activated = scene.activate(VendMode::Short, Ok(()), vec![delete]).await.unwrap();
     assert_eq!(activated.credentials.iter().map(|one| one.id).collect::<Vec<_>>(), [second]);
 }
@@ -193,14 +196,14 @@ async fn it_is_not_started_over_without_end() {
     for (changes, succeeds) in [(3, true), (4, false)] {
         let scene = Scene::new().await;
         let credential = scene.credential;
-        let deeds = (0..changes)
+        let operations = (0..changes)
             .map(|turn| {
-                scene.deed(move |setting| async move {
+                scene.operation(move |setting| async move {
                     setting.replace(credential, "imports", 10 - turn).await;
                 })
             })
             .collect();
-        let outcome = scene.activate(VendMode::Short, Ok(()), deeds).await;
+        let outcome = scene.activate(VendMode::Short, Ok(()), operations).await;
         assert_eq!(outcome.is_ok(), succeeds, "{changes}");
         if !succeeds {
             assert!(matches!(outcome, Err(Error::Store(StoreError::Unavailable(_)))));
@@ -209,7 +212,7 @@ async fn it_is_not_started_over_without_end() {
     }
     // A routine rotation with an overlap is also such a change.
     let scene = Scene::new().await;
-    let rotate = scene.deed(|setting| async move { drop(setting.rotate("nightly", 600).await) });
+    let rotate = scene.operation(|setting| async move { drop(setting.rotate("nightly", 600).await) });
     assert!(scene.activate(VendMode::Short, Ok(()), vec![rotate]).await.is_ok());
 }
 
@@ -217,7 +220,7 @@ async fn it_is_not_started_over_without_end() {
 #[tokio::test]
 async fn nothing_is_handed_out_that_has_expired_meanwhile() {
     let scene = Scene::new().await;
-    let wait = scene.deed(|setting| async move { setting.clock.advance_seconds(600) });
+    let wait = scene.operation(|setting| async move { setting.clock.advance_seconds(600) });
     let activated = scene.activate(VendMode::Short, Ok(()), vec![wait]).await.unwrap();
     assert!(activated.expires_at > scene.setting.now());
     assert!(
@@ -230,7 +233,7 @@ async fn nothing_is_handed_out_that_has_expired_meanwhile() {
 async fn an_activation_that_was_ended_meanwhile_hands_nothing_out() {
     let scene = Scene::new().await;
     let principal = scene.principal.clone();
-    let end = scene.deed(|setting| async move {
+    let end = scene.operation(|setting| async move {
         for live in setting.live(&principal).await.unwrap() {
             setting.activations().end(&principal, live.id).await.unwrap();
         }

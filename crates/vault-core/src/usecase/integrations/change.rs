@@ -59,7 +59,7 @@ pub struct ChangedIntegration {
 }
 
 /// Command for an integration.
-enum Deed {
+enum Operation {
     Rotate(Overlap),
     Edit(Edit),
     Trust(Box<TrustRequest>, IssuerId),
@@ -87,7 +87,7 @@ impl Integrations {
         integration: &IntegrationRef,
         overlap: Overlap,
     ) -> Result<ChangedIntegration, Error> {
-        self.carry_out(principal, organization, integration, &Deed::Rotate(overlap)).await
+        self.carry_out(principal, organization, integration, &Operation::Rotate(overlap)).await
     }
 
     /// Changes an integration's state, namespaces or expiry. Restrictions are in effect when this returns.
@@ -104,8 +104,8 @@ impl Integrations {
         edit: IntegrationEdit,
     ) -> Result<ChangedIntegration, Error> {
         Self::permit(principal, organization)?;
-        let deed = read(edit, self.environment.now())?;
-        self.carry_out(principal, organization, integration, &deed).await
+        let operation = read(edit, self.environment.now())?;
+        self.carry_out(principal, organization, integration, &operation).await
     }
 
     /// Deletes an integration with its activations.
@@ -118,7 +118,7 @@ impl Integrations {
         organization: OrganizationId,
         integration: &IntegrationRef,
     ) -> Result<ChangedIntegration, Error> {
-        self.carry_out(principal, organization, integration, &Deed::Delete).await
+        self.carry_out(principal, organization, integration, &Operation::Delete).await
     }
 
     /// Adds a trust, which allows workloads of an issuer to use the integration, and returns it.
@@ -135,8 +135,8 @@ impl Integrations {
     ) -> Result<Trust, Error> {
         self.find(principal, organization, integration).await?;
         let (request, issuer) = self.read_trust(organization, trust, "").await?;
-        let deed = Deed::Trust(Box::new(request), issuer);
-        let changed = self.carry_out(principal, organization, integration, &deed).await?;
+        let operation = Operation::Trust(Box::new(request), issuer);
+        let changed = self.carry_out(principal, organization, integration, &operation).await?;
         let newest = changed.integration.integration.trusts.iter().last().cloned();
         newest.ok_or_else(|| Refusal::Contended.into())
     }
@@ -153,7 +153,7 @@ impl Integrations {
         integration: &IntegrationRef,
         trust: TrustId,
     ) -> Result<(), Error> {
-        self.carry_out(principal, organization, integration, &Deed::Distrust(trust)).await.map(drop)
+        self.carry_out(principal, organization, integration, &Operation::Distrust(trust)).await.map(drop)
     }
 
     async fn carry_out(
@@ -161,7 +161,7 @@ impl Integrations {
         principal: &Principal,
         organization: OrganizationId,
         integration: &IntegrationRef,
-        deed: &Deed,
+        operation: &Operation,
     ) -> Result<ChangedIntegration, Error> {
         Self::permit(principal, organization)?;
         let key = integration.key()?;
@@ -171,7 +171,7 @@ impl Integrations {
             let found = self.store.find_integration(query).await?.ok_or(Refusal::NotFound)?;
             self.digester.load_keys(&[found.digest.key]).await?;
             let before = found.integration.clone();
-            let (action, change, changed) = self.decide(found, deed)?;
+            let (action, change, changed) = self.decide(found, operation)?;
             let Integration { id, version, .. } = changed.integration.integration;
             let seen = if matches!(change, IntegrationChange::Delete) { version } else { version - 1 };
             let state = match &change {
@@ -198,13 +198,13 @@ impl Integrations {
         Err(Refusal::Contended.into())
     }
 
-    /// Returns the change that `deed` makes to the row `current`.
+    /// Returns the change that `operation` makes to the row `current`.
     fn decide(
         &self,
         current: StoredIntegration,
-        deed: &Deed,
+        operation: &Operation,
     ) -> Result<(AuditAction, IntegrationChange, ChangedIntegration), Error> {
-        let unchanged = matches!(deed, Deed::Delete);
+        let unchanged = matches!(operation, Operation::Delete);
         // Never re-sign an invalid row: that would legitimize a row planted through SQL. Deleting it is safe.
         if !unchanged && !current.mac_is_valid(&*self.digester) {
             let (table, id) = ("integrations", current.integration.id.to_string());
@@ -213,18 +213,18 @@ impl Integrations {
         }
         let StoredIntegration { integration, last_used_at, digest } = current;
         let version = integration.next_version();
-        let (action, integration, last_used_at, token) = match deed {
-            Deed::Delete => {
+        let (action, integration, last_used_at, token) = match operation {
+            Operation::Delete => {
                 let integration = StoredIntegration { integration, digest, last_used_at };
                 let changed = ChangedIntegration { integration, token: None };
                 return Ok((AuditAction::IntegrationDeleted, IntegrationChange::Delete, changed));
             }
-            Deed::Rotate(overlap) => {
+            Operation::Rotate(overlap) => {
                 let token = IntegrationToken::generate(&*self.entropy)?;
                 let rotated = integration.rotated(token.digest(&*self.digester), *overlap, self.environment.now());
                 (AuditAction::IntegrationRotated, Integration { version, ..rotated }, None, Some(token))
             }
-            Deed::Trust(request, issuer) => {
+            Operation::Trust(request, issuer) => {
                 let now = self.environment.now();
                 let id = TrustId::from_uuid(self.environment.ids.ordered(now));
                 let trust = TrustRequest::clone(request).with_ids(id, *issuer);
@@ -232,11 +232,11 @@ impl Integrations {
                 let trusts = Trusts::new(trusts, "")?;
                 (AuditAction::IntegrationTrusted, Integration { version, trusts, ..integration }, last_used_at, None)
             }
-            Deed::Distrust(trust) => {
+            Operation::Distrust(trust) => {
                 let trusts = integration.trusts.without(*trust).ok_or(Refusal::NotFound)?;
                 (AuditAction::IntegrationDistrusted, Integration { version, trusts, ..integration }, last_used_at, None)
             }
-            Deed::Edit(Edit { state, patterns, expires_at, managed_by }) => {
+            Operation::Edit(Edit { state, patterns, expires_at, managed_by }) => {
                 // A change of the state is more severe than other changes, so it determines the action.
                 let action = match state.filter(|state| {
                     *state != integration.state || (patterns, expires_at, managed_by) == (&None, &None, &None)
@@ -285,7 +285,7 @@ fn changes(from: &Integration, to: &Integration) -> Vec<AuditChange> {
     changes.into_iter().flatten().collect()
 }
 
-fn read(edit: IntegrationEdit, now: Timestamp) -> Result<Deed, Error> {
+fn read(edit: IntegrationEdit, now: Timestamp) -> Result<Operation, Error> {
     let IntegrationEdit { state, namespaces, expires_at, managed_by } = edit;
     if state.is_none() && namespaces.is_none() && expires_at.is_none() && managed_by.is_none() {
         let detail = "must contain state, namespaces, expires_at or managed_by";
@@ -295,7 +295,7 @@ fn read(edit: IntegrationEdit, now: Timestamp) -> Result<Deed, Error> {
     let evaluate = |set: String| ManagedBy::parse(&set, "/managed_by");
     let managed_by = managed_by.map(|set| set.map(evaluate).transpose()).transpose();
     match (patterns, managed_by, past(expires_at.flatten(), now)) {
-        (Ok(patterns), Ok(managed_by), None) => Ok(Deed::Edit(Edit { state, patterns, expires_at, managed_by })),
+        (Ok(patterns), Ok(managed_by), None) => Ok(Operation::Edit(Edit { state, patterns, expires_at, managed_by })),
         (patterns, managed_by, past) => {
             let errors = patterns.err().into_iter().flatten();
             Err(Error::Invalid(errors.chain(managed_by.err()).chain(past).collect()))
