@@ -123,7 +123,7 @@ pub struct ThrottleCounters {
 
 /// Identifies the bucket that counts an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClassKey {
+pub enum BucketKey {
     /// The bucket that all unknown networks share.
     Shared,
     /// The bucket of a known network.
@@ -141,10 +141,10 @@ pub struct AfterLogin {
 
 impl ThrottleCounters {
     /// Returns the bucket that counts an attempt from `network` at `now`.
-    pub fn counting(&self, network: &Digest, now: Timestamp) -> (ClassKey, ThrottleCounter) {
+    pub fn counting(&self, network: &Digest, now: Timestamp) -> (BucketKey, ThrottleCounter) {
         match self.known(network, now) {
-            Some(known) => (ClassKey::Network(known.network), known.class),
-            None => (ClassKey::Shared, self.shared),
+            Some(known) => (BucketKey::Network(known.network), known.class),
+            None => (BucketKey::Shared, self.shared),
         }
     }
 

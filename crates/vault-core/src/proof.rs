@@ -170,7 +170,7 @@ fn refuse<'a>(command: &'a FinishAccountAttempt, facts: &ProofFacts, refusal: Lo
     let wrong_passcodes = if counts { before.plus_one(command.now) } else { before };
     let disables = wrong_passcodes.disables() && !before.disables();
     let first = if refusal.follows_right_password() { &records.passcode_refused } else { &records.refused };
-    let closed = records.class_closed.as_ref();
+    let closed = records.bucket_locked.as_ref();
     let closes = (closed.is_some() && is_there).then_some(NoticeCode::AttemptsClosed);
     RefusedProof {
         conclusion: if disables { AttemptOutcome::PasscodeDisabled } else { AttemptOutcome::Refused(refusal) },

@@ -8,8 +8,8 @@ use vault_core::digest::{Digest, RowMac};
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, AuditId, KeyId, OrganizationId, PasswordId, SeedId, SessionId};
 use vault_core::lockout::{
-    CLOSING_ATTEMPTS, ClassKey, FORGIVEN_SECONDS, KNOWN_NETWORKS, LoginNetwork, NETWORK_KNOWN_SECONDS, ThrottleCounter,
-    ThrottleCounters, WRONG_PASSCODES, WrongPasscodes,
+    BucketKey, CLOSING_ATTEMPTS, FORGIVEN_SECONDS, KNOWN_NETWORKS, LoginNetwork, NETWORK_KNOWN_SECONDS,
+    ThrottleCounter, ThrottleCounters, WRONG_PASSCODES, WrongPasscodes,
 };
 use vault_core::notice::NoticeCode;
 use vault_core::passcode::{PasscodeProof, TimeStep};
@@ -197,11 +197,11 @@ proptest! {
         prop_assert_eq!(others - after.forgotten.len(), others.min(KNOWN_NETWORKS - 1));
         // The class that it came in by begins anew, and a closed shared one with it.
         match key {
-            ClassKey::Shared => {
+            BucketKey::Shared => {
                 prop_assert_eq!(class, classes.shared);
                 prop_assert!(after.resets_shared);
             }
-            ClassKey::Network(found) => {
+            BucketKey::Network(found) => {
                 prop_assert_eq!(found, network);
                 prop_assert_eq!(after.resets_shared, classes.shared.is_closed());
             }
@@ -220,8 +220,8 @@ proptest! {
         let classes = ThrottleCounters { networks: vec![row], ..ThrottleCounters::default() };
         let known = since <= NETWORK_KNOWN_SECONDS * 1000;
         let (key, _) = classes.counting(&network(1), at(last + since));
-        prop_assert_eq!(key == ClassKey::Network(network(1)), known);
-        prop_assert_eq!(classes.counting(&network(2), at(last)).0, ClassKey::Shared);
+        prop_assert_eq!(key == BucketKey::Network(network(1)), known);
+        prop_assert_eq!(classes.counting(&network(2), at(last)).0, BucketKey::Shared);
     }
 
     #[test]
@@ -303,7 +303,7 @@ fn concluding(presented: VerifiedFactors, closes: bool) -> FinishAccountAttempt 
     let refusal = RefusalRecords {
         refused: record(AuditAction::LoginRefused),
         passcode_refused: record(AuditAction::LoginPasscodeRefused),
-        class_closed: closes.then(|| record(AuditAction::LoginClassClosed)),
+        bucket_locked: closes.then(|| record(AuditAction::LoginClassClosed)),
         passcode_disabled: record(AuditAction::LoginPasscodeDisabled),
     };
     FinishAccountAttempt { reserved: account(), presented, refusal, network: network(1), now: at(0) }

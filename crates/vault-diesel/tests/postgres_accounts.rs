@@ -342,7 +342,7 @@ async fn attempts_and_changes_of_an_account_do_not_wait_for_each_other_for_ever(
                 let presented = VerifiedFactors::WrongPassword { recovery_code: None };
                 let FinishAttempt::Account(mut refused) = world.refusal(reserved.signed, presented) else { return };
                 let closed = world.audit(Actor::Unknown, AuditAction::LoginClassClosed, Subject::Vault);
-                refused.refusal.class_closed = (reserved.attempts == CLOSING_ATTEMPTS).then_some(closed);
+                refused.refusal.bucket_locked = (reserved.attempts == CLOSING_ATTEMPTS).then_some(closed);
                 made(store.finish_attempt(FinishAttempt::Account(refused)).await);
             }
         };

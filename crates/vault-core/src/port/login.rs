@@ -133,7 +133,7 @@ pub struct RefusalRecords {
     pub passcode_refused: SealedAuditRecord,
     /// For an attempt that locks its bucket, if it does. Added to the record of the refusal, with the notice
     /// `attempts-closed`.
-    pub class_closed: Option<SealedAuditRecord>,
+    pub bucket_locked: Option<SealedAuditRecord>,
     /// For the attempt that disables time-based passcodes. Added to the record of the refusal, with the notice
     /// `passcode-disabled`, only for the attempt that disables them.
     pub passcode_disabled: SealedAuditRecord,

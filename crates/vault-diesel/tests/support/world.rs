@@ -184,7 +184,7 @@ impl World {
             refusal: RefusalRecords {
                 refused: record(AuditAction::LoginRefused),
                 passcode_refused: record(AuditAction::LoginPasscodeRefused),
-                class_closed: None,
+                bucket_locked: None,
                 passcode_disabled: record(AuditAction::LoginPasscodeDisabled),
             },
             network: Digest::from_bytes([3; 32]),

@@ -267,7 +267,7 @@ pub async fn a_closed_class_is_recorded(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let mut refused = world.refuse(&holder, false);
-    refused.refusal.class_closed = Some(world.audit(AuditAction::LoginClassClosed));
+    refused.refusal.bucket_locked = Some(world.audit(AuditAction::LoginClassClosed));
     world.conclude(refused).await;
     let closed_at = world.now().as_millis();
     world.clock.advance_seconds(1);
@@ -275,7 +275,7 @@ pub async fn a_closed_class_is_recorded(suite: &dyn AccountSubject) {
     assert_eq!(world.audited(AuditAction::LoginClassClosed).await, 1);
     assert_eq!(world.audited(AuditAction::LoginRefused).await, 2);
     let mut login = world.complete_login(&holder, world.network(), world.fresh_step());
-    login.refusal.class_closed = Some(world.audit(AuditAction::LoginClassClosed));
+    login.refusal.bucket_locked = Some(world.audit(AuditAction::LoginClassClosed));
     let session = completes(&world, login).await;
     assert_eq!(world.audited(AuditAction::LoginClassClosed).await, 1);
     assert_eq!(world.notices(&session).await, [(NoticeCode::AttemptsClosed, closed_at)]);

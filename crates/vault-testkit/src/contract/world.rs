@@ -278,7 +278,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
             refusal: RefusalRecords {
                 refused: record(AuditAction::LoginRefused),
                 passcode_refused: record(AuditAction::LoginPasscodeRefused),
-                class_closed: None,
+                bucket_locked: None,
                 passcode_disabled: record(AuditAction::LoginPasscodeDisabled),
             },
             network,

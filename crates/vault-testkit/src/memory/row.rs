@@ -7,7 +7,7 @@ use vault_core::decision::EarlierRequest;
 use vault_core::digest::{Digest, RowMac};
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::invitation::{EnrolmentDraft, StoredInvitation};
-use vault_core::lockout::{ClassKey, LoginNetwork, ThrottleCounter, ThrottleCounters, WrongPasscodes};
+use vault_core::lockout::{BucketKey, LoginNetwork, ThrottleCounter, ThrottleCounters, WrongPasscodes};
 use vault_core::notice::{NoticeCode, StoredNotice};
 use vault_core::passcode::TimeStep;
 use vault_core::port::StoredCredential;
@@ -157,10 +157,10 @@ impl AccountRow {
         }
     }
 
-    pub(super) fn set_class(&mut self, key: ClassKey, class: ThrottleCounter) {
+    pub(super) fn set_class(&mut self, key: BucketKey, class: ThrottleCounter) {
         match key {
-            ClassKey::Shared => self.classes.shared = class,
-            ClassKey::Network(network) => {
+            BucketKey::Shared => self.classes.shared = class,
+            BucketKey::Network(network) => {
                 let kept = self.classes.networks.iter_mut().find(|kept| kept.network == network);
                 kept.expect("a class that counts is there").class = class;
             }

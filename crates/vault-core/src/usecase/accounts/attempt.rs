@@ -279,7 +279,7 @@ impl Accounts {
         RefusalRecords {
             refused: record(AuditAction::LoginRefused),
             passcode_refused: record(AuditAction::LoginPasscodeRefused),
-            class_closed: (reserved.attempts == CLOSING_ATTEMPTS).then(|| record(AuditAction::LoginClassClosed)),
+            bucket_locked: (reserved.attempts == CLOSING_ATTEMPTS).then(|| record(AuditAction::LoginClassClosed)),
             passcode_disabled: record(AuditAction::LoginPasscodeDisabled),
         }
     }

@@ -11,7 +11,7 @@ use diesel::{
 };
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, OrganizationId};
-use vault_core::lockout::{ClassKey, LoginNetwork, ThrottleCounter, ThrottleCounters, network_is_known};
+use vault_core::lockout::{BucketKey, LoginNetwork, ThrottleCounter, ThrottleCounters, network_is_known};
 use vault_core::time::Timestamp;
 
 const TABLE: &str = "attempt_classes";
@@ -103,10 +103,10 @@ impl Classes {
     }
 
     /// Writes a bucket.
-    pub(crate) fn set<'t>(self, tx: &'t Tx<'_>, key: &ClassKey, class: ThrottleCounter) -> Reply<'t, usize> {
+    pub(crate) fn set<'t>(self, tx: &'t Tx<'_>, key: &BucketKey, class: ThrottleCounter) -> Reply<'t, usize> {
         let network = match key {
-            ClassKey::Shared => SHARED_CLASS,
-            ClassKey::Network(network) => network.as_bytes().as_slice(),
+            BucketKey::Shared => SHARED_CLASS,
+            BucketKey::Network(network) => network.as_bytes().as_slice(),
         };
         tx.execute(diesel::update(class_of(self.organization.stored(), self.account.stored(), network)).set((
             attempt_classes::attempts.eq(i64::from(class.attempts)),
@@ -121,13 +121,13 @@ impl Classes {
         let classes = self.lock_all(tx).await?.ok_or_else(missing)?;
         let after = classes.after_login(network, now);
         if after.resets_shared {
-            self.set(tx, &ClassKey::Shared, ThrottleCounter::default()).await?;
+            self.set(tx, &BucketKey::Shared, ThrottleCounter::default()).await?;
         }
         for forgotten in &after.forgotten {
             tx.execute(diesel::delete(class_of(organization, account, forgotten.as_bytes()))).await?;
         }
         if classes.networks.iter().any(|kept| kept.network == *network) {
-            self.set(tx, &ClassKey::Network(*network), ThrottleCounter::default()).await?;
+            self.set(tx, &BucketKey::Network(*network), ThrottleCounter::default()).await?;
             let own = diesel::update(class_of(organization, account, network.as_bytes()));
             tx.execute(own.set(attempt_classes::last_login_at.eq(now.as_millis()))).await?;
         } else {
