@@ -303,7 +303,7 @@ ports! {
     }
     RestoreRepository {
         restore_epoch() -> u64;
-        settle_restore(command: Command<SettleRestore>) -> Option<Settled>;
+        finish_restore(command: Command<FinishRestore>) -> Option<Settled>;
     }
     KeyRotation {
         find_sealed(query: FindSealed) -> Vec<SealedRow>;

@@ -343,7 +343,7 @@ impl RestoreRepository for Heap {
     async fn restore_epoch(&self) -> Result<u64, StoreError> {
         self.rest.restore_epoch().await
     }
-    async fn settle_restore(&self, command: Command<SettleRestore>) -> Result<Option<Settled>, StoreError> {
-        self.rest.settle_restore(command).await
+    async fn finish_restore(&self, command: Command<FinishRestore>) -> Result<Option<Settled>, StoreError> {
+        self.rest.finish_restore(command).await
     }
 }

@@ -119,7 +119,7 @@ pub(crate) async fn run(settings: &Settings, args: RestoreArgs, output: Output) 
 async fn settle(settings: &Settings, output: Output) -> Result<(), Failure> {
     let opening = compose::serve(settings, "restore", &ServerEvents::default())?.without_maintenance();
     let vault = opening.await.map_err(|error| compose::failure(settings, error))?;
-    let settled = vault.operator().settle_restore(0, true).await;
+    let settled = vault.operator().finish_restore(0, true).await;
     let anchored = vault.anchor_anew(&compose::anchor(settings)).await;
     let closed = vault.close().await;
     let settled = settled?;

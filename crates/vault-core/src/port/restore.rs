@@ -8,7 +8,7 @@ use async_trait::async_trait;
 /// Revokes what a restored state would reactivate: all sessions, recovery codes, active activations, and TOTP secrets
 /// and enrolments that are pending confirmation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SettleRestore {
+pub struct FinishRestore {
     /// New restore epoch. Servers that start after this refuse access tokens of another epoch.
     pub epoch: u64,
     /// Passcodes of this and earlier time steps are marked as used, for every account.
@@ -40,5 +40,5 @@ pub trait RestoreRepository: Send + Sync {
 
     /// Finishes a restore. Returns `None` and changes nothing if the store has the same or a later epoch. Only an
     /// operator may call it.
-    async fn settle_restore(&self, command: Command<SettleRestore>) -> Result<Option<Settled>, StoreError>;
+    async fn finish_restore(&self, command: Command<FinishRestore>) -> Result<Option<Settled>, StoreError>;
 }

@@ -9,7 +9,7 @@ use crate::transaction::organization::erasure::{EraseSlice, PendingErasures};
 use async_trait::async_trait;
 use vault_core::Command;
 use vault_core::port::{
-    CountCredentials, CountedSlice, EXPIRED_SLICE, Expired, Maintenance, RestoreRepository, SettleRestore, Settled,
+    CountCredentials, CountedSlice, EXPIRED_SLICE, Expired, FinishRestore, Maintenance, RestoreRepository, Settled,
     StoreError,
 };
 use vault_core::time::Timestamp;
@@ -79,7 +79,7 @@ impl<D: Database> RestoreRepository for DieselStore<D> {
         self.answer(None, ReadRestoreEpoch).await
     }
 
-    async fn settle_restore(&self, command: Command<SettleRestore>) -> Result<Option<Settled>, StoreError> {
+    async fn finish_restore(&self, command: Command<FinishRestore>) -> Result<Option<Settled>, StoreError> {
         self.run_patiently(command).await
     }
 }

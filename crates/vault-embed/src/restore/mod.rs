@@ -312,7 +312,7 @@ impl Run<'_> {
                 (Present::Read(replayed), epoch, same_keys)
             }
         };
-        let settled = vault.operator().settle_restore(epoch, !invitations_are_known).await;
+        let settled = vault.operator().finish_restore(epoch, !invitations_are_known).await;
         Ok((present, settled.map_err(RestoreError::Unsettled)?))
     }
 

@@ -6,7 +6,7 @@ use super::own_account::pend;
 use super::world::World;
 use vault_core::audit::AuditAction;
 use vault_core::passcode::{PasscodeProof, TimeStep};
-use vault_core::port::{AttemptOutcome, SettleRestore, Settled, StoreError};
+use vault_core::port::{AttemptOutcome, FinishRestore, Settled, StoreError};
 use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
 
@@ -32,16 +32,16 @@ pub async fn a_settled_restore_ends_what_was(suite: &dyn ContractStore) {
         world.command(
             &Principal::Operator,
             AuditAction::DatabaseRestored,
-            SettleRestore { epoch, step, ends_invitations },
+            FinishRestore { epoch, step, ends_invitations },
         )
     };
     let refused =
-        world.store.settle_restore(world.command(&principal, AuditAction::DatabaseRestored, settle(1, true).payload));
+        world.store.finish_restore(world.command(&principal, AuditAction::DatabaseRestored, settle(1, true).payload));
     assert!(matches!(refused.await, Err(StoreError::Denied(Denial::InsufficientRole))));
     assert_eq!(world.listed(&principal).await, [saved], "nothing was changed");
 
     let epoch = first + 7;
-    let settled = world.store.settle_restore(settle(epoch, false)).await.unwrap().expect("a later epoch");
+    let settled = world.store.finish_restore(settle(epoch, false)).await.unwrap().expect("a later epoch");
     let expected = Settled { sessions: 1, recovery_codes: 10, activations: 1, invitations: 0 };
     assert_eq!(settled, expected);
     assert_eq!(world.store.restore_epoch().await.unwrap(), epoch);
@@ -59,10 +59,10 @@ pub async fn a_settled_restore_ends_what_was(suite: &dyn ContractStore) {
     assert_eq!(world.listed(&world.embedder()).await, [saved]);
 
     for stale in [0, first, epoch] {
-        assert_eq!(world.store.settle_restore(settle(stale, true)).await.unwrap(), None);
+        assert_eq!(world.store.finish_restore(settle(stale, true)).await.unwrap(), None);
     }
     assert!(world.open(&invitation).await.is_some());
-    let settled = world.store.settle_restore(settle(epoch + 1, true)).await.unwrap().expect("a later epoch");
+    let settled = world.store.finish_restore(settle(epoch + 1, true)).await.unwrap().expect("a later epoch");
     assert_eq!(settled, Settled { sessions: 1, recovery_codes: 0, activations: 0, invitations: 1 });
     assert!(world.open(&invitation).await.is_none());
     assert_eq!(world.audited(AuditAction::DatabaseRestored).await, 2);

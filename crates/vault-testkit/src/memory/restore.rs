@@ -4,7 +4,7 @@ use super::{Decided, MemoryStore};
 use async_trait::async_trait;
 use std::mem::take;
 use vault_core::Command;
-use vault_core::port::{RestoreRepository, SettleRestore, Settled, StoreError};
+use vault_core::port::{FinishRestore, RestoreRepository, Settled, StoreError};
 use vault_core::principal::{Denial, Principal};
 
 #[async_trait]
@@ -13,7 +13,7 @@ impl RestoreRepository for MemoryStore {
         self.decide(|state| state.restore_epoch)
     }
 
-    async fn settle_restore(&self, command: Command<SettleRestore>) -> Result<Option<Settled>, StoreError> {
+    async fn finish_restore(&self, command: Command<FinishRestore>) -> Result<Option<Settled>, StoreError> {
         if command.principal != Principal::Operator {
             return Err(Denial::InsufficientRole.into());
         }

@@ -5,10 +5,10 @@ mod count_by_state;
 mod create_organization;
 mod cut_audit;
 mod deliver_audit;
+mod finish_restore;
 mod issuers;
 mod maintain;
 mod seal_audit;
-mod settle_restore;
 mod verify_audit;
 
 pub use change_organization::OrganizationCommand;

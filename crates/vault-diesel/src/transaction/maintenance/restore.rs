@@ -10,7 +10,7 @@ use crate::schema::{
 };
 use diesel::{ExpressionMethods as _, QueryDsl as _, delete, update};
 use vault_core::Command;
-use vault_core::port::{SettleRestore, Settled};
+use vault_core::port::{FinishRestore, Settled};
 use vault_core::principal::{Denial, Principal};
 
 /// The restore epoch.
@@ -28,7 +28,7 @@ fn decode(epoch: Option<i64>) -> Result<u64, Failure> {
     u64::try_from(epoch.unwrap_or_default()).map_err(|_| Failure::damaged("instance", "1".to_owned(), "restore_epoch"))
 }
 
-impl Transaction for Command<SettleRestore> {
+impl Transaction for Command<FinishRestore> {
     /// `None` if the epoch is not after the current one.
     type Outcome = Option<Settled>;
 
@@ -36,7 +36,7 @@ impl Transaction for Command<SettleRestore> {
         if self.principal != Principal::Operator {
             return Err(Denial::InsufficientRole.into());
         }
-        let SettleRestore { epoch, step, ends_invitations } = self.payload;
+        let FinishRestore { epoch, step, ends_invitations } = self.payload;
         let before = decode(tx.first(locked(instance::table.select(instance::restore_epoch), Update)).await?)?;
         let stored = i64::try_from(epoch).ok().filter(|_| epoch > before);
         let Some(stored) = stored else { return Ok(None) };

@@ -4,7 +4,7 @@ use super::Operator;
 use crate::audit::{AuditAction, Subject};
 use crate::error::Error;
 use crate::passcode::TimeStep;
-use crate::port::{Event, SettleRestore, Settled};
+use crate::port::{Event, FinishRestore, Settled};
 use crate::principal::Principal;
 
 impl Operator {
@@ -15,17 +15,17 @@ impl Operator {
     ///
     /// # Errors
     /// The store failed.
-    pub async fn settle_restore(&self, later_epoch: u64, ends_invitations: bool) -> Result<Settled, Error> {
+    pub async fn finish_restore(&self, later_epoch: u64, ends_invitations: bool) -> Result<Settled, Error> {
         loop {
             let now = self.environment.now();
             let least = self.store.restore_epoch().await?.max(later_epoch).saturating_add(1);
             // Use the time, so that two independent restores of the same state do not get the same epoch.
             let epoch = least.max(u64::try_from(now.as_seconds()).unwrap_or_default());
-            let payload = SettleRestore { epoch, step: TimeStep::at(now), ends_invitations };
+            let payload = FinishRestore { epoch, step: TimeStep::at(now), ends_invitations };
             let (principal, action) = (Principal::Operator, AuditAction::DatabaseRestored);
             let command = self.environment.command(&principal, None, action, Subject::Instance, payload);
             let recorded = Event::recorded(&command.audit);
-            if let Some(settled) = self.store.settle_restore(command).await? {
+            if let Some(settled) = self.store.finish_restore(command).await? {
                 self.environment.emit(recorded);
                 return Ok(settled);
             }
