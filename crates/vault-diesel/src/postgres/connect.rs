@@ -1,7 +1,7 @@
 //! Connects to a server that accepts writes, with a limit on every wait.
 
 use super::settings::{ConnectError, PostgresSettings};
-use super::tls::{TlsWish, connector, is_local, split_address};
+use super::tls::{TlsMode, connector, is_local, split_address};
 use diesel_async::AsyncPgConnection;
 use secrecy::ExposeSecret as _;
 use std::time::Duration;
@@ -56,7 +56,7 @@ const IN_ENGLISH: &str = "SET lc_messages TO 'C'";
 #[derive(Clone)]
 pub(super) struct Connector {
     config: Config,
-    wish: TlsWish,
+    tls_mode: TlsMode,
     tls: Option<MakeRustlsConnect>,
     set_up: String,
 }
@@ -64,9 +64,9 @@ pub(super) struct Connector {
 impl Connector {
     /// Creates the connector for the address in the settings.
     pub(super) fn new(settings: &PostgresSettings) -> Result<Self, ConnectError> {
-        let (address, wish) = split_address(settings.url.expose_secret()); // for the driver's own settings
+        let (address, tls_mode) = split_address(settings.url.expose_secret()); // for the driver's own settings
         let config: Config = address.parse().map_err(|error| ConnectError::Address(Box::new(error)))?;
-        Self::with(config, wish, set_up_within(settings.longest_wait))
+        Self::with(config, tls_mode, set_up_within(settings.longest_wait))
     }
 
     /// Creates the connector for another server of the same database, with the same role.
@@ -88,11 +88,11 @@ impl Connector {
         if let Some(name) = self.config.get_application_name() {
             config.application_name(name);
         }
-        Self::with(config, self.wish.clone(), self.set_up.clone())
+        Self::with(config, self.tls_mode.clone(), self.set_up.clone())
     }
 
-    fn with(mut config: Config, wish: TlsWish, set_up: String) -> Result<Self, ConnectError> {
-        let use_tls = wish.wanted.unwrap_or_else(|| !is_local(config.get_hosts(), config.get_hostaddrs()));
+    fn with(mut config: Config, tls_mode: TlsMode, set_up: String) -> Result<Self, ConnectError> {
+        let use_tls = tls_mode.wanted.unwrap_or_else(|| !is_local(config.get_hosts(), config.get_hostaddrs()));
         config
             .ssl_mode(if use_tls { SslMode::Require } else { SslMode::Disable })
             .target_session_attrs(TargetSessionAttrs::ReadWrite)
@@ -104,8 +104,8 @@ impl Connector {
         if config.get_application_name().is_none() {
             config.application_name("orgvault");
         }
-        let tls = use_tls.then(|| connector(wish.roots.as_deref())).transpose()?;
-        Ok(Self { config, wish, tls, set_up })
+        let tls = use_tls.then(|| connector(tls_mode.roots.as_deref())).transpose()?;
+        Ok(Self { config, tls_mode, tls, set_up })
     }
 
     /// Opens a connection.

@@ -13,7 +13,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// TLS parameters of a database URL that the driver does not support.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct TlsWish {
+pub(super) struct TlsMode {
     /// Whether TLS is required or disabled. `None` if the URL does not specify it.
     pub(super) wanted: Option<bool>,
     /// File with the CA certificates to trust instead of those of the system.
@@ -21,21 +21,21 @@ pub(super) struct TlsWish {
 }
 
 /// Removes the TLS parameters from a URL, and returns both.
-pub(super) fn split_address(url: &str) -> (String, TlsWish) {
-    let Some((base, parameters)) = url.split_once('?') else { return (url.to_owned(), TlsWish::default()) };
-    let mut wish = TlsWish::default();
+pub(super) fn split_address(url: &str) -> (String, TlsMode) {
+    let Some((base, parameters)) = url.split_once('?') else { return (url.to_owned(), TlsMode::default()) };
+    let mut tls_mode = TlsMode::default();
     let mut kept = Vec::new();
     for parameter in parameters.split('&') {
         match parameter.split_once('=') {
-            Some(("sslmode", "disable")) => wish.wanted = Some(false),
-            Some(("sslmode", "require" | "verify-ca" | "verify-full")) => wish.wanted = Some(true),
+            Some(("sslmode", "disable")) => tls_mode.wanted = Some(false),
+            Some(("sslmode", "require" | "verify-ca" | "verify-full")) => tls_mode.wanted = Some(true),
             Some(("sslmode", "allow" | "prefer")) => {}
-            Some(("sslrootcert", file)) => wish.roots = Some(PathBuf::from(percent_decoded(file))),
+            Some(("sslrootcert", file)) => tls_mode.roots = Some(PathBuf::from(percent_decoded(file))),
             _ => kept.push(parameter),
         }
     }
     let address = if kept.is_empty() { base.to_owned() } else { format!("{base}?{}", kept.join("&")) };
-    (address, wish)
+    (address, tls_mode)
 }
 
 fn percent_decoded(text: &str) -> String {
@@ -96,11 +96,11 @@ mod tests {
 
     #[test]
     fn takes_the_parameters_about_tls_out_of_an_address() {
-        let (address, wish) = split_address("postgres://h/d?user=u&sslmode=verify-full&sslrootcert=/a%20b/ca.pem");
+        let (address, tls_mode) = split_address("postgres://h/d?user=u&sslmode=verify-full&sslrootcert=/a%20b/ca.pem");
         assert_eq!(address, "postgres://h/d?user=u");
-        assert_eq!(wish, TlsWish { wanted: Some(true), roots: Some(PathBuf::from("/a b/ca.pem")) });
+        assert_eq!(tls_mode, TlsMode { wanted: Some(true), roots: Some(PathBuf::from("/a b/ca.pem")) });
         assert_eq!(split_address("postgres://h/d?sslmode=disable").1.wanted, Some(false));
-        assert_eq!(split_address("postgres://h/d"), ("postgres://h/d".to_owned(), TlsWish::default()));
+        assert_eq!(split_address("postgres://h/d"), ("postgres://h/d".to_owned(), TlsMode::default()));
     }
 
     #[test]
