@@ -52,7 +52,7 @@ impl EventSink for ServerEvents {
             Event::Retried(reason) => {
                 metrics::counter!("orgvault_retries_total", "reason" => reason.as_str()).increment(1);
             }
-            Event::CommitUnsure => metrics::counter!("orgvault_commits_unsure_total").increment(1),
+            Event::CommitIndeterminate => metrics::counter!("orgvault_commits_unsure_total").increment(1),
             Event::RequestRepeated => metrics::counter!("orgvault_requests_repeated_total").increment(1),
             Event::EventsTakenOver => metrics::counter!("orgvault_events_taken_over_total").increment(1),
             Event::ChangesCommitted { changes } => figures::count_batch(changes),

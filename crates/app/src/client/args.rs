@@ -111,7 +111,7 @@ pub(crate) enum CredentialCommand {
         #[arg(long)]
         allow_several: bool,
         #[command(flatten)]
-        said: SaidArgs,
+        said: MetadataArgs,
     },
     /// List credentials, newest first; with --expires-before, the soonest first
     List {
@@ -175,7 +175,7 @@ pub(crate) enum CredentialCommand {
         #[command(flatten)]
         credential: CredentialArg,
         #[command(flatten)]
-        said: SaidArgs,
+        said: MetadataArgs,
         /// Remove the description
         #[arg(long, conflicts_with = "description")]
         no_description: bool,
@@ -250,7 +250,7 @@ pub(crate) enum CredentialCommand {
 
 /// The metadata of a credential.
 #[derive(Args)]
-pub(crate) struct SaidArgs {
+pub(crate) struct MetadataArgs {
     /// Purpose of the credential, up to 500 characters
     #[arg(long, value_name = "TEXT")]
     pub(crate) description: Option<String>,

@@ -1,7 +1,7 @@
 //! `orgvault credential …`
 
 use super::quickstart;
-use crate::client::args::{AskingArgs, CredentialArgs, CredentialCommand, DataArgs, SaidArgs};
+use crate::client::args::{AskingArgs, CredentialArgs, CredentialCommand, DataArgs, MetadataArgs};
 use crate::client::data::{self, Data, Difference, printable};
 use crate::client::login::{Login, Profile, failure};
 use crate::failure::Failure;
@@ -181,7 +181,7 @@ fn save(
     data: DataArgs,
     labels: Vec<(String, String)>,
     allow_several: bool,
-    said: SaidArgs,
+    said: MetadataArgs,
     output: Output,
 ) -> Result<(), Failure> {
     let kind = of.kind.clone();

@@ -166,7 +166,7 @@ pub enum Event {
     /// An operation was retried.
     Retried(RetryReason),
     /// The outcome of a commit is unknown.
-    CommitUnsure,
+    CommitIndeterminate,
     /// A request was answered with the result of an earlier one with the same idempotency key.
     RequestRepeated,
     /// This process acquired the lease for event delivery, which another process had before.
@@ -198,7 +198,7 @@ pub enum RetryReason {
     /// A change failed or was refused, so the changes that shared its transaction were made one by one.
     SharedTransaction,
     /// Transactions conflicted in the database.
-    TransactionsMet,
+    SerializationFailure,
     /// The connection to the database was lost.
     ConnectionLost,
     /// Another change of the same credential was committed first.
@@ -211,7 +211,7 @@ impl RetryReason {
     /// All reasons.
     pub const ALL: [Self; 5] = [
         Self::SharedTransaction,
-        Self::TransactionsMet,
+        Self::SerializationFailure,
         Self::ConnectionLost,
         Self::CredentialChanged,
         Self::KeyReplaced,
@@ -221,7 +221,7 @@ impl RetryReason {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::SharedTransaction => "shared-transaction",
-            Self::TransactionsMet => "transactions-met",
+            Self::SerializationFailure => "transactions-met",
             Self::ConnectionLost => "connection-lost",
             Self::CredentialChanged => "credential-changed",
             Self::KeyReplaced => "key-replaced",

@@ -251,7 +251,7 @@ impl Connections {
     fn emit_retry(&self, failure: &Failure) {
         let met = failure.severity(classify) == Severity::Again;
         self.reports.report(Event::Retried(if met {
-            RetryReason::TransactionsMet
+            RetryReason::SerializationFailure
         } else {
             RetryReason::ConnectionLost
         }));
@@ -365,7 +365,7 @@ impl Commit<'_> {
 impl Drop for Commit<'_> {
     fn drop(&mut self) {
         if !self.certain {
-            self.reports.report(Event::CommitUnsure);
+            self.reports.report(Event::CommitIndeterminate);
         }
     }
 }

@@ -18,7 +18,7 @@ pub(super) enum Outcome {
     /// A task read data that looks damaged. Nothing is committed, and the connection must be replaced.
     Unreadable,
     /// The disk failed the commit. Whether the batch is or will be durable is unknown.
-    Unsure(SqlError),
+    Indeterminate(SqlError),
     /// The disk is full. Nothing is committed.
     Full {
         /// Whether the connection must be replaced.
@@ -81,7 +81,7 @@ const LOST_BY_TASK: Outcome = Outcome::Failed { error: None, lost: true };
 fn commit(connection: &mut SqliteConnection) -> Outcome {
     match Commit.execute(connection) {
         Ok(_) => Outcome::Committed,
-        Err(error) if is_disk_failure(&error) => Outcome::Unsure(error),
+        Err(error) if is_disk_failure(&error) => Outcome::Indeterminate(error),
         Err(error) if classify(&error) == Severity::Full => Outcome::Full { lost: !roll_back(connection) },
         Err(error) => {
             let lost = !roll_back(connection) || classify(&error).loses_connection();

@@ -154,10 +154,10 @@ impl Writer {
                 self.connection = None;
                 tasks.into_iter().for_each(|task| task.give_up(unavailable("the database could not be read")));
             }
-            Outcome::Unsure(error) => {
+            Outcome::Indeterminate(error) => {
                 tracing::error!(error = &error as &(dyn std::error::Error + 'static), "the disk failed a commit");
                 self.failure.send_replace(true);
-                self.reports.report(Event::CommitUnsure);
+                self.reports.report(Event::CommitIndeterminate);
                 tasks.into_iter().for_each(|task| task.give_up(unavailable(DISK_FAILED)));
             }
             Outcome::Full { lost } => {
