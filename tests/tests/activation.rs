@@ -7,7 +7,7 @@ use vault_tests::sql::Sql;
 use vault_tests::{ActivationListener, Client, Database, Integration, Vault, on_both_databases};
 
 on_both_databases! {
-    what_was_saved_comes_back_at_the_door_alone,
+    saved_data_is_returned_only_by_activation_listener,
     the_namespace_is_given_again,
     a_frozen_namespace_is_activated_no_more,
     a_token_stops_working_with_its_integration,
@@ -24,7 +24,7 @@ fn credentials(answer: &Value) -> Vec<&Value> {
     answer["credentials"].as_array().unwrap().iter().collect()
 }
 
-fn what_was_saved_comes_back_at_the_door_alone(database: Database) {
+fn saved_data_is_returned_only_by_activation_listener(database: Database) {
     let (vault, activation_listener) = ActivationListener::open(database);
     let session = vault.admin_session();
     let mut samples = every_type();

@@ -145,7 +145,7 @@ fn nothing_is_activated_after_a_command_was_acknowledged() {
 }
 
 #[test]
-fn the_limit_of_live_activations_holds_over_all_replicas() {
+fn activation_limit_applies_across_replicas() {
     const LIMIT: usize = 5;
     let replicas = Replicas::start(&["--max-activations=5"]);
     let integration = Integration::make(&replicas.vault, "import", &["imports"]);

@@ -97,7 +97,7 @@ fn a_replaced_secret_made_current_by_sql_is_not_activated() {
 }
 
 #[test]
-fn what_is_sealed_opens_in_no_other_row() {
+fn sealed_data_opens_only_in_its_row() {
     let stage = Stage::set();
     let (secret, own) = (&stage.secret, &stage.own);
     stage.sql("CREATE TABLE kept_c AS TABLE credentials; CREATE TABLE kept_s AS TABLE credential_secrets");

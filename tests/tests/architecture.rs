@@ -77,7 +77,7 @@ const ADAPTERS: [&str; 6] =
 const CONNECTIONS: [&str; 2] = ["hyper", "hyper-util"];
 
 #[test]
-fn the_core_knows_no_technology() {
+fn core_depends_on_no_technology() {
     let metadata = metadata();
     let found = shipped(&metadata, "vault-core");
     for foreign in [
@@ -145,7 +145,7 @@ fn only_the_program_and_what_opens_a_vault_name_adapters() {
 }
 
 #[test]
-fn each_technology_lies_under_one_adapter() {
+fn each_technology_has_one_adapter() {
     let metadata = metadata();
     let rules: [(&[&str], &[&str]); 6] = [
         (&DATABASES, &["vault-diesel", "vault-tests", "vault-simulator"]), // tests create older files
@@ -209,7 +209,7 @@ fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
 
 /// All other members forbid unsafe code.
 #[test]
-fn unsafe_code_lies_in_named_files() {
+fn unsafe_code_is_only_in_named_files() {
     let metadata = metadata();
     for (name, expected) in UNSAFE_MEMBERS {
         let mut files = Vec::new();

@@ -7,7 +7,7 @@ use vault_tests::samples::{direct_link, s3, small};
 use vault_tests::{Database, Vault};
 
 #[test]
-fn a58_nothing_tells_what_runs_here() {
+fn a58_responses_disclose_no_software() {
     let vault = Vault::start(Database::Postgres);
     let client = vault.client();
     let session = vault.admin_session();

@@ -130,7 +130,7 @@ fn a_listener_beyond_loopback_names_what_it_needs() {
 }
 
 #[test]
-fn a_vault_without_an_account_is_told_of() {
+fn vault_without_account_is_reported() {
     let mut vault = Vault::start(Database::Sqlite);
     assert!(vault.log().contains("no account, so no one can log in"), "{}", vault.log());
     vault.stop();
@@ -141,7 +141,7 @@ fn a_vault_without_an_account_is_told_of() {
 }
 
 #[test]
-fn an_open_data_directory_is_told_of() {
+fn open_data_directory_is_reported() {
     let mut vault = Vault::start(Database::Sqlite);
     assert!(!vault.log().contains("data directory"));
     vault.stop();

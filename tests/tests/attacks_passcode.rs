@@ -196,7 +196,7 @@ fn a29_every_recovery_code_works(database: Database) {
 
 /// A clock that was moved back does not make a used code valid again, because the database stores the step.
 #[test]
-fn a30_a_clock_set_back_brings_no_code_back() {
+fn a30_clock_moved_back_revives_no_code() {
     let vault = Vault::start(Database::Postgres);
     let (client, sql) = (vault.client(), Sql::of(&vault));
     let observed = within_one_step(|step| {

@@ -97,7 +97,7 @@ fn a62_a_flipped_byte_opens_nothing() {
 
 /// Sealed values are bound to their row: copies decrypt nothing and do not allow a login.
 #[test]
-fn a63_copied_rows_let_nobody_in() {
+fn a63_copied_rows_cannot_log_in() {
     let vault = Vault::start(Database::Postgres);
     let (client, sql) = (vault.client(), Sql::of(&vault));
     let attacker = vault.account("Globex", "viewer");

@@ -13,7 +13,7 @@ const ASKED: usize = 100;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
-fn a84_slow_clients_are_cut_off() {
+fn a84_slow_clients_are_disconnected() {
     let mut vault = Vault::start(Database::Sqlite);
     let session = vault.admin_session();
     let login = request("POST", "/v1/login", &["Content-Type: application/json"], &[b' '; 60_000]);
@@ -50,7 +50,7 @@ fn a84_slow_clients_are_cut_off() {
 }
 
 #[test]
-fn a84_whoever_reads_nothing_is_cut_off() {
+fn a84_clients_that_read_nothing_are_disconnected() {
     let vault = Vault::start(Database::Sqlite);
     let session = vault.admin_session();
     let mut long = s3().request;

@@ -270,7 +270,7 @@ fn a_new_replica_adopts_the_database() {
 }
 
 #[test]
-fn a_server_whose_database_is_set_back_ends() {
+fn server_exits_when_database_is_rolled_back() {
     let mut vault = stopped(Database::Postgres);
     vault.serve();
     let mut server = vault.take_server();

@@ -72,7 +72,7 @@ fn a_backup_is_one_private_file_that_is_never_overwritten() {
 /// Eight writers alternate between two namespaces each. At every moment, the first contains as many credentials as the
 /// second, or one more.
 #[test]
-fn a_backup_beside_writers_is_of_one_moment() {
+fn backup_during_writes_is_consistent() {
     const WRITERS: usize = 8;
     let vault = Vault::start(Database::Sqlite);
     let admin = vault.admin();
@@ -125,7 +125,7 @@ fn a_backup_beside_writers_is_of_one_moment() {
 }
 
 #[test]
-fn the_server_backs_up_by_itself_and_keeps_the_newest() {
+fn server_creates_scheduled_backups_and_keeps_newest() {
     let mut vault = Vault::init(Database::Sqlite);
     let directory = vault.scratch("backups");
     fs::create_dir(&directory).unwrap();

@@ -96,7 +96,7 @@ fn prepared(cluster: &Cluster, url: &str) -> usize {
 /// A decided commit is completed on every node, an undecided one on none. The extension decides this by its records.
 #[test]
 #[ignore = "needs the extension Citus: tests/citus"]
-fn a_commit_that_is_cut_off_between_its_phases_is_finished_or_undone() {
+fn interrupted_two_phase_commit_is_resolved() {
     let cluster = cluster();
     let mut vault = Vault::absent_on(&cluster).set_up();
     vault.serve();
@@ -129,7 +129,7 @@ fn a_commit_that_is_cut_off_between_its_phases_is_finished_or_undone() {
 /// Messages of the extension about a broken environment, and the corresponding output.
 #[test]
 #[ignore = "needs the extension Citus: tests/citus"]
-fn doctor_tells_what_is_wrong_with_the_nodes() {
+fn doctor_reports_node_errors() {
     let cluster = cluster();
     let vault = Vault::absent_on(&cluster).set_up();
     let url = vault.url().to_owned();

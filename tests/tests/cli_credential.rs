@@ -232,7 +232,7 @@ fn a_credential_is_rotated_from_the_command_line(database: Database) {
 }
 
 #[test]
-fn flaws_of_data_and_login_are_told_without_their_values() {
+fn data_and_login_violations_omit_values() {
     let vault = Vault::start(Database::Sqlite);
     let machine = Machine::of(&vault, "home");
     let account = vault.account("Acme", "editor");

@@ -130,7 +130,7 @@ fn an_invited_person_enrols_from_the_link_and_signs_in() {
 }
 
 #[test]
-fn a_wrong_password_says_so_and_keeps_what_was_typed() {
+fn wrong_password_is_reported_and_input_is_kept() {
     let stage = Stage::start();
     let (browser, account) = (&stage.browser, stage.vault.account("Acme", "viewer"));
     browser.go(&stage.url(""));
@@ -237,7 +237,7 @@ fn what_people_have_at_hand_fills_the_form_of_each_type() {
 }
 
 #[test]
-fn several_pasted_keys_are_saved_at_once() {
+fn several_pasted_keys_are_saved_together() {
     let stage = Stage::start();
     let (_, session) = stage.sign_in("editor");
     let browser = &stage.browser;

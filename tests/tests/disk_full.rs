@@ -53,8 +53,8 @@ fn save_until_refused(session: &Session) -> (Answer, Vec<String>) {
 }
 
 #[test]
-fn a_full_disk_is_told_and_gets_over_by_itself() {
-    if !has_own_mounts("a_full_disk_is_told_and_gets_over_by_itself") {
+fn server_recovers_without_restart_after_disk_full() {
+    if !has_own_mounts("server_recovers_without_restart_after_disk_full") {
         return;
     }
     let mut vault = Vault::absent(Database::Sqlite);
@@ -90,8 +90,8 @@ fn a_full_disk_is_told_and_gets_over_by_itself() {
 
 /// A separate disk for a table of PostgreSQL, so that the log has space.
 #[test]
-fn a_full_disk_of_postgresql_is_told_and_gets_over_by_itself() {
-    if !has_own_mounts("a_full_disk_of_postgresql_is_told_and_gets_over_by_itself") {
+fn server_recovers_without_restart_after_postgresql_disk_full() {
+    if !has_own_mounts("server_recovers_without_restart_after_postgresql_disk_full") {
         return;
     }
     // Started here, so that it uses this mount namespace.

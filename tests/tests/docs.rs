@@ -142,7 +142,7 @@ fn is_number(cell: &str) -> bool {
 
 /// Each row of the tables on security has tests on the page of tests, and the tests exist.
 #[test]
-fn what_is_promised_has_its_tests() {
+fn security_rows_have_tests() {
     let mut tests = BTreeSet::new();
     for directory in ["crates", "tests"] {
         tests_in(&root().join(directory), &mut tests);

@@ -117,7 +117,7 @@ fn a_second_start_says_what_it_ignores_and_what_comes_next(database: Database) {
 }
 
 #[test]
-fn a_lost_database_is_not_made_anew() {
+fn lost_database_is_not_recreated() {
     for empty in [true, false] {
         let vault = Vault::init(Database::Sqlite);
         let database = vault.data_dir().join("orgvault.db");

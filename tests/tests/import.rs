@@ -85,7 +85,7 @@ impl Desk {
 }
 
 #[test]
-fn what_is_valid_is_saved_and_what_is_not_says_why() {
+fn import_saves_valid_credentials_and_explains_others() {
     let desk = Desk::open();
     let file = desk.file("rclone.conf", RCLONE);
     let from = ["--from", "rclone", &file, "--namespace", "imports/{name}"];
@@ -177,7 +177,7 @@ fn secrets_by_path_are_taken_into_namespaces_of_their_paths() {
 
 /// The server disconnects during an import. Saved credentials are complete, and a second run continues.
 #[test]
-fn an_import_that_was_interrupted_goes_on() {
+fn interrupted_import_continues() {
     let mut desk = Desk::open();
     let sections: String = (0..40)
         .map(|n| {

@@ -68,7 +68,7 @@ fn what_was_never_changed_from_outside_stands(database: Database) {
 on_both_databases!(what_was_never_changed_from_outside_stands);
 
 #[test]
-fn rows_that_were_put_back_are_found() {
+fn restored_rows_are_detected() {
     let vault = Vault::start(Database::Postgres);
     let (admin, sql) = (vault.admin_session(), Sql::of(&vault));
     let (colleague, credential) = live(&vault, &admin);
@@ -317,7 +317,7 @@ fn rows_of_no_organization_hide_no_others() {
 
 /// The server's background check reports the modification.
 #[test]
-fn a_server_inspects_what_is_stored_by_itself() {
+fn server_runs_periodic_integrity_checks() {
     let mut vault = Vault::init(Database::Postgres);
     vault.serve();
     let admin = vault.admin_session();

@@ -247,12 +247,12 @@ fn a_job_goes_on_after_what_happens_to_its_vault(database: Database) {
 
 #[test]
 #[ignore = "takes three minutes; run by tests/long-job"]
-fn a_job_goes_on_after_what_happens_to_an_embedded_vault() {
+fn job_survives_faults_of_embedded_vault() {
     a_job_goes_on_after_what_happens_to_its_vault(Database::Sqlite);
 }
 
 #[test]
 #[ignore = "takes three minutes; run by tests/long-job"]
-fn a_job_goes_on_after_what_happens_to_a_vault_on_postgresql() {
+fn job_survives_faults_of_postgresql_vault() {
     a_job_goes_on_after_what_happens_to_its_vault(Database::Postgres);
 }

@@ -365,7 +365,7 @@ fn disabled_people_are_not_invited_and_their_invitations_are_withdrawn() {
 }
 
 #[test]
-fn flaws_of_documents_and_references_are_all_told_before_anything_is_done() {
+fn all_document_violations_are_reported_before_changes() {
     let desk = Desk::open(Database::Sqlite);
     fs::create_dir(desk.path("set")).unwrap();
     desk.write("set/a.yaml", "set: etl\nintegrations:\n  - {name: n, namespaces: [a]}\n");

@@ -341,7 +341,7 @@ fn the_instance_has_receivers_of_its_own(database: Database) {
 
 /// A receiver whose row was modified gets nothing, and a forged event is not sent.
 #[test]
-fn what_was_changed_with_sql_is_not_sent() {
+fn events_changed_by_sql_are_not_sent() {
     let (receivers, vault, admin) = open(Database::Postgres);
     let added = ["/one", "/two"].map(|path| add(&admin, &json!({"kind": "webhook", "url": receivers.url(path)})));
     let [one, two] = added.each_ref().map(|added| added["id"].as_str().unwrap());
@@ -404,7 +404,7 @@ fn what_expires_is_told() {
 
 /// A job that requests a frozen namespace, and an account under a guessing attack, are each reported once.
 #[test]
-fn what_is_refused_is_told() {
+fn refusals_are_reported() {
     let receivers = Receivers::start();
     let (vault, activation_listener) = ActivationListener::open_with(Database::Sqlite, &receivers.flags());
     let admin = vault.admin_session();

@@ -6,7 +6,7 @@ use vault_tests::{Database, Session, Vault, on_both_databases};
 
 on_both_databases! {
     flawed_secrets_are_refused_by_name,
-    all_flaws_are_named_at_once,
+    all_violations_are_named_together,
     the_limits_are_exact,
     a94_a_save_only_creates,
 }
@@ -75,7 +75,7 @@ fn flawed_secrets_are_refused_by_name(database: Database) {
     assert_eq!(session.list(), [] as [Value; 0]);
 }
 
-fn all_flaws_are_named_at_once(database: Database) {
+fn all_violations_are_named_together(database: Database) {
     let vault = Vault::start(database);
     let session = vault.admin_session();
     let body = json!({

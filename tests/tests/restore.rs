@@ -101,7 +101,7 @@ fn a_backup_works_on_another_machine() {
 }
 
 #[test]
-fn what_was_revoked_since_the_backup_stays_revoked() {
+fn rights_revoked_since_backup_stay_revoked() {
     let (mut vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     let admin = vault.admin();
     let session = admin.log_in(&vault.client());

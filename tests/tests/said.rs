@@ -8,7 +8,7 @@ use vault_tests::{ActivationListener, Database, Integration, Session, Vault, on_
 
 on_both_databases! {
     labels_find_credentials_of_one_s_own_alone,
-    a_short_rule_is_kept_at_the_door,
+    activation_listener_enforces_short_rule,
     matches_are_counted_for_all_sessions,
     a_requested_check_is_made_by_the_activation_side,
     uses_are_told_to_those_who_change,
@@ -53,7 +53,7 @@ fn labels_find_credentials_of_one_s_own_alone(database: Database) {
     assert_eq!(acme.show(&ours).json()["description"], "the nightly import");
 }
 
-fn a_short_rule_is_kept_at_the_door(database: Database) {
+fn activation_listener_enforces_short_rule(database: Database) {
     let (vault, activation_listener) = ActivationListener::open(database);
     let admin = vault.admin_session();
     let editor = vault.account("Acme", "editor").log_in(&vault.client());

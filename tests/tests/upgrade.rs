@@ -114,7 +114,7 @@ fn an_upgrade_that_is_killed_anywhere_is_finished_by_the_next(database: Database
 /// The changes that the next version may make to a database while replicas of this version serve it. They continue, and
 /// no new one starts.
 #[test]
-fn replicas_go_on_when_a_newer_build_adds_to_the_schema() {
+fn replicas_continue_after_additive_migration() {
     let vault = Vault::start(Database::Postgres);
     let other = vault.replica();
     let (admin, mut saved) = (vault.admin(), Vec::new());

@@ -273,7 +273,7 @@ fn keys_are_exchanged_and_an_issuer_may_be_away(database: Database) {
 }
 
 #[test]
-fn forged_tokens_at_once_cause_one_request_for_keys() {
+fn concurrent_forged_tokens_cause_one_key_request() {
     let stage = Stage::open(Database::Postgres);
     stage.activate(&stage.issuer.token(&stage.integration, SUBJECT)).expect(201);
     // The keys were last requested when the issuer was added. Let that be long ago.

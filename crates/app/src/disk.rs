@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machines_disk_is_judged() {
+    fn doctor_checks_disk_of_host() {
         of(Path::new("/")).unwrap();
     }
 }

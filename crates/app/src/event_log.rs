@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lockout_ends_once_when_the_last_wait_is_over() {
+    fn lockout_end_is_reported_once() {
         let mut lockouts = Lockouts::default();
         let [one, other, closed] = [1, 2, 3].map(|byte| AccountId::from_bytes([byte; 16]));
         let network = Network::of(IpAddr::V4(Ipv4Addr::LOCALHOST));

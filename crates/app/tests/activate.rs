@@ -77,7 +77,7 @@ fn what_is_not_clear_or_has_no_such_form_is_refused_and_ended() {
 }
 
 #[test]
-fn refusals_of_the_server_are_told() {
+fn server_refusals_are_reported() {
     let activation_listener = ActivationListener::new(403, problem(403, "frozen"));
     let said = activation_listener.run(&ACTIVATE).refused(1);
     assert_eq!(said, "orgvault: cannot activate a/b: T: D\n  request r\n");

@@ -278,7 +278,7 @@ fn googles_library_takes_short_lived_tokens() {
 }
 
 #[test]
-fn what_is_over_is_begun_anew_and_what_moved_stays() {
+fn exec_reactivates_when_renewal_is_refused() {
     // Where it is over, and where it can no longer be renewed.
     for (status, code) in [(404, "not-found"), (409, "conflict")] {
         let (reported, tells) = mpsc::channel();
@@ -396,7 +396,7 @@ fn the_exit_status_is_the_commands() {
 }
 
 #[test]
-fn an_end_that_fails_is_told_and_changes_no_status() {
+fn failed_end_is_reported_and_keeps_status() {
     let activation_listener = ActivationListener::new(201, activation(&[gcs()]));
     // Over before the command was: nobody need know.
     activation_listener.end_with(404, problem(404, "not-found"));
@@ -519,7 +519,7 @@ fn a_listener_that_never_answers_keeps_nobody() {
 }
 
 #[test]
-fn a_command_is_told_to_stop_when_exec_is_killed() {
+fn command_gets_term_when_exec_is_killed() {
     let activation_listener = ActivationListener::new(201, activation(&[gcs()]));
     let script = "trap 'echo told; exit' TERM; echo ready; while :; do sleep 0.05; done";
     let (mut killed, mut stdout, _) = start(&activation_listener, script);

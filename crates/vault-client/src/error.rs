@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_that_failed_is_told_with_its_remedy() {
+    fn failed_check_is_reported_with_remedy() {
         let mut problem = Problem::new(ProblemCode::NotUsable, "See `checks`.", "r");
         let check = |check: &'static str, result: &'static str| CheckItem {
             check: check.into(),

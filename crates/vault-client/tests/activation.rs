@@ -108,7 +108,7 @@ fn a_namespace_is_activated_listed_checked_and_ended_over_a_socket() {
 }
 
 #[test]
-fn redirects_are_not_followed_and_problems_are_told() {
+fn redirects_are_not_followed_and_problems_are_reported() {
     let (_directory, listener, client) = activation_listener(Duration::from_secs(60));
     let problem = r#"{"type":"urn:orgvault:problem:frozen","title":"t","status":403,"detail":"It is frozen.","code":"frozen","request_id":"r"}"#;
     let redirect =
@@ -140,7 +140,7 @@ fn no_answer_ends_with_the_deadline() {
 }
 
 #[test]
-fn an_answer_that_is_cut_off_is_no_answer() {
+fn truncated_response_is_an_error() {
     let (_directory, listener, client) = activation_listener(Duration::from_secs(60));
     let server = serve(listener, vec!["HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n[".to_owned()]);
     assert!(matches!(client.list().unwrap_err(), ClientError::Transport { .. }));

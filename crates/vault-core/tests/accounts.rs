@@ -100,7 +100,7 @@ proptest! {
     }
 
     #[test]
-    fn whoever_is_no_active_admin_may_be_changed(before in grants(), others in 0_u64..3) {
+    fn account_that_is_not_active_admin_may_be_changed(before in grants(), others in 0_u64..3) {
         prop_assert_eq!(before.is_active_admin(), before.role == Role::Admin && before.state == AccountState::Active);
         if !before.is_active_admin() {
             prop_assert!(!takes_last_admin(&before, None, others));
@@ -229,7 +229,7 @@ proptest! {
     }
 
     #[test]
-    fn an_invitation_grants_what_it_says_once_taken_up(invitation in invitations()) {
+    fn accepted_invitation_grants_its_role(invitation in invitations()) {
         let enrolled = invitation.enrolled();
         prop_assert_eq!(enrolled.state, AccountState::Active);
         prop_assert_eq!(AccountRights { state: invitation.grant.state, ..enrolled }, invitation.grant);

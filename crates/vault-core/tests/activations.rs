@@ -63,7 +63,7 @@ proptest! {
 
     /// What is handed out was allowed by everything; and one more revocation always forbids it.
     #[test]
-    fn nothing_is_handed_out_that_anything_forbids(
+    fn forbidden_credentials_are_not_issued(
         integration in option::of(select(vec![IntegrationRefusal::Disabled, IntegrationRefusal::Changed])),
         frozen in any::<bool>(),
         started in any::<bool>(),

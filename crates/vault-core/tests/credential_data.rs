@@ -15,7 +15,7 @@ fn canonical(data: &CredentialData) -> String {
 
 proptest! {
     #[test]
-    fn what_was_sealed_opens_as_it_was(sample in samples(ANY_SECRET)) {
+    fn sealed_data_opens_to_same_data(sample in samples(ANY_SECRET)) {
         let data = sample.parse().unwrap();
         prop_assert_eq!(data.kind(), sample.kind);
         let first = canonical(&data);

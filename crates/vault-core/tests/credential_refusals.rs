@@ -64,7 +64,7 @@ proptest! {
     }
 
     #[test]
-    fn all_flaws_are_listed_at_once(sample in samples(ANY_SECRET), choices in prop::collection::vec(0..5_u8, 16)) {
+    fn all_violations_are_listed_together(sample in samples(ANY_SECRET), choices in prop::collection::vec(0..5_u8, 16)) {
         let mut broken = sample.clone();
         let mut expected = BTreeSet::new();
         for ((name, _), choice) in sample.members.iter().zip(choices) {

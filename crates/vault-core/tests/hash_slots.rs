@@ -28,7 +28,7 @@ fn count(held: &[Requester], matches: impl Fn(&Requester) -> bool) -> usize {
 
 proptest! {
     #[test]
-    fn a_seat_is_given_exactly_if_the_rule_leaves_one(total in 0_usize..40, steps in steps()) {
+    fn hash_slot_is_issued_exactly_if_rule_permits(total in 0_usize..40, steps in steps()) {
         let mut hash_slots = HashSlots::new(total);
         let (mut held, mut tokens) = (Vec::new(), Vec::new());
         for step in steps {
@@ -68,7 +68,7 @@ proptest! {
 
     /// However many unknown networks ask, each of them as often as it likes, half of the seats stay for known ones.
     #[test]
-    fn unknown_networks_leave_half_of_the_seats(total in 1_usize..40) {
+    fn unknown_networks_leave_half_of_hash_slots(total in 1_usize..40) {
         let mut hash_slots = HashSlots::new(total);
         let mut held = Vec::new();
         for number in 0..200 {
@@ -91,7 +91,7 @@ proptest! {
 
     /// One network, known or not, holds a quarter and leaves the rest to the others.
     #[test]
-    fn one_network_holds_a_quarter(total in 4_usize..40, known in any::<bool>()) {
+    fn one_network_gets_a_quarter_of_hash_slots(total in 4_usize..40, known in any::<bool>()) {
         let mut hash_slots = HashSlots::new(total);
         let first: Vec<_> = std::iter::from_fn(|| hash_slots.take(network(1, known))).collect();
         prop_assert_eq!(first.len(), total / 4);

@@ -99,7 +99,7 @@ proptest! {
 
     /// A token is valid from its issue to its end, with half a minute on either side.
     #[test]
-    fn times_are_judged_by_our_clock(issued in 1_000_i64..2_000, life in 1_i64..600, now in 500_i64..3_000) {
+    fn token_times_are_verified_by_server_clock(issued in 1_000_i64..2_000, life in 1_i64..600, now in 500_i64..3_000) {
         let claims = json!({"iat": issued, "nbf": issued, "exp": issued + life});
         let evaluated = verify_times(&claims, Timestamp::from_millis(now * 1_000));
         prop_assert_eq!(evaluated.is_ok(), now >= issued - 30 && now < issued + life + 30);
@@ -143,7 +143,7 @@ fn wildcards_that_reach_too_far_are_refused() {
 }
 
 #[test]
-fn the_nearest_trust_says_what_does_not_fit() {
+fn nearest_trust_names_mismatched_claim() {
     let all = trusts(&[
         json!({"/sub": "repo:acme/other:*", "/ref": "x"}),
         json!({"/sub": "repo:acme/etl:*", "/environment": "prod"}),

@@ -73,7 +73,7 @@ fn null_is_a_wrong_type_and_never_absence() {
 }
 
 #[test]
-fn all_flaws_come_together() {
+fn all_violations_are_returned_together() {
     let mut reader = reader(r#"{"a":1,"a":2,"b":"x","surplus":0,"<b>":0}"#);
     assert!(reader.string("a").is_none());
     assert!(reader.string("email").is_none());

@@ -58,7 +58,7 @@ proptest! {
     }
 
     #[test]
-    fn a_flaw_never_repeats_a_value(name in names(), value in "[ -~]{64,80}") {
+    fn violations_never_contain_values(name in names(), value in "[ -~]{64,80}") {
         let members = BTreeMap::from([(name.clone(), value.clone())]);
         let violations = Labels::parse(object(&members), "/labels").unwrap_err();
         prop_assert!(violations.iter().all(|violation| !violation.to_string().contains(&value)));
@@ -190,7 +190,7 @@ proptest! {
 
     /// Whoever changes a column of a credential's row, or moves its code to another row, cannot sign it.
     #[test]
-    fn a_code_holds_for_one_state_of_one_credential(
+    fn mac_covers_one_state_of_one_credential(
         one in any::<[u8; 16]>(), two in any::<[u8; 16]>(), (version, staged, revision, said) in any::<(u8, bool, u8, bool)>(),
     ) {
         let (organization, id) = (OrganizationId::from_bytes([1; 16]), CredentialId::from_bytes(one));

@@ -123,7 +123,7 @@ proptest! {
     /// However time is cut into looks, each threshold that lies in the future is told once, the last of several in one look;
     /// and an integration that has expired needs no telling.
     #[test]
-    fn each_threshold_is_told_once(
+    fn each_threshold_is_reported_once(
         ends_in in -5_i64..40 * DAY,
         mut looks in prop::collection::vec(1_i64..50 * DAY, 1..30),
         credential: bool,

@@ -96,7 +96,7 @@ proptest! {
     }
 
     #[test]
-    fn a_clock_set_back_shortens_no_wait(attempts in FREE_ATTEMPTS..CLOSING_ATTEMPTS, latest in 0_i64..1 << 40, back in 0_i64..1 << 40) {
+    fn clock_moved_back_shortens_no_lockout(attempts in FREE_ATTEMPTS..CLOSING_ATTEMPTS, latest in 0_i64..1 << 40, back in 0_i64..1 << 40) {
         let class = ThrottleCounter { attempts, latest: Some(Timestamp::from_millis(latest)) };
         prop_assert_eq!(class.decide(Timestamp::from_millis(latest - back)), AttemptDecision::Wait);
     }
@@ -264,7 +264,7 @@ fn an_address_is_shown_in_its_canonical_spelling() {
 }
 
 #[test]
-fn what_is_secret_is_not_shown() {
+fn secrets_are_not_shown() {
     let digits = Passcode::read(&SecretString::from("123456"));
     assert_eq!(format!("{digits:?}"), "TimeBased(Digits(…))");
     assert_eq!(format!("{:?}", Digest::from_bytes([7; 32])), "Digest(…)");

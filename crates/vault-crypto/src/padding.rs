@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_padded_is_refused() {
+    fn unpadded_data_is_refused() {
         let mut marked_too_early = [0; 512];
         marked_too_early[255] = MARK;
         let mut other_mark = [0; 256];

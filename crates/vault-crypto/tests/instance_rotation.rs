@@ -391,7 +391,7 @@ async fn a_process_from_before_several_rotations_refuses_nobody() {
 
 /// A row that does not fit its code is not signed anew: it grants nothing before and after, and keeps the key.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_planted_row_is_not_signed_anew() {
+async fn planted_row_is_not_resigned() {
     let deployment = Deployment::new().await;
     let (process, organization) = (deployment.start().await, deployment.organization().await);
     let good = process.integration(organization, "good").await;

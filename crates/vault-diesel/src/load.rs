@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_must_wait_is_reported_with_the_outcome() {
+    async fn connection_waits_are_reported_with_outcome() {
         let (waits, reports, turns) = (Waits::default(), Reports::default(), FairSemaphore::new(1));
         reports.to(Arc::new(waits.clone()));
         let seen = || waits.0.lock().expect("nothing panics").clone();

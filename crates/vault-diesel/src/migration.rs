@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn compares_what_was_applied_with_the_history() {
+    fn compares_applied_migrations_with_history() {
         let all: Vec<&str> = MIGRATIONS.iter().map(|migration| migration.version).collect();
         assert_eq!(compare(&[]), SchemaState::Empty);
         assert_eq!(compare(&applied(&all)), SchemaState::Current);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn migrations_beside_running_servers_only_add() {
+    fn rolling_migrations_only_add() {
         let rolling: Vec<&Migration> = MIGRATIONS.iter().filter(|migration| migration.is_rolling()).collect();
         assert!(rolling.len() < MIGRATIONS.len(), "the first one makes the tables");
         for Migration { version, sql } in rolling {

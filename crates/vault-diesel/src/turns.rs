@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_gave_up_takes_no_turn_and_no_permit() {
+    fn cancelled_waiters_consume_no_permit() {
         let turns = FairSemaphore::new(1);
         let first = only(&turns);
         let mut callers = ask(&turns, &[1, 2, 1, 2]);
@@ -271,7 +271,7 @@ mod tests {
     proptest! {
         /// While two groups wait, neither is served twice in a row. All requests are served.
         #[test]
-        fn nobody_is_overtaken_twice(groups in prop::collection::vec(0_u8..5, 0..60)) {
+        fn waiting_groups_are_served_alternately(groups in prop::collection::vec(0_u8..5, 0..60)) {
             let turns = FairSemaphore::new(1);
             let first = only(&turns);
             let mut callers = ask(&turns, &groups);

@@ -97,7 +97,7 @@ where
 }
 
 #[tokio::test]
-async fn the_audit_names_what_was_handed_out_and_to_whom_on_sqlite() {
+async fn audit_log_names_issued_credentials_on_sqlite() {
     let (scratch, store) = on_sqlite().await;
     let world = World::make(&*store, NUMBERS).await;
     let (sql, expected) = append_notes(&*store, &world).await;
@@ -105,7 +105,7 @@ async fn the_audit_names_what_was_handed_out_and_to_whom_on_sqlite() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_audit_names_what_was_handed_out_and_to_whom_on_postgres() {
+async fn audit_log_names_issued_credentials_on_postgres() {
     let store = store(database()).await;
     let world = World::make(&*store, NUMBERS).await;
     let (sql, expected) = append_notes(&*store, &world).await;

@@ -199,7 +199,7 @@ async fn a_server_that_crashed_is_unavailable_until_it_is_back() {
 }
 
 #[tokio::test]
-async fn an_address_that_leads_nowhere_is_told_at_once() {
+async fn unreachable_address_is_reported_immediately() {
     let connect = |url: &str| PostgresStore::connect(PostgresSettings::new(SecretString::from(url)));
     let refusal = connect("postgres:///db?host=/nonexistent&user=x").await.unwrap_err();
     assert!(matches!(refusal, ConnectError::Unreachable(_)), "{refusal:?}");

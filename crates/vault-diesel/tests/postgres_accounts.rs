@@ -268,7 +268,7 @@ fn about_to_close(target: &SessionPrincipal) {
 /// A change of an account locks the account before its buckets. An attempt locks a bucket first, so it must not lock
 /// the account afterwards: the two would deadlock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn the_attempt_that_closes_a_class_waits_for_nobody_who_holds_the_account() {
+async fn locking_attempt_does_not_wait_for_account_lock() {
     let (here, _) = servers().await;
     let world = World::make(&*here, number()).await;
     let number = number();
@@ -327,7 +327,7 @@ async fn classes_are_taken_in_one_order() {
 
 /// Attempts up to the lockout run concurrently with changes that lift lockouts, on two servers. All of them finish.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn attempts_and_changes_of_an_account_do_not_wait_for_each_other_for_ever() {
+async fn attempts_and_account_changes_do_not_deadlock() {
     let (here, there) = servers().await;
     for _ in 0..ROUNDS {
         let world = &World::make(&*here, number()).await;
@@ -371,7 +371,7 @@ async fn attempts_and_changes_of_an_account_do_not_wait_for_each_other_for_ever(
 /// Runs everything that locks rows of accounts and invitations concurrently: re-enrolments of other accounts and of
 /// each other, role changes, drafts, confirmations, logins and the deletion of expired rows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn re_enrolments_and_what_happens_beside_them_do_not_wait_for_each_other_for_ever() {
+async fn concurrent_re_enrolments_do_not_deadlock() {
     let (here, there) = servers().await;
     for round in 0..ROUNDS / 2 {
         let world = &World::make(&*here, number()).await;

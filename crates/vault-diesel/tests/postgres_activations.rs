@@ -40,7 +40,7 @@ async fn servers() -> (String, Arc<PostgresStore>, Arc<PostgresStore>) {
 
 /// Everything that locks rows of an integration runs concurrently. One of each two rotations is outdated.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn activations_changes_and_freezes_do_not_wait_for_each_other_for_ever() {
+async fn activations_changes_and_freezes_do_not_deadlock() {
     let (address, here, there) = servers().await;
     for round in 0..ROUNDS {
         let world = &World::make(&*here, round + 1).await;
@@ -89,7 +89,7 @@ async fn activations_changes_and_freezes_do_not_wait_for_each_other_for_ever() {
 
 /// Issuances and replacements of the same credentials, which two servers collect in different orders.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn hand_outs_and_replacements_do_not_wait_for_each_other_for_ever() {
+async fn issuances_and_replacements_do_not_deadlock() {
     let (address, here, there) = servers().await;
     for round in 0..ROUNDS {
         let world = &World::make(&*here, round + 1).await;
@@ -292,7 +292,7 @@ async fn a_revocation_waits_for_the_hand_outs_that_it_did_not_stop() {
 
 /// Operations on one activation do not wait for another activation of the same integration.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn activations_of_one_integration_are_handed_out_and_ended_beside_each_other() {
+async fn activations_of_one_integration_do_not_block_each_other() {
     let (address, here, there) = servers().await;
     let (blocker, observer) = (client(&address).await, client(&address).await);
     let world = Arc::new(World::make(&*here, 1).await);
@@ -334,7 +334,7 @@ async fn activations_of_one_integration_are_handed_out_and_ended_beside_each_oth
 
 /// A revocation gets its lock, however many activations are running.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_revocation_has_its_turn_beside_activations() {
+async fn revocation_is_not_starved_by_activations() {
     use Revocation::{Deletion, Freeze, OrganizationDeleted, OrganizationDisabled, Rotation};
     let (address, here, there) = servers().await;
     let beside = patient_store(&address).await;

@@ -224,7 +224,7 @@ async fn replacements_that_wait_share_a_transaction() {
 
 /// The first of the waiting replacements runs in its own transaction. The others share one.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replacement_writes_the_same_alone_and_beside_others() {
+async fn replacement_writes_the_same_in_any_batch() {
     let scene = Scene::new().await;
     let saved = scene.saved(5).await;
     let rows = |table: &str| {

@@ -66,20 +66,24 @@ async fn a_copy_is_one_file_under_its_own_key_and_is_checked() {
 }
 
 #[test]
-fn a_settled_restore_ends_what_was_in_memory() {
+fn finished_restore_revokes_earlier_rights_in_memory() {
     run(async { Arc::new(MemoryStore::new()) }, "operate/restore.md", async |store: &_| {
-        restore::a_settled_restore_ends_what_was(store).await
+        restore::finished_restore_revokes_earlier_rights(store).await
     });
 }
 
 #[test]
-fn a_settled_restore_ends_what_was_on_sqlite() {
-    run(sqlite(), "operate/restore.md", async |store: &_| restore::a_settled_restore_ends_what_was(store).await);
+fn finished_restore_revokes_earlier_rights_on_sqlite() {
+    run(sqlite(), "operate/restore.md", async |store: &_| {
+        restore::finished_restore_revokes_earlier_rights(store).await
+    });
 }
 
 #[test]
-fn a_settled_restore_ends_what_was_on_postgres() {
-    run(postgres(), "operate/restore.md", async |store: &_| restore::a_settled_restore_ends_what_was(store).await);
+fn finished_restore_revokes_earlier_rights_on_postgres() {
+    run(postgres(), "operate/restore.md", async |store: &_| {
+        restore::finished_restore_revokes_earlier_rights(store).await
+    });
 }
 
 /// Returns the issuers by name with their URLs, and the versions of the receivers by ID.

@@ -86,7 +86,7 @@ fn one_server_holds_a_database_and_says_so() {
 }
 
 #[tokio::test]
-async fn what_was_acknowledged_is_there_after_reopening() {
+async fn acknowledged_writes_exist_after_reopening() {
     let (scratch, store, world) = setting().await;
     for _ in 0..10 {
         store.save_credential(world.save()).await.unwrap();
@@ -100,7 +100,7 @@ async fn what_was_acknowledged_is_there_after_reopening() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn in_a_batch_each_decision_stands_or_falls_by_itself() {
+async fn commands_of_a_batch_succeed_separately() {
     let (scratch, store, world) = setting().await;
     let saves = (0..300_usize).map(|number| {
         let (store, mut save) = (Arc::clone(&store), world.save());
@@ -122,7 +122,7 @@ async fn in_a_batch_each_decision_stands_or_falls_by_itself() {
 }
 
 #[tokio::test]
-async fn a_full_queue_refuses_at_once() {
+async fn full_queue_refuses_immediately() {
     let scratch = Scratch::new();
     scratch.migrated().await.close().await;
     let store = SqliteStore::open(SqliteSettings { queue: 4, ..scratch.settings() }).unwrap();
@@ -157,7 +157,7 @@ async fn a_lock_held_by_another_ends_in_a_refusal_without_effect() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_beside_a_busy_server_has_its_turn() {
+async fn command_gets_write_lock_next_to_busy_server() {
     let (scratch, store, world) = setting().await;
     let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let load: Vec<_> = (0..64)
@@ -224,7 +224,7 @@ async fn a_damaged_page_fails_its_rows_and_no_others() {
 }
 
 #[tokio::test]
-async fn a_store_says_whether_it_works() {
+async fn store_check_reports_failure() {
     let (_scratch, store, _) = setting().await;
     assert_eq!(store.check(NOW).await.unwrap(), None);
     store.close().await;

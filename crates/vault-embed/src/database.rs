@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_with_a_password_is_not_handed_out() {
+    fn url_with_password_is_not_issued() {
         let shown = |url: &str| url.parse::<Database>().unwrap().url_without_password().map(str::to_owned);
         for url in [
             "postgres://localhost/vault",

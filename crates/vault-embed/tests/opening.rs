@@ -168,7 +168,7 @@ async fn another_root_key_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_that_is_lost_is_not_made_anew() {
+async fn missing_database_is_not_recreated() {
     for empty in [false, true] {
         let place = Place::new();
         close(place.made().await).await;
@@ -192,7 +192,7 @@ async fn a_database_that_is_lost_is_not_made_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_key_that_is_lost_is_not_made_anew() {
+async fn missing_database_key_is_not_recreated() {
     let place = Place::new();
     close(place.made().await).await;
     fs::remove_file(place.path("vault.db.key")).unwrap();

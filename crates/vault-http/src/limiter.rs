@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_are_told_in_whole_seconds() {
+    fn lockouts_are_reported_in_whole_seconds() {
         for (millis, seconds) in [(0, 1), (1, 1), (1_000, 1), (1_001, 2), (59_999, 60), (u64::MAX, u32::MAX)] {
             assert_eq!(whole_seconds(Duration::from_millis(millis)), seconds);
         }

@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn flaws_of_form_and_of_value_are_told_apart_and_listed_together() {
+    fn format_and_value_violations_are_listed_together() {
         for refused in [
             "limit=0",
             "limit=1001",

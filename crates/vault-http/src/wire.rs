@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn all_flaws_are_told_at_once() {
+    fn all_violations_are_reported_together() {
         let all = violations::<LoginRequest>(
             r#"{"email": 1, "password": "b", "password": 2, "ttl": null, "role": "admin", "~": 1}"#,
         );

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_public_is_refused() {
+    fn non_public_addresses_are_refused() {
         for text in [
             "0.0.0.0",
             "0.1.2.3",
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_public_is_permitted() {
+    fn public_addresses_are_permitted() {
         for text in [
             "8.8.8.8",
             "1.1.1.1",

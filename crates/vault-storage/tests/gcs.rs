@@ -121,7 +121,7 @@ async fn the_emulator_gives_and_takes_objects() {
 }
 
 #[tokio::test]
-async fn refusals_of_tokens_are_told_apart() {
+async fn token_refusals_are_distinguished() {
     let tokens = tokens();
     let storage = storage(Places::default(), None);
     for (account, reason) in [
@@ -145,7 +145,7 @@ async fn refusals_of_tokens_are_told_apart() {
 
 /// <https://cloud.google.com/storage/docs/json_api/v1/status-codes>
 #[tokio::test]
-async fn refusals_of_the_store_are_told_apart() {
+async fn store_refusals_are_distinguished() {
     let store = Scripted::start(|asked| {
         let refused = |status: u16, reason: &str| {
             let body = json!({"error": {"code": status, "message": "m", "errors": [{"reason": reason}]}});

@@ -139,7 +139,7 @@ impl Resolve for Rebinding {
 }
 
 #[tokio::test]
-async fn what_is_connected_to_is_what_was_judged() {
+async fn connections_use_the_checked_address() {
     let server = Scripted::start(|_| (200, vec![], "secret of the inside".into()));
     let port = server.endpoint().rsplit(':').next().unwrap().to_owned();
     let url = format!("http://store.test:{port}/");
@@ -179,7 +179,7 @@ async fn a_name_that_could_not_be_looked_up_is_not_called_unknown() {
 }
 
 #[tokio::test]
-async fn addresses_in_place_of_names_are_judged_too() {
+async fn ip_addresses_are_checked_like_names() {
     let server = Scripted::start(|_| (200, vec![], String::new()));
     let port = server.endpoint().rsplit(':').next().unwrap().to_owned();
     let closed = guarded(&[], Rebinding::new(&[]));

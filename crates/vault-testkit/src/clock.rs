@@ -183,7 +183,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn ordered_ids_are_version_7_and_ascend_even_if_the_clock_is_set_back() {
+    fn ordered_ids_ascend_when_clock_moves_back() {
         let ids = SequentialIds::seeded(7);
         let times = [5_000, 5_000, 4_000, 6_000, 0];
         let made: Vec<Uuid> = times.iter().map(|at| ids.ordered(Timestamp::from_millis(*at))).collect();

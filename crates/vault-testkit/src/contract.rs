@@ -479,7 +479,7 @@ macro_rules! account_contract {
                 a_session_changes_its_own_organization
                 the_last_active_admin_stays
                 two_admins_do_not_take_each_other
-                admins_do_not_all_resign_at_once
+                concurrent_demotions_keep_one_active_admin
             }
             invitation in "API.md" {
                 an_invitation_is_found_as_it_was_made
@@ -509,7 +509,7 @@ macro_rules! account_contract {
                 a_confirmation_does_what_its_invitation_is_for
                 a_disabled_organization_re_enrols_nobody
                 a_session_re_enrols_its_own_organization
-                owner_and_admins_are_told_of_a_re_enrolment
+                owner_and_admins_get_notice_of_re_enrolment
                 parallel_confirmations_re_enrol_once
                 a_change_beside_a_re_enrolment_is_not_lost
                 a_login_beside_a_re_enrolment_leaves_no_session
@@ -525,7 +525,7 @@ macro_rules! account_contract {
                 a_proof_needs_a_session_of_its_account
                 a_proof_is_spent_once_whatever_for
                 a_proof_resets_its_class_as_a_login_does
-                an_owner_is_told_what_others_did
+                owner_gets_notice_of_changes_by_others
             }
             lockout in "SECURITY.md" {
                 a_reservation_carries_the_facts
@@ -639,7 +639,7 @@ macro_rules! credential_contract {
             version in "embed/own-store.md" {
                 a_replaced_version_is_kept_beside_the_new_one
                 a_version_is_staged_promoted_and_taken_back
-                a_version_that_is_not_kept_is_gone_at_once
+                destroyed_version_is_deleted_immediately
                 a_change_of_what_was_read_before_another_change_is_refused
                 parallel_changes_of_one_revision_make_one
                 a_replacement_has_one_effect_per_idempotency_key
@@ -755,7 +755,7 @@ macro_rules! activation_contract {
                 credentials_are_taken_as_they_were_saved
                 an_activation_takes_the_current_version
                 refusals_come_in_their_order
-                a_freeze_holds_beside_activations
+                freeze_takes_effect_during_activations
                 a_changed_integration_is_refused
                 a_closed_organizations_integrations_are_refused
                 the_number_of_live_activations_is_exact
@@ -766,9 +766,9 @@ macro_rules! activation_contract {
             }
             issue_credentials in "jobs/run.md" {
                 what_is_handed_out_is_recorded
-                what_was_revoked_meanwhile_is_not_handed_out
-                a_hand_out_and_a_deletion_are_decided_one_after_the_other
-                a_rule_that_came_meanwhile_holds
+                credentials_revoked_since_fetch_are_not_issued
+                issuance_and_deletion_are_serialized
+                concurrently_added_vend_rule_applies
                 an_activation_is_renewed_while_it_lives
                 a_refused_renewal_leaves_the_activation
                 a_renewal_and_an_end_are_decided_one_after_the_other

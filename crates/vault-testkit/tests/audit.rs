@@ -86,7 +86,7 @@ impl Setting {
 }
 
 #[tokio::test]
-async fn what_is_sealed_is_verified() {
+async fn sealed_audit_log_verifies() {
     let setting = setting();
     assert_eq!(setting.verify(None).await, (AuditVerification::default(), Vec::new()));
     setting.sealed().await;
@@ -112,7 +112,7 @@ async fn many_entries_are_sealed_slice_by_slice() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn sealers_beside_each_other_make_one_chain() {
+async fn concurrent_sealers_create_one_chain() {
     let setting = Arc::new(setting());
     let mut written = 0;
     for _ in 0..20 {
@@ -227,7 +227,7 @@ async fn checkpoints_that_are_missing_changed_or_replaced_are_found() {
 
 /// The newest entries are deleted with their checkpoints. Only the anchor proves that they existed.
 #[tokio::test]
-async fn a_cut_off_end_is_found_by_the_anchor() {
+async fn anchor_detects_truncated_audit_log() {
     let setting = setting();
     let ids = setting.sealed().await;
     let anchor = setting.operator.newest_checkpoint().await.unwrap();
@@ -247,7 +247,7 @@ async fn a_cut_off_end_is_found_by_the_anchor() {
 
 /// Entries older than a limit are deleted, up to a checkpoint. The remaining log can still be verified.
 #[tokio::test]
-async fn what_is_over_is_removed_up_to_a_checkpoint() {
+async fn expired_entries_are_removed_up_to_a_checkpoint() {
     let setting = setting();
     let began = setting.clock.now();
     setting.sealed().await; // at 0, 1 and 2 seconds
@@ -408,7 +408,7 @@ async fn entries_that_name_checkpoints_to_come_are_found() {
 
 /// One transaction deletes at most the entries of one checkpoint, so that the audit log is never locked for long.
 #[tokio::test]
-async fn what_is_over_is_removed_checkpoint_by_checkpoint() {
+async fn expired_entries_are_removed_by_checkpoint() {
     let setting = setting();
     for count in [400, 600, 300, 701, 5] {
         setting.write(count).await;

@@ -193,7 +193,7 @@ async fn a_page_looks_at_a_bounded_number_of_entries() {
 
 /// An ID may be ahead of its entry's time after a clock was moved back. Such entries are found for an hour.
 #[tokio::test]
-async fn entries_are_found_by_their_time_after_a_clock_was_set_back() {
+async fn entries_are_found_after_clock_moved_back() {
     let setting = Setting::new();
     setting.write(&[(0, 0, 0, 0)]).await;
     setting.fake.clock.advance_seconds(-3_500);

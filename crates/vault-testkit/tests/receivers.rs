@@ -155,7 +155,7 @@ proptest! {
     /// Despite failures and process kills: once receivers accept again, each has received every event, always with the
     /// same ID, and the events of one namespace in order.
     #[test]
-    fn everything_is_told_in_order(steps in steps()) {
+    fn events_are_delivered_in_order(steps in steps()) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let mut world = World::new().await;
@@ -323,7 +323,7 @@ async fn mails_are_at_most_one_an_hour() {
 }
 
 #[tokio::test]
-async fn organizations_and_the_instance_are_told_their_own() {
+async fn receivers_get_only_events_of_their_owner() {
     let world = World::new().await;
     let other = world.vault.operator().ensure_organization("other").await.unwrap().id;
     let account = vault_core::id::AccountId::from_bytes([2; 16]);
@@ -368,7 +368,7 @@ async fn a_replaced_secret_signs_for_a_day() {
 }
 
 #[tokio::test]
-async fn whoever_takes_the_delivery_over_says_so() {
+async fn delivery_takeover_is_reported() {
     let world = World::new().await;
     let (second, other) = (world.vault.notifier(world.post.clone()), Uuid::from_u128(2));
     let taken_over = || world.vault.events.take().iter().filter(|event| **event == Event::EventsTakenOver).count();

@@ -394,7 +394,7 @@ async fn the_root_key_is_replaced_once() {
 }
 
 #[tokio::test]
-async fn an_instance_key_that_is_replaced_meanwhile_is_rotated_by_whoever_did() {
+async fn concurrent_instance_key_replacement_is_detected() {
     let setting = Setting::new().await;
     let current = setting.instance().await;
     let failed = setting.keys().rotate_instance().await.err();

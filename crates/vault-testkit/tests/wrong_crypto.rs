@@ -572,8 +572,8 @@ macro_rules! wrong_adapters {
 }
 
 wrong_adapters! {
-    it_loses_information: ForgetsInformation => sealing::what_is_sealed_opens;
-    it_opens_data_of_any_type: AnyType => sealing::what_is_sealed_opens;
+    it_loses_information: ForgetsInformation => sealing::sealed_data_opens;
+    it_opens_data_of_any_type: AnyType => sealing::sealed_data_opens;
     it_seals_under_another_key: UnderAnyKey => sealing::a_credential_is_sealed_under_the_key_that_is_named;
     it_opens_any_version: AnyVersion => sealing::a_credential_opens_in_its_place_only;
     it_opens_in_any_namespace: AnyNamespace => sealing::a_credential_opens_in_its_place_only;
@@ -582,20 +582,20 @@ wrong_adapters! {
     its_fingerprints_are_everybodys: FingerprintsOfAll => sealing::fingerprints_tell_data_apart_within_an_organization;
     it_keeps_deleted_keys: KeepsDeletedKeys => sealing::an_organization_without_keys_neither_seals_nor_opens;
     its_keys_have_one_id: OneKeyId => sealing::new_keys_have_ids_of_their_own;
-    it_moves_names_of_keys_only: MovesNamesOnly => sealing::what_was_moved_to_another_key_opens_with_that_key_alone;
+    it_moves_names_of_keys_only: MovesNamesOnly => sealing::moved_data_opens_only_with_its_new_key;
     it_moves_what_does_not_open: MovesAnything => sealing::what_does_not_open_is_not_moved;
     its_errors_tell_secrets: TellsWhatItRead => sealing::no_secret_is_in_an_error;
     its_digests_never_agree: NeverTwice => digest::equal_parts_have_equal_digests;
     its_digests_have_one_purpose: AnyPurpose => digest::digests_of_different_purposes_never_agree;
     its_parts_run_together: RunsTogether => digest::parts_do_not_run_together;
     its_deployments_have_one_key: OneKeyForAll => digest::digests_of_different_deployments_never_agree;
-    it_takes_any_code: SignsAnything => digest::a_code_is_of_what_was_signed;
+    it_takes_any_code: SignsAnything => digest::mac_verifies_only_for_signed_values;
     it_fits_anything: SignsAnything => digest::equal_parts_have_equal_digests;
     it_looks_up_elsewhere: LooksUpElsewhere => digest::equal_parts_have_equal_digests;
     its_entries_have_codes_of_their_beginning: CountsNotInCodes => entry_code::a_change_of_any_field_shows;
     its_columns_have_codes_of_their_beginning: ColumnsNotInCodes => entry_code::a_change_of_any_column_shows;
     it_takes_any_checkpoint: AnyCheckpoint => entry_code::a_change_of_a_checkpoint_shows;
-    its_tokens_are_viewers: Viewers => token::what_is_issued_is_verified;
+    its_tokens_are_viewers: Viewers => token::issued_tokens_verify;
     its_tokens_have_no_case: IgnoresCase => token::every_flipped_bit_is_refused;
     its_tokens_may_have_spaces: Trims => token::other_lengths_are_refused;
     its_tokens_never_expire: NeverExpires => token::a_token_works_until_it_expires;
@@ -605,7 +605,7 @@ wrong_adapters! {
     it_cuts_passwords: CutsPasswords => password::no_password_is_cut_short;
     it_lets_strangers_in: LetsStrangersIn => password::without_a_stored_password_every_password_is_wrong;
     its_passwords_are_anybodys: AnyAccount => password::a_row_copied_to_another_account_refuses_both_passwords;
-    it_takes_three_steps: ThreeSteps => passcode::this_step_and_the_one_before;
+    it_takes_three_steps: ThreeSteps => passcode::current_and_previous_step_are_accepted;
     it_takes_the_beginning_of_a_code: RepeatsDigits => passcode::a_recovery_code_is_no_time_based_code;
     it_has_one_seed: OneSeed => passcode::every_seed_has_codes_of_its_own;
     its_seeds_are_anybodys: AnyAccountsSeed => passcode::a_seed_opens_in_its_place_only;
@@ -629,7 +629,7 @@ fakes_fail! {
         every_flipped_byte_is_refused
         every_other_length_is_refused
         nothing_is_sealed_twice_alike
-        no_plaintext_is_in_what_is_sealed
+        sealed_data_contains_no_plaintext
         another_deployment_opens_nothing
     }
     keyed {
@@ -637,7 +637,7 @@ fakes_fail! {
     }
     forgery {
         no_token_is_put_together_of_two
-        no_token_shows_what_it_says
+        debug_of_tokens_shows_no_content
     }
     verifier {
         every_damaged_row_is_refused
@@ -646,7 +646,7 @@ fakes_fail! {
         no_password_is_another_deployments
     }
     seed {
-        no_seed_is_in_what_is_sealed
+        sealed_seed_contains_no_plaintext
         no_seed_is_another_deployments
     }
 }

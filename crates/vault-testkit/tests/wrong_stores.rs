@@ -161,7 +161,7 @@ wrong_stores! {
             CredentialChange::Promote { destroyed, .. } => destroyed.clear(),
             CredentialChange::Destroy(_) | CredentialChange::Describe => {}
         })
-    } => version::a_version_that_is_not_kept_is_gone_at_once;
+    } => version::destroyed_version_is_deleted_immediately;
     it_shows_to_anybody: |store: Wrong| {
         store.altered(|query: &mut Find<CredentialId>| query.principal = Principal::Operator)
     } => tenant::a_closed_organization_is_denied_everything;
@@ -366,7 +366,7 @@ wrong_stores! {
         })
     } => activation::an_activation_takes_the_current_version;
     it_takes_what_is_frozen: takes_anyway(|error| matches!(error, StoreError::Refused(vault_core::Refusal::Frozen)))
-        => activation::a_freeze_holds_beside_activations;
+        => activation::freeze_takes_effect_during_activations;
     it_takes_more_than_allowed: |store: Wrong| {
         store.altered(|command: &mut ForIntegration<FetchCredentials>| command.payload.most += 1)
     } => activation::refusals_come_in_their_order;
@@ -395,7 +395,7 @@ wrong_stores! {
     } => issue_credentials::what_is_handed_out_is_recorded;
     it_hands_out_what_was_deleted: |store: Wrong| {
         store.altered(|command: &mut ForIntegration<IssueCredentials>| command.payload.credentials.clear())
-    } => issue_credentials::a_hand_out_and_a_deletion_are_decided_one_after_the_other;
+    } => issue_credentials::issuance_and_deletion_are_serialized;
     it_renews_nothing: |store: Wrong| {
         store.altered(|command: &mut ForIntegration<IssueCredentials>| command.payload.renewal = false)
     } => issue_credentials::an_activation_is_renewed_while_it_lives;
@@ -413,7 +413,7 @@ wrong_stores! {
                 one.form = vault_core::activation::VendedForm::Short;
             }
         })
-    } => issue_credentials::a_rule_that_came_meanwhile_holds;
+    } => issue_credentials::concurrently_added_vend_rule_applies;
     its_rounds_pass_credentials_over: |store: Wrong| {
         store.answering("claim_checks", |answer: &mut Result<Vec<DueCheck>, StoreError>| {
             if let Ok(due) = answer {
@@ -445,7 +445,7 @@ wrong_stores! {
     } => activation::the_number_of_live_activations_is_exact;
     it_hands_out_what_was_revoked: |store: Wrong| {
         store.answering("issue_credentials", |answer: &mut Result<Option<IssuanceRefusal>, StoreError>| *answer = Ok(None))
-    } => issue_credentials::what_was_revoked_meanwhile_is_not_handed_out;
+    } => issue_credentials::credentials_revoked_since_fetch_are_not_issued;
     it_hides_credentials_from_inspections: |store: Wrong| {
         store.answering("credential_places", |answer: &mut Result<Vec<StoredRowKey>, StoreError>| *answer = Ok(Vec::new()))
     } => inspection::every_credential_has_a_place;

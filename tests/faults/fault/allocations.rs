@@ -283,7 +283,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_half_done_is_found() {
+    fn half_done_operations_are_detected() {
         let entry =
             |id: &str, what: &str| format!("{}\n", json!({"subject": format!("credential:{id}"), "action": what}));
         let saved = |id| entry(id, "credential.saved");

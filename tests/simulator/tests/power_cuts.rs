@@ -13,7 +13,7 @@ async fn seeds(seeds: impl IntoIterator<Item = u64>, planted: Planted) -> Outcom
 }
 
 #[tokio::test]
-async fn what_was_acknowledged_survives_every_power_cut() {
+async fn acknowledged_writes_survive_power_cuts() {
     let outcome = seeds(1..=40, Planted::default()).await;
     assert!(outcome.violations.is_empty(), "{outcome:#?}");
     // The seeds must cover every kind of event.

@@ -647,7 +647,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_told_apart_by_their_fingerprints() {
+    fn fingerprints_distinguish_versions() {
         let versions: Vec<VersionItem> = serde_json::from_str(
             r#"[{"version":2,"state":"current","information":{"fingerprint":"9f1c2ab04d7e"},"created_at":"c"},
                 {"version":1,"state":"previous","damaged":true,"created_at":"b"}]"#,

@@ -57,7 +57,7 @@ fn a_document_says_what_it_says() {
 }
 
 #[test]
-fn every_flaw_is_told_with_file_line_and_field() {
+fn violations_name_file_line_and_field() {
     let said = refused(
         "set: etl\nunknown: 1\npeople:\n  - {email: a@b.example}\nintegrations:\n  - name: n\ncredentials:\n  - namespace: a\n    name: n\n    \
          type: s3\n    labels: {name: x, team: 7}\n    data:\n      secret_access_key: hunter2\n      colour: red\n      bucket: {path: x}\n",

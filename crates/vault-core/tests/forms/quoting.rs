@@ -266,7 +266,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_handed_out_is_read_back(id in values(), secret in values(), token in values()) {
+    fn issued_credentials_are_read_back(id in values(), secret in values(), token in values()) {
         let raw = s3(&id, &secret, &token);
         let json = [id, secret, token].map(|text| quoted(&text));
         let [id, secret, token] = json;

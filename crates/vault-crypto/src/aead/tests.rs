@@ -57,7 +57,7 @@ fn wycheproof_aes_256_gcm() {
 
 proptest! {
     #[test]
-    fn what_is_sealed_opens(text in prop::collection::vec(any::<u8>(), 0..2000)) {
+    fn sealed_data_opens(text in prop::collection::vec(any::<u8>(), 0..2000)) {
         let blob = sealing_key().seal(&OsEntropy, &context(), &text).unwrap();
         prop_assert_eq!(blob.as_bytes().len(), HEADER + padding::padded_length(text.len()) + TAG);
         prop_assert_eq!(&*sealing_key().open(&context(), &blob).unwrap(), &text);

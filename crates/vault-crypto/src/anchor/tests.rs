@@ -13,7 +13,7 @@ fn anchor(number: i64) -> Anchor {
 }
 
 #[test]
-fn what_is_written_is_read_and_only_by_its_owner() {
+fn written_file_is_readable_only_by_owner() {
     let directory = tempfile::tempdir().unwrap();
     let file = file(directory.path(), 1, 1);
     assert_eq!(file.load().unwrap(), None);

@@ -118,7 +118,7 @@ async fn stored_parameters_are_capped_before_use() {
 }
 
 #[tokio::test]
-async fn weaker_hashes_verify_and_are_made_anew() {
+async fn weaker_hashes_verify_and_are_rehashed() {
     let weak: Argon2Parameters = "m=8192,t=1,p=1".parse().unwrap();
     let (before, after) = (hasher(weak), hasher(Argon2Parameters::LEAST));
     let stored = hash(&before, account(1), "correct horse").await;
@@ -211,7 +211,7 @@ fn parameters_have_bounds() {
 }
 
 #[test]
-fn a_full_queue_is_busy_at_once() {
+fn full_queue_responds_immediately() {
     let pool = HashingPool::with_size(2, 3).unwrap();
     let hash_slots: Vec<_> = (0..3).map(|_| pool.permit(Requester::Trusted).unwrap()).collect();
     for _ in 0..3 {
@@ -249,7 +249,7 @@ async fn a_permit_of_another_pool_is_refused() {
 }
 
 #[tokio::test]
-async fn a_cancelled_caller_keeps_its_seat_until_its_hash_ends() {
+async fn cancelled_caller_keeps_hash_slot_until_hash_ends() {
     let pool = HashingPool::with_size(1, 2).unwrap();
     let (end, ended) = std::sync::mpsc::channel::<()>();
     let [first, second] = [(); 2].map(|()| pool.permit(Requester::Trusted).unwrap());

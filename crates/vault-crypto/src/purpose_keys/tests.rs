@@ -23,6 +23,6 @@ proptest! {
 }
 
 #[test]
-fn the_first_key_signs_at_once() {
+fn first_key_signs_immediately() {
     assert_eq!(terms(NOW.as_millis(), &[]).settled_at(NOW).id(), key_id(1));
 }

@@ -25,7 +25,7 @@ fn content_is_read_up_to_the_limit() {
 }
 
 #[test]
-fn what_was_opened_is_judged_and_not_what_has_the_name_later() {
+fn opened_file_is_checked_instead_of_its_path() {
     let (_directory, path) = secret(b"opened", 0o600);
     let opened = SecretFile::open(&path).unwrap();
     fs::remove_file(&path).unwrap();

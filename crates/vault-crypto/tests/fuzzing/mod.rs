@@ -306,13 +306,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn only_what_was_issued_is_a_token(text in edited_text_seeds("access_token")) {
+        fn only_issued_tokens_parse(text in edited_text_seeds("access_token")) {
             access_token(&text);
             token_payload(&text);
         }
 
         #[test]
-        fn only_what_was_signed_is_an_identity(text in edited_text_seeds("identity_token")) {
+        fn only_signed_tokens_are_identities(text in edited_text_seeds("identity_token")) {
             identity_token(&text);
             key_set(&text);
         }
@@ -328,7 +328,7 @@ mod tests {
         }
 
         #[test]
-        fn only_what_was_sealed_is_a_blob(bytes in edited_seeds("blob")) {
+        fn only_sealed_bytes_parse_as_blob(bytes in edited_seeds("blob")) {
             blob(&bytes);
             padding(&bytes);
         }

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nodes_of_a_spread_server_say_is_told_apart() {
+    fn errors_of_citus_nodes_are_distinguished() {
         let lost = "could not commit transaction for shard 102046 on at least one active node";
         assert_eq!(classify_text(lost), Severity::LaterElsewhere, "it is not certain that nothing stands");
         assert_eq!(classify_text("postmaster was shut down, exiting"), Severity::LaterElsewhere);

@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn the_architecture_says_where_each_table_lies() {
+    fn page_lists_location_of_each_table() {
         let page = include_str!("../../../../docs/why/databases.md");
         let (_, section) = page.split_once("\n## Tables on Citus\n").unwrap();
         let section = section.split_once("\n## ").map_or(section, |(section, _)| section);

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_held_by_one_at_a_time_and_says_by_whom() {
+    fn lock_has_one_owner_and_names_it() {
         let (_directory, database, lock) = place();
         let held = ServerLock::take(&database, "serve").unwrap();
         assert_eq!(fs::metadata(&lock).unwrap().mode() & 0o7777, 0o600);

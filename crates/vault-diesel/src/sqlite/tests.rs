@@ -191,7 +191,7 @@ fn malformed() -> Failure {
 
 /// SQLCipher reports a lack of memory as damage. Real damage is found again on the second try.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_looks_damaged_is_looked_at_once_more() {
+async fn apparent_damage_is_read_again_once() {
     let folder = tempfile::tempdir().unwrap();
     let settings = SqliteSettings { create: true, ..SqliteSettings::new(folder.path().join("db"), key()) };
     let store = SqliteStore::open(settings).unwrap();

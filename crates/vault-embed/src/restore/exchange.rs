@@ -199,7 +199,7 @@ mod tests {
 
     /// An interruption after each rename has the same result.
     #[test]
-    fn cut_off_anywhere_it_is_taken_up() {
+    fn interrupted_exchange_is_continued() {
         type Step = fn(&Path, &Path);
         let steps: [Step; 9] = [
             |_, decided| fs::create_dir(decided.join("before")).unwrap(),

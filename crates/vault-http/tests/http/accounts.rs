@@ -194,7 +194,7 @@ fn twenty_taken_addresses_stop_invitations_for_the_hour() {
 }
 
 #[test]
-fn every_flaw_of_an_invitation_is_named() {
+fn invitation_violations_are_named() {
     let world = World::start();
     let token = world.token(Role::Admin);
     let email = "a@acme.example";

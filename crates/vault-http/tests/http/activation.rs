@@ -14,7 +14,7 @@ fn activate(activation_listener: &ActivationListener, token: &str, body: &Value)
 }
 
 #[test]
-fn an_activation_hands_out_what_the_namespace_holds() {
+fn activation_issues_credentials_of_namespace() {
     let world = World::start();
     let activation_listener = world.activation_listener();
     let admin = world.token(Role::Admin);
@@ -214,7 +214,7 @@ fn an_integration_ends_its_own_activations_only() {
 }
 
 #[test]
-fn an_integration_that_may_not_act_is_told_nothing() {
+fn unauthorized_integration_learns_nothing() {
     let world = World::start();
     let activation_listener = world.activation_listener();
     let admin = world.token(Role::Admin);
@@ -251,7 +251,7 @@ fn an_integration_that_may_not_act_is_told_nothing() {
 }
 
 #[test]
-fn what_does_not_open_is_our_fault_and_nothing_is_handed_out() {
+fn undecryptable_credential_issues_nothing() {
     let world = World::start();
     let activation_listener = world.activation_listener();
     let admin = world.token(Role::Admin);

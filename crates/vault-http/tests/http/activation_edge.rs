@@ -37,7 +37,7 @@ fn the_two_listeners_share_nothing_but_the_probes() {
 }
 
 #[test]
-fn a_token_is_judged_before_anything_else_of_the_request() {
+fn token_is_checked_before_rest_of_request() {
     let world = World::start();
     let activation_listener = world.activation_listener();
     let admin = world.token(Role::Admin);
@@ -76,7 +76,7 @@ fn a_token_is_judged_before_anything_else_of_the_request() {
 }
 
 #[test]
-fn bodies_are_judged_and_every_flaw_is_named() {
+fn bodies_are_validated_and_violations_named() {
     let world = World::start();
     let activation_listener = world.activation_listener();
     let admin = world.token(Role::Admin);

@@ -126,7 +126,7 @@ fn a_token_ends_with_its_time_and_with_its_session() {
 }
 
 #[test]
-fn a_role_is_judged_before_anything_else_of_the_request() {
+fn role_is_checked_before_rest_of_request() {
     let world = World::start();
     let token = world.token(Role::Viewer);
     for (line, headers, body) in [

@@ -165,7 +165,7 @@ fn a_re_enrolment_is_made_again_and_runs_out() {
 }
 
 #[test]
-fn nobody_re_enrols_themselves_or_an_invitation() {
+fn own_account_and_invitations_cannot_be_re_enrolled() {
     let world = World::start();
     let token = world.token(Role::Admin);
     let second = world.token(Role::Admin);
@@ -187,7 +187,7 @@ fn nobody_re_enrols_themselves_or_an_invitation() {
 }
 
 #[test]
-fn what_is_not_there_and_what_is_not_asked_for_is_refused_alike() {
+fn unlock_and_re_enrol_hide_foreign_accounts() {
     let world = World::start();
     let token = world.token(Role::Admin);
     let other = world.token_in("Other", Role::Admin);

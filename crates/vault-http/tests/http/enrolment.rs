@@ -106,7 +106,7 @@ fn everything_wrong_with_a_code_is_the_same_answer() {
 }
 
 #[test]
-fn a_weak_password_is_named_to_whoever_has_a_code() {
+fn weak_password_is_reported_to_invited_user() {
     let world = World::start();
     let token = world.token(Role::Admin);
     let code = invite(&world, &token, EMAIL);
@@ -120,7 +120,7 @@ fn a_weak_password_is_named_to_whoever_has_a_code() {
 }
 
 #[test]
-fn bodies_are_judged_strictly_and_tokens_not_at_all() {
+fn bodies_are_validated_strictly_but_tokens_are_not() {
     let world = World::start();
     let token = world.token(Role::Admin);
     for (line, other) in [("POST /v1/enrol", "password"), ("POST /v1/enrol/confirm", "passcode")] {

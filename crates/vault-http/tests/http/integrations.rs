@@ -124,7 +124,7 @@ fn a_rotation_needs_no_body() {
 }
 
 #[test]
-fn every_flaw_of_an_integration_is_named() {
+fn integration_violations_are_named() {
     let world = World::start();
     let token = world.token(Role::Admin);
     let long = "n".repeat(65);

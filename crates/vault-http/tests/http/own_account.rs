@@ -160,7 +160,7 @@ fn a_new_password_ends_every_other_session() {
 }
 
 #[test]
-fn a_weak_new_password_is_named_before_the_proof_is_judged() {
+fn weak_new_password_is_reported_before_re_authentication() {
     let world = world();
     let token = log_in(&world);
     let long = "x".repeat(1_025);
@@ -250,7 +250,7 @@ fn recovery_codes_are_replaced() {
 }
 
 #[test]
-fn bodies_are_judged_strictly() {
+fn bodies_are_validated_strictly() {
     let world = world();
     let token = log_in(&world);
     for (path, members) in [

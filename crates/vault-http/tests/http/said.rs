@@ -90,7 +90,7 @@ fn a_save_says_what_it_is_for_and_a_patch_says_otherwise() {
 }
 
 #[test]
-fn flaws_of_what_is_said_are_told_at_once() {
+fn metadata_violations_are_reported_together() {
     let world = World::start();
     let token = world.token(Role::Editor);
     let id = saved(&world, &token, &json!({"labels": {"team": "data"}}));

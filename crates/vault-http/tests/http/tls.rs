@@ -112,7 +112,7 @@ fn both_versions_are_spoken_and_browsers_are_told_to_stay() {
 }
 
 #[test]
-fn without_tls_browsers_are_told_nothing() {
+fn plaintext_responses_have_no_hsts_header() {
     let world = World::start();
     for path in ["GET /livez", "GET /nonsense"] {
         assert_eq!(world.send(path, &[], "").header("strict-transport-security"), None);
@@ -197,7 +197,7 @@ fn a_handshake_counts_as_a_connection() {
 }
 
 #[test]
-fn certificates_are_exchanged_while_connections_go_on() {
+fn certificates_are_reloaded_during_connections() {
     let (first, second) = (Identity::new(), Identity::new());
     let (world, tls) = world(&first);
     let mut open = wire(&world, &first);

@@ -156,7 +156,7 @@ fn nothing_but_a_socket_is_replaced() {
 }
 
 #[test]
-fn of_two_that_start_at_once_one_serves() {
+fn concurrent_starts_leave_one_server() {
     let world = World::start();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("s");
@@ -172,7 +172,7 @@ fn of_two_that_start_at_once_one_serves() {
 }
 
 #[test]
-fn a_user_has_so_many_connections() {
+fn connections_per_user_are_limited() {
     let world = World::start();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("s");

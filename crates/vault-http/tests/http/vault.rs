@@ -107,7 +107,7 @@ fn every_id_that_is_not_there_is_the_same_not_found() {
 }
 
 #[test]
-fn a_save_lists_all_flaws_at_once() {
+fn save_lists_all_violations() {
     let world = World::start();
     let token = world.token(Role::Editor);
     let sound: Value = serde_json::from_str(&s3("a", "b")).unwrap();
@@ -173,7 +173,7 @@ fn a_save_lists_all_flaws_at_once() {
 }
 
 #[test]
-fn the_headers_of_a_save_are_judged() {
+fn save_headers_are_validated() {
     let world = World::start();
     let token = world.token(Role::Editor);
     let save = |headers: &[&str], line: &str| {
@@ -235,7 +235,7 @@ fn pages_follow_one_another() {
 }
 
 #[test]
-fn the_parameters_of_a_list_are_judged() {
+fn list_parameters_are_validated() {
     let world = World::start();
     let token = world.token(Role::Viewer);
     for (query, status, pointer) in [
@@ -258,7 +258,7 @@ fn the_parameters_of_a_list_are_judged() {
 }
 
 #[test]
-fn an_organization_may_have_so_many() {
+fn organization_has_credential_limit() {
     let world = WorldBuilder::default().limit(1).start();
     let token = world.token(Role::Editor);
     world.save(&token, "a", "b");

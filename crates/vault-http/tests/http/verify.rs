@@ -48,7 +48,7 @@ fn check_before_a_save_is_the_first_health() {
 }
 
 #[test]
-fn what_its_store_refuses_is_not_saved_and_the_report_tells_why() {
+fn import_skips_credentials_that_fail_checks() {
     let world = WorldBuilder::default().verifying().start();
     let token = world.token(Role::Editor);
     world.storage.fail(Some(CheckReason::SignatureMismatch));
@@ -70,7 +70,7 @@ fn what_its_store_refuses_is_not_saved_and_the_report_tells_why() {
 }
 
 #[test]
-fn flaws_and_roles_come_before_the_store_is_asked() {
+fn violations_and_roles_are_checked_before_store() {
     let world = WorldBuilder::default().verifying().start();
     let token = world.token(Role::Editor);
     for query in ["verify", "verify=", "verify=1", "verify=True", "verify=true&verify=true", "verify=true&x=1"] {

@@ -150,7 +150,7 @@ fn a_version_has_one_spelling() {
 }
 
 #[test]
-fn a_replacement_lists_all_flaws_at_once() {
+fn replacement_lists_all_violations() {
     let credential = Credential::saved();
     let with = |change: &dyn Fn(&mut Value)| {
         let mut body = json!({ "data": data("b2") });

@@ -188,7 +188,7 @@ pub async fn refusals_come_in_their_order(suite: &dyn ActivationSubject) {
 }
 
 /// An activation cannot return credentials of a namespace after it was frozen, even if both run concurrently.
-pub async fn a_freeze_holds_beside_activations(suite: &dyn ActivationSubject) {
+pub async fn freeze_takes_effect_during_activations(suite: &dyn ActivationSubject) {
     const FROZEN: Result<Vec<FetchedCredential>, Refusal> = Err(Refusal::Frozen);
     let world = Activators::new(suite).await;
     world.saved_in("contract").await;

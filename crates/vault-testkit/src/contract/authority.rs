@@ -167,7 +167,7 @@ pub async fn two_admins_do_not_take_each_other(suite: &dyn AccountSubject) {
 }
 
 /// If all admins concurrently give up the role, one of them keeps it.
-pub async fn admins_do_not_all_resign_at_once(suite: &dyn AccountSubject) {
+pub async fn concurrent_demotions_keep_one_active_admin(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let mut commands = Vec::new();
     for _ in 0..6 {

@@ -102,7 +102,7 @@ macro_rules! sealing_contract {
     (@each $make:expr; $cryptography:ident) => {
         $crate::deployment_cases! { $make;
             sealing in "embed/own-store.md" {
-                what_is_sealed_opens
+                sealed_data_opens
                 a_credential_is_sealed_under_the_key_that_is_named
                 a_credential_opens_in_its_place_only
                 a_list_is_of_one_organization
@@ -110,7 +110,7 @@ macro_rules! sealing_contract {
                 fingerprints_tell_data_apart_within_an_organization
                 an_organization_without_keys_neither_seals_nor_opens
                 new_keys_have_ids_of_their_own
-                what_was_moved_to_another_key_opens_with_that_key_alone
+                moved_data_opens_only_with_its_new_key
                 what_does_not_open_is_not_moved
                 no_secret_is_in_an_error
             }
@@ -120,7 +120,7 @@ macro_rules! sealing_contract {
                 every_flipped_byte_is_refused
                 every_other_length_is_refused
                 nothing_is_sealed_twice_alike
-                no_plaintext_is_in_what_is_sealed
+                sealed_data_contains_no_plaintext
                 another_deployment_opens_nothing
             }
         }
@@ -145,7 +145,7 @@ macro_rules! digest_contract {
                 equal_parts_have_equal_digests
                 digests_of_different_purposes_never_agree
                 parts_do_not_run_together
-                a_code_is_of_what_was_signed
+                mac_verifies_only_for_signed_values
                 digests_of_different_deployments_never_agree
             }
             entry_code in "embed/own-store.md" {
@@ -177,7 +177,7 @@ macro_rules! token_contract {
     (@each $make:expr; $cryptography:ident) => {
         $crate::deployment_cases! { $make;
             token in "embed/own-store.md" {
-                what_is_issued_is_verified
+                issued_tokens_verify
                 every_flipped_bit_is_refused
                 other_lengths_are_refused
                 a_token_works_until_it_expires
@@ -188,7 +188,7 @@ macro_rules! token_contract {
         $crate::$cryptography! { $make;
             forgery in "CRYPTO.md" {
                 no_token_is_put_together_of_two
-                no_token_shows_what_it_says
+                debug_of_tokens_shows_no_content
             }
         }
     };
@@ -242,7 +242,7 @@ macro_rules! passcode_contract {
     (@each $make:expr; $cryptography:ident) => {
         $crate::deployment_cases! { $make;
             passcode in "embed/own-store.md" {
-                this_step_and_the_one_before
+                current_and_previous_step_are_accepted
                 a_recovery_code_is_no_time_based_code
                 every_seed_has_codes_of_its_own
                 a_seed_opens_in_its_place_only
@@ -252,7 +252,7 @@ macro_rules! passcode_contract {
         }
         $crate::$cryptography! { $make;
             seed in "CRYPTO.md" {
-                no_seed_is_in_what_is_sealed
+                sealed_seed_contains_no_plaintext
                 no_seed_is_another_deployments
             }
         }

@@ -63,7 +63,7 @@ pub async fn parts_do_not_run_together<S: DigestSubject>(make: impl AsyncFn() ->
 }
 
 /// A MAC verifies only for these parts, this purpose and the key that it names.
-pub async fn a_code_is_of_what_was_signed<S: DigestSubject>(make: impl AsyncFn() -> S) {
+pub async fn mac_verifies_only_for_signed_values<S: DigestSubject>(make: impl AsyncFn() -> S) {
     let subject = make().await;
     let digester = subject.digester();
     for purpose in SIGNED {

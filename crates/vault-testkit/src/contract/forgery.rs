@@ -24,7 +24,7 @@ pub async fn no_token_is_put_together_of_two<S: TokenSubject>(make: impl AsyncFn
 }
 
 /// A token does not disclose its claims.
-pub async fn no_token_shows_what_it_says<S: TokenSubject>(make: impl AsyncFn() -> S) {
+pub async fn debug_of_tokens_shows_no_content<S: TokenSubject>(make: impl AsyncFn() -> S) {
     let subject = make().await;
     let claims = claims(subject.instance(), Role::Editor);
     let token = issue(&*subject.issuer(), &claims);

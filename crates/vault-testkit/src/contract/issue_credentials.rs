@@ -30,7 +30,7 @@ pub async fn what_is_handed_out_is_recorded(suite: &dyn ActivationSubject) {
 
 /// After any revocation since the start of the activation, no credentials are issued: the activation is ended, and that
 /// is recorded.
-pub async fn what_was_revoked_meanwhile_is_not_handed_out(suite: &dyn ActivationSubject) {
+pub async fn credentials_revoked_since_fetch_are_not_issued(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     let saved = [world.saved_in("contract").await.id, world.saved_in("contract").await.id];
     let mut stored = world.integration().await;
@@ -97,7 +97,7 @@ pub async fn what_was_revoked_meanwhile_is_not_handed_out(suite: &dyn Activation
 }
 
 /// If a credential is issued and deleted concurrently, one runs entirely before the other.
-pub async fn a_hand_out_and_a_deletion_are_decided_one_after_the_other(suite: &dyn ActivationSubject) {
+pub async fn issuance_and_deletion_are_serialized(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     let principal = world.activator(&world.integration().await);
     for _ in 0..8 {
@@ -115,7 +115,7 @@ pub async fn a_hand_out_and_a_deletion_are_decided_one_after_the_other(suite: &d
 
 /// A credential that may only be returned as a short-lived one is never returned raw, whatever was prepared before the
 /// rule.
-pub async fn a_rule_that_came_meanwhile_holds(suite: &dyn ActivationSubject) {
+pub async fn concurrently_added_vend_rule_applies(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     let principal = world.activator(&world.integration().await);
     let id = world.saved_in("contract").await.id;

@@ -317,7 +317,7 @@ pub async fn a_proof_resets_its_class_as_a_login_does(suite: &dyn AccountSubject
 }
 
 /// The user is notified of changes of password and TOTP secret by an operator and of each used recovery code.
-pub async fn an_owner_is_told_what_others_did(suite: &dyn AccountSubject) {
+pub async fn owner_gets_notice_of_changes_by_others(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Editor).await;
     let mut expected = Vec::new();

@@ -42,7 +42,7 @@ pub(super) fn refused(passcodes: &dyn PasscodeVerifier, account: AccountId, seed
 }
 
 /// Only the codes of the current and the previous time step are accepted, also after a restart.
-pub async fn this_step_and_the_one_before<S: PasscodeSubject>(make: impl AsyncFn() -> S) {
+pub async fn current_and_previous_step_are_accepted<S: PasscodeSubject>(make: impl AsyncFn() -> S) {
     let subject = make().await;
     let passcodes = subject.passcodes();
     let seed = new_seed(&*passcodes).sealed;

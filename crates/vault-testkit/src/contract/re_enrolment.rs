@@ -253,7 +253,7 @@ pub async fn a_session_re_enrols_its_own_organization(suite: &dyn AccountSubject
 }
 
 /// The user and every other admin of the organization are notified each time; only the newest notice is kept.
-pub async fn owner_and_admins_are_told_of_a_re_enrolment(suite: &dyn AccountSubject) {
+pub async fn owner_and_admins_get_notice_of_re_enrolment(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let [first, second, disabled, target] = [
         world.holder(Role::Admin).await,

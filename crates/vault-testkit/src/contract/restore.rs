@@ -12,7 +12,7 @@ use vault_core::role::Role;
 
 /// Finishing a restore revokes sessions, recovery codes, activations, unconfirmed TOTP secrets and drafts. Time steps
 /// count as used. Credentials are kept.
-pub async fn a_settled_restore_ends_what_was(suite: &dyn ContractStore) {
+pub async fn finished_restore_revokes_earlier_rights(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Editor).await;
     let session = world.log_in(&holder).await;

@@ -77,7 +77,7 @@ pub async fn nothing_is_sealed_twice_alike<S: SealingSubject>(make: impl AsyncFn
 }
 
 /// A blob contains no part of the plaintext.
-pub async fn no_plaintext_is_in_what_is_sealed<S: SealingSubject>(make: impl AsyncFn() -> S) {
+pub async fn sealed_data_contains_no_plaintext<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
     let SealedCredential { data_key, data, information, .. } = deployment.seal(place).await;

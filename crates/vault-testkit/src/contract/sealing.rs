@@ -168,7 +168,7 @@ fn is_unknown<T>(result: Result<T, SealError>) -> bool {
 }
 
 /// Data, information and metadata are decrypted as they were sealed. Data of another type is rejected.
-pub async fn what_is_sealed_opens<S: SealingSubject>(make: impl AsyncFn() -> S) {
+pub async fn sealed_data_opens<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
     let (sealed, said) = (deployment.seal(place).await, deployment.seal_metadata(place).await);
@@ -333,7 +333,7 @@ pub async fn new_keys_have_ids_of_their_own<S: SealingSubject>(make: impl AsyncF
 
 /// After the old key is destroyed, everything can be decrypted with only the new key. The data has the same bytes as
 /// before.
-pub async fn what_was_moved_to_another_key_opens_with_that_key_alone<S: SealingSubject>(make: impl AsyncFn() -> S) {
+pub async fn moved_data_opens_only_with_its_new_key<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
     let (before, said) = (deployment.seal(place).await, deployment.seal_metadata(place).await);

@@ -5,7 +5,7 @@ use super::passcode::{ACCOUNT, new_seed, refused};
 use secrecy::ExposeSecret as _;
 
 /// The sealed value does not contain the secret as text, as bytes or in hexadecimal digits.
-pub async fn no_seed_is_in_what_is_sealed<S: PasscodeSubject>(make: impl AsyncFn() -> S) {
+pub async fn sealed_seed_contains_no_plaintext<S: PasscodeSubject>(make: impl AsyncFn() -> S) {
     let new = new_seed(&*make().await.passcodes());
     let secret = new.secret.secret.expose_secret();
     let bit = |index: usize| {

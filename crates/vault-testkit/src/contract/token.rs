@@ -38,7 +38,7 @@ async fn token<S: TokenSubject>(make: impl AsyncFn() -> S) -> (S, SessionClaims,
 }
 
 /// A token has the claims with which it was issued, for every role, also after a restart.
-pub async fn what_is_issued_is_verified<S: TokenSubject>(make: impl AsyncFn() -> S) {
+pub async fn issued_tokens_verify<S: TokenSubject>(make: impl AsyncFn() -> S) {
     let subject = make().await;
     for role in [Role::Viewer, Role::Editor, Role::Admin] {
         let claims = claims(subject.instance(), role);

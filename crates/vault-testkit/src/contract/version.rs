@@ -168,7 +168,7 @@ pub async fn a_version_is_staged_promoted_and_taken_back(suite: &dyn CredentialS
 }
 
 /// A version that is not kept is deleted in the transaction that supersedes it.
-pub async fn a_version_that_is_not_kept_is_gone_at_once(suite: &dyn CredentialSubject) {
+pub async fn destroyed_version_is_deleted_immediately(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let id = world.saved(&principal).await;

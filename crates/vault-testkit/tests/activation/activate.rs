@@ -14,7 +14,7 @@ use vault_core::usecase::integrations::CreateIntegrationRequest;
 use vault_core::{Error, Refusal};
 
 #[tokio::test]
-async fn an_integration_gets_what_its_namespace_holds() {
+async fn integration_gets_credentials_of_its_namespace() {
     let setting = Setting::new().await;
     let first = setting.saved(setting.acme, "imports/nightly", PLAIN_S3).await;
     let second = setting.saved(setting.acme, "imports/nightly", ROLE_S3).await;
@@ -91,7 +91,7 @@ async fn refusals_tell_no_more_than_they_must_and_are_on_record() {
 }
 
 #[tokio::test]
-async fn what_changed_meanwhile_is_known() {
+async fn activation_detects_concurrent_changes() {
     let setting = Setting::new().await;
     setting.saved(setting.acme, "imports", PLAIN_S3).await;
     let made = setting.integration("nightly", &["imports"]).await;
@@ -223,7 +223,7 @@ async fn a_credential_that_does_not_open_fails_the_whole_activation() {
 }
 
 #[tokio::test]
-async fn nothing_is_handed_out_that_is_not_on_record() {
+async fn no_credential_is_issued_without_audit_entry() {
     let setting = Setting::new().await;
     setting.saved(setting.acme, "imports", PLAIN_S3).await;
     let principal = setting.principal(&setting.integration("nightly", &["imports"]).await.token).await;
@@ -279,7 +279,7 @@ async fn live_activations_are_listed_page_by_page() {
 }
 
 #[tokio::test]
-async fn a_renewal_hands_out_what_is_current() {
+async fn renewal_issues_current_version() {
     let mut setting = Setting::new().await;
     setting.live_limit = 1;
     let first = setting.saved(setting.acme, "imports", ROLE_S3).await;

@@ -134,7 +134,7 @@ async fn what_is_tried_out_before_saving_is_saved_only_if_it_works() {
 
 /// A check tests the same form that the activation would issue.
 #[tokio::test]
-async fn the_form_that_would_be_handed_out_is_checked() {
+async fn check_tests_the_form_to_be_issued() {
     let mut setting = Setting::new().await;
     let role = setting.saved(setting.acme, "role", ROLE_S3).await;
     setting.saved(setting.acme, "plain", PLAIN_S3).await;

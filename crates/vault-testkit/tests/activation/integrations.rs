@@ -186,7 +186,7 @@ async fn a_flawed_integration_is_refused_at_its_fields() {
 }
 
 #[tokio::test]
-async fn nobody_but_admins_with_a_live_session_administers() {
+async fn only_admins_with_active_session_administer() {
     let setting = Setting::new().await;
     let made = setting.integration("nightly", &["imports"]).await;
     let integrations = setting.integrations();
@@ -271,7 +271,7 @@ async fn lists_come_page_by_page_and_show_the_use_of_tokens() {
 }
 
 #[tokio::test]
-async fn a_row_planted_or_altered_by_sql_grants_nothing_and_is_not_signed_anew() {
+async fn planted_row_grants_nothing_and_is_not_resigned() {
     let setting = Setting::new().await;
     type Alteration = fn(&mut vault_core::integration::Integration);
     let alterations: [(&str, Alteration); 4] = [

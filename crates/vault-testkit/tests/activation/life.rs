@@ -165,7 +165,7 @@ async fn what_must_be_short_lived_never_leaves_as_it_is() {
 }
 
 #[tokio::test]
-async fn whoever_only_writes_the_database_lifts_no_rule() {
+async fn database_writer_cannot_remove_vend_rule() {
     let setting = Setting::new().await;
     let request = NewCredential { vend: VendRule::Short, ..NewCredential::new(namespace("imports"), s3(ROLE_S3)) };
     let id = setting.vault().save(&setting.member(), request).await.unwrap();

@@ -137,7 +137,7 @@ impl Revocation {
 
 /// Applies to every requested form, whether or not the storage issued credentials.
 #[tokio::test]
-async fn nothing_is_handed_out_after_a_revocation_returned() {
+async fn nothing_is_issued_after_acknowledged_revocation() {
     for revocation in Revocation::ALL {
         for (vend, answer, left) in [
             (VendMode::Short, Ok(()), 1),
@@ -167,7 +167,7 @@ async fn nothing_is_handed_out_after_a_revocation_returned() {
 /// If a credential changes, the activation starts again with the current content of the namespace, and issues the new
 /// version.
 #[tokio::test]
-async fn a_credential_that_changed_meanwhile_starts_it_over() {
+async fn concurrent_change_restarts_activation() {
     let scene = Scene::new().await;
     let credential = scene.credential;
     let replace = scene.operation(|setting| async move {
@@ -218,7 +218,7 @@ async fn it_is_not_started_over_without_end() {
 
 /// The response itself does not show that it has expired.
 #[tokio::test]
-async fn nothing_is_handed_out_that_has_expired_meanwhile() {
+async fn credentials_expired_since_fetch_are_not_issued() {
     let scene = Scene::new().await;
     let wait = scene.operation(|setting| async move { setting.clock.advance_seconds(600) });
     let activated = scene.activate(VendMode::Short, Ok(()), vec![wait]).await.unwrap();
@@ -230,7 +230,7 @@ async fn nothing_is_handed_out_that_has_expired_meanwhile() {
 
 /// The integration itself may end the activation.
 #[tokio::test]
-async fn an_activation_that_was_ended_meanwhile_hands_nothing_out() {
+async fn ended_activation_issues_nothing() {
     let scene = Scene::new().await;
     let principal = scene.principal.clone();
     let end = scene.operation(|setting| async move {

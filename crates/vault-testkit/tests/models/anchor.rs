@@ -151,7 +151,7 @@ impl Model for Anchored {
 }
 
 #[test]
-fn a_database_that_was_put_back_is_refused_and_a_restored_one_is_not() {
+fn rolled_back_database_is_refused_but_restored_is_not() {
     holds(Anchored(Mistake::None));
 }
 

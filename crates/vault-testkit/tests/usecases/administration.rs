@@ -40,7 +40,7 @@ async fn an_admin_changes_its_organizations_accounts() {
 }
 
 #[tokio::test]
-async fn nobody_but_admins_administers() {
+async fn only_admins_administer() {
     let service = Service::new().await;
     let admin = service.person("Acme", "admin", Role::Admin).await;
     for role in [Role::Editor, Role::Viewer] {
@@ -93,7 +93,7 @@ async fn of_an_invitation_only_the_role_changes() {
 }
 
 #[tokio::test]
-async fn a_damaged_account_is_not_signed_anew() {
+async fn damaged_account_is_not_resigned() {
     let service = Service::new().await;
     let admin = service.person("Acme", "admin", Role::Admin).await;
     let jane = service.person("Acme", "jane", Role::Viewer).await;
@@ -105,7 +105,7 @@ async fn a_damaged_account_is_not_signed_anew() {
 }
 
 #[tokio::test]
-async fn an_owner_is_told_what_an_operator_did() {
+async fn owner_gets_notice_of_operator_change() {
     let service = Service::new().await;
     let mut jane = service.person("Acme", "jane", Role::Viewer).await;
     let first = service.log_in(&jane).await;

@@ -170,7 +170,7 @@ async fn a_spent_code_is_refused_and_not_counted() {
 
 /// The hasher gets whether any account has logged in from the network, before the address is looked up.
 #[tokio::test]
-async fn seats_are_asked_for_by_the_network_alone() {
+async fn hash_slots_are_requested_per_network() {
     let service = Service::new().await;
     let jane = service.person("Acme", "jane", Role::Viewer).await;
     let joe = service.person("Other", "joe", Role::Viewer).await;
@@ -193,7 +193,7 @@ async fn seats_are_asked_for_by_the_network_alone() {
 
 /// A row whose MAC does not verify accepts no login. The work is the same, and the row is reported.
 #[tokio::test]
-async fn a_row_put_together_from_others_lets_nobody_in() {
+async fn assembled_account_row_cannot_log_in() {
     let service = Service::new().await;
     let jane = service.person("Acme", "jane", Role::Viewer).await;
     let hashes = service.hasher.verified().len();
@@ -217,7 +217,7 @@ async fn a_row_put_together_from_others_lets_nobody_in() {
 /// The log contains for an account with failed logins: each rejection with account and network, each lockout with its
 /// end, the locking of a throttle bucket, disabled passcodes, and the login that ends it.
 #[tokio::test]
-async fn lockouts_are_told_when_they_begin_and_when_a_login_ends_them() {
+async fn lockouts_are_reported_at_start_and_end() {
     let service = Service::new().await;
     let jane = service.person("Acme", "jane", Role::Viewer).await;
     let (account, network) = (jane.account, network());

@@ -147,7 +147,7 @@ async fn a_proof_counts_as_a_login() {
 }
 
 #[tokio::test]
-async fn a_closed_class_and_a_disabled_passcode_are_recorded_and_told() {
+async fn locked_bucket_and_disabled_passcode_are_recorded_and_noticed() {
     let service = Service::new().await;
     let (jane, session, _) = jane(&service).await;
     let code = |code: usize| jane.recovery_codes[code].clone();

@@ -109,7 +109,7 @@ async fn an_admin_has_a_colleague_enrol_again() {
 }
 
 #[tokio::test]
-async fn nobody_re_enrols_themselves_and_only_admins_others() {
+async fn only_admins_re_enrol_and_only_others() {
     let service = Service::new().await;
     let admin = service.person("Acme", "admin", Role::Admin).await;
     let stranger = service.person("Other", "stranger", Role::Viewer).await;
@@ -149,7 +149,7 @@ async fn an_operator_has_the_last_admin_enrol_again() {
 
 /// Until then, only the owner can set the password and the passcode.
 #[tokio::test]
-async fn nobody_gives_secrets_to_an_account_that_awaits_its_owner() {
+async fn secrets_of_re_enrolling_account_cannot_be_set() {
     let service = Service::new().await;
     let jane = service.person("Acme", "jane", Role::Viewer).await;
     service.as_operator("jane@example.com", AccountCommand::ReEnrol).await.unwrap();
@@ -197,7 +197,7 @@ async fn a_disabled_account_stays_disabled_and_an_enabled_one_has_to_enrol() {
 
 /// The role is that of the account, even if it had another role when the code was created.
 #[tokio::test]
-async fn a_role_lowered_meanwhile_stays_lowered() {
+async fn concurrently_lowered_role_stays_lowered() {
     let service = Service::new().await;
     let admin = service.person("Acme", "admin", Role::Admin).await;
     let jane = service.person("Acme", "jane", Role::Admin).await;
@@ -235,7 +235,7 @@ async fn a_code_is_dead_once_there_is_another_or_its_time_is_over() {
 
 /// An attacker with write access to the database gains nothing, because the privileged row is signed.
 #[tokio::test]
-async fn a_tampered_re_enrolment_enrols_nobody() {
+async fn tampered_re_enrolment_is_rejected() {
     type Tampering = fn(&Service, &Person) -> bool;
     let tamperings: [(Tampering, &str); 6] = [
         // The confirmation would create an account with the previous role.

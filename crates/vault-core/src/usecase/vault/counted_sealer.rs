@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn several_uses_are_given_at_once_or_none() {
+    fn key_uses_are_reserved_together_or_not_at_all() {
         let mut allowances = Allowances::new(10);
         allowances.add(organization(1), key(1), 4);
         assert_eq!(allowances.take(organization(1), 3), Some(key(1)));
