@@ -76,7 +76,7 @@ fn bytes(number: u64) -> [u8; 16] {
 
 fn command<A>(number: u64, action: AuditAction, id: CredentialId, act: A) -> Command<A> {
     let audit = record(number, action, Subject::Credential(id));
-    Command { principal: principal(), now: NOW, audit, act }
+    Command { principal: principal(), now: NOW, audit, payload: act }
 }
 
 fn record(number: u64, action: AuditAction, subject: Subject) -> SealedAuditRecord {
