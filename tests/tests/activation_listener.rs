@@ -28,7 +28,7 @@ fn mode(path: &Path) -> u32 {
 fn job(integration: &Integration, address: &str, flags: &[&str]) -> Run {
     let mut command: Command = binary::command();
     command.env("ORGVAULT_ACTIVATION_URL", address).env("ORGVAULT_INTEGRATION_TOKEN_FILE", &integration.file);
-    command.args(["exec", "--namespace", "imports", "--static"]).args(flags);
+    command.args(["exec", "--wait", "0", "--namespace", "imports", "--static"]).args(flags);
     Run::of(command.args(["--", "sh", "-c", r#"printf %s "$AWS_ACCESS_KEY_ID""#]))
 }
 
