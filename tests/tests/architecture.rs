@@ -125,6 +125,16 @@ fn only_the_program_and_what_opens_a_vault_name_adapters() {
         let found = direct(package, &SHIPPED);
         match name {
             "app" => {}
+            // The commands of clients talk to a server, and read secret files by the rules of the root key's file.
+            "vault-cli" => {
+                for adapter in ADAPTERS.iter().filter(|adapter| !["vault-client", "vault-crypto"].contains(adapter)) {
+                    assert!(!found.contains(adapter), "commands of clients ship with {adapter}");
+                }
+                assert!(
+                    !shipped(&metadata, name).contains("actix-web"),
+                    "commands of clients serve no requests of users"
+                );
+            }
             "vault-embed" => {
                 for adapter in ADAPTERS.iter().filter(|adapter| !["vault-crypto", "vault-diesel"].contains(adapter)) {
                     assert!(!found.contains(adapter), "an embedder would ship with {adapter}");
@@ -150,7 +160,7 @@ fn each_technology_has_one_adapter() {
     let rules: [(&[&str], &[&str]); 6] = [
         (&DATABASES, &["vault-diesel", "vault-tests", "vault-simulator"]), // tests create older files
         (&["object_store"], &["vault-storage"]),
-        (&CONNECTIONS, &["vault-storage", "app"]), // the program serves the tools of a command
+        (&CONNECTIONS, &["vault-storage", "vault-cli"]), // `exec` serves the tools of a command
         (&["cryptoki"], &["vault-pkcs11"]),
         (&["actix-web", "actix-http", "actix-server", "actix-service"], &["vault-http", "app"]),
         (&["aes-gcm", "aes", "argon2", "pasetors", "hkdf", "hmac", "chacha20poly1305"], &["vault-crypto"]),
@@ -188,8 +198,8 @@ fn dependency_lines(manifest: &str) -> Vec<&str> {
 
 /// The test dependency of vault-core. A version would create a cyclic package dependency.
 const CIRCLE: &str = "vault-testkit = { path = \"../vault-testkit\" }";
-/// Members that are not libraries.
-const PROGRAMS: [&str; 3] = ["app", "vault-tests", "vault-simulator"];
+/// Members that are not published libraries.
+const PROGRAMS: [&str; 4] = ["app", "vault-cli", "vault-tests", "vault-simulator"];
 
 /// Members with unsafe code and their files: one block in shipped code, and C callbacks in tests.
 const UNSAFE_MEMBERS: [(&str, &[&str]); 2] =

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { recognize } from '../../crates/vault-http/console/paste.js';
 
-const vectors = JSON.parse(readFileSync(new URL('../../crates/app/src/import/vectors.json', import.meta.url), 'utf8'));
+const vectors = JSON.parse(readFileSync(new URL('../../crates/vault-cli/src/import/vectors.json', import.meta.url), 'utf8'));
 assert.ok(vectors.length > 50);
 for (const { about, text, entries } of vectors) {
   const found = recognize(text).map((entry) => 'refused' in entry ? { name: entry.name, refused: [entry.refused.field, entry.refused.reason] } : {

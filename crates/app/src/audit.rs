@@ -6,8 +6,8 @@ mod sink;
 pub(crate) use retention::{DELIVERED, WAITING, start};
 pub(crate) use sink::SinkTarget;
 
-use crate::text::rfc3339;
 use serde::Serialize;
+use vault_cli::text::rfc3339;
 use vault_client::AuditItem;
 use vault_core::audit::{AuditChange, AuditEntry};
 

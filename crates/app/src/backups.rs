@@ -3,7 +3,6 @@
 use crate::background::{Background, Stopped};
 use crate::command::backup::failure;
 use crate::compose;
-use crate::failure::Failure;
 use crate::receivers::{Alarm, Alarms};
 use crate::settings::Settings;
 use std::io;
@@ -11,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
+use vault_cli::failure::Failure;
 use vault_core::receiver::EventKind;
 use vault_embed::{BackupTarget, OpenVault, backup, keep_newest, newest_scheduled};
 

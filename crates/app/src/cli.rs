@@ -1,24 +1,24 @@
 //! The command line: commands, flags and help texts.
 
-use crate::activation::args::{ActivateArgs, ExecArgs};
-use crate::client::args::{CredentialArgs, EnrolArgs, LoginArgs, ProfileArg};
-use crate::client::login::Profile;
-use crate::command::import::ImportArgs;
-use crate::command::manifest::{ApplyArgs, ExportArgs, PlanArgs};
 use crate::command::target::server_only;
 use crate::command::trust;
-use crate::completion;
-use crate::failure::Failure;
-use crate::settings::{self, RootKeySource, seconds};
-use crate::text::Moment;
+use crate::settings::{self, RootKeySource};
 use crate::usage;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::{ArgValueCandidates, Shell};
 use std::num::NonZero;
 use std::path::PathBuf;
+use vault_cli::activation::args::{ActivateArgs, ExecArgs, IdentityCommand};
+use vault_cli::client::args::{CredentialArgs, EnrolArgs, LoginArgs, ProfileArg};
+use vault_cli::client::login::Profile;
+use vault_cli::command::import::ImportArgs;
+use vault_cli::command::manifest::{ApplyArgs, ExportArgs, PlanArgs};
+use vault_cli::completion;
+use vault_cli::failure::Failure;
+use vault_cli::text::{Moment, seconds};
 use vault_core::audit::AuditAction;
-use vault_core::id::{EventId, IntegrationId, ReceiverId};
+use vault_core::id::{EventId, ReceiverId};
 use vault_embed::Database;
 
 /// A self-hosted vault for the storage credentials of batch integrations.
@@ -809,23 +809,6 @@ pub(crate) enum IntegrationCommand {
         #[arg(long)]
         yes: bool,
     },
-}
-
-#[derive(Subcommand)]
-pub(crate) enum IdentityCommand {
-    /// Print issuer, subject, audience, times and claims of the available identity token, and a trust that matches it.
-    /// The token itself is not printed
-    Inspect(InspectIdentity),
-}
-
-#[derive(Args)]
-pub(crate) struct InspectIdentity {
-    /// File with the token [default: ORGVAULT_IDENTITY_TOKEN_FILE, ORGVAULT_IDENTITY_TOKEN, or that of GitHub Actions]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) file: Option<PathBuf>,
-    /// ID of the integration, for a token that is issued on request (GitHub Actions)
-    #[arg(long, env = "ORGVAULT_INTEGRATION_ID", value_name = "ID")]
-    pub(crate) integration_id: Option<IntegrationId>,
 }
 
 #[derive(Args)]

@@ -1,24 +1,12 @@
-//! Shell completion. The shell runs this program, which also completes the user's profiles and the server's
-//! credentials.
+//! Shell completion: the shell runs this program.
 
 use crate::cli;
-use crate::client::login::{Login, Profile};
-use crate::failure::Failure;
-use crate::hardening;
-use clap::builder::StyledStr;
 use clap_complete::env::Shells;
-use clap_complete::{CompleteEnv, CompletionCandidate, Shell};
-use std::collections::BTreeSet;
-use std::time::Duration;
-use vault_client::{CredentialItem, ListFilter};
-use vault_core::credential::{CredentialType, HealthState};
+use clap_complete::{CompleteEnv, Shell};
+use vault_cli::failure::Failure;
 
 /// Environment variable with which a shell requests completions.
 const VARIABLE: &str = "ORGVAULT_COMPLETE";
-/// Time limit of the server's response, because the user is waiting.
-const DEADLINE: Duration = Duration::from_secs(2);
-/// Maximum number of offered credentials.
-const OFFERED: u32 = 200;
 
 /// If a shell requests completions, prints them and exits.
 pub(crate) fn answer() {
@@ -33,63 +21,4 @@ pub(crate) fn script(shell: Shell) -> Result<String, Failure> {
     let mut script = Vec::new();
     shell.write_registration(VARIABLE, "orgvault", "orgvault", "orgvault", &mut script)?;
     Ok(String::from_utf8(script)?)
-}
-
-fn candidate(value: &str, help: &str) -> CompletionCandidate {
-    CompletionCandidate::new(value).help(Some(StyledStr::from(help.to_owned())))
-}
-
-pub(crate) fn types() -> Vec<CompletionCandidate> {
-    CredentialType::ALL.map(|kind| CompletionCandidate::new(kind.as_str())).into()
-}
-
-/// Returns the health states of credentials.
-pub(crate) fn health() -> Vec<CompletionCandidate> {
-    HealthState::ALL.map(|state| CompletionCandidate::new(state.as_str())).into()
-}
-
-/// Returns the vending rules of credentials.
-pub(crate) fn vend() -> Vec<CompletionCandidate> {
-    ["any", "short"].map(CompletionCandidate::new).into()
-}
-
-pub(crate) fn profiles() -> Vec<CompletionCandidate> {
-    let kept = Profile::all().unwrap_or_default().into_iter();
-    let logins = kept.filter_map(|profile| Some((Login::read(&profile).ok()?, profile)));
-    logins.map(|(login, profile)| candidate(profile.as_str(), &format!("{} at {}", login.email, login.url))).collect()
-}
-
-/// Returns the credentials of the organization that this user is logged in to.
-pub(crate) fn credentials() -> Vec<CompletionCandidate> {
-    let shown = |item: &CredentialItem| candidate(&item.id, &format!("{} {}", item.kind, item.namespace));
-    saved().iter().map(shown).collect()
-}
-
-/// Returns the namespaces of these credentials.
-pub(crate) fn namespaces() -> Vec<CompletionCandidate> {
-    let names: BTreeSet<String> = saved().into_iter().map(|item| item.namespace).collect();
-    names.into_iter().map(CompletionCandidate::new).collect()
-}
-
-/// Returns the newest credentials. Empty if the user is not logged in, or the server does not respond in time.
-fn saved() -> Vec<CredentialItem> {
-    // Apply the hardening first, as for all commands that read a token.
-    let asked = || {
-        hardening::apply().ok()?;
-        let session = Login::read(&named_profile()?).ok()?.session_within(DEADLINE).ok()?;
-        session.page(&ListFilter { page_size: Some(OFFERED), ..ListFilter::default() }, None).ok()
-    };
-    asked().map(|page| page.credentials).unwrap_or_default()
-}
-
-/// Returns the profile in the incomplete command line.
-fn named_profile() -> Option<Profile> {
-    let words: Vec<String> = std::env::args().collect();
-    let written = words.iter().enumerate().rev().find_map(|(at, word)| match word.strip_prefix("--profile") {
-        Some("") => words.get(at + 1).cloned(),
-        Some(rest) => rest.strip_prefix('=').map(str::to_owned),
-        None => None,
-    });
-    let named = written.or_else(|| std::env::var("ORGVAULT_PROFILE").ok());
-    named.map_or_else(|| Some(Profile::default()), |name| name.parse().ok())
 }

@@ -2,12 +2,12 @@
 
 use crate::egress;
 use crate::events::ServerEvents;
-use crate::failure::Failure;
 use crate::run_as::{name_of, sudo};
 use crate::settings::{RootKeyLocation, Settings};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use vault_cli::failure::Failure;
 use vault_core::port::Opener;
 use vault_crypto::{
     DatabaseKeyFile, KeyringError, OsEntropy, RootKeyError, RootKeyErrorKind, SecretFile, SecretFileErrorKind,

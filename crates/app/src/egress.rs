@@ -1,8 +1,8 @@
 //! The outgoing proxy of the settings.
 
-use crate::failure::Failure;
-use crate::secret_file;
 use crate::settings::Settings;
+use vault_cli::failure::Failure;
+use vault_cli::secret_file;
 use vault_core::check::CheckReason;
 use vault_storage::{Egress, EgressPolicy, Proxy};
 

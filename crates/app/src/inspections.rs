@@ -1,11 +1,11 @@
 //! The server's background integrity check.
 
 use crate::background::{Background, Stopped};
-use crate::failure::Failure;
 use crate::receivers::{Alarm, Alarms};
 use crate::settings::Settings;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+use vault_cli::failure::Failure;
 use vault_core::port::Opener;
 use vault_core::receiver::EventKind;
 use vault_core::usecase::{InspectionRound, Inspector, RowFinding};

@@ -1,7 +1,6 @@
 //! The listeners of a server: HTTP API, activations, and metrics and health, as enabled by the settings.
 
 use crate::checks;
-use crate::failure::Failure;
 use crate::parts;
 use crate::receivers::Carrier;
 use crate::served;
@@ -14,6 +13,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
+use vault_cli::failure::Failure;
 use vault_core::credential::DataPolicy;
 use vault_core::port::{IdGenerator, Opener};
 use vault_embed::{OpenVault, SystemIds};

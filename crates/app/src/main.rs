@@ -3,13 +3,11 @@
 //! This crate is the composition root: it reads settings, creates the adapters, passes them to the use cases as ports,
 //! and runs one command.
 
-mod activation;
 mod audit;
 mod background;
 mod backups;
 mod checks;
 mod cli;
-mod client;
 mod command;
 mod completion;
 mod compose;
@@ -18,24 +16,17 @@ mod disk;
 mod egress;
 mod event_log;
 mod events;
-mod failure;
 mod figures;
-mod hardening;
-mod import;
 mod inspections;
 mod listeners;
 mod logging;
-mod manifest;
 mod manual;
-mod output;
 mod parts;
 mod progress;
 mod receivers;
 mod run_as;
-mod secret_file;
 mod served;
 mod settings;
-mod text;
 mod tls;
 mod traces;
 mod usage;
@@ -43,15 +34,17 @@ mod usage;
 use clap::ArgMatches;
 use clap_complete::Shell;
 use cli::{Cli, Command};
-use client::login::Profile;
 use command::target::{Remote, Target};
-use failure::Failure;
-use output::Output;
 use run_as::RunAs;
 use settings::{LogFormat, Settings};
 use std::io::Write;
 use std::process::ExitCode;
 use traces::Traces;
+use vault_cli::activation::child;
+use vault_cli::client::login::Profile;
+use vault_cli::failure::Failure;
+use vault_cli::output::Output;
+use vault_cli::{hardening, text};
 use vault_embed::OpenVault;
 
 /// Overwrites memory when it is freed, so that secrets do not remain in buffers of the web framework, strings of the
@@ -60,7 +53,7 @@ use vault_embed::OpenVault;
 static ALLOCATOR: zeroizing_alloc::ZeroAlloc<std::alloc::System> = zeroizing_alloc::ZeroAlloc(std::alloc::System);
 
 fn main() -> ExitCode {
-    let started = activation::child::become_command().and_then(|()| {
+    let started = child::become_command().and_then(|()| {
         completion::answer();
         cli::parse()
     });
@@ -91,29 +84,30 @@ fn run(cli: Cli, flags: &ArgMatches) -> Result<ExitCode, Failure> {
         Command::Settings => cli::print_settings(),
         Command::Activate(args) => {
             hardening::apply()?;
-            args.listener.complete()?;
-            return command::activate::run(args, Some(settings::client_base_path(flags)?.as_str()), output);
+            return vault_cli::command::activate::run(args, Some(settings::client_base_path(flags)?.as_str()), output);
         }
         Command::Exec(args) => {
-            return command::exec::run(args, Some(settings::client_base_path(flags)?.as_str()));
+            return vault_cli::command::exec::run(args, Some(settings::client_base_path(flags)?.as_str()));
         }
         _ => hardening::apply()?,
     }
     let cli = match cli.command {
         Command::Enrol(args) => {
             let base_path = settings::client_base_path(flags)?;
-            return command::enrol::run(args, base_path.as_str(), output).map(|()| ExitCode::SUCCESS);
+            return vault_cli::command::enrol::run(args, base_path.as_str(), output).map(|()| ExitCode::SUCCESS);
         }
-        Command::Login(args) => return command::login::log_in(args, output).map(|()| ExitCode::SUCCESS),
-        Command::Logout(args) => return command::login::log_out(&args.profile, output).map(|()| ExitCode::SUCCESS),
-        Command::Profiles => return command::login::list(output).map(|()| ExitCode::SUCCESS),
-        Command::Import(args) => return command::import::run(args, output),
-        Command::Export(args) => return command::manifest::export(&args, output),
-        Command::Plan(args) => return command::manifest::plan(&args, output),
-        Command::Apply(args) => return command::manifest::apply(&args, output),
-        Command::Identity(command) => return command::identity::run(&command, output).map(|()| ExitCode::SUCCESS),
+        Command::Login(args) => return vault_cli::command::login::log_in(args, output).map(|()| ExitCode::SUCCESS),
+        Command::Logout(args) => return vault_cli::command::login::log_out(&args, output).map(|()| ExitCode::SUCCESS),
+        Command::Profiles => return vault_cli::command::login::list(output).map(|()| ExitCode::SUCCESS),
+        Command::Import(args) => return vault_cli::command::import::run(args, output),
+        Command::Export(args) => return vault_cli::command::manifest::export(&args, output),
+        Command::Plan(args) => return vault_cli::command::manifest::plan(&args, output),
+        Command::Apply(args) => return vault_cli::command::manifest::apply(&args, output),
+        Command::Identity(command) => {
+            return vault_cli::command::identity::run(&command, output).map(|()| ExitCode::SUCCESS);
+        }
         Command::Credential(args) => {
-            return command::credential::run(args, output);
+            return vault_cli::command::credential::run(args, output);
         }
         command => Cli { command, ..cli },
     };

@@ -1,11 +1,11 @@
 //! Manual pages, generated from the command definitions.
 
 use crate::cli;
-use crate::failure::Failure;
-use crate::output::Output;
 use clap_mangen::Man;
 use std::fs;
 use std::path::Path;
+use vault_cli::failure::Failure;
+use vault_cli::output::Output;
 
 /// Writes a page per command into `directory`, such as `orgvault.1` and `orgvault-account-create.1`. Creates the
 /// directory if necessary.

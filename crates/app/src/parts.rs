@@ -1,11 +1,11 @@
 //! Composition of the listeners' parts.
 
 use crate::egress;
-use crate::failure::Failure;
 use crate::receivers::Carrier;
 use crate::settings::{Activation, Settings};
 use std::sync::Arc;
 use tokio::runtime::Handle;
+use vault_cli::failure::Failure;
 use vault_core::port::{CredentialVendor, Opener, ReceiverGuard, StorageProbe};
 use vault_core::usecase::activations::Identity;
 use vault_crypto::JwtVerifier;

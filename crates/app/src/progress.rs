@@ -1,8 +1,8 @@
 //! Progress of long commands: a bar on standard error if it is a terminal, otherwise a log line per tenth.
 
-use crate::failure::Failure;
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use std::time::{Duration, Instant};
+use vault_cli::failure::Failure;
 
 /// Minimum duration before progress lines are logged.
 const WORTH_TELLING: Duration = Duration::from_secs(2);

@@ -1,13 +1,13 @@
 //! Certificate and key of the listeners. They are loaded at start and reloaded when the files change.
 
-use crate::failure::Failure;
-use crate::run_as::NamedFiles;
-use crate::secret_file;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
+use vault_cli::failure::Failure;
+use vault_cli::named_files::NamedFiles;
+use vault_cli::secret_file;
 use vault_http::{Tls, TlsError};
 use zeroize::Zeroizing;
 

@@ -3,8 +3,6 @@
 //! A separate thread sends them. If its buffer is full, spans are dropped, so that no request waits for the collector.
 
 use crate::egress;
-use crate::failure::Failure;
-use crate::secret_file;
 use crate::settings::Settings;
 use async_trait::async_trait;
 use opentelemetry::trace::{Link, SpanContext, SpanId, SpanKind, TraceFlags, TraceId, TraceState, TracerProvider as _};
@@ -26,6 +24,8 @@ use tracing::Subscriber;
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::registry::LookupSpan;
+use vault_cli::failure::Failure;
+use vault_cli::secret_file;
 use vault_client::BaseUrl;
 use vault_core::trace::TARGET;
 use vault_storage::{ExportClient, ExportError};

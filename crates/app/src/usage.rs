@@ -2,12 +2,12 @@
 
 use crate::cli;
 use crate::command::target::server_only;
-use crate::failure::Failure;
 use crate::settings;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Error};
 use std::error::Error as _;
 use std::path::Path;
+use vault_cli::failure::Failure;
 
 /// Converts a parser error. Names the flag without its value, which may be secret.
 pub(crate) fn failure(error: &Error) -> Option<Failure> {

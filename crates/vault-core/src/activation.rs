@@ -1,6 +1,5 @@
 //! Activations: a namespace's decrypted credentials, issued to an integration for a limited time in the requested form.
 
-mod form;
 mod purpose;
 mod refusal;
 mod short;
@@ -8,10 +7,6 @@ mod ttl;
 mod vend;
 mod vended;
 
-pub use form::{
-    Assignment, CredentialEndpoint, EndpointAnswer, EnvironmentVariables, Form, FormError, FormName, FormSubject,
-    PrivateFile,
-};
 pub use purpose::Purpose;
 pub use refusal::{
     ActivationFacts, IssuanceFacts, IssuanceRefusal, IssuedCredential, check_activation, check_issuance,

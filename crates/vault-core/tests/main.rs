@@ -11,7 +11,6 @@ mod credential_information;
 mod credential_refusals;
 mod cursors;
 mod decisions;
-mod forms;
 mod hash_slots;
 mod identity;
 mod integrations;

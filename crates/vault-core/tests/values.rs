@@ -80,19 +80,15 @@ proptest! {
     fn names_and_addresses(
         organization in strategy::organization_name(),
         email in strategy::email(),
-        form in strategy::form_name(),
         no_organization in refused::organization_name(),
         no_email in refused::email(),
-        no_form in refused::form_name(),
         no_key in refused::idempotency_key(),
         _ in strategy::idempotency_key(),
     ) {
         prop_assert_eq!(OrganizationName::parse(organization.as_str()), Ok(organization));
         prop_assert_eq!(EmailAddress::parse(email.as_str()), Ok(email.clone()));
-        prop_assert_eq!(FormName::parse(form.as_str()), Ok(form.clone()));
         prop_assert!(OrganizationName::parse(&no_organization).is_err());
         prop_assert!(EmailAddress::parse(&no_email).is_err());
-        prop_assert!(FormName::parse(&no_form).is_err());
         prop_assert!(IdempotencyKey::parse(&no_key).is_err());
     }
 
@@ -215,7 +211,6 @@ closed_lists! {
     types: strategy::credential_type(), CredentialType::parse, CredentialType::as_str;
     healths: strategy::health_state(), HealthState::parse, HealthState::as_str;
     operations: strategy::storage_operation(), StorageOperation::parse, StorageOperation::as_str;
-    forms: strategy::form(), Form::parse, Form::as_str;
     modes: strategy::vend_mode(), VendMode::parse, VendMode::as_str;
     vended: strategy::vended_form(), VendedForm::parse, VendedForm::as_str;
     rules: strategy::vend_rule(), VendRule::parse, VendRule::as_str;

@@ -7,6 +7,7 @@
 //! | Port | Adapter |
 //! |---|---|
 //! | `Entropy` | [`OsEntropy`] |
+//! | `Clock`, `IdGenerator` | [`SystemClock`], [`SystemIds`] |
 //! | `Sealer`, `InformationOpener`, `Opener` | [`Keyring::credentials`] |
 //! | `KeyedDigester` | [`Keyring::digester`] |
 //! | `AuditSealer` | [`Keyring::audit_sealer`] |
@@ -85,6 +86,7 @@ mod purpose_keys;
 mod receiver;
 mod root_key;
 mod secret_file;
+mod system;
 #[cfg(test)]
 mod testing;
 mod token;
@@ -109,5 +111,6 @@ pub use password::{Argon2Parameters, HashingPool};
 pub use receiver::ReceiverCrypto;
 pub use root_key::{RootKeyError, RootKeyErrorKind, RootKeyFile, ServiceRootKey};
 pub use secret_file::{SecretFile, SecretFileError, SecretFileErrorKind};
+pub use system::{SystemClock, SystemIds};
 pub use token::PasetoIssuer;
 pub use wrapper::{KeyWrapper, WrapError};

@@ -99,7 +99,7 @@ pub use backup::{
     newest_scheduled,
 };
 pub use database::Database;
-pub use environment::{LoggedEvents, SystemClock, SystemIds};
+pub use environment::LoggedEvents;
 pub use error::OpeningError;
 pub use migration::{MoveError, migrate_to};
 pub use opening::{Opening, OpeningWithOpener, create, open, open_or_create};
@@ -108,6 +108,7 @@ pub use root_key::RootKey;
 pub use root_rotation::{RootRotation, RootRotationError, RootState, RootStep};
 pub use vault::{Load, OpenVault, Ports, VaultFailure};
 pub use vault_crypto::{Anchor, AnchorError};
+pub use vault_crypto::{SystemClock, SystemIds};
 pub use vault_diesel::{
     CopiedTable, CopyError, Distribution, DistributionError, Migration, Progress, Replayed, SinceCredential,
     SinceNamed, Step, StoreLoad, TableDistribution, TableRows, TransferError,

@@ -2,7 +2,7 @@
 
 use crate::anchor::{AnchorSetting, Anchored};
 use crate::database::{Database, FileState, FoundFile, Kind, exists};
-use crate::environment::{LoggedEvents, SystemClock, SystemIds};
+use crate::environment::LoggedEvents;
 use crate::error::OpeningError;
 use crate::first_run::FirstRun;
 use crate::maintenance::Maintenance;
@@ -22,7 +22,9 @@ use vault_core::port::{
 };
 use vault_core::sealed::InstanceRecord;
 use vault_core::usecase::{AccountPorts, Accounts, AuditTally, Environment};
-use vault_crypto::{Argon2Parameters, DatabaseKey, DatabaseKeyFile, HashingPool, KeyWrapper, Keyring, OsEntropy};
+use vault_crypto::{
+    Argon2Parameters, DatabaseKey, DatabaseKeyFile, HashingPool, KeyWrapper, Keyring, OsEntropy, SystemClock, SystemIds,
+};
 use vault_diesel::{
     Migration, PostgresSettings, PostgresStore, SchemaState, ServerLock, SqliteKey, SqliteSettings, SqliteStore, Store,
     are_rolling,

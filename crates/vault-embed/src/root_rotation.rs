@@ -5,7 +5,6 @@
 //! be opened with exactly one of them at any time, even after an interruption.
 
 use crate::database::{Database, FileState, FoundFile, Kind};
-use crate::environment::SystemClock;
 use crate::error::OpeningError;
 use crate::opening::open;
 use crate::restore::exchange::is_pending;
@@ -16,7 +15,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use vault_core::id::KeyId;
 use vault_core::port::{Clock as _, Entropy, StoreError};
-use vault_crypto::{DatabaseKeyError, DatabaseKeyFile, KeyWrapper, KeyringError, OsEntropy, rewrap_instance_key};
+use vault_crypto::{
+    DatabaseKeyError, DatabaseKeyFile, KeyWrapper, KeyringError, OsEntropy, SystemClock, rewrap_instance_key,
+};
 use vault_diesel::{LockError, ServerLock};
 
 /// Name under which a rotation holds the lock of an embedded database.

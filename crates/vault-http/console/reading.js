@@ -1,4 +1,4 @@
-// Reads names and values as a credential: which type they are, and which field each fills. `crates/app/src/import`
+// Reads names and values as a credential: which type they are, and which field each fills. `crates/vault-cli/src/import`
 // does the same for `orgvault import`, and one list of examples tests both.
 
 import formats from './formats.js';

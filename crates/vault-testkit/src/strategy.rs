@@ -15,7 +15,7 @@ use proptest::sample::select;
 use proptest::string::string_regex;
 use secrecy::{ExposeSecret, SecretString};
 use vault_core::account::AccountState;
-use vault_core::activation::{ActivationTtl, Form, FormName, Purpose, VendMode, VendRule, Vended, VendedForm};
+use vault_core::activation::{ActivationTtl, Purpose, VendMode, VendRule, Vended, VendedForm};
 use vault_core::audit::AuditAction;
 use vault_core::check::StorageOperation;
 use vault_core::credential::{
@@ -63,8 +63,6 @@ names! {
     health_state: HealthState = HealthState::ALL;
     /// All operations that a check tries.
     storage_operation: StorageOperation = StorageOperation::ALL;
-    /// All forms of a credential for a tool.
-    form: Form = Form::ALL;
     /// All vend modes.
     vend_mode: VendMode = VendMode::ALL;
     /// All forms in which a credential is returned.
@@ -334,11 +332,6 @@ pub fn metadata() -> impl Strategy<Value = Metadata> {
 pub fn information() -> impl Strategy<Value = Information> {
     btree_map("[a-z_]{1,12}", "[A-Za-z0-9 ]{0,20}".prop_map(quoted), 0..5)
         .prop_map(|members| Information::from_json(object(&members.into_iter().collect::<Vec<_>>())).unwrap())
-}
-
-/// Generates names of sections.
-pub fn form_name() -> impl Strategy<Value = FormName> {
-    prop_oneof!["[A-Za-z]", "[A-Za-z][A-Za-z0-9_-]{0,63}"].prop_map(|text| FormName::parse(&text).unwrap())
 }
 
 /// Generates idempotency keys.

@@ -3,12 +3,12 @@
 use super::SinkTarget;
 use super::sink::Sink;
 use crate::background::{Background, Stopped};
-use crate::failure::Failure;
 use crate::receivers::{Alarm, Alarms};
 use crate::settings::Settings;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use uuid::Uuid;
+use vault_cli::failure::Failure;
 use vault_core::port::Clock;
 use vault_core::receiver::EventKind;
 use vault_core::usecase::{DeliveryError, Operator};

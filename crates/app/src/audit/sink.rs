@@ -2,8 +2,6 @@
 
 use super::{AuditLine, DELIVERED};
 use crate::egress;
-use crate::failure::Failure;
-use crate::secret_file;
 use crate::settings::Settings;
 use async_trait::async_trait;
 use rustix::fs::OFlags;
@@ -21,6 +19,8 @@ use std::process;
 use std::str::FromStr;
 use std::sync::Arc;
 use syslog::{Facility, Formatter3164};
+use vault_cli::failure::Failure;
+use vault_cli::secret_file;
 use vault_client::BaseUrl;
 use vault_core::audit::AuditEntry;
 use vault_core::port::AuditSink;

@@ -5,13 +5,13 @@ mod reading;
 use super::target::Target;
 use crate::cli::AuditCommand;
 use crate::compose;
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::progress::Progress;
 use crate::settings::Settings;
-use crate::text::counted;
 use serde::Serialize;
 use std::io::Write as _;
+use vault_cli::failure::Failure;
+use vault_cli::output::Output;
+use vault_cli::text::counted;
 use vault_core::audit::{AuditFinding, AuditVerification};
 use vault_embed::OpenVault;
 

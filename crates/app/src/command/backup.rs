@@ -2,15 +2,15 @@
 
 use crate::cli::BackupArgs;
 use crate::compose;
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::progress::{self, SHARE};
 use crate::settings::Settings;
-use crate::text::{counted, quoted};
 use indicatif::ProgressBar;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
+use vault_cli::failure::Failure;
+use vault_cli::output::Output;
+use vault_cli::text::{counted, quoted};
 use vault_embed::{Backup, BackupError, BackupProgress, BackupStep, BackupTarget, OpenVault};
 
 /// Section of the operator documentation about backups of PostgreSQL.

@@ -1,11 +1,11 @@
 //! `orgvault database …`
 
 use crate::cli::DatabaseCommand;
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::settings::Settings;
 use secrecy::ExposeSecret;
 use serde::Serialize;
+use vault_cli::failure::Failure;
+use vault_cli::output::Output;
 use vault_core::audit::{Actor, AuditAction, Subject};
 use vault_embed::OpenVault;
 use zeroize::Zeroizing;

@@ -1,12 +1,12 @@
 //! `orgvault init`: creates the data directory, the root key and the schema.
 
 use crate::compose;
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::settings::Settings;
-use crate::text::quoted;
 use serde::Serialize;
 use std::fmt::Write as _;
+use vault_cli::failure::Failure;
+use vault_cli::output::Output;
+use vault_cli::text::quoted;
 
 #[derive(Serialize)]
 struct Made {

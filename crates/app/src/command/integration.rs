@@ -3,14 +3,14 @@
 use super::organization::{Organizations, organization_id};
 use super::target::{Remote, Target};
 use crate::cli::{IntegrationCommand as Asked, NamedIntegration, TokenOutput};
-use crate::failure::{Doing, Failure, NO_INTEGRATION, flag_of, refused, rejected, wrong_flag};
-use crate::output::{Output, table};
-use crate::secret_file::NewSecretFile;
-use crate::text::{program, quoted, rfc3339};
 use secrecy::ExposeSecret;
 use serde::Serialize;
 use serde_json::Value;
 use std::path::PathBuf;
+use vault_cli::failure::{Doing, Failure, NO_INTEGRATION, flag_of, refused, rejected, wrong_flag};
+use vault_cli::output::{Output, table};
+use vault_cli::secret_file::NewSecretFile;
+use vault_cli::text::{program, quoted, rfc3339};
 use vault_client::{ClientError, IntegrationChange, IntegrationItem, IssuedIntegration, TrustItem, TrustRequest};
 use vault_core::cursor::PageRequest;
 use vault_core::id::{IntegrationId, OrganizationId};

@@ -3,13 +3,13 @@
 use super::organization::{Organizations, organization_id};
 use crate::cli::{AddIssuer, IssuerCommand as Asked};
 use crate::egress;
-use crate::failure::{Doing, Failure, refused, wrong_flag};
-use crate::output::{Output, table};
 use crate::settings::Settings;
-use crate::text::{legible_line, rfc3339};
 use serde::Serialize;
 use std::fs;
 use std::path::Path;
+use vault_cli::failure::{Doing, Failure, refused, wrong_flag};
+use vault_cli::output::{Output, table};
+use vault_cli::text::{legible_line, rfc3339};
 use vault_core::Refusal;
 use vault_core::cursor::PageRequest;
 use vault_core::id::IssuerId;

@@ -3,13 +3,13 @@
 use crate::cli::MigrateArgs;
 use crate::compose;
 use crate::events::ServerEvents;
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::progress;
 use crate::settings::Settings;
-use crate::text::counted;
 use serde::Serialize;
 use std::time::Instant;
+use vault_cli::failure::Failure;
+use vault_cli::output::Output;
+use vault_cli::text::counted;
 use vault_embed::{Migration, OpenVault, Opening};
 
 #[derive(Serialize)]

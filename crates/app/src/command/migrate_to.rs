@@ -3,13 +3,13 @@
 use crate::cli::MigrateToArgs;
 use crate::compose;
 use crate::events::ServerEvents;
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::progress::{self, SHARE};
 use crate::settings::Settings;
-use crate::text::{program, quoted};
 use serde::Serialize;
 use std::fmt::Write as _;
+use vault_cli::failure::Failure;
+use vault_cli::output::Output;
+use vault_cli::text::{program, quoted};
 use vault_embed::{CopiedTable, MoveError, OpenVault, Progress, Step, TransferError, migrate_to};
 
 /// Page of the operator documentation about the migration.

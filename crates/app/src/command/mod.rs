@@ -1,24 +1,15 @@
 //! Implementations of the commands.
 
 pub(crate) mod account;
-pub(crate) mod activate;
 pub(crate) mod audit;
 pub(crate) mod backup;
-mod check;
-pub(crate) mod credential;
 pub(crate) mod database;
 pub(crate) mod doctor;
-pub(crate) mod enrol;
-pub(crate) mod exec;
-pub(crate) mod identity;
-pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod integration;
 pub(crate) mod invitation;
 pub(crate) mod issuer;
 pub(crate) mod key;
-pub(crate) mod login;
-pub(crate) mod manifest;
 pub(crate) mod migrate;
 pub(crate) mod migrate_to;
 pub(crate) mod namespace;

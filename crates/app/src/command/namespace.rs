@@ -3,10 +3,10 @@
 use super::organization::{Organizations, organization_id};
 use super::target::Target;
 use crate::cli::{NamedNamespace, NamespaceCommand};
-use crate::failure::{Doing, Failure, NO_ORGANIZATION, wrong_flag};
-use crate::output::{Output, table, warn};
-use crate::text::{counted, rfc3339};
 use serde::Serialize;
+use vault_cli::failure::{Doing, Failure, NO_ORGANIZATION, wrong_flag};
+use vault_cli::output::{Output, table, warn};
+use vault_cli::text::{counted, rfc3339};
 use vault_client::NamespaceItem;
 use vault_core::namespace::Namespace;
 use vault_core::port::{Freezing, NAMESPACE_COUNT_LIMIT, NamePosition};

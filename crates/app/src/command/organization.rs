@@ -1,10 +1,10 @@
 //! `orgvault org …`
 
 use crate::cli::OrgCommand;
-use crate::failure::{Doing, Failure, NO_ORGANIZATION, refused};
-use crate::output::{Output, table};
-use crate::text::rfc3339;
 use serde::Serialize;
+use vault_cli::failure::{Doing, Failure, NO_ORGANIZATION, refused};
+use vault_cli::output::{Output, table};
+use vault_cli::text::rfc3339;
 use vault_core::id::OrganizationId;
 use vault_core::organization::Organization;
 use vault_core::usecase::OrganizationCommand;

@@ -1,20 +1,14 @@
 //! `orgvault quickstart`: creates and serves a vault with an account and an integration for its jobs.
 
 use crate::cli::QuickstartArgs;
-use crate::client::login::{Login, Profile, StoredActivation};
 use crate::command::account::{self, ShownCreated};
 use crate::command::init::root_key_warning;
-use crate::command::login::DEFAULT_URL;
 use crate::command::serve;
 use crate::compose;
 use crate::container;
 use crate::events::ServerEvents;
-use crate::failure::Failure;
 use crate::logging;
-use crate::output::{Output, warn};
-use crate::secret_file::NewSecretFile;
 use crate::settings::{Role as Served, SETTINGS_FILE, Settings};
-use crate::text::{passcode_sheet, program, quoted, recovery_codes, rfc3339};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use rustix::process::geteuid;
 use secrecy::ExposeSecret as _;
@@ -27,6 +21,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use vault_cli::client::QUICKSTART;
+use vault_cli::client::login::{Login, Profile, StoredActivation};
+use vault_cli::command::login::DEFAULT_URL;
+use vault_cli::failure::Failure;
+use vault_cli::output::{Output, warn};
+use vault_cli::secret_file::NewSecretFile;
+use vault_cli::text::{passcode_sheet, program, quoted, recovery_codes, rfc3339};
 use vault_core::account::AccountState;
 use vault_core::cursor::PageRequest;
 use vault_core::email::EmailAddress;
@@ -45,8 +46,7 @@ use vault_embed::OpenVault;
 
 const DEFAULT_ORGANIZATION: &str = "Example";
 const DEFAULT_EMAIL: &str = "admin@example.com";
-/// Name of the integration for this user's jobs, and the namespaces that it may activate.
-pub(super) const INTEGRATION: &str = "quickstart";
+/// Namespaces that the integration for this user's jobs may activate.
 const NAMESPACES: &str = "imports/*";
 /// Names in the data directory: the token file of the integration, and the activation socket.
 const TOKEN_FILE: &str = "quickstart.token";
@@ -269,7 +269,7 @@ async fn create_integration(
     let _ = fs::remove_file(&path); // of an interrupted run, which never printed its token
     let file = NewSecretFile::create("quickstart", &path)?;
     let request = CreateIntegrationRequest {
-        name: INTEGRATION.to_owned(),
+        name: QUICKSTART.to_owned(),
         namespaces: vec![NAMESPACES.to_owned()],
         expires_at: None,
         token: true,
@@ -279,7 +279,7 @@ async fn create_integration(
     let integrations = vault.integrations();
     let token = match integrations.create(&Principal::Operator, organization, request).await {
         Err(Error::Refused(Refusal::NameTaken)) => {
-            let meant = IntegrationRef::Name(INTEGRATION.to_owned());
+            let meant = IntegrationRef::Name(QUICKSTART.to_owned());
             let overlap = Overlap::parse(Some(0), "")?;
             integrations.rotate(&Principal::Operator, organization, &meant, overlap).await?.token
         }

@@ -2,11 +2,11 @@
 
 use super::target::Target;
 use crate::cli::{ReceiverAddress, ReceiverCommand as Asked};
-use crate::failure::{Doing, Failure, refused};
-use crate::output::{Output, table};
-use crate::secret_file;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Serialize;
+use vault_cli::failure::{Doing, Failure, refused};
+use vault_cli::output::{Output, table};
+use vault_cli::secret_file;
 use vault_client::{AddReceiverRequest, ChangeReceiverRequest, DeliveryItem, IssuedReceiver, ReceiverItem};
 use vault_core::Error;
 use vault_core::cursor::PageRequest;

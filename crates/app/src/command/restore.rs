@@ -4,12 +4,12 @@ use crate::cli::RestoreArgs;
 use crate::command::backup::Bar;
 use crate::compose;
 use crate::events::ServerEvents;
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::settings::Settings;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use vault_cli::failure::Failure;
+use vault_cli::output::Output;
 use vault_core::port::Settled;
 use vault_embed::{
     Accepted, OpeningError, Present, Replayed, RestoreError, Restored, SinceCredential, SinceNamed, newest_backup,

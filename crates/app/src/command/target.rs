@@ -1,10 +1,10 @@
 //! Where a command of admins runs: on the database, as the operator, or at a server, with a stored login.
 
-use crate::client::data::printable;
-use crate::client::login::{Login, Profile};
-use crate::failure::{Failure, flag_of, rejected};
-use crate::run_as::NamedFiles;
 use crate::settings::Settings;
+use vault_cli::client::data::printable;
+use vault_cli::client::login::{Login, Profile};
+use vault_cli::failure::{Failure, flag_of, rejected};
+use vault_cli::named_files::NamedFiles;
 use vault_client::{ClientError, OwnAccount, ProblemCode, Session};
 use vault_core::port::Clock as _;
 use vault_core::time::Timestamp;

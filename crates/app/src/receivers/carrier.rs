@@ -2,8 +2,6 @@
 //! server.
 
 use crate::egress;
-use crate::failure::Failure;
-use crate::secret_file;
 use crate::settings::{Settings, SmtpUrl};
 use async_trait::async_trait;
 use lettre::message::Mailbox;
@@ -15,6 +13,8 @@ use secrecy::{ExposeSecret as _, SecretString};
 use std::error::Error;
 use std::fs;
 use std::time::Duration;
+use vault_cli::failure::Failure;
+use vault_cli::secret_file;
 use vault_core::port::{EventCarrier, ReceiverGuard, WebhookMessage};
 use vault_core::receiver::{DeliveryFailure, Mail, WebhookUrl};
 use vault_storage::WebhookClient;

@@ -7,7 +7,6 @@ pub(crate) use carrier::Carrier;
 pub(crate) use raised::{Alarm, Alarms};
 
 use crate::background::{Background, Stopped};
-use crate::failure::Failure;
 use crate::settings::{Role, Settings};
 use std::collections::HashSet;
 use std::error::Error;
@@ -15,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
 use uuid::Uuid;
+use vault_cli::failure::Failure;
 use vault_core::id::ReceiverId;
 use vault_core::port::{EventCarrier, ReceiverOwner};
 use vault_core::usecase::Notifier;

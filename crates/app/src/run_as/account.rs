@@ -1,10 +1,10 @@
 //! Users of the operating system: their names, and the permanent switch to another user.
 
-use crate::failure::Failure;
 use nix::unistd::{Gid, Uid, User, getgrouplist, getresgid, getresuid, setgid, setgroups, setuid};
 use rustix::process::{DumpableBehavior, dumpable_behavior, set_dumpable_behavior};
 use rustix::thread::capabilities;
 use std::ffi::CString;
+use vault_cli::failure::Failure;
 
 /// Returns the name of a user, or the ID if there is no account.
 pub(crate) fn name_of(uid: u32) -> String {

@@ -1,7 +1,6 @@
 //! The directory of a vault, opened component by component, to find out which users could redirect its path.
 
 use super::account::name_of;
-use crate::failure::Failure;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat, statat};
 use rustix::io::Errno;
@@ -10,6 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Component, Path, PathBuf};
+use vault_cli::failure::Failure;
 
 /// Same limit as Linux (path_resolution(7)).
 const MAX_LINKS: usize = 40;

@@ -4,33 +4,16 @@
 
 mod account;
 mod directory;
-mod named_files;
 
 pub(crate) use account::{name_of, sudo};
-pub(crate) use named_files::NamedFiles;
 
-use crate::failure::Failure;
 use directory::Directory;
 use rustix::process::{geteuid, getuid};
 use std::ffi::OsStr;
 use std::fmt;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-
-/// Files and addresses from flags and the environment. The process may open them with its initial privileges, because
-/// the invoking user named them.
-pub(crate) struct Named {
-    /// Data directory.
-    pub(crate) data_dir: PathBuf,
-    /// Embedded database, if it is named and not in the data directory.
-    pub(crate) database: Option<PathBuf>,
-    /// Secret files.
-    pub(crate) secrets: Vec<PathBuf>,
-    /// Other files.
-    pub(crate) texts: Vec<PathBuf>,
-    /// Addresses to listen on, each with its flag.
-    pub(crate) addresses: Vec<(&'static str, SocketAddr)>,
-}
+use vault_cli::failure::Failure;
+use vault_cli::named_files::{Named, NamedFiles};
 
 /// The user of this process, and the files that it opened before it switched.
 pub(crate) struct RunAs {

@@ -2,11 +2,11 @@
 
 use super::flags::ServerSettings;
 use super::{rate, value};
-use crate::failure::Failure;
 use clap::ValueEnum;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
+use vault_cli::failure::Failure;
 use vault_http::{Rate, UnixSocket};
 
 /// The role of a server process.

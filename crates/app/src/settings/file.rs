@@ -1,12 +1,12 @@
 //! The settings file: TOML, with the names of settings as keys.
 
-use crate::failure::Failure;
-use crate::run_as::NamedFiles;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+use vault_cli::failure::Failure;
+use vault_cli::named_files::NamedFiles;
 
 /// Maximum size of a settings file in bytes.
 const MAX_FILE: u64 = 1 << 20;

@@ -15,6 +15,7 @@ use ipnet::IpNet;
 use lettre::message::Mailbox;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use vault_cli::text::seconds;
 use vault_core::activation::DEFAULT_LIVE_LIMIT;
 use vault_core::time::Ttl;
 use vault_core::usecase::LEAST_AUDIT_SECONDS;
@@ -131,7 +132,7 @@ pub(crate) struct ServerSettings {
     pub(crate) organization_requests: usize,
 
     /// Maximum lifetime of an access token: 60 seconds to 24 hours
-    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = value::seconds(Ttl::MIN, Ttl::MAX))]
+    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = seconds(Ttl::MIN, Ttl::MAX))]
     pub(crate) max_ttl: u32,
 
     /// Accept direct links with http as well as https
@@ -167,16 +168,16 @@ pub(crate) struct ServerSettings {
     pub(crate) keep_versions: usize,
 
     /// Retention of a previous version after its replacement; 0 destroys it immediately
-    #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = value::seconds(0_i64, TEN_YEARS))]
+    #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = seconds(0_i64, TEN_YEARS))]
     pub(crate) keep_previous: i64,
 
     /// Time before its expiry from which a credential is shown as expiring
-    #[arg(long, value_name = "DURATION", default_value = "14d", value_parser = value::seconds(0_i64, TEN_YEARS))]
+    #[arg(long, value_name = "DURATION", default_value = "14d", value_parser = seconds(0_i64, TEN_YEARS))]
     pub(crate) expiring_within: i64,
 
     /// Interval of checks of saved credentials at their storage, by the process with the activation listener [default:
     /// off]
-    #[arg(long, value_name = "DURATION", value_parser = value::seconds(60_i64, TEN_YEARS))]
+    #[arg(long, value_name = "DURATION", value_parser = seconds(60_i64, TEN_YEARS))]
     pub(crate) recheck_every: Option<i64>,
 
     /// Tag sessions of AWS roles with organization, namespace and integration; the roles must allow sts:TagSession
@@ -192,7 +193,7 @@ pub(crate) struct ServerSettings {
     pub(crate) session_tags: bool,
 
     /// Interval of backups of the embedded database while it is served; needs --backup-to [default: off]
-    #[arg(long, value_name = "DURATION", value_parser = value::seconds(1_i64, TEN_YEARS))]
+    #[arg(long, value_name = "DURATION", value_parser = seconds(1_i64, TEN_YEARS))]
     pub(crate) backup_every: Option<i64>,
 
     /// Existing directory for these backups [default: none]
@@ -204,7 +205,7 @@ pub(crate) struct ServerSettings {
     pub(crate) backup_keep: u32,
 
     /// Interval of the background integrity check of all stored values; 0 disables it
-    #[arg(long, value_name = "DURATION", default_value = "1d", value_parser = value::seconds(0_i64, TEN_YEARS))]
+    #[arg(long, value_name = "DURATION", default_value = "1d", value_parser = seconds(0_i64, TEN_YEARS))]
     pub(crate) inspect_every: i64,
 
     /// Size of the embedded database's write cache in MiB; a larger cache speeds up deletions and replacements in a
@@ -213,7 +214,7 @@ pub(crate) struct ServerSettings {
     pub(crate) page_cache: u32,
 
     /// Retention of audit entries; entries that --audit-sink has not accepted are kept longer [default: unlimited]
-    #[arg(long, value_name = "DURATION", value_parser = value::seconds(LEAST_AUDIT_SECONDS, TEN_YEARS))]
+    #[arg(long, value_name = "DURATION", value_parser = seconds(LEAST_AUDIT_SECONDS, TEN_YEARS))]
     pub(crate) keep_audit: Option<i64>,
 
     /// Destination of new audit entries, delivered in order and at least once [default: off]

@@ -1,10 +1,10 @@
 //! The location of the root key.
 
-use crate::failure::Failure;
 use std::env;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use vault_cli::failure::Failure;
 use vault_pkcs11::TokenUri;
 use vault_storage::KmsUri;
 

@@ -1,13 +1,13 @@
 //! Sources of settings, in order of precedence: flags, environment, settings file, defaults.
 
 use super::file::SettingsFile;
-use crate::failure::Failure;
 use crate::usage::{long_name, violation};
 use clap::builder::ValueHint;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use vault_cli::failure::Failure;
 
 /// Returns the environment variable of the setting `name`.
 pub(super) fn variable(name: &str) -> String {

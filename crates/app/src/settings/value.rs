@@ -1,11 +1,9 @@
 //! Parsers of settings and flags. Errors do not repeat the value, which may contain a password.
 
-use crate::text::duration;
 use ipnet::IpNet;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
-use std::time::Duration;
 use url::{Host, Url};
 use vault_storage::HostPattern;
 
@@ -65,21 +63,6 @@ pub(super) fn mode(text: &str) -> Result<u32, String> {
     mode.ok_or_else(|| "must be permission bits in octal, 0000 to 0777, such as 0660".to_owned())
 }
 
-/// Returns a parser for a duration of `least` to `most` seconds: a number of seconds, or units such as `1h 30m`.
-pub(crate) fn seconds<T>(least: T, most: T) -> impl Fn(&str) -> Result<T, String> + Clone
-where
-    T: TryFrom<u64> + PartialOrd + Copy + Into<i64>,
-{
-    move |text| {
-        let seconds = duration(text).map(|duration| duration.as_secs()).and_then(|seconds| T::try_from(seconds).ok());
-        let seconds = seconds.filter(|seconds| (least..=most).contains(seconds));
-        seconds.ok_or_else(|| {
-            let shown = |seconds: T| humantime::format_duration(Duration::from_secs(seconds.into().unsigned_abs()));
-            format!("must be a duration from {} to {}, such as 90s, 15m, 12h or 7d", shown(least), shown(most))
-        })
-    }
-}
-
 /// The origin (scheme, host and port) at which clients reach the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PublicUrl(Url);
@@ -125,31 +108,6 @@ impl fmt::Display for PublicUrl {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn durations_have_units_or_are_seconds() {
-        let read = seconds(60_u32, 86_400);
-        for (text, seconds) in [
-            ("60", 60),
-            ("90s", 90),
-            ("15m", 900),
-            ("1h", 3_600),
-            ("1h 30m", 5_400),
-            ("24h", 86_400),
-            ("1d", 86_400),
-            ("1day", 86_400),
-        ] {
-            assert_eq!(read(text), Ok(seconds), "{text}");
-        }
-        for text in
-            ["", " ", "59", "59s", "25h", "1 fortnight", "h7Qz", "-60", "90500ms", "99999999999999999999", "1e2"]
-        {
-            let violation = read(text).expect_err(text);
-            assert_eq!(violation, "must be a duration from 1m to 1day, such as 90s, 15m, 12h or 7d", "{text}");
-        }
-        assert_eq!(seconds(0_i64, 604_800)("0"), Ok(0));
-        assert_eq!(seconds(0_i64, 604_800)("7d"), Ok(604_800));
-    }
 
     #[test]
     fn addresses_have_a_port() {

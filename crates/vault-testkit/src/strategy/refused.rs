@@ -137,16 +137,6 @@ pub fn idempotency_key() -> impl Strategy<Value = String> {
     prop_oneof![Just(String::new()), "[!-~]{256,300}", "[!-~]{0,20}[ \t\n\u{7f}äé\u{200b}][!-~]{0,20}"]
 }
 
-/// Generates text that is not a [`FormName`](vault_core::activation::FormName).
-pub fn form_name() -> impl Strategy<Value = String> {
-    prop_oneof![
-        Just(String::new()),
-        "[0-9_-][A-Za-z0-9_-]{0,20}",
-        "[A-Za-z]{65,80}",
-        "[a-z]{1,9}[ .:=\\[\\]ä\n][a-z]{0,9}"
-    ]
-}
-
 /// Generates other spellings of IDs, which are invalid.
 pub fn id() -> impl Strategy<Value = String> {
     prop_oneof![

@@ -2,11 +2,11 @@
 
 use super::{Check, Outcome};
 use crate::compose;
-use crate::failure::Failure;
 use crate::progress::{self, Progress};
 use crate::settings::Settings;
-use crate::text::counted;
 use std::sync::Arc;
+use vault_cli::failure::Failure;
+use vault_cli::text::counted;
 use vault_core::audit::AuditFinding;
 use vault_core::port::Opener;
 use vault_core::usecase::RowFinding;

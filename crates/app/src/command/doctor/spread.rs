@@ -1,7 +1,7 @@
 //! Checks of the table distribution on Citus.
 
 use super::{Check, Outcome};
-use crate::text::counted;
+use vault_cli::text::counted;
 use vault_embed::{Distribution, OpenVault, TableDistribution};
 
 /// Checks the distribution of the tables, and prepared transactions that were not completed.

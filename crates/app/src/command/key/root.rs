@@ -2,12 +2,12 @@
 
 use crate::cli::RotateArgs;
 use crate::compose;
-use crate::failure::{Doing as _, Failure};
-use crate::output::Output;
 use crate::settings::{RootKeyLocation, Settings};
-use crate::text::quoted;
 use serde::Serialize;
 use std::path::{Path, PathBuf, absolute};
+use vault_cli::failure::{Doing as _, Failure};
+use vault_cli::output::Output;
+use vault_cli::text::quoted;
 use vault_embed::{RootRotation, RootRotationError, RootState, RootStep};
 
 #[derive(Serialize)]

@@ -1,0 +1,418 @@
+//! The local endpoint from which a command's tools get their credential. It implements AWS's container credential
+//! provider ("AWS SDKs and Tools Reference Guide") and a token exchange for Google access tokens (RFC 8693). It always
+//! responds with the latest renewed credential.
+//!
+//! It listens on 127.0.0.1 and an ephemeral port while `exec` runs. A request must contain the endpoint's token and its
+//! address as `Host`. Connections of other users are closed when they are accepted, so that they occupy no slot. On
+//! systems without `/proc/net`, only the token protects the endpoint.
+
+use crate::failure::Failure;
+use crate::form::EndpointAnswer;
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
+use hyper::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HOST};
+use hyper::http::request::Parts;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rustix::process::geteuid;
+use secrecy::{ExposeSecret, SecretString};
+use std::convert::Infallible;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use subtle::ConstantTimeEq as _;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use url::form_urlencoded;
+use vault_core::port::{Clock, Entropy};
+use vault_core::time::Timestamp;
+use zeroize::Zeroizing;
+
+/// Host in the endpoint's URLs.
+pub(super) const HOST_NAME: &str = "127.0.0.1";
+const KEY_PATH: &str = "/credential";
+const TOKEN_PATH: &str = "/token";
+/// Maximum size of a token request's body in bytes.
+const MAX_BODY: usize = 16 * 1024;
+/// Maximum number of concurrent connections. Further connections are queued.
+const CONNECTIONS: usize = 64;
+/// The kernel's tables of TCP sockets. A client may connect to 127.0.0.1 through a socket of either family.
+const SOCKET_TABLES: [&str; 2] = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
+/// Number of reads of the tables per connection. A table that changes during a read may lack an unchanged line.
+const TABLE_READS: usize = 3;
+/// Response to a client of another user, whose request is not read.
+const FORBIDDEN: &str = "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+const NOT_OURS: &str = "this endpoint serves one command, at its own address";
+/// Time limit of a connection, from its request head to the response.
+const DEADLINE: Duration = Duration::from_secs(5);
+/// Number of random bytes in the token.
+const TOKEN_BYTES: usize = 32;
+
+/// A response and its expiry time.
+pub(crate) struct Served {
+    pub answer: EndpointAnswer,
+    /// Time from which the credential is invalid.
+    pub expires_at: Timestamp,
+}
+
+/// A listening endpoint.
+pub(crate) struct Endpoint(Arc<Inner>);
+
+struct Inner {
+    address: SocketAddrV4,
+    token: SecretString,
+    served: Mutex<Option<Served>>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Endpoint {
+    /// Opens the endpoint in a task of the current runtime. Before [`Endpoint::serve`], it has no credential.
+    pub(crate) async fn open(entropy: &dyn Entropy, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
+        let failed = |error| Failure::new(format!("cannot listen on 127.0.0.1 for the command's tools: {error}"));
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(failed)?;
+        let SocketAddr::V4(address) = listener.local_addr().map_err(failed)? else {
+            return Err(Failure::new("127.0.0.1 is not an IPv4 address of this host"));
+        };
+        let inner = Arc::new(Inner { address, token: token(entropy)?, served: Mutex::new(None), clock });
+        tokio::spawn(accept(listener, Arc::clone(&inner)));
+        Ok(Self(inner))
+    }
+
+    /// Returns the URL of the container credential provider.
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}{KEY_PATH}", self.0.address)
+    }
+
+    /// Returns the URL of the token exchange.
+    pub(crate) fn token_url(&self) -> String {
+        format!("http://{}{TOKEN_PATH}", self.0.address)
+    }
+
+    /// Returns the token that requests must contain.
+    pub(crate) fn token(&self) -> &SecretString {
+        &self.0.token
+    }
+
+    /// Replaces the response.
+    pub(crate) fn serve(&self, served: Served) {
+        *self.0.served.lock().unwrap_or_else(PoisonError::into_inner) = Some(served);
+    }
+}
+
+fn token(entropy: &dyn Entropy) -> Result<SecretString, Failure> {
+    let mut bytes = Zeroizing::new([0; TOKEN_BYTES]);
+    entropy.fill(&mut *bytes)?;
+    let mut text = String::with_capacity(2 * TOKEN_BYTES);
+    for byte in bytes.iter() {
+        for digit in [byte >> 4, byte & 15] {
+            text.push(char::from_digit(digit.into(), 16).unwrap_or_default());
+        }
+    }
+    Ok(SecretString::from(text))
+}
+
+async fn accept(listener: TcpListener, inner: Arc<Inner>) {
+    let slots = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        let Ok((stream, peer)) = listener.accept().await else {
+            // For example, too many open files. Other processes may close theirs.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        if !is_ours(peer, inner.address) {
+            let _ = stream.try_write(FORBIDDEN.as_bytes()); // the client may have disconnected
+            continue;
+        }
+        let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
+        let inner = Arc::clone(&inner);
+        tokio::spawn(async move {
+            let _slot = slot;
+            let service = service_fn(|request: Request<Incoming>| async {
+                let (head, body) = request.into_parts();
+                let body = Limited::new(body, MAX_BODY).collect().await;
+                let body = Zeroizing::new(body.map(|body| body.to_bytes().to_vec()).unwrap_or_default());
+                Ok::<_, Infallible>(inner.answer(&head, &body))
+            });
+            let connection = hyper::server::conn::http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(DEADLINE)
+                .keep_alive(false)
+                .serve_connection(TokioIo::new(stream), service);
+            let _ = tokio::time::timeout(DEADLINE, connection).await; // the client may have disconnected
+        });
+    }
+}
+
+impl Inner {
+    fn answer(&self, request: &Parts, body: &[u8]) -> Response<Full<Bytes>> {
+        let header = |name| only(request.headers.get_all(name).iter());
+        // RFC 9112, section 3.2. A target with an authority is meant for a proxy, and this endpoint is not one.
+        let Some(host) = header(HOST).filter(|_| request.uri.authority().is_none()) else {
+            return refusal(
+                StatusCode::BAD_REQUEST,
+                "the request must have one Host line and a target that starts with /",
+            );
+        };
+        if host.as_bytes() != self.address.to_string().as_bytes() {
+            return refusal(StatusCode::FORBIDDEN, NOT_OURS);
+        }
+        let path = request.uri.path();
+        let shown = match path {
+            TOKEN_PATH => Zeroizing::new(subject_token(body)),
+            _ => Zeroizing::new(header(AUTHORIZATION).map(|shown| shown.as_bytes().to_vec()).unwrap_or_default()),
+        };
+        // Used only for the comparison with the presented token.
+        let is_shown = shown.ct_eq(self.token.expose_secret().as_bytes());
+        if !bool::from(is_shown) {
+            return refusal(StatusCode::UNAUTHORIZED, "the token is not that of this endpoint");
+        }
+        match path {
+            KEY_PATH if request.method != Method::GET => {
+                return refusal(StatusCode::METHOD_NOT_ALLOWED, "only GET is supported");
+            }
+            TOKEN_PATH if request.method != Method::POST => {
+                return refusal(StatusCode::METHOD_NOT_ALLOWED, "only POST is supported");
+            }
+            KEY_PATH | TOKEN_PATH => {}
+            _ => return refusal(StatusCode::NOT_FOUND, "nothing is here"),
+        }
+        let now = self.clock.now();
+        let served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
+        // The client presented the token, so it may get the credential.
+        match served.as_ref().filter(|served| now < served.expires_at) {
+            Some(Served { answer: EndpointAnswer::Key(document), .. }) if path == KEY_PATH => {
+                response(StatusCode::OK, document.expose().to_owned())
+            }
+            Some(Served { answer: EndpointAnswer::AccessToken(token), expires_at }) if path == TOKEN_PATH => {
+                let document = serde_json::json!({
+                    "access_token": token.expose(),
+                    "issued_token_type": "urn:ietf:params:oauth:token-type:access_token",
+                    "token_type": "Bearer",
+                    "expires_in": expires_at.millis_since(now) / 1_000,
+                });
+                response(StatusCode::OK, document.to_string())
+            }
+            Some(_) => refusal(StatusCode::NOT_FOUND, "the command's credential is of another type"),
+            None => refusal(StatusCode::SERVICE_UNAVAILABLE, "the credential has expired and could not be renewed yet"),
+        }
+    }
+}
+
+/// Returns the item if there is exactly one.
+fn only<T>(mut items: impl Iterator<Item = T>) -> Option<T> {
+    items.next().filter(|_| items.next().is_none())
+}
+
+/// Returns whether the client at `peer` belongs to this user or root. If the kernel has tables of sockets, a client
+/// that is in none of them is rejected.
+fn is_ours(peer: SocketAddr, address: SocketAddrV4) -> bool {
+    let SocketAddr::V4(peer) = peer else { return false };
+    for _ in 0..TABLE_READS {
+        let tables = SOCKET_TABLES.map(|path| std::fs::read_to_string(path).ok());
+        if tables.iter().all(Option::is_none) {
+            return true;
+        }
+        let user = tables.iter().flatten().find_map(|table| owner(table, peer, address));
+        if let Some(user) = user {
+            return user == 0 || user == geteuid().as_raw();
+        }
+    }
+    false
+}
+
+/// Returns the token to exchange from a token exchange request (RFC 8693, section 2.1).
+fn subject_token(body: &[u8]) -> Vec<u8> {
+    let mut fields = form_urlencoded::parse(body);
+    fields.find(|(name, _)| name == "subject_token").map(|(_, token)| token.as_bytes().to_vec()).unwrap_or_default()
+}
+
+/// Returns the user of the connection from `local` to `remote` in `/proc/net/tcp` or `/proc/net/tcp6`
+/// (proc_pid_net(5)). Ignores sockets without an inode: their process has closed them, and the kernel reports root as
+/// their owner.
+fn owner(table: &str, local: SocketAddrV4, remote: SocketAddrV4) -> Option<u32> {
+    let (local, remote) = (spellings(local), spellings(remote));
+    table.lines().find_map(|line| {
+        let mut columns = line.split_ascii_whitespace().skip(1);
+        let (from, to) = (columns.next()?, columns.next()?);
+        let found = local.iter().zip(&remote).any(|(local, remote)| from == local && to == remote);
+        let user = columns.nth(4).filter(|_| found)?.parse().ok()?;
+        columns.nth(1).filter(|inode| *inode != "0").map(|_| user)
+    })
+}
+
+/// Returns an address in the format of both tables: IPv4, and IPv4-mapped for IPv6 sockets.
+fn spellings(address: SocketAddrV4) -> [String; 2] {
+    let words = |octets: &[u8]| -> String {
+        let words = octets.as_chunks::<4>().0.iter();
+        words.map(|word| format!("{:08X}", u32::from_ne_bytes(*word))).collect()
+    };
+    let ip = address.ip();
+    [words(&ip.octets()), words(&ip.to_ipv6_mapped().octets())].map(|ip| format!("{ip}:{:04X}", address.port()))
+}
+
+/// Creates an error in the provider's format.
+fn refusal(status: StatusCode, message: &str) -> Response<Full<Bytes>> {
+    let code = status.canonical_reason().unwrap_or_default();
+    response(status, serde_json::json!({ "code": code, "message": message }).to_string())
+}
+
+fn response(status: StatusCode, body: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(body)));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, hyper::header::HeaderValue::from_static("application/json"));
+    headers.insert(CACHE_CONTROL, hyper::header::HeaderValue::from_static("no-store"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpStream;
+    use vault_core::credential::SecretText;
+    use vault_crypto::OsEntropy;
+
+    struct At(Mutex<i64>);
+
+    impl Clock for At {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_millis(*self.0.lock().expect("a time"))
+        }
+    }
+
+    fn ask(address: SocketAddrV4, line: &str, headers: &[(&str, &str)]) -> (u16, String) {
+        let mut stream = TcpStream::connect(address).expect("a connection");
+        let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        write!(stream, "{line} HTTP/1.1\r\n{headers}\r\n").expect("sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+        (status, answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default())
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn only_who_has_the_token_is_answered_and_only_while_the_credential_works() {
+        let clock = Arc::new(At(Mutex::new(0)));
+        let endpoint = Endpoint::open(&OsEntropy, Arc::clone(&clock) as Arc<dyn Clock>).await.expect("an endpoint");
+        let address = endpoint.0.address;
+        let (host, token) = (address.to_string(), endpoint.token().expose_secret().to_owned());
+        assert_eq!((token.len(), endpoint.url()), (64, format!("http://{host}/credential")));
+        let get = "GET /credential";
+        let right = [("Host", &*host), ("Authorization", &*token)];
+        assert_eq!(ask(address, get, &right).0, 503);
+        let (key, expires_at) = (SecretText::from(r#"{"Token":null}"#), Timestamp::from_millis(1_000));
+        endpoint.serve(Served { answer: EndpointAnswer::Key(key), expires_at });
+        assert_eq!(ask(address, get, &right), (200, r#"{"Token":null}"#.to_owned()));
+        let bearer = format!("Bearer {token}");
+        for (line, headers, status) in [
+            (get, &[("Host", &*host)][..], 401),
+            (get, &[("Host", &*host), ("Authorization", "")], 401),
+            (get, &[("Host", &*host), ("Authorization", &token[1..])], 401),
+            (get, &[("Host", &*host), ("Authorization", &bearer)], 401),
+            (get, &[("Host", &*host), ("Authorization", &token), ("Authorization", &token)], 401),
+            (get, &[("Host", &*host), ("Host", "attacker.example"), ("Authorization", &token)], 400),
+            (get, &[("Host", &*host), ("Host", &*host), ("Authorization", &token)], 400),
+            ("GET http://attacker.example/credential", &right, 400),
+            (&format!("GET http://{host}/credential"), &right, 400),
+            (get, &[("Host", "localhost"), ("Authorization", &token)], 403),
+            (get, &[("Host", "attacker.example"), ("Authorization", &token)], 403),
+            (get, &[("Authorization", &token)], 400),
+            ("POST /credential", &right, 405),
+            ("GET /", &right, 404),
+            ("GET /credential/", &right, 404),
+        ] {
+            let (found, body) = ask(address, line, headers);
+            assert_eq!(found, status, "{line} {headers:?}: {body}");
+            assert!(!body.contains(&token), "{body}");
+        }
+        *clock.0.lock().expect("a time") = 1_000;
+        assert_eq!(ask(address, get, &right).0, 503);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn its_token_is_exchanged_for_an_access_token() {
+        let clock = Arc::new(At(Mutex::new(500)));
+        let endpoint = Endpoint::open(&OsEntropy, Arc::clone(&clock) as Arc<dyn Clock>).await.expect("an endpoint");
+        let (address, token) = (endpoint.0.address, endpoint.token().expose_secret().to_owned());
+        assert_eq!(endpoint.token_url(), format!("http://{address}/token"));
+        let exchange = |line: &str, body: &str| {
+            let mut stream = TcpStream::connect(address).expect("a connection");
+            let length = body.len();
+            write!(stream, "{line} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {length}\r\n\r\n{body}")
+                .expect("sent");
+            let mut answer = String::new();
+            let _ = stream.read_to_string(&mut answer); // unread data may cause a reset
+            let status: u16 = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+            (status, answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default())
+        };
+        let right =
+            format!("grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Atoken-exchange&subject_token={token}");
+        assert_eq!(exchange("POST /token", &right).0, 503);
+        let (answer, expires_at) =
+            (EndpointAnswer::AccessToken(SecretText::from("ya29.x")), Timestamp::from_millis(60_500));
+        endpoint.serve(Served { answer, expires_at });
+        let (status, answer) = exchange("POST /token", &right);
+        let answer: serde_json::Value = serde_json::from_str(&answer).expect("a document");
+        assert_eq!((status, &answer["access_token"], &answer["expires_in"]), (200, &"ya29.x".into(), &60.into()));
+        let too_long = format!("a={}&subject_token={token}", "x".repeat(MAX_BODY));
+        for (line, body, status) in [
+            ("POST /token", "", 401),
+            ("POST /token", "subject_token=", 401),
+            ("POST /token", "subject_token=x&subject_token=y", 401),
+            ("POST /token", &*too_long, 401),
+            ("PUT /token", &right, 405),
+            ("POST /tokens", &right, 401),
+        ] {
+            assert_eq!(exchange(line, body).0, status, "{line}");
+        }
+        let headers = [("Host", &*address.to_string()), ("Authorization", &*token)];
+        assert_eq!(ask(address, "GET /credential", &headers).0, 404);
+    }
+
+    /// A client may connect to 127.0.0.1 through an IPv6 socket, which is in the other table.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn own_clients_are_served_through_sockets_of_both_families() {
+        let clock = Arc::new(At(Mutex::new(0)));
+        let endpoint = Endpoint::open(&OsEntropy, clock).await.expect("an endpoint");
+        let port = endpoint.0.address.port();
+        for address in [format!("127.0.0.1:{port}"), format!("[::ffff:127.0.0.1]:{port}")] {
+            let mut stream = TcpStream::connect(&address).expect("a connection");
+            write!(stream, "GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n").expect("sent");
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).expect("an answer");
+            assert!(answer.starts_with("HTTP/1.1 401 "), "{address}: {answer}");
+        }
+    }
+
+    #[test]
+    fn owner_of_a_connection_is_read_from_both_tables() {
+        let title =
+            "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";
+        let lines = |lines: &[(&str, &str, &str, u32, u32)]| -> String {
+            let rest = "00000000:00000000 00:00000000 00000000";
+            let lines = lines.iter().enumerate().map(|(number, (local, remote, state, user, inode))| {
+                format!("   {number}: {local} {remote} {state} {rest}  {user}        0 {inode} 1 0 20 4 30 10 -1\n")
+            });
+            title.chars().chain(lines.collect::<String>().chars()).collect()
+        };
+        let tcp = lines(&[
+            ("0100007F:1F90", "00000000:0000", "0A", 1_000, 1),
+            ("0100007F:C350", "0100007F:1F90", "01", 1_001, 2),
+            ("0100007F:1F90", "0100007F:C350", "01", 1_000, 3),
+            ("0100007F:C351", "0100007F:1F90", "06", 0, 0),
+        ]);
+        let mapped = |address: &str| format!("0000000000000000FFFF0000{address}");
+        let tcp6 = lines(&[(&mapped("0100007F:C352"), &mapped("0100007F:1F90"), "01", 1_002, 4)]);
+        let at = |port| SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
+        if cfg!(target_endian = "little") {
+            assert_eq!(owner(&tcp, at(50_000), at(8_080)), Some(1_001));
+            assert_eq!(owner(&tcp6, at(50_002), at(8_080)), Some(1_002));
+        }
+        assert_eq!(owner(&tcp, at(50_001), at(8_080)), None, "closed by its process");
+        assert_eq!(owner(&tcp, at(50_002), at(8_080)), None);
+        assert_eq!(owner("", at(50_000), at(8_080)), None);
+    }
+}

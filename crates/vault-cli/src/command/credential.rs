@@ -1,0 +1,663 @@
+//! `orgvault credential …`
+
+use crate::client::QUICKSTART;
+use crate::client::args::{AskingArgs, CredentialArgs, CredentialCommand, DataArgs, MetadataArgs};
+use crate::client::data::{self, Data, Difference, printable};
+use crate::client::login::{Login, Profile, failure};
+use crate::failure::Failure;
+use crate::output::{Output, table, warn};
+use crate::text::{Moment, rfc3339};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use vault_client::{
+    ClientError, CredentialItem, CredentialUse, DescribeRequest, HealthItem, IntegrationItem, ListFilter, ProblemCode,
+    ReplaceRequest, RequestOptions, SaveRequest, Session, VersionItem, WireJson,
+};
+use vault_core::integration::NamespacePatterns;
+use vault_core::namespace::Namespace;
+use vault_core::port::Clock as _;
+use vault_crypto::SystemClock;
+
+/// Maximum time to wait for the result of a check.
+const CHECK_DEADLINE: Duration = Duration::from_secs(60);
+/// Interval of requests for the result.
+const CHECK_POLL: Duration = Duration::from_millis(500);
+
+/// Runs a command of `orgvault credential`.
+pub fn run(args: CredentialArgs, output: Output) -> Result<ExitCode, Failure> {
+    let profile = args.profile.profile;
+    carry_out(args.command, &profile, output).map_err(|failure| match profile.as_str() {
+        Profile::DEFAULT => failure,
+        name => failure.noting(format!("with profile {name}")),
+    })
+}
+
+fn carry_out(command: CredentialCommand, profile: &Profile, output: Output) -> Result<ExitCode, Failure> {
+    let session = Login::read(profile)?.session()?;
+    let session = &session;
+    match command {
+        CredentialCommand::Save { namespace, kind, data, labels, allow_several, said } => {
+            let request = SaveRequest::new(kind, namespace, ());
+            save(session, request, data, labels, allow_several, said, output)
+        }
+        CredentialCommand::List { namespace, kind, labels, health, expires_before } => {
+            let labels = labels.iter().map(|(name, value)| format!("{name}:{value}")).collect();
+            let expires_before = expires_before.map(moment);
+            list(session, ListFilter { namespace, kind, labels, health, expires_before, page_size: None }, output)
+        }
+        CredentialCommand::Show(credential) => show(session, &credential.id, output),
+        CredentialCommand::Replace { credential, data, stage, promote, expires_at, complete, asking } => {
+            let new = Replacing { data, becoming: Becoming::of(stage, promote), expires_at, complete };
+            replace(session, &credential.id, new, &asking, output)
+        }
+        CredentialCommand::Label { credential, labels } => {
+            let labels = labels.into_iter().collect();
+            describe(
+                session,
+                &credential.id,
+                &DescribeRequest { labels: Some(labels), ..DescribeRequest::default() },
+                output,
+            )
+        }
+        CredentialCommand::Describe { credential, said, no_description, no_expires_at } => {
+            let request = DescribeRequest {
+                description: said.description.map(Some).or(no_description.then_some(None)),
+                expires_at: said.expires_at.map(|at| Some(moment(at))).or(no_expires_at.then_some(None)),
+                vend: said.vend,
+                labels: None,
+            };
+            if request == DescribeRequest::default() {
+                return Err(Failure::usage("nothing to change: pass --description, --expires-at or --vend"));
+            }
+            describe(session, &credential.id, &request, output)
+        }
+        CredentialCommand::Match { credential, data_file, complete } => {
+            matches(session, &credential.id, data_file.as_deref(), complete, output)
+        }
+        CredentialCommand::Check { credential, number, no_wait } => {
+            return check(session, &credential.id, number, !no_wait, output);
+        }
+        CredentialCommand::Uses(credential) => uses(session, &credential.id, output),
+        CredentialCommand::Versions(credential) => versions(session, &credential.id, output),
+        CredentialCommand::Promote { credential, number, yes } => promote(session, &credential.id, number, yes, output),
+        CredentialCommand::DestroyVersion { credential, number, yes } => {
+            destroy_version(session, &credential.id, number, yes, output)
+        }
+        CredentialCommand::Delete { credential, asking } => delete(session, &credential.id, &asking, output),
+    }
+    .map(|()| ExitCode::SUCCESS)
+}
+
+/// Formats a time as the HTTP API accepts it.
+fn moment(moment: Moment) -> String {
+    rfc3339(moment.from(SystemClock.now()))
+}
+
+/// The state that a new version gets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Becoming {
+    Current,
+    Staged,
+    /// Staged, and then promoted unless another user changes the credential in the meantime.
+    StagedThenCurrent,
+}
+
+impl Becoming {
+    fn of(stage: bool, promote: bool) -> Self {
+        match (stage, promote) {
+            (true, _) => Self::Staged,
+            (false, true) => Self::StagedThenCurrent,
+            (false, false) => Self::Current,
+        }
+    }
+}
+
+/// A new version in JSON output.
+#[derive(Serialize)]
+struct Replaced<'a> {
+    id: &'a str,
+    version: i64,
+    state: &'static str,
+}
+
+/// Converts the error of a request. `doing` names the operation.
+fn reported<T>(doing: impl FnOnce() -> String, answer: Result<T, ClientError>) -> Result<T, Failure> {
+    answer.map_err(|error| failure(&doing(), &error))
+}
+
+impl DataArgs {
+    /// Reads the data of a credential of the type that `kind` returns, and the options of the request.
+    fn read(self, kind: impl FnOnce() -> Result<String, Failure>) -> Result<(Data, RequestOptions), Failure> {
+        let Self { data_file, verify, idempotency_key } = self;
+        Ok((data::read(data_file.as_deref(), kind)?, RequestOptions { verify, idempotency_key, if_match: None }))
+    }
+}
+
+/// Sends data. If a user typed it and the server rejects fields, prompts for these and sends it again.
+fn sent<T>(
+    data: &mut Data,
+    doing: impl Fn() -> String,
+    send: impl Fn(WireJson) -> Result<T, ClientError>,
+) -> Result<T, Failure> {
+    loop {
+        let error = match send(data.to_wire()?) {
+            Ok(answer) => return Ok(answer),
+            Err(error) => error,
+        };
+        let refused: Vec<(String, String)> = match &error {
+            ClientError::Problem(problem) => {
+                problem.errors.iter().map(|error| (error.pointer.to_string(), error.detail.to_string())).collect()
+            }
+            _ => Vec::new(),
+        };
+        if !data.ask_again(&refused)? {
+            return Err(failure(&doing(), &error));
+        }
+    }
+}
+
+/// Copies the locations of the current version to `data`. Returns lines about the copied fields and other differences.
+fn compare(data: &mut Data, item: &CredentialItem, complete: bool) -> Vec<String> {
+    let Some(before) = &item.information else { return Vec::new() };
+    let taken = if complete { Vec::new() } else { data.carry_over(&item.kind, before) };
+    let mut lines = Vec::new();
+    if !taken.is_empty() {
+        lines.push(format!("Copied from version {}: {}.", item.version, taken.join(", ")));
+    }
+    let differences = data.differences(&item.kind, before);
+    let line = |Difference { field, before, after }: &Difference| format!("Changed: {field} from {before} to {after}.");
+    lines.extend(differences.iter().map(line).map(|line| printable(&line)));
+    lines
+}
+
+fn save(
+    session: &Session,
+    of: SaveRequest<()>,
+    data: DataArgs,
+    labels: Vec<(String, String)>,
+    allow_several: bool,
+    said: MetadataArgs,
+    output: Output,
+) -> Result<(), Failure> {
+    let kind = of.kind.clone();
+    let (mut data, options) = data.read(|| Ok(kind))?;
+    let labels: Option<BTreeMap<String, String>> = (!labels.is_empty()).then(|| labels.into_iter().collect());
+    let expires_at = said.expires_at.map(moment);
+    if !allow_several {
+        // Repeated under its key, a request saves nothing.
+        confirm_several(session, &of.namespace, options.idempotency_key.is_some(), output)?;
+    }
+    let doing = || "save the credential".to_owned();
+    let saved = sent(&mut data, doing, |data| {
+        let request = SaveRequest {
+            labels: labels.clone(),
+            description: said.description.clone(),
+            expires_at: expires_at.clone(),
+            vend: said.vend.clone(),
+            ..SaveRequest::new(of.kind.clone(), of.namespace.clone(), data)
+        };
+        session.save_with(&request, &options)
+    })?;
+    output.print(&saved, &format!("Saved credential {}.", saved.id))
+}
+
+/// Asks for confirmation if the namespace already contains a credential, because jobs that do not select one are
+/// rejected if there are several. Without a terminal, rejects the save if an integration can use the namespace.
+fn confirm_several(session: &Session, namespace: &str, is_repeatable: bool, output: Output) -> Result<(), Failure> {
+    let filter = ListFilter { namespace: Some(namespace.to_owned()), page_size: Some(1), ..ListFilter::default() };
+    let first = match session.list(filter).next().transpose() {
+        // The save itself reports an invalid namespace, together with all other errors.
+        Err(ClientError::Problem(problem)) if !problem.errors.is_empty() => return Ok(()),
+        first => reported(|| format!("list credentials in {namespace}"), first)?,
+    };
+    let Some(other) = first else { return Ok(()) };
+    let users = users_of(session, namespace)?;
+    let used = match &users {
+        Some(users) if users.is_empty() => String::new(),
+        Some(users) => format!(" Used by: {}.", users.join(", ")),
+        None => " Only admins see which integrations use it.".to_owned(),
+    };
+    let text = format!(
+        "{namespace} already has a credential ({}, {}).{used} Jobs that do not choose one are refused once there are several. \
+         They choose with --type, --bucket or --id, or use each under a name with --name. To replace the key of jobs, run \
+         `orgvault credential replace {}` instead",
+        other.id, other.kind, other.id
+    );
+    let is_used = users.is_none_or(|users| !users.is_empty());
+    match (is_used && !is_repeatable, io::stdin().is_terminal()) {
+        (true, true) => output.confirm(&format!("{text}. Save another one?"), "yes"),
+        (true, false) => Err(Failure::new(format!("{text}. To save another one, pass --allow-several"))),
+        (false, _) => {
+            warn(&text);
+            Ok(())
+        }
+    }
+}
+
+/// The integrations, other than that of `quickstart`, that can use the namespace. `None` if this account cannot list them.
+fn users_of(session: &Session, namespace: &str) -> Result<Option<Vec<String>>, Failure> {
+    let integrations = match session.integrations() {
+        Err(error) if error.code() == Some(ProblemCode::InsufficientRole) => return Ok(None),
+        integrations => reported(|| "list integrations".to_owned(), integrations)?,
+    };
+    let namespace = Namespace::parse(namespace, "").map_err(|error| Failure::new(error.detail.into_owned()))?;
+    let uses = |item: &IntegrationItem| {
+        item.name != QUICKSTART
+            && NamespacePatterns::parse(&item.namespaces, "").is_ok_and(|patterns| patterns.allow(&namespace))
+    };
+    Ok(Some(integrations.into_iter().filter(uses).map(|item| item.name).collect()))
+}
+
+fn list(session: &Session, filter: ListFilter, output: Output) -> Result<(), Failure> {
+    let credentials: Result<Vec<CredentialItem>, ClientError> = session.list(filter).collect();
+    let credentials = reported(|| "list credentials".to_owned(), credentials)?;
+    let rows: Vec<Vec<String>> = credentials
+        .iter()
+        .map(|item| {
+            let expires_at = item.expires_at.clone().unwrap_or_default();
+            let staged = item.staged_version.map(|number| number.to_string()).unwrap_or_default();
+            let version = if item.damaged { format!("{} (damaged)", item.version) } else { item.version.to_string() };
+            let health = item.health.state.clone();
+            vec![item.id.clone(), item.kind.clone(), item.namespace.clone(), version, staged, health, expires_at]
+        })
+        .collect();
+    output.print(&credentials, &table(&["ID", "TYPE", "NAMESPACE", "VERSION", "STAGED", "HEALTH", "EXPIRES"], &rows))
+}
+
+fn show(session: &Session, id: &str, output: Output) -> Result<(), Failure> {
+    let item = reported(|| format!("show credential {id}"), session.show(id))?;
+    output.print(&item, &described(&item))
+}
+
+/// The new data of a credential, and how to apply it.
+struct Replacing {
+    data: DataArgs,
+    becoming: Becoming,
+    expires_at: Option<Moment>,
+    complete: bool,
+}
+
+fn replace(session: &Session, id: &str, new: Replacing, asking: &AskingArgs, output: Output) -> Result<(), Failure> {
+    let Replacing { data, becoming, expires_at, complete } = new;
+    let item = reported(|| format!("show credential {id}"), session.show(id))?;
+    if asking.dry_run && data.data_file.is_none() {
+        return dry_run(session, id, Vec::new(), output);
+    }
+    let kind = item.kind.clone();
+    let doing = || format!("replace the data of credential {id}");
+    let (mut data, options) = data.read(|| Ok(kind))?;
+    let compared = compare(&mut data, &item, complete);
+    if asking.dry_run {
+        // The comparison validates the data like a replacement.
+        let same = match session.matches(id, data.to_wire()?) {
+            // The data is valid, but the limit on comparisons was reached.
+            Err(error) if error.code() == Some(ProblemCode::TooManyRequests) => false,
+            answer => reported(doing, answer).map_err(|error| with_secrets(error, &data, &item))?,
+        };
+        let same = same.then(|| format!("The data is that of version {}.", item.version));
+        return dry_run(session, id, compared.into_iter().chain(same).collect(), output);
+    }
+    for line in &compared {
+        let _ = writeln!(io::stderr(), "{line}"); // standard error may be closed
+    }
+    // A staged version affects no job, and a script cannot answer.
+    if becoming != Becoming::Staged && !asking.yes && io::stdin().is_terminal() {
+        let question = format!("{} They get the new data from their next activation on.", used_by(session, id)?);
+        output.confirm(&question, "yes")?;
+    }
+    let expires_at = expires_at.map(moment);
+    let stage = (becoming != Becoming::Current).then_some(true);
+    let replaced = sent(&mut data, doing, |data| {
+        session.replace(id, &ReplaceRequest { data, expires_at: expires_at.clone(), stage }, &options)
+    });
+    let replaced = replaced.map_err(|error| with_secrets(error, &data, &item))?;
+    let number = replaced.version;
+    if becoming == Becoming::StagedThenCurrent {
+        // Promote it only if no other version was staged in the meantime. The user who staged it may rely on it.
+        let doing = || format!("promote version {number} of credential {id}");
+        let (item, tag) = reported(doing, session.show_tagged(id))?;
+        if item.staged_version != Some(number) && item.version != number {
+            let message =
+                "another user staged a version in the meantime. List them with `orgvault credential versions`";
+            return Err(Failure::new(format!("cannot {}: {message}", doing())));
+        }
+        reported(doing, session.promote(id, number, tag.as_deref()))?;
+    }
+    let (state, text) = match becoming {
+        Becoming::Staged => {
+            let text = format!(
+                "Staged version {number} of credential {id}. Jobs get it after you promote it:\n  orgvault credential \
+                 promote {id}"
+            );
+            ("staged", text)
+        }
+        _ => ("current", format!("Saved version {number} of credential {id}. Jobs get it at their next activation.")),
+    };
+    output.print(&Replaced { id, version: number, state }, &text)
+}
+
+/// Adds an explanation to the error if the data lacks required secrets.
+fn with_secrets(error: Failure, data: &Data, item: &CredentialItem) -> Failure {
+    let missing = data.missing_secrets(&item.kind);
+    if missing.is_empty() {
+        return error;
+    }
+    error.noting(format!(
+        "a replacement contains all data, with {}: the server that saves credentials cannot decrypt the stored secret, so it \
+         cannot combine it with new fields",
+        missing.join(", ")
+    ))
+}
+
+fn versions(session: &Session, id: &str, output: Output) -> Result<(), Failure> {
+    let versions = reported(|| format!("list the versions of credential {id}"), session.versions(id))?;
+    output.print(&versions, &versions_table(&versions))
+}
+
+fn versions_table(versions: &[VersionItem]) -> String {
+    let rows: Vec<Vec<String>> = versions
+        .iter()
+        .map(|version| {
+            let fingerprint = version.information.as_ref().and_then(|shown| shown.get("fingerprint")?.as_str());
+            let fingerprint = if version.damaged { "(damaged)" } else { fingerprint.unwrap_or_default() };
+            let (number, state, made) =
+                (version.version.to_string(), version.state.clone(), version.created_at.clone());
+            let health = version.health.as_ref().map(|health| match &health.reason {
+                Some(reason) => format!("{}: {reason}", health.state),
+                None => health.state.clone(),
+            });
+            vec![number, state, made, fingerprint.to_owned(), health.unwrap_or_default()]
+        })
+        .collect();
+    table(&["VERSION", "STATE", "CREATED", "FINGERPRINT", "HEALTH"], &rows)
+}
+
+fn promote(session: &Session, id: &str, number: Option<i64>, yes: bool, output: Output) -> Result<(), Failure> {
+    let (number, tag) = match number {
+        Some(number) => (number, None),
+        None => {
+            // Pass the entity tag, so that exactly the version that was shown is promoted.
+            let (item, tag) = reported(|| format!("show credential {id}"), session.show_tagged(id))?;
+            let none = || Failure::new(format!("credential {id} has no staged version. Name a version with --version"));
+            (item.staged_version.ok_or_else(none)?, tag)
+        }
+    };
+    if !yes {
+        let versions = reported(|| format!("list the versions of credential {id}"), session.versions(id))?;
+        if let Some(HealthItem { state, reason, .. }) =
+            checked(&versions, number).filter(|health| health.state == "failing")
+        {
+            let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
+            let question = format!("The last check of version {number} found it {state}{reason}.");
+            output.confirm(&printable(&question), "yes")?;
+        }
+    }
+    let answer = session.promote(id, number, tag.as_deref());
+    let item = reported(|| format!("promote version {number} of credential {id}"), answer)?;
+    output.print(&item, &format!("Promoted version {number} of credential {id}. Jobs get it at their next activation."))
+}
+
+fn destroy_version(session: &Session, id: &str, number: i64, yes: bool, output: Output) -> Result<(), Failure> {
+    if !yes {
+        let question = format!("This permanently destroys version {number} of credential {id}.");
+        output.confirm(&question, &number.to_string())?;
+    }
+    let answer = session.destroy_version(id, number, None);
+    reported(|| format!("destroy version {number} of credential {id}"), answer)?;
+    output.print(&json!({"id": id, "version": number}), &format!("Destroyed version {number} of credential {id}."))
+}
+
+fn delete(session: &Session, id: &str, asking: &AskingArgs, output: Output) -> Result<(), Failure> {
+    if asking.dry_run {
+        return dry_run(session, id, Vec::new(), output);
+    }
+    if !asking.yes {
+        let item = reported(|| format!("show credential {id}"), session.show(id))?;
+        let question = format!(
+            "{} This permanently deletes credential {id} ({}, namespace {}) with all of its versions.",
+            used_by(session, id)?,
+            item.kind,
+            item.namespace
+        );
+        output.confirm(&question, &item.namespace)?;
+    }
+    reported(|| format!("delete credential {id}"), session.delete(id))?;
+    output.print(&json!({"id": id}), &format!("Deleted credential {id}."))
+}
+
+fn describe(session: &Session, id: &str, request: &DescribeRequest, output: Output) -> Result<(), Failure> {
+    let item = reported(|| format!("change credential {id}"), session.describe(id, request, None))?;
+    output.print(&item, &described(&item))
+}
+
+fn matches(
+    session: &Session,
+    id: &str,
+    data_file: Option<&Path>,
+    complete: bool,
+    output: Output,
+) -> Result<(), Failure> {
+    let item = reported(|| format!("show credential {id}"), session.show(id))?;
+    let kind = item.kind.clone();
+    let mut data = data::read(data_file, || Ok(kind))?;
+    let compared = compare(&mut data, &item, complete);
+    for line in compared {
+        let _ = writeln!(io::stderr(), "{line}"); // standard error may be closed
+    }
+    let same = reported(|| format!("compare data with credential {id}"), session.matches(id, data.to_wire()?))?;
+    let text = match same {
+        true => format!("Credential {id} has exactly this data."),
+        false => format!("Credential {id} has other data."),
+    };
+    output.print(&json!({"id": id, "same": same}), &text)
+}
+
+/// Requests a check and waits for its result. Returns status 1 if the check failed.
+fn check(session: &Session, id: &str, number: Option<i64>, wait: bool, output: Output) -> Result<ExitCode, Failure> {
+    let doing = || format!("check credential {id}");
+    let item = reported(doing, session.show(id))?;
+    let number = number.or(item.staged_version).unwrap_or(item.version);
+    let before = checked(&reported(doing, session.versions(id))?, number);
+    reported(doing, session.request_check(id, Some(number)))?;
+    if !wait {
+        let text =
+            format!("Requested a check of version {number}. `orgvault credential versions {id}` shows the result.");
+        output.print(&json!({"id": id, "version": number, "health": Value::Null}), &text)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let began = Instant::now();
+    let health = loop {
+        let found = checked(&reported(doing, session.versions(id))?, number);
+        match found {
+            Some(health) if before.as_ref().is_none_or(|before| before.checked_at != health.checked_at) => {
+                break health;
+            }
+            _ if began.elapsed() > CHECK_DEADLINE => {
+                let hint = "Is a process with the activation listener running? The result appears in";
+                return Err(Failure::new(format!(
+                    "cannot {}: no result within a minute. {hint} `orgvault credential versions {id}`",
+                    doing()
+                )));
+            }
+            _ => std::thread::sleep(CHECK_POLL),
+        }
+    };
+    let healthy = health.state == "healthy";
+    let text = match &health.reason {
+        Some(reason) => format!("Version {number} of credential {id} is {}: {reason}.", health.state),
+        None => format!("Version {number} of credential {id} is {}.", health.state),
+    };
+    output.print(&json!({"id": id, "version": number, "health": health}), &text)?;
+    Ok(if healthy { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Returns the result of the last check of version `number`.
+fn checked(versions: &[VersionItem], number: i64) -> Option<HealthItem> {
+    versions.iter().find(|version| version.version == number)?.health.clone()
+}
+
+/// Returns all activations of the last 30 days that issued the credential.
+fn all_uses(session: &Session, id: &str) -> Result<Vec<CredentialUse>, Failure> {
+    let (mut uses, mut cursor) = (Vec::new(), None);
+    loop {
+        let (page, next) =
+            reported(|| format!("list the uses of credential {id}"), session.uses(id, cursor.as_deref()))?;
+        uses.extend(page);
+        if next.is_none() {
+            return Ok(uses);
+        }
+        cursor = next;
+    }
+}
+
+fn uses(session: &Session, id: &str, output: Output) -> Result<(), Failure> {
+    let uses = all_uses(session, id)?;
+    let rows: Vec<Vec<String>> = uses
+        .iter()
+        .map(|used| {
+            let end = match &used.ended_at {
+                Some(at) => format!("{at} (ended)"),
+                None => used.expires_at.clone(),
+            };
+            let purpose = used.purpose.clone().unwrap_or_default();
+            vec![used.at.clone(), end, used.integration.clone(), used.version.to_string(), used.form.clone(), purpose]
+        })
+        .collect();
+    output.print(&uses, &table(&["START", "EXPIRES", "INTEGRATION", "VERSION", "FORM", "PURPOSE"], &rows))
+}
+
+/// An integration that activated a credential in the last 30 days.
+#[derive(Serialize)]
+struct UsedBy {
+    integration: String,
+    activations: usize,
+    last: String,
+}
+
+/// Returns the integrations that activated the credential in the last 30 days, most recent first.
+fn users(uses: Vec<CredentialUse>) -> Vec<UsedBy> {
+    let mut users: Vec<UsedBy> = Vec::new();
+    for used in uses {
+        match users.iter_mut().find(|user| user.integration == used.integration) {
+            Some(user) => user.activations += 1,
+            None => users.push(UsedBy { integration: used.integration, activations: 1, last: used.at }),
+        }
+    }
+    users
+}
+
+fn dry_run(session: &Session, id: &str, compared: Vec<String>, output: Output) -> Result<(), Failure> {
+    let users = users(all_uses(session, id)?);
+    let rows: Vec<Vec<String>> = users
+        .iter()
+        .map(|user| vec![user.integration.clone(), user.activations.to_string(), user.last.clone()])
+        .collect();
+    let changes: String = compared.iter().map(|line| format!("{line}\n")).collect();
+    let text = match users.is_empty() {
+        true => format!("{changes}No integration activated it in the last 30 days. Nothing was changed."),
+        false => format!("{changes}{}\nNothing was changed.", table(&["INTEGRATION", "ACTIVATIONS", "LAST"], &rows)),
+    };
+    output.print(&json!({"id": id, "used_by": users, "changes": compared}), &text)
+}
+
+/// Returns a sentence that names the affected integrations.
+fn used_by(session: &Session, id: &str) -> Result<String, Failure> {
+    let names: Vec<String> = users(all_uses(session, id)?).into_iter().map(|user| user.integration).collect();
+    Ok(match names.is_empty() {
+        true => "No integration activated this credential in the last 30 days.".to_owned(),
+        false => format!("Activated in the last 30 days by: {}.", names.join(", ")),
+    })
+}
+
+/// Formats a credential for the terminal.
+fn described(item: &CredentialItem) -> String {
+    let mut rows = vec![
+        ("id", item.id.clone()),
+        ("type", item.kind.clone()),
+        ("namespace", item.namespace.clone()),
+        ("version", item.version.to_string()),
+    ];
+    rows.extend(item.staged_version.map(|number| ("staged version", number.to_string())));
+    let previous = item.previous_version.zip(item.previous_version_until.as_ref());
+    rows.extend(previous.map(|(number, until)| ("previous version", format!("{number}, kept until {until}"))));
+    rows.extend(item.expires_at.clone().map(|at| ("expires", at)));
+    let health = &item.health;
+    rows.push((
+        "health",
+        [Some(&health.state), health.reason.as_ref()]
+            .map(|text| text.map(String::as_str))
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join(": "),
+    ));
+    rows.push(("vend", item.vend.clone()));
+    rows.extend(item.description.clone().map(|text| ("description", text)));
+    let labels = item.labels.iter().flatten().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>();
+    rows.extend((!labels.is_empty()).then(|| ("labels", labels.join(" "))));
+    rows.extend(item.last_activated_at.clone().map(|at| ("last activated", at)));
+    rows.push(("created", item.created_at.clone()));
+    rows.push(("changed", item.updated_at.clone()));
+    match &item.information {
+        Some(information) => rows.extend(information.iter().map(|(name, value)| (&**name, shown(value)))),
+        None => rows.push(("damaged", "yes; ask an operator to check the server's log".to_owned())),
+    }
+    let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    rows.iter().fold(String::new(), |mut text, (name, value)| {
+        let _ = writeln!(text, "{name:<width$}  {value}"); // writing to a String cannot fail
+        text
+    })
+}
+
+/// Formats a value of the information, without JSON quotation marks.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(values) => values.iter().map(shown).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_credential_is_described_line_by_line() {
+        let item: CredentialItem = serde_json::from_str(
+            r#"{"id":"i","type":"s3","namespace":"a/b","information":{"bucket":"b","path_style_access":true,
+                "secrets":["secret_access_key","external_id"]},"version":3,"created_at":"c","updated_at":"u",
+                "labels":{},"vend":"any","health":{"state":"unchecked"},
+                "expires_at":"e","staged_version":4}"#,
+        )
+        .expect("an item");
+        let text = described(&item);
+        for line in
+            ["namespace          a/b", "staged version     4", "secrets            secret_access_key, external_id"]
+        {
+            assert!(text.lines().any(|found| found == line), "{text}");
+        }
+        let damaged = CredentialItem { information: None, damaged: true, ..item };
+        assert!(described(&damaged).contains("ask an operator"));
+    }
+
+    #[test]
+    fn fingerprints_distinguish_versions() {
+        let versions: Vec<VersionItem> = serde_json::from_str(
+            r#"[{"version":2,"state":"current","information":{"fingerprint":"9f1c2ab04d7e"},"created_at":"c"},
+                {"version":1,"state":"previous","damaged":true,"created_at":"b"}]"#,
+        )
+        .expect("versions");
+        let text = versions_table(&versions);
+        assert!(
+            text.contains("2        current   c        9f1c2ab04d7e\n1        previous  b        (damaged)\n"),
+            "{text}"
+        );
+    }
+}

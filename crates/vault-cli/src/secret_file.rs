@@ -1,0 +1,66 @@
+//! Secret files that flags name. Files are read only if other users have no access, and are created with mode 0600.
+
+use crate::failure::Failure;
+use crate::named_files::NamedFiles;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
+
+/// Reads at most `limit` bytes from the file at `path`, which `flag` names.
+pub fn read(files: &NamedFiles, flag: &str, path: &Path, limit: usize) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    files.read_secret(path, limit).map_err(|error| Failure::new(format!("{flag}: {error}")))
+}
+
+/// Same as [`read`], with `-` for standard input. Reads at most `limit` bytes.
+pub fn read_or_stdin(files: &NamedFiles, flag: &str, path: &Path, limit: usize) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    if path.as_os_str() != "-" {
+        return read(files, flag, path, limit);
+    }
+    let mut bytes = Zeroizing::new(Vec::with_capacity(limit)); // growing would leave copies in memory
+    let read = std::io::stdin().lock().take(u64::try_from(limit).unwrap_or(u64::MAX)).read_to_end(&mut bytes);
+    read.map_err(|error| Failure::new(format!("{flag}: cannot read standard input: {error}")))?;
+    Ok(bytes)
+}
+
+/// A new file for a secret that is not issued yet. It is created first, so that no secret is issued that cannot be
+/// stored. If dropped without a write, it is removed.
+pub struct NewSecretFile {
+    path: PathBuf,
+    file: Option<File>,
+}
+
+impl NewSecretFile {
+    /// Creates the file at `path`, which `flag` names, with mode 0600. Does not overwrite a file or follow a symbolic
+    /// link (`O_CREAT | O_EXCL`, POSIX open(2)).
+    pub fn create(flag: &str, path: &Path) -> Result<Self, Failure> {
+        let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+        let file = created.map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => Failure::new(format!(
+                "{flag}: {} exists and is not overwritten. Choose another file, or remove this one",
+                path.display()
+            )),
+            _ => Failure::new(format!("{flag}: cannot create {}: {error}", path.display())),
+        })?;
+        Ok(Self { path: path.to_owned(), file: Some(file) })
+    }
+
+    /// Writes `secret` and a line end, and syncs the file to disk.
+    pub fn write(mut self, secret: &str) -> Result<(), Failure> {
+        let Some(mut file) = self.file.as_ref() else { return Ok(()) };
+        let line = Zeroizing::new(format!("{secret}\n")); // the file is intended for this secret
+        let written = file.write_all(line.as_bytes()).and_then(|()| file.sync_all());
+        written.map_err(|error| Failure::new(format!("cannot write {}: {error}", self.path.display())))?;
+        self.file = None;
+        Ok(())
+    }
+}
+
+impl Drop for NewSecretFile {
+    fn drop(&mut self) {
+        if self.file.is_some() {
+            let _ = fs::remove_file(&self.path); // the caller reports the failure
+        }
+    }
+}

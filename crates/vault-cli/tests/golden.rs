@@ -1,0 +1,567 @@
+//! Each form as its tool's documentation has it.
+
+use super::samples::*;
+use vault_cli::form::{CredentialEndpoint, EndpointAnswer, EnvironmentVariables, Form, FormError, FormName};
+use vault_core::activation::Vended;
+use vault_core::credential::{CredentialType, SecretText};
+
+fn named(form: Form, vended: &Vended, name: &str) -> String {
+    let name = FormName::parse(name).unwrap();
+    form.render(&subject(vended, Some(&name))).unwrap().expose().to_owned()
+}
+
+/// AWS SDKs and Tools Reference Guide, "Process credential provider", expected output.
+#[test]
+fn aws_credential_process() {
+    assert_eq!(
+        render(Form::AwsCredentialProcess, &plain_s3()).unwrap(),
+        "{\"Version\":1,\"AccessKeyId\":\"AKIA2TESTONLY7SAMPLE\",\
+         \"SecretAccessKey\":\"wJalrXUtnFEMI/K7MDENG/bPxRfiCYTESTSECRET\",\"Expiration\":\"2026-11-20T12:00:00Z\"}\n"
+    );
+    // A short-lived one ends when it ends, not when the activation does.
+    assert_eq!(
+        render(Form::AwsCredentialProcess, &short_s3()).unwrap(),
+        "{\"Version\":1,\"AccessKeyId\":\"ASIA\",\"SecretAccessKey\":\"s\",\"SessionToken\":\"t\",\
+         \"Expiration\":\"2026-11-20T11:50:00Z\"}\n"
+    );
+    // Keys without the store's address would be sent to Amazon.
+    let error = render(Form::AwsCredentialProcess, &s3("AKIA", "s", "t")).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "format aws-credential-process cannot contain this endpoint: it contains only keys, so the tool would send its \
+         requests to Amazon. Use another --format"
+    );
+    let by_path = raw(
+        CredentialType::S3,
+        r#"{"access_key_id":"A","bucket":"my.bucket","path_style_access":true,"secret_access_key":"s"}"#,
+    );
+    let error = render(Form::AwsCredentialProcess, &by_path).unwrap_err();
+    assert!(matches!(error, FormError::Unrepresentable { field: "path_style_access", .. }), "{error}");
+}
+
+/// The key that objects are encrypted under reaches the tools that take one.
+#[test]
+fn objects_are_written_under_their_kms_key() {
+    let encrypted = raw(
+        CredentialType::S3,
+        r#"{"access_key_id":"A","bucket":"b","secret_access_key":"s","sse_kms_key_id":"alias/batch"}"#,
+    );
+    let shown = |form| render(form, &encrypted).unwrap();
+    assert!(shown(Form::Env).contains("export ORGVAULT_SSE_KMS_KEY_ID='alias/batch'"));
+    assert!(shown(Form::Rclone).contains("server_side_encryption = aws:kms\nsse_kms_key_id = alias/batch\n"));
+    assert!(
+        shown(Form::ObjectStore)
+            .contains("\"aws_server_side_encryption\":\"aws:kms\",\"aws_sse_kms_key_id\":\"alias/batch\"")
+    );
+    assert!(shown(Form::Json).contains("\"sse_kms_key_id\":\"alias/batch\""));
+}
+
+/// AWS SDKs and Tools Reference Guide, "Shared config and credentials files".
+#[test]
+fn aws_ini() {
+    assert_eq!(
+        render(Form::AwsIni, &plain_s3()).unwrap(),
+        "[default]\naws_access_key_id = AKIA2TESTONLY7SAMPLE\n\
+         aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYTESTSECRET\nregion = eu-west-1\n"
+    );
+    assert_eq!(
+        named(Form::AwsIni, &s3("AKIA", "s", "t"), "night-job"),
+        "[night-job]\naws_access_key_id = AKIA\naws_secret_access_key = s\naws_session_token = t\n\
+         region = eu-west-1\nendpoint_url = https://s3.example:9000\ns3 =\n    addressing_style = path\n"
+    );
+}
+
+/// rclone.org/s3, /azureblob, /googlecloudstorage.
+#[test]
+fn rclone() {
+    assert_eq!(
+        named(Form::Rclone, &s3("AKIA", "s", "t"), "night"),
+        "[night]\ntype = s3\nprovider = Other\nenv_auth = false\naccess_key_id = AKIA\nsecret_access_key = s\n\
+         session_token = t\nregion = eu-west-1\nendpoint = https://s3.example:9000\nforce_path_style = true\n\
+         no_check_bucket = true\n"
+    );
+    assert_eq!(
+        render(Form::Rclone, &azure("AccountName=acct;SharedAccessSignature=sv=1&sig=x")).unwrap(),
+        "[orgvault]\ntype = azureblob\nsas_url = https://acct.blob.core.windows.net/nightly?sv=1&sig=x\n"
+    );
+    assert_eq!(
+        render(Form::Rclone, &azure("AccountName=acct")).unwrap(),
+        "[orgvault]\ntype = azureblob\naccount = acct\ntenant = t-1\nclient_id = c-1\nclient_secret = it's\n"
+    );
+    let emulated = "AccountName=acct;AccountKey=c2VjcmV0;BlobEndpoint=http://127.0.0.1:10000/acct";
+    assert_eq!(
+        render(Form::Rclone, &azure(emulated)).unwrap(),
+        "[orgvault]\ntype = azureblob\naccount = acct\nendpoint = http://127.0.0.1:10000/acct\nkey = c2VjcmV0\n"
+    );
+    assert_eq!(
+        render(Form::Rclone, &short_azure()).unwrap(),
+        "[orgvault]\ntype = azureblob\nsas_url = https://acct.blob.core.windows.net/nightly?sv=1&sig=x\n"
+    );
+    assert_eq!(
+        render(Form::Rclone, &gcs()).unwrap(),
+        "[orgvault]\ntype = google cloud storage\nproject_number = p-1\nservice_account_credentials = \
+         {\"client_email\":\"a@p.iam.gserviceaccount.com\",\"private_key\":\"-----BEGIN PRIVATE KEY-----\\nAAAA\\n\
+         -----END PRIVATE KEY-----\\n\",\"project_id\":\"p-1\",\"type\":\"service_account\"}\nno_check_bucket = true\n"
+    );
+    assert_eq!(
+        render(Form::Rclone, &short_gcs()).unwrap(),
+        "[orgvault]\ntype = google cloud storage\naccess_token = ya29.x\nno_check_bucket = true\n"
+    );
+}
+
+/// docs.rs/object_store: `parse_url_opts`, `AmazonS3ConfigKey`, `AzureConfigKey`, `GoogleConfigKey`.
+#[test]
+fn object_store() {
+    assert_eq!(
+        render(Form::ObjectStore, &s3("AKIA", "s", "t")).unwrap(),
+        "{\"url\":\"s3://nightly/in/a%20b\",\"options\":{\"aws_access_key_id\":\"AKIA\",\"aws_secret_access_key\":\"s\",\
+         \"aws_session_token\":\"t\",\"aws_region\":\"eu-west-1\",\"aws_endpoint\":\"https://s3.example:9000\",\
+         \"aws_virtual_hosted_style_request\":\"false\"}}\n"
+    );
+    let emulated = "AccountName=acct;AccountKey=c2VjcmV0;BlobEndpoint=http://127.0.0.1:10000/acct";
+    assert_eq!(
+        render(Form::ObjectStore, &azure(emulated)).unwrap(),
+        "{\"url\":\"az://nightly/in\",\"options\":{\"azure_storage_account_name\":\"acct\",\
+         \"azure_storage_account_key\":\"c2VjcmV0\",\"azure_storage_endpoint\":\"http://127.0.0.1:10000/acct\",\
+         \"allow_http\":\"true\"}}\n"
+    );
+    assert_eq!(
+        render(Form::ObjectStore, &short_azure()).unwrap(),
+        "{\"url\":\"az://nightly\",\"options\":{\"azure_storage_account_name\":\"acct\",\
+         \"azure_storage_sas_key\":\"sv=1&sig=x\",\"azure_storage_endpoint\":\"https://acct.blob.core.windows.net\"}}\n"
+    );
+    let gcs = render(Form::ObjectStore, &gcs()).unwrap();
+    assert!(
+        gcs.starts_with("{\"url\":\"gs://nightly/in\",\"options\":{\"google_service_account_key\":\"{\\\"client_email")
+    );
+}
+
+/// A bucket or prefix that no address can hold is refused, not changed.
+#[test]
+fn an_address_holds_bucket_and_prefix_or_there_is_none() {
+    let s3 = |bucket: &str, prefix: &str| {
+        let json =
+            format!(r#"{{"access_key_id":"A","bucket":"{bucket}","key_prefix":"{prefix}","secret_access_key":"s"}}"#);
+        render(Form::ObjectStore, &raw(CredentialType::S3, &json))
+    };
+    let refused = |bucket, prefix| match s3(bucket, prefix) {
+        Err(FormError::Unrepresentable { form: Form::ObjectStore, field, .. }) => field,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(refused("tenant:bucket", "in"), "bucket");
+    for prefix in ["../other", "in/./x", "in/..", "in//x", "/in", "in//"] {
+        assert_eq!(refused("nightly", prefix), "key_prefix");
+    }
+    assert!(s3("nightly", "a?b#c%ü").unwrap().contains("s3://nightly/a%3Fb%23c%25%C3%BC"));
+}
+
+/// The Azure SDKs' `EnvironmentCredential`, and the Azure command line's storage variables.
+#[test]
+fn azure_env() {
+    assert_eq!(
+        exported(&render(Form::AzureEnv, &azure("AccountName=acct;AccountKey=c2VjcmV0")).unwrap()),
+        "export AZURE_TENANT_ID='t-1'\nexport AZURE_CLIENT_ID='c-1'\nexport AZURE_CLIENT_SECRET='it'\\''s'\n\
+         export AZURE_STORAGE_ACCOUNT='acct'\n\
+         export AZURE_STORAGE_CONNECTION_STRING='AccountName=acct;AccountKey=c2VjcmV0'\n"
+    );
+    assert_eq!(
+        exported(&render(Form::AzureEnv, &short_azure()).unwrap()),
+        "export AZURE_STORAGE_ACCOUNT='acct'\n\
+         export AZURE_STORAGE_SERVICE_ENDPOINT='https://acct.blob.core.windows.net'\n\
+         export AZURE_STORAGE_SAS_TOKEN='sv=1&sig=x'\n"
+    );
+}
+
+#[test]
+fn env() {
+    assert_eq!(
+        named(Form::Env, &plain_s3(), "night-job"),
+        "export NIGHT_JOB_AWS_ACCESS_KEY_ID='AKIA2TESTONLY7SAMPLE'\n\
+         export NIGHT_JOB_AWS_SECRET_ACCESS_KEY='wJalrXUtnFEMI/K7MDENG/bPxRfiCYTESTSECRET'\n\
+         export NIGHT_JOB_AWS_REGION='eu-west-1'\nexport NIGHT_JOB_AWS_DEFAULT_REGION='eu-west-1'\n\
+         export NIGHT_JOB_ORGVAULT_BUCKET='nightly'\n"
+    );
+    assert_eq!(
+        render(Form::Env, &link("https://files.example/a?sig=x&y", "Bearer y")).unwrap(),
+        "unset ORGVAULT_CREDENTIAL_FILE ORGVAULT_BUCKET ORGVAULT_BUCKETS ORGVAULT_KEY_PREFIX ORGVAULT_PATH_STYLE_ACCESS ORGVAULT_SSE_KMS_KEY_ID \
+         ORGVAULT_ROLE_ARN ORGVAULT_EXTERNAL_ID ORGVAULT_HEADERS_FILE ORGVAULT_CURL_CONFIG\nexport ORGVAULT_URL='https://files.example/a?sig=x&y'\nexport ORGVAULT_HEADERS='Authorization: Bearer y\n'\n"
+    );
+    assert_eq!(
+        exported(&render(Form::Env, &short_gcs()).unwrap()),
+        "export CLOUDSDK_AUTH_ACCESS_TOKEN='ya29.x'\nexport GOOGLE_OAUTH_ACCESS_TOKEN='ya29.x'\n\
+         export ORGVAULT_BUCKET='nightly'\n"
+    );
+}
+
+/// cloud.google.com/iam/docs/keys-create-delete: the file is the object, member for member.
+#[test]
+fn gcp_key_file() {
+    let text = render(Form::GcpKeyFile, &gcs()).unwrap();
+    let key: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(key["type"], "service_account");
+    assert_eq!(key["private_key"], "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n");
+    assert_eq!(key.as_object().unwrap().len(), 4);
+}
+
+#[test]
+fn json() {
+    assert_eq!(
+        render(Form::Json, &short_gcs()).unwrap(),
+        "{\"id\":\"07070707-0707-0707-0707-070707070707\",\"type\":\"gcs\",\"version\":1,\"form\":\"short\",\
+         \"data\":{\"access_token\":\"ya29.x\",\"bucket\":\"nightly\"},\"expires_at\":\"2026-11-20T11:50:00Z\"}\n"
+    );
+}
+
+/// duckdb.org: "S3 API Support", "Azure Extension".
+#[test]
+fn duckdb() {
+    assert_eq!(
+        render(Form::Duckdb, &s3("AKIA", "it's", "t")).unwrap(),
+        "CREATE OR REPLACE SECRET \"orgvault\" (TYPE s3, PROVIDER config, KEY_ID 'AKIA', SECRET 'it''s', SESSION_TOKEN 't', \
+         REGION 'eu-west-1', ENDPOINT 's3.example:9000', USE_SSL 'true', URL_STYLE 'path', SCOPE 's3://nightly/in/a b');\n"
+    );
+    let name = FormName::parse("at-night").unwrap();
+    let named = Form::Duckdb.render(&subject(&short_s3(), Some(&name))).unwrap();
+    assert_eq!(
+        named.expose(),
+        "CREATE OR REPLACE SECRET \"at-night\" (TYPE s3, PROVIDER config, KEY_ID 'ASIA', SECRET 's', SESSION_TOKEN 't', \
+         SCOPE 's3://nightly/');\n"
+    );
+    assert_eq!(
+        render(Form::Duckdb, &azure("AccountName=acct;AccountKey=c2VjcmV0")).unwrap(),
+        "CREATE OR REPLACE SECRET \"orgvault\" (TYPE azure, PROVIDER config, CONNECTION_STRING \
+         'AccountName=acct;AccountKey=c2VjcmV0');\n"
+    );
+    assert_eq!(
+        render(Form::Duckdb, &azure("BlobEndpoint=https://acct.blob.core.windows.net")).unwrap(),
+        "CREATE OR REPLACE SECRET \"orgvault\" (TYPE azure, PROVIDER service_principal, ACCOUNT_NAME 'acct', TENANT_ID 't-1', \
+         CLIENT_ID 'c-1', CLIENT_SECRET 'it''s');\n"
+    );
+    assert_eq!(
+        render(Form::Duckdb, &short_azure()).unwrap(),
+        "CREATE OR REPLACE SECRET \"orgvault\" (TYPE azure, PROVIDER config, CONNECTION_STRING \
+         'BlobEndpoint=https://acct.blob.core.windows.net;SharedAccessSignature=sv=1&sig=x');\n"
+    );
+}
+
+/// hadoop.apache.org: "Hadoop-AWS module", "Hadoop Azure Support: ABFS"; spark.apache.org: "Spark Configuration".
+#[test]
+fn hadoop() {
+    assert_eq!(
+        render(Form::Hadoop, &s3("AKIA", "a\\b=c", "t\u{e9}")).unwrap(),
+        "spark.hadoop.fs.s3a.bucket.nightly.aws.credentials.provider=org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider\n\
+         spark.hadoop.fs.s3a.bucket.nightly.access.key=AKIA\n\
+         spark.hadoop.fs.s3a.bucket.nightly.secret.key=a\\\\b=c\n\
+         spark.hadoop.fs.s3a.bucket.nightly.session.token=t\\u00e9\n\
+         spark.hadoop.fs.s3a.bucket.nightly.endpoint.region=eu-west-1\n\
+         spark.hadoop.fs.s3a.bucket.nightly.endpoint=https://s3.example:9000\n\
+         spark.hadoop.fs.s3a.bucket.nightly.path.style.access=true\n"
+    );
+    assert_eq!(
+        render(Form::Hadoop, &short_azure()).unwrap(),
+        "spark.hadoop.fs.azure.account.auth.type.acct.dfs.core.windows.net=SAS\n\
+         spark.hadoop.fs.azure.sas.fixed.token.acct.dfs.core.windows.net=sv=1&sig=x\n"
+    );
+    assert_eq!(
+        render(Form::Hadoop, &azure("AccountName=acct;AccountKey=c2VjcmV0")).unwrap(),
+        "spark.hadoop.fs.azure.account.key.acct.dfs.core.windows.net=c2VjcmV0\n"
+    );
+    assert!(render(Form::Hadoop, &azure("AccountName=acct;EndpointSuffix=core.windows.net")).unwrap().contains(
+        "oauth2.client.endpoint.acct.dfs.core.windows.net=https://login.microsoftonline.com/t-1/oauth2/token\n"
+    ));
+    let elsewhere = azure("AccountName=acct;AccountKey=c2VjcmV0;BlobEndpoint=http://127.0.0.1:10000/acct");
+    assert!(render(Form::Hadoop, &elsewhere).unwrap_err().to_string().contains("NAME.blob.core.windows.net"));
+    assert!(render(Form::Hadoop, &s3("AKIA", " s", "t")).unwrap_err().to_string().contains("a space"));
+}
+
+/// filesystem-spec: s3fs, adlfs and gcsfs, "API Reference".
+#[test]
+fn fsspec() {
+    assert_eq!(
+        render(Form::Fsspec, &s3("AKIA", "s", "t")).unwrap(),
+        "{\"url\":\"s3://nightly/in/a b\",\"storage_options\":{\"key\":\"AKIA\",\"secret\":\"s\",\"token\":\"t\",\
+         \"client_kwargs\":{\"region_name\":\"eu-west-1\",\"endpoint_url\":\"https://s3.example:9000\"},\
+         \"config_kwargs\":{\"s3\":{\"addressing_style\":\"path\"}}}}\n"
+    );
+    assert_eq!(
+        render(Form::Fsspec, &short_azure()).unwrap(),
+        "{\"url\":\"abfs://nightly/\",\"storage_options\":{\"account_name\":\"acct\",\
+         \"account_host\":\"acct.blob.core.windows.net\",\"sas_token\":\"sv=1&sig=x\"}}\n"
+    );
+    let text = render(Form::Fsspec, &gcs()).unwrap();
+    let options: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        (&options["url"], &options["storage_options"]["token"]["type"]),
+        (&"gs://nightly/in".into(), &"service_account".into())
+    );
+    assert_eq!(
+        render(Form::Fsspec, &short_gcs()).unwrap(),
+        "{\"url\":\"gs://nightly/\",\"storage_options\":{\"token\":\"ya29.x\"}}\n"
+    );
+}
+
+/// iceberg.apache.org: "AWS", "Azure", "GCP"; py.iceberg.apache.org: "Configuration".
+#[test]
+fn iceberg() {
+    assert_eq!(
+        render(Form::Iceberg, &s3("AKIA", "s", "t")).unwrap(),
+        "{\"s3.access-key-id\":\"AKIA\",\"s3.secret-access-key\":\"s\",\"s3.session-token\":\"t\",\
+         \"s3.region\":\"eu-west-1\",\"client.region\":\"eu-west-1\",\"s3.endpoint\":\"https://s3.example:9000\",\
+         \"s3.path-style-access\":\"true\",\"s3.force-virtual-addressing\":\"false\"}\n"
+    );
+    assert_eq!(
+        render(Form::Iceberg, &short_gcs()).unwrap(),
+        "{\"gcs.oauth2.token\":\"ya29.x\",\"gcs.oauth2.token-expires-at\":\"1795175400000\"}\n"
+    );
+    assert!(render(Form::Iceberg, &gcs()).unwrap_err().to_string().contains("--vend short"));
+}
+
+/// What a form has no place for is refused by name.
+#[test]
+fn each_form_carries_what_it_can() {
+    let carried = |form: Form| all().iter().map(|vended| render(form, vended).is_ok()).collect::<Vec<_>>();
+    let [y, n] = [true, false];
+    for (form, expected) in [
+        (Form::Json, [y; 9]),
+        (Form::Env, [y; 9]),
+        (Form::AwsCredentialProcess, [y, n, y, n, n, n, n, n, n]),
+        (Form::AwsIni, [y, y, y, n, n, n, n, n, n]),
+        (Form::Rclone, [y, y, y, y, y, y, y, y, n]),
+        (Form::ObjectStore, [y, y, y, y, y, y, y, n, n]),
+        (Form::GcpKeyFile, [n, n, n, n, n, n, y, n, n]),
+        (Form::AzureEnv, [n, n, n, y, y, y, n, n, n]),
+        (Form::Duckdb, [y, y, y, y, y, y, n, n, n]),
+        (Form::Hadoop, [y, y, y, y, y, y, n, n, n]),
+        (Form::Fsspec, [y, y, y, y, y, y, y, y, n]),
+        (Form::Iceberg, [y, y, y, y, y, y, n, y, n]),
+    ] {
+        assert_eq!(carried(form), expected, "{form}");
+        assert_eq!(Form::parse(form.as_str()), Some(form));
+    }
+    let error = render(Form::GcpKeyFile, &short_gcs()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "format gcp-key-file cannot contain a short-lived credential of type gcs: use another --format, or --vend raw"
+    );
+    let error = render(Form::Rclone, &link("https://h/", "x")).unwrap_err();
+    assert_eq!(error.to_string(), "format rclone is not available for credentials of type direct-link");
+}
+
+/// A command gets the variables, rclone's too, and files where only files will do.
+#[test]
+fn a_command_gets_all_that_tools_read() {
+    let of = |vended: &Vended| EnvironmentVariables::for_command(&subject(vended, None)).unwrap();
+    let s3 = s3("AKIA", "s", "t");
+    let environment = of(&s3);
+    let value = |name: &str| environment.variables.iter().find(|set| set.name == name).map(|set| set.value.expose());
+    assert_eq!(value("AWS_SECRET_ACCESS_KEY"), Some("s"));
+    assert_eq!(value("RCLONE_CONFIG_ORGVAULT_TYPE"), Some("s3"));
+    assert_eq!(value("RCLONE_CONFIG_ORGVAULT_SECRET_ACCESS_KEY"), Some("s"));
+    assert_eq!(value("ORGVAULT_ROLE_ARN"), Some("arn:aws:iam::123456789012:role/batch"));
+    let files = |environment: EnvironmentVariables| {
+        let files = environment.files.into_iter().filter(|file| file.variable != "ORGVAULT_CREDENTIAL_FILE");
+        files
+            .map(|file| (file.variable, String::from_utf8(file.content.expose().to_vec()).unwrap()))
+            .collect::<Vec<_>>()
+    };
+    let config = "[default]\ns3 =\n    addressing_style = path\n";
+    assert_eq!(files(of(&s3)), [("AWS_CONFIG_FILE".to_owned(), config.to_owned())]);
+    let key = files(of(&gcs()));
+    assert_eq!(key[0].0, "GOOGLE_APPLICATION_CREDENTIALS");
+    assert_eq!(format!("{}\n", key[0].1), render(Form::GcpKeyFile, &gcs()).unwrap());
+    let headers = files(of(&link("https://h/", "Bearer y")));
+    assert_eq!(headers[0], ("ORGVAULT_HEADERS_FILE".to_owned(), "Authorization: Bearer y\n".to_owned()));
+    let common = "silent\nshow-error\nfail\ngloboff\nlocation\n";
+    let with_headers = "proto-redir = \"=https\"\nurl = \"https://h/a[1]?x={y}\"\nmax-redirs = 0\n\
+        header = \"Authorization: a\\\"b\\\\c\"\n";
+    assert_eq!(
+        files(of(&link("https://h/a[1]?x={y}", "a\"b\\c")))[1],
+        ("ORGVAULT_CURL_CONFIG".to_owned(), [common, with_headers].concat())
+    );
+    let plain = raw(CredentialType::DirectLink, r#"{"url":"HTTP://h/"}"#);
+    let without = "proto-redir = \"=http,https\"\nurl = \"HTTP://h/\"\n";
+    assert_eq!(files(of(&plain)), [("ORGVAULT_CURL_CONFIG".to_owned(), [common, without].concat())]);
+    let config = "[default]\ns3 =\n    addressing_style = virtual\n";
+    assert_eq!(files(of(&plain_s3())), [("AWS_CONFIG_FILE".to_owned(), config.to_owned())]);
+    let whole = of(&gcs()).files.pop().unwrap();
+    assert_eq!(
+        (&*whole.variable, whole.content.expose()),
+        ("ORGVAULT_CREDENTIAL_FILE", render(Form::Json, &gcs()).unwrap().as_bytes())
+    );
+}
+
+/// Of an S3-style credential whose tools ask an endpoint for it, the key is in its answer alone. All else is as without one.
+#[test]
+fn a_served_command_is_led_to_its_endpoint() {
+    let endpoint = CredentialEndpoint {
+        url: "http://127.0.0.1:1/c".to_owned(),
+        token_url: "http://127.0.0.1:1/t".to_owned(),
+        token: SecretText::from("shown"),
+        token_file: "/run/token".to_owned(),
+    };
+    let of = |vended: &Vended| EnvironmentVariables::for_served_command(&subject(vended, None), &endpoint).unwrap();
+    for (vended, config) in [(s3("AKIA", "secret", "token"), "path"), (plain_s3(), "virtual")] {
+        let (served, plain) = (of(&vended), EnvironmentVariables::for_command(&subject(&vended, None)).unwrap());
+        let Some(EndpointAnswer::Key(answer)) = &served.answer else { panic!("no key") };
+        let text = answer.expose();
+        let document: serde_json::Value = serde_json::from_str(text).unwrap();
+        let value = |name: &str, environment: &EnvironmentVariables| {
+            let set = environment.variables.iter().find(|set| set.name == name);
+            set.map(|set| set.value.expose().to_owned())
+        };
+        assert_eq!(document["AccessKeyId"].as_str().map(str::to_owned), value("AWS_ACCESS_KEY_ID", &plain));
+        assert_eq!(document["SecretAccessKey"].as_str().map(str::to_owned), value("AWS_SECRET_ACCESS_KEY", &plain));
+        assert_eq!(document["Token"].as_str().map(str::to_owned), value("AWS_SESSION_TOKEN", &plain));
+        assert!(document["Token"].is_null() || document["Token"].is_string());
+        assert!(document["Expiration"].as_str().unwrap().ends_with('Z'));
+        assert_eq!(value("AWS_CONTAINER_CREDENTIALS_FULL_URI", &served).as_deref(), Some("http://127.0.0.1:1/c"));
+        assert_eq!(value("AWS_CONTAINER_AUTHORIZATION_TOKEN", &served).as_deref(), Some("shown"));
+        assert_eq!(value("RCLONE_CONFIG_ORGVAULT_ENV_AUTH", &served).as_deref(), Some("true"));
+        assert_eq!(value("AWS_REGION", &served), value("AWS_REGION", &plain));
+        let secret = document["SecretAccessKey"].as_str().unwrap();
+        assert!(
+            served
+                .variables
+                .iter()
+                .all(|set| !set.value.expose().contains(secret) && !set.name.ends_with("ACCESS_KEY_ID"))
+        );
+        let file = |name: &str| {
+            let file = served.files.iter().find(|file| file.variable == name).unwrap();
+            String::from_utf8(file.content.expose().to_vec()).unwrap()
+        };
+        assert_eq!(file("AWS_CONFIG_FILE"), format!("[default]\ns3 =\n    addressing_style = {config}\n"));
+        assert_eq!(file("BOTO_CONFIG"), "", "botocore reads ~/.boto before it asks an endpoint");
+        assert_eq!(
+            (file("AWS_SHARED_CREDENTIALS_FILE"), file("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")),
+            (String::new(), "shown".to_owned())
+        );
+        for name in [
+            "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+            "AWS_CREDENTIAL_FILE",
+            "AWS_WEB_IDENTITY_TOKEN_FILE",
+            "AWS_ACCESS_KEY_ID",
+        ] {
+            assert!(served.displaces(name), "{name}");
+        }
+    }
+    let (served, plain) = (of(&short_gcs()), EnvironmentVariables::for_command(&subject(&short_gcs(), None)).unwrap());
+    let Some(EndpointAnswer::AccessToken(token)) = &served.answer else { panic!("no token") };
+    assert_eq!(token.expose(), "ya29.x");
+    let holds_token = |environment: &EnvironmentVariables| {
+        environment.variables.iter().filter(|set| set.value.expose().contains("ya29.x")).count()
+    };
+    assert_eq!((holds_token(&plain), holds_token(&served)), (3, 0));
+    assert!(served.variables.iter().any(|set| set.name == "RCLONE_CONFIG_ORGVAULT_ENV_AUTH"));
+    for name in ["GOOGLE_APPLICATION_CREDENTIALS", "CLOUDSDK_AUTH_CREDENTIAL_FILE_OVERRIDE"] {
+        let file = served.files.iter().find(|file| file.variable == name).unwrap();
+        let file: serde_json::Value = serde_json::from_slice(file.content.expose()).unwrap();
+        assert_eq!(
+            (&file["token_url"], &file["credential_source"]["file"]),
+            (&"http://127.0.0.1:1/t".into(), &"/run/token".into())
+        );
+    }
+    let served = of(&gcs());
+    assert!(served.answer.is_none());
+    assert_eq!(
+        format!("{served:?}"),
+        format!("{:?}", EnvironmentVariables::for_command(&subject(&gcs(), None)).unwrap())
+    );
+}
+
+/// The lines after the first, which unsets.
+fn exported(lines: &str) -> &str {
+    let (first, rest) = lines.split_once('\n').unwrap();
+    assert!(first.starts_with("unset "), "{first}");
+    rest
+}
+
+/// What a command would inherit does not mix with what it gets; nor, in a shell, with what the lines set.
+#[test]
+fn nothing_mixes_with_half_of_another_credential() {
+    const KEPT: [&str; 4] = ["AWS_REGION", "AWS_DEFAULT_REGION", "GOOGLE_CLOUD_PROJECT", "AWS_CONFIG_FILE"];
+    const MIXED: [(CredentialType, &[&str]); 4] = [
+        (
+            CredentialType::S3,
+            &["AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"],
+        ),
+        (
+            CredentialType::AzureIdentity,
+            &["AZURE_STORAGE_KEY", "AZURE_CLIENT_CERTIFICATE_PATH", "AZURE_AUTHORITY_HOST"],
+        ),
+        (
+            CredentialType::Gcs,
+            &["GOOGLE_APPLICATION_CREDENTIALS", "STORAGE_EMULATOR_HOST", "GOOGLE_CLOUD_UNIVERSE_DOMAIN"],
+        ),
+        (CredentialType::DirectLink, &["ORGVAULT_URL", "ORGVAULT_HEADERS"]),
+    ];
+    const REMOTES: [(CredentialType, &str); 3] = [
+        (CredentialType::S3, "RCLONE_S3_SESSION_TOKEN"),
+        (CredentialType::AzureIdentity, "RCLONE_AZUREBLOB_SAS_URL"),
+        (CredentialType::Gcs, "RCLONE_GCS_SERVICE_ACCOUNT_FILE"),
+    ];
+    let name = FormName::parse("Source").unwrap();
+    for vended in all() {
+        let environment = EnvironmentVariables::for_command(&subject(&vended, None)).unwrap();
+        let lines = render(Form::Env, &vended).unwrap();
+        let unset: Vec<&str> = lines.lines().next().unwrap().split(' ').skip(1).collect();
+        let files = environment.files.iter().map(|file| &file.variable);
+        for name in environment.variables.iter().map(|set| &set.name).chain(files) {
+            assert_eq!(environment.displaces(name), !KEPT.contains(&name.as_str()), "{name}");
+        }
+        let of_own_names = EnvironmentVariables::for_command(&subject(&vended, Some(&name))).unwrap();
+        for (kind, names) in MIXED {
+            for name in names {
+                let mixes = kind == vended.kind() || kind == CredentialType::DirectLink;
+                assert_eq!(environment.displaces(name), mixes, "{name}");
+                let set = lines.contains(&format!("export {name}="));
+                assert_eq!(unset.contains(name), mixes && !set, "{name}");
+                assert!(!of_own_names.displaces(name), "{name}");
+            }
+        }
+        for (kind, name) in REMOTES {
+            assert_eq!(environment.displaces(name), kind == vended.kind(), "{name}");
+            assert_eq!(of_own_names.displaces(name), kind == vended.kind(), "{name}");
+        }
+        for (name, displaced) in [
+            ("RCLONE_CONFIG_ORGVAULT_SESSION_TOKEN", true),
+            ("RCLONE_CONFIG_OTHER_TYPE", false),
+            ("PATH", false),
+            ("AWS_REGION", false),
+        ] {
+            assert_eq!(environment.displaces(name), displaced, "{name}");
+        }
+        assert!(of_own_names.displaces("RCLONE_CONFIG_SOURCE_TYPE"));
+        let named_lines = named(Form::Env, &vended, "Source");
+        assert!(named_lines.starts_with("export "), "under a name of its own nothing mixes");
+    }
+    // The form of Azure's tools alone leaves our own variables alone.
+    let lines = render(Form::AzureEnv, &short_azure()).unwrap();
+    assert!(lines.starts_with("unset AZURE_TENANT_ID ") && !lines.contains("ORGVAULT"), "{lines}");
+    assert!(!lines.lines().next().unwrap().contains("AZURE_STORAGE_SAS_TOKEN"), "{lines}");
+}
+
+/// As a shell sees it: a token and an endpoint that were there before are gone.
+#[cfg(unix)]
+#[test]
+fn a_shell_that_evaluates_the_lines_forgets_what_was_there() {
+    let lines = render(Form::Env, &plain_s3()).unwrap();
+    let script = format!("set -eu\n{lines}env");
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &script]).env("AWS_SESSION_TOKEN", "stale").env("AWS_ENDPOINT_URL", "https://elsewhere.example");
+    let output = shell.env("AWS_PROFILE", "other").env("AWS_REGION", "ap-south-1").output().unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    for name in ["AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL", "AWS_PROFILE"] {
+        assert!(!printed.contains(name), "{name} in {printed}");
+    }
+    assert!(printed.contains("AWS_REGION=eu-west-1\n") && printed.contains("AWS_ACCESS_KEY_ID=AKIA"), "{printed}");
+}
+
+#[test]
+fn names_of_sections_are_plain() {
+    for name in ["a", "Night-job_2", &"n".repeat(64)] {
+        assert_eq!(FormName::parse(name).unwrap().as_str(), name);
+    }
+    for name in ["", "1a", "-a", "a]", "a b", "ä", "a\nb", &"n".repeat(65)] {
+        assert!(FormName::parse(name).is_err(), "{name:?}");
+    }
+}
