@@ -1,4 +1,4 @@
-//! A service with an embedded vault: it saves a credential for one of its users, and lists the credentials of the user's
+//! A service with an embedded vault: it saves a credential for one of its users, and lists the credentials of its
 //! organization. Keys and database are real, in a temporary directory.
 //!
 //! Run it with `cargo run --package vault-embed --example embed`.

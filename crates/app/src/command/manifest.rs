@@ -356,8 +356,8 @@ impl Apply<'_> {
             }
             Change::UpdatePerson { id, role, disabled, .. } => {
                 let state = disabled.map(|disabled| if disabled { "disabled" } else { "active" }.to_owned());
-                // A request changes either role or state. In this order, the user is never active with another role than
-                // the described one.
+                // A request changes either role or state. In this order, the user is never active with a role that
+                // differs from the described one.
                 let role = role.clone().map(|role| ChangeAccountRequest { role: Some(role), state: None });
                 let state = state.map(|state| ChangeAccountRequest { role: None, state: Some(state) });
                 let requests = if *disabled == Some(true) { [state, role] } else { [role, state] };
