@@ -20,7 +20,7 @@
 //! ```
 //!
 //! Each case becomes a test named after it, for example `lockout::parallel_attempts_win_nothing`. A failing case prints
-//! the page that states its guarantee.
+//! the page about its subject.
 //!
 //! An adapter with only the account ports implements [`Subject`] and [`AccountSubject`] and uses
 //! `account_contract!(store())`. An adapter with only the operator ports implements [`OperatorSubject`] and uses
