@@ -80,7 +80,7 @@ impl Terminal {
         (status.unwrap_or_else(|| panic!("the program does not end: {shown}")).code(), shown)
     }
 
-    /// Reads what is shown next. Returns `false` after the program has closed the terminal.
+    /// Reads further output. Returns `false` after the program has closed the terminal.
     #[track_caller]
     fn read(&mut self) -> bool {
         let deadline = Timespec { tv_sec: i64::try_from(LIMIT.as_secs()).unwrap(), tv_nsec: 0 };

@@ -1345,7 +1345,7 @@ fn a_long_list_has_pages_and_a_viewer_only_reads() {
     browser.until("the second page", first, &[json!("many/019"), json!(20)]);
     browser.press("Namespace");
     browser.until("sorted by name", first, &[json!("many/000"), json!(100)]);
-    // A click beside the link opens the row, and the address keeps the order.
+    // A click next to the link opens the row, and the address keeps the order.
     browser.script("document.querySelector('tbody tr:not(.group-row) td').click()", &[]);
     browser.see("Versions");
     browser.script("history.back()", &[]);

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs SCRIPT on a host of its own: an overlay of this system's files, in which commands of root change nothing outside it.
+# Runs SCRIPT on a separate host: an overlay of this system's files, so that commands of root change nothing outside it.
 # Run it as root in separate mount, network and process namespaces: operate_host.sh DIRECTORY PROGRAM SOURCE SCRIPT
 set -euo pipefail
 directory=$1 program=$2 source=$3 script=$4

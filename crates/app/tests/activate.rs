@@ -1,4 +1,4 @@
-//! `orgvault activate`, against a listener that says what the test wrote down.
+//! `orgvault activate`, against a fake listener.
 
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, unreachable_pub, reason = "a test fails by panicking")]
 

@@ -1,5 +1,4 @@
-//! `orgvault exec`, against a listener that says what the test wrote down. Commands tell by their output that they are
-//! there, so that nothing rests on time.
+//! `orgvault exec`, against a fake listener. Commands print a line when they run, so no test depends on timing.
 
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, unreachable_pub, reason = "a test fails by panicking")]
 
@@ -21,7 +20,7 @@ fn pid(child: &Child) -> Pid {
     Pid::from_raw(child.id().try_into().unwrap()).unwrap()
 }
 
-/// The activation was begun and ended, and no file is left.
+/// Asserts that the activation was started and ended, and that no file remains.
 #[track_caller]
 fn nothing_is_left(activation_listener: &ActivationListener) {
     let asked = activation_listener.asked();
@@ -51,7 +50,7 @@ fn a_command_gets_its_variables_and_nothing_of_what_activates() {
     assert_eq!(fs::read_dir(activation_listener.path("work")).unwrap().count(), 0, "no vault was made");
 }
 
-/// Asks the endpoint as the AWS tools do, until the answer has `$1`; prints it.
+/// Requests the endpoint like the AWS tools until the response contains `$1`, and prints the response.
 const ASK_UNTIL: &str = r#"
 until curl -sS -H "Authorization: $AWS_CONTAINER_AUTHORIZATION_TOKEN" "$AWS_CONTAINER_CREDENTIALS_FULL_URI" >answer &&
     grep -q "$1" answer; do sleep 0.05; done; cat answer"#;
@@ -87,7 +86,7 @@ fn an_s3_credential_is_asked_for_at_an_endpoint_of_this_run() {
     assert!(std::net::TcpStream::connect(address).is_err(), "it ends with its run");
 }
 
-/// What botocore reads under `exec`: whose key, where it came from, and settings.
+/// Prints the key that botocore uses under `exec`, its source, and settings.
 const BOTOCORE_JOB: &str = r#"
 import botocore.session
 session = botocore.session.get_session()
@@ -99,8 +98,8 @@ for name in ("request_checksum_calculation", "ca_bundle", "retry_mode", "max_att
 print(client.meta.config.s3)
 "#;
 
-/// Settings of the user reach the command's tools. All of the user's identities, and addresses, do not: each of these files and
-/// variables comes before the endpoint in botocore's order.
+/// Settings of the user apply to the command's tools. Identities and addresses of the user do not, although each of these
+/// files and variables has priority over the endpoint in botocore.
 #[test]
 fn settings_of_the_user_reach_the_command_without_identities() {
     let activation_listener = ActivationListener::new(201, activation(&[s3()]));
@@ -147,7 +146,7 @@ fn settings_of_the_user_reach_the_command_without_identities() {
     }
 }
 
-/// Clients read different variables, and a proxy that nobody listens at fails them all.
+/// Clients read different variables. No process listens at the proxy's address, so requests through it fail.
 #[test]
 fn endpoint_is_requested_without_a_proxy() {
     let activation_listener = ActivationListener::new(201, activation(&[s3()]));
@@ -166,7 +165,7 @@ fn endpoint_is_requested_without_a_proxy() {
     }
 }
 
-/// A store of direct links: what it was asked for, with the header field `X-Key`.
+/// Starts a server of direct links. The channel returns each requested path with its header field `X-Key`.
 fn links(target: &'static str) -> (String, mpsc::Receiver<String>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -191,7 +190,8 @@ fn links(target: &'static str) -> (String, mpsc::Receiver<String>) {
     (address, asks)
 }
 
-/// The documented line fetches what a link leads to, or fails. It never prints the link, and sends header fields nowhere else.
+/// The documented command downloads the link's target, or fails. It never prints the link, and sends header fields only
+/// to the link's host.
 #[test]
 fn curl_fetches_links_by_the_configuration() {
     let link = |url: &str, headers: &str| {
@@ -223,7 +223,7 @@ fn curl_fetches_links_by_the_configuration() {
     assert_eq!(fetch(&address, "/moved", "").0, Some(1), "another protocol");
 }
 
-/// An answer that was got just now, and has to be renewed at once.
+/// Returns the body of an activation that must be renewed immediately.
 fn short_lived(credentials: &[String]) -> String {
     ending("2026-01-01T00:00:00Z", credentials)
 }
@@ -232,7 +232,7 @@ fn short_lived(credentials: &[String]) -> String {
 fn what_is_renewed_reaches_the_command() {
     let activation_listener = ActivationListener::new(201, short_lived(&[s3()]));
     let replaced = s3().replace("AKIA", "AKIAREPLACED").replace(r#""version":1"#, r#""version":2"#);
-    // One that fails is tried again.
+    // A failed renewal is retried.
     activation_listener.renew_with(vec![(503, problem(503, "unavailable")), (200, activation(&[replaced]))]);
     let script = format!(r#"{ASK_UNTIL}; grep -o '"version":2' "$ORGVAULT_CREDENTIAL_FILE""#);
     let run = ["exec", "--namespace", "a/b", "--ttl", "15m", "--", "sh", "-euc", &script, "sh", "AKIAREPLACED"];
@@ -247,7 +247,7 @@ fn what_is_renewed_reaches_the_command() {
     assert_eq!(activation_listener.left_behind(), 0);
 }
 
-/// Google's own library finds the endpoint of `exec` by itself, and asks it until there is a token that works.
+/// Google's library finds the endpoint of `exec` and requests tokens until it gets a valid one.
 const GOOGLE_JOB: &str = r#"
 import google.auth, google.auth.exceptions, time
 from google.auth.transport.requests import Request
@@ -279,7 +279,7 @@ fn googles_library_takes_short_lived_tokens() {
 
 #[test]
 fn exec_reactivates_when_renewal_is_refused() {
-    // Where it is over, and where it can no longer be renewed.
+    // The activation has expired, or cannot be renewed.
     for (status, code) in [(404, "not-found"), (409, "conflict")] {
         let (reported, tells) = mpsc::channel();
         let hook = move |line: &str| reported.send(line.to_owned()).unwrap_or_default();
@@ -293,7 +293,7 @@ fn exec_reactivates_when_renewal_is_refused() {
         assert_eq!(child.wait_with_output().unwrap().status.code(), Some(143));
     }
 
-    // The command goes on with the credential that it can use, and is told once for each reason.
+    // The command keeps the credential that it can use. `exec` prints one warning for each reason.
     let activation_listener = ActivationListener::new(201, short_lived(&[s3()]));
     let moved = s3().replace("eu-west-1", "us-east-1").replace("AKIA", "AKIAMOVED");
     let replaced = s3().replace("AKIA", "AKIAREPLACED");
@@ -328,7 +328,7 @@ fn files_are_private_while_it_runs_and_gone_when_it_has_ended() {
     let script = r#"umask; stat -c %a "$GOOGLE_APPLICATION_CREDENTIALS" "$(dirname "$GOOGLE_APPLICATION_CREDENTIALS")"
         dirname "$(dirname "$GOOGLE_APPLICATION_CREDENTIALS")"; cat "$GOOGLE_APPLICATION_CREDENTIALS""#;
     let mut command = Command::new("sh");
-    // The command keeps the mask that it would have without us.
+    // `exec` does not change the command's umask.
     command.args(["-c", r#"umask 027; exec "$@""#, "sh", env!("CARGO_BIN_EXE_orgvault"), "exec", "--namespace", "a/b"]);
     activation_listener.set_up(command.args(["--", "sh", "-c", script]));
     let printed = support::Ran::of(command.output().unwrap()).done();
@@ -357,7 +357,7 @@ fn several_have_names() {
         .exec(&names, r#"echo "$FROM_AWS_ACCESS_KEY_ID"; test -r "$TO_GOOGLE_APPLICATION_CREDENTIALS""#);
     assert_eq!(printed.done(), "AKIA\n");
     nothing_is_left(&activation_listener);
-    // Without them it is not clear which is meant, and nothing is started.
+    // Without names the credential is ambiguous, and no command is started.
     let said = activation_listener.exec(&[], "echo started").refused(125);
     assert!(said.contains("a/b has 2 matching credentials") && said.contains(S3_ID), "{said}");
     nothing_is_left(&activation_listener);
@@ -390,7 +390,7 @@ fn the_exit_status_is_the_commands() {
     let said = refusing.exec(&[], "echo started").refused(125);
     assert!(said.starts_with("orgvault: cannot activate a/b at unix:/"), "{said}");
     assert_eq!(refusing.asked().len(), 1);
-    // Before anything is asked for, too.
+    // Errors before the first request have the same exit status.
     fs::remove_file(refusing.path("token")).unwrap();
     refusing.exec(&[], "echo started").refused(125);
 }
@@ -398,7 +398,7 @@ fn the_exit_status_is_the_commands() {
 #[test]
 fn failed_end_is_reported_and_keeps_status() {
     let activation_listener = ActivationListener::new(201, activation(&[gcs()]));
-    // Over before the command was: nobody need know.
+    // An activation that expired before the command exited causes no warning.
     activation_listener.end_with(404, problem(404, "not-found"));
     let ran = activation_listener.exec(&[], "exit 3");
     assert_eq!((ran.status, &*ran.stderr), (Some(3), ""));
@@ -409,7 +409,7 @@ fn failed_end_is_reported_and_keeps_status() {
     nothing_is_left(&activation_listener);
 }
 
-/// `orgvault exec` of `script`, which has printed its first line.
+/// Starts `orgvault exec` with `script`, and waits for the first line of its output.
 fn start(
     activation_listener: &ActivationListener,
     script: &str,
@@ -434,7 +434,7 @@ fn signals_reach_the_command() {
         (Signal::USR2, "USR2"),
     ];
     for (signal, name) in signals {
-        // Some shells miss a signal that comes just before they wait for long: this one never does.
+        // Some shells miss a signal that arrives just before a long wait, so the script waits for short times.
         let script = format!("trap 'exit 40' {name}; echo ready; while :; do sleep 0.05; done");
         let (mut child, _stdout, line) = start(&activation_listener, &script);
         assert_eq!((&*line, activation_listener.left_behind()), ("ready", 1));
@@ -442,7 +442,7 @@ fn signals_reach_the_command() {
         assert_eq!(child.wait().unwrap().code(), Some(40), "{name}");
         nothing_is_left(&activation_listener);
     }
-    // One that does not heed them ends as if it had been sent them itself.
+    // A command without a handler is terminated by the signal.
     let (mut child, _stdout, _) = start(&activation_listener, "echo ready; exec sleep 600 >/dev/null");
     kill_process(pid(&child), Signal::TERM).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(143));
@@ -479,7 +479,7 @@ fn told_to_stop_before_the_command_is_there_it_does_not_start_it() {
     assert_eq!(activation_listener.left_behind(), 0);
 }
 
-/// A listener that takes a request of this method and never answers; what comes out of the channel says that it has one.
+/// Starts a listener that never responds to requests of this method. The channel returns a value for each of them.
 fn silent(method: &'static str) -> (ActivationListener, mpsc::Receiver<()>) {
     let (asked, asks) = mpsc::channel();
     let hook = move |line: &str| {
@@ -504,7 +504,7 @@ fn a_listener_that_never_answers_keeps_nobody() {
         let said = support::Ran::of(child.wait_with_output().unwrap()).refused(status);
         assert!(said.contains("stopped before echo was started"), "{said}");
     }
-    // In the end, too: the command has ended, and its status is what counts.
+    // If the request that ends the activation gets no response, the exit status is still the command's.
     for signal in [Signal::TERM, Signal::INT] {
         let (activation_listener, asks) = silent("DELETE ");
         let mut command = activation_listener.command(&["exec", "--namespace", "a/b", "--", "sh", "-c", "exit 7"]);
@@ -535,14 +535,14 @@ fn a_command_runs_under_its_own_name_and_never_without_exec() {
     let activation_listener = ActivationListener::new(201, activation(&[gcs()]));
     let printed = activation_listener.exec(&[], "tr '\\0' ' ' </proc/$$/cmdline; grep PPid /proc/$$/status").done();
     assert!(printed.starts_with("sh -c tr ") && !printed.contains("orgvault"), "{printed}");
-    // Where `exec` has died before the command could ask to be told, the command is not started.
+    // If `exec` exited before the command requested a signal at its death, the command is not started.
     let mut late = Command::new(env!("CARGO_BIN_EXE_orgvault"));
     let late = late.arg0("orgvault-exec-command").args(["1", "echo", "started"]).output().unwrap();
     let said = support::Ran::of(late).refused(126);
     assert!(said.contains("echo was not started, because orgvault exec has exited"), "{said}");
 }
 
-/// `exec` of a command that is killed; gives what it left, and the command, which goes on.
+/// Starts `exec` and kills it. Returns its remaining directory, and output and id of the command, which still runs.
 fn killed(
     activation_listener: &ActivationListener,
     script: &str,
@@ -558,18 +558,18 @@ fn killed(
 fn what_a_killed_run_left_is_removed_by_the_next_when_its_command_has_ended() {
     let activation_listener = ActivationListener::new(201, activation(&[gcs()]));
     let (left, mut stdout, command) = killed(&activation_listener, "trap '' TERM; echo $$; exec sleep 600");
-    // The command, which does not heed that it is told to stop, keeps what it needs.
+    // The command ignores the signal, so its files are kept.
     activation_listener.exec(&[], "true").done();
     assert!(left.join("0-gcp-key.json").is_file());
     kill_process(command, Signal::KILL).unwrap();
     stdout.read_to_end(&mut Vec::new()).unwrap();
-    flock(File::open(&left).unwrap(), FlockOperation::LockExclusive).unwrap(); // waits for the last holder
+    flock(File::open(&left).unwrap(), FlockOperation::LockExclusive).unwrap(); // until the last process has closed it
     wait_for_the_end_of(command);
     activation_listener.exec(&[], "true").done();
     assert_eq!(activation_listener.left_behind(), 0);
 }
 
-/// Commands that start others often close what they have inherited, and with it the lock on the directory.
+/// Commands that start other programs often close inherited descriptors, including the one with the directory's lock.
 #[test]
 fn a_command_that_closed_what_it_inherited_keeps_its_files_too() {
     const SCRIPT: &str = r#"exec python3 -c '
@@ -590,7 +590,7 @@ sys.stdin.read()
     exec.kill().unwrap();
     exec.wait().unwrap();
     let left = fs::read_dir(activation_listener.runtime()).unwrap().next().unwrap().unwrap().path();
-    flock(File::open(&left).unwrap(), FlockOperation::NonBlockingLockExclusive).unwrap(); // nobody holds it
+    flock(File::open(&left).unwrap(), FlockOperation::NonBlockingLockExclusive).unwrap(); // no process has locked it
     activation_listener.exec(&[], "true").done();
     assert!(left.join("0-gcp-key.json").is_file(), "the command still runs");
     drop(stdin);
@@ -600,7 +600,7 @@ sys.stdin.read()
     assert_eq!(activation_listener.left_behind(), 0);
 }
 
-/// Waits until the process, which is not this one's child, has ended: its descriptors are closed before it has.
+/// Waits until the process has exited, which is not a child of this process. Its descriptors are closed before that.
 fn wait_for_the_end_of(process: Pid) {
     let ended = |status: String| status.lines().any(|line| line.starts_with("State:\tZ"));
     let path = format!("/proc/{}/status", process.as_raw_nonzero());

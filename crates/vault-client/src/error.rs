@@ -57,7 +57,7 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// Returns the code of the problem, if the server returned one that this version knows.
+    /// Returns the code of the problem, if the server returned one that this version recognizes.
     pub fn code(&self) -> Option<ProblemCode> {
         match self {
             Self::Problem(problem) => problem.known_code(),

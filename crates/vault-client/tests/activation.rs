@@ -1,4 +1,4 @@
-//! The client of activations, over a Unix socket, against a server that says what the test wrote down.
+//! The activation client over a Unix socket, against a fake server.
 
 use secrecy::{ExposeSecret, SecretString};
 use std::io::{ErrorKind, Read, Write};
@@ -10,7 +10,7 @@ use vault_client::{ActivateRequest, ActivationClient, ActivationSettings, CheckR
 
 const TOKEN: &str = "ovi_token";
 
-/// A socket, and a client of it.
+/// Returns a listening socket and a client for it.
 fn activation_listener(deadline: Duration) -> (TempDir, UnixListener, ActivationClient) {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("activation.sock");
@@ -24,7 +24,7 @@ fn client(path: &str, deadline: Duration) -> ActivationClient {
     ActivationClient::new(&address, SecretString::from(TOKEN), &settings).unwrap()
 }
 
-/// Gives `answers` one after another, each on a connection of its own; what it was asked comes back when it is joined.
+/// Sends the responses in order, each on a separate connection. The thread returns the requests.
 fn serve(listener: UnixListener, answers: Vec<String>) -> JoinHandle<Vec<String>> {
     std::thread::spawn(move || {
         let asked = answers.into_iter().map(|answer| {
@@ -51,7 +51,7 @@ fn is_whole(request: &[u8]) -> bool {
 }
 
 fn answer(status: &str, body: &str) -> String {
-    // Kept alive by the server, and yet not used again.
+    // The server keeps the connection open, but the client does not reuse it.
     format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{body}", body.len())
 }
 
@@ -124,7 +124,7 @@ fn redirects_are_not_followed_and_problems_are_reported() {
 fn no_answer_ends_with_the_deadline() {
     let (directory, _listener, client) = activation_listener(Duration::from_millis(50));
     let path = |name: &str| directory.path().join(name).display().to_string();
-    // Connects, since the queue has a place, and is never answered.
+    // The connection is queued and never gets a response.
     let silent = (path("activation.sock"), client.list());
     let nobody = (path("nobody.sock"), self::client(&path("nobody.sock"), Duration::from_secs(60)).list());
     let long = format!("/{}", "a".repeat(300));

@@ -1,4 +1,4 @@
-//! The client of activations over TLS, against a server that asks for certificates.
+//! The activation client over TLS, against a server that requires client certificates.
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose,
@@ -24,7 +24,7 @@ fn authority() -> Authority {
     CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
 }
 
-/// A certificate for `localhost` that `authority` vouches for, and its key: PEM.
+/// Returns a certificate for `localhost`, issued by `authority`, and its key, both PEM.
 fn certificate(authority: &Authority, purpose: ExtendedKeyUsagePurpose) -> (String, String) {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();
@@ -37,7 +37,7 @@ fn identity(authority: &Authority) -> ClientIdentity {
     ClientIdentity::from_pem(chain.as_bytes(), key.as_bytes()).unwrap()
 }
 
-/// A server that answers one list to a client of a certificate by `authority`; its address.
+/// Starts a server for one request, which requires a client certificate issued by `authority`. Returns its address.
 fn serve(authority: &Authority) -> String {
     let der = |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -59,7 +59,7 @@ fn serve(authority: &Authority) -> String {
         let mut request = Vec::new();
         while !request.ends_with(b"\r\n\r\n") {
             let mut byte = [0];
-            // A client that was not let in has gone.
+            // A rejected client has closed the connection.
             match stream.read(&mut byte) {
                 Ok(1) => request.push(byte[0]),
                 _ => return,

@@ -1,4 +1,4 @@
-//! The client against a server that says what the test wrote down.
+//! The client, against a fake server.
 
 use secrecy::{ExposeSecret, SecretString};
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use vault_client::{
 
 const ITEM: &str = r#"{"id":"i","type":"s3","namespace":"n","information":{"fingerprint":"f"},"version":1,"created_at":"c","updated_at":"u","labels":{"team":"data"},"vend":"any","health":{"state":"unchecked"}}"#;
 
-/// A server that gives `answers` one after another; what it was asked comes back when it is joined.
+/// Starts a server that sends the responses in order. The thread returns the requests.
 fn server(answers: Vec<String>) -> (Client, JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let client = Client::new(&format!("http://{}/v1/", listener.local_addr().unwrap())).unwrap();

@@ -1,4 +1,4 @@
-//! Tests of the client. One program: each file is a module of it, so nothing is linked more often than it has to be.
+//! Tests of the client: one program with a module for each file, so that dependencies are linked only once.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 

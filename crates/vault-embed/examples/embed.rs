@@ -1,5 +1,5 @@
-//! A service of your own with a vault in it: it saves a credential for one of its users and lists what the user's
-//! organization has. Keys and database are real, in a scratch directory.
+//! A service with an embedded vault: it saves a credential for one of its users, and lists the credentials of its
+//! organization. Keys and database are real, in a temporary directory.
 //!
 //! Run it with `cargo run --package vault-embed --example embed`.
 
@@ -14,12 +14,12 @@ use vault_embed::{Database, RootKey};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let directory = tempfile::tempdir()?; // a service has a directory of its own, and another one for the root key
+    let directory = tempfile::tempdir()?; // a service has permanent, separate directories for data and root key
     let root_key = RootKey::file(directory.path().join("root.key"));
     let opened = vault_embed::open_or_create(root_key, Database::sqlite(directory.path().join("vault.db"))).await?;
     let (vault, acme) = (opened.vault(), opened.operator().ensure_organization("Acme").await?);
 
-    // This service knows its users by itself. It says for whom it acts; the store still refuses a closed organization.
+    // The service has authenticated the user. The store only checks that the organization is active.
     let user = AccountId::from_bytes(*b"user number 0001");
     let who = Principal::embedder(acme.id, user, Role::Editor);
 
@@ -28,7 +28,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         "secret_access_key": "p3Zl0v8sHqTgJ6yUe1wRkB9mXcN4dFaO7iVhYtS2",
         "bucket": "nightly-imports"
     }"#;
-    let data = CredentialData::from_json(CredentialType::S3, body, DataPolicy::default())?; // an error never holds values
+    let data = CredentialData::from_json(CredentialType::S3, body, DataPolicy::default())?; // errors contain no values
     let request = NewCredential {
         idempotency: Some(IdempotencyKey::parse("first-import")?),
         ..NewCredential::new("imports/nightly".parse()?, data)
@@ -36,10 +36,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("saved {}", vault.save(&who, request).await?);
 
     for credential in vault.list(&who, Default::default(), Default::default()).await?.items {
-        // Nothing where the row is damaged: it costs itself, not the list.
+        // `None` if the row is damaged. The other rows are listed.
         let information = credential.information.as_ref().map_or("damaged", |information| information.as_json());
         println!("{} {} {information}", credential.id, credential.namespace);
     }
-    opened.close().await?; // ends the maintenance, records how often lists were read, and closes the database
+    opened.close().await?; // stops maintenance, writes counted audit entries, and closes the database
     Ok(())
 }

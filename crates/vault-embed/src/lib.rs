@@ -8,7 +8,7 @@
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let opened = vault_embed::open_or_create(RootKey::file("/etc/us/root.key"), Database::sqlite("vault.db")).await?;
 //! let vault: Vault = opened.vault(); // saves, lists, shows, deletes
-//! opened.close().await?; // ends the maintenance and records what was counted
+//! opened.close().await?; // stops maintenance and writes counted audit entries
 //! # Ok(())
 //! # }
 //! ```

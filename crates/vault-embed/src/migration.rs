@@ -31,7 +31,7 @@ pub enum MoveError {
     /// The rows could not be moved.
     #[error(transparent)]
     Transfer(#[from] TransferError),
-    /// The action was not recorded in the audit log, so it was not carried out.
+    /// The action was not recorded in the audit log, so it was not performed.
     #[error("the action was not recorded in the audit log")]
     Unrecorded(#[source] StoreError),
     /// The rows were copied, but the vault cannot be opened in the target, or the file could not be marked as moved.

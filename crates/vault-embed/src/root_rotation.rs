@@ -20,9 +20,9 @@ use vault_crypto::{
 };
 use vault_diesel::{LockError, ServerLock};
 
-/// Name under which a rotation holds the lock of an embedded database.
+/// Name of the lock holder while a rotation locks an embedded database.
 const COMMAND: &str = "key rotate --root";
-/// Holders of that lock that exchange or move the database.
+/// Lock holders that exchange or move the database.
 const EXCHANGES: [&str; 3] = ["restore", "end of a restore", "migrate"];
 /// Minimum time between the replacement of an instance key and that of its root key, in milliseconds. Servers read the
 /// instance keys once a second, and a server that has not loaded the new key could not unwrap it with another root key.

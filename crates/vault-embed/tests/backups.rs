@@ -1,4 +1,4 @@
-//! Backups of a schedule beside those of others, what killed backups and restores leave, and restores over another vault.
+//! Scheduled and other backups in one directory, remains of killed runs, and restores over another vault.
 
 use rustix::fs::{CWD, Mode, mkfifoat};
 use std::collections::BTreeSet;
@@ -39,7 +39,7 @@ impl<'a> Vault<'a> {
         Ok(backup(&self.open, self.root_key(), target, &mut |_| {}).await?.path)
     }
 
-    /// A backup of the schedule that seems to be of the day `day`.
+    /// Creates a scheduled backup with the date of this day in its name.
     async fn scheduled(&self, directory: &Path, day: u32) -> PathBuf {
         let made = self.back_up(BackupTarget::Scheduled(directory)).await.unwrap();
         let dated = directory.join(format!("orgvault-202601{day:02}T000000Z.backup"));
@@ -136,7 +136,7 @@ async fn another_vault_is_never_replaced() {
     other.open.close().await.unwrap();
     let before = fs::read(other.path("db")).unwrap();
 
-    // Its database is under another root key: it does not open.
+    // The other database needs another root key, so it cannot be opened.
     let refused = ours.restore(&file, &other, ALL).await.unwrap_err();
     assert!(matches!(refused, RestoreError::ForeignAnchor { .. }), "{refused:?}");
     fs::remove_file(other.path("anchor")).unwrap();
@@ -145,7 +145,7 @@ async fn another_vault_is_never_replaced() {
     assert_eq!(fs::read(other.path("db")).unwrap(), before);
     assert!(!names(place.path()).iter().any(|name| name.contains("unfinished") || name.contains("restored")));
 
-    // Our own, damaged: its anchor says whose it is.
+    // A damaged database of the same vault is replaced, because its anchor identifies the vault.
     fs::write(ours.path("db"), vec![7; 8192]).unwrap();
     ours.restore(&file, &ours, ALL).await.unwrap();
     let again = open(ours.root_key(), Database::sqlite(ours.path("db"))).without_maintenance().await.unwrap();

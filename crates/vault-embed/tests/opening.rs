@@ -1,5 +1,5 @@
-//! Opening and making vaults on the embedded database: what is on disk decides, and nothing that may belong to another
-//! vault is touched.
+//! Opening and creating vaults on the embedded database. The files on the disk determine the result, and files that may
+//! belong to another vault are not changed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -34,7 +34,7 @@ impl Place {
         Database::sqlite(self.path("vault.db"))
     }
 
-    /// Every way to open or make the vault, each without maintenance.
+    /// Returns all functions that open or create the vault, without maintenance.
     fn ways(&self) -> [Opening; 3] {
         [open, create, open_or_create].map(|way| way(self.root_key(), self.database()).without_maintenance())
     }
@@ -43,7 +43,7 @@ impl Place {
         create(self.root_key(), self.database()).without_maintenance().await.unwrap()
     }
 
-    /// Names and contents of all files but the lock, which says who tried.
+    /// Returns names and contents of all files except the lock file, which contains the last process.
     fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let entries = fs::read_dir(self.0.path()).unwrap().map(|entry| entry.unwrap().path());
         let files = entries.filter(|path| !path.ends_with("vault.db.lock"));
@@ -51,7 +51,7 @@ impl Place {
     }
 }
 
-/// Every way to open or make the vault is refused for this reason, and no file changes.
+/// Asserts that each function to open or create the vault fails with this error and changes no file.
 async fn refused(place: &Place, is_reason: impl Fn(&OpeningError) -> bool) {
     let before = place.files();
     for way in place.ways() {
@@ -178,10 +178,10 @@ async fn missing_database_is_not_recreated() {
         }
         let lost = |error: &OpeningError| matches!(error, OpeningError::DatabaseLost { .. });
         refused(&place, lost).await;
-        // Nor where the root key is lost too.
+        // The same if the root key is missing too.
         fs::remove_file(place.path("root.key")).unwrap();
         refused(&place, lost).await;
-        // Nor if the write-ahead log alone is left.
+        // The same if only the write-ahead log remains.
         fs::remove_file(place.path("vault.db.key")).unwrap();
         fs::write(place.path("vault.db-wal"), "log").unwrap();
         refused(&place, lost).await;
@@ -234,7 +234,7 @@ impl IdOf for RootKeyFile {
     }
 }
 
-/// A first run that is cut off at any point is taken up by the next, with the keys that it left.
+/// A first run that was interrupted at any point is continued by the next one, with the same keys.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interrupted_first_run_is_taken_up() {
     for steps in 0..=5 {
@@ -285,7 +285,7 @@ async fn one_server_has_it_until_it_is_closed_and_dropped() {
     let other = open(place.root_key(), place.database()).server("migrate").await.unwrap_err();
     let OpeningError::Lock(LockError::Held { holder, .. }) = other else { panic!("{other:?}") };
     assert_eq!(holder, format!("serve (process {})", std::process::id()));
-    // One that does not serve works beside it.
+    // A process that does not serve can open the vault while the server runs.
     close(open(place.root_key(), place.database()).without_maintenance().await.unwrap()).await;
     close(server).await;
     close(open(place.root_key(), place.database()).server("migrate").await.unwrap()).await;

@@ -1,5 +1,5 @@
-//! The root key of an embedded vault is replaced: whatever is interrupted, one root key opens the vault, and the same
-//! command completes the replacement.
+//! Replacement of the root key of an embedded vault. After an interruption at any step, exactly one root key opens the
+//! vault, and the same command completes the replacement.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use vault_embed::{
 
 const STEPS: [RootStep; 3] = [RootStep::WrapDatabaseKey, RootStep::MoveInstanceKey, RootStep::DropOldWrap];
 
-/// A vault under the root key in `old.key`.
+/// A vault whose root key is in `old.key`.
 struct Place(TempDir);
 
 impl Place {
@@ -46,7 +46,7 @@ impl Place {
         RootRotation::begin(current, next, self.database()).await
     }
 
-    /// Begins, takes `steps` steps and ends as a killed process does.
+    /// Starts a rotation and drops it after `steps` steps, like a killed process.
     async fn killed_after(&self, current: &str, next: &str, steps: usize) {
         let mut rotation = self.begin(current, next).await.unwrap();
         for step in &STEPS[..steps] {
@@ -71,7 +71,7 @@ impl Place {
         Ok(())
     }
 
-    /// This root key opens the vault, and the other does not: it is told which one does.
+    /// Asserts that `right` opens the vault, and that the error for `wrong` names the right key.
     async fn opens_with(&self, right: &str, wrong: &str) {
         self.open(right).await.unwrap();
         let refused = self.open(wrong).await.unwrap_err();
@@ -85,8 +85,7 @@ impl Place {
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_after_any_step_the_vault_opens_with_one_root_key_and_the_next_run_completes_it() {
     for steps in 0..=STEPS.len() {
-        // However the next run is told: with the flags of the first, with the new root key in both places, or with the old
-        // one put away.
+        // The next run has the flags of the first one, or the new root key in both flags, or the old key was removed.
         for (current, gone) in [("old.key", false), ("new.key", false), ("old.key", true)] {
             let place = Place::new().await;
             place.killed_after("old.key", "new.key", steps).await;
@@ -136,7 +135,7 @@ async fn a_rotation_to_a_key_that_was_lost_is_begun_again_with_another() {
     assert_eq!(place.complete("old.key", "new.key").await, RootState::New);
     assert_eq!(place.wraps(), [place.id("new.key")]);
     place.opens_with("new.key", "old.key").await;
-    // And once more, back to where it came from.
+    // A second rotation, back to the first root key.
     assert_eq!(place.complete("new.key", "old.key").await, RootState::New);
     place.opens_with("old.key", "new.key").await;
 }
@@ -153,7 +152,7 @@ async fn nothing_is_made_before_the_old_root_key_is_proven() {
     fs::set_permissions(place.path("weak.key"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     let refused = place.begin("old.key", "weak.key").await.err().unwrap().to_string();
     assert!(refused.contains("does not contain a random key"), "{refused}");
-    // A stranger that is the new one is no way in either.
+    // A foreign key as both the current and the new key is rejected too.
     assert!(place.begin("stranger.key", "stranger.key").await.is_err());
     assert_eq!(place.wraps(), [place.id("old.key")]);
     place.opens_with("old.key", "stranger.key").await;
@@ -167,7 +166,7 @@ async fn two_rotations_of_an_embedded_vault_exclude_each_other_and_a_server_does
     let refused = place.begin("old.key", "other.key").await.err().unwrap();
     assert!(matches!(refused, RootRotationError::Busy { .. }), "{refused:?}");
     assert!(!place.path("other.key").exists());
-    // Neither waits for whoever writes an anchor in the directory, nor has a writer wait.
+    // The rotation does not wait for the lock of the directory, which writers of an anchor use.
     let directory = fs::File::open(place.0.path()).unwrap();
     directory.try_lock().unwrap();
     while rotation.step().await.unwrap().is_some() {}

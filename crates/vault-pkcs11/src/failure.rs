@@ -1,54 +1,54 @@
-//! Why a token did not seal or open.
+//! Errors of tokens.
 
 use cryptoki::error::{Error, RvError};
 use std::error::Error as StdError;
 use std::path::PathBuf;
 use vault_core::port::KeyServiceError;
 
-/// A token did not seal or open. The texts name module, token and key, never the PIN.
+/// A token did not wrap or unwrap a key. The messages name module, token and key, never the PIN.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenError {
-    /// The file is not a module that can be trusted or loaded.
+    /// The file is not a module, or other users can change it.
     #[error("PKCS#11 module {} {reason}", .path.display())]
     Module {
-        /// The file.
+        /// Path of the module.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Reason, as a verb phrase.
         reason: String,
     },
-    /// No token of this name is there.
+    /// No token matches the URI.
     #[error("no token matches {0}. Insert it, or check its label, serial number or slot")]
     NoToken(String),
-    /// Several tokens of this name are there.
+    /// Several tokens match the URI.
     #[error("{1} tokens match {0}. Name one by its serial number")]
     SeveralTokens(String, usize),
-    /// The token has no such key.
+    /// The token has no matching key.
     #[error("the token has no AES key that matches {0}. Check the key's id and label")]
     NoKey(String),
-    /// The token has several such keys.
+    /// The token has several matching keys.
     #[error("the token has {1} AES keys that match {0}. Give each key a separate ID")]
     SeveralKeys(String, usize),
-    /// The file of the PIN is refused.
+    /// The PIN cannot be read from its file.
     #[error("PIN: {0}")]
     Pin(#[source] Box<dyn StdError + Send + Sync>),
     /// The PIN is wrong, expired or locked.
     #[error("the token rejects the PIN ({0}). It is not retried, because tokens lock after several wrong PINs")]
     WrongPin(&'static str),
-    /// A call failed.
+    /// A function of the module failed.
     #[error("the token does not work: {call} returned {answer}")]
     Call {
-        /// The function.
+        /// Name of the function.
         call: String,
-        /// Its answer.
+        /// Its return code.
         answer: String,
-        /// Whether a later try may succeed.
+        /// Set if a retry may succeed.
         again: bool,
     },
-    /// It did not answer in time.
+    /// The token did not respond in time.
     #[error("the token did not respond within {0} s")]
     Timeout(u64),
-    /// What it gave cannot be what was asked for.
+    /// The output of the token has an impossible length.
     #[error("the token returned an unexpected response")]
     Malformed,
 }
@@ -71,7 +71,7 @@ impl From<Error> for TokenError {
     }
 }
 
-/// Whether the token may be there again later.
+/// Returns whether a retry may succeed, for example after the token is inserted again.
 const fn is_passing(answer: &RvError) -> bool {
     matches!(
         answer,

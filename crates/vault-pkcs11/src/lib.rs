@@ -1,10 +1,10 @@
-//! Root keys in PKCS#11 tokens: an AES-256 key that seals and opens in the token with AES-GCM, and never leaves it.
+//! Root keys in PKCS#11 tokens: an AES-256 key that wraps keys with AES-GCM in the token, and never leaves it.
 //!
-//! [`TokenKey`] is the [`KeyService`](vault_core::port::KeyService) of such a key, named by a [`TokenUri`]. Each use loads
-//! the module, logs in, seals or opens, logs out and unloads the module again: so a token that was removed or a session that
-//! timed out in between does not matter, and nothing of the token stays in the process.
+//! [`TokenKey`] is the [`KeyService`](vault_core::port::KeyService) of such a key, which a [`TokenUri`] names. Each use
+//! loads the module, logs in, wraps or unwraps, logs out and unloads the module. A token may therefore be removed, or a
+//! session may time out, between two uses, and no state of the token remains in the process.
 //!
-//! Tried against SoftHSM 2.6.
+//! Tested with SoftHSM 2.6.
 //!
 //! ```
 //! use vault_pkcs11::TokenUri;
@@ -13,14 +13,14 @@
 //! let uri: TokenUri = text.parse()?;
 //! assert_eq!(uri.pin(), std::path::Path::new("/etc/us/pin"));
 //!
-//! // A PIN does not belong into settings.
+//! // A PIN in the settings is rejected.
 //! let refused = text.replace("pin-source=/etc/us/pin", "pin-value=1234").parse::<TokenUri>().unwrap_err();
 //! assert!(refused.to_string().contains("write it to a file"));
 //! # Ok::<(), vault_pkcs11::InvalidUri>(())
 //! ```
 //!
-//! `vault-embed` opens a vault with such a key through `vault_crypto::ServiceRootKey`. `docs/operate/root-key.md` of the repository says
-//! how to make one.
+//! `vault-embed` opens a vault with such a key through `vault_crypto::ServiceRootKey`. `docs/operate/root-key.md` of the
+//! repository describes how to create one.
 
 mod failure;
 mod token;

@@ -1,4 +1,4 @@
-//! Sealing and opening in the token.
+//! Wrapping and unwrapping in the token.
 
 use crate::failure::TokenError;
 use crate::uri::TokenUri;
@@ -20,13 +20,13 @@ use vault_core::credential::SecretBytes;
 use vault_core::port::{Cause, Entropy, KeyService, KeyServiceError};
 use zeroize::Zeroizing;
 
-/// How long a token may take, in seconds. One over a network, with a failover, takes some.
+/// Timeout of a use, in seconds. A token in a network takes several seconds during a failover.
 const LONGEST: u64 = 30;
 const NONCE: usize = 12;
 const TAG: usize = 16;
 const TAG_BITS: u64 = 128;
 
-/// Reads the PIN when it is needed: without line end.
+/// Returns the PIN without a line end. Called at each use.
 pub type Pin = Arc<dyn Fn() -> Result<Zeroizing<Vec<u8>>, Cause> + Send + Sync>;
 
 /// A key in a token.
@@ -42,9 +42,9 @@ struct TokenReference {
 }
 
 impl TokenKey {
-    /// The key that `uri` names. Nothing is opened yet.
+    /// Creates a reference to the key that `uri` names, without contacting the token.
     pub fn new(uri: TokenUri, pin: Pin, entropy: Arc<dyn Entropy>) -> Self {
-        // By its id alone: the same key in a second token, made from a backup of the first, is the same key.
+        // The name contains only the key's id, so that a copy of the key in a second token is the same root key.
         let id: String = uri.id.iter().map(|byte| format!("{byte:02x}")).collect();
         Self { name: format!("pkcs11:{id}"), place: Arc::new(TokenReference { uri, pin, entropy }) }
     }
@@ -69,7 +69,7 @@ impl KeyService for TokenKey {
     }
 
     async fn seal(&self, secret: &SecretBytes, context: &[u8]) -> Result<Vec<u8>, KeyServiceError> {
-        let secret = Zeroizing::new(secret.expose().to_vec()); // for the token to seal
+        let secret = Zeroizing::new(secret.expose().to_vec()); // the future must own it
         let context = context.to_vec();
         self.run(move |place, session, key| {
             let mut nonce = [0; NONCE];
@@ -81,7 +81,7 @@ impl KeyService for TokenKey {
             if sealed.len() != secret.len() + TAG {
                 return Err(TokenError::Malformed.into());
             }
-            // Some tokens put a nonce of their own into its place.
+            // Some tokens replace the nonce by their own.
             Ok([&nonce[..], &sealed].concat())
         })
         .await
@@ -104,7 +104,7 @@ impl KeyService for TokenKey {
     }
 }
 
-/// How tokens say that the tag does not fit.
+/// Returns whether the error is one with which tokens report a wrong tag.
 const fn is_not_authentic(error: &Error) -> bool {
     matches!(
         error,
@@ -115,13 +115,13 @@ const fn is_not_authentic(error: &Error) -> bool {
                 | RvError::SignatureInvalid,
             _
         )
-        // SoftHSM says no more than this.
+        // SoftHSM returns only these general errors.
         | Error::Pkcs11(RvError::GeneralError | RvError::FunctionFailed, Function::Decrypt)
     )
 }
 
 impl TokenReference {
-    /// Loads the module, finds token and key, does the work and unloads the module.
+    /// Loads the module, finds token and key, runs `work` and unloads the module.
     fn with_key<T>(
         &self,
         work: impl FnOnce(&Self, &Session, ObjectHandle) -> Result<T, KeyServiceError>,
@@ -131,7 +131,7 @@ impl TokenReference {
         let (client, ours) = (module, CInitializeArgs::new(CInitializeFlags::OS_LOCKING_OK));
         let ours = match client.initialize(ours) {
             Ok(()) => true,
-            // By another use in this process, which also ends it.
+            // Another use in this process initialized the module and will finalize it.
             Err(Error::Pkcs11(RvError::CryptokiAlreadyInitialized, _)) => false,
             Err(error) => return Err(TokenError::from(error).into()),
         };
@@ -140,7 +140,7 @@ impl TokenReference {
             work(self, session, key)
         });
         if ours {
-            // The answer is there; what the module says now changes nothing.
+            // The work is done, so an error of this call has no effect.
             let _ = client.finalize();
         }
         done
@@ -195,7 +195,8 @@ impl TokenReference {
     }
 }
 
-/// Loads a module that nobody but root and its owner may change: its code runs with the rights of this process.
+/// Loads a module. Only root and its owner may have write permission, because its code runs with the rights of this
+/// process.
 fn load(path: &Path) -> Result<Pkcs11, TokenError> {
     let flawed = |reason: String| TokenError::Module { path: path.to_owned(), reason };
     let found = path.metadata().map_err(|error| flawed(format!("cannot be read: {error}")))?;

@@ -1,13 +1,13 @@
-//! The name of a key in a token: a PKCS#11 URI (RFC 7512).
+//! URIs of keys in tokens (PKCS#11 URIs, RFC 7512).
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// The shortest id of a key, in bytes. Tools number keys 01, 02, …, and a key is known by its id for ever.
+/// Minimum length of a key's id, in bytes. Shorter ids, such as 01 and 02 of some tools, are not unique.
 const SHORTEST_ID: usize = 8;
-/// What stands in an attribute as it is.
+/// Characters that are not percent-encoded in an attribute.
 const PLAIN: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 const PLAIN_PATH: AsciiSet = PLAIN.remove(b'/');
 
@@ -24,18 +24,18 @@ pub struct TokenUri {
     pin: PathBuf,
 }
 
-/// A text that is not such a URI. Nothing of it is repeated.
+/// The text is not a valid URI of a key. The message does not contain the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidUri(&'static str);
 
 impl TokenUri {
-    /// The file of the module.
+    /// Returns the path of the module.
     pub fn module(&self) -> &Path {
         &self.module
     }
 
-    /// The file of the PIN.
+    /// Returns the path of the file with the PIN.
     pub fn pin(&self) -> &Path {
         &self.pin
     }

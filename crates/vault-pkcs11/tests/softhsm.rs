@@ -1,4 +1,4 @@
-//! A key in SoftHSM seals and opens, is found by its id, and whatever does not fit is refused in words.
+//! Root keys in SoftHSM: wrapping and unwrapping, lookup by id, and error messages.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -48,7 +48,7 @@ fn refusal<T>(result: Result<T, KeyServiceError>) -> String {
     }
 }
 
-/// Runs the test `name` of this file in a process that finds these tokens.
+/// Runs the test `name` of this file in a process whose environment contains these tokens.
 fn run(name: &str, tokens: &SoftHsm) {
     let (variable, value) = tokens.variable();
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -65,7 +65,7 @@ fn a_key_in_a_token_seals_and_opens() {
     tokens.create_token("vault");
     tokens.import_key("vault", "root", ID, &[7; 32]);
     tokens.import_key("vault", "other", OTHER, &[8; 32]);
-    // A copy of the key in a second token, as a second machine has it.
+    // A copy of the key in a second token, as on a second host.
     tokens.create_token("second");
     tokens.import_key("second", "copy", ID, &[7; 32]);
     tokens.create_token("twin");
@@ -74,7 +74,7 @@ fn a_key_in_a_token_seals_and_opens() {
     tokens.import_key("second", "double again", "0102030405060708", &[2; 32]);
     run("inside_seals_and_opens", &tokens);
     run("inside_refuses", &tokens);
-    // The token is taken away.
+    // The token is removed.
     fs::rename(tokens.tokens(), tokens.tokens().with_extension("away")).unwrap();
     fs::create_dir(tokens.tokens()).unwrap();
     run("inside_has_no_token", &tokens);
@@ -107,7 +107,7 @@ async fn inside_seals_and_opens() {
         let refused = root.open(&changed, b"here").await;
         assert!(matches!(refused, Err(KeyServiceError::DoesNotOpen)), "byte {place}: {:?}", refused.err());
     }
-    // What was sealed once opens for ever.
+    // The nonce is the first one of the test's entropy.
     let old = b"\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01";
     assert!(sealed.starts_with(&[0; 12]) && !sealed.starts_with(old));
 }

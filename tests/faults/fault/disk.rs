@@ -119,7 +119,7 @@ pub(super) fn full(ground: &Ground<'_>) -> Report {
 
 /// The file system below the vault reports an error under load and becomes read-only, which is the default on Linux. An
 /// operator repairs it. Acknowledged writes of that moment that are lost are counted but do not fail the campaign: ext4
-/// may report a file as synced although it has dropped the transaction of the journal (docs/why/campaigns.md).
+/// may report a file as synced although it has dropped the transaction of the journal (tests/faults/README.md).
 pub(super) fn read_only(ground: &Ground<'_>) -> Report {
     if !getuid().is_root() {
         return Report::skipped("read-only", ground.database, "only root can mount a file system");

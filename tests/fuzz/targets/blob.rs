@@ -1,4 +1,4 @@
-//! A sealed blob, as it is stored.
+//! Parses a stored sealed blob.
 
 #![no_main]
 

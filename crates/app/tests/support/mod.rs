@@ -1,4 +1,4 @@
-//! A listener of activations that says what a test wrote down, and the program as its integration.
+//! A fake activation listener with prepared responses, and the program as its client.
 
 #![allow(dead_code, reason = "each test file takes its part")]
 
@@ -20,26 +20,26 @@ pub const GCS_ID: &str = "0193a5c0-0000-7000-8000-000000000002";
 pub const ACTIVATION: &str = "0193a5c0-0000-7000-8000-00000000000a";
 pub const SECRET: &str = "wJalr'XUt$n FEMI";
 
-/// An S3-style credential of the region `eu-west-1`.
+/// Returns an `s3` credential of the region `eu-west-1`.
 pub fn s3() -> String {
     let data =
         format!(r#"{{"access_key_id":"AKIA","bucket":"b","region":"eu-west-1","secret_access_key":"{SECRET}"}}"#);
     format!(r#"{{"id":"{S3_ID}","type":"s3","version":1,"form":"raw","data":{data}}}"#)
 }
 
-/// A credential of Google Cloud Storage, which its tools read from a file. The key is short-lived or saved as it is.
+/// Returns a saved `gcs` credential, whose tools read it from a file.
 pub fn gcs() -> String {
     let key = r#"{"client_email":"a@b.iam.gserviceaccount.com","private_key":"-----BEGIN PRIVATE KEY-----\nAA==\n-----END PRIVATE KEY-----\n","token_uri":"https://oauth2.googleapis.com/token","type":"service_account"}"#;
     let data = format!(r#"{{"bucket":"b","service_account_key":{key}}}"#);
     format!(r#"{{"id":"{GCS_ID}","type":"gcs","version":1,"form":"raw","data":{data}}}"#)
 }
 
-/// The answer to an activation, which outlives every test.
+/// Returns the body of an activation that does not expire during a test.
 pub fn activation(credentials: &[String]) -> String {
     ending("2999-11-20T12:00:00Z", credentials)
 }
 
-/// The answer to an activation that is over at this time.
+/// Returns the body of an activation that expires at this time.
 pub fn ending(expires_at: &str, credentials: &[String]) -> String {
     format!(
         r#"{{"id":"{ACTIVATION}","namespace":"a/b","expires_at":"{expires_at}","credentials":[{}]}}"#,
@@ -47,12 +47,12 @@ pub fn ending(expires_at: &str, credentials: &[String]) -> String {
     )
 }
 
-/// What a problem document says.
+/// Returns a problem document.
 pub fn problem(status: u16, code: &str) -> String {
     format!(r#"{{"type":"x","title":"T","status":{status},"detail":"D","code":"{code}","request_id":"r"}}"#)
 }
 
-/// A listener, a token, and a place for private files.
+/// A fake listener, a token, and a directory for private files.
 pub struct ActivationListener {
     directory: TempDir,
     end: Arc<Mutex<(u16, String)>>,
@@ -63,12 +63,12 @@ pub struct ActivationListener {
 type Hook = Box<dyn FnMut(&str) + Send>;
 
 impl ActivationListener {
-    /// A listener that answers activations and checks with this status and body.
+    /// Starts a listener that responds to activations and checks with this status and body.
     pub fn new(status: u16, body: String) -> Self {
         Self::with_hook(status, body, Box::new(|_| ()))
     }
 
-    /// The same; calls `hook` with each request's method and path before it answers.
+    /// Starts a listener that also calls `hook` with method and path of each request before it responds.
     pub fn with_hook(status: u16, body: String, mut hook: Hook) -> Self {
         let directory = TempDir::new().unwrap();
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -81,7 +81,7 @@ impl ActivationListener {
         write_private(&activation_listener.path("token"), &token());
         fs::DirBuilder::new().mode(0o700).create(activation_listener.runtime()).unwrap();
         fs::create_dir(activation_listener.path("work")).unwrap();
-        // Ends with the test's process.
+        // The thread runs until the test's process exits.
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
@@ -106,38 +106,38 @@ impl ActivationListener {
         activation_listener
     }
 
-    /// From now on the end of an activation is answered with this status and body.
+    /// Sets the response to requests that end an activation.
     pub fn end_with(&self, status: u16, body: String) {
         *self.end.lock().unwrap() = (status, body);
     }
 
-    /// Renewals are answered with these, one after another, and then with the last one.
+    /// Sets the responses to renewals. The last one is repeated.
     pub fn renew_with(&self, answers: Vec<(u16, String)>) {
         *self.renewals.lock().unwrap() = answers;
     }
 
-    /// A path of this test's own.
+    /// Returns a path in the directory of this test.
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    /// Where private files go.
+    /// Returns the directory for private files.
     pub fn runtime(&self) -> PathBuf {
         self.path("runtime")
     }
 
-    /// How much lies there.
+    /// Returns the number of entries in the directory for private files.
     pub fn left_behind(&self) -> usize {
         fs::read_dir(self.runtime()).unwrap().count()
     }
 
-    /// What was asked: method, path and body.
+    /// Returns method, path and body of each request.
     pub fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
 
-    /// `orgvault` with `words`, in a process group of its own: not in the foreground of a terminal, where keys send
-    /// signals to commands without its doing.
+    /// Returns the program with these arguments, in a separate process group. In the foreground group of a terminal,
+    /// keys would send signals to its command directly.
     pub fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_orgvault"));
         self.set_up(&mut command);
@@ -145,7 +145,7 @@ impl ActivationListener {
         command
     }
 
-    /// Gives `command` the environment of the integration.
+    /// Sets the environment of the integration for `command`.
     pub fn set_up(&self, command: &mut Command) {
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("ORGVAULT_") {
@@ -161,18 +161,18 @@ impl ActivationListener {
             .process_group(0);
     }
 
-    /// What `orgvault` with `words` did.
+    /// Runs the program with these arguments.
     pub fn run(&self, words: &[&str]) -> Ran {
         Ran::of(self.command(words).output().unwrap())
     }
 
-    /// What `orgvault exec` of a shell's `script` did.
+    /// Runs `orgvault exec` with a shell `script`.
     pub fn exec(&self, flags: &[&str], script: &str) -> Ran {
         self.run(&[&["exec", "--namespace", "a/b"], flags, &["--", "sh", "-c", script]].concat())
     }
 }
 
-/// How a run ended.
+/// Exit status and output of a run.
 #[derive(Debug)]
 pub struct Ran {
     pub status: Option<i32>,
@@ -186,14 +186,14 @@ impl Ran {
         Self { status: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
     }
 
-    /// What it printed, if it did what it was asked.
+    /// Asserts success and returns the standard output.
     #[track_caller]
     pub fn done(self) -> String {
         assert_eq!(self.status, Some(0), "{self:?}");
         self.stdout
     }
 
-    /// What it said, if it ended with `status` and printed nothing.
+    /// Asserts this exit status and an empty standard output, and returns the standard error.
     #[track_caller]
     pub fn refused(self, status: i32) -> String {
         assert_eq!((self.status, &*self.stdout), (Some(status), ""), "{self:?}");
@@ -202,7 +202,7 @@ impl Ran {
     }
 }
 
-/// Writes a file that its owner alone can read.
+/// Writes a file with mode 0600.
 pub fn write_private(path: &Path, content: &str) {
     fs::write(path, content).unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
@@ -217,7 +217,7 @@ impl Entropy for Same {
     }
 }
 
-/// An integration token.
+/// Returns a valid integration token.
 pub fn token() -> String {
     IntegrationToken::generate(&Same).unwrap().text().expose_secret().to_owned()
 }

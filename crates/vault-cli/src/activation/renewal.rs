@@ -99,7 +99,7 @@ impl<'a> Renewal<'a> {
             Renewed::Refused => self.begin_another(listener).await?,
         };
         let mut opened = Opened::read(answer)?;
-        // The last key of the bucket may be gone: the command keeps what it has, and is told.
+        // If no credential matches any more, the command keeps the current one, and `supply` prints a warning.
         let _ = self.args.choice.narrow(&mut opened);
         (self.activation, self.expires_at) = (opened.activation.clone(), opened.expires_at);
         supply.take(&opened)?;

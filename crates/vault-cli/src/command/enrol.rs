@@ -23,7 +23,7 @@ const PASSCODES: usize = 3;
 /// Enrols: sets a password, shows the authenticator's secret, and confirms it with a passcode.
 pub fn run(args: EnrolArgs, base_path: &str, output: Output) -> Result<(), Failure> {
     if !io::stdin().is_terminal() {
-        return Err(Failure::usage("enrolment needs a terminal. Scripts use the HTTP API: docs/API.md, \"Enrol\""));
+        return Err(Failure::usage("enrolment needs a terminal. Scripts use the HTTP API: docs/API.md, \"Enrolment\""));
     }
     let link = match args.link {
         Some(link) => SecretString::from(link),

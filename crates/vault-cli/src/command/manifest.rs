@@ -30,7 +30,8 @@ use vault_client::{
 const DIFFERS: u8 = 3;
 /// The largest document that is read, in bytes.
 const MAX_DOCUMENT: usize = 4 * 1024 * 1024;
-/// How often a save is named anew whose earlier answer was of a credential that has been deleted since.
+/// Maximum number of idempotency keys for a save. Another key is needed if an earlier one created a credential that was
+/// deleted since.
 const SAVE_TRIES: usize = 100;
 
 #[expect(missing_docs, reason = "clap would print a doc comment as the description of the command")]
@@ -358,7 +359,8 @@ impl Apply<'_> {
             }
             Change::UpdatePerson { id, role, disabled, .. } => {
                 let state = disabled.map(|disabled| if disabled { "disabled" } else { "active" }.to_owned());
-                // A request changes one of them: nobody is active with a role that the document does not describe.
+                // A request changes either role or state. In this order, the user is never active with a role that
+                // differs from the described one.
                 let role = role.clone().map(|role| ChangeAccountRequest { role: Some(role), state: None });
                 let state = state.map(|state| ChangeAccountRequest { role: None, state: Some(state) });
                 let requests = if *disabled == Some(true) { [state, role] } else { [role, state] };

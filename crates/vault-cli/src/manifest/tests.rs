@@ -409,7 +409,7 @@ fn people_described_as_disabled_are_never_active() {
     assert_eq!(changes(&present(vec![person("ada@b.example", "admin", "disabled")])), (Vec::new(), 0));
 }
 
-/// Without the places, which differ between what was written and what was read.
+/// Removes the positions, because the parsed document has others than the written one.
 fn bare(mut manifest: document::Manifest) -> document::Manifest {
     manifest.people.iter_mut().for_each(|one| one.at = At::default());
     manifest.integrations.iter_mut().for_each(|one| {

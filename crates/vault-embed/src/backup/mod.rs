@@ -103,7 +103,7 @@ pub enum BackupError {
         /// Unfinished file.
         unfinished: PathBuf,
     },
-    /// The action was not recorded in the audit log, so it was not carried out.
+    /// The action was not recorded in the audit log, so it was not performed.
     #[error("the backup was not recorded in the audit log")]
     Unrecorded(#[source] StoreError),
     /// The database could not be copied, or the copy is damaged.
@@ -128,13 +128,13 @@ pub enum BackupError {
     /// The keys of the copy cannot be unwrapped with the root key.
     #[error("the copy cannot be decrypted with the root key")]
     Keyring(#[from] KeyringError),
-    /// The archive differs from what was written.
+    /// The archive on the disk differs from the written data.
     #[error("the archive {} differs from the written data. Check the disk", .0.display())]
     Unreadable(PathBuf),
     /// The archive cannot be read back.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// No space is left for the archive.
+    /// The disk has no space for the archive.
     #[error("no space left on device for {}", .0.display())]
     Full(PathBuf),
     /// The operating system refused the operation.

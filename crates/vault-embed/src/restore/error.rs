@@ -128,7 +128,7 @@ pub enum RestoreError {
     /// The anchor cannot be read.
     #[error(transparent)]
     Anchor(AnchorError),
-    /// No space is left.
+    /// The disk is full.
     #[error("no space left on device for {}", .0.display())]
     Full(PathBuf),
     /// The database could not be copied.

@@ -87,7 +87,7 @@ pub async fn a_recovery_code_spends_no_step(suite: &dyn AccountSubject) {
 }
 
 /// If role, state, password, TOTP secret, account or organization changed since the reservation, the login is rejected
-/// and the proof is not used up.
+/// and the passcode is not used up.
 pub async fn a_login_is_overtaken_by_each_change(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     type Change = fn(&Accounts<'_>, &Holder) -> Wanted;
@@ -112,7 +112,7 @@ pub async fn a_login_is_overtaken_by_each_change(suite: &dyn AccountSubject) {
         if matches!(change.change, AccountChange::ReEnrol { .. } | AccountChange::Delete) {
             continue;
         }
-        // With the new values, the same proof is accepted.
+        // With the new values, the same passcode is accepted.
         world.change(&holder, regrant(&holder, Role::Viewer, AccountState::Active)).await;
         let Reservation::Account(facts) = world.reserve(&holder, world.network()).await else { panic!("it is free") };
         let holder = holder.as_reserved(&facts);
@@ -347,7 +347,7 @@ async fn refused(world: &Accounts<'_>, command: FinishAccountAttempt, conclusion
     assert_eq!(world.audit_length().await, entries + 1);
 }
 
-/// Asserts that of sixteen concurrent logins with one proof exactly one completes, and that later ones are rejected.
+/// Asserts that of sixteen concurrent logins with one passcode exactly one completes, and that later ones are rejected.
 async fn spent_once(world: &Accounts<'_>, holder: &Holder, proof: PasscodeProof) {
     let logins: Vec<_> = (0..16).map(|_| world.complete_login(holder, world.network(), proof)).collect();
     let principals: Vec<_> = logins.iter().map(principal_of).collect();

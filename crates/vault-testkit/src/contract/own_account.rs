@@ -99,7 +99,7 @@ pub async fn an_owner_replaces_the_recovery_codes(suite: &dyn AccountSubject) {
     let holder = world.holder(Role::Editor).await;
     let sessions = [world.log_in(&holder).await, world.log_in(&holder).await];
     let codes: Vec<_> = (0..10).map(|_| world.recovery_code()).collect();
-    // An old recovery code is a valid proof.
+    // Re-authentication accepts an old recovery code.
     let proof = PasscodeProof::RecoveryCode(holder.recovery_codes[0]);
     let change = world.own_codes(&holder, codes.clone());
     let OwnChange::RecoveryCodes { seed, .. } = &change else { panic!("{change:?}") };
@@ -263,7 +263,8 @@ pub async fn a_proof_needs_a_session_of_its_account(suite: &dyn AccountSubject) 
     assert_eq!(world.conclude(login).await, AttemptOutcome::Completed);
 }
 
-/// A proof is used once, by a login or by a change; a proof based on outdated values changes nothing.
+/// A passcode or recovery code is used once, by a login or by a change. Re-authentication that is based on outdated
+/// values changes nothing.
 pub async fn a_proof_is_spent_once_whatever_for(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Editor).await;

@@ -81,7 +81,7 @@ pub async fn a_row_copied_to_another_account_refuses_both_passwords<S: PasswordS
     }
 }
 
-/// An earlier verifier of the account, stored next to the ID of the current password, lets nobody in.
+/// An earlier verifier of the account, stored next to the ID of the current password, permits no login.
 pub async fn a_verifier_is_bound_to_the_password<S: PasswordSubject>(make: impl AsyncFn() -> S) {
     let hasher = make().await.hasher();
     let (earlier, now) =

@@ -21,7 +21,7 @@ use vault_core::principal::{Denial, SessionPrincipal};
 use vault_core::sealed::Blob;
 use vault_core::{Command, Error, Refusal};
 
-/// Returns the proof in `command`.
+/// Returns the verified factors of the re-authentication in `command`.
 pub(super) fn proof_of(command: &mut FinishAccountAttempt) -> &mut VerifiedProof {
     match &mut command.presented {
         VerifiedFactors::Proof(proof) => proof,

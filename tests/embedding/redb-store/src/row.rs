@@ -66,7 +66,7 @@ impl Organization {
         as_read
     }
 
-    /// Nothing, where the row holds a name that it cannot hold.
+    /// Returns `None` if the stored name is invalid.
     pub(crate) fn keys(&self, organization: OrganizationId) -> Option<OrganizationKeys> {
         let key = |row: &Key| OrganizationKeyRecord {
             organization,
