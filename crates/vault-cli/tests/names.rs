@@ -6,7 +6,8 @@ use vault_cli::form::{Form, FormName};
 proptest! {
     #[test]
     fn valid_names_of_sections_are_parsed(name in prop_oneof!["[A-Za-z]", "[A-Za-z][A-Za-z0-9_-]{0,63}"]) {
-        prop_assert_eq!(FormName::parse(&name).unwrap().as_str(), name);
+        let parsed = FormName::parse(&name).unwrap();
+        prop_assert_eq!(parsed.as_str(), name);
     }
 
     #[test]

@@ -606,7 +606,7 @@ mod tests {
         #[test]
         fn values_are_valid(
             _ in (email(), namespace(), organization_name(), list_filter(), network(), timestamp(), metadata()),
-            _ in (namespace_patterns(), integration_name(), purpose(), form_name(), idempotency_key(), information()),
+            _ in (namespace_patterns(), integration_name(), purpose(), idempotency_key(), information()),
             _ in (label_patch(), ttl(), activation_ttl(), overlap(), vended(), (trusts(), managed_by())),
         ) {}
 
