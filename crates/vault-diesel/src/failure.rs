@@ -115,14 +115,6 @@ impl Failure {
     }
 }
 
-/// Merges the error of the database and the failure of the transaction into one result.
-pub(crate) fn flat<T>(
-    outcome: Result<Result<T, Failure>, StoreError>,
-    classify: fn(&SqlError) -> Severity,
-) -> Result<T, StoreError> {
-    outcome?.map_err(|failure| failure.into_store_error(classify))
-}
-
 /// The database role lacks a privilege. PostgreSQL's message names the table or schema.
 #[derive(Debug, thiserror::Error)]
 #[error("{}. {}", .0, remedy(.0))]

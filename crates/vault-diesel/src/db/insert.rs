@@ -98,7 +98,7 @@ where
         }
     }
     let id = V::query_id().map(|_| TypeId::of::<Several<V::QueryId>>());
-    let (text, _) = text_of(id, dialect, || {
+    let (text, _) = text_of(id, dialect, &|| {
         let others: Vec<&str> = names.iter().copied().filter(|name| *name != ORGANIZATION).collect();
         let table = render(&table.from_clause())?;
         let new: Vec<String> = others.iter().map(|name| format!("new.{name}")).collect();

@@ -8,21 +8,19 @@ use super::severity::classify;
 use super::spread::is_distributed;
 use crate::failure::{Failure, Reports, Severity, unavailable};
 use crate::load::{StoreLoad, turn};
-use crate::transaction::{End, Ended};
+use crate::transaction::End;
+use crate::transaction::work::Work;
 use crate::turns::{FairSemaphore, Permit};
 use bb8::{Pool, PooledConnection};
 use diesel_async::{AnsiTransactionManager, AsyncPgConnection, SimpleAsyncConnection as _, TransactionManager};
-use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use vault_core::id::OrganizationId;
 use vault_core::port::{Event, RetryReason, StoreError};
 
-/// Function that runs a transaction.
-pub(super) type Decide<C, T> = for<'a> fn(&'a mut AsyncPgConnection, &'a C) -> BoxFuture<'a, Ended<T>>;
-/// Function that runs a query.
-pub(super) type Look<Q, T> = for<'a> fn(&'a mut AsyncPgConnection, &'a Q) -> BoxFuture<'a, Result<T, Failure>>;
+/// A transaction or a read.
+type PgWork<'w> = dyn Work<AsyncPgConnection> + 'w;
 type Transactions = AnsiTransactionManager;
 
 /// Maximum number of attempts if a transaction conflicts with another one or loses its connection.
@@ -159,14 +157,13 @@ impl Connections {
 
     /// Runs a transaction on the connection in `taken` or on another one, with retries. `rows` is the organization
     /// whose rows the transaction concerns, if it is one.
-    pub(super) async fn write<C, T>(
+    pub(super) async fn write(
         &self,
         mut taken: Option<Taken>,
         rows: Option<OrganizationId>,
-        command: &C,
-        decide: Decide<C, T>,
+        work: &mut PgWork<'_>,
         timeout: Timeout,
-    ) -> Result<T, Failed> {
+    ) -> Result<(), Failed> {
         let mut tries = 1;
         loop {
             let mut taken = match taken.take() {
@@ -174,10 +171,10 @@ impl Connections {
                 None => self.take_at(rows).await?,
             };
             let pooled = &mut *taken.pooled;
-            match write_on(&mut pooled.connection, command, decide, (timeout, &self.reports)).await {
-                Ok(outcome) => {
+            match write_on(&mut pooled.connection, work, (timeout, &self.reports)).await {
+                Ok(()) => {
                     pooled.lost = false;
-                    return Ok(outcome);
+                    return Ok(());
                 }
                 Err(failed) if failed.certain && tries < TRIES && settle(pooled, &failed.failure).await => {
                     self.emit_retry(&failed.failure);
@@ -193,20 +190,19 @@ impl Connections {
     }
 
     /// Runs a query in one snapshot, with retries.
-    pub(super) async fn read<Q, T>(
+    pub(super) async fn read(
         &self,
         organization: Option<OrganizationId>,
-        question: &Q,
-        look: Look<Q, T>,
-    ) -> Result<T, StoreError> {
+        work: &mut PgWork<'_>,
+    ) -> Result<(), StoreError> {
         let mut tries = 1;
         loop {
             let mut taken = self.take_for(organization).await?;
             let pooled = &mut *taken.pooled;
-            match read_on(&mut pooled.connection, question, look).await {
-                Ok(answer) => {
+            match read_on(&mut pooled.connection, work).await {
+                Ok(()) => {
                     pooled.lost = false;
-                    return Ok(answer);
+                    return Ok(());
                 }
                 Err(failure) => {
                     if !settle(pooled, &failure).await || tries >= TRIES {
@@ -220,21 +216,20 @@ impl Connections {
     }
 
     /// Runs a query that sends its statements in one exchange and needs no transaction, with retries.
-    pub(super) async fn read_at_once<Q, T>(
+    pub(super) async fn read_at_once(
         &self,
         organization: Option<OrganizationId>,
-        question: &Q,
-        look: Look<Q, T>,
-    ) -> Result<T, StoreError> {
+        work: &mut PgWork<'_>,
+    ) -> Result<(), StoreError> {
         let mut tries = 1;
         loop {
             let mut taken = self.take_for(organization).await?;
             let pooled = &mut *taken.pooled;
-            let answer = look(&mut pooled.connection, question).await;
+            let answer = work.run(&mut pooled.connection).await;
             // There is nothing to roll back. After a database error the connection is not reused.
             pooled.lost = matches!(answer, Err(Failure::Sql(_)));
             match answer {
-                Ok(answer) => return Ok(answer),
+                Ok(_) => return Ok(()),
                 Err(failure) => {
                     let again = matches!(failure.severity(classify), Severity::Again | Severity::LaterElsewhere);
                     if !again || tries >= TRIES {
@@ -308,12 +303,11 @@ async fn settle(pooled: &mut Pooled, failure: &Failure) -> bool {
     matches!(severity, Severity::Again | Severity::LaterElsewhere)
 }
 
-async fn write_on<C, T>(
+async fn write_on(
     connection: &mut AsyncPgConnection,
-    command: &C,
-    decide: Decide<C, T>,
+    work: &mut PgWork<'_>,
     (timeout, reports): (Timeout, &Reports),
-) -> Result<T, Broken> {
+) -> Result<(), Broken> {
     let nothing_stands = |error| Broken { failure: Failure::Sql(error), certain: true };
     Transactions::begin_transaction_sql(connection, BEGIN_WRITING).await.map_err(nothing_stands)?;
     let limits = match timeout {
@@ -324,17 +318,17 @@ async fn write_on<C, T>(
     if let Some(limits) = limits {
         connection.batch_execute(limits).await.map_err(nothing_stands)?;
     }
-    match decide(connection, command).await {
-        Ok((outcome, End::Unchanged | End::RollBack)) => {
+    match work.run(connection).await {
+        Ok(End::Unchanged | End::RollBack) => {
             Transactions::rollback_transaction(connection).await.map_err(nothing_stands)?;
-            Ok(outcome)
+            Ok(())
         }
-        Ok((outcome, End::Commit)) => {
+        Ok(End::Commit) => {
             let commit = Commit { reports, certain: false };
             match Transactions::commit_transaction(connection).await {
                 Ok(()) => {
                     commit.conclude();
-                    Ok(outcome)
+                    Ok(())
                 }
                 Err(error) => {
                     let certain = classify(&error) == Severity::Again;
@@ -370,9 +364,8 @@ impl Drop for Commit<'_> {
     }
 }
 
-async fn read_on<Q, T>(connection: &mut AsyncPgConnection, question: &Q, look: Look<Q, T>) -> Result<T, Failure> {
+async fn read_on(connection: &mut AsyncPgConnection, work: &mut PgWork<'_>) -> Result<(), Failure> {
     Transactions::begin_transaction_sql(connection, BEGIN_SNAPSHOT).await?;
-    let answer = look(connection, question).await?;
-    Transactions::commit_transaction(connection).await?;
-    Ok(answer)
+    work.run(connection).await?;
+    Ok(Transactions::commit_transaction(connection).await?)
 }

@@ -271,16 +271,27 @@ impl PostgresStore {
 
 impl Postgres {
     async fn find_spreading(&self) -> Result<Option<Distribution>, DistributionError> {
-        match self.read((), |connection, ()| Box::pin(find(connection))).await? {
+        match self.look((), |connection, ()| Box::pin(async { unchanged(find(connection).await) })).await? {
             Found::Nothing => Ok(None),
             Found::Unusable(error) => Err(error),
             Found::Distribution(mut found) => {
                 // A role may lack the right to query other nodes.
-                let unfinished = self.read((), |connection, ()| Box::pin(unfinished(connection))).await;
+                let unfinished =
+                    self.look((), |connection, ()| Box::pin(async { unchanged(unfinished(connection).await) })).await;
                 found.unfinished = unfinished.ok().flatten();
                 Ok(Some(found))
             }
         }
+    }
+
+    async fn flag(&self, sql: &'static str) -> Result<bool, StoreError> {
+        let flag = self.look(sql, |connection, sql| {
+            Box::pin(async move {
+                let flag: Flag = sql_query(*sql).get_result(connection).await?;
+                Ok((flag.value, End::Unchanged))
+            })
+        });
+        flag.await
     }
 
     async fn spread_tables(&self) -> Result<usize, DistributionError> {
@@ -288,10 +299,10 @@ impl Postgres {
         if found.misplaced().is_empty() {
             return Ok(0);
         }
-        if !self.read(IS_COORDINATOR, |connection, sql| Box::pin(flag(connection, sql))).await? {
+        if !self.flag(IS_COORDINATOR).await? {
             return Err(DistributionError::NotCoordinator);
         }
-        let moved = self.write_patiently((), |connection, ()| Box::pin(place(connection))).await?;
+        let moved = self.change((), |connection, ()| Box::pin(place(connection))).await?;
         self.record_distribution();
         Ok(moved)
     }
@@ -300,7 +311,7 @@ impl Postgres {
     /// if the others are distributed.
     pub(super) async fn spread_new(&self) -> Result<(), DistributionError> {
         let Some(found) = self.find_spreading().await? else { return Ok(()) };
-        if !found.is_absent() || self.read(IS_EMPTY, |connection, sql| Box::pin(flag(connection, sql))).await? {
+        if !found.is_absent() || self.flag(IS_EMPTY).await? {
             self.spread_tables().await?;
         }
         Ok(())
@@ -320,9 +331,8 @@ pub(super) async fn is_distributed(connection: &mut AsyncPgConnection) -> Result
     if spread.value && !loaded.value { Err(ConnectError::NotLoaded) } else { Ok(spread.value) }
 }
 
-async fn flag(connection: &mut AsyncPgConnection, sql: &str) -> Result<bool, Failure> {
-    let flag: Flag = sql_query(sql).get_result(connection).await?;
-    Ok(flag.value)
+fn unchanged<T>(read: Result<T, Failure>) -> Ended<T> {
+    Ok((read?, End::Unchanged))
 }
 
 /// Reads the locations of the tables, by name.

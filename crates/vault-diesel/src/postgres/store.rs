@@ -1,19 +1,21 @@
 //! The store on PostgreSQL.
 
-use super::connections::{Connections, Decide, Failed, Look, Timeout};
+use super::connections::{Connections, Failed, Timeout};
 use super::settings::{ConnectError, PostgresSettings};
 use super::severity::classify;
 use super::spread::DistributionError;
 use super::write_queue::WriteQueue;
-use crate::failure::{Failure, Reports, flat};
+use crate::failure::Reports;
 use crate::load::{StoreLoad, reading, writing};
 use crate::port::{Database, DieselStore};
 use crate::transaction::batch::Batch;
-use crate::transaction::{Read, Transaction, read, run};
+use crate::transaction::work::{Calling, Finished as _, Reading, Work, Writing};
+use crate::transaction::{End, Ended, Read, Transaction};
 use diesel_async::{AsyncPgConnection, RunQueryDsl as _};
+use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Instant;
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span};
 use vault_core::Command;
 use vault_core::id::OrganizationId;
 use vault_core::port::{ChangeCredential, DeleteCredential, EventSink, SaveCredential, StoreError};
@@ -119,63 +121,68 @@ impl Postgres {
     }
 
     /// Runs a transaction that concerns rows of one organization, if it is known.
-    pub(super) async fn write_for<C, T>(
+    async fn write(
         &self,
         organization: Option<OrganizationId>,
-        command: C,
-        decide: Decide<C, T>,
-    ) -> Result<T, StoreError>
-    where
-        C: Send + Sync,
-        T: Send,
-    {
+        work: &mut dyn Work<AsyncPgConnection>,
+        span: Span,
+    ) -> Result<(), StoreError> {
         let connections = &self.connections;
-        let outcome = connections
-            .in_time(connections.write(None, organization, &command, decide, Timeout::Usual))
-            .instrument(writing::<C>())
-            .await;
-        self.reports.seen(outcome.map_err(|failed: Failed| failed.error))
+        let written = connections.in_time(connections.write(None, organization, work, Timeout::Usual)).instrument(span);
+        self.reports.seen(written.await.map_err(|failed: Failed| failed.error))
     }
 
     /// Runs a transaction that may take long.
-    pub(super) async fn write_patiently<C, T>(&self, command: C, decide: Decide<C, T>) -> Result<T, StoreError>
-    where
-        C: Send + Sync,
-        T: Send,
-    {
-        let outcome =
-            self.connections.write(None, None, &command, decide, Timeout::Long).instrument(writing::<C>()).await;
-        self.reports.seen(outcome.map_err(|failed| failed.error))
-    }
-
-    /// Runs a query of the instance in one snapshot.
-    pub(super) async fn read<Q, T>(&self, question: Q, look: Look<Q, T>) -> Result<T, StoreError>
-    where
-        Q: Send + Sync,
-        T: Send,
-    {
-        self.read_for(None, question, look).await
+    async fn write_patiently(&self, work: &mut dyn Work<AsyncPgConnection>, span: Span) -> Result<(), StoreError> {
+        let written = self.connections.write(None, None, work, Timeout::Long).instrument(span);
+        self.reports.seen(written.await.map_err(|failed| failed.error))
     }
 
     /// Runs a query in one snapshot. Organizations that wait for a connection are served round-robin.
-    pub(super) async fn read_for<Q, T>(
+    async fn read(
         &self,
         organization: Option<OrganizationId>,
-        question: Q,
-        look: Look<Q, T>,
-    ) -> Result<T, StoreError>
-    where
-        Q: Send + Sync,
-        T: Send,
-    {
-        let answer = self.connections.in_time(self.connections.read(organization, &question, look));
-        self.reports.seen(answer.instrument(reading::<Q>()).await)
+        work: &mut dyn Work<AsyncPgConnection>,
+        span: Span,
+    ) -> Result<(), StoreError> {
+        let read = self.connections.in_time(self.connections.read(organization, work));
+        self.reports.seen(read.instrument(span).await)
+    }
+
+    /// Runs a query that sends its statements in one exchange, without a transaction.
+    async fn read_at_once(
+        &self,
+        organization: Option<OrganizationId>,
+        work: &mut dyn Work<AsyncPgConnection>,
+        span: Span,
+    ) -> Result<(), StoreError> {
+        let read = self.connections.in_time(self.connections.read_at_once(organization, work));
+        self.reports.seen(read.instrument(span).await)
+    }
+
+    /// Runs a function on a connection in one snapshot.
+    pub(super) async fn look<I: Send + Sync, T: Send>(&self, input: I, look: Call<I, T>) -> Result<T, StoreError> {
+        let mut work = Calling::new(input, look);
+        self.read(None, &mut work, reading::<I>()).await?;
+        work.outcome(classify)
+    }
+
+    /// Runs a function on a connection in a transaction that may take long.
+    pub(super) async fn change<I: Send + Sync, T: Send>(&self, input: I, change: Call<I, T>) -> Result<T, StoreError> {
+        let mut work = Calling::new(input, change);
+        self.write_patiently(&mut work, writing::<I>()).await?;
+        work.outcome(classify)
     }
 }
 
+/// A function on a connection.
+pub(super) type Call<I, T> = for<'a> fn(&'a mut AsyncPgConnection, &'a I) -> BoxFuture<'a, Ended<T>>;
+
 impl Database for Postgres {
     async fn run<T: Transaction>(&self, transaction: T) -> Result<T::Outcome, StoreError> {
-        flat(self.write_for(None, transaction, run).await, classify)
+        let mut work = Writing::new(transaction);
+        self.write(None, &mut work, writing::<T>()).await?;
+        work.outcome(classify)
     }
 
     async fn run_for<T: Transaction>(
@@ -183,11 +190,15 @@ impl Database for Postgres {
         organization: OrganizationId,
         transaction: T,
     ) -> Result<T::Outcome, StoreError> {
-        flat(self.write_for(Some(organization), transaction, run).await, classify)
+        let mut work = Writing::new(transaction);
+        self.write(Some(organization), &mut work, writing::<T>()).await?;
+        work.outcome(classify)
     }
 
     async fn run_patiently<T: Transaction>(&self, transaction: T) -> Result<T::Outcome, StoreError> {
-        flat(self.write_patiently(transaction, run).await, classify)
+        let mut work = Writing::new(transaction);
+        self.write_patiently(&mut work, writing::<T>()).await?;
+        work.outcome(classify)
     }
 
     async fn write_together<A: Queued>(&self, command: Command<A>) -> Result<A::Outcome, StoreError> {
@@ -195,7 +206,9 @@ impl Database for Postgres {
     }
 
     async fn answer<Q: Read>(&self, organization: Option<OrganizationId>, query: Q) -> Result<Q::Outcome, StoreError> {
-        self.read_for(organization, query, read).await
+        let mut work = Reading::new(query);
+        self.read(organization, &mut work, reading::<Q>()).await?;
+        work.outcome(classify)
     }
 
     /// Sends the statements without a transaction.
@@ -204,13 +217,14 @@ impl Database for Postgres {
         organization: Option<OrganizationId>,
         query: Q,
     ) -> Result<Q::Outcome, StoreError> {
-        let answer = self.connections.in_time(self.connections.read_at_once(organization, &query, read));
-        self.reports.seen(answer.instrument(reading::<Q>()).await)
+        let mut work = Reading::new(query);
+        self.read_at_once(organization, &mut work, reading::<Q>()).await?;
+        work.outcome(classify)
     }
 
     async fn measure(&self, now: Timestamp) -> Result<Option<i64>, StoreError> {
         let asked_at = Instant::now();
-        let (sent, clock) = self.read((), |connection, ()| Box::pin(read_clock(connection))).await?;
+        let (sent, clock) = self.look((), |connection, ()| Box::pin(read_clock(connection))).await?;
         // Assume that the server read its clock halfway between request and response.
         let elapsed = asked_at.elapsed().saturating_sub(sent.elapsed() / 2);
         let elapsed = i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX);
@@ -227,11 +241,11 @@ impl Database for Postgres {
 }
 
 /// Returns when the query was sent, and the clock of the server in milliseconds.
-async fn read_clock(connection: &mut AsyncPgConnection) -> Result<(Instant, i64), Failure> {
+async fn read_clock(connection: &mut AsyncPgConnection) -> Ended<(Instant, i64)> {
     use diesel::sql_types::BigInt;
     let sent = Instant::now();
     let clock = diesel::dsl::sql::<BigInt>("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")
         .get_result(connection)
         .await?;
-    Ok((sent, clock))
+    Ok(((sent, clock), End::Unchanged))
 }

@@ -10,9 +10,11 @@ use super::severity::classify;
 use super::store::Queued;
 use crate::db::OpenTx as _;
 use crate::failure::{Failure, fault, unavailable};
+use crate::transaction::End;
 use crate::transaction::batch::BatchOutcome;
-use crate::transaction::{End, Ended};
+use crate::transaction::work::Work;
 use diesel_async::AsyncPgConnection;
+use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -296,17 +298,11 @@ async fn decide_groups<A: Queued>(
         callers.push(who);
     }
     let rows = commands.first().map(|(organization, _)| *organization);
-    let decision = connections.write(
-        taken,
-        rows,
-        &commands,
-        |connection, commands| Box::pin(decide_all(connection, commands)),
-        timeout,
-    );
-    let outcome = connections.in_time(decision).await;
-    match outcome {
-        Ok(answers) => {
-            for (caller, answer) in callers.into_iter().flatten().zip(answers) {
+    let mut shared = Shared { commands: &commands, answers: Vec::new() };
+    let written = connections.in_time(connections.write(taken, rows, &mut shared, timeout)).await;
+    match written {
+        Ok(()) => {
+            for (caller, answer) in callers.into_iter().flatten().zip(shared.answers) {
                 caller.respond(answer.map_err(|failure| failure.into_store_error(classify)));
             }
             Ok(())
@@ -321,19 +317,26 @@ async fn decide_groups<A: Queued>(
     }
 }
 
-/// Runs the commands of several organizations in the order in which every transaction locks their rows.
-async fn decide_all<A: Queued>(
-    connection: &mut AsyncPgConnection,
-    commands: &[(OrganizationId, Vec<Command<A>>)],
-) -> Ended<Vec<Result<A::Outcome, Failure>>> {
-    let mut all = BatchOutcome { answers: Vec::new(), written: false };
-    let tx = connection.tx();
-    for (organization, commands) in commands {
-        let BatchOutcome { answers, written } = A::decide_all(&tx, *organization, commands).await?;
-        all.answers.extend(answers);
-        all.written |= written;
+/// The commands of several organizations, in the order in which every transaction locks their rows, and their answers.
+struct Shared<'c, A: Queued> {
+    commands: &'c [(OrganizationId, Vec<Command<A>>)],
+    answers: Vec<Result<A::Outcome, Failure>>,
+}
+
+impl<A: Queued> Work<AsyncPgConnection> for Shared<'_, A> {
+    fn run<'a>(&'a mut self, connection: &'a mut AsyncPgConnection) -> BoxFuture<'a, Result<End, Failure>> {
+        Box::pin(async move {
+            let mut all = BatchOutcome { answers: Vec::new(), written: false };
+            let tx = connection.tx();
+            for (organization, commands) in self.commands {
+                let BatchOutcome { answers, written } = A::decide_all(&tx, *organization, commands).await?;
+                all.answers.extend(answers);
+                all.written |= written;
+            }
+            self.answers = all.answers;
+            Ok(if all.written { End::Commit } else { End::Unchanged })
+        })
     }
-    Ok((all.answers, if all.written { End::Commit } else { End::Unchanged }))
 }
 
 /// Sends an error to all callers. Only the first gets the cause, so that it is logged once.

@@ -35,7 +35,7 @@ pub(super) enum Outcome {
 
 /// Runs tasks in the open transaction without savepoints. A savepoint costs a copy of every page that its task changes,
 /// and most tasks succeed. If one task fails or is undone, the whole transaction is rolled back.
-pub(super) fn run_together(connection: &mut SqliteConnection, tasks: &mut [Box<dyn Task>]) -> Outcome {
+pub(super) fn run_together(connection: &mut SqliteConnection, tasks: &mut [Task]) -> Outcome {
     for task in tasks {
         match task.run(connection) {
             Ran::Kept => {}
@@ -55,7 +55,7 @@ pub(super) fn run_together(connection: &mut SqliteConnection, tasks: &mut [Box<d
 
 /// Runs each task in its own savepoint of the open transaction, so that one that fails or is undone does not affect the
 /// others.
-pub(super) fn run_apart(connection: &mut SqliteConnection, tasks: &mut [Box<dyn Task>]) -> Outcome {
+pub(super) fn run_apart(connection: &mut SqliteConnection, tasks: &mut [Task]) -> Outcome {
     for task in tasks {
         if let Err(error) = Mark.execute(connection) {
             return Outcome::Failed { error: Some(error), lost: true };

@@ -5,10 +5,10 @@ use super::settings::OpenError;
 use super::severity::classify;
 use super::statement::{BeginSnapshot, Commit, Rollback};
 use crate::failure::{Failure, Severity, fault, unavailable};
+use crate::transaction::work::MovedWork;
 use diesel::r2d2::{ManageConnection, NopErrorHandler, Pool};
 use diesel::{RunQueryDsl as _, SqliteConnection};
 use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -16,9 +16,6 @@ use vault_core::port::StoreError;
 
 /// How long a read waits for a connection.
 const CONNECTION_WAIT: Duration = Duration::from_secs(2);
-
-/// Function that runs a query on a connection.
-pub(super) type Look<Q, T> = for<'a> fn(&'a mut SqliteConnection, &'a Q) -> BoxFuture<'a, Result<T, Failure>>;
 
 /// Read-only connection.
 pub(super) struct Reader {
@@ -74,22 +71,22 @@ pub(super) fn readers(source: Arc<Source>, size: u32) -> Pool<Readers> {
 ///
 /// If SQLCipher cannot allocate memory to decrypt a page, it reports damage. A read that finds damage is therefore
 /// retried once on another connection.
-pub(super) fn read<Q, T>(pool: &Pool<Readers>, question: &Q, look: Look<Q, T>) -> Result<T, StoreError> {
-    match read_once(pool, question, look) {
-        Err((Severity::BrokenElsewhere, _)) => read_once(pool, question, look).map_err(|(_, failure)| failure),
+pub(super) fn read(pool: &Pool<Readers>, work: &mut dyn MovedWork) -> Result<(), StoreError> {
+    match read_once(pool, work) {
+        Err((Severity::BrokenElsewhere, _)) => read_once(pool, work).map_err(|(_, failure)| failure),
         result => result.map_err(|(_, failure)| failure),
     }
 }
 
-fn read_once<Q, T>(pool: &Pool<Readers>, question: &Q, look: Look<Q, T>) -> Result<T, (Severity, StoreError)> {
+fn read_once(pool: &Pool<Readers>, work: &mut dyn MovedWork) -> Result<(), (Severity, StoreError)> {
     let unavailable = |error| (Severity::Later, StoreError::Unavailable(Box::new(error)));
     let mut reader = pool.get().map_err(unavailable)?;
     // Mark the connection as lost until the read is complete, so that a panic does not return it to the pool.
     reader.lost = true;
-    match read_on(&mut reader.connection, question, look) {
-        Ok(answer) => {
+    match read_on(&mut reader.connection, work) {
+        Ok(()) => {
             reader.lost = false;
-            Ok(answer)
+            Ok(())
         }
         Err(failure) => {
             let severity = failure.severity(classify);
@@ -99,11 +96,11 @@ fn read_once<Q, T>(pool: &Pool<Readers>, question: &Q, look: Look<Q, T>) -> Resu
     }
 }
 
-fn read_on<Q, T>(connection: &mut SqliteConnection, question: &Q, look: Look<Q, T>) -> Result<T, Failure> {
+fn read_on(connection: &mut SqliteConnection, work: &mut dyn MovedWork) -> Result<(), Failure> {
     BeginSnapshot.execute(connection)?;
-    let answer = look(connection, question).now_or_never().ok_or(Failure::Overtaken)??;
+    work.run(connection).now_or_never().ok_or(Failure::Overtaken)??;
     Commit.execute(connection)?;
-    Ok(answer)
+    Ok(())
 }
 
 /// Returns the result of a read that ran on its own thread.

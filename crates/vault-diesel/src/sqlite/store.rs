@@ -2,18 +2,18 @@
 
 use super::connection::{Purpose, Source, open};
 use super::file::prepare;
-use super::pool::{Look, Readers, joined, read, readers};
+use super::pool::{Readers, joined, read, readers};
 use super::settings::{OpenError, SqliteSettings};
 use super::severity::classify;
-use super::task::{Decide, Job};
+use super::task::Task;
 use super::writer::{DISK_FAILED, Message, Writer};
-use crate::failure::{Reports, flat, unavailable};
+use crate::failure::{Reports, unavailable};
 use crate::load::{StoreLoad, reading, turn, writing};
 use crate::port::{Database, DieselStore};
 use crate::postgres::{DistributionError, Queued};
-use crate::transaction::batch::run_one;
 use crate::transaction::maintenance::health::ReadPage;
-use crate::transaction::{End, Read, Transaction, read as read_in, run};
+use crate::transaction::work::{MovedWork, Reading, Single, Writing, outcome_of};
+use crate::transaction::{Read, Transaction};
 use crate::turns::FairSemaphore;
 use diesel::r2d2::Pool;
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, watch};
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span};
 use vault_core::Command;
 use vault_core::id::OrganizationId;
 use vault_core::port::{EventSink, StoreError};
@@ -131,93 +131,70 @@ impl Sqlite {
     }
 
     /// Runs a transaction on the writer. Once queued, it runs even if its caller is dropped.
-    pub(super) async fn write<C, T>(&self, command: C, decide: Decide<C, T>) -> Result<T, StoreError>
-    where
-        C: Send + 'static,
-        T: Send + 'static,
-    {
+    pub(super) async fn write(&self, work: Box<dyn MovedWork>, span: Span) -> Result<Box<dyn MovedWork>, StoreError> {
         self.refuse_after_failure()?;
-        let (job, answer) = Job::new(command, decide);
-        self.queue.try_send(Message::Decide(Box::new(job))).map_err(|error| match error {
+        let (task, answer) = Task::new(work);
+        self.queue.try_send(Message::Decide(task)).map_err(|error| match error {
             TrySendError::Full(_) => unavailable("too many writes are queued"),
             TrySendError::Closed(_) => unavailable("the writer has ended"),
         })?;
-        let answer = answer.instrument(writing::<C>()).await;
+        let answer = answer.instrument(span).await;
         self.reports.seen(answer.unwrap_or_else(|_| Err(unavailable("the writer has ended"))))
     }
 
     /// Runs a query on a reader in one snapshot. Organizations that wait for a reader are served round-robin.
-    pub(super) async fn read_for<Q, T>(
+    pub(super) async fn read(
         &self,
         organization: Option<OrganizationId>,
-        question: Q,
-        look: Look<Q, T>,
-    ) -> Result<T, StoreError>
-    where
-        Q: Send + 'static,
-        T: Send + 'static,
-    {
+        work: Box<dyn MovedWork>,
+        span: Span,
+    ) -> Result<Box<dyn MovedWork>, StoreError> {
         self.refuse_after_failure()?;
-        self.reports.seen(self.read_in_turn(organization, question, look).instrument(reading::<Q>()).await)
-    }
-
-    async fn read_in_turn<Q, T>(
-        &self,
-        organization: Option<OrganizationId>,
-        question: Q,
-        look: Look<Q, T>,
-    ) -> Result<T, StoreError>
-    where
-        Q: Send + 'static,
-        T: Send + 'static,
-    {
-        match organization {
+        let read = self.read_on_turn(organization, work).instrument(span);
+        let read = match organization {
             // Queries for an organization are bounded. Maintenance has no time limit.
-            Some(_) => {
-                match tokio::time::timeout(READ_TIMEOUT, self.read_on_turn(organization, question, look)).await {
-                    Ok(answer) => answer,
-                    Err(_) => Err(unavailable("a read took longer than 5 s")),
-                }
-            }
-            None => self.read_on_turn(organization, question, look).await,
-        }
+            Some(_) => match tokio::time::timeout(READ_TIMEOUT, read).await {
+                Ok(read) => read,
+                Err(_) => Err(unavailable("a read took longer than 5 s")),
+            },
+            None => read.await,
+        };
+        self.reports.seen(read)
     }
 
-    async fn read_on_turn<Q, T>(
+    async fn read_on_turn(
         &self,
         organization: Option<OrganizationId>,
-        question: Q,
-        look: Look<Q, T>,
-    ) -> Result<T, StoreError>
-    where
-        Q: Send + 'static,
-        T: Send + 'static,
-    {
+        mut work: Box<dyn MovedWork>,
+    ) -> Result<Box<dyn MovedWork>, StoreError> {
         // Use at most as many threads as connections: more would only wait for one.
         let turn = turn(&self.turns, organization, &self.reports).await;
         let turn = turn.map_err(|_| unavailable("the database is closed"))?;
         let readers = self.readers.lock().ok().and_then(|readers| readers.clone());
         let readers = readers.ok_or_else(|| unavailable("the database is closed"))?;
         // Keep the permit on the thread: a read uses its connection even after its caller is dropped.
-        let answer = tokio::task::spawn_blocking(move || {
+        let read = tokio::task::spawn_blocking(move || {
             let _turn = turn;
-            read(&readers, &question, look)
+            read(&readers, &mut *work).map(|()| work)
         });
-        joined(answer.await)
+        joined(read.await)
     }
 }
 
 impl Database for Sqlite {
     async fn run<T: Transaction>(&self, transaction: T) -> Result<T::Outcome, StoreError> {
-        flat(self.write(transaction, run).await, classify)
+        let work = self.write(Box::new(Writing::new(transaction)), writing::<T>()).await?;
+        outcome_of::<Writing<T>>(work, classify)
     }
 
     async fn write_together<A: Queued>(&self, command: Command<A>) -> Result<A::Outcome, StoreError> {
-        flat(self.write(command, run_one).await, classify)
+        let work = self.write(Box::new(Single::new(command)), writing::<Command<A>>()).await?;
+        outcome_of::<Single<A>>(work, classify)
     }
 
     async fn answer<Q: Read>(&self, organization: Option<OrganizationId>, query: Q) -> Result<Q::Outcome, StoreError> {
-        self.read_for(organization, query, read_in).await
+        let work = self.read(organization, Box::new(Reading::new(query)), reading::<Q>()).await?;
+        outcome_of::<Reading<Q>>(work, classify)
     }
 
     /// Reads on the writer, whose page cache contains the pages it wrote last. A reader would have to decrypt them
@@ -227,9 +204,8 @@ impl Database for Sqlite {
         _organization: Option<OrganizationId>,
         query: Q,
     ) -> Result<Q::Outcome, StoreError> {
-        let look: Decide<Q, Q::Outcome> =
-            |connection, query| Box::pin(async move { Ok((read_in(connection, query).await?, End::Unchanged)) });
-        self.write(query, look).await
+        let work = self.write(Box::new(Reading::new(query)), writing::<Q>()).await?;
+        outcome_of::<Reading<Q>>(work, classify)
     }
 
     /// Returns no clock difference, because the database has no clock of its own.

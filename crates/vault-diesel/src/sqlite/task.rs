@@ -2,17 +2,14 @@
 
 use super::severity::classify;
 use crate::failure::{Failure, Severity, fault};
-use crate::transaction::{End, Ended};
+use crate::transaction::End;
+use crate::transaction::work::MovedWork;
 use diesel::SqliteConnection;
 use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 use tokio::sync::oneshot;
 use vault_core::port::StoreError;
-
-/// Function that runs a transaction.
-pub(super) type Decide<C, T> = for<'a> fn(&'a mut SqliteConnection, &'a C) -> BoxFuture<'a, Ended<T>>;
 
 /// Outcome of a task, as far as the batch needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,40 +23,26 @@ pub(super) enum Ran {
 }
 
 /// A transaction with everything it needs, including its caller.
-pub(super) trait Task: Send {
-    /// Runs the task in the open transaction and stores its result. May be called again.
-    fn run(&mut self, connection: &mut SqliteConnection) -> Ran;
-    /// Sends the stored result to the caller, after the commit.
-    fn answer(self: Box<Self>);
-    /// Sends an error to the caller: the stored one, or `failure` if there is none.
-    fn give_up(self: Box<Self>, failure: StoreError);
-    /// Returns when the caller queued the task.
-    fn queued_at(&self) -> Instant;
-}
-
-/// The task of one command.
-pub(super) struct Job<C, T> {
-    command: C,
-    decide: Decide<C, T>,
-    result: Option<Result<T, StoreError>>,
-    reply: oneshot::Sender<Result<T, StoreError>>,
+pub(super) struct Task {
+    work: Box<dyn MovedWork>,
+    result: Option<Result<(), StoreError>>,
+    reply: oneshot::Sender<Result<Box<dyn MovedWork>, StoreError>>,
     queued_at: Instant,
 }
 
-impl<C, T> Job<C, T> {
-    pub(super) fn new(command: C, decide: Decide<C, T>) -> (Self, oneshot::Receiver<Result<T, StoreError>>) {
+impl Task {
+    pub(super) fn new(work: Box<dyn MovedWork>) -> (Self, oneshot::Receiver<Result<Box<dyn MovedWork>, StoreError>>) {
         let (reply, answer) = oneshot::channel();
-        (Self { command, decide, result: None, reply, queued_at: Instant::now() }, answer)
+        (Self { work, result: None, reply, queued_at: Instant::now() }, answer)
     }
-}
 
-impl<C: Send, T: Send> Task for Job<C, T> {
-    fn run(&mut self, connection: &mut SqliteConnection) -> Ran {
-        let Self { command, decide, .. } = self;
-        let run = AssertUnwindSafe(|| decide(connection, command).now_or_never());
+    /// Runs the task in the open transaction and stores its result. May be called again.
+    pub(super) fn run(&mut self, connection: &mut SqliteConnection) -> Ran {
+        let work = &mut self.work;
+        let run = AssertUnwindSafe(|| work.run(connection).now_or_never());
         let (result, ran) = match catch_unwind(run) {
-            Ok(Some(Ok((outcome, End::RollBack)))) => (Ok(outcome), Ran::Undone),
-            Ok(Some(Ok((outcome, End::Commit | End::Unchanged)))) => (Ok(outcome), Ran::Kept),
+            Ok(Some(Ok(End::RollBack))) => (Ok(()), Ran::Undone),
+            Ok(Some(Ok(End::Commit | End::Unchanged))) => (Ok(()), Ran::Kept),
             // Authorization precedes the first write, so there is nothing to undo.
             Ok(Some(Err(Failure::Denied(denial)))) => (Err(StoreError::Denied(denial)), Ran::Kept),
             Ok(Some(Err(failure))) => {
@@ -73,18 +56,21 @@ impl<C: Send, T: Send> Task for Job<C, T> {
         ran
     }
 
-    fn answer(self: Box<Self>) {
+    /// Sends the work with its outcome to the caller, after the commit.
+    pub(super) fn answer(self) {
         let result = self.result.unwrap_or_else(|| Err(fault("a decision was not run")));
         // The caller may have been dropped. The transaction is committed either way.
-        let _ = self.reply.send(result);
+        let _ = self.reply.send(result.map(|()| self.work));
     }
 
-    fn give_up(self: Box<Self>, failure: StoreError) {
+    /// Sends an error to the caller: the stored one, or `failure` if there is none.
+    pub(super) fn give_up(self, failure: StoreError) {
         let failure = self.result.and_then(Result::err).unwrap_or(failure);
         let _ = self.reply.send(Err(failure));
     }
 
-    fn queued_at(&self) -> Instant {
+    /// Returns when the caller queued the task.
+    pub(super) const fn queued_at(&self) -> Instant {
         self.queued_at
     }
 }

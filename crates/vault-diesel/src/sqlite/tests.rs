@@ -2,19 +2,43 @@
 
 use super::connection::{Purpose, Source, open};
 use super::settings::{SqliteKey, SqliteSettings};
+use super::severity::classify;
 use super::store::SqliteStore;
 use crate::failure::Failure;
-use crate::transaction::End;
-use diesel::RunQueryDsl as _;
+use crate::transaction::work::{Calling, outcome_of};
+use crate::transaction::{End, Ended};
 use diesel::connection::SimpleConnection as _;
 use diesel::dsl::sql;
 use diesel::result::{DatabaseErrorKind, Error as SqlError};
 use diesel::sql_types::Text;
+use diesel::{RunQueryDsl as _, SqliteConnection};
+use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use tracing::Span;
 use vault_core::port::StoreError;
 use vault_core::principal::Denial;
 use zeroize::Zeroizing;
+
+type Call<I, T> = for<'a> fn(&'a mut SqliteConnection, &'a I) -> BoxFuture<'a, Ended<T>>;
+
+async fn write<I: Send + Sync + 'static, T: Send + 'static>(
+    store: &SqliteStore,
+    input: I,
+    call: Call<I, T>,
+) -> Result<T, StoreError> {
+    let work = store.write(Box::new(Calling::new(input, call)), Span::none()).await?;
+    outcome_of::<Calling<SqliteConnection, I, T>>(work, classify)
+}
+
+async fn read<I: Send + Sync + 'static, T: Send + 'static>(
+    store: &SqliteStore,
+    input: I,
+    call: Call<I, T>,
+) -> Result<T, StoreError> {
+    let work = store.read(None, Box::new(Calling::new(input, call)), Span::none()).await?;
+    outcome_of::<Calling<SqliteConnection, I, T>>(work, classify)
+}
 
 fn key() -> SqliteKey {
     SqliteKey::from_bytes(Zeroizing::new([9; 32]))
@@ -69,27 +93,25 @@ async fn a_decision_that_panics_harms_no_other() {
     let folder = tempfile::tempdir().unwrap();
     let settings = SqliteSettings { create: true, ..SqliteSettings::new(folder.path().join("db"), key()) };
     let store = SqliteStore::open(settings).unwrap();
-    store
-        .write((), |connection, ()| {
-            Box::pin(async {
-                connection.batch_execute("CREATE TABLE t (x BIGINT PRIMARY KEY)").map_err(Failure::Sql)?;
-                Ok(((), End::Commit))
-            })
+    write(&store, (), |connection, ()| {
+        Box::pin(async {
+            connection.batch_execute("CREATE TABLE t (x BIGINT PRIMARY KEY)").map_err(Failure::Sql)?;
+            Ok(((), End::Commit))
         })
-        .await
-        .unwrap();
+    })
+    .await
+    .unwrap();
     let decisions = (0..90_i64).map(|number| {
         let store = &store;
         async move {
-            let result = store
-                .write(number, |connection, number| {
-                    Box::pin(async move {
-                        connection.batch_execute(&format!("INSERT INTO t VALUES ({number})")).map_err(Failure::Sql)?;
-                        assert!(number % 3 != 0, "on purpose");
-                        Ok((*number, if number % 3 == 1 { End::Commit } else { End::RollBack }))
-                    })
+            let result = write(store, number, |connection, number| {
+                Box::pin(async move {
+                    connection.batch_execute(&format!("INSERT INTO t VALUES ({number})")).map_err(Failure::Sql)?;
+                    assert!(number % 3 != 0, "on purpose");
+                    Ok((*number, if number % 3 == 1 { End::Commit } else { End::RollBack }))
                 })
-                .await;
+            })
+            .await;
             (number, result)
         }
     });
@@ -99,12 +121,14 @@ async fn a_decision_that_panics_harms_no_other() {
             Err(failure) => assert!(number % 3 == 0 && matches!(failure, StoreError::Fault(_)), "{failure:?}"),
         }
     }
-    let count: String = store
-        .read_for(None, (), |connection, ()| {
-            Box::pin(async { Ok(sql::<Text>("SELECT count(*) || ':' || sum(x % 3) FROM t").get_result(connection)?) })
+    let count: String = read(&store, (), |connection, ()| {
+        Box::pin(async {
+            let count = sql::<Text>("SELECT count(*) || ':' || sum(x % 3) FROM t").get_result(connection)?;
+            Ok((count, End::Unchanged))
         })
-        .await
-        .unwrap();
+    })
+    .await
+    .unwrap();
     assert_eq!(count, "30:30");
 }
 
@@ -116,7 +140,7 @@ async fn a_refusal_that_wrote_nothing_makes_no_other_run_again() {
     let store = SqliteStore::open(settings).unwrap();
     let runs = Arc::new(AtomicUsize::new(0));
     let decisions = (0..90_usize).map(|number| {
-        store.write((number, Arc::clone(&runs)), |_, (number, runs)| {
+        write(&store, (number, Arc::clone(&runs)), |_, (number, runs)| {
             runs.fetch_add(1, Ordering::Relaxed);
             Box::pin(async move {
                 match number % 3 {
@@ -157,14 +181,13 @@ async fn a_log_that_the_disk_does_not_take_into_the_file_ends_the_store() {
         SqliteStore::open(settings).unwrap()
     };
     let run = |store: Arc<SqliteStore>, statement: &'static str| async move {
-        store
-            .write(statement, |connection, statement| {
-                Box::pin(async move {
-                    connection.batch_execute(statement).map_err(Failure::Sql)?;
-                    Ok(((), End::Commit))
-                })
+        write(&store, statement, |connection, statement| {
+            Box::pin(async move {
+                connection.batch_execute(statement).map_err(Failure::Sql)?;
+                Ok(((), End::Commit))
             })
-            .await
+        })
+        .await
     };
     let store = open();
     run(Arc::clone(&store), "CREATE TABLE t (x BLOB); INSERT INTO t VALUES (randomblob(6000000))").await.unwrap();
@@ -200,19 +223,13 @@ async fn apparent_damage_is_read_again_once() {
     let looks = |damaged| -> Looks { Arc::new((AtomicUsize::new(0), damaged)) };
     for (damaged, looked) in [(0, 1), (1, 2), (9, 2)] {
         let (reads, writes) = (looks(damaged), looks(damaged));
-        let read = store
-            .read_for(None, Arc::clone(&reads), |_, looks: &Looks| {
-                let looked = looks.0.fetch_add(1, Ordering::Relaxed);
-                Box::pin(async move { if looked < looks.1 { Err(malformed()) } else { Ok(()) } })
-            })
-            .await;
-        let written = store
-            .write(Arc::clone(&writes), |_, looks: &Looks| {
-                let looked = looks.0.fetch_add(1, Ordering::Relaxed);
-                Box::pin(async move { if looked < looks.1 { Err(malformed()) } else { Ok(((), End::Commit)) } })
-            })
-            .await;
-        for (answer, looks) in [(read, reads), (written, writes)] {
+        let look: Call<Looks, ()> = |_, looks| {
+            let looked = looks.0.fetch_add(1, Ordering::Relaxed);
+            Box::pin(async move { if looked < looks.1 { Err(malformed()) } else { Ok(((), End::Unchanged)) } })
+        };
+        let found = read(&store, Arc::clone(&reads), look).await;
+        let written = write(&store, Arc::clone(&writes), look).await;
+        for (answer, looks) in [(found, reads), (written, writes)] {
             assert_eq!(AtomicUsize::load(&looks.0, Ordering::Relaxed), looked);
             assert!(
                 if damaged < 2 { answer.is_ok() } else { matches!(answer, Err(StoreError::Fault(_))) },

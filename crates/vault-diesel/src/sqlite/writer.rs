@@ -50,7 +50,7 @@ pub(super) const DISK_FAILED: &str = "the disk failed a commit";
 /// A message to the writer.
 pub(super) enum Message {
     /// Run a task.
-    Decide(Box<dyn Task>),
+    Decide(Task),
     /// Run the queued tasks, then stop.
     Stop,
 }
@@ -129,7 +129,7 @@ impl Writer {
     }
 
     /// Runs the tasks and responds to their callers.
-    fn decide(&mut self, mut tasks: Vec<Box<dyn Task>>) {
+    fn decide(&mut self, mut tasks: Vec<Task>) {
         let Some(connection) = self.begin(&mut tasks) else { return };
         let mut outcome = run_together(connection, &mut tasks);
         if matches!(outcome, Outcome::Declined) && tasks.len() > 1 {
@@ -188,7 +188,7 @@ impl Writer {
     }
 
     /// Starts a write transaction. Returns `None` if the lock could not be acquired, after responding to every caller.
-    fn begin(&mut self, tasks: &mut Vec<Box<dyn Task>>) -> Option<&mut SqliteConnection> {
+    fn begin(&mut self, tasks: &mut Vec<Task>) -> Option<&mut SqliteConnection> {
         loop {
             match self.try_begin() {
                 Ok(()) => return self.connection.as_mut(),
@@ -287,8 +287,8 @@ enum WriteFailure {
 }
 
 /// Sends `failure` to the selected callers and removes their tasks.
-fn give_up(tasks: &mut Vec<Box<dyn Task>>, whose: impl Fn(&dyn Task) -> bool, failure: fn() -> StoreError) {
-    let (out, rest): (Vec<_>, Vec<_>) = tasks.drain(..).partition(|task| whose(task.as_ref()));
+fn give_up(tasks: &mut Vec<Task>, whose: impl Fn(&Task) -> bool, failure: fn() -> StoreError) {
+    let (out, rest): (Vec<_>, Vec<_>) = tasks.drain(..).partition(|task| whose(task));
     out.into_iter().for_each(|task| task.give_up(failure()));
     *tasks = rest;
 }

@@ -3,9 +3,8 @@
 
 use super::authorize::{authorize_and_lock, authorize_and_lock_with_key};
 use super::{End, Ended};
-use crate::db::{OpenTx, Tx};
+use crate::db::Tx;
 use crate::failure::Failure;
-use futures_util::future::BoxFuture;
 use vault_core::Command;
 use vault_core::decision::Outcome;
 use vault_core::id::{KeyId, OrganizationId};
@@ -38,21 +37,14 @@ pub(crate) struct BatchOutcome<T> {
     pub(crate) written: bool,
 }
 
-/// Runs one command as a batch of one. A transaction is open on the connection.
-pub(crate) fn run_one<'a, C: OpenTx + Send, A: Batch>(
-    connection: &'a mut C,
-    command: &'a Command<A>,
-) -> BoxFuture<'a, Ended<Result<A::Outcome, Failure>>> {
-    Box::pin(async move {
-        let commands = std::slice::from_ref(command);
-        let organization = command.payload.organization();
-        let BatchOutcome { answers, written } = A::decide_all(&connection.tx(), organization, commands).await?;
-        let answer = answers.into_iter().next().unwrap_or(Err(Failure::Overtaken));
-        match answer {
-            Err(failure) if !matches!(failure, Failure::Denied(_) | Failure::Refused(_)) => Err(failure),
-            answer => Ok((answer, if written { End::Commit } else { End::Unchanged })),
-        }
-    })
+/// Runs one command as a batch of one.
+pub(super) async fn run_one<A: Batch>(tx: &Tx<'_>, command: &Command<A>) -> Ended<Result<A::Outcome, Failure>> {
+    let BatchOutcome { answers, written } =
+        A::decide_all(tx, command.payload.organization(), std::slice::from_ref(command)).await?;
+    match answers.into_iter().next().unwrap_or(Err(Failure::Overtaken)) {
+        Err(failure) if !matches!(failure, Failure::Denied(_) | Failure::Refused(_)) => Err(failure),
+        answer => Ok((answer, if written { End::Commit } else { End::Unchanged })),
+    }
 }
 
 /// Authorizes each command, and each principal once, with the key of the command. Returns whether the key is active,

@@ -26,11 +26,11 @@ pub(crate) mod maintenance;
 pub(crate) mod organization;
 pub(crate) mod receiver;
 pub(crate) mod schema_version;
+pub(crate) mod work;
 
-use crate::db::{OpenTx, Tx};
+use crate::db::Tx;
 use crate::failure::Failure;
 use audit::AuditRecorder;
-use futures_util::future::BoxFuture;
 
 /// How a transaction ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,22 +70,7 @@ pub(crate) trait Transaction: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Self::Outcome, Failure>> + Send;
 }
 
-/// Runs a read. A transaction is open on the connection.
-pub(crate) fn read<'a, C: OpenTx + Send, Q: Read>(
-    connection: &'a mut C,
-    query: &'a Q,
-) -> BoxFuture<'a, Result<Q::Outcome, Failure>> {
-    Box::pin(async move { query.read(&connection.tx()).await })
-}
-
-/// Runs a transaction that writes. A transaction is open on the connection.
-pub(crate) fn run<'a, C: OpenTx + Send, T: Transaction>(
-    connection: &'a mut C,
-    transaction: &'a T,
-) -> BoxFuture<'a, Ended<Result<T::Outcome, Failure>>> {
-    Box::pin(async move { run_in(&connection.tx(), transaction).await })
-}
-
+/// Runs a transaction that writes. Returns its outcome, with what a rule refused, and how it ends.
 async fn run_in<T: Transaction>(tx: &Tx<'_>, transaction: &T) -> Ended<Result<T::Outcome, Failure>> {
     let mut audit = AuditRecorder::default();
     let outcome = transaction.run(tx, &mut audit).await;
@@ -106,6 +91,7 @@ async fn run_in<T: Transaction>(tx: &Tx<'_>, transaction: &T) -> Ended<Result<T:
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
+    use crate::db::OpenTx as _;
     use crate::schema::credential_counts;
     use crate::stored::StoredId as _;
     use diesel::connection::SimpleConnection as _;
@@ -150,7 +136,7 @@ mod tests {
             connection
                 .batch_execute("CREATE TABLE credential_counts (organization_id BLOB, credentials BIGINT)")
                 .unwrap();
-            let (outcome, end) = run(&mut connection, &Case { writes, commits, refuses }).await.unwrap();
+            let (outcome, end) = run_in(&connection.tx(), &Case { writes, commits, refuses }).await.unwrap();
             assert_eq!((outcome.is_err(), end), (refuses, expected));
         }
     }
