@@ -390,6 +390,7 @@ pub(crate) fn parameter(name: &str) -> (Value, &'static str) {
             (json!({"type": "string", "format": "date-time"}), "Only items that expire before this time.")
         }
         "since" => (json!({"type": "string", "format": "date-time"}), "Only entries from this time on."),
+        "integration" => (text, "Only those of the integration with this ID."),
         "until" => (json!({"type": "string", "format": "date-time"}), "Only entries before this time."),
         "action" => (
             json!({"type": "array", "maxItems": 32, "items": text}),
