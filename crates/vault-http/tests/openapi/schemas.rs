@@ -287,6 +287,7 @@ pub(crate) fn refine(schemas: &mut Map<String, Value>) {
         ("ChangeIntegrationRequest", "expires_at", json!({"type": ["string", "null"], "format": "date-time"})),
         ("CreateIntegrationRequest", "expires_at", json!({"format": "date-time"})),
         ("PromoteRequest", "version", json!({"minimum": 1})),
+        ("NamespaceUsage", "since", json!({"format": "date-time"})),
     ] {
         let member =
             schemas[name]["properties"][member].as_object_mut().unwrap_or_else(|| panic!("{name} has no {member}"));
