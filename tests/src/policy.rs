@@ -76,11 +76,12 @@ const fn rule(method: &'static str, template: &'static str, granted: &'static st
 
 /// The authorization table. The columns are in the order of [`Caller::ALL`].
 #[rustfmt::skip]
-pub const POLICY: [Rule; 57] = [
+pub const POLICY: [Rule; 59] = [
     //                                                                      Nobody  LoggedOut Deleted Viewer  Admin
     //                                                                          Forger  Disabled  Invited Editor  Stranger
     rule("POST",   "{base}/login",                    "invalid-login",     "yes yes yes yes yes yes yes yes yes yes"),
     rule("POST",   "{base}/enrol",                    "invalid-enrolment", "yes yes yes yes yes yes yes yes yes yes"),
+    rule("POST",   "{base}/enrol/invitation",         "invalid-enrolment", "yes yes yes yes yes yes yes yes yes yes"),
     rule("POST",   "{base}/enrol/confirm",            "invalid-enrolment", "yes yes yes yes yes yes yes yes yes yes"),
     rule("GET",    "/livez",                          "200",               "yes yes yes yes yes yes yes yes yes yes"),
     rule("GET",    "/readyz",                         "200",               "yes yes yes yes yes yes yes yes yes yes"),
@@ -132,7 +133,8 @@ pub const POLICY: [Rule; 57] = [
     rule("POST",   "{base}/receivers/{id}/deliveries/{delivery}/resend", "not-found", "401 401 401 401 401 401 403 403 yes yes"),
     rule("DELETE", "{base}/receivers/{id}",           "204",               "401 401 401 401 401 401 403 403 yes 404"),
 
-    rule("GET",    "{base}/namespaces",               "200",               "401 401 401 401 401 401 403 403 yes yes"),
+    rule("GET",    "{base}/namespaces",               "200",               "401 401 401 401 401 401 yes yes yes yes"),
+    rule("GET",    "{base}/namespaces/usage",         "200",               "401 401 401 401 401 401 403 403 yes yes"),
     rule("POST",   "{base}/namespaces/freeze",        "200",               "401 401 401 401 401 401 403 403 yes yes"),
     rule("POST",   "{base}/namespaces/thaw",          "200",               "401 401 401 401 401 401 403 403 yes yes"),
 

@@ -290,6 +290,7 @@ fn a57_only_what_is_public_answers_without_a_token(database: Database) {
         "/v1/account/passcode/confirm",
         "/v1/account/recovery-codes",
         "/v1/enrol",
+        "/v1/enrol/invitation",
         "/v1/enrol/confirm",
         "/v1/integrations",
         "/v1/activations",
@@ -320,7 +321,7 @@ fn a57_only_what_is_public_answers_without_a_token(database: Database) {
             let answer = client.request(method, path).json_text("{}").send();
             let public = match (method, path) {
                 ("POST", "/v1/login") => answer.status == 400,
-                ("POST", "/v1/enrol" | "/v1/enrol/confirm") => answer.status == 400,
+                ("POST", "/v1/enrol" | "/v1/enrol/invitation" | "/v1/enrol/confirm") => answer.status == 400,
                 public if no_body.contains(&public) => answer.status == 200,
                 _ => matches!(answer.status, 401 | 404 | 405),
             };

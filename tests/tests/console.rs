@@ -75,6 +75,9 @@ fn an_invited_person_enrols_from_the_link_and_signs_in() {
     browser.go(link);
     // The code remains neither in the URL nor in the history.
     browser.until("an address without the code", "return location.hash === '#/enrol'", &[]);
+    for text in ["grace@example.com", "Acme", "an operator", "in 3 days"] {
+        browser.see(text);
+    }
     browser.fill("New password", "short");
     browser.fill("New password again", "shorter");
     browser.press("Continue");
@@ -1271,6 +1274,31 @@ fn job_is_connected_from_its_credential() {
 }
 
 #[test]
+fn editors_see_frozen_namespaces() {
+    let stage = Stage::start();
+    let (vault, browser) = (&stage.vault, &stage.browser);
+    let admin = vault.account("Acme", "admin").log_in(&vault.client());
+    let id = admin.save(&samples::small("imports/nightly", 0));
+    admin.call("POST", "/v1/namespaces/freeze").json(&json!({"namespace": "imports/nightly"})).send().expect(200);
+    stage.sign_in("editor");
+    browser.see("imports/nightly was frozen");
+    stage.visit("#/credentials");
+    browser.see("frozen");
+    stage.visit(&format!("#/credentials/{id}"));
+    browser.see("Its jobs are denied until an admin thaws it.");
+}
+
+#[test]
+fn used_invitation_is_reported_before_a_password_is_chosen() {
+    let stage = Stage::start();
+    let browser = &stage.browser;
+    stage.vault.organization("Acme");
+    browser.go(&stage.url("#/enrol/aaaaaaaaaaaaaaaaaaaaaaaaaa"));
+    browser.see("This invitation was used or has expired.");
+    browser.see("Invitation code");
+}
+
+#[test]
 fn owners_change_what_they_sign_in_with() {
     let stage = Stage::start();
     let (account, session) = stage.sign_in("viewer");
@@ -1416,24 +1444,26 @@ fn relative_times_compare_calendar_days_of_the_zone() {
 }
 
 #[test]
-fn regular_use_is_silent_after_two_missed_intervals() {
-    let entries = |days: &str| {
-        format!(
-            "usage.usesOf({days}.map((day) => ({{ action: 'namespace.activated', integration: 'i', namespace: 'n', \
-             at: `2026-11-${{String(day).padStart(2, '0')}}T02:00:00Z`, count: 2 }})))[0]"
-        )
-    };
-    for (days, expected) in [
-        ("[20, 19, 18, 17, 16]", "daily 02:00,true"),
-        ("[24, 23, 22, 21, 20]", "daily 02:00,false"),
-        ("[20, 13, 6, 27]", "weekly 02:00,false"),
-        ("[20, 18, 16, 14]", "every 2 days 02:00,true"),
-        // Not regular.
-        ("[20, 2, 3, 4]", "8× in 30 days,false"),
-        ("[20, 19]", "4× in 30 days,false"),
+fn usage_is_shown_in_the_zone_of_the_browser() {
+    for (zone, since, expected) in [
+        // The day on which summer time ends has 25 hours.
+        ("Europe/Berlin", "2026-10-23T22:00:00Z", "24/2 25/0 24/0"),
+        ("Asia/Kolkata", "2026-10-23T18:30:00Z", "24/2 24/0 24/0 1/0"),
     ] {
-        let expression = format!("[usage.rhythm({0}, 30), usage.isSilent({0}, now)]", entries(days));
-        assert_eq!(evaluated("usage", "UTC", "2026-11-26T12:00:00Z", &expression), expected, "{days}");
+        let days = format!(
+            "[...usage.byDay({{ since: '{since}', activations: Array(73).fill(1), denied: [2] }}).values()]\
+             .map((day) => `${{day.used}}/${{day.denied}}`).join(' ')"
+        );
+        assert_eq!(evaluated("usage", zone, "2026-10-26T12:00:00Z", &days), expected, "{zone}");
+    }
+    for (zone, every, expected) in [
+        ("UTC", "every_days: 1, usual_time: '02:00'", "daily 02:00"),
+        ("Asia/Kolkata", "every_days: 7, usual_time: '02:00'", "weekly 07:30"),
+        ("Europe/Berlin", "every_days: 2", "every 2 days"),
+        ("UTC", "", "1,234× in 30 days"),
+    ] {
+        let rhythm = format!("usage.rhythm({{ activations: 1234, {every} }}, 30, now)");
+        assert_eq!(evaluated("usage", zone, "2026-11-26T12:00:00Z", &rhythm), expected, "{zone} {every}");
     }
 }
 

@@ -232,6 +232,7 @@ impl Stage {
                 json!({"email": "nobody@example.com", "password": password, "passcode": passcode})
             }
             ("POST", "{base}/enrol") => json!({"enrolment_code": "no code", "password": password}),
+            ("POST", "{base}/enrol/invitation") => json!({"enrolment_code": "no code"}),
             ("POST", "{base}/enrol/confirm") => json!({"enrolment_code": "no code", "passcode": passcode}),
             ("PATCH", "{base}/organization-vault") => small("policy", self.number() as usize),
             ("POST", "{base}/organization-vault/{id}/versions") => {

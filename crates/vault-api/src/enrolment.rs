@@ -3,6 +3,30 @@
 use crate::WireSecret;
 use serde::{Deserialize, Serialize};
 
+/// Request for the invitation of an enrolment code.
+#[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct InvitationRequest {
+    /// Enrolment code of the invitation.
+    pub enrolment_code: WireSecret,
+}
+
+/// An invitation that can be accepted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InvitationItem {
+    /// Address of the account.
+    pub email: String,
+    /// Name of the organization.
+    pub organization: String,
+    /// Address of the admin who created the invitation. Absent if an operator did, or if that account was deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invited_by: Option<String>,
+    /// Expiry of the enrolment code, RFC 3339 in UTC.
+    pub expires_at: String,
+}
+
 /// Request of an invited user to enrol.
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

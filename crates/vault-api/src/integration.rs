@@ -169,6 +169,61 @@ pub struct NamespaceItem {
     pub frozen_at: Option<String>,
 }
 
+/// Activations and denied requests of all namespaces within a period.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NamespaceUsage {
+    /// Start of the period, RFC 3339 in UTC.
+    pub since: String,
+    /// Number of activations in each hour since then, without renewals.
+    pub activations: Vec<i64>,
+    /// Number of denied requests of integrations in each hour since then.
+    pub denied: Vec<i64>,
+    /// Activations, by integration and namespace.
+    pub uses: Vec<NamespaceUseItem>,
+    /// Denied requests, by integration, namespace and reason.
+    pub denials: Vec<NamespaceDenialItem>,
+}
+
+/// Activations of a namespace by an integration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NamespaceUseItem {
+    /// ID of the integration, which may have been deleted.
+    pub integration: String,
+    /// Name of the namespace.
+    pub namespace: String,
+    /// Number of activations, without renewals.
+    pub activations: i64,
+    /// Time of the last activation, RFC 3339 in UTC.
+    pub last_activated_at: String,
+    /// Usual interval in days, if the activations are regular.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every_days: Option<i64>,
+    /// Time of day in UTC, `HH:MM`, if the first activation of each day is always at this time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usual_time: Option<String>,
+    /// `true` if the activations were regular and have stopped.
+    pub silent: bool,
+}
+
+/// Denied requests of an integration for one namespace and reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NamespaceDenialItem {
+    /// ID of the integration, which may have been deleted.
+    pub integration: String,
+    /// Name of the namespace. Absent if the token was refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Action of the audit entries, which states the reason: for example `activation.refused-outside`.
+    pub action: String,
+    /// Number of requests.
+    pub denied: i64,
+    /// Time of the last request, RFC 3339 in UTC.
+    pub last_denied_at: String,
+}
+
 /// A namespace to freeze or unfreeze.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

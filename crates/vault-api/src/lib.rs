@@ -45,10 +45,11 @@ pub use credential::{
     CheckCredentialRequest, CredentialItem, CredentialUse, DescribeRequest, HealthItem, MatchRequest,
     MatchedCredential, PromoteRequest, ReplaceRequest, ReplacedCredential, SaveRequest, SavedCredential, VersionItem,
 };
-pub use enrolment::{ConfirmEnrolmentRequest, EnrolRequest, EnrolResponse, Totp};
+pub use enrolment::{ConfirmEnrolmentRequest, EnrolRequest, EnrolResponse, InvitationItem, InvitationRequest, Totp};
 pub use integration::{
     ChangeIntegrationRequest, CreateIntegrationRequest, FrozenNamespace, IntegrationItem, IntegrationUsageItem,
-    IssuedIntegration, IssuerItem, NamespaceItem, NamespaceRequest, RotateIntegrationRequest, TrustItem, TrustRequest,
+    IssuedIntegration, IssuerItem, NamespaceDenialItem, NamespaceItem, NamespaceRequest, NamespaceUsage,
+    NamespaceUseItem, RotateIntegrationRequest, TrustItem, TrustRequest,
 };
 pub use login::{LoginRequest, LoginResponse, TOKEN_TYPE};
 pub use own_account::{

@@ -7,14 +7,22 @@ use secrecy::SecretString;
 use ureq::http::Method;
 use vault_api::{
     AccountItem, ChangeAccountRequest, ChangePasswordRequest, ConfirmEnrolmentRequest, ConfirmPasscodeRequest,
-    EnrolRequest, EnrolResponse, InviteRequest, InvitedAccount, NewPasscode, NewRecoveryCodes, OwnAccount,
-    ProofRequest, ReEnrolment, SessionItem, Totp, WireSecret,
+    EnrolRequest, EnrolResponse, InvitationItem, InvitationRequest, InviteRequest, InvitedAccount, NewPasscode,
+    NewRecoveryCodes, OwnAccount, ProofRequest, ReEnrolment, SessionItem, Totp, WireSecret,
 };
 
 const ACCOUNTS: &str = "/accounts";
 const SESSIONS: &str = "/account/sessions";
 
 impl Client {
+    /// Returns the invitation of an enrolment code. Changes nothing.
+    ///
+    /// # Errors
+    /// [`ClientError::Problem`] if the code is invalid.
+    pub fn invitation(&self, request: &InvitationRequest) -> Result<InvitationItem, ClientError> {
+        self.send(self.request(Method::POST, "/enrol/invitation"), Some(&json(request)?))?.json()
+    }
+
     /// Accepts an invitation or re-enrols. May be repeated until it is confirmed, and only the latest response is
     /// valid.
     ///

@@ -7,7 +7,7 @@ use serde::Serialize;
 use ureq::http::Method;
 use vault_api::{
     CreateIntegrationRequest, FrozenNamespace, IntegrationItem, IntegrationUsageItem, IssuedIntegration, IssuerItem,
-    NamespaceItem, NamespaceRequest, RotateIntegrationRequest, TrustItem, TrustRequest,
+    NamespaceItem, NamespaceRequest, NamespaceUsage, RotateIntegrationRequest, TrustItem, TrustRequest,
 };
 
 const INTEGRATIONS: &str = "/integrations";
@@ -87,6 +87,18 @@ impl Session {
     /// Returns the namespaces that have credentials or are frozen.
     pub fn namespaces(&self) -> Result<Vec<NamespaceItem>, ClientError> {
         self.all(NAMESPACES)
+    }
+
+    /// Counts the activations and denied requests of namespaces since a time in RFC 3339, at most of the last 30 days.
+    /// `None` counts the last 30 days. `integration` counts those of one integration.
+    pub fn namespace_usage(
+        &self,
+        since: Option<&str>,
+        integration: Option<&str>,
+    ) -> Result<NamespaceUsage, ClientError> {
+        let parameters = [("since", since), ("integration", integration)];
+        let parameters = query(parameters.into_iter().filter_map(|(name, value)| Some((name, value?))));
+        self.send(Method::GET, &[NAMESPACES, "/usage", &parameters].concat())?.json()
     }
 
     /// Rejects all activations of a namespace.

@@ -7,8 +7,8 @@ use std::net::TcpListener;
 use std::thread::JoinHandle;
 use vault_client::{
     ChangeAccountRequest, ChangePasswordRequest, Client, ClientError, ConfirmEnrolmentRequest, DescribeRequest,
-    EnrolRequest, InviteRequest, ListFilter, LoginRequest, ProblemCode, ProofRequest, ReplaceRequest, RequestOptions,
-    SaveRequest, Session, WireSecret,
+    EnrolRequest, InvitationRequest, InviteRequest, ListFilter, LoginRequest, ProblemCode, ProofRequest,
+    ReplaceRequest, RequestOptions, SaveRequest, Session, WireSecret,
 };
 
 const ITEM: &str = r#"{"id":"i","type":"s3","namespace":"n","information":{"fingerprint":"f"},"version":1,"created_at":"c","updated_at":"u","labels":{"team":"data"},"vend":"any","health":{"state":"unchecked"}}"#;
@@ -256,6 +256,7 @@ fn accounts_are_administered_and_enrolled() {
         answer("204 No Content", "", ""),
         answer("201 Created", "", r#"{"enrolment_code":"n","expires_at":"t"}"#),
         answer("204 No Content", "", ""),
+        answer("200 OK", "", r#"{"email":"e","organization":"o","expires_at":"t"}"#),
         answer("200 OK", "", totp),
         answer("204 No Content", "", ""),
     ]);
@@ -274,6 +275,8 @@ fn accounts_are_administered_and_enrolled() {
     let code = session.re_enrol_account("i/").unwrap().enrolment_code;
     assert_eq!(code.into_secret().expose_secret(), "n");
     session.delete_account("i").unwrap();
+    let shown = client.invitation(&InvitationRequest { enrolment_code: secret("c") }).unwrap();
+    assert_eq!((&*shown.organization, shown.invited_by), ("o", None));
     let enrol = EnrolRequest { enrolment_code: invited.enrolment_code, password: secret("p") };
     let drafted = client.enrol(&enrol).unwrap();
     assert_eq!(drafted.totp.secret.into_secret().expose_secret(), "s");
@@ -286,6 +289,7 @@ fn accounts_are_administered_and_enrolled() {
         ("POST /v1/accounts/i/unlock ", ""),
         ("POST /v1/accounts/i%2F/re-enrol ", ""),
         ("DELETE /v1/accounts/i ", ""),
+        ("POST /v1/enrol/invitation ", r#"{"enrolment_code":"c"}"#),
         ("POST /v1/enrol ", r#"{"enrolment_code":"c","password":"p"}"#),
         ("POST /v1/enrol/confirm ", r#"{"enrolment_code":"c","passcode":"1"}"#),
     ]) {

@@ -1,6 +1,7 @@
 //! Identifiers: 128-bit UUIDs, with a separate type for each kind of object.
 
 use crate::field::Invalid;
+use crate::time::Timestamp;
 use std::fmt;
 use std::str::FromStr;
 use uuid::Uuid;
@@ -77,4 +78,14 @@ ids! {
     ReceiverId;
     /// ID of an event.
     EventId;
+}
+
+impl AuditId {
+    /// Returns the smallest ID of a time: UUIDs of version 7 start with the milliseconds in 48 bits.
+    pub fn first_at(moment: Timestamp) -> Self {
+        let millis = moment.as_millis().clamp(0, (1 << 48) - 1).to_be_bytes();
+        let mut id = [0; 16];
+        id[..6].copy_from_slice(&millis[2..]);
+        Self::from_bytes(id)
+    }
 }

@@ -4,6 +4,7 @@
 use crate::account::{AccountLogins, AccountRights, AccountState, ListedAccount};
 use crate::audit::{RecordedRights, RecordedRow, RowState};
 use crate::digest::{Digest, DigestPurpose, RowMac};
+use crate::id::AccountId;
 use crate::port::KeyedDigester;
 use crate::role::Role;
 use crate::sealed::{SealedPassword, SealedSeed};
@@ -20,6 +21,8 @@ pub struct Invitation {
     /// re-enrolment, the state is [`AccountState::ReEnrolling`], the ID that of the account, and the role has no
     /// effect, because the account keeps its own.
     pub grant: AccountRights,
+    /// Account that created it. `None` for an operator.
+    pub invited_by: Option<AccountId>,
     /// Digest of its enrolment code.
     pub code: Digest,
     /// Time of creation.
@@ -36,12 +39,13 @@ impl Invitation {
     }
 
     fn with_parts<T>(&self, version: i64, digest: impl FnOnce(&[&[u8]]) -> T) -> T {
-        let parts: [&[u8]; 8] = [
+        let parts: [&[u8]; 9] = [
             self.grant.account.as_bytes(),
             self.grant.organization.as_bytes(),
             self.grant.email.as_str().as_bytes(),
             self.grant.role.as_str().as_bytes(),
             self.grant.state.as_str().as_bytes(),
+            self.invited_by.as_ref().map_or(&[], |account| account.as_bytes().as_slice()),
             self.code.as_bytes(),
             &self.expires_at.as_millis().to_be_bytes(),
             &version.to_be_bytes(),

@@ -70,6 +70,7 @@ pub mod port;
 pub mod principal;
 pub mod proof;
 pub mod receiver;
+pub mod rhythm;
 pub mod role;
 pub mod sealed;
 pub mod session;

@@ -18,7 +18,7 @@ pub enum Role {
 pub enum Action {
     /// Save a credential.
     Save,
-    /// List or show credentials.
+    /// List or show credentials, and list namespaces.
     List,
     /// Delete a credential.
     Delete,

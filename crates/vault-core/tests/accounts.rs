@@ -68,12 +68,16 @@ fn signed() -> impl Strategy<Value = SignedAccount> {
 }
 
 fn invitations() -> impl Strategy<Value = Invitation> {
-    (grants(), any::<[u8; 2]>(), 0_i64..4, 0_i64..4).prop_map(|(grant, code, created_at, expires_at)| {
-        let mut bytes = [0; 32];
-        bytes[..2].copy_from_slice(&code);
-        let code = Digest::from_bytes(bytes);
-        Invitation { grant, code, created_at: at(created_at), expires_at: at(expires_at) }
-    })
+    let inviters = prop::option::of(0_u8..2);
+    (grants(), inviters, any::<[u8; 2]>(), 0_i64..4, 0_i64..4).prop_map(
+        |(grant, inviter, code, created_at, expires_at)| {
+            let mut bytes = [0; 32];
+            bytes[..2].copy_from_slice(&code);
+            let code = Digest::from_bytes(bytes);
+            let invited_by = inviter.map(|inviter| AccountId::from_bytes([inviter; 16]));
+            Invitation { grant, invited_by, code, created_at: at(created_at), expires_at: at(expires_at) }
+        },
+    )
 }
 
 proptest! {

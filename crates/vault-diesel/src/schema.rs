@@ -199,6 +199,7 @@ diesel::table! {
         created_at -> BigInt,
         expires_at -> BigInt,
         state -> Nullable<Text>,
+        invited_by -> Nullable<crate::stored::Id>,
         digest_key_id -> crate::stored::Id,
     }
 }

@@ -183,7 +183,7 @@ async fn of_sixteen_confirmations_of_an_enrolment_on_two_servers_one_makes_the_a
         };
         let code = address(unique);
         let expires_at = NOW.plus_seconds(60);
-        let invitation = Invitation { grant, code, created_at: NOW, expires_at };
+        let invitation = Invitation { grant, invited_by: None, code, created_at: NOW, expires_at };
         let audit = || world.audit(Actor::Operator, AuditAction::AccountInvited, Subject::Vault);
         let stored = StoredInvitation {
             invitation: invitation.clone(),
@@ -235,7 +235,8 @@ async fn re_enrolment(
     let seed = SeedId::from_bytes(*target.account.as_bytes());
     let before = SignedAccount { version, ..SignedAccount::new(grant.clone(), PASSWORD, seed) };
     let grant = AccountRights { state: AccountState::ReEnrolling, ..grant };
-    let invitation = Invitation { grant, code, created_at: NOW, expires_at: NOW.plus_seconds(60) };
+    let (invited_by, expires_at) = (None, NOW.plus_seconds(60));
+    let invitation = Invitation { grant, invited_by, code, created_at: NOW, expires_at };
     let digest = row_code(1);
     let stored = StoredInvitation { invitation, digest, version: StoredInvitation::FIRST_VERSION };
     let change = AccountChange::ReEnrol { invitation: Box::new(stored) };

@@ -23,11 +23,15 @@ import * as session from './session.js';
  * @typedef {{id: string, name: string, namespaces: string[], managed_by?: string, state: 'active' | 'disabled' | 'expired', created_at: string,
  *   expires_at?: string, last_used_at?: string, previous_token_until?: string}} Integration
  * @typedef {{id: string, activations: number, last_activated_at?: string, denied: number, last_denied_at?: string}} IntegrationUsage
+ * @typedef {{integration: string, namespace: string, activations: number, last_activated_at: string, every_days?: number, usual_time?: string, silent: boolean}} NamespaceUse
+ * @typedef {{since: string, activations: number[], denied: number[], uses: NamespaceUse[],
+ *   denials: {integration: string, namespace?: string, action: string, denied: number, last_denied_at: string}[]}} NamespaceUsage
+ * @typedef {{email: string, organization: string, invited_by?: string, expires_at: string}} Invitation
  * @typedef {{id: string, kind: 'webhook' | 'email', url?: string, to?: string, events: string[], state: 'active' | 'failing' | 'disabled', created_at: string,
  *   last_delivered_at?: string, last_error?: string}} Receiver
  * @typedef {{id: string, type: string, timestamp: string, state: 'waiting' | 'delivered' | 'failed', attempts: number, last_attempt_at?: string,
  *   next_attempt_at?: string, last_error?: string}} Delivery
- * @typedef {{namespace: string, credentials: number, frozen: boolean}} Namespace
+ * @typedef {{namespace: string, credentials: number, frozen: boolean, frozen_at?: string}} Namespace
  * @typedef {{id: string, at: string, actor: string, action: string, subject: string, count?: number, account?: string,
  *   integration?: string, session?: string, namespace?: string, purpose?: string, network?: string, request_id?: string,
  *   changes?: {field: string, from?: string, to?: string}[],

@@ -1,9 +1,9 @@
 // Activations and denied attempts by day, as bars.
 
-import { query } from './api.js';
+import { call, query } from './api.js';
 import { h } from './dom.js';
 import { count } from './forms.js';
-import { startOfDay } from './usage.js';
+import { byDay } from './usage.js';
 
 /** The days of a chart. */
 export const CHART_DAYS = 30;
@@ -12,25 +12,29 @@ export const CHART_DAYS = 30;
 const instant = (at) => new Date(at).toISOString().replace(/\.\d+Z$/, 'Z');
 
 /**
- * @param {import('./api.js').AuditEntry[]} used
- * @param {import('./api.js').AuditEntry[]} denied
+ * The activations and denied attempts of the last days, of one or of all integrations.
+ * @param {{days?: number, integration?: string}} [of]
+ * @returns {Promise<import('./api.js').NamespaceUsage>}
+ */
+export async function loadUsage({ days = CHART_DAYS, integration } = {}) {
+  const today = new Date();
+  const first = new Date(today.getFullYear(), today.getMonth(), today.getDate() - days + 1);
+  return (await call('GET', `/namespaces/usage${query({ since: instant(first.getTime()), integration })}`)).body;
+}
+
+/**
+ * @param {import('./api.js').NamespaceUsage} usage
  * @param {Record<string, string>} filter of the audit log, which a bar opens for its day
  */
-export function usageChart(used, denied, filter) {
+export function usageChart(usage, filter) {
   const first = new Date();
   first.setHours(0, 0, 0, 0);
   first.setDate(first.getDate() - CHART_DAYS + 1);
+  const counted = byDay(usage);
   const bars = Array.from({ length: CHART_DAYS }, (_, index) => {
     const day = (/** @type {number} */ more) => new Date(first.getFullYear(), first.getMonth(), first.getDate() + index + more).getTime();
-    return { start: day(0), end: day(1), used: 0, denied: 0 };
+    return { start: day(0), end: day(1), ...counted.get(day(0)) ?? { used: 0, denied: 0 } };
   });
-  for (const [kind, entries] of /** @type {['used' | 'denied', typeof used][]} */ ([['used', used], ['denied', denied]])) {
-    for (const { at, count: times = 1 } of entries) {
-      const day = startOfDay(Date.parse(at));
-      const bar = bars.find(({ start }) => start === day);
-      if (bar) bar[kind] += times;
-    }
-  }
   const most = Math.max(1, ...bars.map((bar) => bar.used + bar.denied));
   const date = (/** @type {number} */ at) => new Date(at).toLocaleDateString(undefined, { day: 'numeric', month: 'short' });
   const chart = h('div', { class: 'bars' }, bars.map(({ start, end, used: uses, denied: refusals }) => {

@@ -12,6 +12,7 @@ import { TYPE_NAMES, labels, load, place } from './credentials.js';
 import { readLabels } from './credential-form.js';
 import { DENIED, DENIED_DAYS, deniedSince, denials, matches } from './denied.js';
 import { healthBadge, healthText } from './health.js';
+import { loadAll } from './list.js';
 import * as session from './session.js';
 import { tabs } from './tabs.js';
 import { holders } from './usage.js';
@@ -28,6 +29,8 @@ const STORY = '200';
 /** How often and how many times a page is loaded again for what the server has not recorded yet, in milliseconds. */
 const AGAIN = 1000;
 const TIMES_AGAIN = 20;
+/** Namespaces that are searched. */
+const NAMESPACES = 5000;
 /** A credential that was used within so many days is deleted only after its namespace is typed. */
 const IN_USE = 30;
 
@@ -98,7 +101,8 @@ class CredentialPage extends Page {
       h('p', { class: 'lead' }, [TYPE_NAMES[credential.type], place(credential), credential.description].filter(Boolean).join(' · '), ' ', labels(credential)),
       this.#unfinished(credential, versions),
       credential.damaged && h('p', { class: 'note bad' }, 'The information of this credential cannot be decrypted. Ask the operator to restore it from a backup, or replace its data.'),
-      frozen && h('p', { class: 'note warn' }, `The namespace ${namespace} is frozen`, freeze ? [', by ', who(freeze, await names ?? new Names()), ' ', live('relative', freeze.at)] : [], '. Its jobs are denied until it is thawed. ', h('a', { href: `#/namespaces${query({ namespace })}` }, 'Namespaces')),
+      frozen && h('p', { class: 'note warn' }, `The namespace ${namespace} was frozen `, live('relative', frozen), freeze ? [' by ', who(freeze, await names ?? new Names())] : [],
+        ...(session.isAdmin() ? ['. Its jobs are denied until it is thawed. ', h('a', { href: `#/namespaces${query({ namespace })}` }, 'Namespaces')] : ['. Its jobs are denied until an admin thaws it.'])),
       denied,
       others.body.length > 1 && h('p', { class: 'note' }, `${namespace} has several credentials. Its jobs must select one: `, h('code', null, `--id ${id}`)),
       this.#strip(credential, versions, next !== null),
@@ -120,7 +124,7 @@ class CredentialPage extends Page {
     const saved = versions.find(({ state }) => state === 'current')?.created_at;
     const checked = health.reason ? [healthText(health), ' '] : [];
     return strip([
-      ['Health', healthBadge(health), [...checked, health.checked_at ? ['checked ', live('relative', health.checked_at)] : writes && session.server().checks ? h('button', { type: 'button', class: 'quiet', onclick: () => void this.#check() }, 'Check') : 'never checked'].flat()],
+      ['Health', healthBadge(health), [...checked, health.checked_at ? ['Checked ', live('relative', health.checked_at)] : writes && session.server().checks ? h('button', { type: 'button', class: 'quiet', onclick: () => void this.#check() }, 'Check') : 'never checked'].flat()],
       ['Usage', jobs ? `${count(jobs, 'job')}, ${count(this.#uses.length, 'run')}${partial ? ' or more' : ''}` : last ? live('relative', last) : 'Not used yet', last ? jobs ? ['in 30 days, last ', live('relative', last)] : ['last use'] : []],
       ['Expires', expires ? live('deadline', expires, Date.parse(expires) < Date.now() ? 'over' : '') : 'Not set', [writes && h('button', { type: 'button', class: 'quiet', 'aria-label': expires ? 'Change the expiry' : 'Set the expiry', onclick: () => this.#edit(credential, 'expires') }, expires ? 'Change' : 'Set')]],
       ['Key', saved ? [live('relative', saved)].map((text) => h('span', null, 'Saved ', text))[0] : '', [writes && !credential.staged_version && h('a', { class: 'button quiet', href: `#/credentials/${id}/replace` }, 'Rotate')]],
@@ -145,7 +149,7 @@ class CredentialPage extends Page {
     const waiting = holders(this.#uses, version);
     const last = waiting.map(({ until }) => until).sort().at(-1);
     return h('p', { class: 'note warn' }, h('strong', null, 'Rotation not finished.'),
-      last ? [` ${waiting.map(({ integration }) => integration).join(', ')} may use version ${previous.version} until `, time(last), '.'] : ` No job can use version ${previous.version} any more.`, ' ',
+      last ? [` ${waiting.map(({ integration }) => integration).join(', ')} may use version ${previous.version} until `, live('until', last), '.'] : ` No job can use version ${previous.version} any more.`, ' ',
       h('a', { href: `#/credentials/${id}/rotate` }, 'Continue'));
   }
 
@@ -174,11 +178,13 @@ class CredentialPage extends Page {
       h('a', { href: `#/audit${query({ namespace, actor: 'integration' })}` }, 'See attempts')));
   }
 
-  /** @param {Credential} credential */
+  /**
+   * Since when the namespace has been frozen.
+   * @param {Credential} credential
+   */
   async #frozen({ namespace }) {
-    if (!session.isAdmin()) return false;
-    const { body } = await call('GET', '/namespaces?limit=1000');
-    return body.some((/** @type {import('./api.js').Namespace} */ one) => one.namespace === namespace && one.frozen);
+    const { rows } = /** @type {{rows: import('./api.js').Namespace[]}} */ (await loadAll('/namespaces', NAMESPACES));
+    return rows.find((one) => one.namespace === namespace)?.frozen_at;
   }
 
   /**

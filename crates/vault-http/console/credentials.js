@@ -74,13 +74,13 @@ class Credentials extends Page {
   async content() {
     if (session.mayWrite()) this.actions(h('a', { class: 'button primary', href: '#/credentials/new' }, 'Add a credential'));
     const get = (/** @type {string} */ name) => this.query.get(name) ?? '';
-    const [loaded, namespaces, integrations] = await Promise.all([loadAll('/organization-vault', LOADED), session.isAdmin() ? loadAll('/namespaces') : null, session.isAdmin() ? loadAll('/integrations') : null]);
+    const [loaded, namespaces, integrations] = await Promise.all([loadAll('/organization-vault', LOADED), loadAll('/namespaces', LOADED), session.isAdmin() ? loadAll('/integrations') : null]);
     const active = /** @type {import('./api.js').Integration[]} */ (integrations?.rows ?? []).filter(({ state }) => state === 'active');
     const jobs = integrations ? (/** @type {Credential} */ { namespace }) => active.filter(({ namespaces: patterns }) => matches(patterns, namespace)) : null;
     /** @type {Set<string>} */
-    const frozen = new Set((namespaces?.rows ?? []).filter(({ frozen }) => frozen).map(({ namespace }) => namespace));
+    const frozen = new Set(/** @type {import('./api.js').Namespace[]} */ (namespaces.rows).filter(({ frozen }) => frozen).map(({ namespace }) => namespace));
     let { rows: known, partial } = /** @type {{rows: Credential[], partial: boolean}} */ (loaded);
-    const names = [...new Set([...known.map(({ namespace }) => namespace), ...(namespaces?.rows ?? []).map(({ namespace }) => namespace)])].sort();
+    const names = [...new Set([...known.map(({ namespace }) => namespace), ...namespaces.rows.map(({ namespace }) => namespace)])].sort();
     const pairs = [...new Set(known.flatMap(({ labels: all = {} }) => Object.entries(all).map(([name, value]) => `${name}:${value}`)))].sort();
     const options = h('datalist', { id: 'namespaces' }, names.slice(0, 1000).map((value) => h('option', { value })));
     const label = get('label');
@@ -238,7 +238,10 @@ function stateOf({ damaged, health: { state }, namespace, staged_version: staged
 function stateBadge(row, frozen) {
   const state = stateOf(row, frozen);
   if (state === 'damaged') return badge(state, 'bad');
-  return state === 'frozen' || state === 'staged' || state === 'rotating' ? badge(state, 'warn') : healthBadge(row.health);
+  if (state === 'frozen' || state === 'staged' || state === 'rotating') return badge(state, 'warn');
+  const [worst, ...others] = healthBadge(row.health).children;
+  if (worst instanceof HTMLElement && others.length) worst.title = others.map(({ textContent }) => textContent).join(', ');
+  return worst ?? null;
 }
 
 /** @param {import('./api.js').Integration[]} jobs */

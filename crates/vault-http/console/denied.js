@@ -1,7 +1,4 @@
-// Jobs that the vault denied credentials: found in the audit log, which has one action for each reason.
-
-import { query } from './api.js';
-import { loadAll } from './list.js';
+// Jobs that the vault denied credentials. The audit log has one action for each reason.
 
 /**
  * @typedef {import('./api.js').AuditEntry} AuditEntry
@@ -15,8 +12,6 @@ import { loadAll } from './list.js';
 
 /** The days that are searched. */
 export const DENIED_DAYS = 7;
-/** Entries that are read. */
-const READ = 5000;
 
 /** @type {Record<string, string>} */
 export const DENIED = {
@@ -44,23 +39,20 @@ export function denials(entries) {
   return [...found.values()].sort((one, other) => other.last.localeCompare(one.last));
 }
 
-/**
- * Since when denied attempts are searched.
- * @param {number} [days]
- */
-export function deniedSince(days = DENIED_DAYS) {
-  return new Date(Date.now() - days * 86_400_000).toISOString().replace(/\.\d+Z$/, 'Z');
+/** Since when denied attempts are searched. */
+export function deniedSince() {
+  return new Date(Date.now() - DENIED_DAYS * 86_400_000).toISOString().replace(/\.\d+Z$/, 'Z');
 }
 
 /**
- * The denied attempts of the last days, and whether there are more than were read.
- * @param {number} [days] those of the entries; the rows are of the last `DENIED_DAYS` days
- * @returns {Promise<{rows: Denial[], entries: AuditEntry[], partial: boolean}>}
+ * The denied attempts in a usage, by integration, namespace and reason, the latest first.
+ * @param {import('./api.js').NamespaceUsage} usage
+ * @returns {Denial[]}
  */
-export async function loadDenials(days = DENIED_DAYS) {
-  const { rows: entries, partial } = /** @type {{rows: AuditEntry[], partial: boolean}} */ (await loadAll(`/audit${query({ action: Object.keys(DENIED), since: deniedSince(days) })}`, READ));
-  const lately = deniedSince();
-  return { rows: denials(entries.filter(({ at }) => at >= lately)), entries, partial };
+export function deniedIn({ denials: counted }) {
+  return counted.filter(({ action }) => action in DENIED)
+    .map(({ integration, namespace, action, denied: count, last_denied_at: last }) => ({ integration, namespace, action, count, last }))
+    .sort((one, other) => other.last.localeCompare(one.last));
 }
 
 /**

@@ -1,10 +1,11 @@
 // Enrolment of an invited person: password, authenticator, recovery codes, confirmed by a first passcode.
 
-import { call } from './api.js';
-import { h, parted } from './dom.js';
+import { Problem, call } from './api.js';
+import { facts } from './blocks.js';
+import { h, nodes, parted } from './dom.js';
 import { field, form, passcode } from './forms.js';
 import { generate } from './lean-qr.js';
-import { Page } from './parts.js';
+import { Page, live } from './parts.js';
 import { copyButton } from './copy.js';
 import { signIn, userName } from './sign-in.js';
 
@@ -79,6 +80,32 @@ export function recoveryCodes(codes, email) {
       h('button', { type: 'button', onclick: () => print() }, 'Print'), copyButton(codes.join('\n'), 'the recovery codes')));
 }
 
+/** Explains why a code is refused. */
+const REFUSED = 'This invitation was used or has expired. Ask the user who invited you for a new one.';
+
+/**
+ * The open invitation with this code, or `undefined`.
+ * @param {string} code
+ * @returns {Promise<import('./api.js').Invitation | undefined>}
+ */
+async function invitation(code) {
+  try {
+    return (await call('POST', '/enrol/invitation', { body: { enrolment_code: code }, open: true })).body;
+  } catch (error) {
+    if (error instanceof Problem && error.code === 'invalid-enrolment') return undefined;
+    throw error;
+  }
+}
+
+/**
+ * For whom, by whom and until when an invitation is. The hidden user name is for password managers.
+ * @param {import('./api.js').Invitation} invitation
+ */
+function invited({ email, organization, invited_by: inviter, expires_at: at }) {
+  return [facts([['Account', h('strong', { translate: 'no' }, parted(email))], ['Organization', h('span', { translate: 'no' }, organization)],
+    ['Invited by', inviter ? h('span', { translate: 'no' }, parted(inviter)) : 'an operator'], ['Expires', live('deadline', at)]]), userName(email)];
+}
+
 class Enrol extends Page {
   #code = '';
 
@@ -93,18 +120,26 @@ class Enrol extends Page {
       this.#code = this.params[0];
       history.replaceState(null, '', '#/enrol');
     }
-    return [this.#choosePassword()];
+    const found = this.#code ? await invitation(this.#code) : null;
+    return [this.#choosePassword(found)];
   }
 
-  #choosePassword() {
+  /** @param {import('./api.js').Invitation | null | undefined} found by the code of the link; `undefined`: it is refused */
+  #choosePassword(found) {
     const code = field({ label: 'Invitation code', pointer: '/enrolment_code', required: true, mono: true, value: this.#code,
       hint: 'From your invitation. It works once and for 72 hours.', parse: (text) => text.trim() || undefined });
     const password = newPassword('/password');
+    const shown = h('div', null, found === undefined ? h('p', { class: 'note bad' }, REFUSED) : found && invited(found));
     // A code that is refused can be replaced.
-    code.row.hidden = Boolean(this.#code);
+    code.row.hidden = Boolean(found);
+    code.control.addEventListener('change', async () => {
+      const text = code.control.value.trim();
+      const other = text ? await invitation(text).catch(() => null) : null;
+      if (text === code.control.value.trim()) shown.replaceChildren(...nodes([other === undefined ? h('p', { class: 'note bad' }, REFUSED) : other && invited(other)]));
+    });
     return form({
       fields: () => [code, ...password.fields],
-      content: [h('p', { class: 'hint' }, 'You set up an account of OrgVault at ', h('strong', { translate: 'no' }, location.host), '. The next page shows its address.'),
+      content: [h('p', { class: 'hint' }, 'You set up an account of OrgVault at ', h('strong', { translate: 'no' }, location.host), '.'), shown,
         h('ol', { class: 'steps' }, h('li', { 'aria-current': 'step' }, 'Password'), h('li', null, 'Authenticator'), h('li', null, 'Sign in')),
         code.row, ...password.fields.map(({ row }) => row)],
       submit: 'Continue', busy: 'One moment…',
@@ -116,7 +151,7 @@ class Enrol extends Page {
       explain: ({ code: problem }) => {
         if (problem !== 'invalid-enrolment') return null;
         code.row.hidden = false;
-        return 'This invitation was used or has expired. Ask the user who invited you for a new one.';
+        return REFUSED;
       },
     });
   }

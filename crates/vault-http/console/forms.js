@@ -233,7 +233,7 @@ function article(label) {
  * @param {string} noun
  */
 export function count(number, noun) {
-  const many = noun.endsWith('y') ? `${noun.slice(0, -1)}ies` : `${noun}s`;
+  const many = /[^aeiou]y$/.test(noun) ? `${noun.slice(0, -1)}ies` : `${noun}s`;
   return `${number.toLocaleString('en')} ${number === 1 ? noun : many}`;
 }
 

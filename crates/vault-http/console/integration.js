@@ -1,9 +1,9 @@
 // One integration: what it may use, what it used, which workloads it trusts, and how a job is connected.
 
 import { query } from './api.js';
-import { CHART_DAYS, usageChart } from './chart.js';
+import { CHART_DAYS, loadUsage, usageChart } from './chart.js';
 import { place } from './credentials.js';
-import { DENIED, denials, deniedSince, matches } from './denied.js';
+import { DENIED, deniedIn, matches } from './denied.js';
 import { h, parted } from './dom.js';
 import { count } from './forms.js';
 import { actionsOf, edit } from './integration-actions.js';
@@ -13,12 +13,12 @@ import { Page, badge, live, menu, time } from './parts.js';
 import { strip, table } from './blocks.js';
 import { tabs } from './tabs.js';
 import { trusts } from './trusts.js';
-import { rhythm, usesOf } from './usage.js';
+import { rhythm } from './usage.js';
 
 /**
  * @typedef {import('./api.js').Integration} Integration
  * @typedef {import('./api.js').Credential} Credential
- * @typedef {import('./api.js').AuditEntry} AuditEntry
+ * @typedef {import('./api.js').NamespaceUsage} NamespaceUsage
  */
 
 /** Credentials that are listed for each pattern. */
@@ -33,10 +33,10 @@ class IntegrationPage extends Page {
 
   async content() {
     const id = this.params[0] ?? '';
-    const [{ rows: all }, { rows: credentials, partial }, entries] = await Promise.all([
+    const [{ rows: all }, { rows: credentials, partial }, usage] = await Promise.all([
       /** @type {Promise<{rows: Integration[]}>} */ (loadAll('/integrations')),
       /** @type {Promise<{rows: Credential[], partial: boolean}>} */ (loadAll('/organization-vault', SEARCHED)),
-      /** @type {Promise<{rows: AuditEntry[], partial: boolean}>} */ (loadAll(`/audit${query({ actor: id, since: deniedSince(CHART_DAYS) })}`, 5000)),
+      loadUsage({ integration: id }),
     ]);
     this.crumbs(h('a', { href: '#/integrations' }, 'Integrations'), ' /');
     const integration = all.find((one) => one.id === id);
@@ -49,21 +49,22 @@ class IntegrationPage extends Page {
     this.actions(h('a', { class: 'button primary', href: `#/integrations/${id}?tab=connect` }, 'Connect a job'), menu(name, actionsOf(integration, this)));
     const [add = '', wanted] = ['add', 'edit'].map((one) => this.once(one));
     if (add || wanted) queueMicrotask(() => edit(integration, this, add));
-    const uses = usesOf(entries.rows);
-    const denied = denials(entries.rows);
+    const { uses } = usage;
+    const denied = deniedIn(usage);
     const times = denied.reduce((sum, one) => sum + one.count, 0);
-    const runs = uses.reduce((sum, one) => sum + one.count, 0);
+    const runs = uses.reduce((sum, { activations }) => sum + activations, 0);
+    const last = uses.map(({ last_activated_at: at }) => at).sort().at(-1);
     return [
       set && h('p', { class: 'note' }, 'This integration is managed by the documents ', h('code', null, set), '. Applying them overwrites changes that are made here.'),
       strip([
         ['State', badge(state, state === 'active' ? 'good' : 'bad'), ['Token last used ', used ? live('relative', used) : 'never', until ? [', previous token until ', time(until)] : []].flat()],
-        ['Runs', uses.length ? `${runs.toLocaleString('en')} in ${CHART_DAYS} days` : 'None', uses.length ? ['Last ', live('relative', new Date(Math.max(...uses.map(({ last }) => last))).toISOString())] : [`in ${CHART_DAYS} days`]],
+        ['Runs', uses.length ? `${runs.toLocaleString('en')} in ${CHART_DAYS} days` : 'None', last ? ['Last ', live('relative', last)] : [`in ${CHART_DAYS} days`]],
         ['Denied', times ? h('span', { class: 'over' }, `${times.toLocaleString('en')}×`) : 'None', denied[0] ? [`${DENIED[denied[0].action]}, last `, live('relative', denied[0].last)] : [`in ${CHART_DAYS} days`]],
         ['Expires', expires ? live('deadline', expires) : 'Never', [h('button', { type: 'button', class: 'quiet', onclick: () => edit(integration, this) }, 'Change')]],
       ]),
       tabs(this, name, [
         ['access', 'Access', [access(namespaces, credentials), partial && h('p', { class: 'hint' }, `Among the newest ${SEARCHED.toLocaleString('en')} credentials.`)]],
-        ['runs', 'Runs', runsOf(id, entries, uses, denied)],
+        ['runs', 'Runs', runsOf(id, usage, denied)],
         ['workloads', 'Trusted workloads', [trusts(integration)]],
         ['connect', 'Connect', [jobLines(integration)]],
       ]),
@@ -90,28 +91,24 @@ function access(patterns, credentials) {
 
 /**
  * @param {string} id
- * @param {{rows: AuditEntry[], partial: boolean}} entries
- * @param {import('./usage.js').Use[]} uses
+ * @param {NamespaceUsage} usage
  * @param {import('./denied.js').Denial[]} denied
  */
-function runsOf(id, { rows, partial }, uses, denied) {
-  const used = rows.filter(({ action }) => action === 'namespace.activated');
-  const refused = rows.filter(({ action }) => action in DENIED);
+function runsOf(id, usage, denied) {
   return [
-    used.length + refused.length > 0 && usageChart(used, refused, { actor: id }),
+    usage.uses.length + denied.length > 0 && usageChart(usage, { actor: id }),
     table('Runs', [
       ['Namespace', ({ namespace }) => h('a', { href: `#/credentials${query({ namespace })}` }, parted(namespace))],
-      ['Runs', ({ count: times }) => times.toLocaleString('en')],
+      ['Runs', ({ activations }) => activations.toLocaleString('en')],
       ['How often', (use) => rhythm(use, CHART_DAYS)],
-      ['Last', ({ last }) => time(new Date(last).toISOString())],
-    ], uses.toSorted((one, other) => other.last - one.last), `No runs in the last ${CHART_DAYS} days.`),
+      ['Last', ({ last_activated_at: at }) => time(at)],
+    ], usage.uses.toSorted((one, other) => other.last_activated_at.localeCompare(one.last_activated_at)), `No runs in the last ${CHART_DAYS} days.`),
     denied.length > 0 && table('Denied', [
       ['Denied', ({ namespace = '' }) => h('code', null, namespace)],
       ['Reason', ({ action }) => DENIED[action]],
       ['Attempts', ({ action, namespace, count: times }) => h('a', { class: 'over', href: `#/audit${query({ actor: id, action, namespace })}` }, `${times.toLocaleString('en')}×`)],
       ['Last', ({ last }) => time(last)],
     ], denied, ''),
-    partial && h('p', { class: 'hint' }, 'Only the newest 5,000 entries of the audit log are counted.'),
     h('p', null, h('a', { href: `#/audit${query({ actor: id })}` }, 'All entries of the audit log')),
   ];
 }

@@ -5,7 +5,8 @@ import { go, h, parted } from './dom.js';
 import { checkbox, field, form } from './forms.js';
 import { accessFields, actionsOf, showToken } from './integration-actions.js';
 import { list, loadAll } from './list.js';
-import { DENIED, DENIED_DAYS, loadDenials } from './denied.js';
+import { loadUsage } from './chart.js';
+import { DENIED, DENIED_DAYS, deniedIn } from './denied.js';
 import { Page, badge, day, flash, live, menu, openDialog, time } from './parts.js';
 
 /** @typedef {import('./api.js').Integration} Integration */
@@ -17,7 +18,8 @@ class Integrations extends Page {
 
   async content() {
     this.actions(h('button', { type: 'button', class: 'primary', onclick: () => this.#create() }, 'Create an integration'));
-    const [{ rows, partial }, { rows: denied }, { body: usage }] = await Promise.all([/** @type {Promise<{rows: Integration[], partial: boolean}>} */ (loadAll('/integrations')), loadDenials(), call('GET', '/integrations/usage')]);
+    const [{ rows, partial }, recent, { body: usage }] = await Promise.all([/** @type {Promise<{rows: Integration[], partial: boolean}>} */ (loadAll('/integrations')), loadUsage({ days: DENIED_DAYS }), call('GET', '/integrations/usage')]);
+    const denied = deniedIn(recent);
     /** @type {Map<string, import('./api.js').IntegrationUsage>} */
     const usages = new Map(usage.map((/** @type {import('./api.js').IntegrationUsage} */ one) => [one.id, one]));
     // The last use of the token does not include runs of trusted workloads.

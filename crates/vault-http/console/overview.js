@@ -1,24 +1,25 @@
 // What needs attention, and the latest activations; for a new organization, the steps to its first job.
 
 import { call, query } from './api.js';
-import { CHART_DAYS, usageChart } from './chart.js';
+import { CHART_DAYS, loadUsage, usageChart } from './chart.js';
 import { freshId, h, parted } from './dom.js';
 import { count } from './forms.js';
 import { Page, badge, live } from './parts.js';
 import { section } from './blocks.js';
 import { loadAll } from './list.js';
-import { DENIED, DENIED_DAYS, loadDenials, matches } from './denied.js';
+import { DENIED, deniedIn, deniedSince, matches } from './denied.js';
 import { isUnreachable, reasonText } from './health.js';
 import { UNUSED_DAYS, unused } from './credentials.js';
 import { noticeText } from './account.js';
-import { holders, isSilent, rhythm, startOfDay, usesOf } from './usage.js';
+import { holders, rhythm, startOfDay } from './usage.js';
 import * as session from './session.js';
 
 /**
  * @typedef {import('./api.js').Credential} Credential
  * @typedef {import('./api.js').Integration} Integration
  * @typedef {import('./api.js').Account} Account
- * @typedef {import('./api.js').AuditEntry} AuditEntry
+ * @typedef {import('./api.js').NamespaceUsage} NamespaceUsage
+ * @typedef {import('./api.js').NamespaceUse} NamespaceUse
  * @typedef {import('./denied.js').Denial} Denial
  * @typedef {object} Concern
  * @property {Group} group
@@ -56,38 +57,36 @@ class Overview extends Page {
 
   async content() {
     const admin = session.isAdmin();
-    const since = new Date(Date.now() - CHART_DAYS * DAY).toISOString().replace(/\.\d+Z$/, 'Z');
-    const [credentials, integrations, accounts, namespaces, receivers, activations, denied, { body: own }] = await Promise.all([
+    const [credentials, integrations, accounts, namespaces, receivers, usage, { body: own }] = await Promise.all([
       /** @type {Promise<{rows: Credential[], partial: boolean}>} */ (loadAll('/organization-vault', SEARCHED)),
       admin ? /** @type {Promise<{rows: Integration[], partial: boolean}>} */ (loadAll('/integrations')) : null,
       admin ? /** @type {Promise<{rows: Account[], partial: boolean}>} */ (loadAll('/accounts')) : null,
-      admin ? /** @type {Promise<{rows: import('./api.js').Namespace[], partial: boolean}>} */ (loadAll('/namespaces')) : null,
+      /** @type {Promise<{rows: import('./api.js').Namespace[], partial: boolean}>} */ (loadAll('/namespaces', SEARCHED)),
       admin ? call('GET', '/receivers').then(({ body }) => /** @type {import('./api.js').Receiver[]} */ (body)) : [],
-      admin ? /** @type {Promise<{rows: AuditEntry[], partial: boolean}>} */ (loadAll(`/audit${query({ action: 'namespace.activated', since })}`, 5000)) : null,
-      admin ? loadDenials(CHART_DAYS) : null,
+      admin ? loadUsage() : null,
       call('GET', '/account'),
     ]);
     session.update(own);
     const looked = credentials.partial ? await urgent(credentials.rows) : credentials.rows;
     if (session.mayWrite()) this.actions(h('a', { class: 'button primary', href: '#/credentials/new' }, 'Add a credential'));
     const used = credentials.rows.some(({ last_activated_at: at }) => at);
-    const isNew = session.mayWrite() && !used && (!credentials.rows.length || (admin && !integrations?.rows.length) || (activations !== null && !activations.rows.length));
+    const isNew = session.mayWrite() && !used && (!credentials.rows.length || (admin && !integrations?.rows.length) || (usage !== null && !usage.uses.length));
     const emails = new Map((accounts?.rows ?? []).map(({ id, email }) => [id, email]));
-    const uses = usesOf(activations?.rows ?? []);
+    const uses = usage?.uses ?? [];
     const name = (/** @type {string} */ id) => integrations?.rows.find(({ id: one }) => one === id)?.name;
     const users = admin ? (/** @type {string} */ namespace) => usedBy(uses.filter((use) => use.namespace === namespace), name) : () => '';
     const concerns = [
       ...ofCredentials(looked, users), ...ofIntegrations(integrations?.rows ?? []), ...ofPeople(accounts?.rows ?? []), ...ofReceivers(receivers),
-      ...ofDenials(denied?.rows ?? [], integrations?.rows ?? [], namespaces?.rows ?? [], activations?.rows ?? []), ...await ofRotations(looked, users), ...ofSilence(uses, name),
-      ...(namespaces?.rows ?? []).filter(({ frozen }) => frozen).map(({ namespace }) => concern('later', 0, [link(namespace, `#/credentials${query({ namespace })}`), ' is frozen. Its jobs are denied.'], [['Thaw', `#/namespaces${query({ namespace })}`]], users(namespace))),
-      ...own.notices.filter((/** @type {import('./api.js').Notice} */ { at }) => !at || Date.now() - Date.parse(at) < AHEAD * DAY)
-        .map((/** @type {import('./api.js').Notice} */ notice) => concern('week', Date.parse(notice.at ?? '') || 0, [noticeText(notice, emails)], [['Your account', '#/account']])),
+      ...(usage ? ofDenials(usage, integrations?.rows ?? [], namespaces.rows) : []), ...await ofRotations(looked, users), ...ofSilence(uses, name),
+      ...namespaces.rows.filter(({ frozen }) => frozen).map(({ namespace, frozen_at: at = '' }) => concern('later', Date.parse(at), [link(namespace, `#/credentials${query({ namespace })}`), ' was frozen ', live('relative', at), '. Its jobs are denied.'],
+        admin ? [['Thaw', `#/namespaces${query({ namespace })}`]] : [], users(namespace))),
+      ...ofNotices(own.notices, emails),
     ];
     return [
       isNew && this.#steps(credentials.rows, integrations?.rows ?? []),
-      attention(concerns, credentials.rows, credentials.partial, denied),
+      attention(concerns, credentials.rows, credentials.partial),
       this.#numbers(credentials, integrations, accounts),
-      activations && denied && activations.rows.length + denied.entries.length > 0 && picture(activations, denied.entries),
+      usage && usage.uses.length + usage.denials.length > 0 && picture(usage),
     ];
   }
 
@@ -150,12 +149,12 @@ function concern(group, at, text, acts, by = '') {
 
 /**
  * Who uses a namespace: "used by payroll-export, daily 02:00".
- * @param {import('./usage.js').Use[]} uses of that namespace
+ * @param {NamespaceUse[]} uses of that namespace
  * @param {(id: string) => string | undefined} name of an integration
  */
 function usedBy(uses, name) {
   if (!uses.length) return `not used in ${CHART_DAYS} days`;
-  const [most, ...others] = uses.toSorted((one, other) => other.count - one.count);
+  const [most, ...others] = uses.toSorted((one, other) => other.activations - one.activations);
   const named = others.slice(0, USERS - 1).map(({ integration }) => name(integration) ?? 'a deleted integration');
   const more = others.length - named.length;
   return most ? `used by ${[`${name(most.integration) ?? 'a deleted integration'}, ${rhythm(most, CHART_DAYS)}`, ...named, ...(more ? [`${more} more`] : [])].join('; ')}` : '';
@@ -187,9 +186,8 @@ function link(name, href) {
  * @param {Concern[]} concerns
  * @param {Credential[]} rows
  * @param {boolean} partial
- * @param {{partial: boolean} | null} denied
  */
-function attention(concerns, rows, partial, denied) {
+function attention(concerns, rows, partial) {
   const unknown = [
     ['health', rows.filter(({ health }) => health.state !== 'expired' && !health.checked_at).length, session.server().checks ? '' : ' (checks are off)'],
     ['expiry', rows.filter(({ expires_at: at }) => !at).length, ''],
@@ -198,7 +196,6 @@ function attention(concerns, rows, partial, denied) {
   const limits = [
     unknown.length > 0 && `Not known: ${unknown.join(', ')}${partial ? `, among the newest ${most}` : ''}.`,
     partial && `Forgotten and unused credentials are searched among the newest ${most}.`,
-    denied?.partial && `Not all denied attempts of the last ${DENIED_DAYS} days are counted.`,
   ].filter(Boolean).join(' ');
   const groups = GROUPS.flatMap(([group, heading, kind]) => {
     const rowsOf = sorted(concerns.filter((one) => one.group === group));
@@ -260,7 +257,7 @@ async function ofRotations(rows, users) {
     const { id, namespace, version, previous_version: old, previous_version_until: until } = row;
     const { body: uses } = await call('GET', `/organization-vault/${id}/activations?limit=1000`);
     const last = holders(uses, version).map((one) => one.until).sort().at(-1);
-    const state = last ? [`. Jobs may use version ${old} until `, live('deadline', last), '.'] : [`. No job can use version ${old} any more: disable the old key.`];
+    const state = last ? [`. Jobs may use version ${old} until `, live('until', last), '.'] : [`. No job can use version ${old} any more: disable the old key.`];
     return concern('week', end(row), [link(namespace, `#/credentials/${id}`), ': rotation not finished', ...state, until ? [` Version ${old} is deleted `, live('deadline', until), '.'] : []].flat(), [['Continue rotation', `#/credentials/${id}/rotate`]], users(namespace));
   }));
   const more = found.length - listed.length;
@@ -269,34 +266,35 @@ async function ofRotations(rows, users) {
 
 /**
  * Regular uses that have stopped.
- * @param {import('./usage.js').Use[]} uses
+ * @param {NamespaceUse[]} uses
  * @param {(id: string) => string | undefined} name of an integration
  * @returns {Concern[]}
  */
 function ofSilence(uses, name) {
-  return uses.filter((use) => isSilent(use) && name(use.integration)).map((use) => {
-    const days = Math.round((startOfDay(Date.now()) - startOfDay(use.last)) / DAY);
-    return concern('broken', use.last, [link(use.namespace, `#/credentials${query({ namespace: use.namespace })}`), `: ${rhythm(use, CHART_DAYS)} until ${new Date(use.last).toLocaleDateString(undefined, { day: 'numeric', month: 'short' })}, nothing for ${count(days, 'day')}.`],
+  return uses.filter((use) => use.silent && name(use.integration)).map((use) => {
+    const last = Date.parse(use.last_activated_at);
+    const days = Math.round((startOfDay(Date.now()) - startOfDay(last)) / DAY);
+    return concern('broken', last, [link(use.namespace, `#/credentials${query({ namespace: use.namespace })}`), `: ${rhythm(use, CHART_DAYS)} until ${new Date(last).toLocaleDateString(undefined, { day: 'numeric', month: 'short' })}, nothing for ${count(days, 'day')}.`],
       [['View integration', `#/integrations/${use.integration}`]], `used by ${name(use.integration)}`);
   });
 }
 
 /**
  * Denied attempts whose cause still exists.
- * @param {Denial[]} denied
+ * @param {NamespaceUsage} usage
  * @param {Integration[]} integrations
  * @param {import('./api.js').Namespace[]} namespaces
- * @param {AuditEntry[]} activations newest first
  * @returns {Concern[]}
  */
-function ofDenials(denied, integrations, namespaces, activations) {
+function ofDenials(usage, integrations, namespaces) {
+  const since = deniedSince();
   const frozen = new Set(namespaces.filter((one) => one.frozen).map(({ namespace }) => namespace));
-  const open = denied.filter(({ integration: id, namespace, action, last }) => {
+  const open = deniedIn(usage).filter(({ integration: id, namespace, action, last }) => {
     const integration = integrations.find(({ id: one }) => one === id);
-    if (!integration) return false; // deleted since
+    if (!integration || last < since) return false; // or deleted since
     if (action === 'activation.refused-outside' && namespace && matches(integration.namespaces, namespace)) return false;
     if (action === 'activation.refused-frozen' && namespace && !frozen.has(namespace)) return false;
-    return !activations.some((entry) => entry.integration === id && entry.at > last && (!namespace || entry.namespace === namespace));
+    return !usage.uses.some((use) => use.integration === id && use.last_activated_at > last && (!namespace || use.namespace === namespace));
   });
   return open.map(({ integration: id, namespace, action, count: times, last }) => {
     const name = integrations.find(({ id: one }) => one === id)?.name ?? id;
@@ -338,6 +336,18 @@ function ofPeople(rows) {
 }
 
 /**
+ * The notices of the last days, one row for those of the same kind.
+ * @param {import('./api.js').Notice[]} notices newest first
+ * @param {Map<string, string>} emails
+ */
+function ofNotices(notices, emails) {
+  const lately = notices.filter(({ at }) => !at || Date.now() - Date.parse(at) < AHEAD * DAY);
+  const same = (/** @type {import('./api.js').Notice} */ notice) => lately.filter(({ code, account }) => code === notice.code && account === notice.account);
+  return lately.filter((notice) => same(notice)[0] === notice)
+    .map((notice) => concern('week', Date.parse(notice.at ?? '') || 0, [noticeText(notice, emails), same(notice).length > 1 ? ` (${same(notice).length}×)` : ''], [['Your account', '#/account']]));
+}
+
+/**
  * @param {import('./api.js').Receiver[]} rows
  * @returns {Concern[]}
  */
@@ -348,14 +358,13 @@ function ofReceivers(rows) {
 
 /**
  * Activations and denied attempts by day.
- * @param {{rows: AuditEntry[], partial: boolean}} activations newest first
- * @param {AuditEntry[]} denied
+ * @param {NamespaceUsage} usage
  */
-function picture({ rows, partial }, denied) {
-  const sum = (/** @type {AuditEntry[]} */ entries) => entries.reduce((total, { count: times = 1 }) => total + times, 0);
-  const [latest] = rows;
-  return section(`Activations of the last ${CHART_DAYS} days`, usageChart(rows, denied, { action: 'namespace.activated' }),
-    h('p', { class: 'hint' }, `${count(sum(rows), 'activation')}${partial ? ' or more' : ''}, ${sum(denied).toLocaleString('en')} denied.`, latest ? [' The last one was ', live('relative', latest.at), latest.namespace ? `, of ${latest.namespace}` : '', '.'] : [], ' ', h('a', { href: `#/audit${query({ action: 'namespace.activated' })}` }, 'All activations')));
+function picture(usage) {
+  const sum = (/** @type {number[]} */ hours) => hours.reduce((total, number) => total + number, 0);
+  const latest = usage.uses.toSorted((one, other) => one.last_activated_at.localeCompare(other.last_activated_at)).at(-1);
+  return section(`Activations of the last ${CHART_DAYS} days`, usageChart(usage, { action: 'namespace.activated' }),
+    h('p', { class: 'hint' }, `${count(sum(usage.activations), 'activation')}, ${sum(usage.denied).toLocaleString('en')} denied.`, latest ? [' The last one was ', live('relative', latest.last_activated_at), `, of ${latest.namespace}.`] : [], ' ', h('a', { href: `#/audit${query({ action: 'namespace.activated' })}` }, 'All activations')));
 }
 
 customElements.define('ov-overview', Overview);

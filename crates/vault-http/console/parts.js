@@ -3,7 +3,7 @@
 import { Problem } from './api.js';
 import { announce, freshId, h, nodes, readdress } from './dom.js';
 import { field, form } from './forms.js';
-import { deadline, relative } from './times.js';
+import { deadline, relative, until } from './times.js';
 
 /** @typedef {import('./dom.js').Child} Child */
 
@@ -245,7 +245,7 @@ const DAYS = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
 const WHOLE = new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'long' });
 
 /** Texts that depend on the present time, by their names in `data-live`. */
-const LIVE = { relative, deadline };
+const LIVE = { relative, deadline, until };
 
 /**
  * A text that depends on the present time, and changes with it.

@@ -221,7 +221,7 @@ function jobs(uses, waiting, current) {
   return h('ul', { class: 'ticks' }, all.map((job) => {
     const until = waiting.find(({ integration }) => integration === job)?.until;
     const moved = uses.some(({ integration, version }) => integration === job && version >= current);
-    return h('li', { class: until ? null : 'done' }, h('strong', null, job), until ? [' may use the old key until ', time(until)] : moved ? ' has the new key' : ' has no active run with the old key');
+    return h('li', { class: until ? null : 'done' }, h('strong', null, job), until ? [' may use the old key until ', live('until', until)] : moved ? ' has the new key' : ' has no active run with the old key');
   }));
 }
 
@@ -256,17 +256,20 @@ function changes(before, after) {
   /** @type {[string[], string[]]} */
   const [old, now] = [one.secrets ?? [], other.secrets ?? []];
   const both = now.filter((name) => old.includes(name));
+  // Of a masked value, only the end is known.
+  const masked = same ? [] : names.filter((name) => !differing.includes(name) && text(one[name]).startsWith('…'));
   // A secret differs for certain if the ID of its key does, or if it is the only field that can differ.
   const keyed = KEY_IDS.some((name) => differing.includes(name)) ? both.filter((name) => KEYS.includes(name)) : [];
-  const certain = !same && !differing.length ? [both.length > 1 ? `at least one of ${both.map(fieldName).join(', ')}` : both.map(fieldName).join('')] : keyed.map(fieldName);
-  const possible = differing.length ? both.filter((name) => !keyed.includes(name)).map(fieldName) : [];
+  const hidden = [...both, ...masked];
+  const certain = !same && !differing.length ? [hidden.length > 1 ? `at least one of ${hidden.map(fieldName).join(', ')}` : hidden.map(fieldName).join('')] : keyed.map(fieldName);
+  const possible = differing.length ? hidden.filter((name) => !keyed.includes(name)).map(fieldName) : [];
   const prints = ` (fingerprint ${one.fingerprint} → ${other.fingerprint})`;
   const changed = [...differing.filter((name) => name !== 'secrets').map(fieldName), ...certain.filter(Boolean),
     ...old.filter((name) => !now.includes(name)).map((name) => `${fieldName(name)} (removed)`), ...now.filter((name) => !old.includes(name)).map((name) => `${fieldName(name)} (added)`)];
-  const unchanged = names.filter((name) => name !== 'secrets' && !differing.includes(name)).map(fieldName);
+  const unchanged = names.filter((name) => name !== 'secrets' && !differing.includes(name) && !masked.includes(name)).map(fieldName);
   return h('div', { class: 'page-body' },
     same ? h('p', { class: 'note warn' }, 'Nothing: both versions contain the same data. Did you enter the old key again?')
-      : h('p', null, h('strong', null, 'Changed: '), `${changed.join(', ') || 'a field that is not shown'}${prints}.`, possible.length ? ` Possibly also ${possible.join(', ')}: secrets are not shown.` : ''),
+      : h('p', null, h('strong', null, 'Changed: '), `${changed.join(', ') || 'a field that is not shown'}${prints}.`, possible.length ? ` Possibly also ${possible.join(', ')}, not shown in full.` : ''),
     h('p', null, h('strong', null, 'Unchanged: '), `${unchanged.join(', ') || 'nothing'}.`),
     differing.some((name) => name !== 'secrets') && table('Differences', [['Field', (name) => fieldName(name)], [`Version ${before.version}`, (name) => text(one[name])], [`Version ${after.version}`, (name) => text(other[name])]], differing.filter((name) => name !== 'secrets'), ''));
 }

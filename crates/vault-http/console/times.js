@@ -46,9 +46,20 @@ export function relative(text, now = Date.now()) {
 export function deadline(text, now = Date.now(), locale = undefined) {
   const at = new Date(text);
   /** @type {Intl.DateTimeFormatOptions} */
-  const shown = Math.abs(at.getTime() - now) < DAY ? { weekday: 'short', hour: '2-digit', minute: '2-digit' }
+  const shown = Math.abs(at.getTime() - now) < DAY ? { weekday: 'short', hour: 'numeric', minute: '2-digit' }
     : at.getFullYear() === new Date(now).getFullYear() ? { weekday: 'short', day: 'numeric', month: 'short' } : { day: 'numeric', month: 'short', year: 'numeric' };
   return `${relative(text, now)} (${new Intl.DateTimeFormat(locale, shown).format(at)})`;
+}
+
+/**
+ * The same for the end of a period: "Sat 28 Nov (in 2 days)", "Fri 03:39 (in 5 hours)".
+ * @param {string} text
+ * @param {number} [now]
+ * @param {string} [locale]
+ */
+export function until(text, now = Date.now(), locale = undefined) {
+  const [, distance = '', date = ''] = /^(.*) \((.*)\)$/.exec(deadline(text, now, locale)) ?? [];
+  return `${date} (${distance})`;
 }
 
 /**

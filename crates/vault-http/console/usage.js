@@ -1,20 +1,7 @@
-// Which integrations use what, how often, how regularly and until when. Nothing here needs a page.
+// How often and how regularly something is used, and until when. Nothing here needs a page.
 
-/**
- * @typedef {import('./api.js').AuditEntry} AuditEntry
- * @typedef {object} Use activations of a namespace by an integration
- * @property {string} integration its id
- * @property {string} namespace
- * @property {number} count
- * @property {number} last when the latest one was
- * @property {Map<number, number>} days the first activation of each day with one, by the start of the day
- */
-
-const DAY = 86_400_000;
-/** On so many days an integration must have used a namespace to be considered regular. */
-const REGULAR = 4;
-/** So long after its usual time a regular use is missed, in days and in intervals. */
-const MISSED = 2;
+/** The length of an hour, in milliseconds. */
+const HOUR = 3_600_000;
 
 /**
  * The start of a day in this time zone.
@@ -25,61 +12,30 @@ export function startOfDay(at) {
 }
 
 /**
- * The uses in `entries`, by integration and namespace.
- * @param {AuditEntry[]} entries
- * @returns {Use[]}
+ * The activations and denied attempts of each day in this time zone, by its start.
+ * @param {Pick<import('./api.js').NamespaceUsage, 'since' | 'activations' | 'denied'>} usage
  */
-export function usesOf(entries) {
-  /** @type {Map<string, Use>} */
-  const found = new Map();
-  for (const { action, integration, namespace, at, count = 1 } of entries) {
-    if (action !== 'namespace.activated' || !integration || !namespace) continue;
-    const time = Date.parse(at);
-    const key = `${integration} ${namespace}`;
-    const use = found.get(key) ?? { integration, namespace, count: 0, last: 0, days: new Map() };
-    found.set(key, use);
-    use.count += count;
-    use.last = Math.max(use.last, time);
-    const day = startOfDay(time);
-    use.days.set(day, Math.min(use.days.get(day) ?? time, time));
-  }
-  return [...found.values()];
-}
-
-/**
- * The interval of a regular use in days, or `null`.
- * @param {Use} use
- */
-function interval({ days }) {
-  const starts = [...days.keys()].sort((one, other) => one - other);
-  if (starts.length < REGULAR) return null;
-  const gaps = starts.slice(1).map((start, index) => Math.round((start - (starts[index] ?? 0)) / DAY)).sort((one, other) => one - other);
-  const typical = gaps[Math.floor(gaps.length / 2)] ?? 0;
-  return (gaps.at(-1) ?? 0) <= 2 * typical ? typical : null;
+export function byDay({ since, activations, denied }) {
+  /** @type {Map<number, {used: number, denied: number}>} */
+  const days = new Map();
+  activations.forEach((used, hour) => {
+    const day = startOfDay(Date.parse(since) + hour * HOUR);
+    const sum = days.get(day) ?? { used: 0, denied: 0 };
+    days.set(day, { used: sum.used + used, denied: sum.denied + (denied[hour] ?? 0) });
+  });
+  return days;
 }
 
 /**
  * How often a namespace is used: "daily 02:00", "weekly", "27× in 30 days".
- * @param {Use} use
- * @param {number} period the days that were searched
- */
-export function rhythm(use, period) {
-  const every = interval(use);
-  if (every === null) return `${use.count.toLocaleString('en')}× in ${period} days`;
-  const name = every === 1 ? 'daily' : every === 7 ? 'weekly' : `every ${every} days`;
-  const clocks = [...use.days.values()].map((at) => new Date(at).toTimeString().slice(0, 5));
-  const clock = clocks[0] ?? '';
-  return clocks.every((one) => one === clock) ? `${name} ${clock}` : name;
-}
-
-/**
- * Whether a regular use has stopped.
- * @param {Use} use
+ * @param {Pick<import('./api.js').NamespaceUse, 'activations' | 'every_days' | 'usual_time'>} use
+ * @param {number} period the days that were counted
  * @param {number} [now]
  */
-export function isSilent(use, now = Date.now()) {
-  const every = interval(use);
-  return every !== null && startOfDay(now) - startOfDay(use.last) > MISSED * every * DAY;
+export function rhythm({ activations, every_days: every, usual_time: clock }, period, now = Date.now()) {
+  if (!every) return `${activations.toLocaleString('en')}× in ${period} days`;
+  const name = every === 1 ? 'daily' : every === 7 ? 'weekly' : `every ${every} days`;
+  return clock ? `${name} ${new Date(`${new Date(now).toISOString().slice(0, 10)}T${clock}Z`).toTimeString().slice(0, 5)}` : name;
 }
 
 /**

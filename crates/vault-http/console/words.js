@@ -61,6 +61,8 @@ export class Names {
   #names = new Map();
   /** What was loaded, by path. @type {Map<string, any[]>} */
   #lists = new Map();
+  /** The paths of which all objects are loaded. @type {Set<string>} */
+  #whole = new Set();
 
   /**
    * Loads the names that an admin can see.
@@ -71,8 +73,9 @@ export class Names {
     const paths = [...session.isAdmin() ? ['/accounts', '/integrations', '/receivers'] : [], ...credentials ? ['/organization-vault'] : []];
     await Promise.all(paths.map(async (path) => {
       try {
-        const { body } = await call('GET', path === '/receivers' ? path : `${path}?limit=1000`);
+        const { body, next } = await call('GET', path === '/receivers' ? path : `${path}?limit=1000`);
         names.#lists.set(path, body);
+        if (!next) names.#whole.add(path);
         for (const item of body) names.#names.set(item.id, item.email ?? item.name ?? item.url ?? item.to ?? item.namespace);
       } catch {
         // Without its name, an object is shown with its ID.
@@ -106,7 +109,8 @@ export class Names {
    */
   shown(kind, id) {
     const name = this.of(id);
-    if (kind === 'credential') return name ? h('a', { href: `#/credentials/${id}` }, parted(name)) : h('span', null, 'a deleted credential ', h('code', null, id));
+    if (kind === 'credential') return name ? h('a', { href: `#/credentials/${id}` }, parted(name)) : this.#whole.has('/organization-vault') ? h('span', null, 'a deleted credential ', h('code', null, id))
+      : h('span', null, 'credential ', h('a', { href: `#/credentials/${id}` }, h('code', null, id)));
     if (kind === 'integration' && name) return h('a', { href: `#/integrations/${id}` }, parted(name));
     return name ? parted(name) : h('code', null, id);
   }

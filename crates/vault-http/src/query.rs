@@ -6,7 +6,8 @@ use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 use vault_core::credential::{CredentialType, HealthState, LabelFilter, Labels};
 use vault_core::cursor::{ListFilter, PageRequest};
-use vault_core::field::{FieldCode, FieldError, child};
+use vault_core::field::{FieldCode, FieldError, Invalid, child};
+use vault_core::id::IntegrationId;
 use vault_core::json::pointer_to;
 use vault_core::namespace::Namespace;
 use vault_core::port::AuditOrder;
@@ -92,6 +93,17 @@ pub(crate) fn since(query: Option<&str>) -> Result<Option<Timestamp>, ProblemRes
     let since = parameters.time("since");
     parameters.finish()?;
     Ok(since)
+}
+
+/// Parses the start and the integration of a count.
+pub(crate) fn usage(query: Option<&str>) -> Result<(Option<Timestamp>, Option<IntegrationId>), ProblemResponse> {
+    let mut parameters = Parameters::read(query)?;
+    let since = parameters.time("since");
+    let integration = parameters.take("integration");
+    let integration = integration.map(|text| text.parse().map_err(|invalid: Invalid| invalid.at("/integration")));
+    let integration = parameters.keep(integration.transpose());
+    parameters.finish()?;
+    Ok((since, integration))
 }
 
 /// Parses filters, order and page of the audit log.

@@ -255,7 +255,8 @@ ports! {
         create_integration(command: Command<CreateIntegration>) -> ();
         find_integration(query: Find<IntegrationKey>) -> Option<StoredIntegration>;
         list_integrations(query: List<NamePosition>) -> Vec<StoredIntegration>;
-        count_integration_actions(query: Find<AuditId>) -> Vec<IntegrationActions>;
+        count_integration_actions(query: Find<CountedPeriod>) -> Vec<IntegrationActions>;
+        count_hourly_actions(query: Find<CountedPeriod>) -> Vec<HourlyActions>;
         change_integration(command: Command<ChangeIntegration>) -> ();
     }
     InvitationRepository {

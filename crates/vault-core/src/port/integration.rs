@@ -5,8 +5,9 @@ use crate::audit::AuditAction;
 use crate::command::Command;
 use crate::digest::RowMac;
 use crate::error::Refusal;
-use crate::id::{AuditId, IntegrationId, OrganizationId};
+use crate::id::{IntegrationId, OrganizationId};
 use crate::integration::{Integration, IntegrationName, StoredIntegration};
+use crate::namespace::Namespace;
 use crate::time::Timestamp;
 use async_trait::async_trait;
 
@@ -73,17 +74,43 @@ pub struct ChangeIntegration {
     pub change: IntegrationChange,
 }
 
-/// Audit entries of one integration with one action.
+/// Period whose audit entries are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CountedPeriod {
+    /// Start of the period.
+    pub since: Timestamp,
+    /// Only entries of this integration. `None` counts those of all integrations.
+    pub integration: Option<IntegrationId>,
+}
+
+/// Audit entries of one integration with one namespace and action, within one day.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IntegrationActions {
     /// The integration, which may have been deleted.
     pub integration: IntegrationId,
+    /// Their namespace, if they have one.
+    pub namespace: Option<Namespace>,
     /// Their action.
     pub action: AuditAction,
+    /// The day: number of whole periods of 24 hours since the start of the count.
+    pub day: i64,
     /// Number of occurrences.
     pub count: i64,
+    /// Time of the first entry.
+    pub first_at: Timestamp,
     /// Time of the last entry.
     pub last_at: Timestamp,
+}
+
+/// Audit entries with one action, within one hour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HourlyActions {
+    /// Their action.
+    pub action: AuditAction,
+    /// The hour: number of whole hours since the start of the count.
+    pub hour: i64,
+    /// Number of occurrences.
+    pub count: i64,
 }
 
 /// Repository of integrations. Every method authorizes the principal in its own transaction, and returns
@@ -106,9 +133,15 @@ pub trait IntegrationRepository: Send + Sync {
     /// Lists a page, ordered by organization and [`IntegrationName::uniqueness_key`]. A position contains the same key.
     async fn list_integrations(&self, query: List<NamePosition>) -> Result<Vec<StoredIntegration>, StoreError>;
 
-    /// Counts the sealed audit entries of the organization's integrations from an ID on, by integration and action, in any
-    /// order. Entries with unknown actions are omitted.
-    async fn count_integration_actions(&self, query: Find<AuditId>) -> Result<Vec<IntegrationActions>, StoreError>;
+    /// Counts the sealed audit entries of the organization's integrations within a period, by integration, namespace, action
+    /// and day, in any order. Entries with unknown actions are omitted.
+    async fn count_integration_actions(
+        &self,
+        query: Find<CountedPeriod>,
+    ) -> Result<Vec<IntegrationActions>, StoreError>;
+
+    /// Counts the same entries by action and hour, in any order.
+    async fn count_hourly_actions(&self, query: Find<CountedPeriod>) -> Result<Vec<HourlyActions>, StoreError>;
 
     /// Changes an integration. Requests of the integration that are decided afterwards use the changed row. Replacing a
     /// token clears the time of its last use.

@@ -31,6 +31,8 @@ pub struct OpenInvitation {
     pub stored: StoredInvitation,
     /// Name of the organization.
     pub organization: OrganizationName,
+    /// Account that created the invitation, if it still exists, and the MAC of its row.
+    pub invited_by: Option<(SignedAccount, RowMac)>,
     /// ID of the password and TOTP secret of the newest draft, if any.
     pub draft: Option<(PasswordId, SealedSeed)>,
     /// Account to re-enrol with its current row and the MAC of that row. `None` if the invitation creates an account.

@@ -78,18 +78,10 @@ impl AuditFilter {
 
     /// Returns the range of IDs that contains its entries.
     fn range(&self, scope: Scope, order: AuditOrder) -> AuditRange {
-        let from = self.since.map(first_id);
-        let until = self.until.map(|until| first_id(until.plus_seconds(ID_AHEAD_SECONDS)));
+        let from = self.since.map(AuditId::first_at);
+        let until = self.until.map(|until| AuditId::first_at(until.plus_seconds(ID_AHEAD_SECONDS)));
         AuditRange { scope, from, until, order }
     }
-}
-
-/// Returns the smallest ID of a time: UUIDs of version 7 start with the milliseconds in 48 bits.
-pub(super) fn first_id(moment: Timestamp) -> AuditId {
-    let millis = moment.as_millis().clamp(0, (1 << 48) - 1).to_be_bytes();
-    let mut id = [0; 16];
-    id[..6].copy_from_slice(&millis[2..]);
-    AuditId::from_bytes(id)
 }
 
 /// Lists of audit entries.

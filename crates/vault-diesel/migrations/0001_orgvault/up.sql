@@ -213,6 +213,7 @@ CREATE TABLE invitations (
     email TEXT NOT NULL,
     role TEXT NOT NULL,
     state TEXT,
+    invited_by UUID,
     code BLOB NOT NULL,
     digest BLOB NOT NULL,
     digest_key_id UUID NOT NULL,

@@ -3,15 +3,16 @@
 use super::{Database, DieselStore};
 use crate::transaction::integration::freezes::ListFrozen;
 use crate::transaction::integration::lookup::ListIntegrations;
-use crate::transaction::integration::usage::CountActions;
+use crate::transaction::integration::usage::{CountActions, CountHours};
 use async_trait::async_trait;
 use vault_core::Command;
-use vault_core::id::{AuditId, OrganizationId};
+use vault_core::id::OrganizationId;
 use vault_core::integration::StoredIntegration;
 use vault_core::namespace::Namespace;
 use vault_core::port::{
-    ChangeIntegration, CreateIntegration, Find, FreezeNamespace, FreezeRepository, Freezing, FrozenNamespace,
-    IntegrationActions, IntegrationKey, IntegrationRepository, List, ListedNamespace, NamePosition, StoreError,
+    ChangeIntegration, CountedPeriod, CreateIntegration, Find, FreezeNamespace, FreezeRepository, Freezing,
+    FrozenNamespace, HourlyActions, IntegrationActions, IntegrationKey, IntegrationRepository, List, ListedNamespace,
+    NamePosition, StoreError,
 };
 
 #[async_trait]
@@ -28,8 +29,15 @@ impl<D: Database> IntegrationRepository for DieselStore<D> {
         self.answer(query.principal.organization(), ListIntegrations(query)).await
     }
 
-    async fn count_integration_actions(&self, query: Find<AuditId>) -> Result<Vec<IntegrationActions>, StoreError> {
+    async fn count_integration_actions(
+        &self,
+        query: Find<CountedPeriod>,
+    ) -> Result<Vec<IntegrationActions>, StoreError> {
         self.answer(query.principal.organization(), CountActions(query)).await
+    }
+
+    async fn count_hourly_actions(&self, query: Find<CountedPeriod>) -> Result<Vec<HourlyActions>, StoreError> {
+        self.answer(query.principal.organization(), CountHours(query)).await
     }
 
     async fn change_integration(&self, command: Command<ChangeIntegration>) -> Result<(), StoreError> {

@@ -1,4 +1,4 @@
-//! `{base_url}/namespaces`: the organization's namespaces for admins, and freezing them.
+//! `{base_url}/namespaces`: the organization's namespaces, their usage, and freezing them.
 
 use super::Inner;
 use crate::body::Incoming;
@@ -7,14 +7,15 @@ use crate::problem_response::ProblemResponse;
 use crate::{answer, content, query, wire};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use vault_api::{FrozenNamespace, NamespaceItem, NamespaceRequest};
+use vault_api::{FrozenNamespace, NamespaceDenialItem, NamespaceItem, NamespaceRequest, NamespaceUseItem};
 use vault_core::namespace::Namespace;
 use vault_core::port::{Freezing, ListedNamespace};
 use vault_core::role::Action;
+use vault_core::usecase::integrations::{NamespaceDenial, NamespaceUsage, NamespaceUse};
 
 /// `GET {base_url}/namespaces`
 pub(super) async fn list(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
-    let principal = api.session_for(call, Action::ManageIntegrations)?;
+    let principal = api.session_for(call, Action::List)?;
     let request = query::page(call.query())?;
     body.ignore().await?;
     let (integrations, limit) = (api.parts.integrations.clone(), request.limit);
@@ -24,6 +25,53 @@ pub(super) async fn list(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> R
     let page = api.complete(list).await?;
 
     answer::page(&api.base.below("/namespaces"), &page, limit, item)
+}
+
+/// `GET {base_url}/namespaces/usage`
+pub(super) async fn usage(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
+    let principal = api.session_for(call, Action::ManageIntegrations)?;
+    let (since, integration) = query::usage(call.query())?;
+    body.ignore().await?;
+    let integrations = api.parts.integrations.clone();
+
+    let organization = principal.organization;
+    let counted =
+        async move { integrations.namespace_usage(&principal.into(), organization, since, integration).await };
+    let NamespaceUsage { since, activations, denied, uses, denials } = api.complete(counted).await?;
+
+    let usage = vault_api::NamespaceUsage {
+        since: answer::time_text(since),
+        activations,
+        denied,
+        uses: uses.into_iter().map(used).collect(),
+        denials: denials.into_iter().map(refused).collect(),
+    };
+    answer::object(StatusCode::OK, &usage)
+}
+
+fn used(used: NamespaceUse) -> NamespaceUseItem {
+    NamespaceUseItem {
+        integration: used.integration.to_string(),
+        namespace: used.namespace.to_string(),
+        activations: used.activations,
+        last_activated_at: answer::time_text(used.last_activated_at),
+        every_days: used.rhythm.map(|rhythm| rhythm.every_days),
+        usual_time: used
+            .rhythm
+            .and_then(|rhythm| rhythm.minute)
+            .map(|minute| format!("{:02}:{:02}", minute / 60, minute % 60)),
+        silent: used.rhythm.is_some_and(|rhythm| rhythm.is_silent),
+    }
+}
+
+fn refused(refused: NamespaceDenial) -> NamespaceDenialItem {
+    NamespaceDenialItem {
+        integration: refused.integration.to_string(),
+        namespace: refused.namespace.map(|namespace| namespace.to_string()),
+        action: refused.action.as_str().to_owned(),
+        denied: refused.denied,
+        last_denied_at: answer::time_text(refused.last_denied_at),
+    }
 }
 
 /// `POST {base_url}/namespaces/freeze`

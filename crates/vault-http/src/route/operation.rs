@@ -23,6 +23,7 @@ pub(crate) enum Operation {
     DeleteAccount,
     UnlockAccount,
     ReEnrol,
+    ShowInvitation,
     Enrol,
     ConfirmEnrolment,
     ShowAccount,
@@ -51,6 +52,7 @@ pub(crate) enum Operation {
     ListDeliveries,
     ResendEvent,
     ListNamespaces,
+    ShowNamespaceUsage,
     FreezeNamespace,
     ThawNamespace,
     ListAudit,
@@ -76,7 +78,7 @@ impl Operation {
 
     /// Returns whether the operation needs no token but is expensive, so that its rate is limited per network.
     pub(crate) const fn is_open(self) -> bool {
-        matches!(self, Self::LogIn | Self::Enrol | Self::ConfirmEnrolment)
+        matches!(self, Self::LogIn | Self::ShowInvitation | Self::Enrol | Self::ConfirmEnrolment)
     }
 
     /// Returns whether the operation decrypts credentials, so that its rate is limited per integration.
@@ -107,6 +109,7 @@ impl Operation {
             Self::DeleteAccount => "delete-account",
             Self::UnlockAccount => "unlock-account",
             Self::ReEnrol => "re-enrol",
+            Self::ShowInvitation => "show-invitation",
             Self::Enrol => "enrol",
             Self::ConfirmEnrolment => "confirm-enrolment",
             Self::ShowAccount => "show-account",
@@ -135,6 +138,7 @@ impl Operation {
             Self::ListDeliveries => "list-deliveries",
             Self::ResendEvent => "resend-event",
             Self::ListNamespaces => "list-namespaces",
+            Self::ShowNamespaceUsage => "show-namespace-usage",
             Self::FreezeNamespace => "freeze-namespace",
             Self::ThawNamespace => "thaw-namespace",
             Self::ListAudit => "list-audit",

@@ -3,7 +3,7 @@
 use super::{Address, Operation};
 
 /// Routes of the public listener.
-pub(super) static PUBLIC: [Address; 46] = [
+pub(super) static PUBLIC: [Address; 48] = [
     Address { template: "{base}/login", methods: &[("POST", Operation::LogIn)], allow: "POST" },
     Address { template: "{base}/logout", methods: &[("POST", Operation::LogOut)], allow: "POST" },
     Address {
@@ -55,6 +55,7 @@ pub(super) static PUBLIC: [Address; 46] = [
     Address { template: "{base}/accounts/{id}/unlock", methods: &[("POST", Operation::UnlockAccount)], allow: "POST" },
     Address { template: "{base}/accounts/{id}/re-enrol", methods: &[("POST", Operation::ReEnrol)], allow: "POST" },
     Address { template: "{base}/enrol", methods: &[("POST", Operation::Enrol)], allow: "POST" },
+    Address { template: "{base}/enrol/invitation", methods: &[("POST", Operation::ShowInvitation)], allow: "POST" },
     Address { template: "{base}/enrol/confirm", methods: &[("POST", Operation::ConfirmEnrolment)], allow: "POST" },
     Address { template: "{base}/account", methods: &[("GET", Operation::ShowAccount)], allow: "GET, HEAD" },
     Address { template: "{base}/account/sessions", methods: &[("GET", Operation::ListSessions)], allow: "GET, HEAD" },
@@ -134,6 +135,11 @@ pub(super) static PUBLIC: [Address; 46] = [
         allow: "POST",
     },
     Address { template: "{base}/namespaces", methods: &[("GET", Operation::ListNamespaces)], allow: "GET, HEAD" },
+    Address {
+        template: "{base}/namespaces/usage",
+        methods: &[("GET", Operation::ShowNamespaceUsage)],
+        allow: "GET, HEAD",
+    },
     Address { template: "{base}/namespaces/freeze", methods: &[("POST", Operation::FreezeNamespace)], allow: "POST" },
     Address { template: "{base}/namespaces/thaw", methods: &[("POST", Operation::ThawNamespace)], allow: "POST" },
     Address { template: "{base}/audit", methods: &[("GET", Operation::ListAudit)], allow: "GET, HEAD" },

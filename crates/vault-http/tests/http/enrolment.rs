@@ -25,6 +25,10 @@ fn drafted(world: &World, code: &str) -> Value {
     response.json()
 }
 
+fn shown(world: &World, code: &str) -> Response {
+    world.send_json("POST /v1/enrol/invitation", "", json!({ "enrolment_code": code }))
+}
+
 fn confirm(world: &World, code: &str, passcode: &str) -> Response {
     world.send_json("POST /v1/enrol/confirm", "", json!({"enrolment_code": code, "passcode": passcode}))
 }
@@ -67,9 +71,39 @@ fn an_invitation_becomes_an_account() {
     let recovery = log_in(&world, second["recovery_codes"][0].as_str().unwrap());
     assert_eq!(recovery.status, 200, "the newest recovery codes are the account's");
     assert_problem(&log_in(&world, codes[0].as_str().unwrap()), 401, "invalid-login", "the older ones are dead");
-    for response in [enrol(&world, &code, PASSWORD), confirm(&world, &code, &passcode)] {
+    for response in [shown(&world, &code), enrol(&world, &code, PASSWORD), confirm(&world, &code, &passcode)] {
         assert_problem(&response, 401, "invalid-enrolment", "the code is spent");
     }
+}
+
+#[test]
+fn invitation_shows_address_organization_and_inviter() {
+    let world = World::start();
+    let token = world.token(Role::Admin);
+    let own = world.send("GET /v1/account", &[&token], "").json();
+    let code = invite(&world, &token, EMAIL);
+    world.seal_audit();
+    let entries = || world.send("GET /v1/audit?reads=false", &[&token], "").json().as_array().unwrap().len();
+    let before = entries();
+    let response = shown(&world, &code);
+    assert_standard_headers(&response, "an invitation");
+    assert_eq!(response.status, 200, "{}", response.text());
+    let expected = json!({
+        "email": EMAIL, "organization": own["organization"], "invited_by": own["email"], "expires_at": "2030-01-04T00:00:00Z",
+    });
+    assert_eq!(response.json(), expected);
+    assert_eq!(shown(&world, &code).json(), expected, "it may be repeated");
+    world.seal_audit();
+    assert_eq!(entries(), before, "nothing is recorded");
+
+    let passcode = world.passcode(&drafted(&world, &code)["totp"]);
+    assert_eq!(confirm(&world, &code, &passcode).status, 204);
+    let accounts = world.send("GET /v1/accounts", &[&token], "").json();
+    let id = accounts.as_array().unwrap().iter().find(|account| account["email"] == EMAIL).unwrap()["id"].clone();
+    let line = format!("POST /v1/accounts/{}/re-enrol", id.as_str().unwrap());
+    let again = world.send(&line, &[&token], "").json();
+    let again = shown(&world, again["enrolment_code"].as_str().unwrap()).json();
+    assert_eq!((&again["email"], &again["invited_by"]), (&json!(EMAIL), &own["email"]));
 }
 
 #[test]
@@ -86,6 +120,7 @@ fn everything_wrong_with_a_code_is_the_same_answer() {
     let long = "a".repeat(10_000);
     let mut answers = Vec::new();
     for code in ["", "x", &unknown, &long, &withdrawn, &open.to_uppercase(), &format!(" {open}"), "\u{0}", "é"] {
+        answers.push(shown(&world, code));
         answers.push(enrol(&world, code, PASSWORD));
         answers.push(enrol(&world, code, "short"));
         answers.push(confirm(&world, code, &passcode));
@@ -95,6 +130,7 @@ fn everything_wrong_with_a_code_is_the_same_answer() {
     }
     answers.push(confirm(&world, &undrafted, &passcode));
     world.clock.advance_seconds(72 * 3600);
+    answers.push(shown(&world, &open));
     answers.push(enrol(&world, &open, PASSWORD));
     answers.push(confirm(&world, &open, &passcode));
     for answer in &answers {

@@ -355,7 +355,13 @@ fn namespaces_are_listed_frozen_and_thawed() {
         assert_eq!(world.send_json(&format!("POST /v1/namespaces/{path}"), &admin, &body).status, status, "{body}");
     }
     let editor = world.token(Role::Editor);
-    for line in ["POST /v1/namespaces/freeze", "POST /v1/namespaces/thaw", "GET /v1/namespaces"] {
+    let viewer = world.token(Role::Viewer);
+    for token in [&editor, &viewer] {
+        let listed = world.send("GET /v1/namespaces", &[token], "").json();
+        assert_eq!(listed, world.send("GET /v1/namespaces", &[&admin], "").json());
+        assert_eq!((&listed[3]["namespace"], &listed[3]["frozen"]), (&json!("in/nothing"), &json!(true)));
+    }
+    for line in ["POST /v1/namespaces/freeze", "POST /v1/namespaces/thaw", "GET /v1/namespaces/usage"] {
         assert_problem(&world.send(line, &[&editor], ""), 403, "insufficient-role", line);
     }
 }
@@ -399,4 +405,62 @@ fn usage_counts_activations_and_denied_requests() {
     assert_problem(&world.send(line, &[&editor], ""), 403, "insufficient-role", "an editor");
     assert_problem(&world.send(&format!("{line}?since=x"), &[&admin], ""), 422, "refused-value", "no time");
     assert_problem(&world.send(&format!("{line}?until=x"), &[&admin], ""), 400, "malformed-request", "until");
+}
+
+#[test]
+fn namespace_usage_is_counted_by_hour_and_namespace() {
+    let world = World::start();
+    let (admin, activation_listener) = (world.token(Role::Admin), world.activation_listener());
+    world.save(&admin, "imports", "b");
+    let (id, nightly) = world.integration(&admin, "nightly", &["imports"]);
+    for day in 0..5 {
+        assert_eq!(activation_listener.activate(&nightly, "imports").status, 201, "day {day}");
+        world.clock.advance_seconds(86_400);
+    }
+    assert_eq!(activation_listener.activate(&nightly, "elsewhere").status, 403);
+    assert_eq!(activation_listener.activate(&nightly, "elsewhere").status, 403);
+    world.seal_audit();
+    let usage = |query: &str| {
+        let admin = world.token(Role::Admin);
+        let response = world.send(&format!("GET /v1/namespaces/usage{query}"), &[&admin], "");
+        assert_eq!(response.status, 200, "{}", response.text());
+        response.json()
+    };
+    let counted = usage("?since=2030-01-01T00:00:00Z");
+    assert_eq!(counted["since"], "2030-01-01T00:00:00Z");
+    let hours = |name: &str| -> Vec<(usize, i64)> {
+        let hours = counted[name].as_array().unwrap().iter().map(|count| count.as_i64().unwrap()).enumerate();
+        hours.filter(|(_, count)| *count > 0).collect()
+    };
+    assert_eq!(counted["activations"].as_array().unwrap().len(), 5 * 24 + 1, "up to the current hour");
+    assert_eq!(hours("activations"), (0..5).map(|day| (day * 24, 1)).collect::<Vec<_>>());
+    assert_eq!(hours("denied"), [(5 * 24, 2)]);
+    let used = |silent: bool| {
+        json!([{
+            "integration": id, "namespace": "imports", "activations": 5, "last_activated_at": "2030-01-05T00:00:00Z",
+            "every_days": 1, "usual_time": "00:00", "silent": silent,
+        }])
+    };
+    assert_eq!(counted["uses"], used(false));
+    let denial = json!([{
+        "integration": id, "namespace": "elsewhere", "action": "activation.refused-outside", "denied": 2,
+        "last_denied_at": "2030-01-06T00:00:00Z",
+    }]);
+    assert_eq!(counted["denials"], denial);
+    let one = |id: &str| usage(&format!("?since=2030-01-01T00:00:00Z&integration={id}"));
+    assert_eq!(one(&id), counted);
+    let none = one("01960000-0000-7000-8000-000000000000");
+    assert_eq!((&none["uses"], &none["denials"]), (&json!([]), &json!([])));
+    assert!(none["activations"].as_array().unwrap().iter().all(|count| count == 0));
+    let line = "GET /v1/namespaces/usage?integration=nightly";
+    assert_problem(&world.send(line, &[&world.token(Role::Admin)], ""), 422, "refused-value", line);
+    world.clock.advance_seconds(2 * 86_400);
+    assert_eq!(usage("?since=2030-01-01T00:00:00Z")["uses"], used(true));
+    assert_eq!(usage("")["uses"], used(true));
+    world.clock.advance_seconds(31 * 86_400);
+    let later = usage("?since=2030-01-01T00:00:00Z");
+    assert_eq!(
+        (&later["since"], &later["uses"], &later["denials"]),
+        (&json!("2030-01-09T00:00:00Z"), &json!([]), &json!([]))
+    );
 }

@@ -307,6 +307,16 @@ pub(crate) const OPERATIONS: &[Operation] = &[
         ..DEFAULT
     },
     Operation {
+        name: "show-invitation",
+        tag: "Enrolment",
+        summary: "Show the invitation of an enrolment code",
+        caller: Invited,
+        request: takes::<InvitationRequest>(|| json!({"enrolment_code": "oven_EXAMPLE"})),
+        answer: One(one::<InvitationItem>()),
+        problems: &[P::InvalidEnrolment],
+        ..DEFAULT
+    },
+    Operation {
         name: "enrol",
         tag: "Enrolment",
         summary: "Accept an invitation: set a password and get a secret for an authenticator",
@@ -568,9 +578,17 @@ pub(crate) const OPERATIONS: &[Operation] = &[
         name: "list-namespaces",
         tag: "Namespaces",
         summary: "List namespaces",
-        caller: Admin,
         parameters: &["limit", "cursor"],
         answer: Page(one::<NamespaceItem>()),
+        ..DEFAULT
+    },
+    Operation {
+        name: "show-namespace-usage",
+        tag: "Namespaces",
+        summary: "Count activations and denied requests of namespaces within the last 30 days",
+        caller: Admin,
+        parameters: &["since", "integration"],
+        answer: One(one::<NamespaceUsage>()),
         ..DEFAULT
     },
     Operation {

@@ -287,6 +287,7 @@ pub(crate) fn refine(schemas: &mut Map<String, Value>) {
         ("ChangeIntegrationRequest", "expires_at", json!({"type": ["string", "null"], "format": "date-time"})),
         ("CreateIntegrationRequest", "expires_at", json!({"format": "date-time"})),
         ("PromoteRequest", "version", json!({"minimum": 1})),
+        ("NamespaceUsage", "since", json!({"format": "date-time"})),
     ] {
         let member =
             schemas[name]["properties"][member].as_object_mut().unwrap_or_else(|| panic!("{name} has no {member}"));
@@ -390,6 +391,7 @@ pub(crate) fn parameter(name: &str) -> (Value, &'static str) {
             (json!({"type": "string", "format": "date-time"}), "Only items that expire before this time.")
         }
         "since" => (json!({"type": "string", "format": "date-time"}), "Only entries from this time on."),
+        "integration" => (text, "Only those of the integration with this ID."),
         "until" => (json!({"type": "string", "format": "date-time"}), "Only entries before this time."),
         "action" => (
             json!({"type": "array", "maxItems": 32, "items": text}),

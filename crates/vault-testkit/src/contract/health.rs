@@ -8,14 +8,15 @@ use crate::crypto::FakeAuditSealer;
 use std::sync::Arc;
 use vault_core::Refusal;
 use vault_core::activation::VendedForm;
-use vault_core::audit::{Actor, AuditAction, AuditRecord};
+use vault_core::audit::{Actor, AuditAction, AuditNote, AuditRecord};
 use vault_core::check::CheckReason;
 use vault_core::credential::{EXPIRING_SECONDS, HealthState, LastCheck};
 use vault_core::hourly::{HOUR_SECONDS, HourlyLimit};
 use vault_core::id::{CredentialId, IntegrationId};
+use vault_core::namespace::Namespace;
 use vault_core::port::{
-    AuditSealer, CHECK_AGAIN_SECONDS, CHECKER_SECONDS, ClaimChecks, CredentialChange, Expired, Find, IdGenerator, List,
-    ListCredentials, NewVersion, RecordActivated, RecordCheck, USE_SECONDS, UsePosition,
+    AuditSealer, CHECK_AGAIN_SECONDS, CHECKER_SECONDS, ClaimChecks, CountedPeriod, CredentialChange, Expired, Find,
+    IdGenerator, List, ListCredentials, NewVersion, RecordActivated, RecordCheck, USE_SECONDS, UsePosition,
 };
 use vault_core::principal::Principal;
 use vault_core::time::Timestamp;
@@ -250,46 +251,73 @@ pub async fn a_check_before_a_save_is_the_health_of_its_version(suite: &dyn Cont
     assert_eq!(previous.check, check(saved_at));
 }
 
-/// Sealed entries of an organization's integrations are counted from an ID on, by integration and action.
+/// Sealed entries of an organization's integrations are counted since a time, by integration, namespace, action and day, and
+/// by action and hour.
 pub async fn actions_of_integrations_are_counted(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let principal = world.embedder();
     let ours: Vec<IntegrationId> = (0..2).map(|_| IntegrationId::from_uuid(world.ids.ordered(world.now()))).collect();
-    let record = |organization, integration, action, count| {
-        world.clock.advance_millis(1);
+    let [first, second] = ["imports", "exports"].map(|name| Namespace::parse(name, "").unwrap());
+    let record = |organization, integration, action, namespace: Option<&Namespace>, count| {
         let sealed = world.audit_in(organization, action);
-        let actor = Actor::Integration(integration);
-        FakeAuditSealer.seal(AuditRecord { actor, count, ..sealed.record })
+        let (actor, note) = (Actor::Integration(integration), namespace.cloned().map(AuditNote::of));
+        FakeAuditSealer.seal(AuditRecord { actor, note, count, ..sealed.record })
     };
     let (activated, refused) = (AuditAction::NamespaceActivated, AuditAction::ActivationRefusedWorkload);
-    let early = record(world.organization, ours[0], activated, 1);
-    let entries = [
-        record(world.organization, ours[0], activated, 1),
-        record(world.organization, ours[0], activated, 1),
-        record(world.organization, ours[0], refused, 7),
-        record(world.organization, ours[1], activated, 1),
-        record(other.organization, ours[0], activated, 1),
-        world.audit(activated),
-    ];
-    let counted = async || {
-        let key = entries[0].record.id;
-        let query = Find { principal: principal.clone(), of: world.organization, key, now: world.now() };
-        let counted = world.store.count_integration_actions(query).await.unwrap();
-        let mut counted: Vec<_> =
-            counted.iter().map(|one| (one.integration, one.action.as_str(), one.count, one.last_at)).collect();
+    let early = record(world.organization, ours[0], activated, Some(&first), 1);
+    world.clock.advance_millis(1);
+    let since = world.now();
+    let mut entries = Vec::new();
+    for (after, organization, integration, action, namespace, count) in [
+        (0, world.organization, ours[0], activated, Some(&first), 1),
+        (3_599_999, world.organization, ours[0], activated, Some(&first), 1),
+        (1, world.organization, ours[0], activated, Some(&second), 1),
+        (1, world.organization, ours[0], refused, None, 7),
+        (82_799_998, world.organization, ours[1], activated, Some(&first), 1),
+        (1, world.organization, ours[0], activated, Some(&first), 2),
+        (1, other.organization, ours[0], activated, Some(&first), 1),
+    ] {
+        world.clock.advance_millis(after);
+        entries.push(record(organization, integration, action, namespace, count));
+    }
+    entries.push(world.audit(activated));
+    let query = |integration| {
+        let key = CountedPeriod { since, integration };
+        Find { principal: principal.clone(), of: world.organization, key, now: world.now() }
+    };
+    let counted = async |integration| {
+        let counted = world.store.count_integration_actions(query(integration)).await.unwrap();
+        let mut counted: Vec<_> = counted
+            .into_iter()
+            .map(|one| {
+                (one.integration, one.action.as_str(), one.namespace, one.day, one.count, one.first_at, one.last_at)
+            })
+            .collect();
         counted.sort();
+        counted
+    };
+    let hourly = async |integration| {
+        let counted = world.store.count_hourly_actions(query(integration)).await.unwrap();
+        let mut counted: Vec<_> = counted.iter().map(|one| (one.action.as_str(), one.hour, one.count)).collect();
+        counted.sort_unstable();
         counted
     };
     let all: Vec<_> = [early].into_iter().chain(entries.iter().cloned()).collect();
     world.store.append(all.clone()).await.unwrap();
-    assert_eq!(counted().await, [], "nothing is sealed yet");
+    assert_eq!((counted(None).await, hourly(None).await), (Vec::new(), Vec::new()), "nothing is sealed yet");
     audit::add(&*world.store, &all, world.now()).await;
     let at = |index: usize| entries[index].record.at;
-    let mut expected = [
-        (ours[0], activated.as_str(), 2, at(1)),
-        (ours[0], refused.as_str(), 7, at(2)),
-        (ours[1], activated.as_str(), 1, at(3)),
+    let (used, denied) = (activated.as_str(), refused.as_str());
+    let mut expected = vec![
+        (ours[0], used, Some(first.clone()), 0, 2, at(0), at(1)),
+        (ours[0], used, Some(second), 0, 1, at(2), at(2)),
+        (ours[0], denied, None, 0, 7, at(3), at(3)),
+        (ours[1], used, Some(first.clone()), 0, 1, at(4), at(4)),
+        (ours[0], used, Some(first), 1, 2, at(5), at(5)),
     ];
     expected.sort();
-    assert_eq!(counted().await, expected);
+    assert_eq!(counted(None).await, expected);
+    assert_eq!(hourly(None).await, [(denied, 1, 7), (used, 0, 2), (used, 1, 1), (used, 23, 1), (used, 24, 2)]);
+    expected.retain(|(integration, ..)| *integration == ours[1]);
+    assert_eq!((counted(Some(ours[1])).await, hourly(Some(ours[1])).await), (expected, vec![(used, 23, 1)]));
 }

@@ -7,11 +7,12 @@ use super::world::World;
 use std::sync::Arc;
 use vault_core::Refusal;
 use vault_core::audit::AuditAction;
-use vault_core::id::{AuditId, OrganizationId};
+use vault_core::id::OrganizationId;
 use vault_core::integration::{Integration, IntegrationName, IntegrationState, NamespacePatterns, StoredIntegration};
 use vault_core::organization::OrganizationState;
-use vault_core::port::{Find, IdGenerator, IntegrationChange, IntegrationKey, List, NamePosition};
+use vault_core::port::{CountedPeriod, Find, IdGenerator, IntegrationChange, IntegrationKey, List, NamePosition};
 use vault_core::principal::{Denial, Principal, Scope};
+use vault_core::time::Timestamp;
 
 const OPERATOR: Principal = Principal::Operator;
 
@@ -225,7 +226,10 @@ pub async fn an_embedder_administers_its_own_organization(suite: &dyn Integratio
     let key = IntegrationKey::Id(made.id);
     denied!(find_integration(Find { principal: user.clone(), of, key, now }));
     denied!(list_integrations(world.list_integrations(&user, own)));
-    denied!(count_integration_actions(Find { principal: user.clone(), of, key: AuditId::from_bytes([0; 16]), now }));
+    let key = CountedPeriod { since: Timestamp::from_millis(0), integration: None };
+    let since = Find { principal: user.clone(), of, key, now };
+    denied!(count_integration_actions(since.clone()));
+    denied!(count_hourly_actions(since));
     denied!(change_integration(world.change_integration(&user, &stored, IntegrationChange::Delete)));
     denied!(freeze_namespace(world.freeze(&user, "contract", false)));
     denied!(list_frozen(world.list_integrations(&user, own)));

@@ -28,6 +28,7 @@ pub async fn an_invitation_is_found_as_it_was_made(suite: &dyn AccountSubject) {
     assert_eq!(open.stored.invitation, invitation);
     assert!(open.stored.mac_is_valid(&FakeDigester::default()));
     assert_eq!((open.organization, open.draft), (world.name.clone(), None));
+    assert_eq!(open.invited_by, None, "an operator invited");
 
     let found = FoundAccount::Invitation(Box::new(open.stored.clone()));
     let by_id = AccountKey::Id(world.organization, invitation.grant.account);
@@ -402,8 +403,17 @@ pub async fn an_admins_session_reaches_its_own_invitations(suite: &dyn AccountSu
     let authority = Principal::Session(session.clone());
 
     let (invitation, address) = world.invitation(Role::Viewer);
+    let invitation = Invitation { invited_by: Some(session.account), ..invitation };
     let outcome = world.store.create_invitation(world.invite(&authority, &invitation, address)).await.decided();
     assert_eq!(outcome, Ok(()));
+    let open = world.open(&invitation).await.unwrap();
+    assert_eq!(open.stored.invitation, invitation);
+    assert_eq!(open.invited_by.map(|(inviter, _)| inviter), Some(admin.signed.clone()));
+    let (foreign, address) = other.invitation(Role::Viewer);
+    let foreign = Invitation { invited_by: Some(session.account), ..foreign };
+    let outcome = other.store.create_invitation(other.invite(&Principal::Operator, &foreign, address)).await.decided();
+    assert_eq!(outcome, Ok(()));
+    assert_eq!(other.open(&foreign).await.unwrap().invited_by, None, "no account of another organization");
     let (theirs, their_address) = other.invitation(Role::Viewer);
     let outcome = other.store.create_invitation(other.invite(&authority, &theirs, their_address)).await.decided();
     assert_eq!(outcome, Err(Refusal::NoOrganization));

@@ -72,7 +72,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         let code = FakeDigester::default().digest(DigestPurpose::EnrolmentCode, &[self.ids.random().as_bytes()]);
         let address = address(grant.email.as_str());
         let expires_at = self.now().plus_seconds(INVITATION_SECONDS);
-        (Invitation { grant, code, created_at: self.now(), expires_at }, address)
+        (Invitation { grant, invited_by: None, code, created_at: self.now(), expires_at }, address)
     }
 
     pub(super) fn invite(
@@ -156,7 +156,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
     pub(super) fn re_enrolment(&self, holder: &Holder) -> (AccountChange, Invitation) {
         let (Invitation { code, created_at, expires_at, .. }, _) = self.invitation(holder.signed.grant.role);
         let grant = AccountRights { state: AccountState::ReEnrolling, ..holder.signed.grant.clone() };
-        let invitation = Invitation { grant, code, created_at, expires_at };
+        let invitation = Invitation { grant, invited_by: None, code, created_at, expires_at };
         let version = StoredInvitation::FIRST_VERSION;
         let stored = StoredInvitation::sign(invitation.clone(), version, &FakeDigester::default());
         (AccountChange::ReEnrol { invitation: Box::new(stored) }, invitation)

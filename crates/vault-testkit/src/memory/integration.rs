@@ -4,16 +4,19 @@ use super::{Decided, MemoryStore, State};
 use crate::clock::lock;
 use async_trait::async_trait;
 use std::collections::BTreeMap;
-use vault_core::audit::AuditAction;
-use vault_core::id::AuditId;
+use vault_core::audit::{AuditAction, AuditEntry};
+use vault_core::id::{AuditId, IntegrationId};
 use vault_core::integration::{Integration, StoredIntegration};
+use vault_core::namespace::Namespace;
 use vault_core::port::{
-    ChangeIntegration, CreateIntegration, Find, IntegrationActions, IntegrationChange, IntegrationKey,
-    IntegrationRepository, List, NamePosition, StoreError,
+    ChangeIntegration, CountedPeriod, CreateIntegration, Find, HourlyActions, IntegrationActions, IntegrationChange,
+    IntegrationKey, IntegrationRepository, List, NamePosition, StoreError,
 };
 use vault_core::principal::{Denial, Principal, Scope};
 use vault_core::time::Timestamp;
 use vault_core::{Command, Refusal};
+
+const HOUR_MILLIS: i64 = 3_600_000;
 
 #[async_trait]
 impl IntegrationRepository for MemoryStore {
@@ -73,21 +76,31 @@ impl IntegrationRepository for MemoryStore {
         })?
     }
 
-    async fn count_integration_actions(&self, query: Find<AuditId>) -> Result<Vec<IntegrationActions>, StoreError> {
-        self.decide(|state| state.authorize(&query.principal, query.now))??;
-        let (own, from) = (Some(query.of.to_string()), query.key.to_string());
+    async fn count_integration_actions(
+        &self,
+        query: Find<CountedPeriod>,
+    ) -> Result<Vec<IntegrationActions>, StoreError> {
         let mut counts = BTreeMap::<_, IntegrationActions>::new();
-        for entry in lock(&self.inner).entries() {
-            let is_counted = entry.organization == own && entry.checkpoint.is_some() && entry.id >= from;
-            let integration = entry.integration.and_then(|id| id.parse().ok());
-            let (true, Some(integration), Some(action)) = (is_counted, integration, AuditAction::parse(&entry.action))
-            else {
-                continue;
-            };
-            let new = IntegrationActions { integration, action, count: 0, last_at: entry.at };
-            let counted = counts.entry((integration, entry.action)).or_insert(new);
+        for (integration, action, entry) in self.entries_of_integrations(&query)? {
+            let day = entry.at.millis_since(query.key.since) / (24 * HOUR_MILLIS);
+            let namespace = entry.namespace.as_deref().and_then(|text| Namespace::parse(text, "").ok());
+            let key = (integration, entry.namespace, entry.action, day);
+            let (first_at, last_at) = (entry.at, entry.at);
+            let new = IntegrationActions { integration, namespace, action, day, count: 0, first_at, last_at };
+            let counted = counts.entry(key).or_insert(new);
             counted.count += entry.count;
+            counted.first_at = counted.first_at.min(entry.at);
             counted.last_at = counted.last_at.max(entry.at);
+        }
+        Ok(counts.into_values().collect())
+    }
+
+    async fn count_hourly_actions(&self, query: Find<CountedPeriod>) -> Result<Vec<HourlyActions>, StoreError> {
+        let mut counts = BTreeMap::<_, HourlyActions>::new();
+        for (_, action, entry) in self.entries_of_integrations(&query)? {
+            let hour = entry.at.millis_since(query.key.since) / HOUR_MILLIS;
+            let new = HourlyActions { action, hour, count: 0 };
+            counts.entry((entry.action, hour)).or_insert(new).count += entry.count;
         }
         Ok(counts.into_values().collect())
     }
@@ -124,6 +137,29 @@ impl IntegrationRepository for MemoryStore {
             }
             Decided::Done(Ok(()))
         })??)
+    }
+}
+
+impl MemoryStore {
+    /// Returns the sealed entries of an organization's integrations within a period.
+    fn entries_of_integrations(
+        &self,
+        query: &Find<CountedPeriod>,
+    ) -> Result<Vec<(IntegrationId, AuditAction, AuditEntry)>, StoreError> {
+        self.decide(|state| state.authorize(&query.principal, query.now))??;
+        let (own, from) = (Some(query.of.to_string()), AuditId::first_at(query.key.since).to_string());
+        let wanted = query.key.integration;
+        let entries = lock(&self.inner).entries().into_iter();
+        let counted =
+            entries.filter(|entry| entry.organization == own && entry.checkpoint.is_some() && entry.id >= from);
+        let known = counted.filter_map(|entry| {
+            let integration = entry.integration.as_ref()?.parse().ok()?;
+            if wanted.is_some_and(|wanted| wanted != integration) {
+                return None;
+            }
+            Some((integration, AuditAction::parse(&entry.action)?, entry))
+        });
+        Ok(known.collect())
     }
 }
 

@@ -29,9 +29,12 @@ impl InvitationRepository for MemoryStore {
             let grant = &open.stored.invitation.grant;
             let organization = state.organizations.get(&grant.organization)?;
             let account = state.accounts.get(&grant.account).filter(|_| open.stored.invitation.re_enrols());
+            let inviter = open.stored.invitation.invited_by.and_then(|inviter| state.accounts.get(&inviter));
+            let inviter = inviter.filter(|row| row.signed.grant.organization == grant.organization);
             Some(OpenInvitation {
                 stored: open.stored.clone(),
                 organization: organization.name.clone(),
+                invited_by: inviter.map(|row| (row.signed.clone(), row.digest)),
                 draft: open.draft.as_ref().map(|draft| (draft.password.id, draft.seed.clone())),
                 account: account.map(|row| (row.signed.clone(), row.digest)),
             })

@@ -120,7 +120,8 @@ impl Accounts {
             self.report_damage("accounts", account);
             return Err(Refusal::Damaged { table: "accounts", id: account.to_string() }.into());
         }
-        let Decided { change, after, action, passcode, enrolment } = self.decide(&current.signed, command).await?;
+        let Decided { change, after, action, passcode, enrolment } =
+            self.decide(principal, &current.signed, command).await?;
         let mut listed = ListedAccount { grant: after.grant.clone(), ..current.listed() };
         listed.invitation_expires_at =
             enrolment.as_ref().map(|(_, expires_at)| *expires_at).or(listed.invitation_expires_at);
@@ -156,7 +157,12 @@ impl Accounts {
         }
     }
 
-    async fn decide(&self, current: &SignedAccount, command: &AccountCommand) -> Result<Decided, Error> {
+    async fn decide(
+        &self,
+        principal: &Principal,
+        current: &SignedAccount,
+        command: &AccountCommand,
+    ) -> Result<Decided, Error> {
         let grant = &current.grant;
         let regranted = |grant: AccountRights, action| Decided {
             change: AccountChange::Grant,
@@ -209,20 +215,21 @@ impl Accounts {
                     enrolment: None,
                 }
             }
-            AccountCommand::ReEnrol => self.decide_re_enrolment(current)?,
+            AccountCommand::ReEnrol => self.decide_re_enrolment(principal, current)?,
             AccountCommand::Unlock => untouched(AccountChange::Unlock, AuditAction::AccountUnlocked),
             AccountCommand::Delete => untouched(AccountChange::Delete, AuditAction::AccountDeleted),
         })
     }
 
-    fn decide_re_enrolment(&self, current: &SignedAccount) -> Result<Decided, Error> {
+    fn decide_re_enrolment(&self, principal: &Principal, current: &SignedAccount) -> Result<Decided, Error> {
         let code = EnrolmentCode::generate(&*self.entropy)?;
         let created_at = self.environment.now();
         let expires_at = created_at.plus_seconds(INVITATION_SECONDS);
         // Use the state re-enrolling whatever the account's state is, so that the MAC never matches an ordinary
         // invitation.
         let grant = AccountRights { state: AccountState::ReEnrolling, ..current.grant.clone() };
-        let invitation = Invitation { grant, code: code.digest(&*self.digester), created_at, expires_at };
+        let (invited_by, code_digest) = (principal.account(), code.digest(&*self.digester));
+        let invitation = Invitation { grant, invited_by, code: code_digest, created_at, expires_at };
         let invitation = StoredInvitation::sign(invitation, StoredInvitation::FIRST_VERSION, &*self.digester);
         Ok(Decided {
             change: AccountChange::ReEnrol { invitation: Box::new(invitation) },

@@ -57,8 +57,13 @@ impl Accounts {
         let (email, state) = (email.clone(), AccountState::Invited);
         let grant = AccountRights { account, organization, email, role, state };
         let expires_at = now.plus_seconds(INVITATION_SECONDS);
-        let invitation =
-            Invitation { grant: grant.clone(), code: code.digest(&*self.digester), created_at: now, expires_at };
+        let invitation = Invitation {
+            grant: grant.clone(),
+            invited_by: principal.account(),
+            code: code.digest(&*self.digester),
+            created_at: now,
+            expires_at,
+        };
         let (organization, subject) = (Some(organization), Subject::Account(account));
         let refused = AuditAction::InvitationRefused;
         let payload = CreateInvitation {

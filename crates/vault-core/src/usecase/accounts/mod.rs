@@ -24,6 +24,7 @@ mod read_passcode;
 mod replace_passcode;
 mod replace_recovery_codes;
 mod sessions;
+mod show_invitation;
 
 pub use attempt::OwnerProof;
 pub use change::{AccountCommand, ChangedAccount};
@@ -34,6 +35,7 @@ pub use invite::Invited;
 pub use log_in::{LogInRequest, LoggedIn};
 pub use own::ShownOwnAccount;
 pub use read_passcode::CurrentPasscode;
+pub use show_invitation::ShownInvitation;
 
 use self::sessions::SessionUses;
 use super::{AuditTally, Environment};

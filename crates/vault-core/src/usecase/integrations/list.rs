@@ -22,7 +22,7 @@ impl Integrations {
         scope: Scope,
         page: PageRequest,
     ) -> Result<Page<StoredIntegration>, Error> {
-        Self::permit_scope(principal, scope)?;
+        Self::permit_scope(principal, Action::ManageIntegrations, scope)?;
         let after = self.position(ListName::Integrations, scope, page.cursor.as_deref()).await?;
         let now = self.environment.now();
         let query = List { principal: principal.clone(), of: scope, after, limit: page.rows(), now };
@@ -34,7 +34,7 @@ impl Integrations {
         Ok(Page { items: items.into_iter().map(shown).collect(), next })
     }
 
-    /// Reads a page of the organization's namespaces that have credentials or are frozen.
+    /// Reads a page of the organization's namespaces that have credentials or are frozen. Every role may read it.
     ///
     /// # Errors
     /// [`Refusal::Cursor`] if the cursor does not belong to this list.
@@ -45,7 +45,7 @@ impl Integrations {
         page: PageRequest,
     ) -> Result<Page<ListedNamespace>, Error> {
         let scope = Scope::One(organization);
-        Self::permit_scope(principal, scope)?;
+        Self::permit_scope(principal, Action::List, scope)?;
         let after = self.position(ListName::Namespaces, scope, page.cursor.as_deref()).await?;
         let after = after.map(|position| Namespace::parse(&position.name, "")).transpose();
         let after = after.map_err(|_| Refusal::Cursor)?;
@@ -68,13 +68,13 @@ impl Integrations {
         after: Option<NamePosition>,
         limit: usize,
     ) -> Result<Vec<FrozenNamespace>, Error> {
-        Self::permit_scope(principal, scope)?;
+        Self::permit_scope(principal, Action::ManageIntegrations, scope)?;
         let query = List { principal: principal.clone(), of: scope, after, limit, now: self.environment.now() };
         Ok(self.store.list_frozen(query).await?)
     }
 
-    pub(super) fn permit_scope(principal: &Principal, scope: Scope) -> Result<(), Error> {
-        principal.administers(Action::ManageIntegrations)?;
+    pub(super) fn permit_scope(principal: &Principal, action: Action, scope: Scope) -> Result<(), Error> {
+        principal.administers(action)?;
         if principal.may_see(scope) { Ok(()) } else { Err(Denial::InsufficientRole.into()) }
     }
 

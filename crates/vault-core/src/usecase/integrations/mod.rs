@@ -12,7 +12,7 @@ mod usage;
 
 pub use change::{ChangedIntegration, IntegrationEdit, IntegrationRef};
 pub use create::{CreateIntegrationRequest, CreatedIntegration};
-pub use usage::IntegrationUsage;
+pub use usage::{IntegrationUsage, NamespaceDenial, NamespaceUsage, NamespaceUse};
 
 use super::Environment;
 use crate::error::{Error, Refusal};

@@ -29,6 +29,7 @@ pub(crate) struct InvitationRow {
     created_at: i64,
     expires_at: i64,
     state: Option<Column<AccountState>>,
+    invited_by: Option<Column<AccountId>>,
 }
 
 #[auto_type(no_type_alias)]
@@ -57,8 +58,10 @@ impl InvitationRow {
                 None => AccountState::Invited,
             },
         };
+        let invited_by = self.invited_by.map(|inviter| inviter.decode(TABLE, &account, "invited_by"));
         let invitation = Invitation {
             grant,
+            invited_by: invited_by.transpose()?,
             code: self.code.decode(TABLE, &account, "code")?,
             created_at: Timestamp::from_millis(self.created_at),
             expires_at: Timestamp::from_millis(self.expires_at),
@@ -116,6 +119,7 @@ pub(crate) async fn insert(tx: &Tx<'_>, stored: &StoredInvitation) -> Result<(),
         invitations::created_at.eq(invitation.created_at.as_millis()),
         invitations::expires_at.eq(invitation.expires_at.as_millis()),
         invitations::state.eq(invitation.re_enrols().then_some(invitation.grant.state.as_str())),
+        invitations::invited_by.eq(invitation.invited_by.map(|inviter| inviter.stored())),
     ));
     tx.execute(new).await?;
     let code = diesel::insert_into(enrolment_codes::table).values((

@@ -13,9 +13,10 @@ use crate::failure::Failure;
 use crate::schema::{accounts, enrolment_codes, invitations, organizations};
 use crate::stored::{AnyId, CodeColumns, Column, StoredId as _};
 use diesel::{ExpressionMethods as _, JoinOnDsl as _, QueryDsl as _, SelectableHelper as _};
-use vault_core::account::{ACCOUNT_LIMIT_REACHED, AccountRights, SignedAccount};
+use vault_core::account::{ACCOUNT_LIMIT_REACHED, SignedAccount};
 use vault_core::digest::{Digest, RowMac};
 use vault_core::hourly::HourlyLimit;
+use vault_core::id::{AccountId, OrganizationId};
 use vault_core::organization::{OrganizationName, OrganizationState};
 use vault_core::port::{ChangeInvitation, CreateInvitation, InvitationChange, OpenInvitation};
 use vault_core::principal::Principal;
@@ -115,17 +116,25 @@ impl Read for FindInvitation {
         }
         let draft = enrolment::drafted_seed(tx, organization, account).await?;
         let re_enrolled = match stored.invitation.re_enrols() {
-            true => signed_account(tx, &stored.invitation.grant).await?,
+            true => signed_account(tx, organization, account).await?,
             false => None,
         };
+        let invited_by = match stored.invitation.invited_by {
+            Some(inviter) => signed_account(tx, organization, inviter).await?,
+            None => None,
+        };
         let organization = name.decode("organizations", &organization, "name")?;
-        Ok(Some(OpenInvitation { stored, organization, draft, account: re_enrolled }))
+        Ok(Some(OpenInvitation { stored, organization, invited_by, draft, account: re_enrolled }))
     }
 }
 
 /// Reads an account with the MAC of its row.
-async fn signed_account(tx: &Tx<'_>, grant: &AccountRights) -> Result<Option<(SignedAccount, RowMac)>, Failure> {
-    let row = account_of(grant.organization.stored(), grant.account.stored())
+async fn signed_account(
+    tx: &Tx<'_>,
+    organization: OrganizationId,
+    account: AccountId,
+) -> Result<Option<(SignedAccount, RowMac)>, Failure> {
+    let row = account_of(organization.stored(), account.stored())
         .select((SignedRow::as_select(), (accounts::grant_digest, accounts::grant_key_id)));
     let Some((signed, digest)) = tx.first::<(SignedRow, CodeColumns), _>(row).await? else { return Ok(None) };
     let signed = signed.decode()?;

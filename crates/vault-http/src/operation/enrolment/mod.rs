@@ -2,3 +2,4 @@
 
 pub(super) mod confirm;
 pub(super) mod draft;
+pub(super) mod show;
