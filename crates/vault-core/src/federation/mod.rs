@@ -1,0 +1,17 @@
+//! Keyless storage access: the server signs a short-lived token, exchanges it at the storage provider, and issues the
+//! narrowed result.
+//!
+//! The token's [subject](FederationSubject) names one credential of one organization. Its
+//! [audience](FederationAudience) follows from the address that receives it. Providers read the public keys below the
+//! [issuer](FederationIssuer).
+
+mod audience;
+mod claims;
+mod issuer;
+mod subject;
+
+pub use audience::FederationAudience;
+pub(crate) use audience::is_aws_region;
+pub use claims::{ActivationClaims, FederationClaims};
+pub use issuer::FederationIssuer;
+pub use subject::FederationSubject;
