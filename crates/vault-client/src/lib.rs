@@ -50,7 +50,7 @@ pub use vault_api::{
     CredentialItem, CredentialUse, DeliveryItem, DescribeRequest, EnrolRequest, EnrolResponse, FieldProblem,
     FrozenNamespace, HealthItem, IntegrationItem, IntegrationUsageItem, InviteRequest, InvitedAccount,
     IssuedIntegration, IssuedReceiver, IssuerItem, LoginRequest, NamespaceItem, OwnAccount, Problem, ProblemCode,
-    PromoteRequest, ProofRequest, ReEnrolment, ReceiverItem, RenewRequest, ReplaceRequest, ReplacedCredential,
-    SaveRequest, SavedCredential, ServerAbilities, SessionItem, Totp, TrustItem, TrustRequest, VendedCredential,
-    VersionItem, WireJson, WireSecret,
+    PromoteRequest, ProofRequest, ProviderTrust, ProviderTrustStep, ReEnrolment, ReceiverItem, RenewRequest,
+    ReplaceRequest, ReplacedCredential, SaveRequest, SavedCredential, ServerAbilities, SessionItem, Totp, TrustItem,
+    TrustRequest, VendedCredential, VersionItem, WireJson, WireSecret,
 };

@@ -169,6 +169,12 @@ pub enum Refusal {
     /// The credential may be issued only in short-lived form, and its data has no such form.
     #[error("the credential has `vend: short`, but no short-lived credential can be derived from this data: {0}")]
     NoShortForm(CheckReason),
+    /// The credential has a saved secret, so no provider trust belongs to it.
+    #[error("credential {0} has a saved secret. Only keyless credentials have a provider trust")]
+    NotKeyless(CredentialId),
+    /// Keyless credentials are not enabled.
+    #[error("this server has no federation issuer. Its operator must set --federation-issuer")]
+    FederationOff,
     /// No process of this instance checks credentials.
     #[error("this server does not check saved credentials")]
     ChecksUnavailable,
@@ -274,6 +280,8 @@ impl Refusal {
             | Self::Changed
             | Self::NoShortForm(_)
             | Self::NoChecker
+            | Self::NotKeyless(_)
+            | Self::FederationOff
             | Self::CurrentVersion => ErrorKind::Conflict,
             Self::Contended | Self::TooManyConflicts(_) | Self::TooOften(_) => ErrorKind::Retry,
             Self::Damaged { .. } => ErrorKind::Damaged,

@@ -121,6 +121,9 @@ impl From<Refusal> for ProblemResponse {
                 Code::NoChecker,
                 "No process with --activation-listen ran in the last minute, so the credential cannot be checked. Ask an operator.",
             ),
+            refusal @ (Refusal::NotKeyless(_) | Refusal::FederationOff) => {
+                Self::new(Code::Conflict, capitalized(&refusal.to_string()))
+            }
             Refusal::TooOften(seconds) => Self::too_often(seconds),
             Refusal::NotUsable(report) => Self::not_usable(&report),
             Refusal::NamespaceNotAllowed => Self::namespace_not_allowed(),

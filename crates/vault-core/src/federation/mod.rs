@@ -8,10 +8,14 @@
 mod audience;
 mod claims;
 mod issuer;
+mod steps;
 mod subject;
+mod trust;
 
 pub use audience::FederationAudience;
 pub(crate) use audience::is_aws_region;
 pub use claims::{ActivationClaims, FederationClaims};
 pub use issuer::FederationIssuer;
+pub use steps::{FederationSettings, TrustInstructions, TrustStep};
 pub use subject::FederationSubject;
+pub use trust::{ClosedTrusts, TrustTarget};

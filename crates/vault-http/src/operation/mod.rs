@@ -27,6 +27,7 @@ mod receivers;
 mod replace;
 mod save;
 mod show;
+mod show_trust;
 mod shown;
 
 #[cfg(any(test, fuzzing))]
@@ -168,6 +169,7 @@ impl Inner {
             Operation::Match => match_credential::run(self, call, body).await,
             Operation::CheckCredential => check_credential::run(self, call, body).await,
             Operation::ListUses => list_uses::run(self, call, body).await,
+            Operation::ShowTrust => show_trust::run(self, call, body).await,
             Operation::ListAccounts => accounts::list::run(self, call, body).await,
             Operation::Invite => accounts::invite::run(self, call, body).await,
             Operation::ChangeAccount => accounts::change::run(self, call, body).await,

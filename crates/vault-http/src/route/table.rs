@@ -3,7 +3,7 @@
 use super::{Address, Operation};
 
 /// Routes of the public listener.
-pub(super) static PUBLIC: [Address; 46] = [
+pub(super) static PUBLIC: [Address; 47] = [
     Address { template: "{base}/login", methods: &[("POST", Operation::LogIn)], allow: "POST" },
     Address { template: "{base}/logout", methods: &[("POST", Operation::LogOut)], allow: "POST" },
     Address {
@@ -40,6 +40,11 @@ pub(super) static PUBLIC: [Address; 46] = [
     Address {
         template: "{base}/organization-vault/{id}/activations",
         methods: &[("GET", Operation::ListUses)],
+        allow: "GET, HEAD",
+    },
+    Address {
+        template: "{base}/organization-vault/{id}/trust",
+        methods: &[("GET", Operation::ShowTrust)],
         allow: "GET, HEAD",
     },
     Address {
