@@ -2,6 +2,7 @@
 
 use crate::checks;
 use crate::failure::Failure;
+use crate::federation::Issuing;
 use crate::parts;
 use crate::receivers::Carrier;
 use crate::served;
@@ -28,6 +29,8 @@ use vault_storage::Storage;
 pub(crate) struct ListenerParts {
     pub(crate) storage: Option<Arc<Storage>>,
     pub(crate) carrier: Arc<Carrier>,
+    /// Federation issuer, if one is set.
+    pub(crate) issuing: Option<Issuing>,
     pub(crate) readiness: Readiness,
     pub(crate) metrics: MetricsText,
 }
@@ -156,7 +159,7 @@ impl Listeners {
 
     fn bind_public(&mut self, settings: &Settings, vault: &OpenVault, parts: &ListenerParts) -> Result<(), Failure> {
         let server_settings = self.public_settings(settings)?;
-        let parts = parts::public(settings, vault, parts.storage.as_ref(), &parts.carrier, &parts.readiness);
+        let parts = parts::public(settings, vault, parts);
         let bound = server(&server_settings, parts).map_err(|error| public_failure(settings, &error))?;
         self.public = self.keep(bound);
         Ok(())

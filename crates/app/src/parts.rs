@@ -2,7 +2,7 @@
 
 use crate::egress;
 use crate::failure::Failure;
-use crate::receivers::Carrier;
+use crate::listeners::ListenerParts;
 use crate::settings::{Activation, Settings};
 use std::sync::Arc;
 use tokio::runtime::Handle;
@@ -14,14 +14,9 @@ use vault_http::{ActivationParts, Readiness, ServerParts};
 use vault_storage::{EgressPolicy, IssuerClient, Storage, StorageSettings};
 
 /// Creates the parts of the public listener.
-pub(crate) fn public(
-    settings: &Settings,
-    opened: &OpenVault,
-    storage: Option<&Arc<Storage>>,
-    carrier: &Arc<Carrier>,
-    readiness: &Readiness,
-) -> ServerParts {
-    let probe = storage.filter(|_| settings.server.verify_on_save).map(as_probe);
+pub(crate) fn public(settings: &Settings, opened: &OpenVault, parts: &ListenerParts) -> ServerParts {
+    let ListenerParts { storage, carrier, issuing, readiness, .. } = parts;
+    let probe = storage.as_ref().filter(|_| settings.server.verify_on_save).map(as_probe);
     let server = &settings.server;
     let vault = opened.vault().limit(server.max_credentials).version_limits(server.version_limits());
     let vault = vault.expiring_seconds(server.expiring_within).checks(server.checks_on_request());
@@ -32,6 +27,7 @@ pub(crate) fn public(
         integrations: opened.integrations(),
         receivers: opened.receivers().guard(Some(Arc::clone(carrier) as Arc<dyn ReceiverGuard>)),
         audit: opened.audit_reader(),
+        federation: issuing.as_ref().map(|issuing| Arc::clone(&issuing.published)),
         ids: opened.ports().environment.ids.clone(),
         readiness: readiness.clone(),
     }

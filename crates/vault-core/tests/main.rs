@@ -11,6 +11,7 @@ mod credential_information;
 mod credential_refusals;
 mod cursors;
 mod decisions;
+mod federation_keys;
 mod forms;
 mod hash_slots;
 mod identity;

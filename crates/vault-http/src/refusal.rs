@@ -53,7 +53,9 @@ impl From<Refusal> for ProblemResponse {
             }
             Refusal::UnknownWorkload(refusal) => Self::unknown_workload(refusal.to_string()),
             // Only operator commands cause these errors.
-            Refusal::IssuerExists | Refusal::IssuerTrusted(_) | Refusal::IssuerKeys(_) => Self::not_found(),
+            Refusal::IssuerExists | Refusal::IssuerTrusted(_) | Refusal::IssuerKeys(_) | Refusal::FederationKey(_) => {
+                Self::not_found()
+            }
             Refusal::InvalidLogin => Self::invalid_login(),
             Refusal::InvalidEnrolment => Self::invalid_enrolment(),
             Refusal::NotFound => Self::not_found(),

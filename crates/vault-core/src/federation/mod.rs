@@ -8,10 +8,18 @@
 mod audience;
 mod claims;
 mod issuer;
+mod jwk;
+mod key;
+mod key_set;
+mod publication;
 mod subject;
 
 pub use audience::FederationAudience;
 pub(crate) use audience::is_aws_region;
 pub use claims::{ActivationClaims, FederationClaims};
 pub use issuer::FederationIssuer;
+pub use jwk::{Jwk, key_set_document};
+pub use key::{FederationKey, FederationKeyState, StoredFederationKey};
+pub use key_set::{FederationKeyError, FederationKeySet};
+pub use publication::{ExpectedKeys, PublicationFailure, PublicationFinding, PublishedDocuments, check_publication};
 pub use subject::FederationSubject;
