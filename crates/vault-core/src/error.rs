@@ -3,6 +3,7 @@
 use crate::check::CheckReason;
 use crate::check::CheckReport;
 use crate::credential::CredentialType;
+use crate::federation::FederationKeyError;
 use crate::field::FieldError;
 use crate::id::CredentialId;
 use crate::identity::WorkloadRefusal;
@@ -61,6 +62,9 @@ pub enum Refusal {
     /// Integrations trust the issuer.
     #[error("integrations trust the issuer: {}", .0.join(", "))]
     IssuerTrusted(Vec<String>),
+    /// A rule of the signing keys of federation tokens forbids the change.
+    #[error(transparent)]
+    FederationKey(#[from] FederationKeyError),
     /// The keys of the issuer cannot be fetched or used, for this reason.
     #[error("the keys of the issuer cannot be used: {0}")]
     IssuerKeys(String),
@@ -270,6 +274,7 @@ impl Refusal {
             | Self::NameTaken
             | Self::IssuerExists
             | Self::IssuerTrusted(_)
+            | Self::FederationKey(_)
             | Self::OnlyInvited
             | Self::AwaitsEnrolment
             | Self::OwnAccount
@@ -352,6 +357,12 @@ impl From<Denial> for Error {
 impl From<FieldError> for Error {
     fn from(error: FieldError) -> Self {
         Self::Invalid(vec![error])
+    }
+}
+
+impl From<FederationKeyError> for Error {
+    fn from(error: FederationKeyError) -> Self {
+        Refusal::FederationKey(error).into()
     }
 }
 

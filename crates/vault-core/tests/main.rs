@@ -12,6 +12,7 @@ mod credential_refusals;
 mod cursors;
 mod decisions;
 mod federation;
+mod federation_keys;
 mod forms;
 mod hash_slots;
 mod identity;

@@ -10,6 +10,7 @@ pub(crate) mod database;
 pub(crate) mod doctor;
 pub(crate) mod enrol;
 pub(crate) mod exec;
+pub(crate) mod federation;
 pub(crate) mod identity;
 pub(crate) mod import;
 pub(crate) mod init;

@@ -11,6 +11,7 @@ mod describe;
 mod destroy_version;
 mod document;
 mod enrolment;
+mod federation;
 mod integrations;
 mod list;
 mod list_uses;
@@ -232,6 +233,8 @@ impl Inner {
                 body.ignore().await?;
                 Ok(answer::json(StatusCode::OK, self.openapi.clone()))
             }
+            Operation::ShowFederationIssuer => federation::discovery(self, call, body).await,
+            Operation::ShowFederationKeys => federation::key_set(self, call, body).await,
             Operation::Activate
             | Operation::ListActivations
             | Operation::EndActivation

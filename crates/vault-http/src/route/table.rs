@@ -3,7 +3,7 @@
 use super::{Address, Operation};
 
 /// Routes of the public listener.
-pub(super) static PUBLIC: [Address; 47] = [
+pub(super) static PUBLIC: [Address; 49] = [
     Address { template: "{base}/login", methods: &[("POST", Operation::LogIn)], allow: "POST" },
     Address { template: "{base}/logout", methods: &[("POST", Operation::LogOut)], allow: "POST" },
     Address {
@@ -143,6 +143,16 @@ pub(super) static PUBLIC: [Address; 47] = [
     Address { template: "{base}/namespaces/thaw", methods: &[("POST", Operation::ThawNamespace)], allow: "POST" },
     Address { template: "{base}/audit", methods: &[("GET", Operation::ListAudit)], allow: "GET, HEAD" },
     Address { template: "/openapi.json", methods: &[("GET", Operation::Openapi)], allow: "GET, HEAD" },
+    Address {
+        template: "/.well-known/openid-configuration",
+        methods: &[("GET", Operation::ShowFederationIssuer)],
+        allow: "GET, HEAD",
+    },
+    Address {
+        template: "/federation/jwks.json",
+        methods: &[("GET", Operation::ShowFederationKeys)],
+        allow: "GET, HEAD",
+    },
     Address { template: "/docs", methods: &[("GET", Operation::Docs)], allow: "GET, HEAD" },
     Address { template: "/", methods: &[("GET", Operation::Console)], allow: "GET, HEAD" },
     Address { template: "/console/{id}", methods: &[("GET", Operation::ConsoleFile)], allow: "GET, HEAD" },

@@ -57,6 +57,7 @@ impl Fakes {
                 self.digester.clone(),
             ),
             audit: AuditReader::new(environment.clone(), self.tally.clone(), self.store.clone(), self.digester.clone()),
+            federation: None,
             ids: environment.ids.clone(),
             readiness: Readiness::new(|| std::future::ready(Ok(()))),
         }
