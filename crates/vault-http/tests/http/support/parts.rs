@@ -74,7 +74,8 @@ impl Fakes {
             runtime: self.runtime.clone(),
             activations: Activations::new(self.environment.clone(), self.tally.clone(), store, opener, digester)
                 .vendor(Some(self.storage.clone()))
-                .probe(Some(self.storage.clone())),
+                .probe(Some(self.storage.clone()))
+                .trust(Some(self.storage.clone())),
             ids: self.environment.ids.clone(),
             readiness: Readiness::new(|| std::future::ready(Ok(()))),
         }
