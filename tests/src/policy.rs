@@ -76,7 +76,7 @@ const fn rule(method: &'static str, template: &'static str, granted: &'static st
 
 /// The authorization table. The columns are in the order of [`Caller::ALL`].
 #[rustfmt::skip]
-pub const POLICY: [Rule; 59] = [
+pub const POLICY: [Rule; 60] = [
     //                                                                      Nobody  LoggedOut Deleted Viewer  Admin
     //                                                                          Forger  Disabled  Invited Editor  Stranger
     rule("POST",   "{base}/login",                    "invalid-login",     "yes yes yes yes yes yes yes yes yes yes"),
@@ -104,6 +104,7 @@ pub const POLICY: [Rule; 59] = [
     rule("POST",   "{base}/organization-vault/{id}/match", "200",          "401 401 401 401 401 401 403 yes yes 404"),
     rule("POST",   "{base}/organization-vault/{id}/check", "202",          "401 401 401 401 401 401 403 yes yes 404"),
     rule("GET",    "{base}/organization-vault/{id}/activations", "200",    "401 401 401 401 401 401 403 yes yes 404"),
+    rule("GET",    "{base}/organization-vault/{id}/trust", "conflict",     "401 401 401 401 401 401 yes yes yes 404"),
     rule("DELETE", "{base}/organization-vault/{id}/versions/{version}", "204", "401 401 401 401 401 401 403 yes yes 404"),
 
     rule("GET",    "{base}/accounts",                 "200",               "401 401 401 401 401 401 403 403 yes yes"),

@@ -11,7 +11,8 @@ use vault_tests::sql::Sql;
 use vault_tests::{Database, Vault};
 
 /// Tables that are empty here. Other tests cover the sink's position and retiring keys.
-const EMPTY: [&str; 5] = ["audit_delivery", "check_requests", "check_rounds", "erasures", "retiring_instance_keys"];
+const EMPTY: [&str; 6] =
+    ["audit_delivery", "check_requests", "check_rounds", "erasures", "federation_keys", "retiring_instance_keys"];
 
 /// Creates a vault with a row in every other table.
 fn filled() -> Vault {

@@ -251,6 +251,8 @@ fn the_service_has_a_right_on_every_table_and_none_that_would_hide_its_traces() 
         ("retiring_instance_keys", "INSERT"),
         ("retiring_instance_keys", "DELETE"),
         ("instance_keys", "DELETE"),
+        ("federation_keys", "INSERT"),
+        ("federation_keys", "DELETE"),
         ("schema_versions", "INSERT"),
         ("accounts", "TRUNCATE"),
         ("accounts", "TRIGGER"),

@@ -189,6 +189,9 @@ pub(crate) enum Command {
     /// Manage issuers of identity tokens, whose workloads integrations can trust instead of a token
     #[command(subcommand)]
     Issuer(IssuerCommand),
+    /// Manage the signing keys of keyless storage access
+    #[command(subcommand)]
+    Federation(FederationCommand),
     /// Manage receivers, which get notifications by webhook or e-mail: those of the instance, or with --profile those
     /// of your organization
     Receiver(Managed<ReceiverCommand>),
@@ -392,6 +395,9 @@ impl Command {
                 command: AccountCommand::Create { password, .. } | AccountCommand::SetPassword { password, .. },
                 ..
             }) => password.password_file.iter().filter(|path| path.as_os_str() != "-").cloned().collect(),
+            Self::Federation(FederationCommand::Key(FederationKeyCommand::Add { file })) => {
+                std::path::absolute(file).into_iter().collect()
+            }
             Self::Key(KeyCommand::Rotate(args)) => {
                 let file = args.new_root_key_file.iter().filter_map(|path| std::path::absolute(path).ok());
                 file.chain(args.new_root_key_source.iter().flat_map(RootKeySource::secret_files)).collect()
@@ -650,6 +656,55 @@ pub(crate) struct AuditFilterArgs {
     /// Only entries about this namespace
     #[arg(long, value_name = "NAMESPACE")]
     pub(crate) namespace: Option<String>,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum FederationCommand {
+    /// Show issuer, signing keys, result of the last publication check, and the next step
+    Status,
+    /// Add, confirm or remove signing keys
+    #[command(subcommand)]
+    Key(FederationKeyCommand),
+    /// After a leak: promote the next signing key and retire the current one immediately
+    ///
+    /// Exchanges fail until the providers have read the new key set. Without a leak, add a key: the server promotes it 24
+    /// hours after its publication, without a failed exchange.
+    Rotate {
+        /// Confirm that exchanges may fail until providers have read the new key set
+        #[arg(long, required = true)]
+        now: bool,
+    },
+    /// Check whether providers can read the signing keys at the issuer; exit status 1 if not
+    Check,
+    /// Write the discovery document and the key set, for a bucket or CDN at the issuer
+    Documents {
+        /// Directory for the files .well-known/openid-configuration and federation/jwks.json
+        #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+        directory: PathBuf,
+    },
+}
+
+#[derive(Subcommand)]
+pub(crate) enum FederationKeyCommand {
+    /// Add a signing key, which becomes current when the issuer publishes it
+    ///
+    /// Create the file with `openssl genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:3072 -out signing.pem`. The vault encrypts
+    /// the key, and does not need the file afterwards.
+    Add {
+        /// Unencrypted RSA private key (PKCS #8 in PEM, 2,048 to 4,096 bits, mode 0600)
+        #[arg(long, value_name = "PEM")]
+        file: PathBuf,
+    },
+    /// Record that the key set was uploaded to every Google provider, which replaces the publication check of a key
+    Confirm {
+        /// Key ID of the signing key
+        kid: String,
+    },
+    /// Remove a signing key that is not current
+    Remove {
+        /// Key ID of the signing key
+        kid: String,
+    },
 }
 
 #[derive(Subcommand)]

@@ -69,6 +69,7 @@ fn count_health(state: &'static str) {
 /// Registers the descriptions of all metrics. Called once at start.
 pub(crate) fn describe_metrics() {
     egress::describe();
+    crate::federation::describe();
     metrics::describe_counter!(
         "orgvault_password_evaluations_total",
         "Passwords verified against an account's own hash; decoys do not count"

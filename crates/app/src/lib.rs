@@ -17,6 +17,7 @@ mod disk;
 mod egress;
 mod event_log;
 mod events;
+mod federation;
 mod figures;
 mod inspections;
 mod listeners;
@@ -215,6 +216,7 @@ async fn on_vault(settings: &Settings, vault: &OpenVault, command: Command, outp
     match command {
         Command::Org(command) => command::organization::run(vault, command, output).await,
         Command::Issuer(command) => command::issuer::run(settings, vault, command, output).await,
+        Command::Federation(command) => command::federation::run(settings, vault, command, output).await,
         Command::Key(command) => command::key::run(vault, command, output).await,
         Command::Database(command) => command::database::run(settings, vault, command, output).await,
         command => manage(&Target::Database(settings, vault), command, output).await,

@@ -1,6 +1,7 @@
 //! The listeners of a server: HTTP API, activations, and metrics and health, as enabled by the settings.
 
 use crate::checks;
+use crate::federation::Issuing;
 use crate::parts;
 use crate::receivers::Carrier;
 use crate::served;
@@ -28,6 +29,8 @@ use vault_storage::Storage;
 pub(crate) struct ListenerParts {
     pub(crate) storage: Option<Arc<Storage>>,
     pub(crate) carrier: Arc<Carrier>,
+    /// Federation issuer, if one is set.
+    pub(crate) issuing: Option<Issuing>,
     pub(crate) readiness: Readiness,
     pub(crate) metrics: MetricsText,
 }
@@ -156,7 +159,7 @@ impl Listeners {
 
     fn bind_public(&mut self, settings: &Settings, vault: &OpenVault, parts: &ListenerParts) -> Result<(), Failure> {
         let server_settings = self.public_settings(settings)?;
-        let parts = parts::public(settings, vault, parts.storage.as_ref(), &parts.carrier, &parts.readiness);
+        let parts = parts::public(settings, vault, parts);
         let bound = server(&server_settings, parts).map_err(|error| public_failure(settings, &error))?;
         self.public = self.keep(bound);
         Ok(())
@@ -193,8 +196,7 @@ impl Listeners {
         let activation_settings = self.activation_settings(settings, activation)?;
         let scheme = if activation_settings.listener.tls.is_some() { "https" } else { "http" };
         let place = activation_settings.unix.as_ref().map(|socket| format!("unix:{}", socket.path.display()));
-        let storage = parts.storage.as_ref();
-        let parts = parts::activation(settings, activation, vault, opener, storage, &parts.readiness)?;
+        let parts = parts::activation(settings, activation, vault, opener, parts)?;
         let activations = parts.activations.clone();
         let bound = activation_server(&activation_settings, parts);
         let bound = bound.map_err(|error| activation_failure(activation, &error))?;

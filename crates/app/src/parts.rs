@@ -1,37 +1,38 @@
 //! Composition of the listeners' parts.
 
 use crate::egress;
+use crate::federation::Issuing;
+use crate::listeners::ListenerParts;
 use crate::receivers::Carrier;
 use crate::settings::{Activation, Settings};
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use vault_cli::failure::Failure;
-use vault_core::port::{CredentialVendor, Opener, ReceiverGuard, StorageProbe};
+use vault_core::federation::FederationSettings;
+use vault_core::port::{CredentialVendor, Opener, ProviderTrust, ReceiverGuard, StorageProbe};
 use vault_core::usecase::activations::Identity;
 use vault_crypto::JwtVerifier;
 use vault_embed::OpenVault;
-use vault_http::{ActivationParts, Readiness, ServerParts};
+use vault_http::{ActivationParts, ServerParts};
 use vault_storage::{EgressPolicy, IssuerClient, Storage, StorageSettings};
 
 /// Creates the parts of the public listener.
-pub(crate) fn public(
-    settings: &Settings,
-    opened: &OpenVault,
-    storage: Option<&Arc<Storage>>,
-    carrier: &Arc<Carrier>,
-    readiness: &Readiness,
-) -> ServerParts {
-    let probe = storage.filter(|_| settings.server.verify_on_save).map(as_probe);
+pub(crate) fn public(settings: &Settings, opened: &OpenVault, parts: &ListenerParts) -> ServerParts {
+    let ListenerParts { storage, carrier, issuing, readiness, .. } = parts;
+    let probe = storage.as_ref().filter(|_| settings.server.verify_on_save).map(as_probe);
     let server = &settings.server;
     let vault = opened.vault().limit(server.max_credentials).version_limits(server.version_limits());
     let vault = vault.expiring_seconds(server.expiring_within).checks(server.checks_on_request());
+    let federation =
+        server.federation_issuer.clone().map(|issuer| FederationSettings { issuer, session_tags: server.session_tags });
     ServerParts {
         runtime: Handle::current(),
-        vault: vault.probe(probe),
+        vault: vault.probe(probe).federation(federation),
         accounts: opened.accounts().with_max_ttl(settings.server.max_ttl),
         integrations: opened.integrations(),
         receivers: opened.receivers().guard(Some(Arc::clone(carrier) as Arc<dyn ReceiverGuard>)),
         audit: opened.audit_reader(),
+        federation: issuing.as_ref().map(|issuing| Arc::clone(&issuing.published)),
         ids: opened.ports().environment.ids.clone(),
         readiness: readiness.clone(),
     }
@@ -46,21 +47,23 @@ pub(crate) fn activation(
     activation: &Activation,
     opened: &OpenVault,
     opener: Arc<dyn Opener>,
-    storage: Option<&Arc<Storage>>,
-    readiness: &Readiness,
+    parts: &ListenerParts,
 ) -> Result<ActivationParts, Failure> {
-    let vendor = storage.map(|storage| Arc::clone(storage) as Arc<dyn CredentialVendor>);
+    // Only this copy of the client can sign. The public listener uses the other one for checks before a save.
+    let signer = parts.issuing.as_ref().and_then(Issuing::signer);
+    let storage = parts.storage.as_ref().map(|storage| Arc::new(Storage::clone(storage).signer(signer)));
     let issuers = IssuerClient::new(&egress::of(settings)?);
     Ok(ActivationParts {
         runtime: Handle::current(),
         activations: opened
             .activations(opener)
-            .vendor(vendor)
-            .probe(storage.map(as_probe))
+            .vendor(storage.clone().map(|storage| storage as Arc<dyn CredentialVendor>))
+            .probe(storage.as_ref().map(as_probe))
+            .trust(storage.map(|storage| storage as Arc<dyn ProviderTrust>))
             .live_limit(activation.limit)
             .identity(Some(Identity { verifier: Arc::new(JwtVerifier), keys: Some(Arc::new(issuers)) })),
         ids: opened.ports().environment.ids.clone(),
-        readiness: readiness.clone(),
+        readiness: parts.readiness.clone(),
     })
 }
 

@@ -323,7 +323,8 @@ impl ServerSettings {
     /// Returns the additional host names that the listeners accept.
     pub(crate) fn host_names(&self) -> Vec<String> {
         let public = self.public_url.iter().map(|url| url.host().to_owned());
-        self.allowed_host.iter().cloned().chain(public).collect()
+        let issuer = self.federation_issuer.iter().map(|issuer| issuer.host().to_owned());
+        self.allowed_host.iter().cloned().chain(public).chain(issuer).collect()
     }
 
     /// Returns whether the settings contain the server's address. If not, commands use the address at which it was last

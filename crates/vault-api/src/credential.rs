@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SaveRequest<D = WireJson, L = BTreeMap<String, String>> {
-    /// Credential type: `s3`, `azure_identity`, `gcs` or `direct-link`.
+    /// Credential type: `s3`, `azure_identity`, `gcs`, `direct-link`, `s3-federated`, `azure-federated` or
+    /// `gcs-federated`.
     #[serde(rename = "type")]
     pub kind: String,
     /// Namespace.
@@ -26,7 +27,7 @@ pub struct SaveRequest<D = WireJson, L = BTreeMap<String, String>> {
     /// Declared expiry in RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
-    /// Forms in which it may be issued: `any` or `short`. Default: `any`.
+    /// Forms in which it may be issued: `any` or `short`. Default: `any`, or `short` for a keyless type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vend: Option<String>,
 }
@@ -148,6 +149,32 @@ pub struct HealthItem {
     /// Time since which it has this state, RFC 3339 in UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
+}
+
+/// What the provider of a keyless credential must trust, and how to configure it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ProviderTrust {
+    /// Issuer of the tokens (`iss`).
+    pub issuer: String,
+    /// Subject of the credential (`sub`).
+    pub subject: String,
+    /// Audience of the tokens (`aud`).
+    pub audience: String,
+    /// Steps in their order.
+    pub steps: Vec<ProviderTrustStep>,
+}
+
+/// One step of the configuration of a provider.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ProviderTrustStep {
+    /// Description of the step.
+    pub title: String,
+    /// Language of the text: `sh`, `json` or `text`.
+    pub language: String,
+    /// Command, document or values.
+    pub text: String,
 }
 
 /// An activation that issued a credential, including its renewals.

@@ -43,6 +43,9 @@ pub struct ServerAbilities {
     /// URL of the activation listener for integrations. Absent if the server's settings do not contain it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activation_url: Option<String>,
+    /// Issuer of the tokens for keyless credentials. Absent if keyless credentials are not available.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub federation_issuer: Option<String>,
 }
 
 /// A notice for the user of an account.

@@ -11,7 +11,8 @@ use std::fmt;
 use ureq::http::{Method, header};
 use vault_api::{
     AuditItem, CheckCredentialRequest, CredentialItem, CredentialUse, DescribeRequest, MatchRequest, MatchedCredential,
-    PromoteRequest, ReplaceRequest, ReplacedCredential, SaveRequest, SavedCredential, VersionItem, WireJson,
+    PromoteRequest, ProviderTrust, ReplaceRequest, ReplacedCredential, SaveRequest, SavedCredential, VersionItem,
+    WireJson,
 };
 
 const VAULT: &str = "/organization-vault";
@@ -202,6 +203,14 @@ impl Session {
     /// [`ClientError::Problem`] if it does not exist.
     pub fn show(&self, id: &str) -> Result<CredentialItem, ClientError> {
         self.send(Method::GET, &credential(id))?.json()
+    }
+
+    /// Returns what the provider of a keyless credential must trust, and how to configure it.
+    ///
+    /// # Errors
+    /// [`ClientError::Problem`] if the credential does not exist or has a saved secret, or the feature is off.
+    pub fn provider_trust(&self, id: &str) -> Result<ProviderTrust, ClientError> {
+        self.send(Method::GET, &(credential(id) + "/trust"))?.json()
     }
 
     /// Returns a credential with its entity tag, which each change by a client replaces.

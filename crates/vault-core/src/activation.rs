@@ -59,7 +59,7 @@ impl Activation {
 pub struct ActivatedCredential {
     /// ID of the credential.
     pub id: CredentialId,
-    /// Its type.
+    /// Type in which it is issued.
     pub kind: CredentialType,
     /// Issued version.
     pub version: i64,

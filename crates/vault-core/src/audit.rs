@@ -267,6 +267,16 @@ actions! {
     IssuerAdded = "issuer.added",
     /// An issuer of identity tokens was removed.
     IssuerRemoved = "issuer.removed",
+    /// A signing key of federation tokens was added.
+    FederationKeyAdded = "federation.key-added",
+    /// The upload of a signing key to providers was confirmed.
+    FederationKeyConfirmed = "federation.key-confirmed",
+    /// A signing key became current.
+    FederationKeyPromoted = "federation.key-promoted",
+    /// A signing key was retired: it is neither published nor used any more.
+    FederationKeyRetired = "federation.key-retired",
+    /// A signing key was removed.
+    FederationKeyRemoved = "federation.key-removed",
     /// A receiver of events was added.
     ReceiverAdded = "receiver.added",
     /// The events of a receiver were changed, or it was enabled or disabled.

@@ -3,13 +3,16 @@
 //! The module of each type contains a table of its fields. It determines parsing, the canonical form that is sealed and
 //! fingerprinted, and the information shown in lists. [`FieldClass`] determines which parts of a field are shown.
 
+mod aws;
 mod azure_cloud;
+mod azure_federated;
 mod azure_identity;
 mod buckets;
 mod connection_string;
 mod data;
 mod direct_link;
 mod gcs;
+mod gcs_federated;
 mod headers;
 mod health;
 mod hygiene;
@@ -24,6 +27,8 @@ mod placeholder;
 mod reader;
 mod rule;
 mod s3;
+mod s3_federated;
+mod s3_location;
 mod secret;
 mod shape;
 mod signature;
@@ -34,13 +39,16 @@ mod value;
 mod version;
 mod violation;
 
+pub use aws::AwsPartition;
 pub use azure_cloud::AzureCloud;
+pub use azure_federated::AzureFederated;
 pub use azure_identity::{Application, AzureIdentity};
 pub use buckets::Buckets;
 pub use connection_string::ConnectionString;
 pub use data::{CredentialData, StoredDataError};
 pub use direct_link::DirectLink;
 pub use gcs::Gcs;
+pub use gcs_federated::GcsFederated;
 pub use headers::{Header, Headers};
 pub use health::{EXPIRING_SECONDS, Health, HealthState, LastCheck, effective_expiry};
 pub use information::{Fingerprint, Information};
@@ -50,6 +58,8 @@ pub use link::Link;
 pub(crate) use metadata::is_label_value;
 pub use metadata::{Description, LabelFilter, LabelPatch, Labels, Metadata};
 pub use s3::{Addressing, S3};
+pub use s3_federated::S3Federated;
+pub use s3_location::S3Location;
 pub use secret::{SecretBytes, SecretText};
 pub use spec::{DataPolicy, FieldClass, FieldSpec, ValueKind};
 pub use state::CredentialState;

@@ -40,13 +40,15 @@ pub enum DigestPurpose {
     EventDelivery,
     /// Content of an event without an ID of its own, from which the ID is derived.
     EventId,
+    /// A signing key of federation tokens.
+    FederationKey,
     /// State of a privileged row, as the audit log records it. The row itself never accepts it.
     RecordedState,
 }
 
 impl DigestPurpose {
     /// All variants.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Address,
         Self::AttemptBucket,
         Self::Network,
@@ -63,6 +65,7 @@ impl DigestPurpose {
         Self::ReceiverGrant,
         Self::EventDelivery,
         Self::EventId,
+        Self::FederationKey,
         Self::RecordedState,
     ];
 
@@ -85,6 +88,7 @@ impl DigestPurpose {
             Self::ReceiverGrant => "receiver grant",
             Self::EventDelivery => "event delivery",
             Self::EventId => "event id",
+            Self::FederationKey => "federation key",
             Self::RecordedState => "recorded state",
         }
     }

@@ -3,6 +3,7 @@
 use crate::check::CheckReason;
 use crate::check::CheckReport;
 use crate::credential::CredentialType;
+use crate::federation::FederationKeyError;
 use crate::field::FieldError;
 use crate::id::CredentialId;
 use crate::identity::WorkloadRefusal;
@@ -61,6 +62,9 @@ pub enum Refusal {
     /// Integrations trust the issuer.
     #[error("integrations trust the issuer: {}", .0.join(", "))]
     IssuerTrusted(Vec<String>),
+    /// A rule of the signing keys of federation tokens forbids the change.
+    #[error(transparent)]
+    FederationKey(#[from] FederationKeyError),
     /// The keys of the issuer cannot be fetched or used, for this reason.
     #[error("the keys of the issuer cannot be used: {0}")]
     IssuerKeys(String),
@@ -169,6 +173,12 @@ pub enum Refusal {
     /// The credential may be issued only in short-lived form, and its data has no such form.
     #[error("the credential has `vend: short`, but no short-lived credential can be derived from this data: {0}")]
     NoShortForm(CheckReason),
+    /// The credential has a saved secret, so no provider trust belongs to it.
+    #[error("credential {0} has a saved secret. Only keyless credentials have a provider trust")]
+    NotKeyless(CredentialId),
+    /// Keyless credentials are not enabled.
+    #[error("this server has no federation issuer. Its operator must set --federation-issuer")]
+    FederationOff,
     /// No process of this instance checks credentials.
     #[error("this server does not check saved credentials")]
     ChecksUnavailable,
@@ -264,6 +274,7 @@ impl Refusal {
             | Self::NameTaken
             | Self::IssuerExists
             | Self::IssuerTrusted(_)
+            | Self::FederationKey(_)
             | Self::OnlyInvited
             | Self::AwaitsEnrolment
             | Self::OwnAccount
@@ -274,6 +285,8 @@ impl Refusal {
             | Self::Changed
             | Self::NoShortForm(_)
             | Self::NoChecker
+            | Self::NotKeyless(_)
+            | Self::FederationOff
             | Self::CurrentVersion => ErrorKind::Conflict,
             Self::Contended | Self::TooManyConflicts(_) | Self::TooOften(_) => ErrorKind::Retry,
             Self::Damaged { .. } => ErrorKind::Damaged,
@@ -344,6 +357,12 @@ impl From<Denial> for Error {
 impl From<FieldError> for Error {
     fn from(error: FieldError) -> Self {
         Self::Invalid(vec![error])
+    }
+}
+
+impl From<FederationKeyError> for Error {
+    fn from(error: FederationKeyError) -> Self {
+        Refusal::FederationKey(error).into()
     }
 }
 

@@ -49,6 +49,7 @@ pub mod digest;
 pub mod email;
 pub mod enrolment;
 pub mod error;
+pub mod federation;
 pub mod field;
 pub mod hash_slots;
 pub mod hourly;

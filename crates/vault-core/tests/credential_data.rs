@@ -78,7 +78,8 @@ proptest! {
 
 #[test]
 fn type_names_are_exact() {
-    for (kind, name) in CredentialType::ALL.into_iter().zip(["s3", "azure_identity", "gcs", "direct-link"]) {
+    let names = ["s3", "azure_identity", "gcs", "direct-link", "s3-federated", "azure-federated", "gcs-federated"];
+    for (kind, name) in CredentialType::ALL.into_iter().zip(names) {
         assert_eq!(kind.as_str(), name);
         assert_eq!(CredentialType::parse(name), Some(kind));
     }

@@ -11,6 +11,8 @@ mod credential_information;
 mod credential_refusals;
 mod cursors;
 mod decisions;
+mod federation;
+mod federation_keys;
 mod hash_slots;
 mod identity;
 mod integrations;

@@ -43,6 +43,7 @@ enum Column {
     Seed,
     ReceiverAddress,
     ReceiverSecret,
+    FederationKey,
 }
 
 impl Column {
@@ -56,6 +57,7 @@ impl Column {
             Self::Password => "password",
             Self::Seed => "seed",
             Self::ReceiverAddress | Self::ReceiverSecret => "receiver",
+            Self::FederationKey => "federation key",
             Self::DataKey
             | Self::OrganizationKey
             | Self::FingerprintKey
@@ -85,6 +87,7 @@ impl Column {
             Self::Seed => "account.seed",
             Self::ReceiverAddress => "receiver.address",
             Self::ReceiverSecret => "receiver.secret",
+            Self::FederationKey => "federation_key.private",
         }
     }
 
@@ -100,6 +103,7 @@ impl Column {
             Self::DatabaseKey => "orgvault.db.key",
             Self::Password | Self::Seed => "accounts",
             Self::ReceiverAddress | Self::ReceiverSecret => "receivers",
+            Self::FederationKey => "federation_keys",
         }
     }
 }
@@ -214,6 +218,11 @@ impl Context {
     /// number.
     pub(crate) fn receiver_secret(instance: InstanceId, receiver: ReceiverId, number: i64) -> Self {
         Self { version: number, ..Self::of_instance(Column::ReceiverSecret, instance, *receiver.as_uuid()) }
+    }
+
+    /// Returns the context of the private key of federation tokens, sealed by the instance key.
+    pub(crate) fn federation_key(instance: InstanceId, key: KeyId) -> Self {
+        Self::of_instance(Column::FederationKey, instance, *key.as_uuid())
     }
 
     fn of_instance(column: Column, instance: InstanceId, object: Uuid) -> Self {

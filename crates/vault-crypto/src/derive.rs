@@ -24,6 +24,8 @@ pub(crate) enum Label {
     Password,
     /// From the instance key: seals TOTP secrets.
     Seed,
+    /// From the instance key: seals the private keys of federation tokens.
+    FederationKey,
     /// From the instance key or the look-up key: a keyed digest.
     Digest(DigestPurpose),
     /// From the look-up key: the parent of digests that are not prepared at start.
@@ -56,6 +58,7 @@ impl Label {
             Self::Keyring => ["keyring", ""],
             Self::Password => ["password sealing", ""],
             Self::Seed => ["passcode seed sealing", ""],
+            Self::FederationKey => ["federation key sealing", ""],
             Self::Digest(purpose) => ["digest/", purpose.label()],
             Self::OtherDigests => ["other digests", ""],
             Self::AuditRecord => ["audit record", ""],

@@ -6,7 +6,7 @@ use crate::blob::{self, OpenError};
 use crate::context::Context;
 use crate::derive::Label;
 use crate::entropy::{random_key, random_key_id};
-use crate::error::{does_not_open, fault};
+use crate::error::{does_not_open, fault, not_sealed};
 use crate::key::SymmetricKey;
 use crate::keyring::KeyringError;
 use crate::mac::MacKey;
@@ -42,9 +42,12 @@ pub(crate) struct InstanceKeys {
     pub(crate) password: AeadKey,
     /// Seals TOTP secrets.
     pub(crate) seed: AeadKey,
+    /// Seals the private keys of federation tokens.
+    pub(crate) federation: AeadKey,
     account_grant: MacKey,
     invitation_grant: MacKey,
     integration_grant: MacKey,
+    federation_key: MacKey,
     cursor: MacKey,
 }
 
@@ -58,9 +61,11 @@ impl InstanceKeys {
             keyring: Label::Keyring.sealing_key(key, id),
             password: Label::Password.sealing_key(key, id),
             seed: Label::Seed.sealing_key(key, id),
+            federation: Label::FederationKey.sealing_key(key, id),
             account_grant: code(DigestPurpose::AccountRights),
             invitation_grant: code(DigestPurpose::InvitationGrant),
             integration_grant: code(DigestPurpose::IntegrationGrant),
+            federation_key: code(DigestPurpose::FederationKey),
             cursor: code(DigestPurpose::Cursor),
         }
     }
@@ -115,6 +120,7 @@ impl InstanceKeys {
             DigestPurpose::AccountRights => Some(&self.account_grant),
             DigestPurpose::InvitationGrant => Some(&self.invitation_grant),
             DigestPurpose::IntegrationGrant => Some(&self.integration_grant),
+            DigestPurpose::FederationKey => Some(&self.federation_key),
             DigestPurpose::Cursor => Some(&self.cursor),
             _ => None,
         }
@@ -274,6 +280,32 @@ impl InstanceKeyring {
         let id = blob::sealing_key(blob).ok_or_else(|| does_not_open(context, OpenError::Truncated))?;
         // The caller that read the blob has loaded the existing keys.
         self.find(id).ok_or_else(|| does_not_open(context, OpenError::OtherKey))
+    }
+
+    /// Returns the sealed keyring document of `current` with the first and without the second of these federation keys.
+    /// Ignores keys that are already added or dropped.
+    pub(crate) fn with_federation_keys(
+        &self,
+        entropy: &dyn Entropy,
+        current: &InstanceRecord,
+        (added, dropped): (&[KeyId], &[KeyId]),
+        now: Timestamp,
+    ) -> Result<Blob, SealError> {
+        let active = self.find(current.instance_key).ok_or_else(|| fault("the active instance key is not loaded"))?;
+        let opened = active.open_document(current.id, &current.keyring);
+        let mut document = opened.map_err(|error| does_not_open(&Context::keyring(current.id), error))?;
+        let has = |document: &Document, id: KeyId| document.content.has(KeyPurpose::Federation, id);
+        for id in dropped.iter().copied() {
+            if has(&document, id) {
+                document = Document::new(document.content.without_term(document.hash, id).map_err(fault)?);
+            }
+        }
+        let new: Vec<_> =
+            added.iter().filter(|id| !has(&document, **id)).map(|id| (KeyPurpose::Federation, *id)).collect();
+        if !new.is_empty() {
+            document = Document::new(document.content.with_terms(document.hash, &new, now).map_err(fault)?);
+        }
+        active.seal_document(entropy, current.id, &document.content).map_err(not_sealed)
     }
 
     /// Wraps a new instance key with the root key, which must be `root_key`.

@@ -5,6 +5,7 @@ use crate::blob::OpenError;
 use crate::context::Context;
 use crate::entropy::{random_key, random_key_id};
 use crate::error::{does_not_open, fault, no_entropy, not_sealed};
+use crate::federation::FederationSealing;
 use crate::instance_keys::{Document, InstanceKeyring, InstanceKeys};
 use async_trait::async_trait;
 use std::sync::Arc;
@@ -204,8 +205,14 @@ impl InstanceRewrapper for InstanceKeyRewrapper {
             InstanceRow::Draft { account, password, seed, .. } => self.secrets_open(*account, Some(password), seed),
             InstanceRow::PendingSeed { account, seed, .. } => self.secrets_open(*account, None, seed),
             InstanceRow::Receiver(stored) => self.receiver(stored.receiver.id, &stored.target).map(drop),
+            InstanceRow::FederationKey(stored) => FederationSealing::new(Arc::clone(&self.keys)).check(stored),
             InstanceRow::Invitation(_) | InstanceRow::Integration(_) => Ok(()),
         }
+    }
+
+    fn federation_key(&self, key: KeyId, sealed: &Blob) -> Result<Blob, SealError> {
+        let context = Context::federation_key(self.keys.instance(), key);
+        self.seal_again(&context, sealed, |keys| &keys.federation)
     }
 
     fn receiver(&self, receiver: ReceiverId, target: &SealedTarget) -> Result<SealedTarget, SealError> {

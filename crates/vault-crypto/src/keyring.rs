@@ -27,8 +27,8 @@ use vault_core::time::Timestamp;
 
 /// The unwrapped keys of one instance. Drop it after creating the adapters, which wipes it.
 pub struct Keyring {
-    keys: Arc<InstanceKeyring>,
-    entropy: Arc<dyn Entropy>,
+    pub(crate) keys: Arc<InstanceKeyring>,
+    pub(crate) entropy: Arc<dyn Entropy>,
 }
 
 /// A new instance, for the store.
@@ -114,7 +114,7 @@ impl Keyring {
         for purpose in InstanceKeyPurpose::ALL {
             keys.push(made.new_purpose_key(&*entropy, instance, purpose, now)?);
         }
-        let mut ids = [instance_key_id; KeyPurpose::ALL.len()];
+        let mut ids = [instance_key_id; KeyPurpose::SINGLE.len()];
         ids.iter_mut().skip(1).zip(&keys).for_each(|(id, key)| *id = key.id); // both in the order of purposes
         let document = KeyringDocument::first(ids, now);
         let record = InstanceRecord {

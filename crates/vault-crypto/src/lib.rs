@@ -14,6 +14,8 @@
 //! | `TokenIssuer` | [`Keyring::token_issuer`] |
 //! | `PasscodeVerifier` | [`Keyring::passcodes`] |
 //! | `PasswordHasher` | [`Keyring::password_hasher`] |
+//! | `FederationKeySealer`, `FederationKeyVerifier` | [`Keyring::federation`] |
+//! | `FederationTokenSigner`, `FederationSigningKey` | [`FederationSigners::signer`] |
 //!
 //! Primitives are private: the public API only seals, opens, issues and verifies complete objects. Every stored format
 //! carries its version and the id of its key and is bound to its place. A test vector pins each format, and every later
@@ -64,6 +66,7 @@ mod digest;
 mod durable;
 mod entropy;
 mod error;
+mod federation;
 // The file is in the tests directory; the module is declared here because the properties use private modules.
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
@@ -101,6 +104,7 @@ pub use credential::CredentialCrypto;
 pub use database_key::{DatabaseKey, DatabaseKeyError, DatabaseKeyFile};
 pub use digest::HmacDigester;
 pub use entropy::OsEntropy;
+pub use federation::{FederationCrypto, FederationSigner, FederationSigners};
 pub use instance_key::{RewrappedInstance, rewrap_instance_key};
 pub use instance_rewrapper::InstanceKeyRewrapper;
 pub use jwt::JwtVerifier;

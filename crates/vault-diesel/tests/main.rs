@@ -6,6 +6,7 @@ mod activations;
 mod audit;
 mod contract_postgres;
 mod contract_sqlite;
+mod federation;
 mod instance_rotation;
 mod login_statements;
 mod migrations;

@@ -14,7 +14,7 @@ use vault_testkit::postgres::Cluster;
 const RELEASED: [(&str, &str); 0] = [];
 
 /// Tables that belong to no organization.
-const SHARED: [&str; 19] = [
+const SHARED: [&str; 20] = [
     "audit",
     "audit_checkpoints",
     "audit_delivery",
@@ -24,6 +24,7 @@ const SHARED: [&str; 19] = [
     "directory",
     "enrolment_codes",
     "event_position",
+    "federation_keys",
     "instance",
     "instance_keys",
     "integration_tokens",

@@ -7,7 +7,9 @@ import * as session from './session.js';
  * @typedef {{id: string, type: CredentialType, namespace: string, information?: Record<string, any>, version: number,
  *   created_at: string, updated_at: string, labels?: Record<string, string>, vend: 'any' | 'short', health: Health,
  *   description?: string, expires_at?: string, last_activated_at?: string, staged_version?: number, previous_version?: number, previous_version_until?: string, damaged?: boolean}} Credential
- * @typedef {'s3' | 'azure_identity' | 'gcs' | 'direct-link'} CredentialType
+ * @typedef {'s3' | 'azure_identity' | 'gcs' | 'direct-link'} SecretType
+ * @typedef {SecretType | 's3-federated' | 'azure-federated' | 'gcs-federated'} CredentialType
+ * @typedef {{issuer: string, subject: string, audience: string, steps: {title: string, language: string, text: string}[]}} ProviderTrust
  * @typedef {{version: number, state: 'current' | 'staged' | 'previous', information?: Record<string, any>, created_at: string,
  *   expires_at?: string, health?: Health, damaged?: boolean}} Version
  * @typedef {{integration: string, at: string, expires_at: string, ended_at?: string, version: number, form: string, purpose?: string, workload?: string}} Use
@@ -15,7 +17,7 @@ import * as session from './session.js';
  * @typedef {{code: string, at?: string, detail: string, account?: string}} Notice
  * @typedef {{id: string, email: string, role: Role, organization: string, passcode_enrolled_at: string,
  *   recovery_codes_left: number, notices: Notice[], server: Server}} OwnAccount
- * @typedef {{checks: boolean, verify: boolean, mail: boolean, activation_url?: string}} Server
+ * @typedef {{checks: boolean, verify: boolean, mail: boolean, activation_url?: string, federation_issuer?: string}} Server
  * @typedef {{id: string, created_at: string, expires_at: string, last_used_at: string, network: string, client?: string,
  *   current: boolean}} Session
  * @typedef {{id: string, email: string, role: Role, state: 'active' | 'disabled' | 'invited' | 're-enrolling',

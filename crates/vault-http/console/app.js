@@ -25,6 +25,7 @@ const ROUTES = [
   { pattern: /^\/credentials\/([^/]+)$/, element: 'ov-credential', load: () => import('./credential.js') },
   { pattern: /^\/credentials\/([^/]+)\/(replace|match)$/, element: 'ov-credential-form', load: () => import('./credential-form.js'), who: 'writer' },
   { pattern: /^\/credentials\/([^/]+)\/rotate$/, element: 'ov-rotation', load: () => import('./rotation.js'), who: 'writer' },
+  { pattern: /^\/credentials\/([^/]+)\/trust$/, element: 'ov-provider-trust', load: () => import('./provider-trust.js') },
   { pattern: /^\/account$/, element: 'ov-account', load: () => import('./account.js') },
   { pattern: /^\/accounts$/, element: 'ov-accounts', load: () => import('./accounts.js'), who: 'admin' },
   { pattern: /^\/integrations$/, element: 'ov-integrations', load: () => import('./integrations.js'), who: 'admin' },

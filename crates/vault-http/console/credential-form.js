@@ -6,7 +6,7 @@ import { checkbox, count, field, form, readTime, writeTime } from './forms.js';
 import { Page, day, flash } from './parts.js';
 import formats from './formats.js';
 import { recognize } from './paste.js';
-import { TYPE_NAMES, load, place } from './credentials.js';
+import { TYPE_NAMES, isKeyless, load, place } from './credentials.js';
 import { linkExpiry } from './times.js';
 import { rotationSteps } from './rotation-steps.js';
 import { saveSeveral } from './save-several.js';
@@ -102,6 +102,30 @@ const SHAPES = {
     { name: 'url', label: 'URL', required: true, secret: true, hint: 'An https address. Its query may hold a signature.' },
     { name: 'headers', label: 'Headers', rows: 2, secret: true, parse: headers, hint: 'One in each line: Name: value.' },
   ],
+  's3-federated': [
+    { name: 'role_arn', label: 'Role ARN', required: true, mono: true, hint: 'The role that trusts this server.' },
+    { name: 'bucket', label: 'Bucket', required: true, parse: buckets, hint: BUCKETS_HINT },
+    { name: 'region', label: 'Region', common: true, placeholder: 'eu-central-1' },
+    { name: 'endpoint', label: 'Endpoint', common: true, placeholder: 'https://s3.example.com', hint: 'For storage other than AWS.' },
+    { name: 'key_prefix', label: 'Key prefix' },
+    { name: 'path_style_access', label: 'Path-style access', options: YES_NO, parse: flag },
+    { name: 'sts_endpoint', label: 'STS endpoint', placeholder: 'https://sts.example.com', hint: 'Where sessions are requested, if not at AWS or the endpoint.' },
+    { name: 'sse_kms_key_id', label: 'KMS key', mono: true, hint: 'The AWS KMS key that new objects are encrypted under.' },
+  ],
+  'azure-federated': [
+    { name: 'tenant_id', label: 'Tenant ID', required: true, mono: true },
+    { name: 'client_id', label: 'Client ID', required: true, mono: true, hint: 'Of the application or the user-assigned managed identity.' },
+    { name: 'account_name', label: 'Storage account', required: true },
+    { name: 'container', label: 'Container', required: true },
+    { name: 'key_prefix', label: 'Key prefix' },
+    { name: 'cloud', label: 'Cloud', options: [['', 'Public'], ['china', 'China'], ['us-government', 'US government']] },
+  ],
+  'gcs-federated': [
+    { name: 'provider', label: 'Workload identity provider', required: true, mono: true, placeholder: '//iam.googleapis.com/projects/…/providers/…' },
+    { name: 'service_account', label: 'Service account', required: true, mono: true, placeholder: 'name@project.iam.gserviceaccount.com' },
+    { name: 'bucket', label: 'Bucket', required: true, parse: buckets, hint: BUCKETS_HINT },
+    { name: 'key_prefix', label: 'Key prefix' },
+  ],
 };
 
 /**
@@ -185,7 +209,7 @@ class CredentialForm extends Page {
   }
 
   label() {
-    return { save: 'Add a credential', replace: 'New key', match: 'Is this the saved key?' }[this.#mode] ?? '';
+    return { save: 'Add a credential', replace: isKeyless(this.#type) ? 'Change data' : 'New key', match: 'Is this the saved key?' }[this.#mode] ?? '';
   }
 
   async content() {
@@ -193,8 +217,8 @@ class CredentialForm extends Page {
     if (this.#mode === 'save') return [this.#save()];
     const { credential, etag } = await load(this.#id);
     this.#etag = etag;
-    this.heading(`${this.label()}: ${credential.namespace}`);
     this.#choose(credential.type);
+    this.heading(`${this.label()}: ${credential.namespace}`);
     for (const [name, field] of this.#data) {
       const known = credential.information?.[name];
       // Where it leads is known; what it is opened with has to be given again.
@@ -374,8 +398,14 @@ class CredentialForm extends Page {
   #save() {
     const namespace = field({ label: 'Namespace', pointer: '/namespace', required: true, placeholder: 'imports/nightly', mono: true, list: 'namespaces', value: this.query.get('namespace') ?? '',
       hint: 'Jobs use this name. It cannot be changed later.' });
-    const type = field({ label: 'Type', pointer: '/type', options: Object.entries(TYPE_NAMES), value: 's3', hint: 'Recognized from what you paste.' });
-    type.control.addEventListener('input', () => this.#choose(/** @type {CredentialType} */ (type.control.value)));
+    const type = field({ label: 'Type', pointer: '/type', options: Object.entries(TYPE_NAMES).filter(([name]) => session.server().federation_issuer || !isKeyless(/** @type {CredentialType} */ (name))), value: 's3', hint: 'Recognized from what you paste.' });
+    const choose = (/** @type {CredentialType} */ chosen) => {
+      this.#choose(chosen);
+      // A keyless credential has no saved key to issue, and is checked after its provider trust was set up.
+      vend.row.hidden = isKeyless(chosen);
+      if (verify) verify.row.hidden = isKeyless(chosen);
+    };
+    type.control.addEventListener('input', () => choose(/** @type {CredentialType} */ (type.control.value)));
     const labels = field({ label: 'Labels', pointer: '/labels', rows: 2, mono: true, placeholder: 'team: data', hint: 'One in each line: name: value.', parse: (text) => text.trim() ? readLabels(text) : undefined });
     const description = field({ label: 'Description', pointer: '/description', maxlength: 500 });
     const expires = field({ label: 'Expires', pointer: '/expires_at', type: 'datetime-local', hint: 'When it expires at its issuer.', parse: readTime });
@@ -388,7 +418,7 @@ class CredentialForm extends Page {
     const idempotency = new Idempotency();
     const paste = this.#paste((chosen) => {
       type.control.value = chosen;
-      this.#choose(chosen);
+      choose(chosen);
     });
     const names = h('datalist', { id: 'namespaces' });
     const rest = h('div', { class: 'page-body', hidden: true }, names, h('div', { class: 'pair' }, namespace.row, type.row), others.note, this.#shown,
@@ -405,11 +435,17 @@ class CredentialForm extends Page {
     };
     const made = form({
       fields: () => this.#fields(), content: [paste, byHand, rest],
-      submit: () => verify?.control.checked ? 'Save and check' : 'Save', busy: 'Saving…',
+      submit: () => verify?.control.checked && !isKeyless(this.#type) ? 'Save and check' : 'Save', busy: 'Saving…',
       send: async () => {
         if (!await others.accepted()) return false;
-        const body = { type: this.#type, namespace: namespace.read(), data: this.#values(), labels: labels.read(), description: description.read(), expires_at: expires.read(), vend: vend.read() };
-        const { body: saved } = await call('PATCH', `/organization-vault${verify?.control.checked ? '?verify=true' : ''}`, { body, headers: idempotency.header(body) });
+        const keyless = isKeyless(this.#type);
+        const body = { type: this.#type, namespace: namespace.read(), data: this.#values(), labels: labels.read(), description: description.read(), expires_at: expires.read(), vend: keyless ? undefined : vend.read() };
+        const { body: saved } = await call('PATCH', `/organization-vault${verify?.control.checked && !keyless ? '?verify=true' : ''}`, { body, headers: idempotency.header(body) });
+        if (keyless) {
+          flash('Saved. Set up its provider trust next.');
+          go(`#/credentials/${saved.id}/trust`);
+          return true;
+        }
         flash(`Saved. Its secrets are encrypted and are never shown again.${verify?.control.checked ? ' Check passed.' : ''}`);
         go(`#/credentials/${saved.id}`);
         return true;
@@ -426,17 +462,18 @@ class CredentialForm extends Page {
   /** @param {import('./api.js').Credential} credential */
   #replace(credential) {
     const expires = field({ label: 'Expires', pointer: '/expires_at', type: 'datetime-local', hint: 'When this data expires at its issuer.', parse: readTime });
-    const stage = field({ label: 'Jobs use it', pointer: '/stage', value: this.query.get('stage') === 'false' ? 'false' : 'true',
+    const keyless = isKeyless(credential.type);
+    const stage = field({ label: 'Jobs use it', pointer: '/stage', value: keyless || this.query.get('stage') === 'false' ? 'false' : 'true',
       options: [['true', 'After promotion (safe)'], ['false', 'Immediately']], parse: (text) => text === 'true',
       hint: 'Check and promote it first. Until then jobs use the current key.' });
-    const verify = verifyBox();
+    const verify = keyless ? null : verifyBox();
     this.#more = [expires, stage];
     this.#expires = expires;
     const idempotency = new Idempotency();
     const staged = credential.staged_version;
     const made = form({
       fields: () => this.#fields(),
-      content: [rotationSteps(0), h('p', { class: 'hint' }, 'Create a new key at the storage provider and do not disable the old one yet. Data is replaced as a whole: enter the secrets again; bucket, endpoint and region are carried over. Jobs need no change.'),
+      content: keyless ? [h('p', { class: 'hint' }, 'Data is replaced as a whole. Another role, application or service account must trust the same subject.'), this.#shown, h('div', { class: 'pair' }, stage.row, expires.row)] : [rotationSteps(0), h('p', { class: 'hint' }, 'Create a new key at the storage provider and do not disable the old one yet. Data is replaced as a whole: enter the secrets again; bucket, endpoint and region are carried over. Jobs need no change.'),
         staged && h('p', { class: 'note warn' }, `Version ${staged} is already staged. Another staged version replaces it.`),
         this.#paste(null), this.#shown, h('div', { class: 'pair' }, stage.row, expires.row), verify?.row],
       submit: 'Save as a new version', busy: 'Saving…',
@@ -445,7 +482,7 @@ class CredentialForm extends Page {
         const headers = { ...idempotency.header(body), 'If-Match': this.#etag };
         const { body: made } = await call('POST', `/organization-vault/${this.#id}/versions${verify?.control.checked ? '?verify=true' : ''}`, { body, headers });
         flash(stage.read() ? `Version ${made.version} is staged. Jobs still use the current key.` : `Version ${made.version} is current. Jobs use it from their next run.`);
-        go(`#/credentials/${this.#id}/rotate`);
+        go(`#/credentials/${this.#id}${keyless ? '' : '/rotate'}`);
       },
       buttons: [h('a', { class: 'button', href: `#/credentials/${this.#id}`, 'data-discard': true }, 'Cancel')],
       explain: (problem) => problem.code === 'precondition-failed' ? this.#changed() : explainVerify(problem),
@@ -470,7 +507,7 @@ class CredentialForm extends Page {
     const result = h('div', { role: 'status' });
     return form({
       fields: () => this.#fields(),
-      content: [h('p', { class: 'hint' }, 'Paste a key to see if it is the one stored. Nothing is decrypted. 10 tries an hour, each is audited.'), this.#paste(null), this.#shown, result],
+      content: [h('p', { class: 'hint' }, 'Paste a key to see if it is the one stored. Nothing is decrypted. 10 tries an hour, each is audited.'), !isKeyless(this.#type) && this.#paste(null), this.#shown, result],
       submit: 'Compare', busy: 'Comparing…',
       send: async () => {
         result.replaceChildren();

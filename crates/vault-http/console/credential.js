@@ -8,11 +8,12 @@ import { facts, strip, table } from './blocks.js';
 import { copyButton } from './copy.js';
 import { check } from './checking.js';
 import { connectJob } from './connect.js';
-import { TYPE_NAMES, labels, load, place } from './credentials.js';
+import { TYPE_NAMES, isKeyless, labels, load, place } from './credentials.js';
 import { readLabels } from './credential-form.js';
 import { DENIED, DENIED_DAYS, deniedSince, denials, matches } from './denied.js';
 import { healthBadge, healthText } from './health.js';
 import { loadAll } from './list.js';
+import { providerTrust } from './provider-trust.js';
 import * as session from './session.js';
 import { tabs } from './tabs.js';
 import { holders } from './usage.js';
@@ -39,7 +40,7 @@ const NAMES = {
   access_key_id: 'Access key ID', bucket: 'Bucket', region: 'Region', endpoint: 'Endpoint', key_prefix: 'Key prefix',
   path_style_access: 'Path-style access', role_arn: 'Role ARN', sts_endpoint: 'STS endpoint', sse_kms_key_id: 'KMS key', tenant_id: 'Tenant ID', client_id: 'Client ID', container: 'Container',
   account_name: 'Account', has_account_key: 'Has an account key', secret_access_key: 'Secret access key', client_secret: 'Client secret', connection_string: 'Connection string', session_token: 'Session token', external_id: 'External ID', service_account_key: 'Service account key', url: 'URL', headers: 'Headers', client_email: 'Service account', project_id: 'Project',
-  private_key_id: 'Private key ID', scheme: 'Scheme', host: 'Host', expires_at: 'Signature expires',
+  provider: 'Workload identity provider', service_account: 'Service account', cloud: 'Cloud', private_key_id: 'Private key ID', scheme: 'Scheme', host: 'Host', expires_at: 'Signature expires',
 };
 
 /** @param {unknown} value */
@@ -86,7 +87,7 @@ class CredentialPage extends Page {
     if (this.once('connect') && writes) queueMicrotask(() => connectJob(credential, integrations));
     const connect = h('button', { type: 'button', onclick: () => connectJob(credential, integrations) }, 'Connect a job');
     this.actions(
-      writes && h('a', { class: 'button primary', href: `#/credentials/${id}/${staged ? 'rotate' : 'replace'}` }, staged ? 'Continue rotation' : 'Rotate the key'), writes && connect,
+      writes && h('a', { class: 'button primary', href: `#/credentials/${id}/${staged ? 'rotate' : 'replace'}` }, staged ? 'Continue rotation' : isKeyless(credential.type) ? 'Change data' : 'Rotate the key'), writes && connect,
       writes && menu(namespace, [
         session.server().checks && h('button', { type: 'button', onclick: () => void this.#check() }, 'Check now'),
         h('button', { type: 'button', onclick: () => go(`#/credentials/${id}/match`) }, 'Compare'),
@@ -96,6 +97,7 @@ class CredentialPage extends Page {
     const panels = [
       ['versions', 'Versions', [this.#versions(versions)]], ['activity', 'Activity', [await this.#story(credential, versions, freezes, names)]], ['details', 'Details', [this.#details(credential)]],
     ];
+    if (isKeyless(credential.type)) panels.unshift(['trust', 'Provider trust', await providerTrust(id)]);
     if (writes) panels.unshift(['usage', 'Usage', this.#usage(next !== null, integrations)]);
     return [
       h('p', { class: 'lead' }, [TYPE_NAMES[credential.type], place(credential), credential.description].filter(Boolean).join(' · '), ' ', labels(credential)),
@@ -127,7 +129,7 @@ class CredentialPage extends Page {
       ['Health', healthBadge(health), [...checked, health.checked_at ? ['Checked ', live('relative', health.checked_at)] : writes && session.server().checks ? h('button', { type: 'button', class: 'quiet', onclick: () => void this.#check() }, 'Check') : 'never checked'].flat()],
       ['Usage', jobs ? `${count(jobs, 'job')}, ${count(this.#uses.length, 'run')}${partial ? ' or more' : ''}` : last ? live('relative', last) : 'Not used yet', last ? jobs ? ['in 30 days, last ', live('relative', last)] : ['last use'] : []],
       ['Expires', expires ? live('deadline', expires, Date.parse(expires) < Date.now() ? 'over' : '') : 'Not set', [writes && h('button', { type: 'button', class: 'quiet', 'aria-label': expires ? 'Change the expiry' : 'Set the expiry', onclick: () => this.#edit(credential, 'expires') }, expires ? 'Change' : 'Set')]],
-      ['Key', saved ? [live('relative', saved)].map((text) => h('span', null, 'Saved ', text))[0] : '', [writes && !credential.staged_version && h('a', { class: 'button quiet', href: `#/credentials/${id}/replace` }, 'Rotate')]],
+      [isKeyless(credential.type) ? 'Data' : 'Key', saved ? [live('relative', saved)].map((text) => h('span', null, 'Saved ', text))[0] : '', [writes && !credential.staged_version && h('a', { class: 'button quiet', href: `#/credentials/${id}/replace` }, isKeyless(credential.type) ? 'Change' : 'Rotate')]],
     ]);
   }
 
@@ -348,6 +350,7 @@ class CredentialPage extends Page {
   #edit(credential, first = 'description') {
     const before = credential.labels ?? {};
     const text = Object.entries(before).map(([name, value]) => `${name}: ${value}`).join('\n');
+    const keyless = isKeyless(credential.type);
     const fields = {
       description: field({ label: 'Description', pointer: '/description', maxlength: 500, value: credential.description ?? '' }),
       labels: field({ label: 'Labels', pointer: '/labels', rows: 3, mono: true, value: text, hint: 'One in each line: name: value.', parse: readLabels }),
@@ -356,7 +359,7 @@ class CredentialPage extends Page {
     };
     const expiresBefore = fields.expires.text();
     openDialog('Edit', (close) => [form({
-      fields: () => Object.values(fields), content: Object.values(fields).map(({ row }) => row), submit: 'Save', busy: 'Saving…',
+      fields: () => Object.values(fields), content: Object.values(fields).filter((one) => one !== fields.vend || !keyless).map(({ row }) => row), submit: 'Save', busy: 'Saving…',
       send: async () => {
         const labels = fields.labels.read();
         const removed = Object.fromEntries(Object.keys(before).filter((name) => !(name in labels)).map((name) => [name, null]));

@@ -14,7 +14,14 @@ import { deadline } from './times.js';
 /** @typedef {import('./api.js').Credential} Credential */
 
 /** @type {Record<import('./api.js').CredentialType, string>} */
-export const TYPE_NAMES = { s3: 'S3 bucket', azure_identity: 'Azure identity', gcs: 'Google Cloud Storage', 'direct-link': 'Direct link' };
+export const TYPE_NAMES = { s3: 'S3 bucket', azure_identity: 'Azure identity', gcs: 'Google Cloud Storage', 'direct-link': 'Direct link',
+  's3-federated': 'S3 bucket, keyless', 'azure-federated': 'Azure container, keyless', 'gcs-federated': 'Google Cloud Storage, keyless' };
+
+/**
+ * Whether credentials of a type contain no secret.
+ * @param {import('./api.js').CredentialType} type
+ */
+export const isKeyless = (type) => type.endsWith('-federated');
 
 /** @type {[string, string][]} */
 const TYPES = [['', 'All types'], ...Object.entries(TYPE_NAMES)];

@@ -7,7 +7,7 @@ import { interpret, isKnown, keyFile, normal } from './reading.js';
  * @typedef {import('./reading.js').Pair} Pair
  * @typedef {import('./reading.js').Reading} Reading
  * @typedef {import('./reading.js').Refusal} Refusal
- * @typedef {import('./api.js').CredentialType} CredentialType
+ * @typedef {import('./api.js').SecretType} CredentialType
  * @typedef {{name: string, source: string}} Origin its name in the text, and what it is in words
  * @typedef {Origin & Reading & {place?: boolean}} Recognized `place`: only a location, which completes what is filled in
  * @typedef {Origin & {refused: Refusal}} Refused

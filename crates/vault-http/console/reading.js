@@ -4,7 +4,7 @@
 import formats from './formats.js';
 
 /**
- * @typedef {import('./api.js').CredentialType} CredentialType
+ * @typedef {import('./api.js').SecretType} CredentialType
  * @typedef {keyof typeof formats.reasons} Reason
  * @typedef {{field: string, reason: Reason}} Refusal
  * @typedef {[string, unknown] | [string, unknown, string]} Pair a name, its value, and the name that it counts as, if that is another

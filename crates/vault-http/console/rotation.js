@@ -7,7 +7,7 @@ import { Page, clock, confirm, live, time } from './parts.js';
 import { facts, section, table } from './blocks.js';
 import { copyButton } from './copy.js';
 import { check } from './checking.js';
-import { load } from './credentials.js';
+import { isKeyless, load } from './credentials.js';
 import { denials } from './denied.js';
 import { healthBadge } from './health.js';
 import * as session from './session.js';
@@ -50,9 +50,10 @@ function disabling({ type, information = {} }, old) {
       'Run it as the user of the key, or add --user-name USER to both parts. An inactive key can be activated again. Delete it later.'] : ['', ''],
     azure_identity: [`az ad app credential delete --id ${old.client_id ?? 'CLIENT_ID'} --key-id OLD_SECRET_ID`, 'az ad app credential list shows the ID of each secret with its end date. Renew the account key of the connection string separately.'],
     gcs: [`gcloud iam service-accounts keys disable --iam-account ${account} "$(gcloud iam service-accounts keys list --iam-account ${account} --filter 'name ~ ${key}$' --format 'value(name.basename())')"`, 'A disabled key can be enabled again.'],
-    'direct-link': ['', ''],
+    'direct-link': ['', ''], 's3-federated': ['', ''], 'azure-federated': ['', ''], 'gcs-federated': ['', ''],
   }[type];
   const named = key ? ['the key that ends in ', h('code', null, key)] : ['the key with the fingerprint ', h('code', null, old.fingerprint ?? '')];
+  if (isKeyless(type)) return [h('p', null, 'No key has to be disabled.')];
   if (type === 'direct-link') return [h('p', null, 'Ask the issuer of the link to revoke the old one. A signed link expires by itself.')];
   if (!command) return [h('p', null, 'Disable ', ...named, ' at ', h('code', null, information.endpoint), '.')];
   return [h('p', null, 'Disable ', ...named, ':'), h('div', { class: 'secret' }, h('code', null, command), copyButton(command, 'the command')), h('p', { class: 'hint' }, undo)];

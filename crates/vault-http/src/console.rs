@@ -78,6 +78,7 @@ static FILES: &[File] = files! {
     "overview.js": SCRIPT,
     "parts.js": SCRIPT,
     "paste.js": SCRIPT,
+    "provider-trust.js": SCRIPT,
     "reading.js": SCRIPT,
     "receivers.js": SCRIPT,
     "remedies.js": SCRIPT,

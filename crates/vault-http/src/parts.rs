@@ -4,6 +4,7 @@ use crate::readiness::Readiness;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use vault_core::port::IdGenerator;
+use vault_core::usecase::federation::PublishedKeys;
 use vault_core::usecase::{Accounts, AuditReader, Integrations, Receivers, Vault};
 
 /// The use cases behind the public listener. None of them can open a credential.
@@ -41,6 +42,26 @@ use vault_core::usecase::{Accounts, AuditReader, Integrations, Receivers, Vault}
 /// }
 /// ```
 ///
+/// nor for anything that signs federation tokens or changes their keys,
+///
+/// ```compile_fail,E0560
+/// # use std::sync::Arc;
+/// # use vault_core::port::FederationTokenSigner;
+/// # use vault_http::ServerParts;
+/// fn with(parts: ServerParts, signer: Arc<dyn FederationTokenSigner>) -> ServerParts {
+///     ServerParts { signer, ..parts }
+/// }
+/// ```
+///
+/// ```compile_fail,E0308
+/// # use std::sync::Arc;
+/// # use vault_core::usecase::Federation;
+/// # use vault_http::ServerParts;
+/// fn with(parts: ServerParts, federation: Federation) -> ServerParts {
+///     ServerParts { federation: Some(Arc::new(federation)), ..parts }
+/// }
+/// ```
+///
 /// and no other field accepts such a type:
 ///
 /// ```compile_fail,E0308
@@ -64,6 +85,8 @@ pub struct ServerParts {
     pub receivers: Receivers,
     /// Use cases of admins with the audit log.
     pub audit: AuditReader,
+    /// Documents of the federation issuer, if the server has one. They contain no private key.
+    pub federation: Option<Arc<PublishedKeys>>,
     /// Generator of request IDs.
     pub ids: Arc<dyn IdGenerator>,
     /// State for `/readyz`.
@@ -84,6 +107,7 @@ mod tests {
     impl CannotOpen for AuditReader {}
     impl CannotOpen for Receivers {}
     impl CannotOpen for Readiness {}
+    impl CannotOpen for Option<Arc<PublishedKeys>> {}
     impl CannotOpen for Arc<dyn IdGenerator> {}
 
     fn all(parts: &[&dyn CannotOpen]) -> usize {
@@ -92,8 +116,9 @@ mod tests {
 
     /// Destructures all parts, so that a new or unreviewed part does not compile.
     fn reviewed(parts: &ServerParts) -> usize {
-        let ServerParts { runtime, vault, accounts, integrations, receivers, audit, ids, readiness } = parts;
-        all(&[runtime, vault, accounts, integrations, receivers, audit, ids, readiness])
+        let ServerParts { runtime, vault, accounts, integrations, receivers, audit, federation, ids, readiness } =
+            parts;
+        all(&[runtime, vault, accounts, integrations, receivers, audit, federation, ids, readiness])
     }
 
     #[test]

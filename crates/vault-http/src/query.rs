@@ -138,7 +138,8 @@ pub(crate) fn audit(query: Option<&str>) -> Result<(AuditFilter, AuditOrder, Pag
 
 pub(crate) fn parse_type(text: &str) -> Result<CredentialType, FieldError> {
     CredentialType::parse(text).ok_or_else(|| {
-        FieldError::new("/type", FieldCode::OutOfRange, "must be s3, azure_identity, gcs or direct-link")
+        let detail = "must be s3, azure_identity, gcs, direct-link, s3-federated, azure-federated or gcs-federated";
+        FieldError::new("/type", FieldCode::OutOfRange, detail)
     })
 }
 

@@ -27,11 +27,14 @@
 //! | Operation | Implementation |
 //! |---|---|
 //! | `s3`: keys of a role's session | documented protocol, signed with `AwsAuthorizer` of `object_store` |
+//! | `s3-federated`: keys of a role's session | documented protocol, not signed |
 //! | `s3`: list, read, write | signed with `AwsAuthorizer` of `object_store` |
 //! | AWS KMS, for a root key ([`KmsKey`]): `Encrypt`, `Decrypt` | documented protocol, signed with `AwsAuthorizer` of `object_store` |
 //! | `azure_identity`: application token, delegation key, container signature | documented protocol; published crates contain their own HTTP client, and none can sign for a container without an account key |
+//! | `azure-federated`: application token | documented protocol, with a federation token instead of a secret |
 //! | `azure_identity`: list, read, write | authorized with `AzureAuthorizer` of `object_store` |
 //! | `gcs`: access token, downscoped token | documented protocol, RS256 with `ring`; Google's crates contain their own HTTP client |
+//! | `gcs-federated`: access token | documented protocols: token exchange and impersonation |
 //! | `gcs`: list, read, write | JSON API, which accepts the token directly and reports permissions without using them |
 //! | `direct-link` | one `GET` with a range |
 //!
@@ -53,12 +56,14 @@
 mod azure;
 mod egress;
 mod export;
+mod federation;
 mod gcs;
 mod guard;
 mod issuer;
 mod kms;
 mod link;
 mod probe;
+mod publication;
 mod s3;
 mod settings;
 mod storage;
@@ -70,6 +75,7 @@ pub use export::{ExportClient, ExportError};
 pub use guard::{InvalidProxyUrl, Proxy, ProxyUrl, Resolve, TrustError};
 pub use issuer::IssuerClient;
 pub use kms::{InvalidKmsUri, KmsError, KmsKey, KmsUri, ReadCredentials};
+pub use publication::PublicationClient;
 pub use settings::{Deadlines, Places, StorageSettings};
 pub use storage::Storage;
 pub use webhook::WebhookClient;

@@ -48,6 +48,10 @@ pub struct Places {
     pub google_storage: String,
     /// Token exchange of Google's public cloud.
     pub google_exchange: String,
+    /// Impersonation of service accounts in Google's public cloud.
+    pub google_impersonation: String,
+    /// Blobs of keyless Azure credentials, below the name of the account. With `None`, each account has its own host.
+    pub azure_blobs: Option<String>,
 }
 
 impl Places {
@@ -72,6 +76,8 @@ impl Default for Places {
             azure_directory: None,
             google_storage: "https://storage.googleapis.com".to_owned(),
             google_exchange: "https://sts.googleapis.com".to_owned(),
+            google_impersonation: "https://iamcredentials.googleapis.com".to_owned(),
+            azure_blobs: None,
         }
     }
 }

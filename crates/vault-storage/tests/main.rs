@@ -4,6 +4,7 @@
 
 mod anything;
 mod azure;
+mod federation;
 mod gcs;
 mod issuer;
 mod kms;

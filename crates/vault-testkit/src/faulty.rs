@@ -12,6 +12,7 @@ use vault_core::audit::{
     AuditEntry, DeliveryPosition, DeliveryState, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, UnsealedEntry,
 };
 use vault_core::digest::{Digest, LookupDigests};
+use vault_core::federation::StoredFederationKey;
 use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, ReceiverId};
 use vault_core::identity::{IssuerName, StoredIssuer};
 use vault_core::integration::StoredIntegration;
@@ -242,6 +243,11 @@ ports! {
         version_places(after: Option<StoredRowKey>, limit: usize) -> Vec<(StoredRowKey, bool)>;
         closures(organization: OrganizationId) -> Option<ClosedState>;
         recorded_states(query: RecordedStates) -> Vec<AuditEntry>;
+    }
+    FederationKeyRepository {
+        federation_keys() -> Vec<Result<StoredFederationKey, String>>;
+        change_federation_keys(command: ChangeFederationKeys) -> bool;
+        record_publication(checks: Vec<RecordPublication>) -> bool;
     }
     InstanceKeyRotation {
         replace_instance_key(command: ReplaceInstanceKey) -> bool;

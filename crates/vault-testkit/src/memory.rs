@@ -4,6 +4,7 @@ mod account;
 mod activation;
 mod audit;
 mod credential;
+mod federation;
 mod freeze;
 mod inspection;
 mod instance_rotation;
@@ -30,9 +31,10 @@ use vault_core::account::{MAX_ACCOUNTS, SignedAccount};
 use vault_core::activation::Activation;
 use vault_core::audit::{AuditRecord, SealedAuditRecord, SealedCheckpoint};
 use vault_core::digest::{Digest, LookupDigests};
+use vault_core::federation::StoredFederationKey;
 use vault_core::hourly::HourlyLimit;
 use vault_core::id::{
-    AccountId, ActivationId, AuditId, CredentialId, IntegrationId, OrganizationId, ReceiverId, SessionId,
+    AccountId, ActivationId, AuditId, CredentialId, IntegrationId, KeyId, OrganizationId, ReceiverId, SessionId,
 };
 use vault_core::identity::{IssuerName, StoredIssuer};
 use vault_core::integration::{Integration, IntegrationPrincipal, StoredIntegration};
@@ -79,6 +81,7 @@ struct State {
     restore_epoch: u64,
     instance_keys: Vec<InstanceKeyRecord>,
     retiring_instance_keys: Vec<RetiringInstanceKey>,
+    federation_keys: BTreeMap<KeyId, StoredFederationKey>,
     organizations: BTreeMap<OrganizationId, Organization>,
     organization_keys: BTreeMap<OrganizationId, OrganizationKeys>,
     accounts: BTreeMap<AccountId, AccountRow>,

@@ -7,8 +7,9 @@ use std::sync::Mutex;
 use vault_core::activation::{AzureShort, GcsShort, S3Short, ShortData, VendedForm, allows_short};
 use vault_core::check::{Check, CheckKind, CheckReason, CheckReport, StorageOperation};
 use vault_core::credential::CredentialData;
+use vault_core::federation::{FederationSubject, TrustTarget};
 use vault_core::id::CredentialId;
-use vault_core::port::{CredentialVendor, ProbeRequest, ShortLived, StorageProbe, VendOrder};
+use vault_core::port::{CredentialVendor, ProbeRequest, ProviderTrust, ShortLived, StorageProbe, VendOrder};
 use vault_core::time::Timestamp;
 
 /// Issues made-up credentials and records the activations. Reports every credential as usable unless a test changes
@@ -20,6 +21,8 @@ pub struct FakeStorage(Mutex<Reported>);
 struct Reported {
     refusals: HashMap<CredentialId, CheckReason>,
     failure: Option<CheckReason>,
+    trust: Option<CheckReason>,
+    trusts: Vec<(TrustTarget, FederationSubject)>,
     vended: Vec<VendOrder>,
     probed: Vec<Probed>,
 }
@@ -46,6 +49,16 @@ impl FakeStorage {
         lock(&self.0).failure = reason;
     }
 
+    /// Makes the following trust checks fail with `reason`, or find closed trusts.
+    pub fn open_trusts(&self, reason: Option<CheckReason>) {
+        lock(&self.0).trust = reason;
+    }
+
+    /// Returns the targets and subjects of the trust checks.
+    pub fn trust_checks(&self) -> Vec<(TrustTarget, FederationSubject)> {
+        lock(&self.0).trusts.clone()
+    }
+
     /// Returns the recorded orders.
     pub fn vended(&self) -> Vec<VendOrder> {
         lock(&self.0).vended.clone()
@@ -69,6 +82,20 @@ impl CredentialVendor for FakeStorage {
         let expires_at = order.expires_at;
         reported.vended.push(order);
         Ok(ShortLived { data, expires_at })
+    }
+}
+
+#[async_trait]
+impl ProviderTrust for FakeStorage {
+    async fn check_trust(
+        &self,
+        data: &CredentialData,
+        subject: &FederationSubject,
+        _now: Timestamp,
+    ) -> Result<(), CheckReason> {
+        let mut reported = lock(&self.0);
+        reported.trusts.push((data.trust_target().ok_or(CheckReason::Unexpected)?, *subject));
+        reported.trust.map_or(Ok(()), Err)
     }
 }
 
@@ -115,6 +142,30 @@ pub fn short(data: &CredentialData) -> Option<ShortData> {
             bucket: data.bucket.clone(),
             key_prefix: data.key_prefix.clone(),
             universe_domain: data.universe_domain(),
+        }),
+        CredentialData::S3Federated(data) => ShortData::S3(S3Short {
+            access_key_id: "ASIASHORTLIVED".into(),
+            secret_access_key: "short-lived secret".into(),
+            session_token: "short-lived token".into(),
+            bucket: data.bucket.clone(),
+            region: data.region.clone(),
+            endpoint: data.endpoint.clone(),
+            key_prefix: data.key_prefix.clone(),
+            path_style_access: data.path_style_access,
+            sse_kms_key_id: data.sse_kms_key_id.clone(),
+        }),
+        CredentialData::AzureFederated(data) => ShortData::AzureIdentity(AzureShort {
+            endpoint: data.endpoint()?,
+            account_name: data.account_name.clone(),
+            container: data.container.clone(),
+            key_prefix: data.key_prefix.clone(),
+            sas_token: "sv=2024-11-04&sr=c&sig=short".into(),
+        }),
+        CredentialData::GcsFederated(data) => ShortData::Gcs(GcsShort {
+            access_token: "ya29.short-lived".into(),
+            bucket: data.bucket.clone(),
+            key_prefix: data.key_prefix.clone(),
+            universe_domain: None,
         }),
         CredentialData::DirectLink(_) => return None,
     })

@@ -25,6 +25,9 @@ use vault_core::cursor::ListFilter;
 use vault_core::digest::Digest;
 use vault_core::email::EmailAddress;
 use vault_core::enrolment::EnrolmentCode;
+#[cfg(doc)]
+use vault_core::federation::FederationIssuer;
+use vault_core::federation::{FederationKeyState, Jwk, PublicationFailure};
 use vault_core::id::*;
 #[cfg(doc)]
 use vault_core::identity::{ClaimPattern, IssuerName, TrustId, TrustRequest};
@@ -90,6 +93,10 @@ names! {
     delivery_failure: DeliveryFailure = DeliveryFailure::ALL;
     /// All events.
     event_kind: EventKind = EventKind::ALL;
+    /// All states of signing keys.
+    federation_key_state: FederationKeyState = FederationKeyState::ALL;
+    /// All findings of publication checks.
+    publication_failure: PublicationFailure = PublicationFailure::ALL;
     /// All key states.
     key_state: KeyState = [KeyState::Active, KeyState::Retiring];
 }
@@ -334,6 +341,15 @@ pub fn information() -> impl Strategy<Value = Information> {
         .prop_map(|members| Information::from_json(object(&members.into_iter().collect::<Vec<_>>())).unwrap())
 }
 
+/// Generates the text of a [`FederationIssuer`].
+pub fn federation_issuer() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "https://[a-z]{1,12}(\\.[a-z]{2,10}){0,3}",
+        "https://[a-z0-9]{1,12}\\.example(/[A-Za-z0-9._~-]{1,20}[a-z]){1,3}",
+        "https://vault\\.example\\.com/[a-z]{229}"
+    ]
+}
+
 /// Generates idempotency keys.
 pub fn idempotency_key() -> impl Strategy<Value = IdempotencyKey> {
     prop_oneof!["[!-~]", "[!-~]{1,40}", "[!-~]{255}"].prop_map(|text| IdempotencyKey::parse(&text).unwrap())
@@ -363,6 +379,12 @@ pub fn integration_token() -> impl Strategy<Value = String> {
     any::<u64>().prop_map(move |seed| generate(seed).text().expose_secret().to_owned())
 }
 
+/// Generates public signing keys of 2,048 to 4,096 bits.
+pub fn jwk() -> impl Strategy<Value = Jwk> {
+    let modulus = prop_oneof!["[A-Za-z0-9_-]{342}", "[A-Za-z0-9_-]{683}", "[A-Za-z0-9_-]{343,682}"];
+    ("[A-Za-z0-9_-]{43}", modulus).prop_map(|(kid, modulus)| Jwk::new(kid, modulus).unwrap())
+}
+
 /// Generates the text of an [`EnrolmentCode`].
 pub fn enrolment_code() -> impl Strategy<Value = String> {
     let generate = |seed| EnrolmentCode::generate(&SeededEntropy::seeded(seed)).unwrap();
@@ -385,6 +407,9 @@ fn data_members(kind: CredentialType) -> BoxedStrategy<Members> {
         CredentialType::AzureIdentity => azure_identity().boxed(),
         CredentialType::Gcs => gcs().boxed(),
         CredentialType::DirectLink => direct_link().boxed(),
+        CredentialType::S3Federated => s3_federated().boxed(),
+        CredentialType::AzureFederated => azure_federated().boxed(),
+        CredentialType::GcsFederated => gcs_federated().boxed(),
     }
 }
 
@@ -399,6 +424,56 @@ fn buckets() -> impl Strategy<Value = String> {
         format!("[{}]", names.join(","))
     });
     prop_oneof![3 => BUCKET.prop_map(quoted), 1 => several]
+}
+
+fn s3_federated() -> impl Strategy<Value = Members> {
+    let optional = (
+        option::of("(eu|us)-(west|east)-[1-9]"),
+        option::of(prop_oneof![
+            "https://s3\\.(eu|us)-(west|east)-[1-9]\\.amazonaws\\.com",
+            "https://s3\\.[a-z]{3,9}\\.example(:[1-9][0-9]{3})?"
+        ]),
+        option::of("backup/[a-z0-9]{1,20}"),
+        option::of(any::<bool>()),
+    );
+    ("arn:aws:iam::[0-9]{12}:role/[a-z]{1,20}", buckets(), optional).prop_map(|(role, bucket, optional)| {
+        let (region, endpoint, prefix, path_style) = optional;
+        let text = |name, value: Option<String>| value.map(|value| (name, quoted(value)));
+        [("role_arn", quoted(role)), ("bucket", bucket)]
+            .into_iter()
+            .chain(text("region", region))
+            .chain(text("endpoint", endpoint))
+            .chain(text("key_prefix", prefix))
+            .chain(path_style.map(|flag| ("path_style_access", flag.to_string())))
+            .collect()
+    })
+}
+
+fn azure_federated() -> impl Strategy<Value = Members> {
+    let guid = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}";
+    let cloud = option::of(select(vec!["public", "china", "us-government"]));
+    (guid, guid, "[a-z0-9]{3,24}", BUCKET, option::of("in/[a-z0-9]{1,20}"), cloud).prop_map(
+        |(tenant, client, account, container, prefix, cloud)| {
+            let text = |name, value: Option<String>| value.map(|value| (name, value));
+            [("tenant_id", tenant), ("client_id", client), ("account_name", account), ("container", container)]
+                .into_iter()
+                .chain(text("key_prefix", prefix))
+                .chain(text("cloud", cloud.map(str::to_owned)))
+                .map(|(name, value)| (name, quoted(value)))
+                .collect()
+        },
+    )
+}
+
+fn gcs_federated() -> impl Strategy<Value = Members> {
+    let provider = "//iam\\.googleapis\\.com/projects/[1-9][0-9]{11}/locations/global/workloadIdentityPools/[a-z0-9-]{4,32}/providers/[a-z0-9-]{4,32}";
+    let account = "[a-z][a-z0-9-]{4,20}[a-z0-9]@[a-z][a-z0-9-]{4,20}[a-z0-9]\\.iam\\.gserviceaccount\\.com";
+    (provider, account, buckets(), option::of("in/[a-z0-9]{1,20}")).prop_map(|(provider, account, bucket, prefix)| {
+        [("provider", quoted(provider)), ("service_account", quoted(account)), ("bucket", bucket)]
+            .into_iter()
+            .chain(prefix.map(|prefix| ("key_prefix", quoted(prefix))))
+            .collect()
+    })
 }
 
 fn s3() -> impl Strategy<Value = Members> {

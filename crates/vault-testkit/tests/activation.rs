@@ -4,6 +4,7 @@ mod activate;
 mod bounds;
 mod check;
 mod integrations;
+mod keyless;
 mod life;
 mod revocation;
 mod setting;

@@ -55,6 +55,10 @@ impl InstanceRewrapper for NoInstanceKeys {
         Ok(Vec::new())
     }
 
+    fn federation_key(&self, _: KeyId, _: &Blob) -> Result<Blob, SealError> {
+        none()
+    }
+
     fn receiver(&self, _: ReceiverId, _: &SealedTarget) -> Result<SealedTarget, SealError> {
         none()
     }

@@ -2,6 +2,7 @@
 //! remedies, and changes nothing.
 
 mod deep;
+mod federation;
 mod spread;
 
 use crate::backups;
@@ -93,6 +94,7 @@ pub(crate) async fn run(settings: &Settings, args: &DoctorArgs, output: Output) 
             checks.insert(0, Check::passed("vault", found));
             checks.push(clock(&vault).await);
             checks.push(keys(&vault).await);
+            checks.extend(federation::keys(settings, &vault).await);
             checks.push(audit_sink(&vault).await);
             checks.push(backups(settings, &vault));
             checks.extend(spread::tables(&vault).await);

@@ -5,6 +5,7 @@ pub(crate) mod audit;
 pub(crate) mod backup;
 pub(crate) mod database;
 pub(crate) mod doctor;
+pub(crate) mod federation;
 pub(crate) mod init;
 pub(crate) mod integration;
 pub(crate) mod invitation;

@@ -24,6 +24,9 @@ struct Document {
     restored: Option<ShownRestored>,
     instance: String,
     ended: Ended,
+    /// Key IDs of signing keys that the restored vault does not use any more.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    retired_signing_keys: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     kept: Option<Kept>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -119,14 +122,16 @@ pub(crate) async fn run(settings: &Settings, args: RestoreArgs, output: Output) 
 async fn settle(settings: &Settings, output: Output) -> Result<(), Failure> {
     let opening = compose::serve(settings, "restore", &ServerEvents::default())?.without_maintenance();
     let vault = opening.await.map_err(|error| compose::failure(settings, error))?;
+    let retired = vault.federation().retire_others(&[]).await;
     let settled = vault.operator().finish_restore(0, true).await;
     let anchored = vault.anchor_anew(&compose::anchor(settings)).await;
     let closed = vault.close().await;
-    let settled = settled?;
+    let (settled, retired_signing_keys) = (settled?, retired?);
     anchored?;
     closed?;
     let instance = vault.instance().to_string();
-    let document = Document { restored: None, instance, ended: Ended::of(&settled), kept: None, lost: None };
+    let ended = Ended::of(&settled);
+    let document = Document { restored: None, instance, ended, retired_signing_keys, kept: None, lost: None };
     output.print(&document, &document.text(settings))
 }
 
@@ -181,6 +186,7 @@ impl Document {
         Self {
             instance: restored.instance.to_string(),
             ended: Ended::of(&restored.settled),
+            retired_signing_keys: restored.retired_keys.clone(),
             kept: read.map(|replayed| Kept::of(replayed)),
             lost: read.map(|replayed| Lost::of(replayed)),
             restored: Some(ShownRestored {
@@ -227,6 +233,14 @@ impl Document {
             "\nRevoked: {sessions} sessions and every older access token, {recovery_codes} recovery codes, {activations} \
              activations, {invitations} enrolment codes. Passcodes that were shown before now are rejected; wait for the next one."
         );
+        if !self.retired_signing_keys.is_empty() {
+            let _ = writeln!(
+                text,
+                "Retired signing keys of keyless storage access, because they may have leaked since the backup: {}. Add a key \
+                 with `orgvault federation key add --file PEM`.",
+                self.retired_signing_keys.join(", ")
+            );
+        }
         if let Some(kept) = &self.kept {
             let _ = writeln!(
                 text,

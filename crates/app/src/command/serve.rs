@@ -7,6 +7,7 @@ use crate::command::migrate;
 use crate::compose;
 use crate::egress;
 use crate::events::{ServerEvents, describe_metrics};
+use crate::federation::Issuing;
 use crate::figures;
 use crate::listeners::{ListenerParts, Listeners};
 use crate::parts;
@@ -149,20 +150,23 @@ async fn serve(
     describe_metrics();
     let carrier = Arc::new(Carrier::of(&settings)?);
     let alarms = Alarms::new(vault.receivers());
+    let issuing = Issuing::of(&settings, vault);
     let parts = ListenerParts {
         storage: parts::storage(&settings, vault)?,
         carrier: Arc::clone(&carrier),
+        issuing: issuing.clone(),
         readiness: readiness(vault),
         metrics: rendered(&metrics, vault, settings.data_dir.clone()),
     };
     // Only a process with the activation listener decrypts credential data, also for integrity checks.
     let inspecting = settings.server.activation().is_some().then(|| Arc::clone(&opener));
     let listeners = Listeners::bind(&settings, vault, opener, parts)?;
-    let background: [Option<Background>; 4] = [
+    let background: [Option<Background>; 5] = [
         backups::start(&settings, vault, &alarms)?,
         audit::start(&settings, vault, &alarms).await?,
         inspections::start(&settings, vault, inspecting, &alarms),
         receivers::start(&settings, vault, &carrier)?,
+        issuing.map(|issuing| issuing.start(&settings, vault, &alarms)).transpose()?,
     ];
     if !memory_locked {
         tracing::warn!("cannot lock memory; keys may be written to swap. Set LimitMEMLOCK=infinity or disable swap");

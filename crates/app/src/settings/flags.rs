@@ -17,6 +17,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use vault_cli::text::seconds;
 use vault_core::activation::DEFAULT_LIVE_LIMIT;
+use vault_core::federation::FederationIssuer;
 use vault_core::time::Ttl;
 use vault_core::usecase::LEAST_AUDIT_SECONDS;
 use vault_embed::Database;
@@ -309,6 +310,11 @@ pub(crate) struct ServerSettings {
     /// Additional CA certificates (PEM) for connections to storage [default: the system's only]
     #[arg(long, value_name = "FILE")]
     pub(crate) storage_ca_file: Option<PathBuf>,
+
+    /// Issuer URL of the tokens that storage providers accept for keyless credentials: https, without port, query and trailing
+    /// slash, such as https://vault.example.com [default: off]
+    #[arg(long, value_name = "URL")]
+    pub(crate) federation_issuer: Option<FederationIssuer>,
 
     /// Mail server for receivers: smtps://USER@HOST (TLS) or smtp://USER@HOST (STARTTLS, optional on loopback); needs --smtp-from
     /// [default: no mail]

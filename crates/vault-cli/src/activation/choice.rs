@@ -18,7 +18,7 @@ pub(crate) struct ChoiceArgs {
     #[arg(long, value_name = "ID")]
     id: Option<CredentialId>,
     /// Only credentials of this type
-    #[arg(long = "type", value_parser = named(CredentialType::ALL.map(CredentialType::as_str), CredentialType::parse))]
+    #[arg(long = "type", value_parser = named(CredentialType::ISSUED.map(CredentialType::as_str), issued))]
     kind: Option<CredentialType>,
     /// Only credentials for this bucket or container; a credential for several buckets is passed on with only this one
     #[arg(long, value_name = "NAME")]
@@ -26,6 +26,11 @@ pub(crate) struct ChoiceArgs {
     /// Prefix of the variables, or name of the profile or remote. For several credentials, repeat NAME=ID or NAME=TYPE
     #[arg(long = "name", value_name = "NAME[=ID|TYPE]")]
     names: Vec<Naming>,
+}
+
+/// Returns the issued type with the name `text`.
+fn issued(text: &str) -> Option<CredentialType> {
+    CredentialType::parse(text).filter(|kind| kind.issued_as() == *kind)
 }
 
 /// The value of `--name`: `NAME`, `NAME=ID` or `NAME=TYPE`.
@@ -57,7 +62,7 @@ impl FromStr for Naming {
         let (name, of) = match text.split_once('=') {
             None => (text, None),
             Some((name, of)) => {
-                let kind = CredentialType::parse(of).map(Pick::Type);
+                let kind = issued(of).map(Pick::Type);
                 let pick = kind.or_else(|| of.parse().ok().map(Pick::Id));
                 (name, Some(pick.ok_or("expected the id of a credential or a type after =")?))
             }

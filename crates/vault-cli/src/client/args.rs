@@ -101,7 +101,7 @@ pub(crate) enum CredentialCommand {
         /// Namespace of the credential
         #[arg(long, value_name = "NAME", add = ArgValueCandidates::new(completion::namespaces))]
         namespace: String,
-        /// Type: s3, azure_identity, gcs or direct-link
+        /// Type: s3, azure_identity, gcs, direct-link, or without a secret s3-federated, azure-federated, gcs-federated
         #[arg(long = "type", value_name = "TYPE", add = ArgValueCandidates::new(completion::types))]
         kind: String,
         #[command(flatten)]
@@ -211,6 +211,8 @@ pub(crate) enum CredentialCommand {
         #[arg(long)]
         no_wait: bool,
     },
+    /// Print what the provider of a keyless credential must trust, and how to configure it
+    Trust(CredentialArg),
     /// List the activations of the last 30 days that issued a credential, newest first
     Uses(CredentialArg),
     /// List the versions of a credential, the current one first

@@ -17,8 +17,9 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use vault_client::{
     ClientError, CredentialItem, CredentialUse, DescribeRequest, HealthItem, IntegrationItem, ListFilter, ProblemCode,
-    ReplaceRequest, RequestOptions, SaveRequest, Session, VersionItem, WireJson,
+    ProviderTrust, ReplaceRequest, RequestOptions, SaveRequest, Session, VersionItem, WireJson,
 };
+use vault_core::credential::CredentialType;
 use vault_core::integration::NamespacePatterns;
 use vault_core::namespace::Namespace;
 use vault_core::port::Clock as _;
@@ -83,6 +84,7 @@ fn carry_out(command: CredentialCommand, profile: &Profile, output: Output) -> R
         CredentialCommand::Check { credential, number, no_wait } => {
             return check(session, &credential.id, number, !no_wait, output);
         }
+        CredentialCommand::Trust(credential) => trust(session, &credential.id, output),
         CredentialCommand::Uses(credential) => uses(session, &credential.id, output),
         CredentialCommand::Versions(credential) => versions(session, &credential.id, output),
         CredentialCommand::Promote { credential, number, yes } => promote(session, &credential.id, number, yes, output),
@@ -204,7 +206,12 @@ fn save(
         };
         session.save_with(&request, &options)
     })?;
-    output.print(&saved, &format!("Saved credential {}.", saved.id))
+    let id = &saved.id;
+    let text = match CredentialType::parse(&of.kind).is_some_and(CredentialType::is_keyless) {
+        true => format!("Saved credential {id}. To set up its provider trust, run `orgvault credential trust {id}`."),
+        false => format!("Saved credential {id}."),
+    };
+    output.print(&saved, &text)
 }
 
 /// Asks for confirmation if the namespace already contains a credential, because jobs that do not select one are
@@ -495,6 +502,22 @@ fn check(session: &Session, id: &str, number: Option<i64>, wait: bool, output: O
     };
     output.print(&json!({"id": id, "version": number, "health": health}), &text)?;
     Ok(if healthy { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn trust(session: &Session, id: &str, output: Output) -> Result<(), Failure> {
+    let trust = reported(|| format!("show the provider trust of credential {id}"), session.provider_trust(id))?;
+    output.print(&trust, &instructions(&trust))
+}
+
+/// Formats the instructions for a provider trust: the values, then the steps with their texts indented.
+fn instructions(trust: &ProviderTrust) -> String {
+    let ProviderTrust { issuer, subject, audience, steps } = trust;
+    let mut text = format!("issuer    {issuer}\nsubject   {subject}\naudience  {audience}");
+    for (number, step) in (1..).zip(steps) {
+        let lines: String = step.text.lines().map(|line| format!("\n   {line}")).collect();
+        let _ = write!(text, "\n{number}. {}:{lines}", step.title); // writing to a String cannot fail
+    }
+    text
 }
 
 /// Returns the result of the last check of version `number`.

@@ -115,7 +115,11 @@ pub(super) const fn displaced_by(kind: CredentialType) -> &'static [&'static str
             "CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE",
             "STORAGE_EMULATOR_HOST",
         ],
-        CredentialType::DirectLink => &[],
+        // Issued as other types.
+        CredentialType::DirectLink
+        | CredentialType::S3Federated
+        | CredentialType::AzureFederated
+        | CredentialType::GcsFederated => &[],
     }
 }
 
@@ -145,7 +149,10 @@ const fn displaced_from_rclone_by(kind: CredentialType) -> &'static [&'static st
             "RCLONE_GCS_SERVICE_ACCOUNT_FILE",
             "RCLONE_GCS_TOKEN",
         ],
-        CredentialType::DirectLink => &[],
+        CredentialType::DirectLink
+        | CredentialType::S3Federated
+        | CredentialType::AzureFederated
+        | CredentialType::GcsFederated => &[],
     }
 }
 
@@ -305,6 +312,9 @@ fn variables(vended: &Vended) -> Result<Vec<Setting>, FormError> {
         }
         Vended::Short { data: ShortData::Gcs(data), .. } => gcs_short(data),
         Vended::Raw(CredentialData::S3(_)) | Vended::Short { data: ShortData::S3(_), .. } => Vec::new(),
+        Vended::Raw(
+            CredentialData::S3Federated(_) | CredentialData::AzureFederated(_) | CredentialData::GcsFederated(_),
+        ) => return Err(Form::Env.not_for_type(vended.kind())),
     })
 }
 

@@ -244,8 +244,10 @@ fn violation(fields: &Fields, violation: &FieldError) -> Violation {
 /// Returns the name of the field that contains the bucket or container.
 pub(crate) const fn place(kind: CredentialType) -> Option<&'static str> {
     match kind {
-        CredentialType::S3 | CredentialType::Gcs => Some("bucket"),
-        CredentialType::AzureIdentity => Some("container"),
+        CredentialType::S3 | CredentialType::Gcs | CredentialType::S3Federated | CredentialType::GcsFederated => {
+            Some("bucket")
+        }
+        CredentialType::AzureIdentity | CredentialType::AzureFederated => Some("container"),
         CredentialType::DirectLink => None,
     }
 }

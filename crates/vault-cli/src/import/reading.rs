@@ -344,6 +344,8 @@ pub(super) fn interpret(
             CredentialType::S3 => s3(&sorted, &mut fields)?,
             CredentialType::AzureIdentity => azure::read(&sorted, &mut fields)?,
             CredentialType::Gcs => gcs(&sorted, &mut fields)?,
+            // Files of other programs contain secrets.
+            CredentialType::S3Federated | CredentialType::AzureFederated | CredentialType::GcsFederated => {}
             CredentialType::DirectLink => {
                 sorted.copy("url", &mut fields);
                 if sorted.value("headers").is_object() {

@@ -5,6 +5,7 @@ use super::{At, OWN_LABELS, Violation};
 use serde_json::{Map, Value as Json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use vault_core::activation::VendRule;
 use vault_core::credential::{CredentialType, FieldClass};
 use vault_core::identity::DEFAULT_LIFETIME_SECONDS;
 use vault_core::integration::ManagedBy;
@@ -287,7 +288,7 @@ impl Reader<'_> {
                 }
             }
         }
-        let vend = self.optional_text(&mut members, "vend").unwrap_or_else(|| "any".to_owned());
+        let vend = self.optional_text(&mut members, "vend");
         let (description, expires_at) =
             (self.optional_text(&mut members, "description"), self.optional_text(&mut members, "expires_at"));
         let data_version = self.number(&mut members, "data_version", 1);
@@ -305,7 +306,7 @@ impl Reader<'_> {
             kind,
             labels,
             description,
-            vend,
+            vend: vend.unwrap_or_else(|| VendRule::default_of(kind).as_str().to_owned()),
             expires_at,
             data_version,
             data,

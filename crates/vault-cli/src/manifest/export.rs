@@ -6,6 +6,7 @@ use serde_json::Value;
 use std::fmt::Write as _;
 use std::path::{Component, PathBuf};
 use vault_client::{CredentialItem, IntegrationItem, ReceiverItem};
+use vault_core::activation::VendRule;
 use vault_core::credential::{CredentialType, FieldClass, Labels};
 use vault_core::receiver::EventKinds;
 
@@ -161,7 +162,8 @@ fn credential(text: &mut String, item: &CredentialItem) {
     if let Some(description) = &item.description {
         line(text, "    description", &quoted(description));
     }
-    if item.vend != "any" {
+    let default = CredentialType::parse(&item.kind).map(VendRule::default_of).unwrap_or_default();
+    if item.vend != default.as_str() {
         line(text, "    vend", &quoted(&item.vend));
     }
     if let Some(at) = &item.expires_at {

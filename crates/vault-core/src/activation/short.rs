@@ -67,7 +67,7 @@ pub struct GcsShort {
 }
 
 impl ShortData {
-    /// Returns the type of the saved credential.
+    /// Returns the type of the issued credential.
     pub const fn kind(&self) -> CredentialType {
         match self {
             Self::S3(_) => CredentialType::S3,
@@ -112,14 +112,17 @@ impl ShortData {
         object.0.end();
     }
 
-    /// Parses the output of [`ShortData::write`] for a credential of type `kind`. Returns `None` if it is malformed.
+    /// Parses the output of [`ShortData::write`] for an issued credential of type `kind`. Returns `None` if it is malformed.
     pub(super) fn read(kind: CredentialType, node: Node) -> Option<Self> {
         let mut source = ObjectReader::new(node, "").ok()?;
         let data = match kind {
             CredentialType::S3 => read_s3(&mut source).map(Self::S3),
             CredentialType::AzureIdentity => read_azure(&mut source).map(Self::AzureIdentity),
             CredentialType::Gcs => read_gcs(&mut source).map(Self::Gcs),
-            CredentialType::DirectLink => None,
+            CredentialType::DirectLink
+            | CredentialType::S3Federated
+            | CredentialType::AzureFederated
+            | CredentialType::GcsFederated => None,
         };
         let violations: Vec<FieldError> = source.finish();
         data.filter(|_| violations.is_empty())

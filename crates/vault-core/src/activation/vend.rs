@@ -1,7 +1,7 @@
 //! Forms in which credentials are issued.
 
 use crate::check::CheckReason;
-use crate::credential::{CredentialData, Gcs};
+use crate::credential::{CredentialData, CredentialType, Gcs};
 
 /// Form that an integration requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -82,6 +82,11 @@ impl VendRule {
         [Self::Any, Self::Short].into_iter().find(|rule| rule.as_str() == text)
     }
 
+    /// Returns the rule of new credentials of type `kind` if the request names none.
+    pub const fn default_of(kind: CredentialType) -> Self {
+        if kind.is_keyless() { Self::Short } else { Self::Any }
+    }
+
     /// Returns whether a credential with this rule may be issued in `form`.
     pub fn permits(self, form: VendedForm) -> bool {
         self == Self::Any || form == VendedForm::Short
@@ -113,6 +118,12 @@ pub fn allows_short(data: &CredentialData) -> Result<(), CheckReason> {
             Err(CheckReason::NoAccount)
         }
         CredentialData::Gcs(data) if data.bucket.len() > Gcs::MAX_NARROWED => Err(CheckReason::TooManyBuckets),
-        CredentialData::S3(_) | CredentialData::AzureIdentity(_) | CredentialData::Gcs(_) => Ok(()),
+        CredentialData::GcsFederated(data) if data.bucket.len() > Gcs::MAX_NARROWED => Err(CheckReason::TooManyBuckets),
+        CredentialData::S3(_)
+        | CredentialData::AzureIdentity(_)
+        | CredentialData::Gcs(_)
+        | CredentialData::S3Federated(_)
+        | CredentialData::AzureFederated(_)
+        | CredentialData::GcsFederated(_) => Ok(()),
     }
 }

@@ -48,7 +48,13 @@ impl Vended {
             Self::Short { data: ShortData::Gcs(data), .. } => data.bucket.iter().collect(),
             Self::Raw(CredentialData::AzureIdentity(data)) => data.container.as_deref().into_iter().collect(),
             Self::Short { data: ShortData::AzureIdentity(data), .. } => vec![&data.container],
-            Self::Raw(CredentialData::DirectLink(_)) => Vec::new(),
+            // Keyless credentials are never issued in this form.
+            Self::Raw(
+                CredentialData::DirectLink(_)
+                | CredentialData::S3Federated(_)
+                | CredentialData::AzureFederated(_)
+                | CredentialData::GcsFederated(_),
+            ) => Vec::new(),
         }
     }
 
@@ -61,7 +67,12 @@ impl Vended {
             Self::Short { data: ShortData::Gcs(data), .. } => &mut data.bucket,
             Self::Raw(CredentialData::AzureIdentity(data)) => return data.container.as_deref() == Some(name),
             Self::Short { data: ShortData::AzureIdentity(data), .. } => return data.container == name,
-            Self::Raw(CredentialData::DirectLink(_)) => return false,
+            Self::Raw(
+                CredentialData::DirectLink(_)
+                | CredentialData::S3Federated(_)
+                | CredentialData::AzureFederated(_)
+                | CredentialData::GcsFederated(_),
+            ) => return false,
         };
         let kept = buckets.only(name);
         let is_for_it = kept.is_some();

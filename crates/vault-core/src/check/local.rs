@@ -2,7 +2,7 @@
 
 use super::{Check, CheckKind, CheckReason, CheckReport, CheckResult};
 use crate::activation::allows_short;
-use crate::credential::{CredentialData, S3};
+use crate::credential::{CredentialData, S3Location};
 use crate::time::Timestamp;
 
 /// Whether a check should connect to the storage.
@@ -17,7 +17,8 @@ pub enum StorageReach {
 /// Runs the checks of `data` at `now` that require no connection. `until` is the planned end of the job.
 pub fn verify_locally(data: &CredentialData, until: Option<Timestamp>, now: Timestamp) -> CheckReport {
     let settings = match data {
-        CredentialData::S3(data) => Some(settings_of(data)),
+        CredentialData::S3(data) => Some(settings_of(&data.location())),
+        CredentialData::S3Federated(data) => Some(settings_of(&data.location())),
         _ => None,
     };
     let prefix = is_prefix_open(data).then_some(Check::warning(CheckKind::LeastPrivilege, CheckReason::PrefixOpen));
@@ -33,11 +34,11 @@ pub fn reach(local: &CheckReport) -> StorageReach {
 }
 
 /// Amazon's storage has one address per region, which tools guess if no region is saved.
-fn settings_of(data: &S3) -> Check {
-    if data.endpoint_without_bucket().is_some() {
+fn settings_of(location: &S3Location<'_>) -> Check {
+    if location.endpoint_without_bucket().is_some() {
         return Check::failed(CheckKind::Settings, CheckReason::EndpointHasBucket);
     }
-    if data.region.is_none() && data.endpoint.is_none() {
+    if location.region.is_none() && location.endpoint.is_none() {
         return Check::warning(CheckKind::Settings, CheckReason::RegionMissing);
     }
     Check::passed(CheckKind::Settings)
@@ -49,7 +50,11 @@ fn is_prefix_open(data: &CredentialData) -> bool {
     let prefix = match data {
         CredentialData::S3(data) => &data.key_prefix,
         CredentialData::Gcs(data) => &data.key_prefix,
-        CredentialData::AzureIdentity(_) | CredentialData::DirectLink(_) => return false,
+        CredentialData::S3Federated(data) => &data.key_prefix,
+        CredentialData::GcsFederated(data) => &data.key_prefix,
+        CredentialData::AzureIdentity(_) | CredentialData::AzureFederated(_) | CredentialData::DirectLink(_) => {
+            return false;
+        }
     };
     let is_open = prefix.as_deref().is_some_and(|prefix| !prefix.is_empty() && !prefix.ends_with('/'));
     is_open && allows_short(data).is_ok()
@@ -68,7 +73,11 @@ enum End {
 fn end_of(data: &CredentialData) -> End {
     match data {
         CredentialData::S3(data) if data.session_token.is_some() => End::Unknown,
-        CredentialData::S3(_) | CredentialData::Gcs(_) => End::Never,
+        CredentialData::S3(_)
+        | CredentialData::Gcs(_)
+        | CredentialData::S3Federated(_)
+        | CredentialData::AzureFederated(_)
+        | CredentialData::GcsFederated(_) => End::Never,
         // The application's secret also expires, but only the directory knows the time. A check with the storage
         // detects it.
         CredentialData::AzureIdentity(_) => {

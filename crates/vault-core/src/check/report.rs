@@ -9,6 +9,8 @@ pub enum CheckKind {
     Settings,
     /// Whether the storage provider can be reached and accepts the credential.
     Authenticate,
+    /// Whether the provider trust of a keyless credential is closed.
+    Trust,
     /// Whether an operation is permitted.
     Operation(StorageOperation),
     /// Whether it is valid until the requested time.
@@ -23,6 +25,7 @@ impl CheckKind {
         match self {
             Self::Settings => "settings",
             Self::Authenticate => "authenticate",
+            Self::Trust => "trust",
             Self::Operation(operation) => operation.as_str(),
             Self::Lifetime => "lifetime",
             Self::LeastPrivilege => "least-privilege",

@@ -23,6 +23,16 @@ impl AzureCloud {
     /// Scope of a token for storage, in every cloud.
     pub const STORAGE_SCOPE: &'static str = "https://storage.azure.com/.default";
 
+    /// Returns the cloud with this name in the field `cloud`, or `None` for a closed or unknown one.
+    pub fn of_name(name: &str) -> Option<Self> {
+        match name {
+            "public" => Some(Self::Public),
+            "china" => Some(Self::China),
+            "us-government" => Some(Self::UsGovernment),
+            _ => None,
+        }
+    }
+
     /// Returns the endpoint suffix of storage accounts.
     pub const fn endpoint_suffix(self) -> &'static str {
         match self {

@@ -3,11 +3,16 @@
 use super::information::{Fact, assemble};
 use super::reader::{Entry, FieldReader};
 use super::value::Checks;
-use super::{AzureIdentity, CredentialType, DataPolicy, DirectLink, Fingerprint, Gcs, Information, S3, SecretBytes};
+use super::{
+    AzureFederated, AzureIdentity, CredentialType, DataPolicy, DirectLink, Fingerprint, Gcs, GcsFederated, Information,
+    KeyFile, S3, S3Federated, SecretBytes,
+};
 use crate::error::Error;
+use crate::federation::TrustTarget;
 use crate::field::{FieldCode, FieldError};
 use crate::json::{self, Limits, Node, ObjectReader, ObjectWriter, SyntaxError};
 use crate::time::Timestamp;
+use serde_json::{Map, Value};
 
 /// The data of a credential.
 #[derive(Debug)]
@@ -20,6 +25,12 @@ pub enum CredentialData {
     Gcs(Gcs),
     /// `direct-link`
     DirectLink(DirectLink),
+    /// `s3-federated`
+    S3Federated(S3Federated),
+    /// `azure-federated`
+    AzureFederated(AzureFederated),
+    /// `gcs-federated`
+    GcsFederated(GcsFederated),
 }
 
 /// The decrypted data does not have the format of the type that its row names. The error contains positions, never
@@ -88,6 +99,27 @@ impl CredentialData {
         Self::read(kind, document.root, "", Checks::Stored).map_err(StoredDataError::Shape)
     }
 
+    /// Reads the data of a keyless credential back from the information that lists show. It contains all fields, because
+    /// none is secret. Returns `None` for other types and for damaged information.
+    pub fn from_information(kind: CredentialType, information: &Information) -> Option<Self> {
+        let mut shown: Map<String, Value> = serde_json::from_str(information.as_json()).ok()?;
+        shown.retain(|name, _| kind.fields().iter().any(|field| field.name == name));
+        let text = Value::Object(shown).to_string();
+        kind.is_keyless().then(|| Self::from_canonical_json(kind, text.as_bytes()).ok())?
+    }
+
+    /// Returns the target of a keyless credential at its provider. Returns `None` for other types, and if no token may be
+    /// sent to the target.
+    pub fn trust_target(&self) -> Option<TrustTarget> {
+        let ((recipient, audience), identity) = match self {
+            Self::S3Federated(data) => (data.recipient()?, data.role_arn.clone()),
+            Self::AzureFederated(data) => (data.recipient()?, data.client_id.clone()),
+            Self::GcsFederated(data) => (data.recipient(), data.service_account.clone()),
+            Self::S3(_) | Self::AzureIdentity(_) | Self::Gcs(_) | Self::DirectLink(_) => return None,
+        };
+        Some(TrustTarget { kind: self.kind(), recipient, audience, identity })
+    }
+
     fn read(kind: CredentialType, node: Node, pointer: &str, checks: Checks) -> Result<Self, Vec<FieldError>> {
         let object = ObjectReader::new(node, pointer).map_err(|error| vec![error])?;
         let mut source = FieldReader::new(object, checks);
@@ -96,11 +128,16 @@ impl CredentialData {
             CredentialType::AzureIdentity => AzureIdentity::read(&mut source).map(Self::AzureIdentity),
             CredentialType::Gcs => Gcs::read(&mut source).map(Self::Gcs),
             CredentialType::DirectLink => DirectLink::read(&mut source).map(Self::DirectLink),
+            CredentialType::S3Federated => S3Federated::read(&mut source).map(Self::S3Federated),
+            CredentialType::AzureFederated => AzureFederated::read(&mut source).map(Self::AzureFederated),
+            CredentialType::GcsFederated => GcsFederated::read(&mut source).map(Self::GcsFederated),
         };
         match &data {
             Some(Self::AzureIdentity(data)) => data.check_together(&mut source),
             Some(Self::S3(data)) => data.check_together(&mut source),
-            Some(Self::Gcs(_) | Self::DirectLink(_)) | None => {}
+            Some(Self::S3Federated(data)) => data.check_together(&mut source),
+            Some(Self::GcsFederated(data)) => data.check_together(&mut source),
+            Some(Self::Gcs(_) | Self::DirectLink(_) | Self::AzureFederated(_)) | None => {}
         }
         match (data, source.finish()) {
             (Some(data), errors) if errors.is_empty() => Ok(data),
@@ -115,6 +152,9 @@ impl CredentialData {
             Self::AzureIdentity(_) => CredentialType::AzureIdentity,
             Self::Gcs(_) => CredentialType::Gcs,
             Self::DirectLink(_) => CredentialType::DirectLink,
+            Self::S3Federated(_) => CredentialType::S3Federated,
+            Self::AzureFederated(_) => CredentialType::AzureFederated,
+            Self::GcsFederated(_) => CredentialType::GcsFederated,
         }
     }
 
@@ -136,6 +176,9 @@ impl CredentialData {
             Self::AzureIdentity(data) => data.connection_string.account_name().unwrap_or_default().to_owned(),
             Self::Gcs(data) => data.service_account_key.universe_domain().to_owned(),
             Self::DirectLink(data) => data.url.origin().map(|origin| origin.host).unwrap_or_default(),
+            Self::S3Federated(data) => data.endpoint.clone().or_else(|| data.region.clone()).unwrap_or_default(),
+            Self::AzureFederated(data) => data.account_name.clone(),
+            Self::GcsFederated(_) => KeyFile::GOOGLE.to_owned(),
         }
     }
 
@@ -144,7 +187,7 @@ impl CredentialData {
         match self {
             Self::AzureIdentity(data) => data.connection_string.signature_expiry(),
             Self::DirectLink(data) => data.url.expiry(),
-            Self::S3(_) | Self::Gcs(_) => None,
+            Self::S3(_) | Self::Gcs(_) | Self::S3Federated(_) | Self::AzureFederated(_) | Self::GcsFederated(_) => None,
         }
     }
 
@@ -169,6 +212,9 @@ impl CredentialData {
             Self::AzureIdentity(data) => data.entries(),
             Self::Gcs(data) => data.entries(),
             Self::DirectLink(data) => data.entries(),
+            Self::S3Federated(data) => data.entries(),
+            Self::AzureFederated(data) => data.entries(),
+            Self::GcsFederated(data) => data.entries(),
         }
     }
 
@@ -178,6 +224,7 @@ impl CredentialData {
             Self::AzureIdentity(data) => data.facts(),
             Self::Gcs(data) => data.facts(),
             Self::DirectLink(data) => data.facts(),
+            Self::S3Federated(_) | Self::AzureFederated(_) | Self::GcsFederated(_) => Vec::new(),
         }
     }
 }

@@ -114,10 +114,12 @@ impl Information {
             CredentialType::AzureIdentity if facts.tenant_id.is_none() => Err(CheckReason::NoApplication),
             CredentialType::AzureIdentity if facts.container.is_none() => Err(CheckReason::NoContainer),
             CredentialType::AzureIdentity if facts.account_name.is_none() => Err(CheckReason::NoAccount),
-            CredentialType::Gcs if facts.bucket.is_some_and(|bucket| bucket.len() > Gcs::MAX_NARROWED) => {
+            CredentialType::Gcs | CredentialType::GcsFederated
+                if facts.bucket.as_ref().is_some_and(|bucket| bucket.len() > Gcs::MAX_NARROWED) =>
+            {
                 Err(CheckReason::TooManyBuckets)
             }
-            CredentialType::S3 | CredentialType::AzureIdentity | CredentialType::Gcs => Ok(()),
+            _ => Ok(()),
         }
     }
 

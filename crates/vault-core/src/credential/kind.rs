@@ -1,6 +1,6 @@
-//! The four types of credential.
+//! Types of credential.
 
-use super::{AzureIdentity, DirectLink, FieldSpec, Gcs, S3};
+use super::{AzureFederated, AzureIdentity, DirectLink, FieldSpec, Gcs, GcsFederated, S3, S3Federated};
 use std::fmt;
 
 /// Kind of storage to which a credential gives access, which determines the format of its data.
@@ -14,11 +14,27 @@ pub enum CredentialType {
     Gcs,
     /// A link that contains its own authorization.
     DirectLink,
+    /// A bucket of S3-compatible storage, without a saved secret.
+    S3Federated,
+    /// A container of Azure storage, without a saved secret.
+    AzureFederated,
+    /// A bucket of Google Cloud Storage, without a saved secret.
+    GcsFederated,
 }
 
 impl CredentialType {
     /// All types, in the order of the documentation.
-    pub const ALL: [Self; 4] = [Self::S3, Self::AzureIdentity, Self::Gcs, Self::DirectLink];
+    pub const ALL: [Self; 7] = [
+        Self::S3,
+        Self::AzureIdentity,
+        Self::Gcs,
+        Self::DirectLink,
+        Self::S3Federated,
+        Self::AzureFederated,
+        Self::GcsFederated,
+    ];
+    /// The types that activations issue.
+    pub const ISSUED: [Self; 4] = [Self::S3, Self::AzureIdentity, Self::Gcs, Self::DirectLink];
 
     /// Returns the type with the name `text` on the wire, compared exactly.
     pub fn parse(text: &str) -> Option<Self> {
@@ -32,7 +48,25 @@ impl CredentialType {
             Self::AzureIdentity => "azure_identity",
             Self::Gcs => "gcs",
             Self::DirectLink => "direct-link",
+            Self::S3Federated => "s3-federated",
+            Self::AzureFederated => "azure-federated",
+            Self::GcsFederated => "gcs-federated",
         }
+    }
+
+    /// Returns the type in which activations issue a credential of this type.
+    pub const fn issued_as(self) -> Self {
+        match self {
+            Self::S3 | Self::S3Federated => Self::S3,
+            Self::AzureIdentity | Self::AzureFederated => Self::AzureIdentity,
+            Self::Gcs | Self::GcsFederated => Self::Gcs,
+            Self::DirectLink => Self::DirectLink,
+        }
+    }
+
+    /// Returns whether credentials of the type contain no secret. They are issued only in short-lived form.
+    pub const fn is_keyless(self) -> bool {
+        matches!(self, Self::S3Federated | Self::AzureFederated | Self::GcsFederated)
     }
 
     /// Returns the fields of the type's data.
@@ -42,6 +76,9 @@ impl CredentialType {
             Self::AzureIdentity => AzureIdentity::FIELDS,
             Self::Gcs => Gcs::FIELDS,
             Self::DirectLink => DirectLink::FIELDS,
+            Self::S3Federated => S3Federated::FIELDS,
+            Self::AzureFederated => AzureFederated::FIELDS,
+            Self::GcsFederated => GcsFederated::FIELDS,
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Formats of each kind of text.
 
-use super::hygiene;
-use super::shape::{is_token, web_address};
+use super::shape::{is_domain, is_token, web_address};
 use super::spec::{FieldClass, FieldSpec, ValueKind};
 use super::violation::Violation;
+use super::{AzureCloud, hygiene};
 use crate::field::FieldCode;
 
 fn malformed(detail: &'static str) -> Result<(), Violation> {
@@ -33,6 +33,10 @@ impl FieldSpec {
             ValueKind::KmsKeyId => kms_key_id(text),
             ValueKind::Tenant => tenant(text),
             ValueKind::ClientId => client_id(text),
+            ValueKind::AccountName => account_name(text),
+            ValueKind::AzureCloud => azure_cloud(text),
+            ValueKind::WorkloadProvider => workload_provider(text),
+            ValueKind::ServiceAccount => service_account(text),
         }
     }
 }
@@ -129,6 +133,65 @@ fn client_id(text: &str) -> Result<(), Violation> {
     malformed("must be an application (client) id, usually a GUID")
 }
 
+fn account_name(text: &str) -> Result<(), Violation> {
+    if text.len() >= 3 && is_lower_token(text, 24, b"") {
+        return Ok(());
+    }
+    malformed("must be the name of a storage account: 3 to 24 lower-case letters and digits")
+}
+
+fn azure_cloud(text: &str) -> Result<(), Violation> {
+    if AzureCloud::of_name(text).is_some() {
+        return Ok(());
+    }
+    Err(Violation::new(FieldCode::OutOfRange, "must be public, china or us-government"))
+}
+
+/// <https://cloud.google.com/iam/docs/reference/rest/v1/projects.locations.workloadIdentityPools/create>
+fn workload_provider(text: &str) -> Result<(), Violation> {
+    let is_id = |id: &str| id.len() >= 4 && is_lower_token(id, 32, b"-");
+    let parts: Vec<&str> = text.split('/').collect();
+    if let [
+        "",
+        "",
+        "iam.googleapis.com",
+        "projects",
+        number,
+        "locations",
+        "global",
+        "workloadIdentityPools",
+        pool,
+        "providers",
+        provider,
+    ] = *parts.as_slice()
+        && (1..=20).contains(&number.len())
+        && number.bytes().all(|byte| byte.is_ascii_digit())
+        && is_id(pool)
+        && is_id(provider)
+    {
+        return Ok(());
+    }
+    malformed(
+        "must be //iam.googleapis.com/projects/NUMBER/locations/global/workloadIdentityPools/POOL/providers/PROVIDER",
+    )
+}
+
+fn service_account(text: &str) -> Result<(), Violation> {
+    if let Some((name, domain)) = text.split_once('@')
+        && is_lower_token(name, 63, b"-")
+        && domain.strip_suffix(".iam.gserviceaccount.com").is_some_and(|project| !project.is_empty())
+        && is_domain(domain)
+    {
+        return Ok(());
+    }
+    malformed("must be the e-mail address of a service account: NAME@PROJECT.iam.gserviceaccount.com")
+}
+
+/// Returns whether `text` consists of 1 to `max` lower-case ASCII letters, digits and bytes of `others`.
+fn is_lower_token(text: &str, max: usize, others: &[u8]) -> bool {
+    is_token(text, max, others) && !text.bytes().any(|byte| byte.is_ascii_uppercase())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -204,6 +267,57 @@ mod tests {
         }
         for text in ["a b", "key?x", &"a".repeat(2_049)] {
             assert!(kms_key_id(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn keyless_locations() {
+        type Check = fn(&str) -> Result<(), Violation>;
+        let provider = "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/pool/providers/prov-1";
+        let valid: [(Check, &[&str]); 4] = [
+            (account_name, &["abc", "a1b2", &"a".repeat(24)]),
+            (azure_cloud, &["public", "china", "us-government"]),
+            (workload_provider, &[provider]),
+            (service_account, &["a-b1@my-project.iam.gserviceaccount.com", "a@p.example.com.iam.gserviceaccount.com"]),
+        ];
+        for (check, texts) in valid {
+            for text in texts {
+                assert!(check(text).is_ok(), "{text}");
+            }
+        }
+        let other = |from: &str, to: &str| provider.replace(from, to);
+        let providers = [
+            other("//", "https://"),
+            other("googleapis.com", "googleapis.com.evil.example"),
+            other("/1/", "/a/"),
+            other("/1/", "//"),
+            other("global", "eu"),
+            other("pool/", "po/"),
+            other("prov-1", "Prov-1"),
+            format!("{provider}/"),
+            format!("{provider}/../x"),
+        ];
+        let providers: Vec<&str> = providers.iter().map(String::as_str).collect();
+        let invalid: [(Check, &[&str]); 4] = [
+            (account_name, &["ab", "Abc", "a.b", "a/b", "evil.example/", &"a".repeat(25)]),
+            (azure_cloud, &["", "Public", "germany", "core.windows.net"]),
+            (workload_provider, &providers),
+            (
+                service_account,
+                &[
+                    "a@b.example",
+                    "a@.iam.gserviceaccount.com",
+                    "@p.iam.gserviceaccount.com",
+                    "a/b@p.iam.gserviceaccount.com",
+                    "a@b@p.iam.gserviceaccount.com",
+                    "a@p/x.iam.gserviceaccount.com",
+                ],
+            ),
+        ];
+        for (check, texts) in invalid {
+            for text in texts {
+                assert!(check(text).is_err(), "{text}");
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use super::information::Fact;
 use super::reader::FieldReader;
 use super::table::credential_table;
-use super::{Buckets, SecretText};
+use super::{Buckets, S3Location, SecretText};
 use crate::field::FieldCode;
 use std::net::IpAddr;
 use url::{Host, Url};
@@ -38,9 +38,6 @@ credential_table! {
     }
 }
 
-/// Bucket names that are also common first labels of a storage host, such as `minio.example.com`.
-const SERVICE_LABELS: [&str; 6] = ["s3", "minio", "storage", "objects", "ceph", "garage"];
-
 /// Position of the bucket in the URL of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Addressing {
@@ -64,31 +61,6 @@ impl Addressing {
     }
 }
 
-/// Returns the part after the bucket in a host such as `bucket.store.example`. A host with two labels, such as
-/// `bucket.lan`, is that of a storage.
-fn store_of_host(url: &Url, bucket: &str) -> Option<String> {
-    let Some(Host::Domain(host)) = url.host() else { return None };
-    let store = host.strip_prefix(bucket)?.strip_prefix('.')?;
-    (store.contains('.') || store == "localhost").then(|| store.to_owned())
-}
-
-/// The endpoint without `bucket`, if it contains it.
-fn without_bucket(mut endpoint: Url, bucket: &str) -> Option<String> {
-    let lower = bucket.to_ascii_lowercase();
-    if SERVICE_LABELS.contains(&&*lower) {
-        return None;
-    }
-    if let Some(store) = store_of_host(&endpoint, &lower) {
-        endpoint.set_host(Some(&store)).ok()?;
-    } else {
-        let segments: Vec<&str> = endpoint.path().split('/').collect();
-        let at = segments.iter().position(|segment| *segment == bucket)?;
-        let rest = segments.get(..at)?.join("/");
-        endpoint.set_path(&rest);
-    }
-    Some(endpoint.as_str().trim_end_matches('/').to_owned())
-}
-
 fn is_host_label(bucket: &str) -> bool {
     (3..=63).contains(&bucket.len())
         && bucket.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
@@ -97,9 +69,18 @@ fn is_host_label(bucket: &str) -> bool {
 }
 
 impl S3 {
-    /// Returns the position of the bucket in the URL of an object.
-    pub fn addressing(&self) -> Addressing {
-        Addressing::of(&self.bucket, self.endpoint.as_deref(), self.path_style_access)
+    /// Returns the location of the buckets.
+    pub fn location(&self) -> S3Location<'_> {
+        S3Location {
+            bucket: &self.bucket,
+            region: self.region.as_deref(),
+            endpoint: self.endpoint.as_deref(),
+            sts_endpoint: self.sts_endpoint.as_deref(),
+            key_prefix: self.key_prefix.as_deref(),
+            path_style_access: self.path_style_access,
+            role_arn: self.role_arn.as_deref(),
+            sse_kms_key_id: self.sse_kms_key_id.as_deref(),
+        }
     }
 
     /// Returns whether a session can be requested. Amazon issues sessions only for roles. Services of other providers,
@@ -108,23 +89,20 @@ impl S3 {
         self.role_arn.is_some() || self.endpoint.is_some() || self.sts_endpoint.is_some()
     }
 
-    /// Returns the endpoint without the bucket if it contains the bucket: in its host, as in `https://bucket.store`, or
-    /// as a segment of its path. Tools add the bucket to the endpoint, so objects would be stored in a folder with the
-    /// name of the bucket.
-    pub fn endpoint_without_bucket(&self) -> Option<String> {
-        let endpoint = Url::parse(self.endpoint.as_deref()?).ok()?;
-        self.bucket.iter().find_map(|bucket| without_bucket(endpoint.clone(), bucket))
-    }
-
     /// Reports an endpoint that contains the bucket.
     pub(super) fn check_together(&self, source: &mut FieldReader) {
-        if let Some(endpoint) = self.endpoint_without_bucket() {
-            let detail = format!("must not contain the bucket, which tools add to the endpoint: use {endpoint}");
-            source.refuse("endpoint", FieldCode::NotAllowed, detail);
-        }
+        refuse_bucket_in_endpoint(&self.location(), source);
     }
 
     pub(super) fn facts(&self) -> Vec<Fact> {
         Vec::new()
+    }
+}
+
+/// Reports an endpoint that contains the bucket.
+pub(super) fn refuse_bucket_in_endpoint(location: &S3Location<'_>, source: &mut FieldReader) {
+    if let Some(endpoint) = location.endpoint_without_bucket() {
+        let detail = format!("must not contain the bucket, which tools add to the endpoint: use {endpoint}");
+        source.refuse("endpoint", FieldCode::NotAllowed, detail);
     }
 }

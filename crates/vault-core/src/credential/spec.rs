@@ -44,6 +44,14 @@ pub enum ValueKind {
     Tenant,
     /// A GUID or another token of letters, digits and `. _ -`, at most 255 characters.
     ClientId,
+    /// Name of an Azure storage account: 3 to 24 lower-case letters and digits.
+    AccountName,
+    /// A cloud of Azure: `public`, `china` or `us-government`.
+    AzureCloud,
+    /// Resource name of a workload identity provider of Google Cloud.
+    WorkloadProvider,
+    /// E-mail address of a service account of Google Cloud.
+    ServiceAccount,
     /// A JSON boolean.
     Flag,
     /// A connection string of Azure storage.

@@ -4,6 +4,7 @@ use super::{KeyDestruction, SealError, StoreError};
 use crate::account::SignedAccount;
 use crate::audit::SealedAuditRecord;
 use crate::digest::{Digest, RowMac};
+use crate::federation::StoredFederationKey;
 use crate::id::{AccountId, CredentialId, KeyId, OrganizationId, ReceiverId};
 use crate::integration::StoredIntegration;
 use crate::invitation::StoredInvitation;
@@ -34,11 +35,13 @@ pub enum InstancePart {
     Integrations,
     /// Receivers: address and signing secrets, sealed with the receiver key.
     Receivers,
+    /// Signing keys of federation tokens: MAC and private key.
+    FederationKeys,
 }
 
 impl InstancePart {
     /// All variants.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Organizations,
         Self::OrganizationKeys,
         Self::Accounts,
@@ -47,6 +50,7 @@ impl InstancePart {
         Self::Drafts,
         Self::Integrations,
         Self::Receivers,
+        Self::FederationKeys,
     ];
 
     /// Returns the name of its table.
@@ -60,12 +64,13 @@ impl InstancePart {
             Self::Drafts => "enrolment_drafts",
             Self::Integrations => "integrations",
             Self::Receivers => "receivers",
+            Self::FederationKeys => "federation_keys",
         }
     }
 }
 
-/// Key of a row: its organization and its own ID. A row of an organization itself has the organization's ID twice, and
-/// a row of the instance has the nil organization.
+/// Key of a row: its organization and its own ID. Rows of organizations themselves and of signing keys have their own ID
+/// twice. A receiver of the instance has the nil organization.
 pub type InstanceRowKey = (OrganizationId, Uuid);
 
 /// The fields of a row that depend on keys of the instance. Each field names its own key.
@@ -124,6 +129,8 @@ pub enum InstanceRow {
     Integration(Box<StoredIntegration>),
     /// A receiver.
     Receiver(Box<StoredReceiver>),
+    /// A signing key of federation tokens.
+    FederationKey(Box<StoredFederationKey>),
 }
 
 impl InstanceRow {
@@ -138,6 +145,7 @@ impl InstanceRow {
             Self::Draft { .. } => InstancePart::Drafts,
             Self::Integration(_) => InstancePart::Integrations,
             Self::Receiver(_) => InstancePart::Receivers,
+            Self::FederationKey(_) => InstancePart::FederationKeys,
         }
     }
 
@@ -159,6 +167,10 @@ impl InstanceRow {
                 let organization = stored.receiver.organization.unwrap_or(OrganizationId::from_bytes([0; 16]));
                 (organization, *stored.receiver.id.as_uuid())
             }
+            Self::FederationKey(stored) => {
+                let id = *stored.key.id.as_uuid();
+                (OrganizationId::from_uuid(id), id)
+            }
         }
     }
 
@@ -176,6 +188,7 @@ impl InstanceRow {
                 let SealedTarget { address, secret, previous_secret, .. } = &stored.target;
                 (None, vec![address, secret, previous_secret])
             }
+            Self::FederationKey(stored) => (Some(stored.mac.key), vec![&stored.private_key]),
         };
         code.into_iter().chain(blobs.into_iter().filter_map(Blob::key)).collect()
     }
@@ -353,13 +366,20 @@ pub trait InstanceRewrapper: Send + Sync {
     /// The verifier cannot be decrypted.
     fn password(&self, account: AccountId, sealed: &SealedPassword) -> Result<SealedPassword, SealError>;
 
+    /// Reseals the private key of a signing key.
+    ///
+    /// # Errors
+    /// The private key cannot be decrypted.
+    fn federation_key(&self, key: KeyId, sealed: &Blob) -> Result<Blob, SealError>;
+
     /// Reseals the address and signing secrets of a receiver.
     ///
     /// # Errors
     /// A field cannot be decrypted.
     fn receiver(&self, receiver: ReceiverId, target: &SealedTarget) -> Result<SealedTarget, SealError>;
 
-    /// Checks that every wrapped and sealed field of a row can be decrypted.
+    /// Checks that every wrapped and sealed field of a row can be decrypted. For a signing key, also checks that its
+    /// public key belongs to the private key, and that the keyring names it unless it is retired.
     ///
     /// # Errors
     /// The first field that cannot be decrypted.

@@ -13,12 +13,12 @@ use async_trait::async_trait;
 pub struct VendOrder {
     /// Organization of the integration.
     pub organization: OrganizationId,
-    /// ID of the integration.
-    pub integration: IntegrationId,
+    /// ID of the integration. `None` for a check of a saved credential.
+    pub integration: Option<IntegrationId>,
     /// Namespace of the credential.
     pub namespace: Namespace,
-    /// ID of the activation, which names the session at the storage provider if it has names.
-    pub activation: ActivationId,
+    /// ID of the activation, which names the session at the storage provider if it has names. `None` for a check.
+    pub activation: Option<ActivationId>,
     /// ID of the credential.
     pub credential: CredentialId,
     /// Current time.
@@ -31,7 +31,7 @@ pub struct VendOrder {
 /// A short-lived credential.
 #[derive(Debug)]
 pub struct ShortLived {
-    /// Data, of the same type as the credential from which it was issued.
+    /// Data, of the type [as which](crate::credential::CredentialType::issued_as) the credential is issued.
     pub data: ShortData,
     /// Time from which it is no longer valid.
     pub expires_at: Timestamp,
@@ -43,7 +43,8 @@ pub struct ShortLived {
 #[async_trait]
 pub trait CredentialVendor: Send + Sync {
     /// Issues a short-lived credential that is limited to the bucket and prefix of `data`. Called only if
-    /// [`allows_short`](crate::activation::allows_short) succeeds.
+    /// [`allows_short`](crate::activation::allows_short) succeeds and, for a keyless credential of an activation, if its
+    /// provider trust is closed.
     ///
     /// # Errors
     /// The reason why none is issued.

@@ -1,6 +1,7 @@
 //! Integrity check of all stored rows: whether they can be decrypted at their location, whether the MACs of privileged
 //! rows verify, and whether a row was rolled back to an earlier state.
 
+mod federation;
 mod lookups;
 
 use super::Environment;
@@ -76,6 +77,11 @@ pub enum Violation {
         /// Table that should contain the lookup data.
         table: &'static str,
     },
+    /// Another signing key has the same state.
+    SameState {
+        /// ID of the newer row.
+        other: String,
+    },
     /// The row is a version of a credential that does not exist.
     NoCredential,
     /// The MAC of an audit entry about the row does not verify.
@@ -107,6 +113,9 @@ impl fmt::Display for RowFinding {
             }
             Violation::Lookup { table } => {
                 write!(f, "cannot be looked up: table {table} does not refer to it")
+            }
+            Violation::SameState { other } => {
+                write!(f, "has the same state as row {other}: it was rolled back outside the service")
             }
             Violation::NoCredential => {
                 f.write_str("is a version without a credential: it was moved or kept outside the service")
@@ -415,6 +424,9 @@ impl Inspector {
             violation.into_iter().for_each(|violation| seen.find(row.part().table(), id, violation));
             return Ok(());
         }
+        if let InstanceRow::FederationKey(stored) = row {
+            return self.look_at_federation_key(row, stored, seen).await;
+        }
         seen.opened(self.crypto.instance.opens(row))?;
         let account = Subject::Account(AccountId::from_uuid(id));
         let (mac_is_valid, subject, kind, state) = match row {
@@ -436,6 +448,7 @@ impl Inspector {
             InstanceRow::OrganizationKey { .. }
             | InstanceRow::PendingSeed { .. }
             | InstanceRow::Draft { .. }
+            | InstanceRow::FederationKey(_)
             | InstanceRow::Receiver(_) => {
                 return self.look_for(row, seen).await;
             }

@@ -6,6 +6,7 @@ mod active_key;
 mod audit_reader;
 mod audit_tally;
 mod environment;
+pub mod federation;
 mod inspect;
 pub mod integrations;
 pub mod keys;
@@ -23,6 +24,7 @@ pub(crate) use active_key::{sound_under_known_keys, under_active_key};
 pub use audit_reader::{AuditFilter, AuditReader};
 pub use audit_tally::AuditTally;
 pub use environment::Environment;
+pub use federation::Federation;
 pub use inspect::{InspectionCrypto, InspectionRound, Inspector, RowFinding, Violation};
 pub use integrations::Integrations;
 pub use keys::{

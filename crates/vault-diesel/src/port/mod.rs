@@ -4,6 +4,7 @@ mod account;
 mod activation;
 mod audit;
 mod credential;
+mod federation;
 mod inspection;
 mod integration;
 mod issuers;

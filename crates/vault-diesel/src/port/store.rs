@@ -7,8 +7,8 @@ use crate::postgres::{Distribution, DistributionError, PostgresStore};
 use crate::sqlite::SqliteStore;
 use std::sync::Arc;
 use vault_core::port::{
-    AccountStore, ActivationStore, AuditLog, AuditTrail, CredentialStore, EventSink, EventStore, InspectionStore,
-    IntegrationStore, KeyRepository, OperatorStore, OrganizationRepository, RotationStore, StoreError,
+    AccountStore, ActivationStore, AuditLog, AuditTrail, CredentialStore, EventSink, EventStore, FederationStore,
+    InspectionStore, IntegrationStore, KeyRepository, OperatorStore, OrganizationRepository, RotationStore, StoreError,
 };
 use vault_core::time::Timestamp;
 
@@ -29,6 +29,8 @@ pub struct StorePorts {
     pub activations: Arc<dyn ActivationStore>,
     /// Wrapped keys.
     pub keys: Arc<dyn KeyRepository>,
+    /// Signing keys of federation tokens.
+    pub federation: Arc<dyn FederationStore>,
     /// Appending to the audit log.
     pub audit: Arc<dyn AuditLog>,
     /// Reading the audit log.
@@ -152,6 +154,7 @@ impl StorePorts {
             receivers: store.clone(),
             activations: store.clone(),
             keys: store.clone(),
+            federation: store.clone(),
             audit: store.clone(),
             trail: store.clone(),
             inspection: store.clone(),

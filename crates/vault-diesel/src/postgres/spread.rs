@@ -37,7 +37,7 @@ use TableDistribution::{Coordinator, EveryNode, Key};
 const OF: TableDistribution = TableDistribution::Organization("organization_id");
 
 /// Location of each table. The others are colocated with the first one.
-const PLACES: [(&str, TableDistribution); 44] = [
+const PLACES: [(&str, TableDistribution); 45] = [
     (ORGANIZATIONS, TableDistribution::Organization("id")),
     ("organization_keys", OF),
     ("credential_counts", OF),
@@ -77,6 +77,7 @@ const PLACES: [(&str, TableDistribution); 44] = [
     ("instance", Coordinator),
     ("instance_keys", Coordinator),
     ("retiring_instance_keys", Coordinator),
+    ("federation_keys", Coordinator),
     ("check_rounds", Coordinator),
     ("audit_checkpoints", Coordinator),
     ("audit_delivery", Coordinator),

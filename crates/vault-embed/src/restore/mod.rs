@@ -17,6 +17,7 @@ use std::fs::{DirBuilder, OpenOptions, remove_dir, remove_file};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use vault_core::federation::Jwk;
 use vault_core::id::{InstanceId, KeyId};
 use vault_core::integration::IntegrationState;
 use vault_core::port::{Clock as _, Settled, StoreError};
@@ -44,6 +45,8 @@ pub struct Restored {
     pub migrations: Vec<String>,
     /// Numbers of objects that were revoked, as after every restore.
     pub settled: Settled,
+    /// Key IDs of signing keys of federation tokens that were retired, because the replaced database does not publish them.
+    pub retired_keys: Vec<String>,
     /// The database that was in use.
     pub present: Present,
     /// New location of the files of the database that was in use.
@@ -210,7 +213,7 @@ impl Run<'_> {
         };
         let settled = settled.await;
         let closed = vault.close().await;
-        let ((present, settled), anchor) = settled?;
+        let ((present, settled, retired_keys), anchor) = settled?;
         closed.map_err(|error| RestoreError::Unsettled(error.into()))?;
         let anchored = vault.anchors.at(exchange::new_anchor(self.anchor));
         // Create the link first, because the cleanup of an undecided restore finds the new anchor through it.
@@ -223,6 +226,7 @@ impl Run<'_> {
             rows,
             migrations: vault.applied_migrations().iter().map(|step| step.version.to_owned()).collect(),
             settled,
+            retired_keys,
             present,
             replaced: None,
         })
@@ -297,23 +301,25 @@ impl Run<'_> {
         vault: &OpenVault,
         present: FileState,
         instance_key: KeyId,
-    ) -> Result<(Present, Settled), RestoreError> {
+    ) -> Result<(Present, Settled, Vec<String>), RestoreError> {
         let present = match present {
             FileState::Missing => Newer::None,
             FileState::Empty => Newer::Unread(format!("{} is empty", self.path.display())),
             FileState::Present => self.replay(vault, instance_key).await?,
         };
-        let (present, epoch, invitations_are_known) = match present {
-            Newer::None => (Present::None, 0, false),
-            Newer::Unread(reason) => (Present::Unread(reason), 0, false),
-            Newer::Read { replayed, epoch, same_keys } => {
+        let (present, epoch, invitations_are_known, published) = match present {
+            Newer::None => (Present::None, 0, false, Vec::new()),
+            Newer::Unread(reason) => (Present::Unread(reason), 0, false, Vec::new()),
+            Newer::Read { replayed, epoch, same_keys, published } => {
                 disable(vault, &replayed).await.map_err(RestoreError::Unsettled)?;
                 vault.inspector(None).record_states().await.map_err(RestoreError::Unsettled)?;
-                (Present::Read(replayed), epoch, same_keys)
+                (Present::Read(replayed), epoch, same_keys, published)
             }
         };
+        // A signing key may have leaked and been removed since the backup.
+        let retired = vault.federation().retire_others(&published).await.map_err(RestoreError::Unsettled)?;
         let settled = vault.operator().finish_restore(epoch, !invitations_are_known).await;
-        Ok((present, settled.map_err(RestoreError::Unsettled)?))
+        Ok((present, settled.map_err(RestoreError::Unsettled)?, retired))
     }
 
     /// Reads the database in use, if it can be opened.
@@ -329,7 +335,8 @@ impl Run<'_> {
         let read = async {
             let keys = newer.ports().store.keys.instance().await?;
             let epoch = newer.ports().store.operator.restore_epoch().await?;
-            Ok::<_, StoreError>((keys, epoch))
+            let published = newer.federation().published_keys().await?;
+            Ok::<_, Error>((keys, epoch, published))
         };
         let (instance, read, key) = (newer.instance(), read.await, newer.database_key.clone());
         let closed = newer.close().await; // before it is read below, so that its log is in the file
@@ -341,7 +348,7 @@ impl Run<'_> {
                 present: instance.to_string(),
             });
         }
-        let (record, epoch) = match closed.and(read) {
+        let (record, epoch, published) = match closed.map_err(Error::from).and(read) {
             Ok(read) => read,
             Err(error) => return Ok(reason(&error)),
         };
@@ -352,7 +359,7 @@ impl Run<'_> {
         let path = self.path.to_owned();
         let bringing = move || replay(&store, &path, &SqliteKey::from_bytes(key.expose_bytes()), same_keys);
         match tokio::task::spawn_blocking(bringing).await.map_err(|_| RestoreError::Cancelled)? {
-            Ok(replayed) => Ok(Newer::Read { replayed: Box::new(replayed), epoch, same_keys }),
+            Ok(replayed) => Ok(Newer::Read { replayed: Box::new(replayed), epoch, same_keys, published }),
             Err(CopyError::Full(path)) => Err(RestoreError::Full(path)),
             Err(error) => Ok(reason(&error)),
         }
@@ -367,7 +374,7 @@ impl Run<'_> {
 enum Newer {
     None,
     Unread(String),
-    Read { replayed: Box<Replayed>, epoch: u64, same_keys: bool },
+    Read { replayed: Box<Replayed>, epoch: u64, same_keys: bool, published: Vec<Jwk> },
 }
 
 /// Disables accounts and integrations whose old rights must not be restored.

@@ -11,6 +11,7 @@ mod describe;
 mod destroy_version;
 mod document;
 mod enrolment;
+mod federation;
 mod integrations;
 mod list;
 mod list_uses;
@@ -27,6 +28,7 @@ mod receivers;
 mod replace;
 mod save;
 mod show;
+mod show_trust;
 mod shown;
 
 #[cfg(any(test, fuzzing))]
@@ -168,6 +170,7 @@ impl Inner {
             Operation::Match => match_credential::run(self, call, body).await,
             Operation::CheckCredential => check_credential::run(self, call, body).await,
             Operation::ListUses => list_uses::run(self, call, body).await,
+            Operation::ShowTrust => show_trust::run(self, call, body).await,
             Operation::ListAccounts => accounts::list::run(self, call, body).await,
             Operation::Invite => accounts::invite::run(self, call, body).await,
             Operation::ChangeAccount => accounts::change::run(self, call, body).await,
@@ -232,6 +235,8 @@ impl Inner {
                 body.ignore().await?;
                 Ok(answer::json(StatusCode::OK, self.openapi.clone()))
             }
+            Operation::ShowFederationIssuer => federation::discovery(self, call, body).await,
+            Operation::ShowFederationKeys => federation::key_set(self, call, body).await,
             Operation::Activate
             | Operation::ListActivations
             | Operation::EndActivation

@@ -78,15 +78,12 @@ pub(crate) fn parse(body: &[u8], policy: DataPolicy) -> Result<NewCredential, Pr
         .map_or(Some(Labels::default()), |node| violations.check_all("/labels", || Labels::parse(node, "/labels")));
     let description = violations.check("/description", || optional_description(description.as_deref()));
     let expires_at = violations.check("/expires_at", || optional_time(expires_at.as_deref(), "/expires_at"));
-    let vend = violations.check("/vend", || vend.as_deref().map_or(Ok(VendRule::Any), parse_rule));
+    let vend = violations.check("/vend", || vend.as_deref().map(parse_rule).transpose());
     let said = labels.zip(description).zip(expires_at).zip(vend);
     let request = namespace.zip(data.flatten()).zip(said);
-    violations.finish(request.map(|((namespace, data), (((labels, description), expires_at), vend))| NewCredential {
-        labels,
-        description,
-        expires_at,
-        vend,
-        ..NewCredential::new(namespace, data)
+    violations.finish(request.map(|((namespace, data), (((labels, description), expires_at), vend))| {
+        let vend = vend.unwrap_or(VendRule::default_of(data.kind()));
+        NewCredential { labels, description, expires_at, vend, ..NewCredential::new(namespace, data) }
     }))
 }
 

@@ -3,7 +3,7 @@
 use super::{Address, Operation};
 
 /// Routes of the public listener.
-pub(super) static PUBLIC: [Address; 48] = [
+pub(super) static PUBLIC: [Address; 51] = [
     Address { template: "{base}/login", methods: &[("POST", Operation::LogIn)], allow: "POST" },
     Address { template: "{base}/logout", methods: &[("POST", Operation::LogOut)], allow: "POST" },
     Address {
@@ -40,6 +40,11 @@ pub(super) static PUBLIC: [Address; 48] = [
     Address {
         template: "{base}/organization-vault/{id}/activations",
         methods: &[("GET", Operation::ListUses)],
+        allow: "GET, HEAD",
+    },
+    Address {
+        template: "{base}/organization-vault/{id}/trust",
+        methods: &[("GET", Operation::ShowTrust)],
         allow: "GET, HEAD",
     },
     Address {
@@ -144,6 +149,16 @@ pub(super) static PUBLIC: [Address; 48] = [
     Address { template: "{base}/namespaces/thaw", methods: &[("POST", Operation::ThawNamespace)], allow: "POST" },
     Address { template: "{base}/audit", methods: &[("GET", Operation::ListAudit)], allow: "GET, HEAD" },
     Address { template: "/openapi.json", methods: &[("GET", Operation::Openapi)], allow: "GET, HEAD" },
+    Address {
+        template: "/.well-known/openid-configuration",
+        methods: &[("GET", Operation::ShowFederationIssuer)],
+        allow: "GET, HEAD",
+    },
+    Address {
+        template: "/federation/jwks.json",
+        methods: &[("GET", Operation::ShowFederationKeys)],
+        allow: "GET, HEAD",
+    },
     Address { template: "/docs", methods: &[("GET", Operation::Docs)], allow: "GET, HEAD" },
     Address { template: "/", methods: &[("GET", Operation::Console)], allow: "GET, HEAD" },
     Address { template: "/console/{id}", methods: &[("GET", Operation::ConsoleFile)], allow: "GET, HEAD" },

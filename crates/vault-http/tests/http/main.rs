@@ -15,6 +15,7 @@ mod enrolment;
 mod failures;
 mod headers;
 mod integrations;
+mod keyless;
 mod limits;
 mod login;
 mod methods;

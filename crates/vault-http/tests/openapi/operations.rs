@@ -249,6 +249,13 @@ pub(crate) const OPERATIONS: &[Operation] = &[
         ..DEFAULT
     },
     Operation {
+        name: "show-trust",
+        summary: "Show what the provider of a keyless credential must trust, and how to configure it",
+        answer: One(one::<ProviderTrust>()),
+        problems: &[P::NotFound, P::Conflict],
+        ..DEFAULT
+    },
+    Operation {
         name: "list-accounts",
         tag: "Accounts",
         summary: "List accounts and invitations",

@@ -21,6 +21,9 @@ fn data_name(kind: CredentialType) -> &'static str {
         CredentialType::AzureIdentity => "AzureIdentityData",
         CredentialType::Gcs => "GcsData",
         CredentialType::DirectLink => "DirectLinkData",
+        CredentialType::S3Federated => "S3FederatedData",
+        CredentialType::AzureFederated => "AzureFederatedData",
+        CredentialType::GcsFederated => "GcsFederatedData",
     }
 }
 
@@ -74,7 +77,15 @@ fn rule(kind: CredentialType) -> &'static str {
             " tenant_id, client_id and client_secret are required together. All three may be absent if \
              connection_string contains AccountKey or SharedAccessSignature."
         }
-        CredentialType::S3 | CredentialType::Gcs | CredentialType::DirectLink => "",
+        CredentialType::S3Federated => {
+            " endpoint and sts_endpoint must be https. If AWS issues the session, endpoint must be absent or an S3 \
+             endpoint of AWS."
+        }
+        CredentialType::S3
+        | CredentialType::Gcs
+        | CredentialType::DirectLink
+        | CredentialType::AzureFederated
+        | CredentialType::GcsFederated => "",
     }
 }
 
@@ -104,6 +115,17 @@ fn value(kind: ValueKind) -> Value {
         ValueKind::RoleArn => text("An Amazon resource name.", 2_048),
         ValueKind::Tenant => text("A GUID or a domain name.", 255),
         ValueKind::ClientId => text("A GUID or another token of letters, digits and `. _ -`.", 255),
+        ValueKind::AccountName => {
+            json!({"type": "string", "pattern": "^[a-z0-9]{3,24}$", "description": "The storage account's name."})
+        }
+        ValueKind::AzureCloud => {
+            json!({"type": "string", "enum": ["public", "china", "us-government"], "default": "public", "description": "The cloud."})
+        }
+        ValueKind::WorkloadProvider => text(
+            "The workload identity provider: `//iam.googleapis.com/projects/NUMBER/locations/global/workloadIdentityPools/POOL/providers/PROVIDER`.",
+            512,
+        ),
+        ValueKind::ServiceAccount => text("The service account: `NAME@PROJECT.iam.gserviceaccount.com`.", 320),
         ValueKind::Flag => json!({"type": "boolean"}),
         ValueKind::ConnectionString => secret("A connection string of Azure storage."),
         ValueKind::KeyFile => json!({
@@ -140,6 +162,18 @@ pub(crate) fn example(kind: CredentialType) -> Value {
                 "token_uri": "https://oauth2.googleapis.com/token"
             },
             "bucket": "nightly-imports"
+        }),
+        CredentialType::S3Federated => json!({
+            "role_arn": "arn:aws:iam::111122223333:role/nightly-import", "bucket": "nightly-imports",
+            "region": "eu-central-1"
+        }),
+        CredentialType::AzureFederated => json!({
+            "tenant_id": "11111111-2222-3333-4444-555555555555", "client_id": "66666666-7777-8888-9999-000000000000",
+            "account_name": "example", "container": "imports"
+        }),
+        CredentialType::GcsFederated => json!({
+            "provider": "//iam.googleapis.com/projects/123456789012/locations/global/workloadIdentityPools/vault/providers/orgvault",
+            "service_account": "nightly-import@example-project.iam.gserviceaccount.com", "bucket": "nightly-imports"
         }),
         CredentialType::DirectLink => json!({"url": "https://files.example.com/imports/today.csv?signature=example"}),
     }
@@ -260,7 +294,7 @@ pub(crate) fn refine(schemas: &mut Map<String, Value>) {
         ("HealthItem", "state", json!({"enum": health})),
         ("VersionItem", "state", json!({"enum": ["current", "staged", "previous"]})),
         ("CredentialUse", "form", json!({"enum": ["raw", "short"]})),
-        ("VendedCredential", "type", json!({"enum": kinds})),
+        ("VendedCredential", "type", json!({"enum": CredentialType::ISSUED.map(CredentialType::as_str)})),
         ("VendedCredential", "form", json!({"enum": ["raw", "short"]})),
         (
             "ActivateRequest",

@@ -12,7 +12,6 @@ use object_store::azure::AzureAuthorizer;
 use object_store::client::HttpRequestBody;
 use serde::Deserialize;
 use vault_core::check::CheckReason;
-use vault_core::credential::AzureIdentity;
 use vault_core::time::Timestamp;
 
 /// A container, or an account if the credential does not contain one.
@@ -21,8 +20,20 @@ pub(super) struct Blobs<'a> {
     pub(super) access: Access,
     /// Address of the account, without a trailing slash.
     pub(super) address: String,
-    pub(super) data: &'a AzureIdentity,
+    pub(super) place: Place<'a>,
     pub(super) now: Timestamp,
+}
+
+/// Location of the blobs.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    /// Name of the account.
+    pub(super) account: &'a str,
+    pub(super) container: Option<&'a str>,
+    /// Prefix of the names of all affected objects.
+    pub(super) prefix: &'a str,
+    /// Whether the credential contains the key of the account.
+    pub(super) has_account_key: bool,
 }
 
 /// A list of containers, or of the blobs in one.
@@ -76,8 +87,7 @@ impl Blobs<'_> {
         let body = HttpRequestBody::from(Bytes::from_static(body));
         let mut request = request.body(body).map_err(|_| CheckReason::Unexpected)?;
         if let Access::Signed(credential) = &self.access {
-            let account = self.data.connection_string.account_name().unwrap_or_default();
-            AzureAuthorizer::new(credential, account)
+            AzureAuthorizer::new(credential, self.place.account)
                 .try_authorize(&mut request)
                 .map_err(|_| CheckReason::Unexpected)?;
         }
@@ -99,7 +109,7 @@ impl Blobs<'_> {
     }
 
     async fn on_blob(&self, method: Method, name: &str, body: &'static [u8]) -> Result<Answer, CheckReason> {
-        let container = self.data.container.as_deref().ok_or(CheckReason::NothingToTry)?;
+        let container = self.place.container.ok_or(CheckReason::NothingToTry)?;
         let (container, name) = encode_name(container).zip(encode_name(name)).ok_or(CheckReason::NothingToTry)?;
         self.ask(method, &format!("/{container}/{name}"), "", body).await
     }
@@ -112,7 +122,7 @@ impl Blobs<'_> {
 #[async_trait]
 impl Objects for Blobs<'_> {
     async fn list(&self) -> Result<Option<Found>, CheckReason> {
-        let Some(container) = &self.data.container else {
+        let Some(container) = self.place.container else {
             return self.list_containers().await.map(|()| None);
         };
         let container = encode_name(container).ok_or(CheckReason::BucketMissing)?;
@@ -149,10 +159,10 @@ impl Objects for Blobs<'_> {
 
     /// Returns whether the credential contains an account key, or can list the account's other containers.
     async fn opens_more(&self, _: &Trial) -> Option<bool> {
-        if self.data.connection_string.has_account_key() {
+        if self.place.has_account_key {
             return Some(true);
         }
-        self.data.container.as_ref()?;
+        self.place.container?;
         match self.list_containers().await {
             Ok(()) => Some(true),
             Err(CheckReason::Denied) => Some(false),
@@ -161,6 +171,6 @@ impl Objects for Blobs<'_> {
     }
 
     fn prefix(&self) -> &str {
-        self.data.key_prefix.as_deref().unwrap_or_default()
+        self.place.prefix
     }
 }

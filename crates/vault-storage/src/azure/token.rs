@@ -7,6 +7,7 @@ use crate::guard::{Answer, GuardedClient};
 use crate::text::{encode_name, encode_pairs, is_sendable};
 use bytes::Bytes;
 use hyper::{Request, StatusCode, header};
+use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use vault_core::check::CheckReason;
 use vault_core::credential::{Application, AzureCloud, SecretText};
@@ -24,23 +25,54 @@ struct Refused {
     error_codes: Vec<u32>,
 }
 
+/// An application that requests a token.
+pub(super) struct Applicant<'a> {
+    /// Directory: a GUID or a domain.
+    pub(super) tenant_id: &'a str,
+    pub(super) client_id: &'a str,
+    pub(super) proof: Proof<'a>,
+}
+
+/// What authenticates an application.
+pub(super) enum Proof<'a> {
+    /// Its secret.
+    Secret(&'a SecretText),
+    /// A federation token (RFC 7523).
+    Assertion(&'a SecretString),
+}
+
+impl<'a> From<Application<'a>> for Applicant<'a> {
+    fn from(application: Application<'a>) -> Self {
+        let Application { tenant_id, client_id, client_secret } = application;
+        // The ID is sent with the secret.
+        Self { tenant_id, client_id: client_id.expose(), proof: Proof::Secret(client_secret) }
+    }
+}
+
 /// Requests a token for storage from the directory of `cloud`, or from the one in the settings.
 pub(super) async fn ask(
     client: &GuardedClient,
     places: &Places,
-    application: Application<'_>,
+    applicant: &Applicant<'_>,
     cloud: Option<AzureCloud>,
 ) -> Result<SecretText, CheckReason> {
     let directory = places.azure_directory.as_deref().or(cloud.map(AzureCloud::authority_host));
     let directory = directory.ok_or(CheckReason::UnknownCloud)?;
-    let tenant = encode_name(application.tenant_id).ok_or(CheckReason::TenantUnknown)?;
-    // Sent to the directory that issued them.
-    let form = encode_pairs(&[
+    let tenant = encode_name(applicant.tenant_id).ok_or(CheckReason::TenantUnknown)?;
+    let mut form = vec![
         ("grant_type", "client_credentials"),
-        ("client_id", application.client_id.expose()),
-        ("client_secret", application.client_secret.expose()),
+        ("client_id", applicant.client_id),
         ("scope", AzureCloud::STORAGE_SCOPE),
-    ]);
+    ];
+    // Sent to the directory that issued the secret, or that is the token's audience.
+    match applicant.proof {
+        Proof::Secret(secret) => form.push(("client_secret", secret.expose())),
+        Proof::Assertion(token) => form.extend([
+            ("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"),
+            ("client_assertion", token.expose_secret()),
+        ]),
+    }
+    let form = encode_pairs(&form);
     let request = Request::post(format!("{directory}/{tenant}/oauth2/v2.0/token"))
         .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
         .header(header::ACCEPT, "application/json")
@@ -48,13 +80,27 @@ pub(super) async fn ask(
         .map_err(|_| CheckReason::TenantUnknown)?;
     let answer = client.send(request).await?;
     if answer.status != StatusCode::OK {
-        return Err(why(&answer));
+        return Err(match applicant.proof {
+            Proof::Secret(_) => why(&answer),
+            Proof::Assertion(_) => why_no_trust(&answer).unwrap_or_else(|| why(&answer)),
+        });
     }
     let granted: Granted = answer.json().ok_or(CheckReason::Unexpected)?;
     if !is_sendable(&granted.access_token) {
         return Err(CheckReason::Unexpected);
     }
     Ok(granted.access_token.into())
+}
+
+/// Returns the reason why the directory refuses a federation token. Only a refused subject shows that it trusts the issuer.
+fn why_no_trust(answer: &Answer) -> Option<CheckReason> {
+    answer.json::<Refused>()?.error_codes.iter().find_map(|code| match code {
+        70_021 | 700_213 | 7_002_137 | 7_002_138 => Some(CheckReason::TrustMissing),
+        7_000_272 | 90_061 | 501_661 => Some(CheckReason::IssuerUnreachable),
+        700_211 | 700_212 => Some(CheckReason::IssuerNotTrusted),
+        700_024 => Some(CheckReason::ClockSkew),
+        _ => None,
+    })
 }
 
 /// Converts an error response of the directory.

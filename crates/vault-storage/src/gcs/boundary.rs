@@ -3,14 +3,14 @@
 //! <https://cloud.google.com/iam/docs/downscoping-short-lived-credentials>
 
 use serde_json::{Value, json};
-use vault_core::credential::Gcs;
+use vault_core::credential::Buckets;
 
 /// Read, write, list and delete objects, without permissions on the bucket or on access control.
 const RIGHTS: &str = "inRole:roles/storage.objectUser";
 
-/// Returns the boundary: the bucket, limited to objects with the prefix.
-pub(super) fn of(data: &Gcs) -> Value {
-    let rules: Vec<Value> = data.bucket.iter().map(|bucket| rule(bucket, data.key_prefix.as_deref())).collect();
+/// Returns the boundary: the buckets, limited to objects with the prefix.
+pub(super) fn of(buckets: &Buckets, key_prefix: Option<&str>) -> Value {
+    let rules: Vec<Value> = buckets.iter().map(|bucket| rule(bucket, key_prefix)).collect();
     json!({"accessBoundary": {"accessBoundaryRules": rules}})
 }
 

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use hyper::{Method, Request, StatusCode, header};
 use serde::Deserialize;
 use vault_core::check::{CheckReason, StorageOperation};
-use vault_core::credential::{Gcs, SecretText};
+use vault_core::credential::SecretText;
 use zeroize::Zeroizing;
 
 /// Requests the content of an object instead of its metadata.
@@ -23,7 +23,8 @@ pub(super) struct Bucket<'a> {
     /// Address of the service, without a trailing slash.
     pub(super) address: &'a str,
     pub(super) name: &'a str,
-    pub(super) data: &'a Gcs,
+    /// Prefix of the names of all affected objects.
+    pub(super) prefix: &'a str,
 }
 
 #[derive(Deserialize)]
@@ -149,6 +150,6 @@ impl Objects for Bucket<'_> {
     }
 
     fn prefix(&self) -> &str {
-        self.data.key_prefix.as_deref().unwrap_or_default()
+        self.prefix
     }
 }

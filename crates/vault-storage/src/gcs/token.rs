@@ -1,18 +1,20 @@
 //! Access tokens: of the service account, and downscoped from it.
 
-use super::{assertion, boundary};
-use crate::Places;
+use super::assertion;
 use crate::guard::{Answer, GuardedClient};
 use crate::text::encode_pairs;
 use bytes::Bytes;
 use hyper::{Request, StatusCode, header};
 use serde::Deserialize;
+use serde_json::Value;
 use vault_core::check::CheckReason;
-use vault_core::credential::{Gcs, KeyFile, SecretText};
+use vault_core::credential::{KeyFile, SecretText};
 use vault_core::time::Timestamp;
 
+/// Type of an access token in an exchange.
+pub(super) const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
 /// Default lifetime of a token in seconds.
-const LIFETIME: i64 = 3_600;
+pub(super) const LIFETIME: i64 = 3_600;
 
 /// An access token.
 pub(super) struct AccessToken {
@@ -27,12 +29,13 @@ struct Granted {
     expires_in: Option<i64>,
 }
 
+/// An error response (RFC 6749, section 5.2).
 #[derive(Deserialize)]
-struct Refused {
+pub(super) struct Refused {
     #[serde(default)]
-    error: String,
+    pub(super) error: String,
     #[serde(default)]
-    error_description: String,
+    pub(super) error_description: String,
 }
 
 /// Requests a token of the service account.
@@ -41,36 +44,36 @@ pub(super) async fn ask(client: &GuardedClient, key: &KeyFile, now: Timestamp) -
     let assertion = assertion::sign(key, &address, now).ok_or(CheckReason::SignatureMismatch)?;
     let form =
         encode_pairs(&[("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"), ("assertion", &assertion)]);
-    granted(client, &address, form, LIFETIME).await
+    granted(client, &address, form, LIFETIME, why).await
 }
 
-/// Exchanges a token for one that is limited to bucket and prefix of `data` (RFC 8693).
+/// Exchanges a token for one with this access boundary (RFC 8693), at the service with the address `exchange`.
 pub(super) async fn narrow(
     client: &GuardedClient,
-    places: &Places,
-    data: &Gcs,
+    exchange: &str,
+    boundary: &Value,
     wide: &AccessToken,
 ) -> Result<AccessToken, CheckReason> {
-    const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
     let form = encode_pairs(&[
         ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
         ("subject_token_type", ACCESS_TOKEN),
         ("requested_token_type", ACCESS_TOKEN),
         ("subject_token", wide.text.expose()), // sent for the exchange
-        ("options", &boundary::of(data).to_string()),
+        ("options", &boundary.to_string()),
     ]);
-    let address = format!("{}/v1/token", places.google_exchange(data.service_account_key.universe_domain()));
-    let mut narrow = granted(client, &address, form, wide.seconds).await?;
+    let mut narrow = granted(client, &format!("{exchange}/v1/token"), form, wide.seconds, why).await?;
     // A downscoped token does not outlive its source.
     narrow.seconds = narrow.seconds.min(wide.seconds);
     Ok(narrow)
 }
 
-async fn granted(
+/// Requests a token. `why` converts an error response.
+pub(super) async fn granted(
     client: &GuardedClient,
     address: &str,
     form: String,
     unless_told: i64,
+    why: impl Fn(&Answer) -> CheckReason,
 ) -> Result<AccessToken, CheckReason> {
     let request = Request::post(address)
         .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
@@ -89,7 +92,7 @@ async fn granted(
 /// Converts an error response.
 ///
 /// <https://developers.google.com/identity/protocols/oauth2/service-account#jwt-error-codes>
-fn why(answer: &Answer) -> CheckReason {
+pub(super) fn why(answer: &Answer) -> CheckReason {
     let Some(refused) = answer.json::<Refused>() else { return answer.plain_reason() };
     let says = |words: &str| refused.error_description.contains(words);
     match &*refused.error {

@@ -5,17 +5,23 @@ mod place;
 mod policy;
 mod reason;
 mod session;
+mod web_identity;
+
+pub(crate) use self::session::tags as session_tags;
 
 use self::objects::Bucket;
-use self::place::{address_of, is_amazon};
+use self::place::address_of;
+use crate::federation::Signing;
 use crate::guard::GuardedClient;
 use crate::probe::{Objects, Trial, each_bucket, examine, refused};
 use crate::text::is_sendable;
 use object_store::aws::AwsCredential;
 use vault_core::activation::{S3Short, ShortData};
 use vault_core::check::{Check, CheckReason};
-use vault_core::credential::{Addressing, S3};
+use vault_core::credential::{Addressing, S3, S3Federated, S3Location};
+use vault_core::federation::FederationSubject;
 use vault_core::port::{ShortLived, VendOrder};
+use vault_core::time::Timestamp;
 
 /// Returns the saved keys.
 fn saved_keys(data: &S3) -> AwsCredential {
@@ -38,39 +44,49 @@ fn signable(key_id: &str, token: Option<&str>, region: &str) -> Result<(), Check
 
 /// Checks the saved keys, which raw credentials contain. Does not assume a saved role.
 pub(crate) async fn check(client: &GuardedClient, data: &S3, trial: &Trial) -> Vec<Check> {
-    check_keys(client, data, saved_keys(data), trial).await
+    check_keys(client, data.location(), saved_keys(data), trial).await
 }
 
-/// Checks the session keys that were issued for `data`.
-pub(crate) async fn check_short(client: &GuardedClient, data: &S3, short: &S3Short, trial: &Trial) -> Vec<Check> {
+/// Checks the session keys that were issued for `location`.
+pub(crate) async fn check_short(
+    client: &GuardedClient,
+    location: S3Location<'_>,
+    short: &S3Short,
+    trial: &Trial,
+) -> Vec<Check> {
     // Used for signing, like the saved keys.
     let keys = AwsCredential {
         key_id: short.access_key_id.expose().to_owned(),
         secret_key: short.secret_access_key.expose().to_owned(),
         token: Some(short.session_token.expose().to_owned()),
     };
-    check_keys(client, data, keys, trial).await
+    check_keys(client, location, keys, trial).await
 }
 
-async fn check_keys(client: &GuardedClient, data: &S3, keys: AwsCredential, trial: &Trial) -> Vec<Check> {
-    each_bucket(&data.bucket, |bucket| check_bucket(client, data, bucket, &keys, trial)).await
+async fn check_keys(
+    client: &GuardedClient,
+    location: S3Location<'_>,
+    keys: AwsCredential,
+    trial: &Trial,
+) -> Vec<Check> {
+    each_bucket(location.bucket, |bucket| check_bucket(client, location, bucket, &keys, trial)).await
 }
 
 async fn check_bucket(
     client: &GuardedClient,
-    data: &S3,
+    location: S3Location<'_>,
     name: &str,
     keys: &AwsCredential,
     trial: &Trial,
 ) -> Vec<Check> {
-    let style = data.addressing();
-    let Some(address) = address_of(data, name, style) else {
+    let style = location.addressing();
+    let Some(address) = address_of(&location, name, style) else {
         return refused(CheckReason::Unexpected, &trial.operations);
     };
-    let bucket = Bucket::new(client, keys, address, data, trial.now);
+    let bucket = Bucket::new(client, keys, address, location, trial.now);
     let listing = bucket.list().await;
-    if style == Addressing::Host && data.endpoint.is_some() && is_of_the_host(&listing) {
-        let by_path = address_of(data, name, Addressing::Path).map(|address| bucket.at(address));
+    if style == Addressing::Host && location.endpoint.is_some() && is_of_the_host(&listing) {
+        let by_path = address_of(&location, name, Addressing::Path).map(|address| bucket.at(address));
         if let Some(by_path) = by_path
             && matches!(by_path.list().await, Ok(_) | Err(CheckReason::Denied))
         {
@@ -100,26 +116,55 @@ pub(crate) async fn vend(
     order: &VendOrder,
     with_tags: bool,
 ) -> Result<ShortLived, CheckReason> {
-    let role = data.role_arn.as_deref();
-    if role.is_none() && data.sts_endpoint.is_none() && is_amazon(data) {
+    let location = data.location();
+    if location.role_arn.is_none() && location.sts_endpoint.is_none() && location.is_amazon() {
         return Err(CheckReason::NoRole);
     }
-    let name = format!("orgvault-{}", order.activation);
-    let policy = policy::narrowed_to(data, role)?;
-    let seconds = session::seconds_until(order);
     let tags = if with_tags { session::tags(order) } else { Vec::new() };
-    let wanted = session::Wanted { role, name: &name, seconds, policy: Some(policy), tags };
-    let session = session::take_on(client, data, wanted).await?;
+    let session = session::assume_role(client, data, &session::Parameters::of(&location, order)?, &tags).await?;
+    Ok(issued(&location, session))
+}
+
+/// Issues session keys of the role of a keyless credential, limited to bucket and prefix.
+pub(crate) async fn vend_keyless(
+    client: &GuardedClient,
+    data: &S3Federated,
+    signing: &Signing<'_>,
+    order: &VendOrder,
+) -> Result<ShortLived, CheckReason> {
+    let location = data.location();
+    let (address, audience) = data.recipient().ok_or(CheckReason::Unexpected)?;
+    let token = signing.token(order, audience).await?;
+    let parameters = session::Parameters::of(&location, order)?;
+    let session = web_identity::assume_role(client, &data.role_arn, &address, &parameters, &token).await?;
+    Ok(issued(&location, session))
+}
+
+/// Requests a session of the role of a keyless credential for a subject that belongs to no credential.
+pub(crate) async fn exchange_for_trust_check(
+    client: &GuardedClient,
+    data: &S3Federated,
+    signing: &Signing<'_>,
+    subject: &FederationSubject,
+    now: Timestamp,
+) -> Result<(), CheckReason> {
+    let (address, audience) = data.recipient().ok_or(CheckReason::Unexpected)?;
+    let token = signing.token_of_no_credential(subject, audience, now).await?;
+    let parameters = session::Parameters::of_trust_check(&data.location())?;
+    web_identity::assume_role(client, &data.role_arn, &address, &parameters, &token).await.map(drop)
+}
+
+fn issued(location: &S3Location<'_>, session: session::Session) -> ShortLived {
     let data = S3Short {
         access_key_id: session.access_key_id,
         secret_access_key: session.secret_access_key,
         session_token: session.session_token,
-        bucket: data.bucket.clone(),
-        region: data.region.clone(),
-        endpoint: data.endpoint.clone(),
-        key_prefix: data.key_prefix.clone(),
-        path_style_access: data.path_style_access,
-        sse_kms_key_id: data.sse_kms_key_id.clone(),
+        bucket: location.bucket.clone(),
+        region: location.region.map(str::to_owned),
+        endpoint: location.endpoint.map(str::to_owned),
+        key_prefix: location.key_prefix.map(str::to_owned),
+        path_style_access: location.path_style_access,
+        sse_kms_key_id: location.sse_kms_key_id.map(str::to_owned),
     };
-    Ok(ShortLived { data: ShortData::S3(data), expires_at: session.expires_at })
+    ShortLived { data: ShortData::S3(data), expires_at: session.expires_at }
 }

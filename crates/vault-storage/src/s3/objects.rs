@@ -1,6 +1,5 @@
 //! Operations on a bucket with access keys.
 
-use super::place::region_of;
 use super::{reason, signable};
 use crate::guard::{Answer, GuardedClient};
 use crate::probe::{CONTENT, Found, Objects, Trial};
@@ -13,7 +12,7 @@ use object_store::client::HttpRequestBody;
 use serde::Deserialize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use vault_core::check::{CheckReason, StorageOperation};
-use vault_core::credential::S3;
+use vault_core::credential::S3Location;
 use vault_core::time::Timestamp;
 
 /// Number of listed objects from which one is selected for reading.
@@ -27,7 +26,7 @@ pub(super) struct Bucket<'a> {
     keys: &'a AwsCredential,
     /// Address with a trailing slash.
     address: String,
-    data: &'a S3,
+    location: S3Location<'a>,
     now: Timestamp,
     /// ID of a multipart upload that was started and may still exist.
     upload: Mutex<Option<String>>,
@@ -58,18 +57,18 @@ struct Entry {
 impl<'a> Bucket<'a> {
     /// Returns the same bucket at another address.
     pub(super) fn at(&self, address: String) -> Bucket<'a> {
-        Self::new(self.client, self.keys, address, self.data, self.now)
+        Self::new(self.client, self.keys, address, self.location, self.now)
     }
 
-    /// Creates access to the bucket of `data` at `address` with `keys`.
+    /// Creates access to a bucket of `location` at `address` with `keys`.
     pub(super) fn new(
         client: &'a GuardedClient,
         keys: &'a AwsCredential,
         address: String,
-        data: &'a S3,
+        location: S3Location<'a>,
         now: Timestamp,
     ) -> Self {
-        Self { client, keys, address, data, now, upload: Mutex::new(None) }
+        Self { client, keys, address, location, now, upload: Mutex::new(None) }
     }
 
     async fn ask(&self, method: Method, rest: &str, body: impl Into<Bytes>) -> Result<Answer, CheckReason> {
@@ -80,14 +79,14 @@ impl<'a> Bucket<'a> {
         if is_reading {
             request = request.header(header::RANGE, "bytes=0-0");
         }
-        if let Some(key) = self.data.sse_kms_key_id.as_deref().filter(|_| begins_upload) {
+        if let Some(key) = self.location.sse_kms_key_id.filter(|_| begins_upload) {
             request = request
                 .header("x-amz-server-side-encryption", "aws:kms")
                 .header("x-amz-server-side-encryption-aws-kms-key-id", key);
         }
         let body = HttpRequestBody::from(body.into());
         let mut request = request.body(body).map_err(|_| CheckReason::Unexpected)?;
-        let region = region_of(self.data);
+        let region = self.location.signing_region();
         signable(&self.keys.key_id, self.keys.token.as_deref(), &region)?;
         AwsAuthorizer::new(self.keys, "s3", &region)
             .try_authorize(&mut request, None)
@@ -223,6 +222,6 @@ impl Objects for Bucket<'_> {
     }
 
     fn prefix(&self) -> &str {
-        self.data.key_prefix.as_deref().unwrap_or_default()
+        self.location.key_prefix.unwrap_or_default()
     }
 }

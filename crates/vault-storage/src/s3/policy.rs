@@ -2,29 +2,29 @@
 //!
 //! <https://docs.aws.amazon.com/IAM/latest/UserGuide/access_policies.html#policies_session>
 
-use super::place::{Partition, is_amazon, region_of};
 use serde_json::{Value, json};
 use vault_core::check::CheckReason;
-use vault_core::credential::S3;
+use vault_core::credential::{AwsPartition, S3Location};
 
 /// The longest policy of a session, in characters
 /// (<https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html>).
 const MAX_LENGTH: usize = 2_048;
 
-/// Returns the policy for a session of `role`, or of the saved keys themselves.
-pub(super) fn narrowed_to(data: &S3, role: Option<&str>) -> Result<String, CheckReason> {
-    let own = Partition::of(&region_of(data));
-    let partition = role.and_then(|role| role.split(':').nth(1)).filter(|partition| partition.starts_with("aws"));
-    let partition = partition.unwrap_or(if is_amazon(data) { own.name } else { "aws" });
+/// Returns the policy for a session of the role, or of the saved keys themselves.
+pub(super) fn narrowed_to(location: &S3Location<'_>) -> Result<String, CheckReason> {
+    let own = AwsPartition::of(&location.signing_region());
+    let partition =
+        location.role_arn.and_then(|role| role.split(':').nth(1)).filter(|partition| partition.starts_with("aws"));
+    let partition = partition.unwrap_or(if location.is_amazon() { own.name } else { "aws" });
     let of_each = |end: &str| {
         let mut resources =
-            data.bucket.iter().map(|bucket| Value::from(format!("arn:{partition}:s3:::{}{end}", literal(bucket))));
+            location.bucket.iter().map(|bucket| Value::from(format!("arn:{partition}:s3:::{}{end}", literal(bucket))));
         match (resources.next(), resources.collect::<Vec<_>>()) {
             (Some(only), others) if others.is_empty() => only,
             (first, others) => first.into_iter().chain(others).collect(),
         }
     };
-    let prefix = literal(data.key_prefix.as_deref().unwrap_or_default());
+    let prefix = literal(location.key_prefix.unwrap_or_default());
     let mut statements = vec![
         allow(&["s3:ListBucket"], of_each(""), Some(json!({"StringLike": {"s3:prefix": format!("{prefix}*")}}))),
         allow(&["s3:GetBucketLocation"], of_each(""), None),
@@ -40,7 +40,7 @@ pub(super) fn narrowed_to(data: &S3, role: Option<&str>) -> Result<String, Check
             None,
         ),
     ];
-    if is_amazon(data) {
+    if location.is_amazon() {
         // Objects may be encrypted with the owner's KMS key, which S3 uses on behalf of the caller.
         let domain = if own.domain.starts_with("amazonaws.com") { "amazonaws.com*" } else { own.domain };
         let through_s3 = json!({"StringLike": {"kms:ViaService": format!("s3.*.{domain}")}});
@@ -48,7 +48,7 @@ pub(super) fn narrowed_to(data: &S3, role: Option<&str>) -> Result<String, Check
     }
     let policy = json!({"Version": "2012-10-17", "Statement": statements}).to_string();
     // One bucket is left to the store, which knows its own limit.
-    if data.bucket.len() > 1 && policy.len() > MAX_LENGTH { Err(CheckReason::TooManyBuckets) } else { Ok(policy) }
+    if location.bucket.len() > 1 && policy.len() > MAX_LENGTH { Err(CheckReason::TooManyBuckets) } else { Ok(policy) }
 }
 
 fn allow(actions: &[&str], resource: Value, condition: Option<Value>) -> Value {
@@ -86,12 +86,11 @@ mod tests {
     fn the_policy_names_bucket_and_prefix() {
         let data = json!({
             "access_key_id": "a", "secret_access_key": "s", "bucket": "b", "key_prefix": "in/", "region": "cn-north-1",
+            "role_arn": "arn:aws-cn:iam::123456789012:role/exporter",
         });
         let data = CredentialData::from_canonical_json(CredentialType::S3, data.to_string().as_bytes()).unwrap();
         let CredentialData::S3(data) = data else { panic!("of another type") };
-        let policy: Value =
-            serde_json::from_str(&narrowed_to(&data, Some("arn:aws-cn:iam::123456789012:role/exporter")).unwrap())
-                .unwrap();
+        let policy: Value = serde_json::from_str(&narrowed_to(&data.location()).unwrap()).unwrap();
         let on_objects = ["GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload", "ListMultipartUploadParts"]
             .map(|action| format!("s3:{action}"));
         let expected = json!({"Version": "2012-10-17", "Statement": [

@@ -2,8 +2,7 @@
 //! (<https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html>). Amazon's crate for it would add a tenth
 //! to the size of the program.
 
-use super::place::{region_of, session_address};
-use super::{reason, signable};
+use super::{policy, reason, signable};
 use crate::guard::{Answer, GuardedClient};
 use crate::text::{address, encode_pairs, moment};
 use bytes::Bytes;
@@ -12,41 +11,71 @@ use object_store::aws::{AwsAuthorizer, AwsCredential};
 use object_store::client::HttpRequestBody;
 use serde::Deserialize;
 use vault_core::check::CheckReason;
-use vault_core::credential::{S3, SecretText};
+use vault_core::credential::{S3, S3Location, SecretText};
 use vault_core::port::VendOrder;
 use vault_core::time::Timestamp;
 
 /// Minimum lifetime of a session in seconds.
-pub(super) const SHORTEST: i32 = 900;
+const SHORTEST: i32 = 900;
 /// Maximum lifetime of a session in seconds. Most roles allow less.
 const LONGEST: i32 = 43_200;
 
+/// Name of the session of a check. Providers record it.
+const CHECK: &str = "orgvault-check";
+/// Name of the session that a trust check requests.
+const TRUST_CHECK: &str = "orgvault-trust-check";
+
 /// The parameters of a session.
-pub(super) struct Wanted<'a> {
-    /// Role to assume. `None` for a provider that issues sessions without a role.
-    pub(super) role: Option<&'a str>,
+pub(super) struct Parameters {
     /// Name of the session in the provider's logs.
-    pub(super) name: &'a str,
+    name: String,
     /// Lifetime in seconds.
-    pub(super) seconds: i32,
+    seconds: String,
     /// Session policy.
-    pub(super) policy: Option<String>,
-    /// Session tags for the provider's logs and policies.
-    pub(super) tags: Vec<(&'static str, String)>,
+    policy: String,
+}
+
+impl Parameters {
+    /// Returns the parameters for `order`, limited to the bucket and prefix.
+    pub(super) fn of(location: &S3Location<'_>, order: &VendOrder) -> Result<Self, CheckReason> {
+        let name = order.activation.map_or_else(|| CHECK.to_owned(), |activation| format!("orgvault-{activation}"));
+        let (seconds, policy) = (seconds_until(order).to_string(), policy::narrowed_to(location)?);
+        Ok(Self { name, seconds, policy })
+    }
+
+    /// Returns the parameters for a session that must be refused.
+    pub(super) fn of_trust_check(location: &S3Location<'_>) -> Result<Self, CheckReason> {
+        let policy = policy::narrowed_to(location)?;
+        Ok(Self { name: TRUST_CHECK.to_owned(), seconds: SHORTEST.to_string(), policy })
+    }
+
+    /// Returns the fields of the request, in the order of the documentation.
+    pub(super) fn form<'a>(&'a self, action: &'a str, role: Option<&'a str>) -> Vec<(&'a str, &'a str)> {
+        let mut form = vec![
+            ("Action", action),
+            ("Version", "2011-06-15"),
+            ("RoleSessionName", self.name.as_str()),
+            ("DurationSeconds", self.seconds.as_str()),
+            ("Policy", self.policy.as_str()),
+        ];
+        form.extend(role.map(|role| ("RoleArn", role)));
+        form
+    }
 }
 
 /// Returns tags that identify the user of the session
 /// (<https://docs.aws.amazon.com/IAM/latest/UserGuide/id_session-tags.html>).
-pub(super) fn tags(order: &VendOrder) -> Vec<(&'static str, String)> {
-    vec![
+pub(crate) fn tags(order: &VendOrder) -> Vec<(&'static str, String)> {
+    let integration = order.integration.map(|integration| ("orgvault:integration", integration.to_string()));
+    let tags = [
         ("orgvault:organization", order.organization.to_string()),
         ("orgvault:namespace", order.namespace.as_str().to_owned()),
-        ("orgvault:integration", order.integration.to_string()),
-    ]
+    ];
+    tags.into_iter().chain(integration).collect()
 }
 
 /// Returns the lifetime of a session for `order`, limited to the valid range.
-pub(super) fn seconds_until(order: &VendOrder) -> i32 {
+fn seconds_until(order: &VendOrder) -> i32 {
     let seconds = order.expires_at.as_seconds() - order.now.as_seconds();
     i32::try_from(seconds).unwrap_or(LONGEST).clamp(SHORTEST, LONGEST)
 }
@@ -60,27 +89,25 @@ pub(super) struct Session {
 }
 
 /// Requests a session with the saved keys.
-pub(super) async fn take_on(client: &GuardedClient, data: &S3, wanted: Wanted<'_>) -> Result<Session, CheckReason> {
+pub(super) async fn assume_role(
+    client: &GuardedClient,
+    data: &S3,
+    parameters: &Parameters,
+    tags: &[(&'static str, String)],
+) -> Result<Session, CheckReason> {
     let token = data.session_token.as_ref().map(|token| token.expose());
-    let region = region_of(data);
+    let location = data.location();
+    let region = location.signing_region();
     signable(data.access_key_id.expose(), token, &region)?;
-    let address = address(&session_address(data)).ok_or(CheckReason::Unexpected)?;
-    let seconds = wanted.seconds.to_string();
-    let mut form = vec![
-        ("Action", "AssumeRole"),
-        ("Version", "2011-06-15"),
-        ("RoleSessionName", wanted.name),
-        ("DurationSeconds", &seconds),
-    ];
-    form.extend(wanted.role.map(|role| ("RoleArn", role)));
+    let address = address(&location.sts_address()).ok_or(CheckReason::Unexpected)?;
+    let mut form = parameters.form("AssumeRole", location.role_arn);
     let tags: Vec<_> = (1..)
-        .zip(&wanted.tags)
+        .zip(tags)
         .map(|(place, tag)| (format!("Tags.member.{place}.Key"), format!("Tags.member.{place}.Value"), tag))
         .collect();
     form.extend(
         tags.iter().flat_map(|(key, value, (name, text))| [(key.as_str(), *name), (value.as_str(), text.as_str())]),
     );
-    form.extend(wanted.policy.as_deref().map(|policy| ("Policy", policy)));
     form.extend(data.external_id.as_ref().map(|id| ("ExternalId", id.expose()))); // required by the role
     let mut request = Request::post(address)
         .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
@@ -98,7 +125,8 @@ pub(super) async fn take_on(client: &GuardedClient, data: &S3, wanted: Wanted<'_
     if answer.status != StatusCode::OK {
         return Err(why(&answer));
     }
-    read(&answer).ok_or(CheckReason::Unexpected)
+    let AssumeRole::AssumeRoleResponse { assume_role_result } = answer.xml().ok_or(CheckReason::Unexpected)?;
+    assume_role_result.session().ok_or(CheckReason::Unexpected)
 }
 
 #[derive(Deserialize)]
@@ -107,9 +135,10 @@ enum AssumeRole {
     AssumeRoleResponse { assume_role_result: Assumed },
 }
 
+/// Result of a request for a session.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Assumed {
+pub(super) struct Assumed {
     credentials: Keys,
 }
 
@@ -122,19 +151,22 @@ struct Keys {
     expiration: String,
 }
 
-/// Parses the keys in a response.
-fn read(answer: &Answer) -> Option<Session> {
-    let AssumeRole::AssumeRoleResponse { assume_role_result: Assumed { credentials } } = answer.xml()?;
-    let secret = |text: String| (!text.is_empty()).then(|| SecretText::from(text));
-    Some(Session {
-        access_key_id: secret(credentials.access_key_id)?,
-        secret_access_key: secret(credentials.secret_access_key)?,
-        session_token: secret(credentials.session_token)?,
-        expires_at: moment(&credentials.expiration)?,
-    })
+impl Assumed {
+    /// Returns the keys of the session, if they are complete.
+    pub(super) fn session(self) -> Option<Session> {
+        let Self { credentials } = self;
+        let secret = |text: String| (!text.is_empty()).then(|| SecretText::from(text));
+        Some(Session {
+            access_key_id: secret(credentials.access_key_id)?,
+            secret_access_key: secret(credentials.secret_access_key)?,
+            session_token: secret(credentials.session_token)?,
+            expires_at: moment(&credentials.expiration)?,
+        })
+    }
 }
 
-fn why(answer: &Answer) -> CheckReason {
+/// Returns the reason of an unsuccessful response.
+pub(super) fn why(answer: &Answer) -> CheckReason {
     let stated = answer.stated();
     // "The requested DurationSeconds exceeds the MaxSessionDuration set for this role."
     if stated.code == "ValidationError" && stated.message.contains("DurationSeconds") {

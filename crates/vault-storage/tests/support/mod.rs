@@ -82,9 +82,9 @@ pub fn order(seconds: i64) -> VendOrder {
     let now = now();
     VendOrder {
         organization: OrganizationId::from_uuid(Uuid::from_u128(5)),
-        integration: IntegrationId::from_uuid(Uuid::from_u128(6)),
+        integration: Some(IntegrationId::from_uuid(Uuid::from_u128(6))),
         namespace: "imports/nightly".parse().unwrap(),
-        activation: ActivationId::from_uuid(Uuid::from_u128(7)),
+        activation: Some(ActivationId::from_uuid(Uuid::from_u128(7))),
         credential: CredentialId::from_uuid(Uuid::from_u128(8)),
         now,
         expires_at: now.plus_seconds(seconds),

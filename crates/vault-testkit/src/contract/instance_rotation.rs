@@ -29,7 +29,7 @@ use vault_core::sealed::{
 use vault_core::time::Timestamp;
 
 /// Returns a value sealed under `key`.
-fn under(key: KeyId, what: &str) -> Blob {
+pub(super) fn under(key: KeyId, what: &str) -> Blob {
     Blob::from_bytes([&[Blob::VERSION, 1], key.as_bytes().as_slice(), what.as_bytes()].concat())
 }
 
@@ -43,7 +43,7 @@ fn blob_again(blob: &Blob, from: KeyId, to: KeyId) -> Blob {
 }
 
 /// Returns the row resealed under `to`.
-fn again(row: &InstanceRow, from: KeyId, to: KeyId) -> InstanceRow {
+pub(super) fn again(row: &InstanceRow, from: KeyId, to: KeyId) -> InstanceRow {
     let code = |code: &RowMac| {
         let mut bytes = *code.code.as_bytes();
         bytes[0] ^= 1;
@@ -75,13 +75,16 @@ fn again(row: &InstanceRow, from: KeyId, to: KeyId) -> InstanceRow {
                 *sealed = blob(sealed);
             }
         }
+        InstanceRow::FederationKey(stored) => {
+            (stored.mac, stored.private_key) = (code(&stored.mac), blob(&stored.private_key));
+        }
     }
     made
 }
 
 impl World<'_> {
     /// Creates the instance and returns the key that signs everything in this world.
-    async fn with_instance(&self) -> KeyId {
+    pub(super) async fn with_instance(&self) -> KeyId {
         assert!(self.store.create_instance(instance(self)).await.unwrap(), "this case has a database of its own");
         FakeDigester::default().active_key()
     }
@@ -114,7 +117,7 @@ impl World<'_> {
     }
 
     /// Replaces the instance key and returns the new one.
-    async fn replace_instance_key(&self) -> KeyId {
+    pub(super) async fn replace_instance_key(&self) -> KeyId {
         let (record, keys) = (self.store.instance().await.unwrap().unwrap(), self.store.instance_keys().await.unwrap());
         let command = self.next_instance_key(&record, &keys);
         let next = command.next.instance_key;
@@ -139,7 +142,7 @@ impl World<'_> {
         self.store.create_account(self.by_operator(self.organization, AuditAction::AccountCreated, payload)).await
     }
 
-    async fn found(&self, key: KeyId, part: InstancePart, limit: usize) -> Vec<InstanceRow> {
+    pub(super) async fn found(&self, key: KeyId, part: InstancePart, limit: usize) -> Vec<InstanceRow> {
         let page = async |last: Option<&InstanceRow>| {
             let query = FindUnderInstanceKey { key, part, after: last.map(InstanceRow::place), limit };
             let rows = self.store.find_under_instance_key(query).await.unwrap();
@@ -167,7 +170,7 @@ impl World<'_> {
     }
 }
 
-fn is_contended<T: std::fmt::Debug>(outcome: Result<T, StoreError>) -> bool {
+pub(super) fn is_contended<T: std::fmt::Debug>(outcome: Result<T, StoreError>) -> bool {
     matches!(outcome, Err(StoreError::Refused(Refusal::Contended)))
 }
 

@@ -110,6 +110,7 @@ impl State {
                 rows(&InstancePart::ALL) + self.instance_keys.iter().filter(|row| row.wrapped.key() == Some(id)).count()
             }
             KeyPurpose::Receiver => rows(&[InstancePart::Receivers]),
+            KeyPurpose::Federation => 0,
             KeyPurpose::Audit => {
                 let delivery = self.delivery.as_ref().is_some_and(|row| row.position.key == id.to_string());
                 entries + self.checkpoints.values().filter(|sealed| sealed.key == id).count() + usize::from(delivery)
@@ -209,6 +210,9 @@ impl State {
                 let all = self.receivers.values().cloned().map(without_status);
                 all.map(|row| InstanceRow::Receiver(Box::new(row))).collect()
             }
+            InstancePart::FederationKeys => {
+                self.federation_keys.values().cloned().map(|row| InstanceRow::FederationKey(Box::new(row))).collect()
+            }
         }
     }
 
@@ -252,6 +256,11 @@ impl State {
                 let place = (stored.receiver.organization, stored.receiver.id);
                 if let Some(row) = self.receivers.get_mut(&place) {
                     (row.target, row.code) = (stored.target, stored.code);
+                }
+            }
+            InstanceRow::FederationKey(stored) => {
+                if let Some(row) = self.federation_keys.get_mut(&stored.key.id) {
+                    (row.private_key, row.mac) = (stored.private_key, stored.mac);
                 }
             }
         }

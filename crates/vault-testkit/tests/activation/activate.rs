@@ -153,7 +153,10 @@ async fn the_form_is_the_one_asked_for_or_nothing() {
     assert_eq!((one.vended.form(), one.vended.expires_at()), (VendedForm::Short, Some(activated.expires_at)));
     assert!(!String::from_utf8(one.data().expose().to_vec()).unwrap().contains("plain secret"));
     let order = setting.storage.vended()[0].clone();
-    assert_eq!((order.activation, order.credential, order.expires_at), (activated.id, role, activated.expires_at));
+    assert_eq!(
+        (order.activation, order.credential, order.expires_at),
+        (Some(activated.id), role, activated.expires_at)
+    );
 
     let forms = async |setting: &Setting, name: &str| {
         let activated = setting.activated(&principal, name, VendMode::PreferShort).await.unwrap();

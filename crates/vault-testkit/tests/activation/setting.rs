@@ -85,6 +85,7 @@ impl Setting {
         let (store, opener, digester) = (self.store.clone(), self.sealer.clone(), self.digester.clone());
         Activations::new(self.environment.clone(), self.tally.clone(), store, opener, digester)
             .vendor(self.vends.then(|| self.storage.clone() as Arc<dyn CredentialVendor>))
+            .trust(Some(self.storage.clone()))
             .live_limit(self.live_limit)
     }
 

@@ -63,7 +63,8 @@ enum Attempt {
 pub(super) struct Until<'a> {
     pub(super) principal: &'a IntegrationPrincipal,
     pub(super) namespace: &'a Namespace,
-    pub(super) activation: ActivationId,
+    /// `None` for a check.
+    pub(super) activation: Option<ActivationId>,
     pub(super) now: Timestamp,
     pub(super) expires_at: Timestamp,
 }
@@ -71,7 +72,7 @@ pub(super) struct Until<'a> {
 impl Until<'_> {
     pub(super) fn order(self, credential: CredentialId) -> VendOrder {
         let Self { principal, namespace, activation, now, expires_at } = self;
-        let (organization, integration) = (principal.organization, principal.integration);
+        let (organization, integration) = (principal.organization, Some(principal.integration));
         VendOrder { organization, integration, namespace: namespace.clone(), activation, credential, now, expires_at }
     }
 }
@@ -171,13 +172,13 @@ impl Activations {
         let minute = now.floor_to_minute();
         let unnoted = opened.iter().filter(|one| one.last_activated_at.is_none_or(|last| last < minute));
         let unnoted: Vec<_> = unnoted.map(|one| one.id).collect();
-        let until = Until { principal, namespace: &opening.namespace, activation, now, expires_at };
+        let until = Until { principal, namespace: &opening.namespace, activation: Some(activation), now, expires_at };
         let (credentials, failed) = self.vend_all(opened, until, vend).await;
         if let Some((credential, reason)) = failed {
             self.abort(principal, &opening, credential, left(&credentials)).await?;
             return Ok(Attempt::Failed(Refusal::NotVended { credential, reason }.into()));
         }
-        match self.issue_credentials(principal, &opening, until, &credentials).await? {
+        match self.issue_credentials(principal, &opening, (activation, expires_at), &credentials).await? {
             None => {
                 if !unnoted.is_empty() {
                     let organization = principal.organization;
@@ -199,11 +200,10 @@ impl Activations {
         &self,
         principal: &IntegrationPrincipal,
         opening: &Opening,
-        until: Until<'_>,
+        (activation, expires_at): (ActivationId, Timestamp),
         credentials: &[ActivatedCredential],
     ) -> Result<Option<IssuanceRefusal>, StoreError> {
         let issued_credentials: Vec<_> = credentials.iter().map(ActivatedCredential::issued_credentials).collect();
-        let Until { activation, expires_at, .. } = until;
         let subject = Subject::Activation(activation);
         let failed = opening.note(principal, left(credentials));
         let renewal = matches!(opening.occasion, Occasion::Renewal(_));
@@ -279,7 +279,10 @@ impl Activations {
         mode: VendMode,
     ) -> Result<ActivatedCredential, (CredentialId, CheckReason)> {
         let Opened { id, version, data, vend, .. } = opened;
-        let kind = data.kind();
+        let kind = data.kind().issued_as();
+        if data.kind().is_keyless() {
+            self.require_closed_trust(&data, until.now).await.map_err(|reason| (id, reason))?;
+        }
         let vended = match self.issue(&data, until.order(id), vend.limit(mode)).await.map_err(|reason| (id, reason))? {
             Issued::Short(short) => {
                 let ShortLived { data, expires_at } = *short;
@@ -312,12 +315,13 @@ impl Activations {
         }
     }
 
-    async fn short(&self, data: &CredentialData, order: VendOrder) -> Result<ShortLived, CheckReason> {
+    /// Requests a short-lived credential. Does not check a provider trust.
+    pub(super) async fn short(&self, data: &CredentialData, order: VendOrder) -> Result<ShortLived, CheckReason> {
         allows_short(data)?;
         let vendor = self.vendor.as_ref().ok_or(CheckReason::NotConfigured)?;
         let now = order.now;
         let short = vendor.vend(data, order).await?;
-        let sound = short.data.kind() == data.kind() && short.expires_at > now;
+        let sound = short.data.kind() == data.kind().issued_as() && short.expires_at > now;
         if sound { Ok(short) } else { Err(CheckReason::Unexpected) }
     }
 }

@@ -3,12 +3,13 @@
 
 use super::activate::{Issued, Until};
 use super::open::{Occasion, Opened, Opening};
+use super::trust::end_of_check;
 use super::{AT_ONCE, Activations, RESTARTS, contended};
-use crate::activation::{ActivationTtl, ShortData, VendMode, VendedForm};
+use crate::activation::{ShortData, VendMode, VendedForm};
 use crate::check::{Check, CheckKind, CheckReason, CheckReport, StorageOperation, StorageReach, reach, verify_locally};
 use crate::credential::{CredentialData, CredentialType};
 use crate::error::Error;
-use crate::id::{ActivationId, CredentialId};
+use crate::id::CredentialId;
 use crate::integration::IntegrationPrincipal;
 use crate::namespace::Namespace;
 use crate::port::{ProbeRequest, StorageProbe};
@@ -33,7 +34,7 @@ pub struct CheckNamespaceRequest {
 pub struct CheckedCredential {
     /// ID of the credential.
     pub id: CredentialId,
-    /// Its type.
+    /// Type in which it is issued.
     pub kind: CredentialType,
     /// Tested form, which is the one that an activation would issue. `None` if the storage was not called.
     pub form: Option<VendedForm>,
@@ -57,9 +58,8 @@ impl Activations {
         let opened = self.open_for_check(principal, &opening).await?;
         let now = self.environment.now();
         let asked = Asked { operations, until, now };
-        let expires_at = now.plus_seconds(ActivationTtl::DEFAULT.into());
-        let activation = ActivationId::from_uuid(self.environment.ids.ordered(now));
-        let form_until = Until { principal, namespace: &namespace, activation, now, expires_at };
+        let expires_at = end_of_check(now);
+        let form_until = Until { principal, namespace: &namespace, activation: None, now, expires_at };
         let mut credentials = Vec::with_capacity(opened.len());
         let mut opened = opened.into_iter().peekable();
         while opened.peek().is_some() {
@@ -87,6 +87,10 @@ impl Activations {
         let (form, outside) = match (reach(&local), &self.probe) {
             (StorageReach::Spare, _) => (None, skipped(CheckReason::EarlierFailed)),
             (StorageReach::Ask, None) => (None, skipped(CheckReason::NotConfigured)),
+            (StorageReach::Ask, Some(probe)) if data.kind().is_keyless() => {
+                let report = self.check_keyless(&**probe, &data, until.order(id), asked.probing(None)).await;
+                (Some(VendedForm::Short), report)
+            }
             (StorageReach::Ask, Some(probe)) => match self.issue(&data, until.order(id), vend.limit(mode)).await {
                 Ok(Issued::Short(short)) => {
                     (Some(VendedForm::Short), probe.check(&data, asked.probing(Some(short.data))).await)
@@ -95,7 +99,7 @@ impl Activations {
                 Err(reason) => (Some(VendedForm::Short), not_issued(reason, &asked.operations)),
             },
         };
-        CheckedCredential { id, kind: data.kind(), form, report: local.and(outside) }
+        CheckedCredential { id, kind: data.kind().issued_as(), form, report: local.and(outside) }
     }
 }
 
@@ -133,7 +137,7 @@ fn skipped(reason: CheckReason) -> CheckReport {
 }
 
 /// Returns the report that an activation would issue nothing, for this reason.
-fn not_issued(reason: CheckReason, operations: &[StorageOperation]) -> CheckReport {
+pub(super) fn not_issued(reason: CheckReason, operations: &[StorageOperation]) -> CheckReport {
     let failed = Check::failed(CheckKind::Authenticate, reason);
     let others = operations.iter().map(|one| Check::skipped(CheckKind::Operation(*one), CheckReason::EarlierFailed));
     CheckReport { checks: std::iter::once(failed).chain(others).collect() }

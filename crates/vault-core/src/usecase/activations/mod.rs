@@ -11,6 +11,7 @@ mod check;
 mod open;
 mod own;
 mod recheck;
+mod trust;
 mod workload;
 
 pub use activate::{ActivationRequest, RenewalRequest};
@@ -27,8 +28,11 @@ use crate::activation::DEFAULT_LIVE_LIMIT;
 use crate::audit::{Actor, Affected, AuditAction, AuditChange, AuditNote, ChangedField, SealedAuditRecord, Subject};
 use crate::command::Command;
 use crate::error::Error;
+use crate::federation::ClosedTrusts;
 use crate::integration::IntegrationPrincipal;
-use crate::port::{ActivationStore, CredentialVendor, ForIntegration, KeyedDigester, Opener, StorageProbe, StoreError};
+use crate::port::{
+    ActivationStore, CredentialVendor, ForIntegration, KeyedDigester, Opener, ProviderTrust, StorageProbe, StoreError,
+};
 use std::sync::Arc;
 
 /// Maximum number of restarts because the integration or a credential changed concurrently.
@@ -47,6 +51,8 @@ pub struct Activations {
     digester: Arc<dyn KeyedDigester>,
     vendor: Option<Arc<dyn CredentialVendor>>,
     probe: Option<Arc<dyn StorageProbe>>,
+    trust: Option<Arc<dyn ProviderTrust>>,
+    closed: Arc<ClosedTrusts>,
     live_limit: i64,
     identity: Option<Identity>,
     fetching: FetchLocks,
@@ -69,6 +75,8 @@ impl Activations {
             digester,
             vendor: None,
             probe: None,
+            trust: None,
+            closed: Arc::default(),
             live_limit: DEFAULT_LIVE_LIMIT,
             identity: None,
             fetching: FetchLocks::default(),
@@ -85,6 +93,12 @@ impl Activations {
     #[must_use]
     pub fn probe(self, probe: Option<Arc<dyn StorageProbe>>) -> Self {
         Self { probe, ..self }
+    }
+
+    /// Sets the port that checks provider trusts. Without it, no keyless credential is issued.
+    #[must_use]
+    pub fn trust(self, trust: Option<Arc<dyn ProviderTrust>>) -> Self {
+        Self { trust, ..self }
     }
 
     /// Sets the limit of active activations per integration.

@@ -2,11 +2,13 @@
 
 use super::Activations;
 use super::check::authenticates;
+use super::trust::end_of_check;
 use crate::audit::{Actor, AuditAction, Subject};
-use crate::check::{CheckReason, CheckResult};
+use crate::check::{CheckReason, CheckReport, CheckResult, verify_locally};
 use crate::credential::{CredentialData, LastCheck};
 use crate::error::Error;
-use crate::port::{ClaimChecks, DueCheck, Event, RecordCheck, SealError, StorageProbe};
+use crate::port::{ClaimChecks, DueCheck, Event, ProbeRequest, RecordCheck, SealError, StorageProbe, VendOrder};
+use crate::time::Timestamp;
 use futures_util::stream::{self, StreamExt as _};
 use std::collections::BTreeMap;
 
@@ -60,10 +62,13 @@ impl Activations {
         due: DueCheck,
         data: Option<CredentialData>,
     ) -> Result<(), Error> {
-        let DueCheck { organization, credential, before, .. } = due;
         let failed = match &data {
             Some(data) => {
-                let report = authenticates(probe, data, self.environment.now()).await;
+                let now = self.environment.now();
+                let report = match data.kind().is_keyless() {
+                    true => self.check_saved_keyless(probe, data, &due, now).await,
+                    false => authenticates(probe, data, now).await,
+                };
                 report.checks.iter().find_map(|check| match check.result {
                     CheckResult::Failed(reason) => Some(reason),
                     _ => None,
@@ -71,6 +76,7 @@ impl Activations {
             }
             None => Some(CheckReason::Unexpected),
         };
+        let DueCheck { organization, credential, before, .. } = due;
         let now = self.environment.now();
         let check = LastCheck::after(before, now, failed);
         let failed_before = before.map(|before| before.failed.is_some());
@@ -86,5 +92,26 @@ impl Activations {
             self.environment.emit(changed);
         }
         Ok(())
+    }
+
+    /// Checks a keyless credential, from which a short-lived one must be issued first.
+    async fn check_saved_keyless(
+        &self,
+        probe: &dyn StorageProbe,
+        data: &CredentialData,
+        due: &DueCheck,
+        now: Timestamp,
+    ) -> CheckReport {
+        let order = VendOrder {
+            organization: due.organization,
+            integration: None,
+            namespace: due.namespace.clone(),
+            activation: None,
+            credential: due.credential.id,
+            now,
+            expires_at: end_of_check(now),
+        };
+        let request = ProbeRequest { short: None, operations: Vec::new(), until: None, now };
+        verify_locally(data, None, now).and(self.check_keyless(probe, data, order, request).await)
     }
 }

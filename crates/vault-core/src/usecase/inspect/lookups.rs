@@ -29,7 +29,9 @@ impl Inspector {
             }
             InstanceRow::Organization { .. } => vec![Lookup::OwnName],
             InstanceRow::PendingSeed { .. } | InstanceRow::Draft { .. } => vec![Lookup::Owner],
-            InstanceRow::OrganizationKey { .. } | InstanceRow::Receiver(_) => return Ok(()),
+            InstanceRow::OrganizationKey { .. } | InstanceRow::FederationKey(_) | InstanceRow::Receiver(_) => {
+                return Ok(());
+            }
         };
         for table in self.store.missing_lookups(row.part(), row.place(), expected).await? {
             seen.find(row.part().table(), row.place().1, Violation::Lookup { table });

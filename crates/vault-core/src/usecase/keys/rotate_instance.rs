@@ -6,6 +6,7 @@ use super::{Keys, RotationEnd};
 use crate::audit::{Actor, Affected, AuditAction, AuditChange, ChangedField, Subject};
 use crate::digest::RowMac;
 use crate::error::{Error, Refusal};
+use crate::federation::StoredFederationKey;
 use crate::id::KeyId;
 use crate::integration::StoredIntegration;
 use crate::invitation::StoredInvitation;
@@ -164,7 +165,7 @@ impl Keys {
 }
 
 /// The parts of which something is wrapped, sealed or signed under the instance key.
-const BELOW_INSTANCE_KEY: [InstancePart; 7] = [
+const BELOW_INSTANCE_KEY: [InstancePart; 8] = [
     InstancePart::Organizations,
     InstancePart::OrganizationKeys,
     InstancePart::Accounts,
@@ -172,6 +173,7 @@ const BELOW_INSTANCE_KEY: [InstancePart; 7] = [
     InstancePart::Invitations,
     InstancePart::Drafts,
     InstancePart::Integrations,
+    InstancePart::FederationKeys,
 ];
 
 fn unreadable(row: &InstanceRow) -> SealError {
@@ -381,6 +383,11 @@ impl InstanceRotation {
                 let digest =
                     signed(stored.mac_is_valid(digester), stored.integration.digest(digester), &stored.digest)?;
                 InstanceRow::Integration(Box::new(StoredIntegration { digest, ..(**stored).clone() }))
+            }
+            InstanceRow::FederationKey(stored) => {
+                let mac = signed(stored.mac_is_valid(digester), stored.key.sign(digester), &stored.mac)?;
+                let private_key = rewrapper.federation_key(stored.key.id, &stored.private_key)?;
+                InstanceRow::FederationKey(Box::new(StoredFederationKey { mac, private_key, ..(**stored).clone() }))
             }
             InstanceRow::Receiver(stored) => {
                 if !stored.mac_is_valid(digester) {

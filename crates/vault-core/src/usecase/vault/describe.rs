@@ -1,6 +1,7 @@
 //! Changes of a credential's metadata: labels, description, expiry and vend rule.
 
 use super::change::{ChangedVersion, Decided, Read, no_short_form};
+use super::trust::no_secret_to_issue;
 use super::{CredentialRef, Vault};
 use crate::activation::VendRule;
 use crate::audit::AuditAction;
@@ -30,7 +31,8 @@ impl Vault {
     /// # Errors
     /// - [`Refusal::NotFound`](crate::Refusal::NotFound), also for a credential of another organization.
     /// - [`Refusal::Changed`](crate::Refusal::Changed) or [`Refusal::Contended`](crate::Refusal::Contended).
-    /// - [`Error::Invalid`]: too many labels, or the data has no short-lived form.
+    /// - [`Error::Invalid`]: too many labels, the data has no short-lived form, or a keyless credential gets another
+    ///   vend rule.
     /// - [`Error::Denied`]: a principal that is not an admin changes `short` to `any`.
     pub async fn describe(
         &self,
@@ -42,6 +44,9 @@ impl Vault {
         let request = &request;
         let decide = |read: Read| async move {
             let (current, mut metadata) = (&read.versions.current, read.metadata.clone());
+            if current.kind.is_keyless() && request.vend == Some(VendRule::Any) {
+                return Err(no_secret_to_issue());
+            }
             if let Some(labels) = &request.labels {
                 metadata.labels = metadata.labels.patched(labels, "/labels")?;
             }

@@ -12,6 +12,7 @@ mod replace;
 mod request_check;
 mod save;
 mod show;
+mod trust;
 mod uses;
 mod versions;
 
@@ -26,6 +27,7 @@ pub use versions::ListedVersion;
 
 use super::{AuditTally, Environment};
 use crate::credential::{EXPIRING_SECONDS, VersionLimits};
+use crate::federation::{FederationIssuer, FederationSettings};
 use crate::port::{CredentialStore, InformationOpener, KeyRepository, KeyedDigester, Sealer, StorageProbe};
 use std::sync::Arc;
 
@@ -46,6 +48,7 @@ pub struct Vault {
     version_limits: VersionLimits,
     expiring_seconds: i64,
     checks: bool,
+    federation: Option<FederationSettings>,
 }
 
 impl Vault {
@@ -72,6 +75,7 @@ impl Vault {
             version_limits: VersionLimits::default(),
             expiring_seconds: EXPIRING_SECONDS,
             checks: false,
+            federation: None,
         }
     }
 
@@ -97,6 +101,17 @@ impl Vault {
     #[must_use]
     pub fn checks(self, checks: bool) -> Self {
         Self { checks, ..self }
+    }
+
+    /// Enables keyless credentials.
+    #[must_use]
+    pub fn federation(self, federation: Option<FederationSettings>) -> Self {
+        Self { federation, ..self }
+    }
+
+    /// Returns the issuer of federation tokens, if keyless credentials are enabled.
+    pub fn federation_issuer(&self) -> Option<&FederationIssuer> {
+        self.federation.as_ref().map(|settings| &settings.issuer)
     }
 
     /// Returns whether checks of saved credentials can be requested.

@@ -42,6 +42,7 @@ impl Vault {
         request: CredentialReplacement,
     ) -> Result<ChangedVersion, Error> {
         let organization = principal.member(Action::Save)?;
+        self.check_keyless_save(request.data.kind(), VendRule::Short, request.verify)?;
         let data = request.data.to_canonical_json();
         let idempotency = self.idempotency_of_replace(principal, &request, &data);
         if request.verify || idempotency.is_some() {

@@ -64,15 +64,16 @@ pub struct NewCredential {
 }
 
 impl NewCredential {
-    /// Creates a request without labels, description, declared expiry and vend rule.
+    /// Creates a request without labels, description and declared expiry, and with the default vend rule.
     pub fn new(namespace: Namespace, data: CredentialData) -> Self {
+        let vend = VendRule::default_of(data.kind());
         Self {
             namespace,
             data,
             labels: Labels::default(),
             description: None,
             expires_at: None,
-            vend: VendRule::Any,
+            vend,
             idempotency: None,
             verify: false,
         }
@@ -92,9 +93,10 @@ impl Vault {
     ///
     /// # Errors
     /// [`Refusal::IdempotencyMismatch`], [`Refusal::LimitReached`], [`Refusal::VerifyUnavailable`] or
-    /// [`Refusal::NotUsable`]. Nothing was saved after an error, unless the response of the store was lost.
+    /// [`Refusal::NotUsable`], and [`Error::Invalid`] for a keyless credential that cannot be used. Nothing was saved after an error, unless the response of the store was lost.
     pub async fn save(&self, principal: &Principal, request: NewCredential) -> Result<CredentialId, Error> {
         let organization = principal.member(Action::Save)?;
+        self.check_keyless_save(request.data.kind(), request.vend, request.verify)?;
         let id = CredentialId::from_uuid(self.environment.ids.ordered(self.environment.now()));
         let data = request.data.to_canonical_json();
         let idempotency = self.idempotency_of_save(principal, &request, &data);

@@ -6,6 +6,7 @@ use super::super::account::row::{SignedRow, account_of};
 use super::super::audit::AuditRecorder;
 use super::super::credential::labels;
 use super::super::credential::row::credential_of;
+use super::super::federation::FederationKeyRow;
 use super::super::integration::row::IntegrationRow;
 use super::super::receiver::row::ReceiverRow;
 use super::super::{Read, Transaction};
@@ -14,8 +15,8 @@ use super::keys::{ReadOrganizationKeys, insert_instance_key};
 use crate::db::{Db, KeyShare, Tx, Update, locked};
 use crate::failure::Failure;
 use crate::schema::{
-    accounts, credentials, enrolment_drafts, instance, instance_keys, integrations, invitations, organization_keys,
-    organizations, pending_seeds, receivers, retiring_instance_keys,
+    accounts, credentials, enrolment_drafts, federation_keys, instance, instance_keys, integrations, invitations,
+    organization_keys, organizations, pending_seeds, receivers, retiring_instance_keys,
 };
 use crate::stored::{AnyId, CodeColumns, Column, StoredId as _, place_of};
 use diesel::{
@@ -181,6 +182,11 @@ async fn read(
             let rows = receivers::table.filter(following).order((receivers::organization_id, receivers::id));
             let rows: Vec<ReceiverRow> = tx.page(rows.select(ReceiverRow::as_select()), limit).await?;
             rows.into_iter().map(|row| Ok(InstanceRow::Receiver(Box::new(row.decode()?)))).collect()
+        }
+        InstancePart::FederationKeys => {
+            let rows = federation_keys::table.filter(following).order(federation_keys::id);
+            let rows: Vec<FederationKeyRow> = tx.page(rows.select(FederationKeyRow::as_select()), limit).await?;
+            rows.into_iter().map(|row| Ok(InstanceRow::FederationKey(Box::new(row.decode()?)))).collect()
         }
     }
 }

@@ -6,8 +6,9 @@
 
 use crate::db::Parts;
 use crate::schema::{
-    accounts, audit, audit_checkpoints, audit_delivery, enrolment_drafts, event_deliveries, idempotency_keys,
-    instance_keys, integrations, invitations, organization_keys, organizations, pending_seeds, receivers, sessions,
+    accounts, audit, audit_checkpoints, audit_delivery, enrolment_drafts, event_deliveries, federation_keys,
+    idempotency_keys, instance_keys, integrations, invitations, organization_keys, organizations, pending_seeds,
+    receivers, sessions,
 };
 use crate::stored::{Id, StoredId as _, columns_of};
 use diesel::Column;
@@ -41,7 +42,7 @@ struct KeyColumn {
 }
 
 /// All columns that name keys of the instance. Those of a table follow each other.
-const COLUMNS: [KeyColumn; 20] = [
+const COLUMNS: [KeyColumn; 22] = [
     of(Instance, "organizations", organizations::fingerprint_wrapped, InBlob),
     of(Instance, "organization_keys", organization_keys::wrapped, InBlob),
     of(Instance, "accounts", accounts::grant_key_id, ById),
@@ -53,6 +54,8 @@ const COLUMNS: [KeyColumn; 20] = [
     of(Instance, "enrolment_drafts", enrolment_drafts::seed, InBlob),
     of(Instance, "integrations", integrations::digest_key_id, ById),
     of(Instance, "instance_keys", instance_keys::wrapped, InBlob),
+    of(Instance, "federation_keys", federation_keys::private_key, InBlob),
+    of(Instance, "federation_keys", federation_keys::mac_key_id, ById),
     of(Receiver, "receivers", receivers::address, InBlob),
     of(Receiver, "receivers", receivers::secret, InBlob),
     of(Receiver, "receivers", receivers::previous_secret, InBlob),
@@ -128,7 +131,7 @@ pub(super) fn wraps_keys(key: &KeyId) -> Parts<'_, Bool> {
 /// The columns of the row key of a part.
 const fn place_columns(part: InstancePart) -> [&'static str; 2] {
     match part {
-        InstancePart::Organizations => ["id", "id"],
+        InstancePart::Organizations | InstancePart::FederationKeys => ["id", "id"],
         InstancePart::PendingSeeds | InstancePart::Invitations | InstancePart::Drafts => {
             ["organization_id", "account_id"]
         }
@@ -229,6 +232,11 @@ fn rotated(row: &InstanceRow) -> Vec<(&'static str, Value<'_>)> {
             bytes(receivers::secret, stored.target.secret.as_bytes()),
             bytes(receivers::previous_secret, stored.target.previous_secret.as_bytes()),
             bytes(receivers::code, stored.code.as_bytes()),
+        ],
+        InstanceRow::FederationKey(stored) => vec![
+            bytes(federation_keys::private_key, stored.private_key.as_bytes()),
+            bytes(federation_keys::mac, stored.mac.code.as_bytes()),
+            key(federation_keys::mac_key_id, stored.mac.key),
         ],
     }
 }

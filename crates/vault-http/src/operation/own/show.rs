@@ -32,6 +32,7 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
             verify: api.parts.vault.verifies(),
             mail: api.parts.receivers.sends_mail(),
             activation_url: api.activation_url.clone(),
+            federation_issuer: api.parts.vault.federation_issuer().map(ToString::to_string),
         },
     };
     answer::object(StatusCode::OK, &account)

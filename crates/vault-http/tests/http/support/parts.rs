@@ -57,6 +57,7 @@ impl Fakes {
                 self.digester.clone(),
             ),
             audit: AuditReader::new(environment.clone(), self.tally.clone(), self.store.clone(), self.digester.clone()),
+            federation: None,
             ids: environment.ids.clone(),
             readiness: Readiness::new(|| std::future::ready(Ok(()))),
         }
@@ -73,7 +74,8 @@ impl Fakes {
             runtime: self.runtime.clone(),
             activations: Activations::new(self.environment.clone(), self.tally.clone(), store, opener, digester)
                 .vendor(Some(self.storage.clone()))
-                .probe(Some(self.storage.clone())),
+                .probe(Some(self.storage.clone()))
+                .trust(Some(self.storage.clone())),
             ids: self.environment.ids.clone(),
             readiness: Readiness::new(|| std::future::ready(Ok(()))),
         }

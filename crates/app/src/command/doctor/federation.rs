@@ -1,0 +1,44 @@
+//! Checks of the signing keys of keyless storage access.
+
+use super::{Check, Outcome};
+use crate::settings::Settings;
+use vault_embed::OpenVault;
+
+/// Age of a current key from which it should be replaced, in days.
+const OLD_DAYS: i64 = 180;
+
+/// Checks whether a current signing key exists. Returns `None` without a federation issuer.
+pub(super) async fn keys(settings: &Settings, vault: &OpenVault) -> Option<Check> {
+    const CHECK: &str = "federation";
+    let issuer = settings.server.federation_issuer.as_ref()?;
+    let status = match vault.federation().status(issuer).await {
+        Ok(status) => status,
+        Err(error) => {
+            let found = format!("the signing keys cannot be read: {error}");
+            let remedy = "See the log of the server and of the database.";
+            return Some(Check::other(CHECK, Outcome::Failed, found, remedy));
+        }
+    };
+    let Some(current) = status.signing() else {
+        let remedy = "Exchanges fail. Run `orgvault federation status`, which shows the next step.";
+        return Some(Check::other(CHECK, Outcome::Failed, format!("{issuer} has no current signing key"), remedy));
+    };
+    if let Some(id) = status.damaged.first() {
+        let found = format!("row {id} of table federation_keys is damaged or was added outside the service");
+        let remedy = "Find out who can write to the database. The server does not use this row.";
+        return Some(Check::other(CHECK, Outcome::Failed, found, remedy));
+    }
+    let kid = current.key.jwk.kid();
+    let days = vault.ports().environment.now().millis_since(current.key.since()) / 86_400_000;
+    let found = format!("signing key {kid} of {issuer} is current since {days} days");
+    if days > OLD_DAYS {
+        let remedy = "Create a key with `openssl genpkey`, and add it with `orgvault federation key add --file PEM`.";
+        return Some(Check::other(CHECK, Outcome::Warning, found, remedy));
+    }
+    Some(match current.failure.filter(|_| current.key.confirmed_at.is_none()) {
+        Some(failure) => {
+            Check::other(CHECK, Outcome::Warning, format!("{found}; {failure}"), failure.explain(issuer, Some(kid)))
+        }
+        None => Check::passed(CHECK, found),
+    })
+}

@@ -1,0 +1,29 @@
+//! Keyless storage access: the server signs a short-lived token, exchanges it at the storage provider, and issues the
+//! narrowed result.
+//!
+//! The token's [subject](FederationSubject) names one credential of one organization. Its
+//! [audience](FederationAudience) follows from the address that receives it. Providers read the public keys below the
+//! [issuer](FederationIssuer).
+
+mod audience;
+mod claims;
+mod issuer;
+mod jwk;
+mod key;
+mod key_set;
+mod publication;
+mod steps;
+mod subject;
+mod trust;
+
+pub use audience::FederationAudience;
+pub(crate) use audience::is_aws_region;
+pub use claims::{ActivationClaims, FederationClaims};
+pub use issuer::FederationIssuer;
+pub use jwk::{Jwk, key_set_document};
+pub use key::{FederationKey, FederationKeyState, StoredFederationKey};
+pub use key_set::{FederationKeyError, FederationKeySet};
+pub use publication::{ExpectedKeys, PublicationFailure, PublicationFinding, PublishedDocuments, check_publication};
+pub use steps::{FederationSettings, TrustInstructions, TrustStep};
+pub use subject::FederationSubject;
+pub use trust::{ClosedTrusts, TrustTarget};

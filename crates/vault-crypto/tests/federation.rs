@@ -1,0 +1,473 @@
+//! Signing keys with real cryptography: their life on several replicas, and rows that an attacker changes with SQL.
+
+use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::Value;
+use std::sync::{Arc, Mutex};
+use vault_core::audit::{Actor, AuditAction, Subject};
+use vault_core::error::{Error, Refusal};
+use vault_core::federation::{
+    FederationAudience, FederationClaims, FederationIssuer, FederationKey, FederationKeyError, FederationKeyState,
+    FederationSubject, PublicationFailure, PublishedDocuments, StoredFederationKey,
+};
+use vault_core::id::{CredentialId, InstanceId, OrganizationId};
+use vault_core::port::{
+    Clock as _, CreateInstance, FederationKeyRepository as _, FederationTokenSigner as _, IdGenerator as _,
+    IssuerPublication, KeyRepository as _, KeyUse, NoRequest, TokenVerifier as _,
+};
+use vault_core::usecase::federation::{FederationCrypto, FederationPublisher, PublishedKeys};
+use vault_core::usecase::{
+    Environment, Federation, InspectionCrypto, Inspector, KeyCrypto, Keys, RowFinding, Violation,
+};
+use vault_crypto::{FederationSigner, JwtVerifier, KeyWrapper, Keyring, OsEntropy, RootKeyFile};
+use vault_testkit::clock::{ManualClock, RecordingEvents, SequentialIds};
+use vault_testkit::memory::MemoryStore;
+
+const KEYS: &str = include_str!("vectors/rsa.txt");
+const HOUR: i64 = 60 * 60;
+
+fn pem(name: &str) -> SecretString {
+    let sections = KEYS.split("== ").filter_map(|section| section.split_once('\n'));
+    sections.filter(|(found, _)| *found == name).map(|(_, pem)| pem.into()).next().unwrap()
+}
+
+fn issuer() -> FederationIssuer {
+    FederationIssuer::parse("https://vault.example.com").unwrap()
+}
+
+/// What all replicas share.
+struct Deployment {
+    store: Arc<MemoryStore>,
+    clock: Arc<ManualClock>,
+    ids: Arc<SequentialIds>,
+    events: Arc<RecordingEvents>,
+    root: Arc<dyn KeyWrapper>,
+    _directory: tempfile::TempDir,
+}
+
+/// A server, with its own keys in memory.
+struct Replica {
+    federation: Federation,
+    publisher: FederationPublisher,
+    published: Arc<PublishedKeys>,
+    signer: Arc<FederationSigner>,
+    inspector: Inspector,
+    keys: Keys,
+}
+
+impl Deployment {
+    async fn new() -> Self {
+        Self::seeded(1).await
+    }
+
+    async fn seeded(seed: u64) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let root = RootKeyFile::generate(&directory.path().join("root.key"), Arc::new(OsEntropy)).unwrap();
+        let deployment = Self {
+            store: Arc::new(MemoryStore::new()),
+            clock: Arc::new(ManualClock::default()),
+            ids: Arc::new(SequentialIds::seeded(seed)),
+            events: Arc::new(RecordingEvents::default()),
+            root: Arc::new(root),
+            _directory: directory,
+        };
+        let (now, id) = (deployment.clock.now(), InstanceId::from_bytes([1; 16]));
+        let made = Keyring::create(&*deployment.root, Arc::new(OsEntropy), id, now).await.unwrap();
+        let environment = deployment.environment(&made.keyring);
+        let audit = environment.record(now, None, Actor::Operator, AuditAction::InstanceCreated, Subject::Instance);
+        let command = CreateInstance { instance: made.instance, keys: made.keys, audit };
+        assert!(deployment.store.create_instance(command).await.unwrap());
+        deployment
+    }
+
+    fn environment(&self, keyring: &Keyring) -> Environment {
+        Environment {
+            clock: self.clock.clone(),
+            ids: self.ids.clone(),
+            events: self.events.clone(),
+            audit: Arc::new(keyring.audit_sealer()),
+            request_context: Arc::new(NoRequest),
+        }
+    }
+
+    async fn start(&self) -> Replica {
+        let store = &self.store;
+        let record = store.instance().await.unwrap().unwrap();
+        let (retiring, rows) = (store.retiring_instance_keys().await.unwrap(), store.instance_keys().await.unwrap());
+        let keyring = Keyring::open(&*self.root, Arc::new(OsEntropy), &record, &retiring, &rows).await.unwrap();
+        keyring.renewing(self.root.clone(), store.clone());
+        let environment = self.environment(&keyring);
+        let digester = Arc::new(keyring.digester(environment.clock.clone()));
+        let (crypto, credentials) = (keyring.federation(), keyring.credentials(store.clone()));
+        let signer = Arc::new(crypto.signers.signer(issuer()));
+        let with = FederationCrypto { sealer: crypto.sealer, verifier: crypto.verifier, digester: digester.clone() };
+        let federation = Federation::new(environment.clone(), store.clone(), with);
+        let published = Arc::new(PublishedKeys::new(issuer()));
+        let instance = Arc::new(keyring.instance_rewrapper());
+        let inspection = InspectionCrypto {
+            information: credentials.list_opener.clone(),
+            instance: instance.clone(),
+            digester: digester.clone(),
+            receivers: keyring.receivers().opener,
+            opener: None,
+        };
+        let rotation = KeyCrypto {
+            sealer: credentials.sealer,
+            rewrapper: credentials.rewrapper,
+            instance_rewrapper: instance,
+            information: credentials.list_opener,
+            digester,
+        };
+        Replica {
+            publisher: FederationPublisher::new(federation.clone(), published.clone(), Some(signer.clone())),
+            inspector: Inspector::new(environment.clone(), store.clone(), inspection),
+            keys: Keys::new(environment, store.clone(), rotation).batch(1),
+            federation,
+            published,
+            signer,
+        }
+    }
+
+    async fn row(&self, kid: &str) -> StoredFederationKey {
+        let rows = self.store.federation_keys().await.unwrap();
+        rows.into_iter().flatten().find(|row| row.key.jwk.kid() == kid).unwrap()
+    }
+
+    fn claims(&self) -> FederationClaims {
+        let (organization, credential) = (OrganizationId::from_bytes([2; 16]), CredentialId::from_bytes([3; 16]));
+        FederationClaims {
+            issuer: issuer(),
+            subject: FederationSubject::new(organization, credential),
+            audience: FederationAudience::of_sts("https://sts.amazonaws.com").unwrap(),
+            now: self.clock.now(),
+            id: self.ids.random(),
+            activation: None,
+        }
+    }
+}
+
+impl Replica {
+    async fn add(&self, name: &str) -> String {
+        self.federation.add_key(&issuer(), &pem(name)).await.unwrap().unwrap()
+    }
+
+    /// Returns the key IDs in its key set, after reading the keys.
+    async fn published(&mut self) -> Vec<String> {
+        self.publisher.refresh().await.unwrap();
+        kids(&self.published.key_set_document())
+    }
+
+    /// Signs a token and returns its key ID, or `None` if it has no key.
+    async fn sign(&self, deployment: &Deployment) -> Option<(String, SecretString)> {
+        let token = self.signer.sign(&deployment.claims()).await.ok()?;
+        let header = URL_SAFE_NO_PAD.decode(token.expose_secret().split('.').next().unwrap()).unwrap();
+        let kid = serde_json::from_slice::<Value>(&header).unwrap()["kid"].as_str().unwrap().to_owned();
+        Some((kid, token))
+    }
+
+    /// Runs the task of a minute.
+    async fn minute(&mut self, publication: &dyn IssuerPublication) {
+        self.federation.check_if_due(&issuer(), publication).await.unwrap();
+        self.federation.advance(&issuer()).await.unwrap();
+        self.publisher.refresh().await.unwrap();
+    }
+
+    async fn findings(&self) -> Vec<RowFinding> {
+        let (mut round, mut found) = (self.inspector.begin(), Vec::new());
+        while round.step(9, &mut |finding| found.push(finding)).await.unwrap() {}
+        found
+    }
+}
+
+fn kids(document: &str) -> Vec<String> {
+    let document: Value = serde_json::from_str(document).unwrap();
+    document["keys"].as_array().unwrap().iter().map(|key| key["kid"].as_str().unwrap().to_owned()).collect()
+}
+
+/// The web server of the issuer: a copy of the documents of a replica, cached for up to an hour.
+#[derive(Default)]
+struct Website(Mutex<Option<PublishedDocuments>>);
+
+impl Website {
+    fn copy(&self, published: &PublishedKeys) {
+        *self.0.lock().unwrap() = Some(PublishedDocuments {
+            discovery: published.discovery_document().as_bytes().to_vec(),
+            key_set: published.key_set_document().as_bytes().to_vec(),
+            cache_control: Some("public, max-age=3600".to_owned()),
+        });
+    }
+
+    fn key_set(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone().unwrap().key_set).unwrap()
+    }
+}
+
+#[async_trait]
+impl IssuerPublication for Website {
+    async fn fetch(&self, _: &FederationIssuer) -> Result<PublishedDocuments, PublicationFailure> {
+        self.0.lock().unwrap().clone().ok_or(PublicationFailure::Unreachable)
+    }
+}
+
+#[tokio::test]
+async fn first_key_signs_when_its_publication_was_found() {
+    let deployment = Deployment::new().await;
+    let (mut replica, website) = (deployment.start().await, Website::default());
+    assert_eq!(replica.published().await, [""; 0]);
+    let kid = replica.add("accepted/2048").await;
+    replica.minute(&website).await;
+    assert!(replica.sign(&deployment).await.is_none(), "providers cannot read it");
+    let status = replica.federation.status(&issuer()).await.unwrap();
+    assert_eq!(status.keys[0].failure, Some(PublicationFailure::Unreachable));
+    website.copy(&replica.published);
+    deployment.clock.advance_seconds(15 * 60);
+    replica.minute(&website).await;
+    let (signed, token) = replica.sign(&deployment).await.unwrap();
+    assert_eq!(signed, kid);
+    JwtVerifier.verify(&token, &website.key_set(), KeyUse::Signature).unwrap();
+    assert_eq!(deployment.events.recorded(AuditAction::FederationKeyAdded), 1);
+    assert_eq!(deployment.events.recorded(AuditAction::FederationKeyPromoted), 1);
+}
+
+/// Every provider caches the key set for an hour, and the website is updated once an hour.
+#[tokio::test]
+async fn rotation_on_three_replicas_fails_no_exchange() {
+    let deployment = Deployment::new().await;
+    let website = Website::default();
+    let mut replicas = [deployment.start().await, deployment.start().await, deployment.start().await];
+    let first = replicas[0].add("accepted/2048").await;
+    replicas[0].published().await;
+    website.copy(&replicas[0].published);
+    replicas[0].minute(&website).await;
+    let second = replicas[1].add("accepted/3072").await;
+    let mut cached = website.key_set();
+    let mut signed_by = Vec::new();
+    for minute in 0..30 * 60 {
+        for replica in &mut replicas {
+            replica.minute(&website).await;
+        }
+        for replica in replicas.iter().filter(|_| minute % 10 == 0) {
+            let (kid, token) = replica.sign(&deployment).await.expect("the old key signs until the new one does");
+            JwtVerifier.verify(&token, &cached, KeyUse::Signature).unwrap();
+            if signed_by.last() != Some(&kid) {
+                signed_by.push(kid);
+            }
+        }
+        if minute % 60 == 30 {
+            website.copy(&replicas[2].published);
+        }
+        if minute % 60 == 0 {
+            cached = website.key_set();
+        }
+        deployment.clock.advance_seconds(60);
+    }
+    assert_eq!(signed_by, [first.clone(), second.clone()]);
+    assert_eq!(replicas[0].published().await, [second]);
+    assert_eq!(deployment.row(&first).await.key.state, FederationKeyState::Retired);
+    assert_eq!(deployment.events.recorded(AuditAction::FederationKeyPromoted), 2);
+    assert_eq!(deployment.events.recorded(AuditAction::FederationKeyRetired), 1);
+    assert_eq!(replicas[1].federation.prune_keys().await.unwrap(), [first]);
+}
+
+/// Returns a deployment with a current and a next key.
+async fn with_two_keys() -> (Deployment, Replica, Website, [String; 2]) {
+    let deployment = Deployment::new().await;
+    let (mut replica, website) = (deployment.start().await, Website::default());
+    let first = replica.add("accepted/2048").await;
+    replica.published().await;
+    website.copy(&replica.published);
+    replica.minute(&website).await;
+    let second = replica.add("accepted/3072").await;
+    replica.published().await;
+    website.copy(&replica.published);
+    replica.minute(&website).await;
+    assert_eq!(replica.sign(&deployment).await.unwrap().0, first);
+    (deployment, replica, website, [first, second])
+}
+
+#[tokio::test]
+async fn immediate_rotation_retires_the_current_key_on_all_replicas() {
+    let (deployment, mut replica, _, [first, second]) = with_two_keys().await;
+    let mut other = deployment.start().await;
+    assert_eq!(other.published().await.len(), 2);
+    let rotated = replica.federation.rotate_now(&issuer()).await.unwrap();
+    assert_eq!(rotated, (second.clone(), vec![first.clone()]));
+    deployment.clock.advance_seconds(1);
+    for replica in [&mut replica, &mut other] {
+        assert_eq!(replica.published().await, [second.clone()]);
+        assert_eq!(replica.sign(&deployment).await.unwrap().0, second);
+    }
+    let again = replica.federation.rotate_now(&issuer()).await;
+    assert!(matches!(again, Err(Error::Refused(Refusal::FederationKey(FederationKeyError::NoNext)))));
+    let current = replica.federation.remove_key(&issuer(), &second).await;
+    assert!(matches!(current, Err(Error::Refused(Refusal::FederationKey(FederationKeyError::Current(_))))));
+    // Only the keyring makes a key valid, so SQL cannot restore the old state of the row.
+    let old = deployment.row(&first).await;
+    let key = FederationKey { state: FederationKeyState::Current, retired_at: None, version: 2, ..old.key.clone() };
+    deployment.store.tamper_with_federation_keys(|rows| {
+        rows.insert(key.id, StoredFederationKey { key, ..old });
+    });
+    deployment.clock.advance_seconds(1);
+    assert_eq!(replica.published().await, [second]);
+}
+
+#[tokio::test]
+async fn immediate_rotation_races_promotion_without_a_second_current_key() {
+    for nth in 0..8 {
+        let (deployment, replica, website, _) = with_two_keys().await;
+        deployment.clock.advance_seconds(24 * HOUR);
+        replica.federation.check(&issuer(), &website).await.unwrap();
+        let other = deployment.start().await;
+        let (own, issuer) = (issuer(), issuer());
+        let (rotated, advanced) = match nth % 2 {
+            0 => tokio::join!(replica.federation.rotate_now(&own), other.federation.advance(&issuer)),
+            _ => {
+                let (advanced, rotated) =
+                    tokio::join!(other.federation.advance(&issuer), replica.federation.rotate_now(&own));
+                (rotated, advanced)
+            }
+        };
+        advanced.unwrap();
+        assert!(rotated.is_ok() || matches!(rotated, Err(Error::Refused(Refusal::FederationKey(_)))));
+        let rows = deployment.store.federation_keys().await.unwrap();
+        let current = rows.iter().flatten().filter(|row| row.key.state == FederationKeyState::Current);
+        assert_eq!(current.count(), 1);
+    }
+}
+
+/// A key that SQL inserts or changes, and a removed key that SQL restores, is neither published nor used, and the integrity
+/// check names its row.
+#[tokio::test]
+async fn rows_changed_by_sql_are_neither_published_nor_used() {
+    let (deployment, mut replica, _, [first, second]) = with_two_keys().await;
+    assert_eq!(replica.findings().await, []);
+    let (current, next) = (deployment.row(&first).await, deployment.row(&second).await);
+    let issuer_of = |text: &str| FederationIssuer::parse(text).unwrap();
+    let changed = |key: FederationKey| StoredFederationKey { key, ..next.clone() };
+    let attacker = Deployment::seeded(2).await;
+    let own = attacker.start().await;
+    let own = attacker.row(&own.add("accepted/4096").await).await;
+    let tampered = [
+        // The attacker's own public key: with its own row, and in a row of the vault.
+        StoredFederationKey { mac: next.mac, ..own.clone() },
+        own.clone(),
+        changed(FederationKey { jwk: own.key.jwk.clone(), ..next.key.clone() }),
+        // Another state, issuer and time.
+        changed(FederationKey { state: FederationKeyState::Current, ..next.key.clone() }),
+        changed(FederationKey { issuer: issuer_of("https://other.example.com"), ..next.key.clone() }),
+        changed(FederationKey { published_at: Some(deployment.clock.now()), ..next.key.clone() }),
+        // The private key of another row.
+        StoredFederationKey { private_key: current.private_key.clone(), ..next.clone() },
+        StoredFederationKey { private_key: own.private_key.clone(), ..next.clone() },
+    ];
+    for (number, row) in tampered.into_iter().enumerate() {
+        let id = row.key.id;
+        deployment.store.tamper_with_federation_keys(|rows| {
+            rows.retain(|_, row| row.key.jwk.kid() == first);
+            rows.insert(id, row);
+        });
+        deployment.clock.advance_seconds(1);
+        assert_eq!(replica.published().await, [first.clone()], "{number}");
+        assert_eq!(replica.sign(&deployment).await.unwrap().0, first, "{number}");
+        let findings = replica.findings().await;
+        assert_eq!(findings.len(), 1, "{number}: {findings:?}");
+        assert_eq!((findings[0].table, findings[0].id.clone()), ("federation_keys", id.to_string()), "{number}");
+    }
+
+    // A removed key.
+    deployment.store.tamper_with_federation_keys(|rows| {
+        rows.retain(|_, row| row.key.jwk.kid() == first);
+        rows.insert(next.key.id, next.clone());
+    });
+    replica.federation.remove_key(&issuer(), &second).await.unwrap();
+    let restored = next.clone();
+    deployment.store.tamper_with_federation_keys(|rows| drop(rows.insert(restored.key.id, restored)));
+    deployment.clock.advance_seconds(1);
+    assert_eq!(replica.published().await, [first]);
+    let findings = replica.findings().await;
+    assert_eq!(findings.len(), 1);
+    assert!(matches!(findings[0].violation, Violation::Sealed { .. }), "{findings:?}");
+    assert_eq!(findings[0].id, next.key.id.to_string());
+}
+
+/// A current key whose row is damaged does not count as absent: the next key still waits for a day.
+#[tokio::test]
+async fn damaged_current_key_promotes_no_key_early() {
+    let (deployment, mut replica, website, [first, second]) = with_two_keys().await;
+    let id = deployment.row(&first).await.key.id;
+    deployment.store.tamper_with_federation_keys(|rows| {
+        rows.get_mut(&id).unwrap().key.version += 1;
+    });
+    deployment.clock.advance_seconds(HOUR);
+    replica.minute(&website).await;
+    assert!(replica.sign(&deployment).await.is_none());
+    deployment.store.tamper_with_federation_keys(|rows| drop(rows.remove(&id)));
+    deployment.clock.advance_seconds(HOUR);
+    replica.minute(&website).await;
+    assert!(replica.sign(&deployment).await.is_none(), "a deleted row is not an absent key either");
+    deployment.clock.advance_seconds(23 * HOUR);
+    replica.minute(&website).await;
+    assert_eq!(replica.sign(&deployment).await.unwrap().0, second);
+}
+
+#[tokio::test]
+async fn restored_second_current_key_is_found_and_the_newest_signs() {
+    let (deployment, mut replica, website, [first, second]) = with_two_keys().await;
+    let old = deployment.row(&first).await;
+    for _ in 0..2 {
+        deployment.clock.advance_seconds(24 * HOUR);
+        replica.minute(&website).await;
+    }
+    assert_eq!(replica.sign(&deployment).await.unwrap().0, second);
+    // The row of a key that the keyring names, in an earlier state with a valid MAC.
+    deployment.store.tamper_with_federation_keys(|rows| drop(rows.insert(old.key.id, old.clone())));
+    deployment.clock.advance_seconds(1);
+    replica.published().await;
+    assert_eq!(replica.sign(&deployment).await.unwrap().0, second);
+    let findings = replica.findings().await;
+    let other = deployment.row(&second).await.key.id.to_string();
+    let violation = Violation::SameState { other };
+    assert_eq!(findings, [RowFinding { table: "federation_keys", id: old.key.id.to_string(), violation }]);
+}
+
+#[tokio::test]
+async fn keys_survive_a_rotation_of_the_instance_key() {
+    let (deployment, mut replica, _, [first, second]) = with_two_keys().await;
+    let before = deployment.row(&first).await;
+    let rotation = replica.keys.rotate_instance().await.unwrap();
+    while rotation.step().await.unwrap().is_some() {}
+    let end = rotation.finish().await.unwrap().unwrap();
+    assert_eq!((end.destroyed.len(), end.kept.len()), (1, 0));
+    let after = deployment.row(&first).await;
+    assert_ne!(before.mac.key, after.mac.key);
+    assert_ne!(before.private_key.key(), after.private_key.key());
+    let mut fresh = deployment.start().await;
+    deployment.clock.advance_seconds(1);
+    for replica in [&mut replica, &mut fresh] {
+        let mut published = replica.published().await;
+        published.sort();
+        let mut expected = [first.clone(), second.clone()];
+        expected.sort();
+        assert_eq!(published, expected);
+        assert_eq!(replica.sign(&deployment).await.unwrap().0, first);
+        assert_eq!(replica.findings().await, []);
+    }
+    assert_eq!(fresh.federation.rotate_now(&issuer()).await.unwrap().0, second);
+}
+
+#[tokio::test]
+async fn restore_keeps_only_keys_that_are_still_published() {
+    let (deployment, mut replica, _, [first, second]) = with_two_keys().await;
+    let kept = deployment.row(&first).await.key.jwk;
+    assert_eq!(replica.federation.retire_others(&[kept]).await.unwrap(), [second.clone()]);
+    deployment.clock.advance_seconds(1);
+    assert_eq!(replica.published().await, [first.clone()]);
+    assert_eq!(replica.federation.retire_others(&[]).await.unwrap(), [first]);
+    deployment.clock.advance_seconds(1);
+    assert_eq!(replica.published().await, [""; 0]);
+    assert!(replica.sign(&deployment).await.is_none());
+    assert_eq!(replica.federation.prune_keys().await.unwrap().len(), 2);
+    assert!(deployment.store.federation_keys().await.unwrap().is_empty());
+}

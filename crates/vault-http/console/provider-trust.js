@@ -1,0 +1,57 @@
+// What the provider of a keyless credential must trust: the values, and the steps for its administrator.
+
+import { Problem, call } from './api.js';
+import { section, facts } from './blocks.js';
+import { check } from './checking.js';
+import { copyButton } from './copy.js';
+import { load } from './credentials.js';
+import { h } from './dom.js';
+import { Page } from './parts.js';
+import * as session from './session.js';
+
+/**
+ * The values and steps for a credential.
+ * @param {string} id
+ */
+export async function providerTrust(id) {
+  let trust;
+  try {
+    trust = /** @type {import('./api.js').ProviderTrust} */ ((await call('GET', `/organization-vault/${id}/trust`)).body);
+  } catch (error) {
+    if (!(error instanceof Problem) || error.status !== 409) throw error;
+    return [h('p', { class: 'note warn' }, error.detail)];
+  }
+  const value = (/** @type {string} */ text, /** @type {string} */ what) => [h('code', null, text), ' ', copyButton(text, what)];
+  return [
+    facts([
+      ['Issuer', value(trust.issuer, 'the issuer')],
+      ['Subject', value(trust.subject, 'the subject')],
+      ['Audience', value(trust.audience, 'the audience')],
+    ]),
+    h('ol', { class: 'trust-steps' }, trust.steps.map(({ title, text }, index) => h('li', null,
+      h('p', null, title), h('div', { class: 'secret' }, h('pre', { tabindex: '0', 'aria-label': title }, h('code', null, text)), copyButton(text, `the text of step ${index + 1}`))))),
+    h('p', { class: 'hint' }, 'The server tests the trust with a subject that belongs to no credential. The provider records each test as a denied request.'),
+  ];
+}
+
+class ProviderTrustPage extends Page {
+  label() {
+    return 'Set up provider trust';
+  }
+
+  async content() {
+    const id = this.params[0] ?? '';
+    const { credential } = await load(id);
+    this.crumbs(h('a', { href: '#/credentials' }, 'Credentials'), ' / ', h('a', { href: `#/credentials/${id}` }, credential.namespace), ' /');
+    const mayCheck = session.mayWrite() && session.server().checks;
+    this.actions(
+      mayCheck && h('button', { type: 'button', class: 'primary', onclick: () => void check(this, id) }, 'Check now'),
+      h('a', { class: 'button', href: `#/credentials/${id}` }, 'View credential'));
+    return [
+      h('p', { class: 'lead' }, 'This credential contains no secret. Jobs can use it after the administrator of the storage provider has applied these steps.'),
+      section('Steps', ...await providerTrust(id)),
+    ];
+  }
+}
+
+customElements.define('ov-provider-trust', ProviderTrustPage);
