@@ -2,12 +2,12 @@
 
 use crate::background::{Background, Stopped};
 use crate::egress;
-use vault_cli::failure::Failure;
 use crate::receivers::{Alarm, Alarms};
 use crate::settings::Settings;
 use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use vault_cli::failure::Failure;
 use vault_core::federation::{FederationIssuer, FederationKeyState};
 use vault_core::port::{FederationSigningKey, FederationTokenSigner};
 use vault_core::receiver::EventKind;

@@ -3,7 +3,6 @@
 use crate::egress;
 use crate::federation::Issuing;
 use crate::listeners::ListenerParts;
-use crate::receivers::Carrier;
 use crate::settings::{Activation, Settings};
 use std::sync::Arc;
 use tokio::runtime::Handle;

@@ -48,5 +48,10 @@ pub use vault_api::{
     AuditedCredential, BegunActivation, ChangeAccountRequest, ChangePasswordRequest, ChangeReceiverRequest, CheckItem,
     CheckRequest, CheckedCredential, CheckedNamespace, ConfirmEnrolmentRequest, CreateIntegrationRequest,
     CredentialItem, CredentialUse, DeliveryItem, DescribeRequest, EnrolRequest, EnrolResponse, FieldProblem,
-    FrozenNamespace, HealthItem, IntegrationItem, IntegrationUsageItem, InvitationItem, InvitationRequest, InviteRequest, InvitedAccount, IssuedIntegration, IssuedReceiver, IssuerItem, LoginRequest, NamespaceDenialItem, NamespaceItem, NamespaceUsage, NamespaceUseItem, OwnAccount, Problem, ProblemCode, PromoteRequest, ProofRequest, ProviderTrust, ProviderTrustStep, ReEnrolment, ReceiverItem, RenewRequest, ReplaceRequest, ReplacedCredential, SaveRequest, SavedCredential, ServerAbilities, SessionItem, Totp, TrustItem, TrustRequest, VendedCredential, VersionItem, WireJson, WireSecret,
+    FrozenNamespace, HealthItem, IntegrationItem, IntegrationUsageItem, InvitationItem, InvitationRequest,
+    InviteRequest, InvitedAccount, IssuedIntegration, IssuedReceiver, IssuerItem, LoginRequest, NamespaceDenialItem,
+    NamespaceItem, NamespaceUsage, NamespaceUseItem, OwnAccount, Problem, ProblemCode, PromoteRequest, ProofRequest,
+    ProviderTrust, ProviderTrustStep, ReEnrolment, ReceiverItem, RenewRequest, ReplaceRequest, ReplacedCredential,
+    SaveRequest, SavedCredential, ServerAbilities, SessionItem, Totp, TrustItem, TrustRequest, VendedCredential,
+    VersionItem, WireJson, WireSecret,
 };

@@ -1,16 +1,16 @@
 //! `orgvault federation …`: signing keys of keyless storage access.
 
 use crate::cli::{FederationCommand, FederationKeyCommand};
-use vault_cli::failure::{Doing, Failure};
 use crate::federation::publication;
-use vault_cli::output::{Output, table};
-use crate::secret_file;
 use crate::settings::Settings;
-use vault_cli::text::rfc3339;
 use secrecy::SecretString;
 use serde::Serialize;
 use std::fs;
 use std::path::Path;
+use vault_cli::failure::{Doing, Failure};
+use vault_cli::output::{Output, table};
+use vault_cli::secret_file;
+use vault_cli::text::rfc3339;
 use vault_core::federation::{FederationIssuer, StoredFederationKey};
 use vault_core::time::Timestamp;
 use vault_core::usecase::federation::FederationStatus;
