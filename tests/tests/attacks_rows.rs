@@ -263,6 +263,32 @@ fn a63_numbers_of_versions_never_repeat() {
     assert_eq!(vault.run(&["doctor", "--deep"]).status, Some(1));
 }
 
+/// A destroyed version is not restored with its row, and the parts of a version do not open as another one with the
+/// same number.
+#[test]
+fn a63_a_destroyed_version_stays_destroyed() {
+    let vault = Vault::start(Database::Postgres);
+    let (session, sql) = (vault.admin_session(), Sql::of(&vault));
+    let id = session.save(&small("a", 1));
+    sql.run("CREATE TABLE first AS SELECT * FROM credentials; CREATE TABLE first_secret AS SELECT * FROM credential_secrets");
+    session.replace(&id, &small("a", 2), false).expect(201);
+    sql.run("CREATE TABLE stolen AS SELECT * FROM credential_versions");
+    sql.run("CREATE TABLE second AS SELECT * FROM credentials");
+    session.destroy_version(&id, 1).expect(204);
+    sql.run("INSERT INTO credential_versions SELECT * FROM stolen");
+    assert_eq!(session.versions(&id), [(2, "current".to_owned())]);
+    session.promote(&id, 1).expect(404);
+    let doctor = vault.run(&["doctor", "--deep"]);
+    assert!(doctor.status == Some(1) && doctor.stdout.contains("list of versions"), "{doctor:?}");
+
+    // The whole first state is restored, and the service assigns the number 2 to other data.
+    sql.run("DELETE FROM credentials; DELETE FROM credential_secrets; DELETE FROM credential_versions");
+    sql.run("INSERT INTO credentials SELECT * FROM first; INSERT INTO credential_secrets SELECT * FROM first_secret");
+    session.replace(&id, &small("a", 3), false).expect(201);
+    sql.run("UPDATE credentials t SET information = s.information, key_id = s.key_id FROM second s");
+    fails_closed(&vault, &session, &id);
+}
+
 #[test]
 fn a63_a_credential_moved_elsewhere_does_not_open() {
     let vault = Vault::start(Database::Postgres);

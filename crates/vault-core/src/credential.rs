@@ -53,4 +53,4 @@ pub use s3::{Addressing, S3};
 pub use secret::{SecretBytes, SecretText};
 pub use spec::{DataPolicy, FieldClass, FieldSpec, ValueKind};
 pub use state::CredentialState;
-pub use version::{Superseded, VersionLimits, VersionState};
+pub use version::{Superseded, VersionLimits, VersionList, VersionRecord, VersionState};

@@ -17,6 +17,7 @@ use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::hash_slots::Requester;
 use vault_core::id::{
     AccountId, AuditId, CredentialId, InstanceId, KeyId, OrganizationId, PasswordId, ReceiverId, SeedId, SessionId,
+    VersionId,
 };
 use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationName;
@@ -81,6 +82,7 @@ fn context() -> CredentialContext {
         organization: OrganizationId::from_uuid(id(2)),
         credential: CredentialId::from_uuid(id(3)),
         version: 4,
+        id: Some(VersionId::from_uuid(id(6))),
     }
 }
 

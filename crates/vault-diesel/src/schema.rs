@@ -257,6 +257,7 @@ diesel::table! {
         information -> Binary,
         revision -> BigInt,
         highest_version -> BigInt,
+        listed_versions -> Binary,
         staged_version -> Nullable<BigInt>,
         previous_version -> Nullable<BigInt>,
         previous_until -> Nullable<BigInt>,

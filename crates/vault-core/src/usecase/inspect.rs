@@ -5,7 +5,7 @@ mod lookups;
 
 use super::Environment;
 use crate::audit::{Actor, AuditAction, AuditEntry, AuditNote, RecordedRow, RowState, Subject};
-use crate::credential::Labels;
+use crate::credential::{Labels, VersionRecord};
 use crate::error::Error;
 use crate::id::{AccountId, CredentialId, IntegrationId, OrganizationId};
 use crate::namespace::Namespace;
@@ -518,20 +518,27 @@ impl Inspector {
             seen.find(TABLE, id, Violation::Code);
             return Ok(());
         }
-        let numbers: BTreeSet<_> = whole.versions.others.iter().map(|version| version.number).collect();
-        if numbers.contains(&current.version)
-            || numbers.into_iter().chain([current.version]).any(|number| number > current.highest)
-            || current.staged.is_some_and(|staged| whole.versions.others.iter().all(|other| other.number != staged))
+        let others = &whole.versions.others;
+        // Another server, whose clock differs, may have deleted a version at the end of its retention.
+        let now = self.environment.now().plus_seconds(UNCERTAIN / 1_000);
+        let stored = others.iter().map(|version| (version.number, version.superseded.map(|it| it.destroy_at)));
+        let stored: Vec<_> = stored.chain([(current.version, None)]).collect();
+        let is_listed =
+            |(number, at): &(i64, _)| current.listed.get(*number).is_some_and(|record| record.destroy_at == *at);
+        let is_stored = |record: &VersionRecord| stored.contains(&(record.number, record.destroy_at));
+        if others.iter().any(|version| version.number == current.version)
+            || !stored.iter().all(is_listed)
+            || !current.listed.records().all(|record| is_stored(&record) || !record.is_kept(now))
+            || current.staged.is_some_and(|staged| others.iter().all(|other| other.number != staged))
         {
             seen.find(TABLE, id, Violation::Unreadable("its versions differ from its list of versions"));
             return Ok(());
         }
-        let at = |version| CredentialContext { organization, credential: id, version };
         let information: Vec<_> = whole
             .sealed
             .iter()
             .map(|version| SealedInformation {
-                context: at(version.version),
+                context: current.context(organization, version.version),
                 key: version.sealed.key,
                 blob: &version.sealed.information,
             })
@@ -544,14 +551,15 @@ impl Inspector {
         }
         if let Some(opener) = &self.crypto.opener {
             for version in &whole.sealed {
-                let place = at(version.version);
+                let place = current.context(organization, version.version);
                 let opened = opener.open(place, &current.namespace, version.kind, &version.sealed).await;
                 seen.opened(opened)?;
             }
         }
         let mut labels = Labels::default();
         if let Some(metadata) = &current.metadata {
-            let (context, key, blob) = (at(metadata.revision), metadata.key, &metadata.blob);
+            let context = CredentialContext { organization, credential: id, version: metadata.revision, id: None };
+            let (key, blob) = (metadata.key, &metadata.blob);
             let row = [SealedInformation { context, key, blob }];
             let opened = self.crypto.information.open_metadata(organization, &row).await;
             for one in seen.opened(opened)?.unwrap_or_default() {

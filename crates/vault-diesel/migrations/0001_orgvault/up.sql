@@ -312,6 +312,8 @@ CREATE TABLE credentials (
     version BIGINT NOT NULL,
     revision BIGINT NOT NULL,
     highest_version BIGINT NOT NULL,
+    -- The versions that exist: number, random id and end of retention of each. Under the code.
+    listed_versions BLOB NOT NULL,
     staged_version BIGINT,
     -- The version that was current before, and until when it is kept, as a copy for lists. Not under the code.
     previous_version BIGINT,
@@ -322,7 +324,7 @@ CREATE TABLE credentials (
     -- 9223372036854775807: it does not expire, as far as is known.
     expires_at BIGINT NOT NULL,
     vend TEXT NOT NULL,
-    -- The code over type, namespace, rule, current and staged version, revision, and revision of the metadata.
+    -- The code over type, namespace, rule, versions, revision, and revision of the metadata.
     code BLOB NOT NULL,
     key_id UUID NOT NULL,
     information BLOB NOT NULL,

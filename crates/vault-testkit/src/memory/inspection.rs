@@ -63,6 +63,7 @@ impl Inspection for MemoryStore {
                 current: row.stored.version,
                 staged: row.stored.staged,
                 highest: row.stored.highest,
+                listed: row.stored.listed.clone(),
                 revision: row.stored.revision,
                 metadata_revision: row.stored.state().metadata_revision,
                 code: row.stored.code,
