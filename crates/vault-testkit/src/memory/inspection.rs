@@ -104,7 +104,8 @@ impl Inspection for MemoryStore {
         entries.retain(|entry| {
             let rows = entry.rows.as_deref().unwrap_or_default();
             let named = |namespace: &Namespace| entry.namespace.as_deref() == Some(namespace.as_str());
-            entry.organization.as_ref() == Some(&organization)
+            entry.organization.clone().unwrap_or_else(|| OrganizationId::from_bytes([0; 16]).to_string())
+                == organization
                 && entry.subject == subject
                 && namespace.as_ref().is_none_or(named)
                 && rows.lines().any(|line| line.starts_with(&name))
