@@ -18,6 +18,8 @@ pub enum DigestPurpose {
     AccountRights,
     /// Rights that an invitation offers to the user with its enrolment code.
     InvitationGrant,
+    /// Secrets of an account that its owner has not confirmed.
+    UnconfirmedSecrets,
     /// An enrolment code.
     EnrolmentCode,
     /// Rights in the row of an integration.
@@ -46,12 +48,13 @@ pub enum DigestPurpose {
 
 impl DigestPurpose {
     /// All variants.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Address,
         Self::AttemptBucket,
         Self::Network,
         Self::AccountRights,
         Self::InvitationGrant,
+        Self::UnconfirmedSecrets,
         Self::EnrolmentCode,
         Self::IntegrationGrant,
         Self::IntegrationToken,
@@ -74,6 +77,7 @@ impl DigestPurpose {
             Self::Network => "network",
             Self::AccountRights => "account grant",
             Self::InvitationGrant => "invitation grant",
+            Self::UnconfirmedSecrets => "unconfirmed secrets",
             Self::EnrolmentCode => "enrolment code",
             Self::IntegrationGrant => "integration grant",
             Self::IntegrationToken => "integration token",

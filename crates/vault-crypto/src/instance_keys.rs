@@ -44,6 +44,7 @@ pub(crate) struct InstanceKeys {
     pub(crate) seed: AeadKey,
     account_grant: MacKey,
     invitation_grant: MacKey,
+    unconfirmed_secrets: MacKey,
     integration_grant: MacKey,
     cursor: MacKey,
 }
@@ -60,6 +61,7 @@ impl InstanceKeys {
             seed: Label::Seed.sealing_key(key, id),
             account_grant: code(DigestPurpose::AccountRights),
             invitation_grant: code(DigestPurpose::InvitationGrant),
+            unconfirmed_secrets: code(DigestPurpose::UnconfirmedSecrets),
             integration_grant: code(DigestPurpose::IntegrationGrant),
             cursor: code(DigestPurpose::Cursor),
         }
@@ -114,6 +116,7 @@ impl InstanceKeys {
         match purpose {
             DigestPurpose::AccountRights => Some(&self.account_grant),
             DigestPurpose::InvitationGrant => Some(&self.invitation_grant),
+            DigestPurpose::UnconfirmedSecrets => Some(&self.unconfirmed_secrets),
             DigestPurpose::IntegrationGrant => Some(&self.integration_grant),
             DigestPurpose::Cursor => Some(&self.cursor),
             _ => None,

@@ -38,7 +38,7 @@ const DATA: &[u8] = br#"{"url":"https://example.com/drop?signature=c2VjcmV0"}"#;
 const INFORMATION: &str = r#"{"secrets":["url"],"fingerprint":"000000000000"}"#;
 const PASSWORD: &str = "correct horse battery staple";
 
-const PURPOSES: [DigestPurpose; 15] = [
+const PURPOSES: [DigestPurpose; 16] = [
     DigestPurpose::Address,
     DigestPurpose::AttemptBucket,
     DigestPurpose::Network,
@@ -54,6 +54,7 @@ const PURPOSES: [DigestPurpose; 15] = [
     DigestPurpose::Label,
     DigestPurpose::CredentialState,
     DigestPurpose::RecordedState,
+    DigestPurpose::UnconfirmedSecrets,
 ];
 
 fn recovery_digits() -> Digits {

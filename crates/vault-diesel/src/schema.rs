@@ -220,6 +220,8 @@ diesel::table! {
         seed_id -> crate::stored::Id,
         seed -> Binary,
         recovery_codes -> Binary,
+        digest -> Binary,
+        digest_key_id -> crate::stored::Id,
     }
 }
 
@@ -240,6 +242,8 @@ diesel::table! {
         seed -> Binary,
         expires_at -> BigInt,
         tried -> BigInt,
+        digest -> Binary,
+        digest_key_id -> crate::stored::Id,
     }
 }
 

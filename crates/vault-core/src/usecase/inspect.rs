@@ -424,6 +424,19 @@ impl Inspector {
             return self.compare(&Recorded::of(organization, subject, RecordedRow::Receiver, &state), seen).await;
         }
         seen.opened(self.crypto.instance.opens(row))?;
+        let secrets_are_signed = match row {
+            InstanceRow::PendingSeed { organization, account, pending } => {
+                pending.mac_is_valid((*organization, *account), digester)
+            }
+            InstanceRow::Draft { organization, account, draft } => {
+                draft.mac_is_valid((*organization, *account), digester)
+            }
+            _ => true,
+        };
+        if !secrets_are_signed {
+            seen.find(row.part().table(), id, Violation::Code);
+            return Ok(());
+        }
         let account = Subject::Account(AccountId::from_uuid(id));
         let (mac_is_valid, subject, kind, state) = match row {
             InstanceRow::Account { signed, code, .. } => {

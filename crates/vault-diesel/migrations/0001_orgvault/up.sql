@@ -198,6 +198,8 @@ CREATE TABLE pending_seeds (
     seed BLOB NOT NULL,
     expires_at BIGINT NOT NULL,
     tried BIGINT NOT NULL,
+    digest BLOB NOT NULL,
+    digest_key_id UUID NOT NULL,
     PRIMARY KEY (organization_id, account_id),
     FOREIGN KEY (organization_id, account_id) REFERENCES accounts (organization_id, id)
 ) WITHOUT ROWID;
@@ -251,6 +253,8 @@ CREATE TABLE enrolment_drafts (
     seed_id UUID NOT NULL,
     seed BLOB NOT NULL,
     recovery_codes BLOB NOT NULL,
+    digest BLOB NOT NULL,
+    digest_key_id UUID NOT NULL,
     PRIMARY KEY (organization_id, account_id),
     FOREIGN KEY (organization_id, account_id) REFERENCES invitations (organization_id, account_id)
 ) WITHOUT ROWID;
