@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use std::collections::HashSet;
+use vault_tests::passcode::{Authenticator, current_step};
 use vault_tests::samples::{every_type, s3, small};
 use vault_tests::sql::Sql;
 use vault_tests::{Account, Database, Session, Vault};
@@ -251,6 +252,39 @@ fn a63_a_destroyed_key_stays_destroyed() {
     assert_eq!(vault.run(&["doctor", "--deep"]).status, Some(1));
 }
 
+/// Secrets that their owner has not confirmed cannot be exchanged or kept longer.
+#[test]
+fn a63_unconfirmed_secrets_stay_as_drafted() {
+    let vault = Vault::start(Database::Postgres);
+    let (session, sql, client) = (vault.admin_session(), Sql::of(&vault), vault.client());
+    let invited = session.invite("new@example.com", "viewer").expect(201).json();
+    let code = invited["enrolment_code"].as_str().unwrap();
+    client.enrol(code, "a password of the attacker").expect(200);
+    sql.run("CREATE TABLE stolen AS SELECT * FROM enrolment_drafts");
+    let drafted = client.enrol(code, "correct horse battery staple").expect(200).json();
+    let kept = "CREATE TABLE kept AS SELECT * FROM enrolment_drafts";
+    sql.run(&format!(
+        "{kept}; UPDATE enrolment_drafts d SET password = s.password, password_id = s.password_id FROM stolen s"
+    ));
+    let person = Account::enrolled("Acme", &invited, &drafted, "correct horse battery staple");
+    let passcode = || person.authenticator.code(current_step());
+    assert!(client.confirm_enrolment(code, &passcode()).status >= 400);
+    sql.run("UPDATE enrolment_drafts d SET recovery_codes = s.recovery_codes FROM stolen s");
+    assert!(client.confirm_enrolment(code, &passcode()).status >= 400);
+    sql.run("DELETE FROM enrolment_drafts; INSERT INTO enrolment_drafts SELECT * FROM kept");
+    client.confirm_enrolment(code, &passcode()).expect(204);
+
+    let viewer = vault.account("Acme", "viewer");
+    let own = viewer.log_in(&client);
+    let next = own.post_account("passcode", &viewer.proof()).expect(200).json();
+    let next = Authenticator::new(next["totp"]["secret"].as_str().unwrap());
+    sql.run("UPDATE pending_seeds SET expires_at = expires_at + 86400000");
+    let confirmation = json!({"passcode": next.code(current_step())});
+    assert!(own.post_account("passcode/confirm", &confirmation).status >= 500);
+    let doctor = vault.run(&["doctor", "--deep"]);
+    assert!(doctor.status == Some(1) && doctor.stdout.contains("pending_seeds"), "{doctor:?}");
+}
+
 /// The number of a destroyed version is not assigned again, so its data does not open as another version.
 #[test]
 fn a63_numbers_of_versions_never_repeat() {
@@ -261,6 +295,32 @@ fn a63_numbers_of_versions_never_repeat() {
     fails_closed(&vault, &session, &id);
     assert!(session.replace(&id, &small("a", 2), false).status >= 400);
     assert_eq!(vault.run(&["doctor", "--deep"]).status, Some(1));
+}
+
+/// A destroyed version is not restored with its row, and the parts of a version do not open as another one with the
+/// same number.
+#[test]
+fn a63_a_destroyed_version_stays_destroyed() {
+    let vault = Vault::start(Database::Postgres);
+    let (session, sql) = (vault.admin_session(), Sql::of(&vault));
+    let id = session.save(&small("a", 1));
+    sql.run("CREATE TABLE first AS SELECT * FROM credentials; CREATE TABLE first_secret AS SELECT * FROM credential_secrets");
+    session.replace(&id, &small("a", 2), false).expect(201);
+    sql.run("CREATE TABLE stolen AS SELECT * FROM credential_versions");
+    sql.run("CREATE TABLE second AS SELECT * FROM credentials");
+    session.destroy_version(&id, 1).expect(204);
+    sql.run("INSERT INTO credential_versions SELECT * FROM stolen");
+    assert_eq!(session.versions(&id), [(2, "current".to_owned())]);
+    session.promote(&id, 1).expect(404);
+    let doctor = vault.run(&["doctor", "--deep"]);
+    assert!(doctor.status == Some(1) && doctor.stdout.contains("list of versions"), "{doctor:?}");
+
+    // The whole first state is restored, and the service assigns the number 2 to other data.
+    sql.run("DELETE FROM credentials; DELETE FROM credential_secrets; DELETE FROM credential_versions");
+    sql.run("INSERT INTO credentials SELECT * FROM first; INSERT INTO credential_secrets SELECT * FROM first_secret");
+    session.replace(&id, &small("a", 3), false).expect(201);
+    sql.run("UPDATE credentials t SET information = s.information, key_id = s.key_id FROM second s");
+    fails_closed(&vault, &session, &id);
 }
 
 #[test]

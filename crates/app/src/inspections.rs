@@ -37,7 +37,7 @@ pub(crate) fn start(
     alarms: &Alarms,
 ) -> Option<Background> {
     let every = Duration::from_secs(settings.server.inspect_every.unsigned_abs());
-    let inspector = vault.inspector(opener).recording();
+    let inspector = vault.inspector(opener);
     let alarm = alarms.of(EventKind::InspectionFound);
     (!every.is_zero()).then(|| Background::start(|stopped| work(inspector, every, alarm, stopped)))
 }

@@ -22,7 +22,8 @@ pub use verification::{AuditFinding, AuditVerification};
 use crate::activation::{IssuedCredential, Purpose};
 use crate::digest::Digest;
 use crate::id::{
-    AccountId, ActivationId, AuditId, CredentialId, IntegrationId, KeyId, OrganizationId, ReceiverId, SessionId,
+    AccountId, ActivationId, AuditId, CredentialId, IntegrationId, IssuerId, KeyId, OrganizationId, ReceiverId,
+    SessionId,
 };
 use crate::integration::IntegrationPrincipal;
 use crate::namespace::Namespace;
@@ -393,6 +394,8 @@ pub enum Subject {
     Activation(ActivationId),
     /// A receiver of events.
     Receiver(ReceiverId),
+    /// An issuer of identity tokens.
+    Issuer(IssuerId),
     /// The audit log.
     Audit,
 }
@@ -412,6 +415,7 @@ impl Subject {
             Self::Integration(id) => format!("integration:{id}"),
             Self::Activation(id) => format!("activation:{id}"),
             Self::Receiver(id) => format!("receiver:{id}"),
+            Self::Issuer(id) => format!("issuer:{id}"),
             Self::Audit => "audit".to_owned(),
         }
     }

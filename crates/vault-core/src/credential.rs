@@ -63,4 +63,4 @@ pub use s3_location::S3Location;
 pub use secret::{SecretBytes, SecretText};
 pub use spec::{DataPolicy, FieldClass, FieldSpec, ValueKind};
 pub use state::CredentialState;
-pub use version::{Superseded, VersionLimits, VersionState};
+pub use version::{Superseded, VersionLimits, VersionList, VersionRecord, VersionState};

@@ -18,6 +18,8 @@ pub enum DigestPurpose {
     AccountRights,
     /// Rights that an invitation offers to the user with its enrolment code.
     InvitationGrant,
+    /// Secrets of an account that its owner has not confirmed.
+    UnconfirmedSecrets,
     /// An enrolment code.
     EnrolmentCode,
     /// Rights in the row of an integration.
@@ -54,6 +56,7 @@ impl DigestPurpose {
         Self::Network,
         Self::AccountRights,
         Self::InvitationGrant,
+        Self::UnconfirmedSecrets,
         Self::EnrolmentCode,
         Self::IntegrationGrant,
         Self::IntegrationToken,
@@ -77,6 +80,7 @@ impl DigestPurpose {
             Self::Network => "network",
             Self::AccountRights => "account grant",
             Self::InvitationGrant => "invitation grant",
+            Self::UnconfirmedSecrets => "unconfirmed secrets",
             Self::EnrolmentCode => "enrolment code",
             Self::IntegrationGrant => "integration grant",
             Self::IntegrationToken => "integration token",

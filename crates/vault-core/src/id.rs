@@ -60,6 +60,8 @@ ids! {
     SessionId;
     /// ID of a credential.
     CredentialId;
+    /// ID of a version of a credential: random, so that a version that was destroyed never returns under its number.
+    VersionId;
     /// ID of an audit entry.
     AuditId;
     /// ID of a key that seals, wraps or authenticates.

@@ -1,6 +1,9 @@
 //! Passcodes: the second factor of a login.
 
-use crate::digest::Digest;
+use crate::digest::{Digest, DigestPurpose, RowMac};
+use crate::id::{AccountId, OrganizationId};
+use crate::port::KeyedDigester;
+use crate::sealed::SealedSeed;
 use crate::time::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
 
@@ -103,6 +106,46 @@ pub struct RecoveryCode(pub SecretString);
 pub const PENDING_SECONDS: i64 = 3600;
 /// Maximum number of codes that may be tried to confirm a new TOTP secret.
 pub const CONFIRMATIONS: u32 = 5;
+
+/// A TOTP secret that is pending confirmation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PendingSeed {
+    /// The sealed TOTP secret.
+    pub seed: SealedSeed,
+    /// Time at which the confirmation expires.
+    pub expires_at: Timestamp,
+    /// MAC of the row. If it does not verify, the secret cannot be confirmed.
+    pub digest: RowMac,
+}
+
+impl PendingSeed {
+    /// Signs the secret of an account and returns it as stored.
+    pub fn sign(
+        account: (OrganizationId, AccountId),
+        seed: SealedSeed,
+        expires_at: Timestamp,
+        digester: &dyn KeyedDigester,
+    ) -> Self {
+        let sign = |parts: &[&[u8]]| digester.sign(DigestPurpose::UnconfirmedSecrets, parts);
+        let digest = Self::with_parts(account, (&seed, expires_at), sign);
+        Self { seed, expires_at, digest }
+    }
+
+    /// Returns whether the row's MAC verifies. Its key must be [loaded](KeyedDigester::load_keys).
+    pub fn mac_is_valid(&self, account: (OrganizationId, AccountId), digester: &dyn KeyedDigester) -> bool {
+        let is_signed = |parts: &[&[u8]]| digester.is_signed(DigestPurpose::UnconfirmedSecrets, parts, &self.digest);
+        Self::with_parts(account, (&self.seed, self.expires_at), is_signed)
+    }
+
+    fn with_parts<T>(
+        (organization, account): (OrganizationId, AccountId),
+        (seed, expires_at): (&SealedSeed, Timestamp),
+        digest: impl FnOnce(&[&[u8]]) -> T,
+    ) -> T {
+        let expires_at = expires_at.as_millis().to_be_bytes();
+        digest(&[organization.as_bytes(), account.as_bytes(), seed.id.as_bytes(), &expires_at])
+    }
+}
 
 /// Returns whether one more code may be tried for a TOTP secret that is pending until `expires_at`, after `tried`
 /// codes.

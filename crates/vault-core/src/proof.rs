@@ -41,7 +41,9 @@ impl VerifiedFactors {
             ProofEffect::Own { change: OwnChange::Password { password, digest, .. }, .. } => {
                 [password.blob.key(), Some(digest.key)]
             }
-            ProofEffect::Own { change: OwnChange::PendingSeed { seed, .. }, .. } => [seed.blob.key(), None],
+            ProofEffect::Own { change: OwnChange::PendingSeed(pending), .. } => {
+                [pending.seed.blob.key(), Some(pending.digest.key)]
+            }
             ProofEffect::Own { change: OwnChange::RecoveryCodes { seed, digest, .. }, .. } => {
                 [seed.blob.key(), Some(digest.key)]
             }

@@ -280,8 +280,17 @@ fn of_two_states_of_a_row_the_later_one_has_the_higher_number() {
 #[test]
 fn rows_are_named_after_their_tables() {
     use RecordedRow::*;
-    let rows = [Account, Invitation, Integration, Credential, Organization, Namespace];
-    let tables = ["accounts", "invitations", "integrations", "credentials", "organizations", "frozen_namespaces"];
+    let rows = [Account, Invitation, Integration, Credential, Organization, Namespace, Issuer, Receiver];
+    let tables = [
+        "accounts",
+        "invitations",
+        "integrations",
+        "credentials",
+        "organizations",
+        "frozen_namespaces",
+        "issuers",
+        "receivers",
+    ];
     assert_eq!(rows.map(RecordedRow::table), tables);
 }
 

@@ -5,13 +5,13 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use vault_core::activation::VendRule;
 use vault_core::audit::{Actor, AuditAction, AuditRecord, Origin, SealedAuditRecord, Subject};
-use vault_core::credential::CredentialType;
+use vault_core::credential::{CredentialType, VersionList};
 use vault_core::decision::{
     Authorized, ChangeFacts, CredentialFacts, EarlierRequest, EarlierRequests, Outcome, SaveFacts, VersionEffect,
     decide_changes, decide_deletes, decide_saves,
 };
 use vault_core::digest::Digest;
-use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId};
+use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, VersionId};
 use vault_core::namespace::Namespace;
 use vault_core::port::{
     ChangeCredential, CredentialChange, DeleteCredential, Idempotency, NewVersion, SaveCredential, StoredMetadata,
@@ -72,6 +72,7 @@ fn save(number: u8, idempotency: Option<Idempotency>, limit: i64) -> SaveCredent
         organization: ORGANIZATION,
         id: credential(number),
         version: 1,
+        listed: VersionList::default(),
         kind: CredentialType::DirectLink,
         namespace: Namespace::parse("backups", "").unwrap(),
         sealed: sealed(KEY),
@@ -85,7 +86,14 @@ fn save(number: u8, idempotency: Option<Idempotency>, limit: i64) -> SaveCredent
 }
 
 fn new_version(number: i64, idempotency: Option<Idempotency>, destroyed: Vec<i64>) -> NewVersion {
-    NewVersion { number, sealed: sealed(KEY), check: None, idempotency, destroyed }
+    NewVersion {
+        number,
+        id: VersionId::from_bytes([number as u8; 16]),
+        sealed: sealed(KEY),
+        check: None,
+        idempotency,
+        destroyed,
+    }
 }
 
 fn change(id: u8, revision: i64, change: CredentialChange) -> ChangeCredential {
@@ -95,6 +103,7 @@ fn change(id: u8, revision: i64, change: CredentialChange) -> ChangeCredential {
         id,
         revision,
         change,
+        listed: VersionList::default(),
         description: None,
         code: CODE,
         expires_at: None,

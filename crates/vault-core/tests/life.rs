@@ -10,9 +10,9 @@ use vault_core::activation::VendRule;
 use vault_core::check::CheckReason;
 use vault_core::credential::{
     CredentialState, CredentialType, Description, Health, HealthState, LabelFilter, LabelPatch, Labels, LastCheck,
-    Metadata, VersionLimits, effective_expiry,
+    Metadata, VersionLimits, VersionList, VersionRecord, effective_expiry,
 };
-use vault_core::id::{CredentialId, OrganizationId};
+use vault_core::id::{CredentialId, OrganizationId, VersionId};
 use vault_core::json::{self, Limits, Node};
 use vault_core::namespace::Namespace;
 use vault_core::time::Timestamp;
@@ -46,6 +46,31 @@ fn checks() -> impl Strategy<Value = Option<LastCheck>> {
 }
 
 proptest! {
+    /// The list of a credential's versions is stored without loss.
+    #[test]
+    fn version_list_keeps_its_records_when_stored(
+        records in vec((any::<i64>(), any::<[u8; 16]>(), prop::option::of(0..i64::MAX)), 0..6), now in 0..i64::MAX,
+    ) {
+        let records: Vec<_> = records.into_iter().map(|(number, id, destroy_at)| VersionRecord {
+            number,
+            id: VersionId::from_bytes(id),
+            destroy_at: destroy_at.map(Timestamp::from_millis),
+        }).collect();
+        let list: VersionList = records.iter().copied().collect();
+        let list = VersionList::from_bytes(list.as_bytes().to_vec());
+        prop_assert_eq!(list.records().collect::<Vec<_>>(), records.clone());
+        let now = Timestamp::from_millis(now);
+        for VersionRecord { number, .. } in records.clone() {
+            let first = records.iter().find(|record| record.number == number).copied();
+            prop_assert_eq!((list.get(number), list.id(number)), (first, first.map(|record| record.id)));
+            prop_assert_eq!(list.is_kept(number, now), first.is_some_and(|record| record.destroy_at.is_none_or(|at| now < at)));
+        }
+        // A truncated list contains no further version.
+        let cut = list.as_bytes().len().saturating_sub(1);
+        let cut = VersionList::from_bytes(list.as_bytes()[..cut].to_vec());
+        prop_assert_eq!(cut.records().count(), records.len().saturating_sub(1));
+    }
+
     #[test]
     fn valid_labels_are_kept_as_they_are(members in btree_map(names(), values(), 0..=16)) {
         prop_assert_eq!(read(&Labels::parse(object(&members), "/labels").unwrap()), members);
@@ -196,6 +221,14 @@ proptest! {
         let (organization, id) = (OrganizationId::from_bytes([1; 16]), CredentialId::from_bytes(one));
         let (here, there) = (Namespace::parse("imports", "").unwrap(), Namespace::parse("exports", "").unwrap());
         let (version, revision) = (i64::from(version) + 1, i64::from(revision) + 1);
+        let first = VersionRecord { number: version, id: VersionId::from_bytes(one), destroy_at: None };
+        let others = [
+            VersionRecord { id: VersionId::from_bytes([!one[0]; 16]), ..first },
+            VersionRecord { destroy_at: Some(Timestamp::from_millis(revision)), ..first },
+        ];
+        let listed: VersionList = [first].into_iter().collect();
+        let lists = others.map(|other| [other].into_iter().collect::<VersionList>());
+        let [other_id, other_end] = &lists;
         let state = CredentialState {
             kind: CredentialType::S3,
             namespace: &here,
@@ -203,6 +236,7 @@ proptest! {
             version,
             staged: staged.then_some(version + 1),
             highest: version + 1,
+            listed: &listed,
             revision,
             metadata_revision: said.then_some(revision),
         };
@@ -217,6 +251,8 @@ proptest! {
             CredentialState { version: version + 1, ..state },
             CredentialState { staged: if staged { None } else { Some(version + 1) }, ..state },
             CredentialState { highest: version + 2, ..state },
+            CredentialState { listed: other_id, ..state },
+            CredentialState { listed: other_end, ..state },
             CredentialState { revision: revision + 1, ..state },
             CredentialState { metadata_revision: if said { None } else { Some(revision) }, ..state },
         ];

@@ -12,7 +12,7 @@ use vault_core::lockout::{
     ThrottleCounter, ThrottleCounters, WRONG_PASSCODES, WrongPasscodes,
 };
 use vault_core::notice::NoticeCode;
-use vault_core::passcode::{PasscodeProof, TimeStep};
+use vault_core::passcode::{PasscodeProof, PendingSeed, TimeStep};
 use vault_core::port::{
     AttemptOutcome, FinishAccountAttempt, LoginRefusal, OwnChange, ProofEffect, RefusalRecords, VerifiedFactors,
     VerifiedProof,
@@ -333,11 +333,12 @@ fn a_proof_names_the_keys_that_its_change_is_under() {
         after: owner,
         digest,
     };
-    let draft = OwnChange::PendingSeed { seed: SealedSeed { id: seed, blob: blob(3) }, expires_at: at(1) };
+    let draft =
+        OwnChange::PendingSeed(PendingSeed { seed: SealedSeed { id: seed, blob: blob(3) }, expires_at: at(1), digest });
     let changes = [
         (login(), vec![]),
         (own(password), vec![key(1), key(2)]),
-        (own(draft), vec![key(3)]),
+        (own(draft), vec![key(3), key(2)]),
         (own(codes(blob(4))), vec![key(4), key(2)]),
     ];
     for (effect, keys) in changes {

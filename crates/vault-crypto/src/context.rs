@@ -131,10 +131,12 @@ impl Context {
     }
 
     fn of_credential(column: Column, instance: InstanceId, context: CredentialContext) -> Self {
+        let credential = *context.credential.as_uuid();
         Self {
             organization: Some(context.organization),
+            object: Object(credential, context.id.map(|id| *id.as_uuid())),
             version: context.version,
-            ..Self::of_instance(column, instance, *context.credential.as_uuid())
+            ..Self::of_instance(column, instance, credential)
         }
     }
 
@@ -311,7 +313,7 @@ mod tests {
         let instance = InstanceId::from_uuid(id(1));
         let (organization, account) = (OrganizationId::from_uuid(id(2)), AccountId::from_uuid(id(3)));
         let credential = vault_core::id::CredentialId::from_uuid(id(4));
-        let place = CredentialContext { organization, credential, version: 1 };
+        let place = CredentialContext { organization, credential, version: 1, id: None };
         let key = key_id(5);
         let rows = [
             (Context::data(instance, place), "credential_secrets", 4),

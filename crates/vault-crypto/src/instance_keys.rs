@@ -46,6 +46,7 @@ pub(crate) struct InstanceKeys {
     pub(crate) federation: AeadKey,
     account_grant: MacKey,
     invitation_grant: MacKey,
+    unconfirmed_secrets: MacKey,
     integration_grant: MacKey,
     federation_key: MacKey,
     cursor: MacKey,
@@ -64,6 +65,7 @@ impl InstanceKeys {
             federation: Label::FederationKey.sealing_key(key, id),
             account_grant: code(DigestPurpose::AccountRights),
             invitation_grant: code(DigestPurpose::InvitationGrant),
+            unconfirmed_secrets: code(DigestPurpose::UnconfirmedSecrets),
             integration_grant: code(DigestPurpose::IntegrationGrant),
             federation_key: code(DigestPurpose::FederationKey),
             cursor: code(DigestPurpose::Cursor),
@@ -119,6 +121,7 @@ impl InstanceKeys {
         match purpose {
             DigestPurpose::AccountRights => Some(&self.account_grant),
             DigestPurpose::InvitationGrant => Some(&self.invitation_grant),
+            DigestPurpose::UnconfirmedSecrets => Some(&self.unconfirmed_secrets),
             DigestPurpose::IntegrationGrant => Some(&self.integration_grant),
             DigestPurpose::FederationKey => Some(&self.federation_key),
             DigestPurpose::Cursor => Some(&self.cursor),

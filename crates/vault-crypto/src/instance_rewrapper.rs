@@ -202,8 +202,10 @@ impl InstanceRewrapper for InstanceKeyRewrapper {
             InstanceRow::Account { signed, password, seed, .. } => {
                 self.secrets_open(signed.grant.account, Some(password), seed)
             }
-            InstanceRow::Draft { account, password, seed, .. } => self.secrets_open(*account, Some(password), seed),
-            InstanceRow::PendingSeed { account, seed, .. } => self.secrets_open(*account, None, seed),
+            InstanceRow::Draft { account, draft, .. } => {
+                self.secrets_open(*account, Some(&draft.password), &draft.seed)
+            }
+            InstanceRow::PendingSeed { account, pending, .. } => self.secrets_open(*account, None, &pending.seed),
             InstanceRow::Receiver(stored) => self.receiver(stored.receiver.id, &stored.target).map(drop),
             InstanceRow::FederationKey(stored) => FederationSealing::new(Arc::clone(&self.keys)).check(stored),
             InstanceRow::Invitation(_) | InstanceRow::Integration(_) => Ok(()),

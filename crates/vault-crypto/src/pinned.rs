@@ -17,6 +17,7 @@ use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::hash_slots::Requester;
 use vault_core::id::{
     AccountId, AuditId, CredentialId, InstanceId, KeyId, OrganizationId, PasswordId, ReceiverId, SeedId, SessionId,
+    VersionId,
 };
 use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationName;
@@ -37,7 +38,7 @@ const DATA: &[u8] = br#"{"url":"https://example.com/drop?signature=c2VjcmV0"}"#;
 const INFORMATION: &str = r#"{"secrets":["url"],"fingerprint":"000000000000"}"#;
 const PASSWORD: &str = "correct horse battery staple";
 
-const PURPOSES: [DigestPurpose; 15] = [
+const PURPOSES: [DigestPurpose; 16] = [
     DigestPurpose::Address,
     DigestPurpose::AttemptBucket,
     DigestPurpose::Network,
@@ -53,6 +54,7 @@ const PURPOSES: [DigestPurpose; 15] = [
     DigestPurpose::Label,
     DigestPurpose::CredentialState,
     DigestPurpose::RecordedState,
+    DigestPurpose::UnconfirmedSecrets,
 ];
 
 fn recovery_digits() -> Digits {
@@ -81,6 +83,7 @@ fn context() -> CredentialContext {
         organization: OrganizationId::from_uuid(id(2)),
         credential: CredentialId::from_uuid(id(3)),
         version: 4,
+        id: Some(VersionId::from_uuid(id(6))),
     }
 }
 

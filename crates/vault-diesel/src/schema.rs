@@ -241,6 +241,8 @@ diesel::table! {
         seed_id -> crate::stored::Id,
         seed -> Binary,
         recovery_codes -> Binary,
+        digest -> Binary,
+        digest_key_id -> crate::stored::Id,
     }
 }
 
@@ -261,6 +263,8 @@ diesel::table! {
         seed -> Binary,
         expires_at -> BigInt,
         tried -> BigInt,
+        digest -> Binary,
+        digest_key_id -> crate::stored::Id,
     }
 }
 
@@ -278,6 +282,7 @@ diesel::table! {
         information -> Binary,
         revision -> BigInt,
         highest_version -> BigInt,
+        listed_versions -> Binary,
         staged_version -> Nullable<BigInt>,
         previous_version -> Nullable<BigInt>,
         previous_until -> Nullable<BigInt>,

@@ -199,6 +199,7 @@ async fn of_sixteen_confirmations_of_an_enrolment_on_two_servers_one_makes_the_a
             password: SealedPassword { id: PASSWORD, blob: Blob::from_bytes(vec![2; 140]) },
             seed: SealedSeed { id: seed, blob: Blob::from_bytes(vec![2; 66]) },
             recovery_codes: vec![RECOVERY_CODE],
+            digest: row_code(1),
         };
         let command = WriteDraft { organization, account, code, draft, now: NOW, audit: audit() };
         assert!(here.write_draft(command).await.unwrap());
@@ -210,6 +211,7 @@ async fn of_sixteen_confirmations_of_an_enrolment_on_two_servers_one_makes_the_a
                 address: address(unique).into(),
                 code,
                 version: 1,
+                draft: row_code(1),
                 step: TimeStep(1),
                 now: NOW,
                 audit: audit(),
@@ -391,6 +393,7 @@ async fn concurrent_re_enrolments_do_not_deadlock() {
                 password: SealedPassword { id: PASSWORD, blob: Blob::from_bytes(vec![2; 140]) },
                 seed: seed.clone(),
                 recovery_codes: vec![RECOVERY_CODE],
+                digest: row_code(1),
             },
             now: NOW,
             audit,
@@ -409,6 +412,7 @@ async fn concurrent_re_enrolments_do_not_deadlock() {
                     address: address(world.next()).into(),
                     code,
                     version: 1,
+                    draft: row_code(1),
                     step: TimeStep(1),
                     now: NOW,
                     audit: world.audit(Actor::Unknown, AuditAction::AccountEnrolled, Subject::Vault),

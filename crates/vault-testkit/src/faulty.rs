@@ -13,7 +13,7 @@ use vault_core::audit::{
 };
 use vault_core::digest::{Digest, LookupDigests};
 use vault_core::federation::StoredFederationKey;
-use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, ReceiverId};
+use vault_core::id::{AccountId, AuditId, CredentialId, IssuerId, KeyId, OrganizationId, ReceiverId};
 use vault_core::identity::{IssuerName, StoredIssuer};
 use vault_core::integration::StoredIntegration;
 use vault_core::keyring::KeyringEntry;
@@ -305,7 +305,7 @@ ports! {
         add_issuer(command: Command<StoredIssuer>) -> ();
         list_issuers() -> Vec<StoredIssuer>;
         find_issuers(names: Vec<IssuerName>) -> Vec<StoredIssuer>;
-        remove_issuer(command: Command<IssuerName>) -> bool;
+        remove_issuer(command: Command<IssuerId>) -> bool;
         record_keys(seen: StoredIssuer, next: StoredIssuer) -> bool;
     }
     RestoreRepository {

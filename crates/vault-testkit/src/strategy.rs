@@ -116,6 +116,7 @@ ids! {
     account_id: AccountId;
     session_id: SessionId;
     credential_id: CredentialId;
+    version_id: VersionId;
     audit_id: AuditId;
     key_id: KeyId;
     seed_id: SeedId;

@@ -11,7 +11,7 @@ use vault_core::audit::{
 };
 use vault_core::credential::{EXPIRING_SECONDS, HealthState};
 use vault_core::credential_counts::{Checked, CountedCredentials, ExpiryWindow};
-use vault_core::id::{AuditId, CredentialId, OrganizationId};
+use vault_core::id::{AuditId, CredentialId, IssuerId, OrganizationId};
 use vault_core::identity::{IssuerName, StoredIssuer};
 use vault_core::key_use::KeyUseLimits;
 use vault_core::organization::{Organization, OrganizationName};
@@ -330,7 +330,7 @@ impl IssuerRepository for Heap {
     async fn find_issuers(&self, names: Vec<IssuerName>) -> Result<Vec<StoredIssuer>, StoreError> {
         self.rest.find_issuers(names).await
     }
-    async fn remove_issuer(&self, command: Command<IssuerName>) -> Result<bool, StoreError> {
+    async fn remove_issuer(&self, command: Command<IssuerId>) -> Result<bool, StoreError> {
         self.rest.remove_issuer(command).await
     }
     async fn record_keys(&self, seen: StoredIssuer, next: StoredIssuer) -> Result<bool, StoreError> {

@@ -121,7 +121,7 @@ impl Setting {
 
     async fn seal(&self, sealer: &CountedSealer) -> Result<KeyId, SealError> {
         let credential = CredentialId::from_bytes([1; 16]);
-        let context = CredentialContext { organization: self.organization, credential, version: 1 };
+        let context = CredentialContext { organization: self.organization, credential, version: 1, id: None };
         let namespace = Namespace::parse("imports", "").unwrap();
         let information = Information::from_json("{}".to_owned()).unwrap();
         Ok(sealer.seal(context, &namespace, &data().to_canonical_json(), &information).await?.key)
@@ -290,7 +290,7 @@ async fn the_stored_version_is_the_sealed_one() {
     let id = setting.vault().save(&editor, request()).await.unwrap();
     let query = Find { principal: editor, of: organization, now: ManualClock::START, key: id };
     let row = setting.store.show_credential(query).await.unwrap().unwrap();
-    let context = CredentialContext { organization, credential: id, version: row.version };
+    let context = row.context(organization, row.version);
     let sealed = [SealedInformation { context, key: row.key, blob: &row.information }];
     setting.plain.open_information(organization, &sealed).await.unwrap();
 }

@@ -22,8 +22,9 @@ const CONNECTIONS: usize = 10;
 const LARGEST_COMMIT: usize = 64;
 
 const CREDENTIALS: &str = "INSERT INTO credentials (organization_id, id, type, namespace, version, revision, \
-    highest_version, created_at, updated_at, version_created_at, expires_at, vend, code, key_id, information) \
-    SELECT $1, id, 's3', namespace, 1, 1, 1, at, at, at, 9223372036854775807, 'any', decode(repeat('00', 32), 'hex'), $5, information \
+    highest_version, created_at, updated_at, version_created_at, expires_at, vend, listed_versions, code, key_id, information) \
+    SELECT $1, id, 's3', namespace, 1, 1, 1, at, at, at, 9223372036854775807, 'any', decode(repeat('00', 32), 'hex'), \
+    decode(repeat('00', 32), 'hex'), $5, information \
     FROM unnest($2::uuid[], $3::text[], $4::bigint[], $6::bytea[]) AS row (id, namespace, at, information)";
 const SECRETS: &str = "INSERT INTO credential_secrets (organization_id, id, data_key, data) \
     SELECT $1, id, data_key, data FROM unnest($2::uuid[], $3::bytea[], $4::bytea[]) AS row (id, data_key, data)";

@@ -29,8 +29,8 @@ const WRITER: &str = "PRAGMA cache_size = -65536;";
 const READER: &str = "PRAGMA cache_size = -4096; PRAGMA query_only = ON;";
 
 const CREDENTIAL: &str = "INSERT INTO credentials (organization_id, id, type, namespace, version, revision, \
-    highest_version, created_at, updated_at, version_created_at, expires_at, vend, code, key_id, information) \
-    VALUES (?1, ?2, 's3', ?3, 1, 1, 1, ?4, ?4, ?4, 9223372036854775807, 'any', zeroblob(32), ?5, ?6)";
+    highest_version, created_at, updated_at, version_created_at, expires_at, vend, listed_versions, code, key_id, information) \
+    VALUES (?1, ?2, 's3', ?3, 1, 1, 1, ?4, ?4, ?4, 9223372036854775807, 'any', zeroblob(32), zeroblob(32), ?5, ?6)";
 const SECRET: &str = "INSERT INTO credential_secrets (organization_id, id, data_key, data) VALUES (?1, ?2, ?3, ?4)";
 const AUDIT: &str = "INSERT INTO audit (id, at, organization_id, actor, account_id, session_id, action, subject, count, \
     key_id, code) VALUES (?1, ?2, ?3, 'account', ?4, ?5, ?6, ?7, 1, ?8, ?9)";

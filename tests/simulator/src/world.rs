@@ -4,9 +4,9 @@ use crate::chance::Chance;
 use vault_core::Command;
 use vault_core::activation::VendRule;
 use vault_core::audit::{Actor, AuditAction, AuditRecord, Origin, SealedAuditRecord, Subject};
-use vault_core::credential::{CredentialType, EXPIRING_SECONDS};
+use vault_core::credential::{CredentialType, EXPIRING_SECONDS, VersionList};
 use vault_core::digest::Digest;
-use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId};
+use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, VersionId};
 use vault_core::namespace::Namespace;
 use vault_core::organization::{Organization, OrganizationName, OrganizationState};
 use vault_core::port::{
@@ -131,6 +131,7 @@ pub(crate) fn save(request: u64, number: u64, parts: u64, key: u64) -> Command<S
         organization: ORGANIZATION,
         id,
         version: 1,
+        listed: VersionList::default(),
         kind: CredentialType::S3,
         namespace: Namespace::parse(&format!("team-{}/production", number % 5), "").expect("a namespace"),
         sealed: Parts::of(parts).sealed(),
@@ -153,6 +154,7 @@ pub(crate) fn replace(request: u64, number: u64, revision: i64, parts: u64) -> C
     let id = credential(number);
     let version = NewVersion {
         number: revision + 1,
+        id: VersionId::from_bytes([9; 16]),
         sealed: Parts::of(parts).sealed(),
         check: None,
         idempotency: None,
@@ -163,6 +165,7 @@ pub(crate) fn replace(request: u64, number: u64, revision: i64, parts: u64) -> C
         id,
         revision,
         change: CredentialChange::Replace { version, destroy_at: NOW.plus_seconds(3_600) },
+        listed: VersionList::default(),
         description: None,
         code: Digest::from_bytes([6; 32]),
         expires_at: None,

@@ -11,7 +11,8 @@ use uuid::Uuid;
 use vault_cli::failure::Failure;
 use vault_core::port::Clock;
 use vault_core::receiver::EventKind;
-use vault_core::usecase::{DeliveryError, Operator};
+use vault_core::time::Timestamp;
+use vault_core::usecase::{DeliveryError, InspectionRound, Inspector, Operator};
 use vault_embed::OpenVault;
 
 /// Interval of deliveries.
@@ -26,6 +27,12 @@ const BEHIND_AFTER: Duration = Duration::from_secs(900);
 const REMOVE_EVERY: Duration = Duration::from_secs(3_600);
 /// Time limit of one removal in milliseconds.
 const REMOVE_MILLIS: i64 = 6_000;
+/// Number of rows whose states are recorded again in one step.
+const RENEWED_ROWS: usize = 64;
+/// Time that steps may take together, once a second.
+const RENEW_FOR: Duration = Duration::from_millis(100);
+/// Interval in which all states are recorded again that would otherwise be removed, in seconds.
+const RENEWED_AHEAD: i64 = 86_400;
 
 /// Metric: number of entries that the sink accepted.
 pub(crate) const DELIVERED: &str = "orgvault_audit_delivered_total";
@@ -43,6 +50,11 @@ struct Plan {
     holder: Uuid,
     /// Last checkpoint that this process delivered. `None` while another process delivers.
     delivered: Option<i64>,
+    inspector: Inspector,
+    /// Time before which entries can be removed, because the states in them were recorded again.
+    renewed: Option<Timestamp>,
+    /// The next such time, and the round that records the states.
+    renewal: Option<(Timestamp, InspectionRound)>,
 }
 
 /// Starts delivery and removal, if the settings enable them. Entries that are undelivered at shutdown are delivered
@@ -68,7 +80,9 @@ pub(crate) async fn start(
     let replicas = settings.database.file().is_none();
     let holder = if replicas { vault.ports().environment.ids.random() } else { *vault.instance().as_uuid() };
     let (operator, clock) = (vault.operator(), vault.ports().environment.clock.clone());
-    let plan = Plan { operator, clock, sink, keep, holder, delivered: None };
+    let inspector = vault.inspector(None);
+    let (delivered, renewed, renewal) = (None, None, None);
+    let plan = Plan { operator, clock, sink, keep, holder, delivered, inspector, renewed, renewal };
     let behind = alarms.of(EventKind::AuditSinkBehind);
     if plan.sink.is_some() {
         // Register before the first request, so that all entries from now on are delivered.
@@ -137,13 +151,43 @@ impl Plan {
         Ok(())
     }
 
+    /// Records the states of rows again, a part of the rows at a time, so that entries before `until` are not needed.
+    /// Returns whether rows remain.
+    async fn renew(&mut self, until: Timestamp) -> Result<bool, vault_core::Error> {
+        let begin = || (until, self.inspector.clone().renewing(until).begin());
+        let (until, round) = self.renewal.get_or_insert_with(begin);
+        let started = Instant::now();
+        while round.step(RENEWED_ROWS, &mut |_| {}).await? {
+            if started.elapsed() > RENEW_FOR {
+                return Ok(true);
+            }
+        }
+        self.renewed = Some(*until);
+        self.renewal = None;
+        Ok(false)
+    }
+
     /// Removes expired entries that were delivered. Returns whether more remain.
-    async fn remove(&self) -> bool {
+    async fn remove(&mut self) -> bool {
         let Some(keep) = self.keep else { return false };
         if self.sink.is_some() && self.delivered.is_none() {
             return false; // the delivering process removes them
         }
         let before = self.clock.now().plus_seconds(-keep);
+        let renewed = match self.renewed.is_none_or(|renewed| renewed < before) {
+            // A day ahead, so that all rows are read once a day.
+            true => self.renew(before.plus_seconds(RENEWED_AHEAD)).await,
+            false => Ok(false),
+        };
+        match renewed {
+            Ok(false) => {}
+            Ok(true) => return true,
+            Err(error) => {
+                let error = Failure::from(error);
+                tracing::error!("old audit entries were not removed: {error}. The next attempt is in an hour");
+                return false;
+            }
+        }
         let removed = match self.operator.cut_audit(before, self.delivered, REMOVE_MILLIS).await {
             Ok(removed) => removed,
             Err(error) => {

@@ -20,6 +20,10 @@ pub enum RecordedRow {
     Organization,
     /// Row of a namespace, whose name is in the entry.
     Namespace,
+    /// Row of an issuer.
+    Issuer,
+    /// Row of a receiver.
+    Receiver,
 }
 
 impl RecordedRow {
@@ -32,6 +36,8 @@ impl RecordedRow {
             Self::Credential => "credential",
             Self::Organization => "organization",
             Self::Namespace => "namespace",
+            Self::Issuer => "issuer",
+            Self::Receiver => "receiver",
         }
     }
 
@@ -44,6 +50,8 @@ impl RecordedRow {
             Self::Credential => "credentials",
             Self::Organization => "organizations",
             Self::Namespace => "frozen_namespaces",
+            Self::Issuer => "issuers",
+            Self::Receiver => "receivers",
         }
     }
 }

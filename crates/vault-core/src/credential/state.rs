@@ -1,6 +1,6 @@
 //! Authenticated state of a credential's row.
 
-use super::CredentialType;
+use super::{CredentialType, VersionList};
 use crate::activation::VendRule;
 use crate::digest::{Digest, DigestPurpose};
 use crate::id::{CredentialId, OrganizationId};
@@ -8,7 +8,7 @@ use crate::namespace::Namespace;
 use crate::port::KeyedDigester;
 
 /// Fields that the MAC of a credential's row covers. An attacker with write access only to the database can therefore
-/// not make another version current, relax a vend rule or restore earlier labels. The MAC of a complete old row still
+/// not make another version current, restore a destroyed one, relax a vend rule or restore earlier labels. The MAC of a complete old row still
 /// verifies, but the integrity check detects its revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CredentialState<'a> {
@@ -24,6 +24,8 @@ pub struct CredentialState<'a> {
     pub staged: Option<i64>,
     /// Highest version number ever assigned, including destroyed versions. No number is assigned twice.
     pub highest: i64,
+    /// The versions that exist.
+    pub listed: &'a VersionList,
     /// Number of changes by clients, including the save.
     pub revision: i64,
     /// Revision that last changed labels, description and declared expiries, if any exist.
@@ -57,7 +59,7 @@ impl CredentialState<'_> {
             [Some(self.version), self.staged, Some(self.highest), Some(self.revision), self.metadata_revision];
         let numbers = numbers.map(|number| number.unwrap_or_default().to_be_bytes());
         let [version, staged, highest, revision, metadata_revision] = numbers.each_ref();
-        let parts: [&[u8]; 10] = [
+        let parts: [&[u8]; 11] = [
             organization.as_bytes(),
             credential.as_bytes(),
             self.kind.as_str().as_bytes(),
@@ -68,6 +70,7 @@ impl CredentialState<'_> {
             highest,
             revision,
             metadata_revision,
+            self.listed.as_bytes(),
         ];
         digest(&parts)
     }

@@ -1,6 +1,7 @@
 //! Issuers whose identity tokens are accepted.
 
 use super::claims::ClaimPointer;
+use crate::audit::{RecordedRights, RecordedRow, RowState};
 use crate::digest::{Digest, DigestPurpose};
 use crate::field::{FieldCode, FieldError};
 use crate::id::{IssuerId, OrganizationId};
@@ -210,9 +211,27 @@ impl StoredIssuer {
     }
 
     fn with_parts<T>(&self, digest: impl FnOnce(&[&[u8]]) -> T) -> T {
-        let Issuer { id, name, url, source, ca, required, organizations, created_at } = &self.issuer;
-        let millis = |at: &Timestamp| at.as_millis().to_be_bytes();
-        let (created_at, fetched_at) = (millis(created_at), millis(&self.fetched_at));
+        let fetched_at = self.fetched_at.as_millis().to_be_bytes();
+        self.issuer.with_parts(|issuer| {
+            let own = [self.keys.as_bytes(), &fetched_at];
+            let parts: Vec<&[u8]> = own.into_iter().chain(issuer.iter().copied()).collect();
+            digest(&parts)
+        })
+    }
+}
+
+impl Issuer {
+    /// Version of every issuer, because no operation changes one.
+    const VERSION: i64 = 1;
+
+    /// Returns the state of the row, as the audit log records it: without the keys, which are fetched without an entry.
+    pub fn states(&self, digester: &dyn KeyedDigester) -> RecordedRights {
+        self.with_parts(|parts| RowState::of_grant(RecordedRow::Issuer, Self::VERSION, parts, digester))
+    }
+
+    fn with_parts<T>(&self, digest: impl FnOnce(&[&[u8]]) -> T) -> T {
+        let Self { id, name, url, source, ca, required, organizations, created_at } = self;
+        let created_at = created_at.as_millis().to_be_bytes();
         let source = source.to_stored();
         let count = (required.len() as u64).to_be_bytes();
         let mut parts: Vec<&[u8]> = vec![
@@ -221,16 +240,16 @@ impl StoredIssuer {
             url.as_bytes(),
             source.as_bytes(),
             ca.as_bytes(),
-            self.keys.as_bytes(),
             &created_at,
-            &fetched_at,
             &count,
         ];
         parts.extend(required.iter().map(|pointer| pointer.as_str().as_bytes()));
         parts.extend(organizations.iter().map(|organization| organization.as_bytes().as_slice()));
         digest(&parts)
     }
+}
 
+impl StoredIssuer {
     /// Returns whether its keys may still be used at `now`.
     pub fn is_usable(&self, now: Timestamp) -> bool {
         self.issuer.source == KeySource::Pasted || age(self.fetched_at, now) <= MAX_KEY_AGE_SECONDS

@@ -5,7 +5,7 @@ use super::{AuditLog, KeyedDigester, StoreError};
 use crate::activation::{Activation, IssuanceRefusal, IssuedCredential, Purpose, VendMode, VendRule};
 use crate::audit::SealedAuditRecord;
 use crate::command::Command;
-use crate::credential::{CredentialState, CredentialType, LastCheck};
+use crate::credential::{CredentialState, CredentialType, LastCheck, VersionList};
 use crate::digest::Digest;
 use crate::id::{ActivationId, CredentialId, OrganizationId};
 use crate::integration::{IntegrationPrincipal, StoredIntegration};
@@ -61,6 +61,8 @@ pub struct FetchedCredential {
     pub staged: Option<i64>,
     /// Highest version number ever assigned, including destroyed versions. No number is assigned twice.
     pub highest: i64,
+    /// The versions that exist.
+    pub listed: VersionList,
     /// Number of changes by clients, including the save.
     pub revision: i64,
     /// Revision that last changed labels, description and declared expiries, if any exist.
@@ -86,6 +88,7 @@ impl FetchedCredential {
             version: self.current,
             staged: self.staged,
             highest: self.highest,
+            listed: &self.listed,
             revision: self.revision,
             metadata_revision: self.metadata_revision,
         };

@@ -1,12 +1,14 @@
 //! Port for credentials in the store.
 
-use super::{AuditLog, Find, KeyRepository, KeyedDigester, List, StoreError};
+use super::{AuditLog, CredentialContext, Find, KeyRepository, KeyedDigester, List, StoreError};
 use crate::activation::{Purpose, VendRule, VendedForm};
 use crate::command::Command;
-use crate::credential::{CredentialState, CredentialType, Health, HealthState, LastCheck, Superseded};
+use crate::credential::{
+    CredentialState, CredentialType, Health, HealthState, LastCheck, Superseded, VersionList, VersionRecord,
+};
 use crate::digest::{Digest, LookupDigests};
 use crate::error::Refusal;
-use crate::id::{AccountId, ActivationId, CredentialId, IntegrationId, KeyId, OrganizationId};
+use crate::id::{AccountId, ActivationId, CredentialId, IntegrationId, KeyId, OrganizationId, VersionId};
 use crate::integration::IntegrationName;
 use crate::namespace::Namespace;
 use crate::principal::Principal;
@@ -34,6 +36,8 @@ pub struct SaveCredential {
     pub id: CredentialId,
     /// Version to which the sealed parts are bound.
     pub version: i64,
+    /// The list of this version.
+    pub listed: VersionList,
     /// Its type.
     pub kind: CredentialType,
     /// Its namespace.
@@ -71,9 +75,15 @@ impl StoredCredential {
             version: self.version,
             staged: self.staged,
             highest: self.highest,
+            listed: &self.listed,
             revision: self.revision,
             metadata_revision: self.metadata.as_ref().map(|metadata| metadata.revision),
         }
+    }
+
+    /// Returns the context to which the sealed parts of a version are bound.
+    pub fn context(&self, organization: OrganizationId, version: i64) -> CredentialContext {
+        CredentialContext { organization, credential: self.id, version, id: self.listed.id(version) }
     }
 
     /// Returns whether the row's MAC verifies.
@@ -178,6 +188,8 @@ pub struct StoredCredential {
     pub staged: Option<i64>,
     /// Highest version number ever assigned, including destroyed versions. No number is assigned twice.
     pub highest: i64,
+    /// The versions that exist.
+    pub listed: VersionList,
     /// The version that was current before, unless it was destroyed. It may be past its retention. Not authenticated,
     /// because only lists show it.
     pub previous: Option<PreviousVersion>,
@@ -248,6 +260,8 @@ pub struct ChangeCredential {
     pub revision: i64,
     /// The change.
     pub change: CredentialChange,
+    /// The versions that exist after the change.
+    pub listed: VersionList,
     /// New metadata. `None` leaves it unchanged.
     pub description: Option<StoredMetadata>,
     /// [MAC](CredentialState::code) of the row after the change.
@@ -301,6 +315,28 @@ impl CredentialChange {
             Self::Destroy(number) => (current, staged.filter(|staged| staged != number)),
             Self::Describe => (current, staged),
         }
+    }
+
+    /// Returns the versions that exist after the change.
+    pub fn listed_after(&self, current: i64, listed: &VersionList) -> VersionList {
+        let (added, superseded, destroyed): (_, _, &[i64]) = match self {
+            Self::Replace { version, destroy_at } => (Some(version), Some(*destroy_at), &version.destroyed),
+            Self::Stage(version) => (Some(version), None, &version.destroyed),
+            Self::Promote { destroy_at, destroyed, .. } => (None, Some(*destroy_at), destroyed),
+            Self::Destroy(number) => (None, None, std::slice::from_ref(number)),
+            Self::Describe => (None, None, &[]),
+        };
+        let promoted = if let Self::Promote { number, .. } = self { Some(*number) } else { None };
+        let remaining = listed.records().filter(|record| !destroyed.contains(&record.number)).map(|record| {
+            let destroy_at = match record.number {
+                number if number == current => superseded,
+                number if Some(number) == promoted => None,
+                _ => record.destroy_at,
+            };
+            VersionRecord { destroy_at, ..record }
+        });
+        let added = added.map(|version| VersionRecord { number: version.number, id: version.id, destroy_at: None });
+        remaining.chain(added).collect()
     }
 }
 
@@ -366,6 +402,8 @@ pub struct UsePosition {
 pub struct NewVersion {
     /// Version number, to which the sealed parts are bound.
     pub number: i64,
+    /// ID of the version, to which the sealed parts are bound too.
+    pub id: VersionId,
     /// Sealed parts. Their organization key must still be active.
     pub sealed: SealedCredential,
     /// Result of the check before it is stored, if any.

@@ -7,8 +7,9 @@ use crate::digest::{Digest, RowMac};
 use crate::federation::StoredFederationKey;
 use crate::id::{AccountId, CredentialId, KeyId, OrganizationId, ReceiverId};
 use crate::integration::StoredIntegration;
-use crate::invitation::StoredInvitation;
+use crate::invitation::{EnrolmentDraft, StoredInvitation};
 use crate::keyring::KeyringEntry;
+use crate::passcode::PendingSeed;
 use crate::receiver::{SealedTarget, StoredReceiver};
 use crate::sealed::{Blob, InstanceKeyRecord, InstanceRecord, OrganizationKeys, SealedPassword, SealedSeed};
 use crate::time::Timestamp;
@@ -109,8 +110,8 @@ pub enum InstanceRow {
         organization: OrganizationId,
         /// The account.
         account: AccountId,
-        /// The sealed TOTP secret.
-        seed: SealedSeed,
+        /// The TOTP secret.
+        pending: PendingSeed,
     },
     /// An invitation.
     Invitation(Box<StoredInvitation>),
@@ -120,10 +121,8 @@ pub enum InstanceRow {
         organization: OrganizationId,
         /// The account.
         account: AccountId,
-        /// The sealed password.
-        password: SealedPassword,
-        /// The sealed TOTP secret.
-        seed: SealedSeed,
+        /// The draft.
+        draft: EnrolmentDraft,
     },
     /// An integration.
     Integration(Box<StoredIntegration>),
@@ -180,9 +179,9 @@ impl InstanceRow {
             Self::Organization { keys, .. } => (None, vec![&keys.fingerprint_wrapped]),
             Self::OrganizationKey { wrapped, .. } => (None, vec![wrapped]),
             Self::Account { code, password, seed, .. } => (Some(code.key), vec![&password.blob, &seed.blob]),
-            Self::PendingSeed { seed, .. } => (None, vec![&seed.blob]),
+            Self::PendingSeed { pending, .. } => (Some(pending.digest.key), vec![&pending.seed.blob]),
             Self::Invitation(stored) => (Some(stored.digest.key), Vec::new()),
-            Self::Draft { password, seed, .. } => (None, vec![&password.blob, &seed.blob]),
+            Self::Draft { draft, .. } => (Some(draft.digest.key), vec![&draft.password.blob, &draft.seed.blob]),
             Self::Integration(stored) => (Some(stored.digest.key), Vec::new()),
             Self::Receiver(stored) => {
                 let SealedTarget { address, secret, previous_secret, .. } = &stored.target;

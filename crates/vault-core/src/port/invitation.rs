@@ -5,11 +5,10 @@ use crate::account::SignedAccount;
 use crate::audit::SealedAuditRecord;
 use crate::command::Command;
 use crate::digest::{Digest, LookupDigests, RowMac};
-use crate::id::{AccountId, OrganizationId, PasswordId};
+use crate::id::{AccountId, OrganizationId};
 use crate::invitation::{EnrolmentDraft, StoredInvitation};
 use crate::organization::OrganizationName;
 use crate::passcode::TimeStep;
-use crate::sealed::SealedSeed;
 use crate::time::Timestamp;
 use async_trait::async_trait;
 
@@ -33,8 +32,8 @@ pub struct OpenInvitation {
     pub organization: OrganizationName,
     /// Account that created the invitation, if it still exists, and the MAC of its row.
     pub invited_by: Option<(SignedAccount, RowMac)>,
-    /// ID of the password and TOTP secret of the newest draft, if any.
-    pub draft: Option<(PasswordId, SealedSeed)>,
+    /// The newest draft, if any.
+    pub draft: Option<EnrolmentDraft>,
     /// Account to re-enrol with its current row and the MAC of that row. `None` if the invitation creates an account.
     pub account: Option<(SignedAccount, RowMac)>,
 }
@@ -74,19 +73,14 @@ pub struct ConfirmEnrolment {
     pub code: Digest,
     /// Version of the invitation as read, which must be unchanged.
     pub version: i64,
+    /// MAC of the draft as read, which must be unchanged.
+    pub draft: RowMac,
     /// Time step whose code confirmed the enrolment. It is marked as used, so that this code cannot log in.
     pub step: TimeStep,
     /// Time of the passcode's enrolment, and of the creation of a new account.
     pub now: Timestamp,
     /// Audit record of the change.
     pub audit: SealedAuditRecord,
-}
-
-impl ConfirmEnrolment {
-    /// Returns whether this is the draft that was read.
-    pub fn confirms(&self, draft: &EnrolmentDraft) -> bool {
-        (draft.password.id, draft.seed.id) == (self.signed.password, self.signed.seed)
-    }
 }
 
 /// Change of an invitation.

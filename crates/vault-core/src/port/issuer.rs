@@ -2,6 +2,7 @@
 
 use super::StoreError;
 use crate::command::Command;
+use crate::id::IssuerId;
 use crate::identity::{Issuer, IssuerName, KeySource, StoredIssuer};
 use async_trait::async_trait;
 use secrecy::SecretString;
@@ -26,8 +27,8 @@ pub trait IssuerRepository: Send + Sync {
     /// Returns the existing issuers among these names.
     async fn find_issuers(&self, names: Vec<IssuerName>) -> Result<Vec<StoredIssuer>, StoreError>;
 
-    /// Removes an issuer. Returns `false` if none has this name.
-    async fn remove_issuer(&self, command: Command<IssuerName>) -> Result<bool, StoreError>;
+    /// Removes an issuer. Returns `false` if none has this ID.
+    async fn remove_issuer(&self, command: Command<IssuerId>) -> Result<bool, StoreError>;
 
     /// Records a request to an issuer or its response. Returns `false`, and records nothing, if its row has changed since
     /// it was `seen`.

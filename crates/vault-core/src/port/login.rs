@@ -6,7 +6,7 @@ use crate::account::SignedAccount;
 use crate::audit::SealedAuditRecord;
 use crate::digest::{Digest, LookupDigests, RowMac};
 use crate::id::{AccountId, KeyId, OrganizationId};
-use crate::passcode::PasscodeProof;
+use crate::passcode::{PasscodeProof, PendingSeed};
 use crate::principal::{Denial, SessionPrincipal};
 use crate::sealed::{Blob, SealedPassword, SealedSeed};
 use crate::session::NewSession;
@@ -167,12 +167,7 @@ pub enum OwnChange {
         digest: RowMac,
     },
     /// New TOTP secret, pending confirmation. Replaces one that is already pending, and changes nothing else.
-    PendingSeed {
-        /// The sealed TOTP secret.
-        seed: SealedSeed,
-        /// Time at which the confirmation expires.
-        expires_at: Timestamp,
-    },
+    PendingSeed(PendingSeed),
     /// Recovery codes that replace all previous ones. All other sessions end, and a pending TOTP secret is deleted.
     RecoveryCodes {
         /// The same TOTP secret, sealed under a new ID and with the new key of the recovery codes.

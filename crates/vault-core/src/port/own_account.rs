@@ -6,9 +6,8 @@ use crate::command::Command;
 use crate::digest::RowMac;
 use crate::notice::StoredNotice;
 use crate::organization::OrganizationName;
-use crate::passcode::TimeStep;
+use crate::passcode::{PendingSeed, TimeStep};
 use crate::principal::SessionPrincipal;
-use crate::sealed::SealedSeed;
 use crate::time::Timestamp;
 use async_trait::async_trait;
 
@@ -30,8 +29,8 @@ pub struct OwnAccount {
 /// A TOTP secret that is pending confirmation, with the current state of the account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingSeed {
-    /// The sealed TOTP secret.
-    pub seed: SealedSeed,
+    /// The TOTP secret.
+    pub pending: PendingSeed,
     /// Fields that the row's MAC covers.
     pub signed: SignedAccount,
     /// MAC of the row.

@@ -2,7 +2,7 @@
 
 use super::{EventStore, Inspection, InstanceKeyRotation, KeyRepository, OrganizationRepository, StoreError};
 use crate::audit::SealedAuditRecord;
-use crate::id::{CredentialId, KeyId, OrganizationId};
+use crate::id::{CredentialId, KeyId, OrganizationId, VersionId};
 use crate::sealed::{ReboundKeys, SealedCredential, SealedMetadata};
 use async_trait::async_trait;
 
@@ -49,6 +49,8 @@ pub struct SealedRow {
     pub credential: CredentialId,
     /// Version or, for metadata, the revision to which it is bound.
     pub version: i64,
+    /// ID of the version. `None` for metadata, and for a version that its credential's row does not list.
+    pub id: Option<VersionId>,
     /// The sealed part.
     pub content: SealedContent,
 }

@@ -2,7 +2,7 @@
 
 use super::{SealError, SealedRow};
 use crate::credential::{CredentialData, CredentialType, Fingerprint, Information, Metadata, SecretBytes};
-use crate::id::{CredentialId, KeyId, OrganizationId};
+use crate::id::{CredentialId, KeyId, OrganizationId, VersionId};
 use crate::namespace::Namespace;
 use crate::organization::OrganizationName;
 use crate::sealed::{Blob, OrganizationKeyRecord, OrganizationKeys, ReboundKeys, SealedCredential, SealedMetadata};
@@ -18,6 +18,9 @@ pub struct CredentialContext {
     pub credential: CredentialId,
     /// Version of the credential.
     pub version: i64,
+    /// ID of the version. `None` for metadata, whose version is a revision, and for a version that does not exist
+    /// according to the credential's row. Nothing is sealed for the latter, so it cannot be decrypted.
+    pub id: Option<VersionId>,
 }
 
 /// Seals only. It cannot decrypt.

@@ -20,6 +20,7 @@ pub use mail::{Mail, compose_mail};
 pub(crate) use occurrence::{DAY, may_set_expiry};
 pub use occurrence::{EventPosition, Expiring, ExpiringObject, Occurrence, THRESHOLD_DAYS};
 
+use crate::audit::{Affected, RecordedRights, RecordedRow, RowState, Subject};
 use crate::digest::{Digest, DigestPurpose};
 use crate::id::{OrganizationId, ReceiverId};
 use crate::port::KeyedDigester;
@@ -180,6 +181,22 @@ impl StoredReceiver {
     /// Returns whether the row's MAC verifies.
     pub fn mac_is_valid(&self, digester: &dyn KeyedDigester) -> bool {
         self.with_parts(|parts| digester.fits(DigestPurpose::ReceiverGrant, parts, &self.code))
+    }
+
+    /// Returns the state of the row, as the audit log records it. The version stands for the sealed fields, because a
+    /// key rotation seals them again.
+    pub fn states(&self, digester: &dyn KeyedDigester) -> RecordedRights {
+        let Receiver { id, organization, events, state, version, .. } = &self.receiver;
+        let organization = organization.as_ref().map_or(&[][..], |organization| organization.as_bytes());
+        let (events, version_bytes) = (events.to_stored(), version.to_be_bytes());
+        let parts: [&[u8]; 5] =
+            [id.as_bytes(), organization, events.as_bytes(), state.as_str().as_bytes(), &version_bytes];
+        RowState::of_grant(RecordedRow::Receiver, *version, &parts, digester)
+    }
+
+    /// Returns the audited effect of an operation after which the receiver has this row.
+    pub fn left(&self, digester: &dyn KeyedDigester) -> Affected {
+        Subject::Receiver(self.receiver.id).left(RecordedRow::Receiver, self.states(digester).current())
     }
 
     /// Returns the displayed state: `active`, `disabled` or `failing`.

@@ -5,10 +5,11 @@ mod federation;
 mod lookups;
 
 use super::Environment;
-use crate::audit::{Actor, AuditAction, AuditEntry, AuditNote, RecordedRow, RowState, Subject};
-use crate::credential::Labels;
+use crate::audit::{Actor, AuditAction, AuditEntry, AuditNote, RecordedRights, RecordedRow, RowState, Subject};
+use crate::credential::{Labels, VersionRecord};
 use crate::error::Error;
 use crate::id::{AccountId, CredentialId, IntegrationId, OrganizationId};
+use crate::identity::{IssuerName, StoredIssuer};
 use crate::namespace::Namespace;
 use crate::port::{
     CredentialContext, Event, InformationOpener, InspectionStore, InstancePart, InstanceRewrapper, InstanceRow,
@@ -16,6 +17,7 @@ use crate::port::{
     StoredRowKey, WholeCredential,
 };
 use crate::receiver::StoredReceiver;
+use crate::time::Timestamp;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
@@ -84,6 +86,8 @@ pub enum Violation {
     },
     /// The row is a version of a credential that does not exist.
     NoCredential,
+    /// No audit entry states that the row exists, although every operation records this.
+    Unrecorded,
     /// The MAC of an audit entry about the row does not verify.
     Entry {
         /// ID of the entry.
@@ -120,6 +124,7 @@ impl fmt::Display for RowFinding {
             Violation::NoCredential => {
                 f.write_str("is a version without a credential: it was moved or kept outside the service")
             }
+            Violation::Unrecorded => f.write_str("is in no audit entry: it was restored or added outside the service"),
             Violation::Entry { entry } => {
                 write!(f, "has an audit entry that was modified outside the service: {entry}")
             }
@@ -156,9 +161,9 @@ pub struct Inspector {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Records {
     No,
-    /// Rows about which no entry contains a state.
-    Unknown,
-    /// Those rows, and rows that differ from their recorded state.
+    /// Rows whose newest entry is older than this.
+    Older(Timestamp),
+    /// Rows that differ from their recorded state, or have none.
     All,
 }
 
@@ -177,7 +182,6 @@ pub struct InspectionRound {
     inspector: Inspector,
     stage: Stage,
     rows: u64,
-    unrecorded: u64,
 }
 
 impl Inspector {
@@ -186,11 +190,11 @@ impl Inspector {
         Self { environment, store, crypto, records: Records::No }
     }
 
-    /// Also records the state of each valid privileged row about which no entry contains a state. Either an older
-    /// version wrote the row, or the retention of its entry has ended.
+    /// Also records the states of valid rows whose newest entry is older than `before` again, so that these entries can be
+    /// deleted after a complete round: a row without an entry is a finding.
     #[must_use]
-    pub fn recording(self) -> Self {
-        Self { records: Records::Unknown, ..self }
+    pub fn renewing(self, before: Timestamp) -> Self {
+        Self { records: Records::Older(before), ..self }
     }
 
     /// Records the state of each valid privileged row that differs from its newest entry. Needed after a restore, which
@@ -203,7 +207,8 @@ impl Inspector {
         while matches!(round.stage, Stage::Instance(..)) {
             round.step(RECORDED, &mut |_| {}).await?;
         }
-        Ok(())
+        round.stage = Stage::Issuers;
+        round.step(RECORDED, &mut |_| {}).await.map(drop)
     }
 
     /// Returns the violation of a receiver, if any.
@@ -220,7 +225,7 @@ impl Inspector {
 
     /// Starts a round at the first row.
     pub fn begin(&self) -> InspectionRound {
-        InspectionRound { inspector: self.clone(), stage: Stage::Instance(0, None), rows: 0, unrecorded: 0 }
+        InspectionRound { inspector: self.clone(), stage: Stage::Instance(0, None), rows: 0 }
     }
 }
 
@@ -228,11 +233,6 @@ impl InspectionRound {
     /// Returns the number of inspected rows. A credential and its versions count as one.
     pub const fn rows(&self) -> u64 {
         self.rows
-    }
-
-    /// Returns the number of rows about which no entry contains a state. A rollback of these rows cannot be detected.
-    pub const fn unrecorded(&self) -> u64 {
-        self.unrecorded
     }
 
     /// Inspects at most `limit` further rows and passes each finding to `report`. Findings are counted and logged like
@@ -283,16 +283,11 @@ impl InspectionRound {
                 }
             }
             Stage::Issuers => {
-                self.stage = Stage::End;
-                self.inspector.crypto.digester.refresh().await?;
                 // Read without paging, because an instance has few issuers.
                 for stored in store.list_issuers().await? {
-                    self.rows += 1;
-                    if !stored.mac_is_valid(&*self.inspector.crypto.digester) {
-                        let id = stored.issuer.name.to_string();
-                        self.find(RowFinding { table: "issuers", id, violation: Violation::Code }, report);
-                    }
+                    self.look(Ok(InspectedRow::Issuer(stored.issuer.name)), report).await?;
                 }
+                self.stage = Stage::End;
             }
             Stage::End => return Ok(false),
         }
@@ -309,7 +304,7 @@ impl InspectionRound {
         match place {
             Ok(place) => {
                 for _ in 0..LOOKS {
-                    seen = self.inspector.look(place).await?;
+                    seen = self.inspector.look(&place).await?;
                     if seen.findings.is_empty() {
                         break;
                     }
@@ -319,7 +314,6 @@ impl InspectionRound {
             Err((table, (_, id))) => seen.find(table, id, Violation::Unreadable("its ids are none")),
         }
         self.rows += 1;
-        self.unrecorded += u64::from(seen.unrecorded);
         for finding in seen.findings {
             self.find(finding, report);
         }
@@ -337,11 +331,11 @@ fn ids<O: FromStr, I: FromStr>((organization, id): &StoredRowKey) -> Option<(O, 
     Some((organization.parse().ok()?, id.parse().ok()?))
 }
 
-/// A row of the instance part, or a credential with its versions.
-#[derive(Clone, Copy)]
+/// A row of the instance part, a credential with its versions, or an issuer.
 enum InspectedRow {
     Instance(InstancePart, InstanceRowKey),
     Credential(OrganizationId, CredentialId),
+    Issuer(IssuerName),
 }
 
 /// A row whose states the audit log records, with its current state.
@@ -355,11 +349,17 @@ struct Recorded {
     others: Vec<RowState>,
 }
 
+impl Recorded {
+    fn of(organization: OrganizationId, subject: Subject, row: RecordedRow, state: &RecordedRights) -> Self {
+        let (state, others) = (state.current(), state.all().skip(1).collect());
+        Self { organization, subject, row, namespace: None, state, others }
+    }
+}
+
 /// Result of reading a row once.
 #[derive(Default)]
 struct Seen {
     findings: Vec<RowFinding>,
-    unrecorded: bool,
 }
 
 impl Seen {
@@ -398,9 +398,14 @@ impl Seen {
 }
 
 impl Inspector {
-    async fn look(&self, place: InspectedRow) -> Result<Seen, Error> {
+    async fn look(&self, place: &InspectedRow) -> Result<Seen, Error> {
         let mut seen = Seen::default();
-        match place {
+        match *place {
+            InspectedRow::Issuer(ref name) => {
+                for stored in self.store.find_issuers(vec![name.clone()]).await? {
+                    self.look_at_issuer(&stored, &mut seen).await?;
+                }
+            }
             InspectedRow::Instance(part, place) => {
                 if let Some(row) = seen.unreadable(self.store.instance_row(part, place).await)? {
                     self.look_at_row(&row, &mut seen).await?;
@@ -420,14 +425,30 @@ impl Inspector {
         digester.load_keys(&row.keys()).await?;
         let (organization, id) = row.place();
         if let InstanceRow::Receiver(stored) = row {
-            let violation = self.violation_of_receiver(stored);
-            violation.into_iter().for_each(|violation| seen.find(row.part().table(), id, violation));
-            return Ok(());
+            if let Some(violation) = self.violation_of_receiver(stored) {
+                seen.find(row.part().table(), id, violation);
+                return Ok(());
+            }
+            let (subject, state) = (Subject::Receiver(stored.receiver.id), stored.states(digester));
+            return self.compare(&Recorded::of(organization, subject, RecordedRow::Receiver, &state), seen).await;
         }
         if let InstanceRow::FederationKey(stored) = row {
             return self.look_at_federation_key(row, stored, seen).await;
         }
         seen.opened(self.crypto.instance.opens(row))?;
+        let secrets_are_signed = match row {
+            InstanceRow::PendingSeed { organization, account, pending } => {
+                pending.mac_is_valid((*organization, *account), digester)
+            }
+            InstanceRow::Draft { organization, account, draft } => {
+                draft.mac_is_valid((*organization, *account), digester)
+            }
+            _ => true,
+        };
+        if !secrets_are_signed {
+            seen.find(row.part().table(), id, Violation::Code);
+            return Ok(());
+        }
         let account = Subject::Account(AccountId::from_uuid(id));
         let (mac_is_valid, subject, kind, state) = match row {
             InstanceRow::Account { signed, code, .. } => {
@@ -457,11 +478,21 @@ impl Inspector {
             seen.find(kind.table(), id, Violation::Code);
             return Ok(());
         }
-        let (state, others) = (state.current(), state.all().skip(1).collect());
-        self.compare(&Recorded { organization, subject, row: kind, namespace: None, state, others }, seen).await?;
+        self.compare(&Recorded::of(organization, subject, kind, &state), seen).await?;
         // A row that was put back would also fail the lookup, because its lookup data was removed with it. Report only
         // the first finding.
         if seen.findings.is_empty() { self.look_for(row, seen).await } else { Ok(()) }
+    }
+
+    async fn look_at_issuer(&self, stored: &StoredIssuer, seen: &mut Seen) -> Result<(), Error> {
+        let (digester, issuer) = (&*self.crypto.digester, &stored.issuer);
+        if !stored.mac_is_valid(digester) {
+            seen.find("issuers", &issuer.name, Violation::Code);
+            return Ok(());
+        }
+        let (subject, state) = (Subject::Issuer(issuer.id), issuer.states(digester));
+        let recorded = Recorded::of(OrganizationId::from_bytes([0; 16]), subject, RecordedRow::Issuer, &state);
+        self.compare(&recorded, seen).await
     }
 
     async fn look_at_closures(&self, organization: OrganizationId, seen: &mut Seen) -> Result<(), Error> {
@@ -488,13 +519,18 @@ impl Inspector {
 
     /// Compares a row with the newest entries about it, and records its state if required.
     async fn compare(&self, recorded: &Recorded, seen: &mut Seen) -> Result<(), Error> {
-        let (before, unrecorded) = (seen.findings.len(), std::mem::take(&mut seen.unrecorded));
-        self.find_differences(recorded, seen).await?;
+        let before = seen.findings.len();
+        let newest = self.find_differences(recorded, seen).await?;
         let differs = seen.findings.len() > before;
         let due = match self.records {
             Records::No => false,
-            Records::Unknown => seen.unrecorded && seen.findings.is_empty(),
-            Records::All => seen.unrecorded || differs,
+            // No entry is needed about a namespace that is not frozen.
+            Records::Older(time) => {
+                let is_old = newest.is_some_and(|at| at < time);
+                let is_needed = recorded.row != RecordedRow::Namespace || recorded.state == RowState::Closed;
+                is_old && is_needed && seen.findings.is_empty()
+            }
+            Records::All => differs,
         };
         if due {
             let (now, action) = (self.environment.now(), AuditAction::StateRecorded);
@@ -505,15 +541,17 @@ impl Inspector {
                     let note = AuditNote::of(namespace.clone());
                     self.environment.record_on(now, *organization, Actor::System, action, affected, note)
                 }
-                None => self.environment.record(now, Some(*organization), Actor::System, action, affected),
+                None => {
+                    // Entries about the instance have no organization.
+                    let organization = Some(*organization).filter(|id| id.as_bytes() != &[0; 16]);
+                    self.environment.record(now, organization, Actor::System, action, affected)
+                }
             };
             let event = Event::recorded(&record);
             self.store.append(vec![record]).await?;
             self.environment.emit(event);
-            seen.unrecorded = false;
             seen.findings.truncate(before);
         }
-        seen.unrecorded |= unrecorded;
         Ok(())
     }
 
@@ -531,20 +569,27 @@ impl Inspector {
             seen.find(TABLE, id, Violation::Code);
             return Ok(());
         }
-        let numbers: BTreeSet<_> = whole.versions.others.iter().map(|version| version.number).collect();
-        if numbers.contains(&current.version)
-            || numbers.into_iter().chain([current.version]).any(|number| number > current.highest)
-            || current.staged.is_some_and(|staged| whole.versions.others.iter().all(|other| other.number != staged))
+        let others = &whole.versions.others;
+        // Another server, whose clock differs, may have deleted a version at the end of its retention.
+        let now = self.environment.now().plus_seconds(UNCERTAIN / 1_000);
+        let stored = others.iter().map(|version| (version.number, version.superseded.map(|it| it.destroy_at)));
+        let stored: Vec<_> = stored.chain([(current.version, None)]).collect();
+        let is_listed =
+            |(number, at): &(i64, _)| current.listed.get(*number).is_some_and(|record| record.destroy_at == *at);
+        let is_stored = |record: &VersionRecord| stored.contains(&(record.number, record.destroy_at));
+        if others.iter().any(|version| version.number == current.version)
+            || !stored.iter().all(is_listed)
+            || !current.listed.records().all(|record| is_stored(&record) || !record.is_kept(now))
+            || current.staged.is_some_and(|staged| others.iter().all(|other| other.number != staged))
         {
             seen.find(TABLE, id, Violation::Unreadable("its versions differ from its list of versions"));
             return Ok(());
         }
-        let at = |version| CredentialContext { organization, credential: id, version };
         let information: Vec<_> = whole
             .sealed
             .iter()
             .map(|version| SealedInformation {
-                context: at(version.version),
+                context: current.context(organization, version.version),
                 key: version.sealed.key,
                 blob: &version.sealed.information,
             })
@@ -557,14 +602,15 @@ impl Inspector {
         }
         if let Some(opener) = &self.crypto.opener {
             for version in &whole.sealed {
-                let place = at(version.version);
+                let place = current.context(organization, version.version);
                 let opened = opener.open(place, &current.namespace, version.kind, &version.sealed).await;
                 seen.opened(opened)?;
             }
         }
         let mut labels = Labels::default();
         if let Some(metadata) = &current.metadata {
-            let (context, key, blob) = (at(metadata.revision), metadata.key, &metadata.blob);
+            let context = CredentialContext { organization, credential: id, version: metadata.revision, id: None };
+            let (key, blob) = (metadata.key, &metadata.blob);
             let row = [SealedInformation { context, key, blob }];
             let opened = self.crypto.information.open_metadata(organization, &row).await;
             for one in seen.opened(opened)?.unwrap_or_default() {
@@ -586,28 +632,28 @@ impl Inspector {
             state,
             others: Vec::new(),
         };
-        self.find_differences(&recorded, seen).await
+        self.compare(&recorded, seen).await
     }
 
-    /// Reports how a row differs from the newest entries about it.
-    async fn find_differences(&self, recorded: &Recorded, seen: &mut Seen) -> Result<(), Error> {
+    /// Reports how a row differs from the newest entries about it. Returns the time of the newest one.
+    async fn find_differences(&self, recorded: &Recorded, seen: &mut Seen) -> Result<Option<Timestamp>, Error> {
         let Recorded { organization, subject, row, ref namespace, state, ref others } = *recorded;
         let is_state = |left: Option<RowState>| left == Some(state) || left.is_some_and(|left| others.contains(&left));
         let query = RecordedStates { organization, subject, row, namespace: namespace.clone(), limit: ENTRIES };
         let entries = self.store.recorded_states(query).await?;
-        let Some(newest) = entries.first() else {
-            seen.unrecorded = true;
-            return Ok(());
-        };
         let text = subject.text();
         let id = match namespace {
             Some(namespace) => namespace.as_str(),
             None => text.split_once(':').map_or(text.as_str(), |(_, id)| id),
         };
+        let Some(newest) = entries.first() else {
+            seen.find(row.table(), id, Violation::Unrecorded);
+            return Ok(None);
+        };
         let genuine = |entry: &AuditEntry| entry.is_genuine(&*self.environment.audit);
         if !genuine(newest) {
             seen.find(row.table(), id, Violation::Entry { entry: newest.id.clone() });
-            return Ok(());
+            return Ok(None);
         }
         let sound: Vec<_> = entries.iter().filter(|entry| genuine(entry)).collect();
         let last = match row {
@@ -633,6 +679,6 @@ impl Inspector {
                 if removed { Violation::Removed { entry } } else { Violation::NotAsRecorded { entry } },
             );
         }
-        Ok(())
+        Ok(Some(newest.at))
     }
 }

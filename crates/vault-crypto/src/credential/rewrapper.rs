@@ -73,8 +73,8 @@ impl Rewrapper for CredentialRewrapper {
         let mut rewrapped = Vec::with_capacity(rows.len());
         let mut current: Option<Arc<DerivedKeys>> = None;
         for row in rows {
-            let SealedRow { credential, version, .. } = row;
-            let context = CredentialContext { organization, credential, version };
+            let SealedRow { credential, version, id, .. } = row;
+            let context = CredentialContext { organization, credential, version, id };
             // Consecutive rows mostly name the same key.
             let from = match current.take_if(|key| key.id() == row.key()) {
                 Some(key) => key,
@@ -88,7 +88,7 @@ impl Rewrapper for CredentialRewrapper {
                 },
             };
             let content = self.rewrap_one(context, &from, &to, row.content);
-            rewrapped.push(content.map(|content| SealedRow { credential, version, content }));
+            rewrapped.push(content.map(|content| SealedRow { credential, version, id, content }));
             current = Some(from);
         }
         Ok(rewrapped)

@@ -1,6 +1,6 @@
 use crate::testing::{Bench, NOW, id};
 use vault_core::credential::{Information, SecretBytes};
-use vault_core::id::{CredentialId, OrganizationId};
+use vault_core::id::{CredentialId, OrganizationId, VersionId};
 use vault_core::namespace::Namespace;
 use vault_core::port::{CredentialContext, SealedContent, SealedRow};
 use vault_core::sealed::SealedCredential;
@@ -14,7 +14,8 @@ async fn lengths_tell_nothing_and_each_version_has_a_data_key_of_its_own() {
     let keys =
         crypto.sealer.new_organization_keys(organization, &crate::testing::organization_keys(1).name, NOW).unwrap();
     bench.keys.rows.lock().unwrap().insert(organization, keys);
-    let place = CredentialContext { organization, credential: CredentialId::from_uuid(id(2)), version: 3 };
+    let (credential, version) = (CredentialId::from_uuid(id(2)), VersionId::from_uuid(id(5)));
+    let place = CredentialContext { organization, credential, version: 3, id: Some(version) };
     let (key, namespace) = (bench.active_key(organization), Namespace::parse("imports", "").unwrap());
     let information = Information::from_json("{}".to_owned()).unwrap();
     let mut sealed = Vec::new();
@@ -45,10 +46,12 @@ async fn each_row_is_moved_from_its_own_key() {
         bench.keys.rows.lock().unwrap().insert(organization, after);
         id
     };
-    let place = CredentialContext { organization, credential: CredentialId::from_uuid(id(2)), version: 3 };
+    let (credential, version) = (CredentialId::from_uuid(id(2)), VersionId::from_uuid(id(5)));
+    let place = CredentialContext { organization, credential, version: 3, id: Some(version) };
     let row = |sealed: &SealedCredential, credential: u128| SealedRow {
         credential: CredentialId::from_uuid(id(credential)),
         version: place.version,
+        id: place.id,
         content: SealedContent::Version(sealed.clone()),
     };
     let (data, information) = (SecretBytes::from(b"{}".to_vec()), Information::from_json("{}".to_owned()).unwrap());

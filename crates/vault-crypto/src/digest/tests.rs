@@ -9,6 +9,7 @@ fn what_is_looked_up_outlives_the_instance_key() {
             purpose,
             DigestPurpose::AccountRights
                 | DigestPurpose::InvitationGrant
+                | DigestPurpose::UnconfirmedSecrets
                 | DigestPurpose::IntegrationGrant
                 | DigestPurpose::Cursor
                 // Keyed by the audit key, which differs here.

@@ -193,6 +193,7 @@ static SEALED: LazyLock<Sealed> = LazyLock::new(|| {
         organization: OrganizationId::from_uuid(id(2)),
         credential: CredentialId::from_uuid(id(3)),
         version,
+        id: None,
     };
     let data_key = KeyId::from_uuid(id(9));
     let contexts = [

@@ -198,6 +198,8 @@ CREATE TABLE pending_seeds (
     seed BLOB NOT NULL,
     expires_at BIGINT NOT NULL,
     tried BIGINT NOT NULL,
+    digest BLOB NOT NULL,
+    digest_key_id UUID NOT NULL,
     PRIMARY KEY (organization_id, account_id),
     FOREIGN KEY (organization_id, account_id) REFERENCES accounts (organization_id, id)
 ) WITHOUT ROWID;
@@ -252,6 +254,8 @@ CREATE TABLE enrolment_drafts (
     seed_id UUID NOT NULL,
     seed BLOB NOT NULL,
     recovery_codes BLOB NOT NULL,
+    digest BLOB NOT NULL,
+    digest_key_id UUID NOT NULL,
     PRIMARY KEY (organization_id, account_id),
     FOREIGN KEY (organization_id, account_id) REFERENCES invitations (organization_id, account_id)
 ) WITHOUT ROWID;
@@ -313,6 +317,8 @@ CREATE TABLE credentials (
     version BIGINT NOT NULL,
     revision BIGINT NOT NULL,
     highest_version BIGINT NOT NULL,
+    -- The versions that exist: number, random id and end of retention of each. Under the code.
+    listed_versions BLOB NOT NULL,
     staged_version BIGINT,
     -- The version that was current before, and until when it is kept, as a copy for lists. Not under the code.
     previous_version BIGINT,
@@ -323,7 +329,7 @@ CREATE TABLE credentials (
     -- 9223372036854775807: it does not expire, as far as is known.
     expires_at BIGINT NOT NULL,
     vend TEXT NOT NULL,
-    -- The code over type, namespace, rule, current and staged version, revision, and revision of the metadata.
+    -- The code over type, namespace, rule, versions, revision, and revision of the metadata.
     code BLOB NOT NULL,
     key_id UUID NOT NULL,
     information BLOB NOT NULL,

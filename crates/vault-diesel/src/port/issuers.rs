@@ -4,6 +4,7 @@ use super::{Database, DieselStore};
 use crate::transaction::issuers::{FindIssuers, ListIssuers, RecordKeys};
 use async_trait::async_trait;
 use vault_core::Command;
+use vault_core::id::IssuerId;
 use vault_core::identity::{IssuerName, StoredIssuer};
 use vault_core::port::{IssuerRepository, StoreError};
 
@@ -21,7 +22,7 @@ impl<D: Database> IssuerRepository for DieselStore<D> {
         self.answer(None, FindIssuers(names)).await
     }
 
-    async fn remove_issuer(&self, command: Command<IssuerName>) -> Result<bool, StoreError> {
+    async fn remove_issuer(&self, command: Command<IssuerId>) -> Result<bool, StoreError> {
         self.run(command).await
     }
 

@@ -85,13 +85,13 @@ impl Transaction for Command<StoredIssuer> {
     }
 }
 
-impl Transaction for Command<IssuerName> {
+impl Transaction for Command<IssuerId> {
     /// Whether there was such an issuer.
     type Outcome = bool;
 
     async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<bool, Failure> {
         authorize_and_lock(tx, &self.principal, self.now).await?;
-        let row = issuers::table.filter(issuers::name.eq(self.payload.as_str()));
+        let row = issuers::table.filter(issuers::id.eq(self.payload.stored()));
         let removed = tx.execute(diesel::delete(row)).await? == 1;
         if removed {
             audit.record(tx, &self.audit).await?;

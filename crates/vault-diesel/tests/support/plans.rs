@@ -36,10 +36,10 @@ pub(crate) fn assert_settings(address: &str) {
 pub(crate) fn fill(address: &str) {
     let statements = "
         INSERT INTO credentials (organization_id, id, type, namespace, version, revision, highest_version, created_at, updated_at,
-            version_created_at, expires_at, vend, code, key_id, information)
-            SELECT lpad((row / 3)::text, 32, '1')::uuid, lpad(row::text, 32, '0')::uuid, 's3', 'ns', 1, 1, 1, 0, 0, 0, 9223372036854775807, 'any', ''::bytea, lpad('3', 32, '3')::uuid, ''::bytea
+            version_created_at, expires_at, vend, listed_versions, code, key_id, information)
+            SELECT lpad((row / 3)::text, 32, '1')::uuid, lpad(row::text, 32, '0')::uuid, 's3', 'ns', 1, 1, 1, 0, 0, 0, 9223372036854775807, 'any', ''::bytea, ''::bytea, lpad('3', 32, '3')::uuid, ''::bytea
                 FROM generate_series(1, 30000) row
-            UNION ALL SELECT lpad('2', 32, '2')::uuid, lpad(row::text, 32, '0')::uuid, 's3', 'ns', 1, 1, 1, 0, 0, 0, 9223372036854775807, 'any', ''::bytea, lpad('3', 32, '3')::uuid, ''::bytea
+            UNION ALL SELECT lpad('2', 32, '2')::uuid, lpad(row::text, 32, '0')::uuid, 's3', 'ns', 1, 1, 1, 0, 0, 0, 9223372036854775807, 'any', ''::bytea, ''::bytea, lpad('3', 32, '3')::uuid, ''::bytea
                 FROM generate_series(1, 20000) row;
         INSERT INTO credential_secrets (organization_id, id, data_key, data) SELECT organization_id, id, '', '' FROM credentials
             ON CONFLICT DO NOTHING;

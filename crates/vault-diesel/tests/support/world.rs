@@ -5,10 +5,12 @@ use vault_core::Command;
 use vault_core::account::{AccountRights, AccountState, SignedAccount};
 use vault_core::activation::VendRule;
 use vault_core::audit::{Actor, AuditAction, AuditRecord, SealedAuditRecord, Subject};
-use vault_core::credential::{CredentialType, EXPIRING_SECONDS};
+use vault_core::credential::{CredentialType, EXPIRING_SECONDS, VersionList};
 use vault_core::digest::{Digest, RowMac};
 use vault_core::email::EmailAddress;
-use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, PasswordId, SeedId, SessionId};
+use vault_core::id::{
+    AccountId, AuditId, CredentialId, KeyId, OrganizationId, PasswordId, SeedId, SessionId, VersionId,
+};
 use vault_core::namespace::Namespace;
 use vault_core::organization::{Organization, OrganizationName, OrganizationState};
 use vault_core::passcode::{PasscodeProof, TimeStep};
@@ -266,6 +268,7 @@ impl World {
             organization: self.organization,
             id,
             version: 1,
+            listed: VersionList::default(),
             kind: CredentialType::S3,
             // A save uses two numbers: its own and that of its audit record.
             namespace: namespace(number / 2),
@@ -290,12 +293,19 @@ impl World {
     /// Returns the command that replaces the data of a credential at this revision.
     pub(crate) fn replace(&self, id: CredentialId, revision: i64) -> Command<ChangeCredential> {
         let SaveCredential { organization, sealed, .. } = self.save().payload;
-        let version =
-            NewVersion { number: revision + 1, sealed, check: None, idempotency: None, destroyed: Vec::new() };
+        let (id_of_version, listed) = (VersionId::from_bytes([7; 16]), VersionList::default());
+        let version = NewVersion {
+            number: revision + 1,
+            id: id_of_version,
+            sealed,
+            check: None,
+            idempotency: None,
+            destroyed: Vec::new(),
+        };
         let change = CredentialChange::Replace { version, destroy_at: self.now().plus_seconds(3_600) };
         let code = Digest::from_bytes([6; 32]);
         let payload =
-            ChangeCredential { organization, id, revision, change, description: None, code, expires_at: None };
+            ChangeCredential { organization, id, revision, change, listed, description: None, code, expires_at: None };
         let actor = Actor::Account(self.account, self.session);
         let audit = self.audit(actor, AuditAction::CredentialReplaced, Subject::Credential(id));
         Command { principal: self.principal(), now: self.now(), audit, payload }

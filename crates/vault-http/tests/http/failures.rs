@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use vault_core::activation::VendRule;
-use vault_core::credential::CredentialType;
+use vault_core::credential::{CredentialType, VersionList};
 use vault_core::digest::Digest;
 use vault_core::id::{CredentialId, KeyId};
 use vault_core::port::{MockCredentialStore, StoreError, StoredCredential};
@@ -86,6 +86,7 @@ fn stored(id: CredentialId) -> StoredCredential {
         namespace: "a".parse().unwrap(),
         version: 1,
         highest: 1,
+        listed: VersionList::default(),
         created_at: Timestamp::from_millis(0),
         updated_at: Timestamp::from_millis(0),
         revision: 1,

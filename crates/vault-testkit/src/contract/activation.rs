@@ -94,6 +94,7 @@ pub async fn credentials_are_taken_as_they_were_saved(suite: &dyn ActivationSubj
             current: 1,
             staged: None,
             highest: 1,
+            listed: command.listed,
             revision: 1,
             metadata_revision: None,
             code: command.code,

@@ -9,6 +9,7 @@ use std::ops::Deref;
 use vault_core::Command;
 use vault_core::activation::{Activation, IssuedCredential, VendMode, VendedForm};
 use vault_core::audit::AuditAction;
+use vault_core::credential::VersionList;
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::id::{ActivationId, CredentialId, IntegrationId, OrganizationId};
 use vault_core::identity::Trusts;
@@ -345,8 +346,8 @@ impl<'a> Activators<'a> {
         description: Option<StoredMetadata>,
     ) {
         let (organization, expires_at) = (self.organization, None);
-        let payload =
-            ChangeCredential { organization, id, revision, change, description, code: digest("changed"), expires_at };
+        let (listed, code) = (change.listed_after(1, &VersionList::default()), digest("changed"));
+        let payload = ChangeCredential { organization, id, revision, change, listed, description, code, expires_at };
         let command = self.command(&self.embedder(), AuditAction::CredentialReplaced, payload);
         self.suite.change_credential(command).await;
     }

@@ -34,6 +34,7 @@ pub async fn a_credential_is_shown_as_it_was_saved(suite: &dyn CredentialSubject
             revision: 1,
             staged: None,
             highest: 7,
+            listed: command.payload.listed.clone(),
             previous: None,
             expires_at: command.payload.expires_at,
             vend: command.payload.description.vend,

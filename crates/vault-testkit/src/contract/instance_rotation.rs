@@ -19,7 +19,7 @@ use vault_core::keyring::{KeyPurpose, KeyringEntry};
 use vault_core::port::{
     AccountChange, AddReceiver, ChangeIntegration, CreateAccount, CreateInstance, DestroyKey, FindUnderInstanceKey,
     FinishAttempt, IdGenerator, InstancePart, InstanceRow, IntegrationChange, KeyDestruction, KeyedDigester,
-    MoveToInstanceKey, OwnChange, ReplaceInstanceKey, StoreError,
+    MoveToInstanceKey, ReplaceInstanceKey, StoreError,
 };
 use vault_core::principal::Principal;
 use vault_core::role::Role;
@@ -59,12 +59,15 @@ pub(super) fn again(row: &InstanceRow, from: KeyId, to: KeyId) -> InstanceRow {
             (*of_row, *password, *of_account) =
                 (code(of_row), SealedPassword { id: password.id, blob: blob(&password.blob) }, seed(of_account));
         }
-        InstanceRow::PendingSeed { seed: waiting, .. } => *waiting = seed(waiting),
+        InstanceRow::PendingSeed { pending, .. } => {
+            (pending.seed, pending.digest) = (seed(&pending.seed), code(&pending.digest));
+        }
         InstanceRow::Invitation(stored) => {
             **stored = StoredInvitation { digest: code(&stored.digest), ..(**stored).clone() };
         }
-        InstanceRow::Draft { password, seed: drafted, .. } => {
-            (*password, *drafted) = (SealedPassword { id: password.id, blob: blob(&password.blob) }, seed(drafted));
+        InstanceRow::Draft { draft, .. } => {
+            draft.password.blob = blob(&draft.password.blob);
+            (draft.seed, draft.digest) = (seed(&draft.seed), code(&draft.digest));
         }
         InstanceRow::Integration(stored) => {
             **stored = StoredIntegration { digest: code(&stored.digest), ..(**stored).clone() };
@@ -222,10 +225,8 @@ pub async fn nothing_comes_under_a_replaced_instance_key(suite: &dyn ContractSto
     let mut draft = world.write_draft(&invitation);
     draft.draft.password.blob = under(old, "password");
     assert!(is_contended(world.store.write_draft(draft).await));
-    let pending = OwnChange::PendingSeed {
-        seed: SealedSeed { id: SeedId::from_uuid(world.ids.random()), blob: under(old, "seed") },
-        expires_at: world.now().plus_seconds(60),
-    };
+    let seed = SealedSeed { id: SeedId::from_uuid(world.ids.random()), blob: under(old, "seed") };
+    let pending = world.pending(&holder, seed, world.now().plus_seconds(60));
     let proof = world.prove(&holder, &session, world.fresh_step(), pending);
     let concluded = world.store.finish_attempt(FinishAttempt::Account(Box::new(proof))).await;
     assert!(is_contended(concluded), "nothing is spent");
@@ -273,10 +274,8 @@ pub async fn rows_move_to_the_next_instance_key(suite: &dyn ContractStore) {
         holders.push(holder);
     }
     let session = world.log_in(&holders[0]).await;
-    let pending = OwnChange::PendingSeed {
-        seed: SealedSeed { id: SeedId::from_uuid(world.ids.random()), blob: under(old, "pending seed") },
-        expires_at: world.now().plus_seconds(600),
-    };
+    let seed = SealedSeed { id: SeedId::from_uuid(world.ids.random()), blob: under(old, "pending seed") };
+    let pending = world.pending(&holders[0], seed, world.now().plus_seconds(600));
     world.proven(&holders[0], &session, pending).await;
     let (invitation, _) = world.invited(Role::Viewer).await;
     let mut draft = world.write_draft(&invitation);

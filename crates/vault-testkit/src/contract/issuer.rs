@@ -8,7 +8,7 @@ use std::sync::Arc;
 use vault_core::audit::AuditAction;
 use vault_core::id::IssuerId;
 use vault_core::identity::{Issuer, IssuerName, KeySource, StoredIssuer};
-use vault_core::port::StoreError;
+use vault_core::port::{IdGenerator as _, StoreError};
 use vault_core::principal::Principal;
 use vault_core::{Command, Refusal};
 
@@ -35,7 +35,7 @@ pub async fn parallel_additions_of_one_issuer_make_one(suite: &dyn OperatorSubje
 
     let removals = race((0..4).map(|_| {
         let (store, command) =
-            (Arc::clone(&world.store), world.command(&OPERATOR, AuditAction::IssuerRemoved, name.clone()));
+            (Arc::clone(&world.store), world.command(&OPERATOR, AuditAction::IssuerRemoved, made[0].issuer.id));
         async move { store.remove_issuer(command).await.unwrap() }
     }))
     .await;
@@ -76,7 +76,7 @@ fn addition(world: &Operators<'_>, row: &StoredIssuer) -> Command<StoredIssuer> 
 fn issuer(world: &Operators<'_>, prefix: &str, nth: usize) -> StoredIssuer {
     let name = format!("{prefix}-{}", world.organization);
     let issuer = Issuer {
-        id: IssuerId::from_bytes([u8::try_from(nth).unwrap_or_default(); 16]),
+        id: IssuerId::from_uuid(world.ids.random()),
         name: IssuerName::parse(&name, "").unwrap(),
         url: format!("https://issuer.example/{nth}"),
         source: KeySource::Discovery("https://keys.example".to_owned()),

@@ -46,6 +46,7 @@ impl<S: CredentialStore + ?Sized> World<'_, S> {
             id: read.current.id,
             revision: read.current.revision,
             change: CredentialChange::Describe,
+            listed: read.current.listed.clone(),
             description: Some(description),
             code: digest("described"),
             expires_at: Some(self.now()),

@@ -20,6 +20,7 @@ use tokio::runtime::Handle;
 use tokio::task::yield_now;
 use vault_core::Refusal;
 use vault_core::audit::AuditAction;
+use vault_core::credential::VersionList;
 use vault_core::id::{AccountId, CredentialId, KeyId};
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
@@ -436,6 +437,7 @@ impl<'a> Clients<'a> {
                     id,
                     revision,
                     change: CredentialChange::Replace { version, destroy_at: world.destroy_at() },
+                    listed: VersionList::default(),
                     description: None,
                     code: digest("changed"),
                     expires_at: None,

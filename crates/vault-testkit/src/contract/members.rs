@@ -11,7 +11,7 @@ use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, OrganizationId, SessionId};
 use vault_core::invitation::{EnrolmentDraft, INVITATION_SECONDS, Invitation, StoredInvitation};
 use vault_core::notice::NoticeCode;
-use vault_core::passcode::{PasscodeProof, TimeStep};
+use vault_core::passcode::{PasscodeProof, PendingSeed, TimeStep};
 use vault_core::port::{
     AccountChange, AccountKey, AccountStore, AttemptOutcome, ChangeInvitation, ConfirmEnrolment, CreateInvitation,
     EndSession, Find, FinishAccountAttempt, FoundAccount, IdGenerator, InvitationChange, KeyedDigester, List,
@@ -19,7 +19,7 @@ use vault_core::port::{
 };
 use vault_core::principal::{Denial, Principal, Scope, SessionPrincipal};
 use vault_core::role::Role;
-use vault_core::sealed::SealedPassword;
+use vault_core::sealed::{SealedPassword, SealedSeed};
 use vault_core::time::Timestamp;
 
 /// Returns the account with this address, as an operator finds it in `store`.
@@ -106,11 +106,13 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
             organization,
             account,
             code: invitation.code,
-            draft: EnrolmentDraft {
-                password: self.password(),
-                seed: self.seed(),
-                recovery_codes: (0..10).map(|_| self.recovery_code()).collect(),
-            },
+            draft: EnrolmentDraft::sign(
+                (organization, account),
+                self.password(),
+                self.seed(),
+                (0..10).map(|_| self.recovery_code()).collect(),
+                &FakeDigester::default(),
+            ),
             now: self.now(),
             audit: self.audit_in(organization, AuditAction::EnrolmentDrafted),
         }
@@ -130,16 +132,17 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
 
     pub(super) fn confirm_enrolment(&self, open: &OpenInvitation, step: TimeStep) -> ConfirmEnrolment {
         let StoredInvitation { invitation, version, .. } = &open.stored;
-        let (password, seed) = open.draft.as_ref().expect("there is a draft");
+        let EnrolmentDraft { password, seed, digest: draft, .. } = open.draft.as_ref().expect("there is a draft");
         let current = open.account.as_ref().map(|(current, _)| current);
-        let new = || SignedAccount::new(invitation.enrolled(), *password, seed.id);
-        let signed = current.map_or_else(new, |current| current.re_enrolled(*password, seed.id));
+        let new = || SignedAccount::new(invitation.enrolled(), password.id, seed.id);
+        let signed = current.map_or_else(new, |current| current.re_enrolled(password.id, seed.id));
         ConfirmEnrolment {
             address: address(invitation.grant.email.as_str()).into(),
             account_version: current.map(|current| current.version),
             digest: signed.digest(&FakeDigester::default()),
             code: invitation.code,
             version: *version,
+            draft: *draft,
             step,
             now: self.now(),
             audit: self.audit_in(signed.grant.organization, AuditAction::AccountEnrolled),
@@ -177,7 +180,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         let command = self.confirm_enrolment(&open, step);
         let signed = command.signed.clone();
         assert!(self.confirms(command).await);
-        let EnrolmentDraft { password, seed, recovery_codes } = draft;
+        let EnrolmentDraft { password, seed, recovery_codes, .. } = draft;
         Holder { signed, password, seed, recovery_codes, ..holder.clone() }
     }
 
@@ -204,6 +207,13 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         OwnChange::Password { password, digest: after.digest(&FakeDigester::default()), after }
     }
 
+    /// Returns a new TOTP secret of the user that is pending confirmation.
+    pub(super) fn pending(&self, holder: &Holder, seed: SealedSeed, expires_at: Timestamp) -> OwnChange {
+        let AccountRights { organization, account, .. } = holder.signed.grant;
+        let owner = (organization, account);
+        OwnChange::PendingSeed(PendingSeed::sign(owner, seed, expires_at, &FakeDigester::default()))
+    }
+
     /// Returns a replacement of the user's recovery codes, based on the known values.
     pub(super) fn own_codes(&self, holder: &Holder, codes: Vec<Digest>) -> OwnChange {
         let seed = self.seed();
@@ -226,7 +236,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         }
         let action = match change {
             OwnChange::Password { .. } => AuditAction::AccountPasswordChanged,
-            OwnChange::PendingSeed { .. } => AuditAction::AccountPasscodeDrafted,
+            OwnChange::PendingSeed(_) => AuditAction::AccountPasscodeDrafted,
             OwnChange::RecoveryCodes { .. } => AuditAction::AccountRecoveryCodesReplaced,
         };
         let audit = self.audit_in(holder.signed.grant.organization, action);

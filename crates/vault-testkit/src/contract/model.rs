@@ -239,7 +239,7 @@ impl<'a> History<'a> {
         self.change(account, change).await?;
         let draft = self.world.write_draft(&invitation);
         let holder = account % self.holders.len();
-        let EnrolmentDraft { password, seed, recovery_codes } = draft.draft.clone();
+        let EnrolmentDraft { password, seed, recovery_codes, .. } = draft.draft.clone();
         if !confirmed || !both!(self, write_draft(draft))? {
             return Ok(());
         }

@@ -175,7 +175,7 @@ pub async fn a_waiting_seed_is_tried_five_times_within_an_hour(suite: &dyn Accou
     let first = pend(&world, &holder, &session).await;
     let tries = race((0..16).map(|_| {
         let (store, principal, now) = (Arc::clone(&world.store), session.clone(), world.now());
-        async move { store.reserve_confirmation(principal, now).await.unwrap().map(|waiting| waiting.seed) }
+        async move { store.reserve_confirmation(principal, now).await.unwrap().map(|waiting| waiting.pending.seed) }
     }))
     .await;
     let given = tries.iter().filter(|seed| seed.as_ref() == Some(&first)).count();
@@ -248,7 +248,7 @@ pub async fn a_proof_needs_a_session_of_its_account(suite: &dyn AccountSubject) 
         let expires_at = world.now().plus_seconds(PENDING_SECONDS);
         for change in [
             world.own_password(&holder, world.password()),
-            OwnChange::PendingSeed { seed: world.seed(), expires_at },
+            world.pending(&holder, world.seed(), expires_at),
             world.own_codes(&holder, Vec::new()),
         ] {
             let command = world.prove(&holder, principal, step, change);
@@ -361,12 +361,12 @@ pub(super) async fn pend<S: AccountStore + ?Sized>(
 ) -> SealedSeed {
     let seed = world.seed();
     let expires_at = world.now().plus_seconds(PENDING_SECONDS);
-    world.proven(holder, principal, OwnChange::PendingSeed { seed: seed.clone(), expires_at }).await;
+    world.proven(holder, principal, world.pending(holder, seed.clone(), expires_at)).await;
     seed
 }
 
 async fn reserve(world: &Accounts<'_>, principal: &SessionPrincipal) -> Option<SealedSeed> {
-    world.store.reserve_confirmation(principal.clone(), world.now()).await.unwrap().map(|waiting| waiting.seed)
+    world.store.reserve_confirmation(principal.clone(), world.now()).await.unwrap().map(|waiting| waiting.pending.seed)
 }
 
 fn confirm(

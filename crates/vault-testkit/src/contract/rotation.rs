@@ -6,7 +6,7 @@ use super::tools::{Settled as _, blob, paged, race, with};
 use super::world::{World, unchanged_keys, undescribed};
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
-use vault_core::id::{CredentialId, KeyId};
+use vault_core::id::{CredentialId, KeyId, VersionId};
 use vault_core::port::{
     ChangeCredential, CredentialChange, DestroyOrganizationKey, FindSealed, IdGenerator, KeyDestruction, MoveSealed,
     NewVersion, SealedContent, SealedCount, SealedPart, SealedRow, StoredMetadata, StoredVersions,
@@ -46,7 +46,7 @@ fn rewrapped(row: &SealedRow, to: KeyId) -> SealedRow {
             SealedContent::Metadata(metadata_under(to, credential, version))
         }
     };
-    SealedRow { credential, version, content }
+    SealedRow { credential, version, id: row.id, content }
 }
 
 impl World<'_> {
@@ -73,6 +73,7 @@ impl World<'_> {
             organization: self.organization,
             id: read.current.id,
             revision: read.current.revision,
+            listed: change.listed_after(read.current.version, &read.current.listed),
             change,
             description,
             code: digest("changed"),
@@ -84,7 +85,8 @@ impl World<'_> {
     fn next_version(&self, read: &StoredVersions, key: KeyId) -> NewVersion {
         let number = read.current.highest + 1;
         let sealed = version_under(key, read.current.id, number);
-        NewVersion { number, sealed, check: None, idempotency: None, destroyed: Vec::new() }
+        let id = VersionId::from_uuid(self.ids.random());
+        NewVersion { number, id, sealed, check: None, idempotency: None, destroyed: Vec::new() }
     }
 
     fn replace_under(&self, principal: &Principal, read: &StoredVersions, key: KeyId) -> Command<ChangeCredential> {
@@ -97,7 +99,14 @@ impl World<'_> {
     }
 
     async fn under(&self, key: KeyId, part: SealedPart) -> Vec<SealedRow> {
-        self.store.find_sealed(self.sealed_under(key, part)).await.unwrap()
+        let rows = self.store.find_sealed(self.sealed_under(key, part)).await.unwrap();
+        for row in &rows {
+            let read = self.store.credential_versions(self.show(&self.embedder(), row.credential)).await.unwrap();
+            let listed = read.expect("its credential exists").current.listed.id(row.version);
+            let expected = if part == SealedPart::Metadata { None } else { listed };
+            assert_eq!((row.id, row.id.is_some()), (expected, part != SealedPart::Metadata), "{row:?}");
+        }
+        rows
     }
 
     async fn counted(&self, key: KeyId) -> SealedCount {

@@ -10,7 +10,7 @@ use std::error::Error as _;
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
 use vault_core::credential::{CredentialData, CredentialType, Fingerprint, Information, Metadata, SecretBytes};
-use vault_core::id::{CredentialId, KeyId, OrganizationId};
+use vault_core::id::{CredentialId, KeyId, OrganizationId, VersionId};
 use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationName;
 use vault_core::port::{
@@ -61,7 +61,8 @@ impl<S: SealingSubject> Deployment<S> {
         creation.keys = self.ports.sealer.new_organization_keys(organization, &world.name, world.now()).unwrap();
         assert!(world.store.create_organization(creation).await.unwrap());
         let credential = CredentialId::from_uuid(world.ids.ordered(world.now()));
-        CredentialContext { organization, credential, version: 3 }
+        let id = VersionId::from_uuid(world.ids.random());
+        CredentialContext { organization, credential, version: 3, id: Some(id) }
     }
 
     /// Returns the row key of another credential in the same organization.
@@ -155,7 +156,7 @@ pub(super) fn namespace() -> Namespace {
 }
 
 fn row(place: CredentialContext, content: SealedContent) -> SealedRow {
-    SealedRow { credential: place.credential, version: place.version, content }
+    SealedRow { credential: place.credential, version: place.version, id: place.id, content }
 }
 
 /// Returns whether the result is an integrity error. For another organization the key is unknown.
@@ -209,7 +210,9 @@ pub async fn a_credential_opens_in_its_place_only<S: SealingSubject>(make: impl 
     let ports = &deployment.ports;
     let next = CredentialContext { version: place.version + 1, ..place };
     let moved = CredentialContext { organization: strange.organization, ..place };
-    for other in [next, deployment.beside(place), moved] {
+    let renewed = CredentialContext { id: deployment.place().await.id, ..place };
+    let unlisted = CredentialContext { id: None, ..place };
+    for other in [next, deployment.beside(place), moved, renewed, unlisted] {
         assert!(is_damaged(ports.open(other, &sealed).await), "{other:?}");
         assert!(is_damaged(ports.list(other, &sealed).await), "{other:?}");
         assert!(is_damaged(ports.read(other, &said).await), "{other:?}");
@@ -371,7 +374,8 @@ pub async fn what_does_not_open_is_not_moved<S: SealingSubject>(make: impl Async
     let contents = [SealedContent::Version(sealed), SealedContent::Metadata(said)];
     let next = CredentialContext { version: place.version + 1, ..place };
     for content in contents {
-        for elsewhere in [next, deployment.beside(place)] {
+        let renewed = CredentialContext { id: deployment.place().await.id, ..place };
+        for elsewhere in [next, deployment.beside(place), renewed] {
             assert!(is_damaged(deployment.rewrap(elsewhere, to, content.clone()).await), "{elsewhere:?}");
         }
         let rows = vec![row(next, content.clone()), row(place, content)];

@@ -7,11 +7,11 @@ use super::world::World;
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
 use vault_core::credential::Superseded;
-use vault_core::id::{CredentialId, KeyId};
+use vault_core::id::{CredentialId, KeyId, VersionId};
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    ChangeCredential, CredentialChange, CredentialStore, Find, Idempotency, NewVersion, PreviousVersion, StoredVersion,
-    StoredVersions,
+    ChangeCredential, CredentialChange, CredentialStore, Find, IdGenerator as _, Idempotency, NewVersion,
+    PreviousVersion, StoredVersion, StoredVersions,
 };
 use vault_core::principal::{Denial, Principal};
 use vault_core::sealed::SealedCredential;
@@ -34,6 +34,7 @@ impl<S: ?Sized> World<'_, S> {
     pub(super) fn new_version(&self, id: CredentialId, number: i64) -> NewVersion {
         NewVersion {
             number,
+            id: VersionId::from_uuid(self.ids.random()),
             sealed: self.sealed_version(id, number),
             check: None,
             idempotency: None,
@@ -56,8 +57,9 @@ impl<S: ?Sized> World<'_, S> {
         };
         let (organization, id, revision) = (self.organization, read.current.id, read.current.revision);
         let (description, expires_at) = (None, read.current.expires_at);
-        let payload =
-            ChangeCredential { organization, id, revision, change, description, code: digest("changed"), expires_at };
+        let listed = change.listed_after(read.current.version, &read.current.listed);
+        let code = digest("changed");
+        let payload = ChangeCredential { organization, id, revision, change, listed, description, code, expires_at };
         self.command(principal, action, payload)
     }
 
@@ -110,9 +112,10 @@ pub async fn a_replaced_version_is_kept_beside_the_new_one(suite: &dyn Credentia
     world.clock.advance_seconds(60);
     let (now, destroy_at) = (world.now(), world.destroy_at());
     let command = world.change_version(&principal, &before, world.replacement(&before));
+    let mut expected = before.current.clone();
+    expected.listed = command.payload.listed.clone();
     assert_eq!(world.store.change_credential(command).await.unwrap(), 2);
     let after = world.versions(&principal, id).await;
-    let mut expected = before.current.clone();
     (expected.version, expected.highest, expected.revision, expected.updated_at) = (2, 2, 2, now);
     expected.previous = Some(PreviousVersion { number: 1, until: destroy_at });
     (expected.information, expected.code) = (world.sealed_version(id, 2).information, digest("changed"));

@@ -14,10 +14,12 @@ use vault_core::Command;
 use vault_core::account::{Account, AccountRights, AccountState, SignedAccount};
 use vault_core::activation::VendRule;
 use vault_core::audit::{Actor, AuditAction, AuditRecord, SealedAuditRecord, Subject};
-use vault_core::credential::{CredentialType, EXPIRING_SECONDS};
+use vault_core::credential::{CredentialType, EXPIRING_SECONDS, VersionRecord};
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::email::EmailAddress;
-use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, PasswordId, SeedId, SessionId};
+use vault_core::id::{
+    AccountId, AuditId, CredentialId, KeyId, OrganizationId, PasswordId, SeedId, SessionId, VersionId,
+};
 use vault_core::organization::{Organization, OrganizationName, OrganizationState};
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
@@ -475,6 +477,9 @@ impl<'a, S: ?Sized> World<'a, S> {
             organization: principal.organization().unwrap(),
             id,
             version: 1,
+            listed: [VersionRecord { number: 1, id: VersionId::from_uuid(*id.as_uuid()), destroy_at: None }]
+                .into_iter()
+                .collect(),
             kind: CredentialType::S3,
             namespace: namespace("contract"),
             sealed: SealedCredential {

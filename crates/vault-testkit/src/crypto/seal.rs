@@ -188,7 +188,7 @@ impl Rewrapper for PlainSealer {
     ) -> Result<Vec<Result<SealedRow, SealError>>, SealError> {
         let known = self.known(organization).await?;
         let unknown = |row: &SealedRow| {
-            let context = CredentialContext { organization, credential: row.credential, version: row.version };
+            let context = context_of(organization, row);
             Column::DataKey.unknown(context, row.key())
         };
         if !known.contains(&to) {
@@ -203,8 +203,8 @@ impl Rewrapper for PlainSealer {
 }
 
 fn rewrap_one(organization: OrganizationId, to: KeyId, row: SealedRow) -> Result<SealedRow, SealError> {
-    let SealedRow { credential, version, content } = row;
-    let context = CredentialContext { organization, credential, version };
+    let context = context_of(organization, &row);
+    let SealedRow { credential, version, id, content } = row;
     let again = |column: Column, from, blob| -> Result<Blob, SealError> {
         Ok(column.write(context, to, &column.read(context, from, blob)?))
     };
@@ -221,7 +221,11 @@ fn rewrap_one(organization: OrganizationId, to: KeyId, row: SealedRow) -> Result
             blob: again(Column::Metadata, sealed.key, &sealed.blob)?,
         }),
     };
-    Ok(SealedRow { credential, version, content })
+    Ok(SealedRow { credential, version, id, content })
+}
+
+fn context_of(organization: OrganizationId, row: &SealedRow) -> CredentialContext {
+    CredentialContext { organization, credential: row.credential, version: row.version, id: row.id }
 }
 
 #[async_trait]
@@ -277,8 +281,9 @@ impl Column {
     }
 
     fn header(self, context: CredentialContext, key: KeyId) -> Vec<u8> {
-        let CredentialContext { organization, credential, version } = context;
-        format!("not-sealed:{}:{organization}:{credential}:{version}:{key}:", self.name()).into_bytes()
+        let CredentialContext { organization, credential, version, id } = context;
+        let id = id.map(|id| id.to_string()).unwrap_or_default();
+        format!("not-sealed:{}:{organization}:{credential}:{version}:{id}:{key}:", self.name()).into_bytes()
     }
 
     fn write(self, context: CredentialContext, key: KeyId, plain: &[u8]) -> Blob {

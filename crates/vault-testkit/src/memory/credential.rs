@@ -138,7 +138,9 @@ fn save(state: &mut State, command: Command<SaveCredential>) -> Answer<Credentia
     let outcome = decide_saves(facts, [Authorized { command: &command, key_active }]).swap_remove(0);
     if outcome.effects().is_some() {
         let Command { now, audit, payload, .. } = command;
-        let SaveCredential { id, version, kind, namespace, sealed, description, code, expires_at, check, .. } = payload;
+        let SaveCredential {
+            id, version, listed, kind, namespace, sealed, description, code, expires_at, check, ..
+        } = payload;
         state.remember(organization, payload.idempotency, (id, version), now);
         let stored = StoredCredential {
             id,
@@ -150,6 +152,7 @@ fn save(state: &mut State, command: Command<SaveCredential>) -> Answer<Credentia
             revision: 1,
             staged: None,
             highest: version,
+            listed,
             previous: None,
             expires_at,
             vend: description.vend,
@@ -184,6 +187,7 @@ fn change(state: &mut State, command: Command<ChangeCredential>) -> Answer<i64> 
         if let Some(StoredMetadata { metadata, labels, vend }) = &payload.description {
             (row.stored.metadata, row.labels, row.stored.vend) = (metadata.clone(), labels.clone(), *vend);
         }
+        row.stored.listed = payload.listed.clone();
         row.stored.code = payload.code;
         row.stored.expires_at = payload.expires_at;
         row.stored.updated_at = now;

@@ -63,6 +63,7 @@ impl Inspection for MemoryStore {
                 current: row.stored.version,
                 staged: row.stored.staged,
                 highest: row.stored.highest,
+                listed: row.stored.listed.clone(),
                 revision: row.stored.revision,
                 metadata_revision: row.stored.state().metadata_revision,
                 code: row.stored.code,
@@ -103,7 +104,8 @@ impl Inspection for MemoryStore {
         entries.retain(|entry| {
             let rows = entry.rows.as_deref().unwrap_or_default();
             let named = |namespace: &Namespace| entry.namespace.as_deref() == Some(namespace.as_str());
-            entry.organization.as_ref() == Some(&organization)
+            entry.organization.clone().unwrap_or_else(|| OrganizationId::from_bytes([0; 16]).to_string())
+                == organization
                 && entry.subject == subject
                 && namespace.as_ref().is_none_or(named)
                 && rows.lines().any(|line| line.starts_with(&name))

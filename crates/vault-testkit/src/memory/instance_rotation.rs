@@ -185,7 +185,7 @@ impl State {
                 .filter_map(|row| {
                     let (organization, account) = (row.signed.grant.organization, row.signed.grant.account);
                     let pending = row.pending.as_ref()?;
-                    Some(InstanceRow::PendingSeed { organization, account, seed: pending.seed.clone() })
+                    Some(InstanceRow::PendingSeed { organization, account, pending: pending.pending.clone() })
                 })
                 .collect(),
             InstancePart::Invitations => {
@@ -194,10 +194,9 @@ impl State {
             InstancePart::Drafts => invitations()
                 .filter_map(|row| {
                     let grant = &row.stored.invitation.grant;
-                    let draft = row.draft.as_ref()?;
-                    let (password, seed) = (draft.password.clone(), draft.seed.clone());
+                    let draft = row.draft.clone()?;
                     let (organization, account) = (grant.organization, grant.account);
-                    Some(InstanceRow::Draft { organization, account, password, seed })
+                    Some(InstanceRow::Draft { organization, account, draft })
                 })
                 .collect(),
             InstancePart::Integrations => {
@@ -232,18 +231,18 @@ impl State {
                     (row.digest, row.password, row.seed) = (code, password, seed);
                 }
             }
-            InstanceRow::PendingSeed { account, seed, .. } => {
-                let pending = self.accounts.get_mut(&account).and_then(|row| row.pending.as_mut());
-                pending.into_iter().for_each(|pending| pending.seed = seed.clone());
+            InstanceRow::PendingSeed { account, pending, .. } => {
+                let stored = self.accounts.get_mut(&account).and_then(|row| row.pending.as_mut());
+                stored.into_iter().for_each(|stored| stored.pending = pending.clone());
             }
             InstanceRow::Invitation(stored) => {
                 if let Some(row) = self.invitations.get_mut(&stored.invitation.grant.account) {
                     row.stored.digest = stored.digest;
                 }
             }
-            InstanceRow::Draft { account, password, seed, .. } => {
-                if let Some(draft) = self.invitations.get_mut(&account).and_then(|row| row.draft.as_mut()) {
-                    (draft.password, draft.seed) = (password, seed);
+            InstanceRow::Draft { account, draft, .. } => {
+                if let Some(stored) = self.invitations.get_mut(&account).and_then(|row| row.draft.as_mut()) {
+                    *stored = draft;
                 }
             }
             InstanceRow::Integration(stored) => {

@@ -35,7 +35,7 @@ impl InvitationRepository for MemoryStore {
                 stored: open.stored.clone(),
                 organization: organization.name.clone(),
                 invited_by: inviter.map(|row| (row.signed.clone(), row.digest)),
-                draft: open.draft.as_ref().map(|draft| (draft.password.id, draft.seed.clone())),
+                draft: open.draft.clone(),
                 account: account.map(|row| (row.signed.clone(), row.digest)),
             })
         })
@@ -44,7 +44,8 @@ impl InvitationRepository for MemoryStore {
     async fn write_draft(&self, command: WriteDraft) -> Result<bool, StoreError> {
         self.decide(|state| {
             let WriteDraft { organization, account, code, draft, now, audit } = command;
-            state.require_active([&draft.password.blob, &draft.seed.blob].into_iter().filter_map(Blob::key))?;
+            let blobs = [&draft.password.blob, &draft.seed.blob];
+            state.require_active(blobs.into_iter().filter_map(Blob::key).chain([draft.digest.key]))?;
             if open_invitation(state, account, now).is_none() {
                 return Ok(false);
             }
@@ -130,17 +131,15 @@ fn create(state: &mut State, principal: &Principal, now: Timestamp, payload: Cre
 
 fn confirm(state: &mut State, command: ConfirmEnrolment) -> Answer {
     state.require_active([command.digest.key])?;
-    let ConfirmEnrolment { signed, account_version, digest, address, code, version, step, now, audit } = command;
+    let ConfirmEnrolment { signed, account_version, digest, address, code, version, draft: read, step, now, audit } =
+        command;
     let account = signed.grant.account;
     let as_read = open_invitation(state, account, now).is_some_and(|row| {
         row.stored.invitation.grant.organization == signed.grant.organization
             && row.stored.invitation.code == code
             && row.stored.version == version
             && row.stored.invitation.re_enrols() == account_version.is_some()
-            && row
-                .draft
-                .as_ref()
-                .is_some_and(|draft| (draft.password.id, draft.seed.id) == (signed.password, signed.seed))
+            && row.draft.as_ref().is_some_and(|draft| draft.digest == read)
     });
     let current = state.accounts.get(&account).map(|row| row.signed.version);
     if !as_read || account_version.is_some_and(|version| current != Some(version)) {

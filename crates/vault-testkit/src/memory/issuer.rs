@@ -2,6 +2,7 @@
 
 use super::{Decided, MemoryStore};
 use async_trait::async_trait;
+use vault_core::id::IssuerId;
 use vault_core::identity::{IssuerName, StoredIssuer};
 use vault_core::port::{IssuerRepository, StoreError};
 use vault_core::{Command, Refusal};
@@ -26,10 +27,11 @@ impl IssuerRepository for MemoryStore {
         self.decide(|state| names.iter().filter_map(|name| state.issuers.get(name).cloned()).collect())
     }
 
-    async fn remove_issuer(&self, command: Command<IssuerName>) -> Result<bool, StoreError> {
-        Ok(self.carry_out(command, |state, _, _, payload| match state.issuers.remove(&payload) {
-            Some(_) => Decided::Done(true),
-            None => Decided::Refused(false),
+    async fn remove_issuer(&self, command: Command<IssuerId>) -> Result<bool, StoreError> {
+        Ok(self.carry_out(command, |state, _, _, payload| {
+            let before = state.issuers.len();
+            state.issuers.retain(|_, stored| stored.issuer.id != payload);
+            if state.issuers.len() < before { Decided::Done(true) } else { Decided::Refused(false) }
         })?)
     }
 

@@ -1,6 +1,6 @@
 //! The two transactions of a login or re-authentication.
 
-use super::row::{AccountRow, PendingSeed, SessionRow};
+use super::row::{AccountRow, SessionRow, TriedSeed};
 use super::{MemoryStore, State};
 use async_trait::async_trait;
 use vault_core::account::AccountState;
@@ -132,8 +132,8 @@ fn carry_out(state: &mut State, command: &FinishAccountAttempt, proof: VerifiedP
 fn change_own(state: &mut State, principal: &SessionPrincipal, change: OwnChange) {
     let Some(row) = state.accounts.get_mut(&principal.account) else { return };
     match change {
-        OwnChange::PendingSeed { seed, expires_at } => {
-            row.pending = Some(PendingSeed { seed, expires_at, tried: 0 });
+        OwnChange::PendingSeed(pending) => {
+            row.pending = Some(TriedSeed { pending, tried: 0 });
             return;
         }
         OwnChange::Password { password, after, digest } => {

@@ -1,6 +1,6 @@
 //! Maintenance.
 
-use super::row::{AccountRow, IdempotencyRow, PendingSeed, SessionRow, VersionRow};
+use super::row::{AccountRow, IdempotencyRow, SessionRow, TriedSeed, VersionRow};
 use super::{MemoryStore, State};
 use async_trait::async_trait;
 use std::collections::{BTreeMap, HashMap};
@@ -34,7 +34,7 @@ impl Maintenance for MemoryStore {
                 account.notices.extract_if(.., |notice| !notice.is_kept(now)).next().is_some()
             }),
             Expired::PendingSeeds => sweep_lists(state, |account| {
-                account.pending.take_if(|pending: &mut PendingSeed| pending.expires_at <= now).is_some()
+                account.pending.take_if(|seed: &mut TriedSeed| seed.pending.expires_at <= now).is_some()
             }),
             Expired::PreviousVersions => {
                 let mut taken = 0;

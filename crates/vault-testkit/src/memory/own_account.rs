@@ -1,6 +1,6 @@
 //! Changes that users make to their own accounts.
 
-use super::row::PendingSeed;
+use super::row::TriedSeed;
 use super::{Decided, MemoryStore};
 use async_trait::async_trait;
 use vault_core::Command;
@@ -36,11 +36,11 @@ impl OwnAccountRepository for MemoryStore {
         self.decide(|state| {
             state.check_session(&principal, now)?;
             let row = state.accounts.get_mut(&principal.account).ok_or(Denial::AccountChanged)?;
-            let open = |pending: &&mut PendingSeed| may_be_confirmed(pending.expires_at, pending.tried, now);
-            let Some(pending) = row.pending.as_mut().filter(open) else { return Ok(None) };
-            pending.tried += 1;
-            let seed = pending.seed.clone();
-            Ok(Some(WaitingSeed { seed, signed: row.signed.clone(), digest: row.digest }))
+            let open = |seed: &&mut TriedSeed| may_be_confirmed(seed.pending.expires_at, seed.tried, now);
+            let Some(seed) = row.pending.as_mut().filter(open) else { return Ok(None) };
+            seed.tried += 1;
+            let pending = seed.pending.clone();
+            Ok(Some(WaitingSeed { pending, signed: row.signed.clone(), digest: row.digest }))
         })?
         .map_err(StoreError::Denied)
     }
@@ -58,12 +58,13 @@ impl OwnAccountRepository for MemoryStore {
                 return Decided::Refused(Err(StoreError::Refused(refusal)));
             }
             let Some(row) = state.accounts.get_mut(&principal.account) else { return Decided::Refused(Ok(false)) };
-            let waits = |pending: &mut PendingSeed| pending.seed.id == after.seed && now < pending.expires_at;
+            let waits =
+                |TriedSeed { pending, .. }: &mut TriedSeed| pending.seed.id == after.seed && now < pending.expires_at;
             if row.signed.version != version {
                 return Decided::Refused(Ok(false));
             }
             let Some(pending) = row.pending.take_if(waits) else { return Decided::Refused(Ok(false)) };
-            row.seed = pending.seed;
+            row.seed = pending.pending.seed;
             row.signed = after;
             row.digest = digest;
             row.last_step = step;

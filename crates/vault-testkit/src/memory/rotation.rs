@@ -65,7 +65,13 @@ impl CredentialRow {
     /// Returns the parts of this kind, by version.
     fn parts(&self, part: SealedPart) -> Vec<SealedRow> {
         let credential = self.stored.id;
-        let row = |version, content| SealedRow { credential, version, content };
+        let row = |version, content| {
+            let id = match content {
+                SealedContent::Version(_) => self.stored.listed.id(version),
+                SealedContent::Metadata(_) => None,
+            };
+            SealedRow { credential, version, id, content }
+        };
         match part {
             SealedPart::Current => {
                 vec![row(self.stored.version, SealedContent::Version(self.sealed.clone()))]

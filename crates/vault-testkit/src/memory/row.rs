@@ -9,7 +9,7 @@ use vault_core::id::{AccountId, OrganizationId};
 use vault_core::invitation::{EnrolmentDraft, StoredInvitation};
 use vault_core::lockout::{BucketKey, LoginNetwork, ThrottleCounter, ThrottleCounters, WrongPasscodes};
 use vault_core::notice::{NoticeCode, StoredNotice};
-use vault_core::passcode::TimeStep;
+use vault_core::passcode::{PendingSeed, TimeStep};
 use vault_core::port::StoredCredential;
 use vault_core::sealed::{SealedCredential, SealedPassword, SealedSeed};
 use vault_core::session::NewSession;
@@ -25,7 +25,7 @@ pub(super) struct AccountRow {
     pub(super) seed: SealedSeed,
     pub(super) passcode_enrolled_at: Timestamp,
     /// TOTP secret that is not confirmed yet.
-    pub(super) pending: Option<PendingSeed>,
+    pub(super) pending: Option<TriedSeed>,
     pub(super) last_step: TimeStep,
     pub(super) wrong_passcodes: WrongPasscodes,
     pub(super) recovery_codes: Vec<Digest>,
@@ -49,9 +49,8 @@ pub(super) struct NewAccount {
 }
 
 #[derive(Clone)]
-pub(super) struct PendingSeed {
-    pub(super) seed: SealedSeed,
-    pub(super) expires_at: Timestamp,
+pub(super) struct TriedSeed {
+    pub(super) pending: PendingSeed,
     /// Number of passcodes tried so far.
     pub(super) tried: u32,
 }

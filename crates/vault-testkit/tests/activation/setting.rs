@@ -5,9 +5,9 @@ use std::sync::Arc;
 use vault_core::Error;
 use vault_core::activation::{Activated, Activation, ActivationTtl, DEFAULT_LIVE_LIMIT, Purpose, VendMode};
 use vault_core::audit::{AuditAction, AuditRecord};
-use vault_core::credential::{CredentialData, CredentialType};
+use vault_core::credential::{CredentialData, CredentialType, VersionRecord};
 use vault_core::cursor::PageRequest;
-use vault_core::id::{AccountId, CredentialId, OrganizationId};
+use vault_core::id::{AccountId, CredentialId, OrganizationId, VersionId};
 use vault_core::integration::{
     Integration, IntegrationPrincipal, IntegrationRefusal, IntegrationState, IntegrationToken, Overlap,
 };
@@ -120,13 +120,18 @@ impl Setting {
     pub(crate) async fn replace(&self, credential: CredentialId, name: &str, version: i64) {
         let key = self.store.sealed_credential(credential).unwrap().key;
         let data = s3(ROLE_S3);
-        let (context, json) =
-            (CredentialContext { organization: self.acme, credential, version }, data.to_canonical_json());
+        let id = VersionId::from_bytes([version.to_be_bytes()[7]; 16]);
+        let (context, json) = (
+            CredentialContext { organization: self.acme, credential, version, id: Some(id) },
+            data.to_canonical_json(),
+        );
         let information = data.information(self.sealer.fingerprint(self.acme, &json).await.unwrap());
         let sealed = self.sealer.seal(key, context, &namespace(name), &json, &information).await.unwrap();
         assert!(self.store.replace_credential(credential, version, sealed));
-        self.store
-            .tamper_with_row(credential, |row| row.code = row.state().code(&*self.digester, self.acme, credential));
+        self.store.tamper_with_row(credential, |row| {
+            row.listed = [VersionRecord { number: version, id, destroy_at: None }].into_iter().collect();
+            row.code = row.state().code(&*self.digester, self.acme, credential);
+        });
     }
 
     /// Returns an admin's session that is not stored.

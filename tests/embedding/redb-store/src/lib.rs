@@ -318,6 +318,7 @@ impl Rows {
                 row.describe(said);
             }
             row.code = *payload.code.as_bytes();
+            row.listed = payload.listed.as_bytes().to_vec();
             row.expires_at = payload.expires_at.map(Timestamp::as_millis);
             row.updated_at = now.as_millis();
             self.put(CREDENTIALS, &place(organization, id), &row)?;

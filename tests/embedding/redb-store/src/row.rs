@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use vault_core::activation::VendRule;
-use vault_core::credential::{CredentialType, Superseded};
+use vault_core::credential::{CredentialType, Superseded, VersionList};
 use vault_core::decision::{ChangeEffects, CredentialFacts, VersionEffect};
 use vault_core::digest::Digest;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
@@ -166,6 +166,7 @@ pub(crate) struct Credential {
     labels: Vec<[u8; 32]>,
     pub(crate) current: i64,
     pub(crate) highest: i64,
+    pub(crate) listed: Vec<u8>,
     pub(crate) versions: BTreeMap<i64, Version>,
 }
 
@@ -213,6 +214,7 @@ impl Credential {
             labels: Vec::new(),
             current: payload.version,
             highest: payload.version,
+            listed: payload.listed.as_bytes().to_vec(),
             versions: BTreeMap::from([(payload.version, Version::new(&payload.sealed, now))]),
         };
         row.describe(&payload.description);
@@ -297,6 +299,7 @@ impl Credential {
                 .max_by_key(|(superseded, number)| (superseded.at, *number))
                 .map(|(superseded, number)| PreviousVersion { number, until: superseded.destroy_at }),
             highest: self.highest,
+            listed: VersionList::from_bytes(self.listed.clone()),
             expires_at: self.expires_at.map(Timestamp::from_millis),
             vend: VendRule::parse(&self.vend)?,
             code: Digest::from_bytes(self.code),

@@ -195,7 +195,7 @@ impl Accounts {
             OwnChange::Password { after, .. } | OwnChange::RecoveryCodes { after, .. } => {
                 subject.left(RecordedRow::Account, after.state(&*self.digester))
             }
-            OwnChange::PendingSeed { .. } => subject.into(),
+            OwnChange::PendingSeed(_) => subject.into(),
         };
         let audit = self.environment.record(now, Some(principal.organization), actor, action, affected);
         self.complete(proven, ProofEffect::Own { principal: principal.clone(), change }, audit).await

@@ -26,11 +26,17 @@ impl Accounts {
     pub async fn confirm_enrolment(&self, code: &SecretString, passcode: &SecretString) -> Result<(), Error> {
         for _ in 0..ATTEMPTS {
             let OpenInvitation { stored, draft, account, .. } = self.open_invitation(code).await?;
-            let (password, seed) = draft.ok_or(Refusal::InvalidEnrolment)?;
+            let draft = draft.ok_or(Refusal::InvalidEnrolment)?;
             let of_account = account.as_ref().map(|(_, code)| code.key);
-            let keys: Vec<_> = of_account.into_iter().chain(seed.blob.key()).collect();
-            self.digester.load_keys(&keys).await?;
-            let signed = self.enrolled(&stored.invitation, account.as_ref(), (password, seed.id))?;
+            let keys = of_account.into_iter().chain(draft.seed.blob.key()).chain([draft.digest.key]);
+            self.digester.load_keys(&keys.collect::<Vec<_>>()).await?;
+            let owner = &stored.invitation.grant;
+            if !draft.mac_is_valid((owner.organization, owner.account), &*self.digester) {
+                self.report_damage("enrolment_drafts", owner.account);
+                return Err(Refusal::InvalidEnrolment.into());
+            }
+            let secrets = (draft.password.id, draft.seed.id);
+            let signed = self.enrolled(&stored.invitation, account.as_ref(), secrets)?;
             let account_version = account.map(|(current, _)| current.version);
             let grant = &signed.grant;
             let (now, subject) = (self.environment.now(), Subject::Account(grant.account));
@@ -41,7 +47,7 @@ impl Accounts {
             let step = match Passcode::read(passcode) {
                 Passcode::TimeBased(digits) => self
                     .passcodes
-                    .matching_step(grant.account, &seed, &digits, now)
+                    .matching_step(grant.account, &draft.seed, &digits, now)
                     .inspect_err(|error| self.environment.report(error))?,
                 Passcode::Recovery(_) | Passcode::Impossible => None,
             };
@@ -65,6 +71,7 @@ impl Accounts {
                 account_version,
                 code: stored.invitation.code,
                 version: stored.version,
+                draft: draft.digest,
                 step,
                 now,
                 audit,

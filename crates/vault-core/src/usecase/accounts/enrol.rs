@@ -58,11 +58,12 @@ impl Accounts {
         let now = self.environment.now();
         let subject = Subject::Account(grant.account);
         let action = AuditAction::EnrolmentDrafted;
+        let owner = (grant.organization, grant.account);
         let command = WriteDraft {
             organization: grant.organization,
             account: grant.account,
             code,
-            draft: EnrolmentDraft { password, seed: seed.sealed, recovery_codes: recovery.digests },
+            draft: EnrolmentDraft::sign(owner, password, seed.sealed, recovery.digests, &*self.digester),
             now,
             audit: self.environment.record(now, Some(grant.organization), Actor::Unknown, action, subject),
         };

@@ -3,7 +3,7 @@
 use super::{Accounts, OwnerProof};
 use crate::audit::{Actor, AuditAction, RecordedRow, Subject};
 use crate::error::{Error, Refusal};
-use crate::passcode::{PENDING_SECONDS, Passcode, PasscodeSecret};
+use crate::passcode::{PENDING_SECONDS, Passcode, PasscodeSecret, PendingSeed};
 use crate::port::{ConfirmPasscode, Event, OwnChange};
 use crate::principal::{Principal, SessionPrincipal};
 use crate::usecase::under_active_key;
@@ -26,8 +26,10 @@ impl Accounts {
         under_active_key(&self.environment, &*self.digester, || async {
             let seed = self.passcodes.next_seed(principal.account, email, &proven.reserved.seed)?;
             let expires_at = self.environment.now().plus_seconds(PENDING_SECONDS);
-            let change = OwnChange::PendingSeed { seed: seed.sealed, expires_at };
-            self.complete_own(&proven, principal, change, AuditAction::AccountPasscodeDrafted).await?;
+            let owner = (principal.organization, principal.account);
+            let pending = PendingSeed::sign(owner, seed.sealed, expires_at, &*self.digester);
+            self.complete_own(&proven, principal, OwnChange::PendingSeed(pending), AuditAction::AccountPasscodeDrafted)
+                .await?;
             Ok(seed.secret)
         })
         .await
@@ -42,8 +44,13 @@ impl Accounts {
         let now = self.environment.now();
         // Count the code before it is compared, so that parallel requests do not gain an extra guess.
         let waiting = self.store.reserve_confirmation(principal.clone(), now).await?.ok_or(Refusal::NothingPending)?;
-        let keys: Vec<_> = waiting.seed.blob.key().into_iter().chain([waiting.digest.key]).collect();
-        self.digester.load_keys(&keys).await?;
+        let pending = &waiting.pending;
+        let keys = pending.seed.blob.key().into_iter().chain([waiting.digest.key, pending.digest.key]);
+        self.digester.load_keys(&keys.collect::<Vec<_>>()).await?;
+        if !pending.mac_is_valid((principal.organization, principal.account), &*self.digester) {
+            self.report_damage("pending_seeds", principal.account);
+            return Err(Refusal::Damaged { table: "pending_seeds", id: principal.account.to_string() }.into());
+        }
         if !waiting.signed.fits(&*self.digester, &waiting.digest) {
             self.report_damage("accounts", principal.account);
             return Err(Refusal::Damaged { table: "accounts", id: principal.account.to_string() }.into());
@@ -51,7 +58,7 @@ impl Accounts {
         let step = match Passcode::read(passcode) {
             Passcode::TimeBased(digits) => self
                 .passcodes
-                .matching_step(principal.account, &waiting.seed, &digits, now)
+                .matching_step(principal.account, &pending.seed, &digits, now)
                 .inspect_err(|error| self.environment.report(error))?,
             Passcode::Recovery(_) | Passcode::Impossible => None,
         };
@@ -64,7 +71,7 @@ impl Accounts {
             self.environment.emit(unconfirmed);
             return Err(Refusal::InvalidLogin.into());
         };
-        let after = waiting.signed.with_seed(waiting.seed.id).keeping(principal.session);
+        let after = waiting.signed.with_seed(pending.seed.id).keeping(principal.session);
         under_active_key(&self.environment, &*self.digester, || async {
             let (version, digest) = (waiting.signed.version, after.digest(&*self.digester));
             let payload = ConfirmPasscode { version, digest, after: after.clone(), step };

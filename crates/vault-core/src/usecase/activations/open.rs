@@ -113,8 +113,8 @@ impl Activations {
         if !sound_under_known_keys(&*self.digester, mac_is_valid).await? {
             return Err(SealError::unsound_credential(row.id));
         }
-        let FetchedCredential { id, kind, version, sealed, vend, last_activated_at, .. } = row;
-        let context = CredentialContext { organization, credential: id, version };
+        let FetchedCredential { id, kind, version, sealed, listed, vend, last_activated_at, .. } = row;
+        let context = CredentialContext { organization, credential: id, version, id: listed.id(version) };
         let data = self.opener.open(context, namespace, kind, &sealed).await?;
         Ok(Opened { id, version, data, vend, last_activated_at })
     }

@@ -168,7 +168,7 @@ impl LookUpMoves {
         let code = current.state().code(&**digester, organization, id);
         let mut labels: Vec<Digest> = Vec::new();
         if let Some(metadata) = &current.metadata {
-            let context = CredentialContext { organization, credential: id, version: metadata.revision };
+            let context = CredentialContext { organization, credential: id, version: metadata.revision, id: None };
             let row = [SealedInformation { context, key: metadata.key, blob: &metadata.blob }];
             let opened = match self.keys.information.open_metadata(organization, &row).await {
                 Err(SealError::Integrity { .. }) => return Ok(None),

@@ -9,8 +9,9 @@ use crate::error::{Error, Refusal};
 use crate::federation::StoredFederationKey;
 use crate::id::KeyId;
 use crate::integration::StoredIntegration;
-use crate::invitation::StoredInvitation;
+use crate::invitation::{EnrolmentDraft, StoredInvitation};
 use crate::keyring::{KeyPurpose, KeyringEntry};
+use crate::passcode::PendingSeed;
 use crate::port::{
     DestroyKey, Event, FindUnderInstanceKey, InstancePart, InstanceRow, InstanceRowKey, KeyDestruction,
     MoveToInstanceKey, NextInstanceKey, ReplaceInstanceKey, SealError, StoreError,
@@ -364,21 +365,28 @@ impl InstanceRotation {
                 seed: rewrapper.seed(account.grant.account, seed)?,
                 signed: account.clone(),
             },
-            InstanceRow::PendingSeed { organization, account, seed } => {
-                let seed = rewrapper.seed(*account, seed)?;
-                InstanceRow::PendingSeed { organization: *organization, account: *account, seed }
+            InstanceRow::PendingSeed { organization, account, pending } => {
+                let owner = (*organization, *account);
+                let seed = rewrapper.seed(*account, &pending.seed)?;
+                let made = PendingSeed::sign(owner, seed, pending.expires_at, digester);
+                let digest = signed(pending.mac_is_valid(owner, digester), made.digest, &pending.digest)?;
+                let pending = PendingSeed { digest, ..made };
+                InstanceRow::PendingSeed { organization: *organization, account: *account, pending }
             }
             InstanceRow::Invitation(stored) => {
                 let made = stored.invitation.digest(stored.version, digester);
                 let digest = signed(stored.mac_is_valid(digester), made, &stored.digest)?;
                 InstanceRow::Invitation(Box::new(StoredInvitation { digest, ..(**stored).clone() }))
             }
-            InstanceRow::Draft { organization, account, password, seed } => InstanceRow::Draft {
-                organization: *organization,
-                account: *account,
-                password: rewrapper.password(*account, password)?,
-                seed: rewrapper.seed(*account, seed)?,
-            },
+            InstanceRow::Draft { organization, account, draft } => {
+                let owner = (*organization, *account);
+                let (password, seed) =
+                    (rewrapper.password(*account, &draft.password)?, rewrapper.seed(*account, &draft.seed)?);
+                let made = EnrolmentDraft::sign(owner, password, seed, draft.recovery_codes.clone(), digester);
+                let digest = signed(draft.mac_is_valid(owner, digester), made.digest, &draft.digest)?;
+                let draft = EnrolmentDraft { digest, ..made };
+                InstanceRow::Draft { organization: *organization, account: *account, draft }
+            }
             InstanceRow::Integration(stored) => {
                 let digest =
                     signed(stored.mac_is_valid(digester), stored.integration.digest(digester), &stored.digest)?;

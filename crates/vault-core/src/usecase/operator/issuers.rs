@@ -1,7 +1,7 @@
 //! Issuers of identity tokens, which only operators manage.
 
 use super::Operator;
-use crate::audit::{Affected, AuditAction, AuditChange, ChangedField, Subject};
+use crate::audit::{Affected, AuditAction, AuditChange, ChangedField, RecordedRow, RowState, Subject};
 use crate::error::{Error, Refusal};
 use crate::identity::{Issuer, IssuerName, StoredIssuer};
 use crate::port::{Event, FetchedKeys, IssuerKeys, KeyUse, KeyedDigester, TokenVerifier};
@@ -38,7 +38,7 @@ impl Operator {
             Some(_) => {}
         }
         let stored = StoredIssuer::sign(issuer, found, self.environment.now(), digester);
-        let affected = named(&stored.issuer.name);
+        let affected = left(&stored.issuer, stored.issuer.states(digester).current());
         let command =
             self.environment.command(&Principal::Operator, None, AuditAction::IssuerAdded, affected, stored.clone());
         let added = Event::recorded(&command.audit);
@@ -60,9 +60,10 @@ impl Operator {
     /// # Errors
     /// [`Refusal::NotFound`] if no issuer has this name.
     pub async fn remove_issuer(&self, name: &IssuerName) -> Result<(), Error> {
-        let affected = named(name);
+        let found = self.store.find_issuers(vec![name.clone()]).await?.pop().ok_or(Refusal::NotFound)?;
+        let affected = left(&found.issuer, RowState::Gone);
         let command =
-            self.environment.command(&Principal::Operator, None, AuditAction::IssuerRemoved, affected, name.clone());
+            self.environment.command(&Principal::Operator, None, AuditAction::IssuerRemoved, affected, found.issuer.id);
         let removed = Event::recorded(&command.audit);
         if !self.store.remove_issuer(command).await? {
             return Err(Refusal::NotFound.into());
@@ -72,7 +73,8 @@ impl Operator {
     }
 }
 
-/// Returns the audited effect on the issuer with this name.
-fn named(name: &IssuerName) -> Affected {
-    Affected::from(Subject::Instance).changing([AuditChange::new(ChangedField::Issuer, None, Some(name.to_string()))])
+/// Returns the issuer with the state of its row after an operation.
+fn left(issuer: &Issuer, state: RowState) -> Affected {
+    let name = AuditChange::new(ChangedField::Issuer, None, Some(issuer.name.to_string()));
+    Subject::Issuer(issuer.id).left(RecordedRow::Issuer, state).changing([name])
 }

@@ -1,7 +1,7 @@
 //! Addition of receivers.
 
 use super::{Receivers, owner};
-use crate::audit::{AuditAction, Subject};
+use crate::audit::AuditAction;
 use crate::digest::DigestPurpose;
 use crate::email::EmailAddress;
 use crate::error::Error;
@@ -106,8 +106,8 @@ impl Receivers {
             _ => None,
         };
         let payload = AddReceiver { receiver: receiver.clone(), member, limit: MAX_RECEIVERS };
-        let subject = Subject::Receiver(id);
-        let command = self.environment.command(principal, owner, AuditAction::ReceiverAdded, subject, payload);
+        let affected = receiver.left(&*self.digester);
+        let command = self.environment.command(principal, owner, AuditAction::ReceiverAdded, affected, payload);
         let added = Event::recorded(&command.audit);
         self.store.add_receiver(command).await?;
         self.environment.emit(added);

@@ -1,7 +1,7 @@
 //! Changes of receivers: events, state and signing secret; and removal.
 
 use super::{Receivers, owner};
-use crate::audit::{Affected, AuditAction, AuditChange, ChangedField, Subject};
+use crate::audit::{AuditAction, AuditChange, ChangedField, RecordedRow, RowState, Subject};
 use crate::error::{Error, Refusal};
 use crate::field::{FieldCode, FieldError};
 use crate::id::ReceiverId;
@@ -138,7 +138,8 @@ impl Receivers {
             }
             let (version, boxed) = (stored.receiver.version, next.clone().map(Box::new));
             let payload = ChangeReceiver { owner, receiver, version, next: boxed };
-            let affected = Affected::from(Subject::Receiver(receiver)).changing(changes);
+            let gone = || Subject::Receiver(receiver).left(RecordedRow::Receiver, RowState::Gone);
+            let affected = next.as_ref().map_or_else(gone, |next| next.left(&*self.digester)).changing(changes);
             let command = self.environment.command(principal, owner, action, affected, payload);
             let changed = Event::recorded(&command.audit);
             match self.store.change_receiver(command).await {

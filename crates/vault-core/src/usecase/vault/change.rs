@@ -116,18 +116,27 @@ impl Vault {
                 Some(description) => description.metadata.as_ref().map(|metadata| metadata.revision),
                 None => before.metadata_revision,
             };
+            // Versions past their retention leave the list after maintenance has deleted their rows.
+            let (now, others) = (self.environment.now(), &read.versions.others);
+            let listed =
+                read.versions.current.listed.records().filter(|record| {
+                    record.is_kept(now) || others.iter().any(|version| version.number == record.number)
+                });
+            let listed = decided.change.listed_after(before.version, &listed.collect());
             let after = CredentialState {
                 vend: decided.vend,
                 version: current,
                 staged,
                 highest: decided.change.highest_after(before.highest),
+                listed: &listed,
                 revision: seen.saturating_add(1),
                 metadata_revision: said,
                 ..before
             };
             let code = after.code(&*self.digester, organization, id);
             let change = decided.change;
-            let payload = ChangeCredential { organization, id, revision: seen, change, description, code, expires_at };
+            let payload =
+                ChangeCredential { organization, id, revision: seen, change, listed, description, code, expires_at };
             let revision = RowState::Revision(seen.saturating_add(1));
             let affected = Subject::Credential(id).left(RecordedRow::Credential, revision);
             let affected = affected.within(namespace).changing(changes);
@@ -184,7 +193,7 @@ impl Vault {
         metadata: &Metadata,
         vend: VendRule,
     ) -> Result<StoredMetadata, Error> {
-        let context = CredentialContext { organization, credential, version: revision };
+        let context = CredentialContext { organization, credential, version: revision, id: None };
         let sealed = match *metadata == Metadata::default() {
             true => None,
             false => Some(self.sealer.seal_metadata(context, metadata).await?),
@@ -211,7 +220,7 @@ impl Vault {
         reading: Reading,
     ) -> Result<Metadata, Error> {
         let Some(sealed) = &row.metadata else { return Ok(Metadata::default()) };
-        let context = CredentialContext { organization, credential: row.id, version: sealed.revision };
+        let context = CredentialContext { organization, credential: row.id, version: sealed.revision, id: None };
         let sealed = [SealedInformation { context, key: sealed.key, blob: &sealed.blob }];
         self.only(self.opener.open_metadata(organization, &sealed).await?, reading)
     }
@@ -223,7 +232,7 @@ impl Vault {
         row: &StoredCredential,
         reading: Reading,
     ) -> Result<Information, Error> {
-        let context = CredentialContext { organization, credential: row.id, version: row.version };
+        let context = row.context(organization, row.version);
         self.open_one(SealedInformation { context, key: row.key, blob: &row.information }, reading).await
     }
 

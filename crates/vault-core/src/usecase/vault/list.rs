@@ -118,7 +118,7 @@ impl Vault {
         let sealed: Vec<_> = rows
             .iter()
             .map(|row| SealedInformation {
-                context: CredentialContext { organization, credential: row.id, version: row.version },
+                context: row.context(organization, row.version),
                 key: row.key,
                 blob: &row.information,
             })
@@ -171,7 +171,8 @@ impl Vault {
             .iter()
             .filter_map(|row| {
                 let metadata = row.metadata.as_ref()?;
-                let context = CredentialContext { organization, credential: row.id, version: metadata.revision };
+                let (credential, version) = (row.id, metadata.revision);
+                let context = CredentialContext { organization, credential, version, id: None };
                 Some(SealedInformation { context, key: metadata.key, blob: &metadata.blob })
             })
             .collect();

@@ -5,7 +5,7 @@ use super::{CredentialRef, Vault};
 use crate::activation::VendRule;
 use crate::audit::AuditAction;
 use crate::error::{Error, Refusal};
-use crate::port::{CredentialChange, CredentialContext, SealedInformation, StoredVersion, StoredVersions};
+use crate::port::{CredentialChange, SealedInformation, StoredVersion, StoredVersions};
 use crate::principal::Principal;
 use crate::role::Action;
 use crate::time::Timestamp;
@@ -31,7 +31,7 @@ impl Vault {
                 return Ok(Decided { change, metadata, vend, data_expires_at: None }); // which writes nothing
             }
             let promoted = kept(versions, number, now).ok_or(Refusal::NoSuchVersion)?;
-            let context = CredentialContext { organization, credential: credential.id, version: number };
+            let context = versions.current.context(organization, number);
             let sealed = SealedInformation { context, key: promoted.key, blob: &promoted.information };
             let information = self.open_one(sealed, read.reading).await?;
             if vend == VendRule::Short {
@@ -85,6 +85,6 @@ impl Vault {
 
 /// Returns the version `number`, unless it is current or its retention has ended.
 fn kept(versions: &StoredVersions, number: i64, now: Timestamp) -> Option<&StoredVersion> {
-    let kept = |version: &&StoredVersion| version.superseded.is_none_or(|superseded| superseded.is_kept(now));
-    versions.others.iter().find(|version| version.number == number).filter(kept)
+    let kept = versions.current.listed.is_kept(number, now);
+    versions.others.iter().find(|version| version.number == number).filter(|_| kept)
 }

@@ -6,7 +6,7 @@ use crate::activation::{VendRule, allows_short};
 use crate::audit::AuditAction;
 use crate::credential::{CredentialData, SecretBytes, Superseded};
 use crate::error::{Error, Refusal};
-use crate::id::OrganizationId;
+use crate::id::{OrganizationId, VersionId};
 use crate::port::{CredentialChange, CredentialContext, Event, Find, Idempotency, NewVersion, StoredVersions};
 use crate::principal::Principal;
 use crate::role::Action;
@@ -70,7 +70,8 @@ impl Vault {
                 allows_short(&wanted.data).map_err(|reason| no_short_form(current.kind, reason))?;
             }
             let number = versions.current.highest.saturating_add(1);
-            let context = CredentialContext { organization, credential: current.id, version: number };
+            let id = VersionId::from_uuid(self.environment.ids.random());
+            let context = CredentialContext { organization, credential: current.id, version: number, id: Some(id) };
             let sealed = self.sealer.seal(context, &current.namespace, data, information).await?;
             let now = self.environment.now();
             let superseded = self.version_limits.supersede(now);
@@ -82,7 +83,7 @@ impl Vault {
             let mut metadata = read.metadata.clone();
             metadata.forget(&destroyed);
             metadata.set_expires_at(number, wanted.expires_at);
-            let version = NewVersion { number, sealed, check, idempotency: idempotency.clone(), destroyed };
+            let version = NewVersion { number, id, sealed, check, idempotency: idempotency.clone(), destroyed };
             Ok(if wanted.stage {
                 let data_expires_at = self.data_expires_at(organization, current, read.reading).await?;
                 Decided { change: CredentialChange::Stage(version), metadata, vend, data_expires_at }

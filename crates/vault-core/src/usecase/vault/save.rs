@@ -5,12 +5,13 @@ use super::change::no_short_form;
 use crate::activation::{VendRule, allows_short};
 use crate::audit::{AuditAction, RecordedRow, RowState, Subject};
 use crate::credential::{
-    CredentialData, CredentialState, Description, Labels, LastCheck, Metadata, SecretBytes, effective_expiry,
+    CredentialData, CredentialState, Description, Labels, LastCheck, Metadata, SecretBytes, VersionList, VersionRecord,
+    effective_expiry,
 };
 use crate::digest::DigestPurpose;
 use crate::error::{Error, Refusal};
 use crate::field::Invalid;
-use crate::id::CredentialId;
+use crate::id::{CredentialId, VersionId};
 use crate::namespace::Namespace;
 use crate::port::{CredentialContext, Event, Find, Idempotency, RetryReason, SaveCredential, StoreError};
 use crate::principal::Principal;
@@ -119,7 +120,10 @@ impl Vault {
         let expires_at = effective_expiry(request.expires_at, request.data.expires_at());
         let fingerprint = self.sealer.fingerprint(organization, &data).await?;
         let information = request.data.information(fingerprint);
-        let context = CredentialContext { organization, credential: id, version: FIRST_VERSION };
+        let version = VersionId::from_uuid(self.environment.ids.random());
+        let context = CredentialContext { organization, credential: id, version: FIRST_VERSION, id: Some(version) };
+        let first = VersionRecord { number: FIRST_VERSION, id: version, destroy_at: None };
+        let listed: VersionList = [first].into_iter().collect();
 
         for _ in 0..SEAL_ATTEMPTS {
             let sealed = self.sealer.seal(context, &request.namespace, &data, &information).await?;
@@ -132,6 +136,7 @@ impl Vault {
                 version: context.version,
                 staged: None,
                 highest: context.version,
+                listed: &listed,
                 revision: FIRST_REVISION,
                 metadata_revision: description.metadata.as_ref().map(|metadata| metadata.revision),
             };
@@ -140,6 +145,7 @@ impl Vault {
                 organization,
                 id,
                 version: context.version,
+                listed: listed.clone(),
                 kind: request.data.kind(),
                 namespace: request.namespace.clone(),
                 sealed,

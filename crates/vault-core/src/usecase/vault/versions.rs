@@ -6,7 +6,7 @@ use crate::audit::AuditAction;
 use crate::credential::{Information, LastCheck, VersionState};
 use crate::error::Error;
 use crate::id::CredentialId;
-use crate::port::{CredentialContext, SealedInformation};
+use crate::port::SealedInformation;
 use crate::principal::Principal;
 use crate::role::Action;
 use crate::time::Timestamp;
@@ -49,14 +49,13 @@ impl Vault {
         let now = self.environment.now();
         let stored = self.versions_of(principal, organization, id).await?;
         let mut others = stored.others;
-        others.retain(|version| version.superseded.is_none_or(|superseded| superseded.is_kept(now)));
+        others.retain(|version| stored.current.listed.is_kept(version.number, now));
         others.sort_by_key(|version| std::cmp::Reverse(version.number));
         let current = &stored.current;
-        let context = |version| CredentialContext { organization, credential: id, version };
         let sealed: Vec<_> = [(current.version, current.key, &current.information)]
             .into_iter()
             .chain(others.iter().map(|version| (version.number, version.key, &version.information)))
-            .map(|(number, key, blob)| SealedInformation { context: context(number), key, blob })
+            .map(|(number, key, blob)| SealedInformation { context: current.context(organization, number), key, blob })
             .collect();
         let opened = reading.check(self.opener.open_information(organization, &sealed).await?)?;
         let shown = [(current.version, VersionState::Current, stored.created_at, None, current.check)]

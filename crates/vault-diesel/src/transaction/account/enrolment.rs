@@ -8,11 +8,11 @@ use super::create::{NewAccount, insert};
 use super::invitation_row::{self, draft_of};
 use super::row::{account_of, sign};
 use super::{change, directory};
-use crate::db::{Tx, Update, locked};
+use crate::db::{Db, Tx, Update, locked};
 use crate::failure::Failure;
 use crate::schema::{accounts, enrolment_drafts};
-use crate::stored::{Column, Digests, StoredId as _};
-use diesel::{ExpressionMethods as _, QueryDsl as _};
+use crate::stored::{CodeColumns, Column, Digests, StoredId as _};
+use diesel::{ExpressionMethods as _, QueryDsl as _, Queryable, Selectable, SelectableHelper as _};
 use vault_core::Refusal;
 use vault_core::account::AccountRights;
 use vault_core::digest::Digest;
@@ -31,7 +31,8 @@ impl Transaction for WriteDraft {
 
     async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<bool, Failure> {
         let Self { organization, account, code, draft, now, audit: entry } = self;
-        require_active(tx, [&draft.password.blob, &draft.seed.blob].into_iter().filter_map(Blob::key)).await?;
+        let blobs = [&draft.password.blob, &draft.seed.blob];
+        require_active(tx, blobs.into_iter().filter_map(Blob::key).chain([draft.digest.key])).await?;
         if lock_open(tx, *organization, *account, code, *now).await?.is_none() {
             return Ok(false);
         }
@@ -44,6 +45,8 @@ impl Transaction for WriteDraft {
             enrolment_drafts::seed_id.eq(draft.seed.id.stored()),
             enrolment_drafts::seed.eq(draft.seed.blob.as_bytes()),
             enrolment_drafts::recovery_codes.eq(Digests::bytes(&draft.recovery_codes)),
+            enrolment_drafts::digest.eq(draft.digest.code.as_bytes().as_slice()),
+            enrolment_drafts::digest_key_id.eq(draft.digest.key.stored()),
         ));
         tx.execute(new).await?;
         audit.record(tx, entry).await?;
@@ -55,7 +58,8 @@ impl Transaction for ConfirmEnrolment {
     type Outcome = ();
 
     async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<(), Failure> {
-        let Self { signed, account_version, digest, code, version, step, now, audit: entry, address } = self;
+        let Self { signed, account_version, digest, code, version, step, now, audit: entry, address, draft: read } =
+            self;
         let (organization, account) = (signed.grant.organization, signed.grant.account);
         require_active(tx, [digest.key]).await?;
         if let Some(version) = account_version
@@ -69,7 +73,7 @@ impl Transaction for ConfirmEnrolment {
             |stored: &StoredInvitation| stored.version == *version && stored.invitation.re_enrols() == re_enrols;
         let Some(stored) = stored.filter(as_read) else { return Err(Refusal::Contended.into()) };
         let draft = read_draft(tx, organization, account).await?;
-        let Some(draft) = draft.filter(|draft| self.confirms(draft)) else {
+        let Some(draft) = draft.filter(|draft| draft.digest == *read) else {
             return Err(Refusal::Contended.into());
         };
         if !re_enrols && !directory::enter(tx, address, organization, account).await? {
@@ -129,44 +133,35 @@ async fn lock_open(
     Ok(stored.filter(|stored| stored.invitation.code == *code && stored.invitation.is_open(now)))
 }
 
-/// Reads the id of a draft's password, and its TOTP secret.
-pub(super) async fn drafted_seed(
-    tx: &Tx<'_>,
-    organization: OrganizationId,
-    account: AccountId,
-) -> Result<Option<(PasswordId, SealedSeed)>, Failure> {
-    type Row = (Column<PasswordId>, Column<SeedId>, Column<Blob>);
-    let row = draft_of(organization.stored(), account.stored());
-    let row = row.select((enrolment_drafts::password_id, enrolment_drafts::seed_id, enrolment_drafts::seed));
-    let Some((password, id, blob)) = tx.first::<Row, _>(row).await? else { return Ok(None) };
-    Ok(Some((password.decode(TABLE, &account, "password_id")?, seed(account, id, blob)?)))
+/// A draft.
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = enrolment_drafts, check_for_backend(Db))]
+pub(crate) struct DraftRow {
+    password_id: Column<PasswordId>,
+    password: Column<Blob>,
+    seed_id: Column<SeedId>,
+    seed: Column<Blob>,
+    recovery_codes: Column<Digests>,
+    #[diesel(select_expression = (enrolment_drafts::digest, enrolment_drafts::digest_key_id))]
+    digest: CodeColumns,
 }
 
-async fn read_draft(
+impl DraftRow {
+    pub(crate) fn decode(self, account: AccountId) -> Result<EnrolmentDraft, Failure> {
+        let Digests(recovery_codes) = self.recovery_codes.decode(TABLE, &account, "recovery_codes")?;
+        let id = self.password_id.decode(TABLE, &account, "password_id")?;
+        let password = SealedPassword { id, blob: self.password.decode(TABLE, &account, "password")? };
+        let id = self.seed_id.decode(TABLE, &account, "seed_id")?;
+        let seed = SealedSeed { id, blob: self.seed.decode(TABLE, &account, "seed")? };
+        Ok(EnrolmentDraft { password, seed, recovery_codes, digest: self.digest.decode(TABLE, &account, "digest")? })
+    }
+}
+
+pub(super) async fn read_draft(
     tx: &Tx<'_>,
     organization: OrganizationId,
     account: AccountId,
 ) -> Result<Option<EnrolmentDraft>, Failure> {
-    type Row = (Column<PasswordId>, Column<Blob>, Column<SeedId>, Column<Blob>, Column<Digests>);
-    let row = draft_of(organization.stored(), account.stored()).select((
-        enrolment_drafts::password_id,
-        enrolment_drafts::password,
-        enrolment_drafts::seed_id,
-        enrolment_drafts::seed,
-        enrolment_drafts::recovery_codes,
-    ));
-    let Some((password_id, password, seed_id, blob, codes)) = tx.first::<Row, _>(row).await? else { return Ok(None) };
-    let Digests(recovery_codes) = codes.decode(TABLE, &account, "recovery_codes")?;
-    Ok(Some(EnrolmentDraft {
-        password: SealedPassword {
-            id: password_id.decode(TABLE, &account, "password_id")?,
-            blob: password.decode(TABLE, &account, "password")?,
-        },
-        seed: seed(account, seed_id, blob)?,
-        recovery_codes,
-    }))
-}
-
-fn seed(account: AccountId, id: Column<SeedId>, blob: Column<Blob>) -> Result<SealedSeed, Failure> {
-    Ok(SealedSeed { id: id.decode(TABLE, &account, "seed_id")?, blob: blob.decode(TABLE, &account, "seed")? })
+    let row = tx.first(draft_of(organization.stored(), account.stored()).select(DraftRow::as_select())).await?;
+    row.map(|row: DraftRow| row.decode(account)).transpose()
 }

@@ -114,7 +114,7 @@ impl Read for FindInvitation {
         if !is_active || !stored.invitation.is_open(self.now) {
             return Ok(None);
         }
-        let draft = enrolment::drafted_seed(tx, organization, account).await?;
+        let draft = enrolment::read_draft(tx, organization, account).await?;
         let re_enrolled = match stored.invitation.re_enrols() {
             true => signed_account(tx, organization, account).await?,
             false => None,

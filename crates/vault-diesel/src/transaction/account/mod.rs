@@ -4,7 +4,7 @@ mod admins;
 mod change;
 mod create;
 pub(crate) mod directory;
-mod enrolment;
+pub(crate) mod enrolment;
 pub(crate) mod invitation_row;
 pub(crate) mod invitations;
 pub(crate) mod lookup;

@@ -7,7 +7,7 @@ use super::super::authorize::{
 use super::super::instance_key::require_active;
 use super::super::login::sessions;
 use super::super::{Read, Transaction};
-use super::pending_seed::{self, PendingSeed};
+use super::pending_seed::{self, TriedSeed};
 use super::recovery_codes::recovery_codes_of;
 use super::row::{SignedRow, TABLE, account_of, sign};
 use super::{change, notices};
@@ -70,16 +70,13 @@ impl Transaction for ReserveConfirmation {
         authorize_and_lock_session(tx, &self.principal, self.now).await?;
         let SessionPrincipal { organization, account, .. } = self.principal;
         let pending = pending_seed::lock(tx, organization, account).await?;
-        let is_open = |pending: &PendingSeed| may_be_confirmed(pending.expires_at, pending.tried, self.now);
-        let Some(pending) = pending.filter(is_open) else { return Ok(None) };
+        let is_open = |seed: &TriedSeed| may_be_confirmed(seed.pending.expires_at, seed.tried, self.now);
+        let Some(TriedSeed { pending, .. }) = pending.filter(is_open) else { return Ok(None) };
         let row = account_of(organization.stored(), account.stored())
             .select((SignedRow::as_select(), (accounts::grant_digest, accounts::grant_key_id)));
         let (signed, digest): (SignedRow, CodeColumns) = tx.one(row).await?;
-        let waiting = WaitingSeed {
-            seed: pending.seed,
-            signed: signed.decode()?,
-            digest: digest.decode(TABLE, &account, "grant_digest")?,
-        };
+        let waiting =
+            WaitingSeed { pending, signed: signed.decode()?, digest: digest.decode(TABLE, &account, "grant_digest")? };
         pending_seed::count(tx, organization, account).await?;
         audit.commit_without_entry();
         Ok(Some(waiting))
@@ -103,10 +100,11 @@ impl Transaction for Command<ConfirmPasscode> {
         let row = account_of(organization.stored(), account.stored()).select(accounts::version);
         let version: i64 = tx.one(row).await?;
         let pending = pending_seed::lock(tx, organization, account).await?;
-        let waits = |pending: &PendingSeed| pending.seed.id == payload.after.seed && *now < pending.expires_at;
+        let waits =
+            |TriedSeed { pending, .. }: &TriedSeed| pending.seed.id == payload.after.seed && *now < pending.expires_at;
         let pending = pending.filter(waits).filter(|_| version == payload.version);
-        let Some(PendingSeed { seed, .. }) = pending else { return Ok(false) };
-        change::set_seed(tx, grant, &seed, payload.step, *now).await?;
+        let Some(TriedSeed { pending, .. }) = pending else { return Ok(false) };
+        change::set_seed(tx, grant, &pending.seed, payload.step, *now).await?;
         sign(tx, &payload.after, &payload.digest).await?;
         pending_seed::delete(tx, organization, account).await?;
         sessions::end_others(tx, session).await?;

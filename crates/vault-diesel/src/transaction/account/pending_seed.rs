@@ -1,20 +1,44 @@
 //! A new TOTP secret that its owner has not confirmed. Its callers have locked the account.
 
-use crate::db::{Reply, Tx, Update, locked};
+use crate::db::{Db, Reply, Tx, Update, locked};
 use crate::failure::Failure;
 use crate::schema::pending_seeds;
-use crate::stored::{Column, IdBytes, StoredId as _};
+use crate::stored::{CodeColumns, Column, IdBytes, StoredId as _};
 use diesel::dsl::auto_type;
-use diesel::{ExpressionMethods as _, QueryDsl as _};
+use diesel::{ExpressionMethods as _, QueryDsl as _, Queryable, Selectable, SelectableHelper as _};
 use vault_core::id::{AccountId, OrganizationId, SeedId};
+use vault_core::passcode::PendingSeed;
 use vault_core::sealed::{Blob, SealedSeed};
 use vault_core::time::Timestamp;
 
-/// A secret that is not confirmed.
-pub(crate) struct PendingSeed {
-    pub(crate) seed: SealedSeed,
-    pub(crate) expires_at: Timestamp,
+const TABLE: &str = "pending_seeds";
+
+/// A secret that is not confirmed, and the number of passcodes that were tried.
+pub(crate) struct TriedSeed {
+    pub(crate) pending: PendingSeed,
     pub(crate) tried: u32,
+}
+
+/// The columns that the MAC covers, and the MAC.
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = pending_seeds, check_for_backend(Db))]
+pub(crate) struct PendingRow {
+    seed_id: Column<SeedId>,
+    seed: Column<Blob>,
+    expires_at: i64,
+    #[diesel(select_expression = (pending_seeds::digest, pending_seeds::digest_key_id))]
+    digest: CodeColumns,
+}
+
+impl PendingRow {
+    pub(crate) fn decode(self, account: AccountId) -> Result<PendingSeed, Failure> {
+        let id = self.seed_id.decode(TABLE, &account, "seed_id")?;
+        Ok(PendingSeed {
+            seed: SealedSeed { id, blob: self.seed.decode(TABLE, &account, "seed")? },
+            expires_at: Timestamp::from_millis(self.expires_at),
+            digest: self.digest.decode(TABLE, &account, "digest")?,
+        })
+    }
 }
 
 #[auto_type(no_type_alias)]
@@ -29,8 +53,7 @@ pub(crate) async fn put(
     tx: &Tx<'_>,
     organization: OrganizationId,
     account: AccountId,
-    seed: &SealedSeed,
-    expires_at: Timestamp,
+    PendingSeed { seed, expires_at, digest }: &PendingSeed,
 ) -> Result<(), Failure> {
     delete(tx, organization, account).await?;
     let new = diesel::insert_into(pending_seeds::table).values((
@@ -40,6 +63,8 @@ pub(crate) async fn put(
         pending_seeds::seed.eq(seed.blob.as_bytes()),
         pending_seeds::expires_at.eq(expires_at.as_millis()),
         pending_seeds::tried.eq(0),
+        pending_seeds::digest.eq(digest.code.as_bytes().as_slice()),
+        pending_seeds::digest_key_id.eq(digest.key.stored()),
     ));
     tx.execute(new).await?;
     Ok(())
@@ -50,21 +75,11 @@ pub(crate) async fn lock(
     tx: &Tx<'_>,
     organization: OrganizationId,
     account: AccountId,
-) -> Result<Option<PendingSeed>, Failure> {
-    const TABLE: &str = "pending_seeds";
-    let row = seed_of(organization.stored(), account.stored()).select((
-        pending_seeds::seed_id,
-        pending_seeds::seed,
-        pending_seeds::expires_at,
-        pending_seeds::tried,
-    ));
-    let row: Option<(Column<SeedId>, Column<Blob>, i64, i64)> = tx.first(locked(row, Update)).await?;
-    let Some((id, blob, expires_at, tried)) = row else { return Ok(None) };
-    Ok(Some(PendingSeed {
-        seed: SealedSeed { id: id.decode(TABLE, &account, "seed_id")?, blob: blob.decode(TABLE, &account, "seed")? },
-        expires_at: Timestamp::from_millis(expires_at),
-        tried: u32::try_from(tried).map_err(|_| Failure::damaged(TABLE, account.to_string(), "tried"))?,
-    }))
+) -> Result<Option<TriedSeed>, Failure> {
+    let row = seed_of(organization.stored(), account.stored()).select((PendingRow::as_select(), pending_seeds::tried));
+    let Some((row, tried)) = tx.first::<(PendingRow, i64), _>(locked(row, Update)).await? else { return Ok(None) };
+    let tried = u32::try_from(tried).map_err(|_| Failure::damaged(TABLE, account.to_string(), "tried"))?;
+    Ok(Some(TriedSeed { pending: row.decode(account)?, tried }))
 }
 
 /// Counts a passcode that was tried to confirm the secret.

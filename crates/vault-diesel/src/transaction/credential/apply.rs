@@ -136,6 +136,7 @@ impl Change<'_> {
             credentials::revision.eq(self.effects.revision),
             credentials::code.eq(payload.code.as_bytes().as_slice()),
             credentials::highest_version.eq(self.effects.highest),
+            credentials::listed_versions.eq(payload.listed.as_bytes()),
             credentials::staged_version.eq(self.effects.staged),
             credentials::updated_at.eq(now.as_millis()),
             (self.row.expires_at != expires_at).then(|| credentials::expires_at.eq(expires_at)),

@@ -23,6 +23,7 @@ pub(super) struct Replacements<'a> {
     times: Vec<i64>,
     destroy_at: Vec<i64>,
     expires_at: Vec<i64>,
+    listed: Vec<&'a [u8]>,
     codes: Vec<&'a [u8]>,
     keys: Vec<IdBytes>,
     information: Vec<&'a [u8]>,
@@ -44,6 +45,7 @@ impl<'a> Replacements<'a> {
         self.times.push(change.command.now.as_millis());
         self.destroy_at.push(superseded.destroy_at.as_millis());
         self.expires_at.push(expiry_column(payload.expires_at));
+        self.listed.push(payload.listed.as_bytes());
         self.codes.push(payload.code.as_bytes().as_slice());
         self.keys.push(sealed.key.stored());
         self.information.push(sealed.information.as_bytes());
@@ -130,10 +132,11 @@ statements! {
     MakeCurrent:
         "UPDATE credentials SET previous_version = credentials.version, previous_until = new.destroy_at, \
          version = new.version, highest_version = new.version, revision = credentials.revision + 1, \
-         version_created_at = new.at, updated_at = new.at, expires_at = new.expires_at, code = new.code, key_id = new.key_id, \
-         information = new.information, checked_at = NULL, check_since = NULL, check_failed = NULL FROM",
-        ids: Id, versions: BigInt, times: BigInt, destroy_at: BigInt, expires_at: BigInt, codes: Binary, keys: Id,
-        information: Binary;
-        ") AS new (id, version, at, destroy_at, expires_at, code, key_id, information) \
+         version_created_at = new.at, updated_at = new.at, expires_at = new.expires_at, \
+         listed_versions = new.listed, code = new.code, key_id = new.key_id, information = new.information, \
+         checked_at = NULL, check_since = NULL, check_failed = NULL FROM",
+        ids: Id, versions: BigInt, times: BigInt, destroy_at: BigInt, expires_at: BigInt, listed: Binary, codes: Binary,
+        keys: Id, information: Binary;
+        ") AS new (id, version, at, destroy_at, expires_at, listed, code, key_id, information) \
          WHERE credentials.id = new.id AND credentials.organization_id = ";
 }

@@ -11,7 +11,7 @@ use diesel::dsl::auto_type;
 use diesel::{ExpressionMethods as _, QueryDsl as _, Queryable, Selectable, SelectableHelper as _};
 use vault_core::activation::VendRule;
 use vault_core::check::CheckReason;
-use vault_core::credential::{CredentialType, LastCheck};
+use vault_core::credential::{CredentialType, LastCheck, VersionList};
 use vault_core::digest::Digest;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
@@ -37,6 +37,7 @@ pub(crate) struct CredentialRow {
     revision: i64,
     staged_version: Option<i64>,
     highest_version: i64,
+    listed_versions: Vec<u8>,
     previous_version: Option<i64>,
     previous_until: Option<i64>,
     key_id: Column<KeyId>,
@@ -90,6 +91,7 @@ impl CredentialRow {
             revision: self.revision,
             staged: self.staged_version,
             highest: self.highest_version,
+            listed: VersionList::from_bytes(self.listed_versions),
             previous: self
                 .previous_version
                 .zip(self.previous_until)

@@ -10,7 +10,7 @@ use diesel::{
     Queryable, Selectable,
 };
 use vault_core::activation::VendRule;
-use vault_core::credential::CredentialType;
+use vault_core::credential::{CredentialType, VersionList};
 use vault_core::digest::Digest;
 use vault_core::id::{CredentialId, KeyId};
 use vault_core::port::FetchedCredential;
@@ -34,6 +34,7 @@ pub(crate) struct SealedRow {
     vend: Column<VendRule>,
     staged_version: Option<i64>,
     highest_version: i64,
+    listed_versions: Vec<u8>,
     revision: i64,
     metadata_revision: Option<i64>,
     code: Column<Digest>,
@@ -88,6 +89,7 @@ impl SealedRow {
             current: self.version,
             staged: self.staged_version,
             highest: self.highest_version,
+            listed: VersionList::from_bytes(self.listed_versions),
             revision: self.revision,
             metadata_revision: self.metadata_revision,
             code: self.code.decode(TABLE, &id, "code")?,

@@ -210,9 +210,7 @@ async fn spend(tx: &Tx<'_>, command: &FinishAccountAttempt, proof: &VerifiedProo
 async fn change_own(tx: &Tx<'_>, principal: &SessionPrincipal, change: &OwnChange) -> Result<(), Failure> {
     let SessionPrincipal { organization, account, .. } = *principal;
     match change {
-        OwnChange::PendingSeed { seed, expires_at } => {
-            return pending_seed::put(tx, organization, account, seed, *expires_at).await;
-        }
+        OwnChange::PendingSeed(pending) => return pending_seed::put(tx, organization, account, pending).await,
         OwnChange::Password { password, after, digest } => {
             let row = diesel::update(account_of(organization.stored(), account.stored()));
             tx.execute(row.set(accounts::password.eq(password.blob.as_bytes()))).await?;

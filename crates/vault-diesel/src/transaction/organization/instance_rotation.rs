@@ -1,7 +1,9 @@
 //! Rotation of the keys of the instance: moves rows from one key to another, and destroys keys that no row needs.
 
 use super::super::account::directory;
+use super::super::account::enrolment::DraftRow;
 use super::super::account::invitation_row::{self, InvitationRow};
+use super::super::account::pending_seed::PendingRow;
 use super::super::account::row::{SignedRow, account_of};
 use super::super::audit::AuditRecorder;
 use super::super::credential::labels;
@@ -24,7 +26,7 @@ use diesel::{
 };
 use uuid::Uuid;
 use vault_core::Refusal;
-use vault_core::id::{AccountId, KeyId, OrganizationId, PasswordId, SeedId};
+use vault_core::id::{AccountId, KeyId, OrganizationId};
 use vault_core::keyring::{KeyPurpose, KeyringEntry};
 use vault_core::port::{
     DestroyKey, FindUnderInstanceKey, InstancePart, InstanceRow, InstanceRowKey, KeyDestruction, LookupMove,
@@ -170,8 +172,8 @@ async fn read(
         InstancePart::Drafts => {
             let rows = enrolment_drafts::table.filter(following);
             let rows = rows.order((enrolment_drafts::organization_id, enrolment_drafts::account_id));
-            let rows: Vec<DraftRow> = tx.page(rows.select(DraftRow::as_select()), limit).await?;
-            rows.into_iter().map(DraftRow::decode).collect()
+            let rows: Vec<AccountDraftRow> = tx.page(rows.select(AccountDraftRow::as_select()), limit).await?;
+            rows.into_iter().map(AccountDraftRow::decode).collect()
         }
         InstancePart::Integrations => {
             let rows = integrations::table.filter(following).order((integrations::organization_id, integrations::id));
@@ -241,48 +243,34 @@ impl SealedAccountRow {
 struct SeedRow {
     organization_id: Column<OrganizationId>,
     account_id: Column<AccountId>,
-    seed_id: Column<SeedId>,
-    seed: Column<Blob>,
+    #[diesel(embed)]
+    pending: PendingRow,
 }
 
 impl SeedRow {
     fn decode(self) -> Result<InstanceRow, Failure> {
         const TABLE: &str = "pending_seeds";
         let account = self.account_id.decode(TABLE, &"unknown", "account_id")?;
-        let id = self.seed_id.decode(TABLE, &account, "seed_id")?;
-        Ok(InstanceRow::PendingSeed {
-            organization: self.organization_id.decode(TABLE, &account, "organization_id")?,
-            account,
-            seed: SealedSeed { id, blob: self.seed.decode(TABLE, &account, "seed")? },
-        })
+        let organization = self.organization_id.decode(TABLE, &account, "organization_id")?;
+        Ok(InstanceRow::PendingSeed { organization, account, pending: self.pending.decode(account)? })
     }
 }
 
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = enrolment_drafts, check_for_backend(Db))]
-struct DraftRow {
+struct AccountDraftRow {
     organization_id: Column<OrganizationId>,
     account_id: Column<AccountId>,
-    password_id: Column<PasswordId>,
-    password: Column<Blob>,
-    seed_id: Column<SeedId>,
-    seed: Column<Blob>,
+    #[diesel(embed)]
+    draft: DraftRow,
 }
 
-impl DraftRow {
+impl AccountDraftRow {
     fn decode(self) -> Result<InstanceRow, Failure> {
         const TABLE: &str = "enrolment_drafts";
         let account = self.account_id.decode(TABLE, &"unknown", "account_id")?;
-        let id = self.seed_id.decode(TABLE, &account, "seed_id")?;
-        Ok(InstanceRow::Draft {
-            organization: self.organization_id.decode(TABLE, &account, "organization_id")?,
-            account,
-            password: SealedPassword {
-                id: self.password_id.decode(TABLE, &account, "password_id")?,
-                blob: self.password.decode(TABLE, &account, "password")?,
-            },
-            seed: SealedSeed { id, blob: self.seed.decode(TABLE, &account, "seed")? },
-        })
+        let organization = self.organization_id.decode(TABLE, &account, "organization_id")?;
+        Ok(InstanceRow::Draft { organization, account, draft: self.draft.decode(account)? })
     }
 }
 

@@ -49,9 +49,11 @@ const COLUMNS: [KeyColumn; 22] = [
     of(Instance, "accounts", accounts::password, InBlob),
     of(Instance, "accounts", accounts::seed, InBlob),
     of(Instance, "pending_seeds", pending_seeds::seed, InBlob),
+    of(Instance, "pending_seeds", pending_seeds::digest_key_id, ById),
     of(Instance, "invitations", invitations::digest_key_id, ById),
     of(Instance, "enrolment_drafts", enrolment_drafts::password, InBlob),
     of(Instance, "enrolment_drafts", enrolment_drafts::seed, InBlob),
+    of(Instance, "enrolment_drafts", enrolment_drafts::digest_key_id, ById),
     of(Instance, "integrations", integrations::digest_key_id, ById),
     of(Instance, "instance_keys", instance_keys::wrapped, InBlob),
     of(Instance, "federation_keys", federation_keys::private_key, InBlob),
@@ -214,14 +216,20 @@ fn rotated(row: &InstanceRow) -> Vec<(&'static str, Value<'_>)> {
             bytes(accounts::password, password.blob.as_bytes()),
             bytes(accounts::seed, seed.blob.as_bytes()),
         ],
-        InstanceRow::PendingSeed { seed, .. } => vec![bytes(pending_seeds::seed, seed.blob.as_bytes())],
+        InstanceRow::PendingSeed { pending, .. } => vec![
+            bytes(pending_seeds::seed, pending.seed.blob.as_bytes()),
+            bytes(pending_seeds::digest, pending.digest.code.as_bytes()),
+            key(pending_seeds::digest_key_id, pending.digest.key),
+        ],
         InstanceRow::Invitation(stored) => vec![
             bytes(invitations::digest, stored.digest.code.as_bytes()),
             key(invitations::digest_key_id, stored.digest.key),
         ],
-        InstanceRow::Draft { password, seed, .. } => vec![
-            bytes(enrolment_drafts::password, password.blob.as_bytes()),
-            bytes(enrolment_drafts::seed, seed.blob.as_bytes()),
+        InstanceRow::Draft { draft, .. } => vec![
+            bytes(enrolment_drafts::password, draft.password.blob.as_bytes()),
+            bytes(enrolment_drafts::seed, draft.seed.blob.as_bytes()),
+            bytes(enrolment_drafts::digest, draft.digest.code.as_bytes()),
+            key(enrolment_drafts::digest_key_id, draft.digest.key),
         ],
         InstanceRow::Integration(stored) => vec![
             bytes(integrations::digest, stored.digest.code.as_bytes()),

@@ -13,8 +13,10 @@ use crate::schema::{credential_secrets, credential_versions, credentials, organi
 use crate::stored::{AnyId, Column, IdBytes, StoredId as _};
 use diesel::dsl::{auto_type, exists};
 use diesel::{
-    BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, QueryDsl as _, delete, select, update,
+    BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _, QueryDsl as _,
+    delete, select, update,
 };
+use vault_core::credential::VersionList;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::port::{
     DestroyOrganizationKey, FindSealed, KeyDestruction, MoveSealed, SealedContent, SealedCount, SealedPart, SealedRow,
@@ -65,6 +67,7 @@ impl Read for FindSealed {
                     .select((
                         credentials::id,
                         credentials::version,
+                        credentials::listed_versions.nullable(),
                         credentials::information,
                         credential_secrets::data_key,
                         credential_secrets::data,
@@ -74,7 +77,9 @@ impl Read for FindSealed {
             }
             SealedPart::Other => {
                 let following = credential_versions::id.gt(id).or(credential_versions::version.gt(number));
+                let of_both = credentials::organization_id.eq(credential_versions::organization_id);
                 let rows = others_under(organization, key)
+                    .left_join(credentials::table.on(of_both.and(credentials::id.eq(credential_versions::id))))
                     .filter(credential_versions::id.ge(id))
                     .filter(following)
                     .order((credential_versions::id, credential_versions::version))
@@ -83,6 +88,7 @@ impl Read for FindSealed {
                     .select((
                         credential_versions::id,
                         credential_versions::version,
+                        credentials::listed_versions.nullable(),
                         credential_versions::information,
                         credential_versions::data_key,
                         credential_versions::data,
@@ -103,7 +109,7 @@ impl Read for FindSealed {
                     let damaged = || Failure::damaged("credentials", credential.to_string(), "metadata");
                     let (blob, revision) = metadata.zip(revision).ok_or_else(damaged)?;
                     let sealed = SealedMetadata { key: self.key, revision, blob: Blob::from_bytes(blob) };
-                    Ok(SealedRow { credential, version: revision, content: SealedContent::Metadata(sealed) })
+                    Ok(SealedRow { credential, version: revision, id: None, content: SealedContent::Metadata(sealed) })
                 };
                 tx.load(rows).await?.into_iter().map(decode).collect()
             }
@@ -111,13 +117,13 @@ impl Read for FindSealed {
     }
 }
 
-/// Id, version, information, data key and data.
-type VersionColumns = (Column<CredentialId>, i64, Vec<u8>, Vec<u8>, Vec<u8>);
+/// Id, version, list of versions, information, data key and data.
+type VersionColumns = (Column<CredentialId>, i64, Option<Vec<u8>>, Vec<u8>, Vec<u8>, Vec<u8>);
 
 fn version_row(
     table: &'static str,
     key: KeyId,
-    (id, version, information, data_key, data): VersionColumns,
+    (id, version, listed, information, data_key, data): VersionColumns,
 ) -> Result<SealedRow, Failure> {
     let sealed = SealedCredential {
         key,
@@ -126,7 +132,8 @@ fn version_row(
         information: Blob::from_bytes(information),
     };
     let credential = id.decode(table, &"unknown", "id")?;
-    Ok(SealedRow { credential, version, content: SealedContent::Version(sealed) })
+    let id = listed.and_then(|listed| VersionList::from_bytes(listed).id(version));
+    Ok(SealedRow { credential, version, id, content: SealedContent::Version(sealed) })
 }
 
 /// The numbers of parts that a key seals.
