@@ -50,7 +50,7 @@ pub enum DigestPurpose {
 
 impl DigestPurpose {
     /// All variants.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Address,
         Self::AttemptBucket,
         Self::Network,
