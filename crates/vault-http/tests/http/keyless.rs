@@ -20,7 +20,8 @@ fn world() -> World {
 }
 
 fn keyless() -> Value {
-    let data = json!({"role_arn": "arn:aws:iam::111122223333:role/nightly", "bucket": "nightly", "region": "eu-central-1"});
+    let data =
+        json!({"role_arn": "arn:aws:iam::111122223333:role/nightly", "bucket": "nightly", "region": "eu-central-1"});
     json!({"type": "s3-federated", "namespace": "imports/nightly", "data": data})
 }
 
