@@ -125,6 +125,7 @@ proptest! {
 
     #[test]
     fn issuers_are_canonical(issuer in strategy::federation_issuer(), other in "https?://[A-Za-z0-9.:/@?#%-]{0,30}") {
+        prop_assert!(FederationIssuer::parse(&issuer).is_ok(), "{}", issuer);
         for text in [issuer, other] {
             let Ok(parsed) = FederationIssuer::parse(&text) else { continue };
             prop_assert_eq!(parsed.as_str(), &text);
@@ -355,8 +356,7 @@ fn s3_endpoints_are_https_and_of_aws_if_aws_issues_the_session() {
     let aws = ("sts_endpoint", "https://sts.eu-central-1.amazonaws.com");
     assert_eq!(refused(&[aws, ("endpoint", "https://store.example")]), at("endpoint"));
     for sts in ["http://sts.amazonaws.com", "https://sts.amazonaws.com."] {
-        let violations = refused(&[("sts_endpoint", sts)]);
-        assert!(violations.contains(&at("sts_endpoint")[0]), "{sts}: {violations:?}");
+        assert_eq!(refused(&[("sts_endpoint", sts)]), at("sts_endpoint"), "{sts}");
     }
     let own = ("sts_endpoint", "https://sts.store.example");
     assert!(parsed(CredentialType::S3Federated, &s3(&[own, ("endpoint", "https://store.example")])).is_ok());

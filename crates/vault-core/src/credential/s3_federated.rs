@@ -31,6 +31,7 @@ credential_table! {
 }
 
 const NOT_HTTPS: &str = "must be https, because the server sends a token to it";
+const NO_REGION: &str = "must be a Region, such as eu-central-1";
 const TRAILING_DOT: &str = "must not contain a host with a trailing dot";
 const FOREIGN: &str = "must be an S3 endpoint of AWS if AWS issues the session, such as \
                        https://s3.eu-central-1.amazonaws.com; omit it to use the one of the region";
@@ -74,8 +75,14 @@ impl S3Federated {
                 source.refuse(name, FieldCode::NotAllowed, TRAILING_DOT);
             }
         }
-        if self.recipient().is_none() {
-            source.refuse("endpoint", FieldCode::NotAllowed, FOREIGN);
+        match FederationAudience::of_sts(&self.location().sts_address()) {
+            Some(audience) if audience.is_aws() && self.recipient().is_none() => {
+                source.refuse("endpoint", FieldCode::NotAllowed, FOREIGN);
+            }
+            Some(_) => {}
+            None if self.sts_endpoint.is_some() => source.refuse("sts_endpoint", FieldCode::NotAllowed, NOT_HTTPS),
+            None if self.endpoint.is_some() => source.refuse("endpoint", FieldCode::NotAllowed, NOT_HTTPS),
+            None => source.refuse("region", FieldCode::Malformed, NO_REGION),
         }
     }
 }
