@@ -49,7 +49,7 @@ fn add(vault: &Vault, name: &str) -> String {
 fn published(client: &Client, count: usize) -> Vec<String> {
     let began = Instant::now();
     loop {
-        let set = client.get(KEY_SET).send().expect(200).json();
+        let set = client.get(KEY_SET).try_send().unwrap().expect(200).json();
         let keys = set["keys"].as_array().unwrap();
         if keys.len() == count {
             return keys.iter().map(|key| key["kid"].as_str().unwrap().to_owned()).collect();
@@ -89,11 +89,11 @@ fn signing_keys_are_added_published_and_rotated(database: Database) {
     let directory = vault.scratch("documents");
     federation(&vault, &["documents", directory.to_str().unwrap()]).done();
     for path in [DISCOVERY, KEY_SET] {
-        let response = client.get(path).send().expect(200);
+        let response = client.get(path).try_send().unwrap().expect(200);
         let file = fs::read_to_string(directory.join(path.trim_start_matches('/'))).unwrap();
         assert_eq!(response.json(), serde_json::from_str::<Value>(&file).unwrap());
     }
-    let discovery = client.get(DISCOVERY).send().expect(200).json();
+    let discovery = client.get(DISCOVERY).try_send().unwrap().expect(200).json();
     assert_eq!((&discovery["issuer"], &discovery["jwks_uri"]), (&json!(ISSUER), &json!(format!("{ISSUER}{KEY_SET}"))));
 
     federation(&vault, &["key", "confirm", &second]).done();
