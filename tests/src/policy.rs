@@ -76,7 +76,7 @@ const fn rule(method: &'static str, template: &'static str, granted: &'static st
 
 /// The authorization table. The columns are in the order of [`Caller::ALL`].
 #[rustfmt::skip]
-pub const POLICY: [Rule; 60] = [
+pub const POLICY: [Rule; 62] = [
     //                                                                      Nobody  LoggedOut Deleted Viewer  Admin
     //                                                                          Forger  Disabled  Invited Editor  Stranger
     rule("POST",   "{base}/login",                    "invalid-login",     "yes yes yes yes yes yes yes yes yes yes"),
@@ -87,6 +87,9 @@ pub const POLICY: [Rule; 60] = [
     rule("GET",    "/readyz",                         "200",               "yes yes yes yes yes yes yes yes yes yes"),
     rule("GET",    "/docs",                           "200",               "yes yes yes yes yes yes yes yes yes yes"),
     rule("GET",    "/openapi.json",                   "200",               "yes yes yes yes yes yes yes yes yes yes"),
+    // The public keys of the federation issuer, identical for all callers. This server has none.
+    rule("GET",    "/.well-known/openid-configuration", "not-found",       "yes yes yes yes yes yes yes yes yes yes"),
+    rule("GET",    "/federation/jwks.json",           "not-found",         "yes yes yes yes yes yes yes yes yes yes"),
     // The console: a page and its files, identical for all callers. It requests tokens like any client.
     rule("GET",    "/",                               "200",               "yes yes yes yes yes yes yes yes yes yes"),
     rule("GET",    "/console/{id}",                   "200",               "yes yes yes yes yes yes yes yes yes yes"),

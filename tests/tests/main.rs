@@ -46,6 +46,7 @@ mod doctor_spread;
 mod dry_run;
 mod egress_proxy;
 mod faults;
+mod federation;
 mod first_run;
 mod import;
 mod inspection;

@@ -289,9 +289,10 @@ async fn with_two_keys() -> (Deployment, Replica, Website, [String; 2]) {
 
 #[tokio::test]
 async fn immediate_rotation_retires_the_current_key_on_all_replicas() {
-    let (deployment, mut replica, _, [first, second]) = with_two_keys().await;
+    let (deployment, mut replica, website, [first, second]) = with_two_keys().await;
     let mut other = deployment.start().await;
     assert_eq!(other.published().await.len(), 2);
+    let before = deployment.row(&first).await;
     let rotated = replica.federation.rotate_now(&issuer()).await.unwrap();
     assert_eq!(rotated, (second.clone(), vec![first.clone()]));
     deployment.clock.advance_seconds(1);
@@ -299,16 +300,16 @@ async fn immediate_rotation_retires_the_current_key_on_all_replicas() {
         assert_eq!(replica.published().await, [second.clone()]);
         assert_eq!(replica.sign(&deployment).await.unwrap().0, second);
     }
+    let report = replica.federation.check(&issuer(), &website).await.unwrap();
+    assert_eq!(report.findings, [(PublicationFailure::KeyRetired, Some(first.clone()))]);
     let again = replica.federation.rotate_now(&issuer()).await;
     assert!(matches!(again, Err(Error::Refused(Refusal::FederationKey(FederationKeyError::NoNext)))));
     let current = replica.federation.remove_key(&issuer(), &second).await;
     assert!(matches!(current, Err(Error::Refused(Refusal::FederationKey(FederationKeyError::Current(_))))));
+    let leaked = replica.federation.add_key(&issuer(), &pem("accepted/2048")).await;
+    assert!(matches!(leaked, Err(Error::Refused(Refusal::FederationKey(FederationKeyError::Known(_))))));
     // Only the keyring makes a key valid, so SQL cannot restore the old state of the row.
-    let old = deployment.row(&first).await;
-    let key = FederationKey { state: FederationKeyState::Current, retired_at: None, version: 2, ..old.key.clone() };
-    deployment.store.tamper_with_federation_keys(|rows| {
-        rows.insert(key.id, StoredFederationKey { key, ..old });
-    });
+    deployment.store.tamper_with_federation_keys(|rows| drop(rows.insert(before.key.id, before)));
     deployment.clock.advance_seconds(1);
     assert_eq!(replica.published().await, [second]);
 }

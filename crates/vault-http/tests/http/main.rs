@@ -13,6 +13,7 @@ mod colleagues;
 mod console;
 mod enrolment;
 mod failures;
+mod federation;
 mod headers;
 mod integrations;
 mod keyless;

@@ -10,7 +10,8 @@ use vault_api::{Problem, ProblemCode};
 use vault_http::Route;
 
 /// Operations that are no part of the interface.
-pub(crate) const UNDESCRIBED: [&str; 4] = ["openapi", "docs", "console", "console-file"];
+pub(crate) const UNDESCRIBED: [&str; 6] =
+    ["openapi", "docs", "console", "console-file", "show-federation-issuer", "show-federation-keys"];
 
 const PROBLEM: &str = "application/problem+json";
 

@@ -69,7 +69,9 @@ impl Federation {
             return Ok(PublicationReport::default());
         }
         let optional: Vec<&Jwk> = set.published().filter(|key| !is_required(key)).map(|key| &key.jwk).collect();
-        let retired: Vec<&Jwk> = set.keys().iter().filter(|key| !key.is_published()).map(|key| &key.jwk).collect();
+        let retired = set.keys().iter().filter(|key| !key.is_published());
+        let dropped = keys.dropped.iter().filter(|key| key.issuer == *issuer);
+        let retired: Vec<&Jwk> = retired.chain(dropped).map(|key| &key.jwk).collect();
         let expected = ExpectedKeys { required: &required, optional: &optional, retired: &retired };
         let findings = match publication.fetch(issuer).await {
             Ok(documents) => check_publication(issuer, expected, &documents),

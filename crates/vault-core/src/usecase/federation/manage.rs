@@ -4,7 +4,7 @@ use super::{Change, Federation, published};
 use crate::audit::{Actor, AuditAction};
 use crate::error::Error;
 use crate::federation::{
-    FederationIssuer, FederationKey, FederationKeyState, Jwk, StoredFederationKey, key_set_document,
+    FederationIssuer, FederationKey, FederationKeyError, FederationKeyState, Jwk, StoredFederationKey, key_set_document,
 };
 use crate::id::KeyId;
 use secrecy::SecretString;
@@ -72,6 +72,9 @@ impl Federation {
         self.change(Actor::Operator, |keys, now| {
             let id = KeyId::from_uuid(self.environment.ids.random());
             let Some((jwk, private_key)) = self.crypto.sealer.import(id, pem)? else { return Ok(None) };
+            if keys.dropped.iter().any(|key| key.jwk == jwk) {
+                return Err(FederationKeyError::Known(jwk.kid().to_owned()).into());
+            }
             let key = keys.of(issuer).add(id, issuer, jwk, now)?;
             let change = Change::default().record(AuditAction::FederationKeyAdded, &key);
             Ok(Some((key.jwk.kid().to_owned(), Change { added: Some((key, private_key)), ..change })))

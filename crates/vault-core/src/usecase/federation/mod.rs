@@ -51,7 +51,7 @@ pub struct Federation {
 pub(super) struct VerifiedKeys {
     /// Keys that the keyring names and whose row is valid.
     valid: Vec<StoredFederationKey>,
-    /// Retired keys that a rotation dropped from the keyring.
+    /// Retired keys that a rotation dropped from the keyring. `key prune` deletes their rows.
     dropped: Vec<FederationKey>,
     /// IDs of rows that are damaged, or that the keyring does not name although they are not retired.
     damaged: Vec<String>,
@@ -126,16 +126,17 @@ impl Federation {
         let named = verifier.named();
         let mut found = VerifiedKeys::default();
         for row in rows {
-            match row {
-                Ok(row) if named.contains(&row.key.id) && row.mac_is_valid(&**digester) && self.opens(row)? => {
-                    found.valid.push(row.clone());
+            let row = match row {
+                Ok(row) => row,
+                Err(id) => {
+                    found.damaged.push(id.clone());
+                    continue;
                 }
-                // A rotation removed it from the keyring, and `key prune` deletes the row.
-                Ok(row) if !row.key.is_published() && !named.contains(&row.key.id) => {
-                    found.dropped.push(row.key.clone())
-                }
-                Ok(row) => found.damaged.push(row.key.id.to_string()),
-                Err(id) => found.damaged.push(id.clone()),
+            };
+            match (row.mac_is_valid(&**digester), named.contains(&row.key.id)) {
+                (true, true) if self.opens(row)? => found.valid.push(row.clone()),
+                (true, false) if !row.key.is_published() => found.dropped.push(row.key.clone()),
+                _ => found.damaged.push(row.key.id.to_string()),
             }
         }
         found.is_complete = named.iter().all(|id| found.find(*id).is_some());

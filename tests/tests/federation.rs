@@ -1,0 +1,135 @@
+//! Signing keys of keyless storage access: commands of the operator, and the documents that a server publishes.
+
+use serde_json::{Value, json};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use vault_tests::binary::Run;
+use vault_tests::{Client, Database, Vault, on_both_databases};
+
+on_both_databases! {
+    signing_keys_are_added_published_and_rotated,
+    files_that_are_no_signing_keys_are_refused,
+}
+
+const ISSUER: &str = "https://vault.example.com";
+const KEYS: &str = include_str!("../../crates/vault-crypto/tests/vectors/rsa.txt");
+const DISCOVERY: &str = "/.well-known/openid-configuration";
+const KEY_SET: &str = "/federation/jwks.json";
+
+/// Writes a key of the vectors to a file that only its owner can read.
+fn pem(vault: &Vault, name: &str) -> PathBuf {
+    let mut sections = KEYS.split("== ").filter_map(|section| section.split_once('\n'));
+    let (_, pem) = sections.find(|(found, _)| *found == name).unwrap();
+    let path = vault.scratch(&format!("{}.pem", name.replace('/', "-")));
+    fs::write(&path, pem).unwrap();
+    fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+    path
+}
+
+/// Runs a command with the rights of the tables' owner, which changes of keys require on PostgreSQL.
+fn federation(vault: &Vault, arguments: &[&str]) -> Run {
+    let mut command: Command = vault.owner_command(&[&["federation"], arguments].concat());
+    Run::of(command.env("ORGVAULT_FEDERATION_ISSUER", ISSUER))
+}
+
+fn status(vault: &Vault) -> Value {
+    federation(vault, &["status", "--json"]).done().json()
+}
+
+fn add(vault: &Vault, name: &str) -> String {
+    let file = pem(vault, name);
+    let added = federation(vault, &["key", "add", "--json", "--file", file.to_str().unwrap()]).done().json();
+    added["key"].as_str().unwrap().to_owned()
+}
+
+/// Returns the key IDs in the key set of a server, once there are `count`.
+fn published(client: &Client, count: usize) -> Vec<String> {
+    let began = Instant::now();
+    loop {
+        let set = client.get(KEY_SET).try_send().unwrap().expect(200).json();
+        let keys = set["keys"].as_array().unwrap();
+        if keys.len() == count {
+            return keys.iter().map(|key| key["kid"].as_str().unwrap().to_owned()).collect();
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "{set}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn signing_keys_are_added_published_and_rotated(database: Database) {
+    let mut vault = Vault::init(database);
+    let unset = Run::of(&mut vault.owner_command(&["federation", "status"])).misused().stderr;
+    assert!(unset.contains("Set --federation-issuer"), "{unset}");
+    assert_eq!(status(&vault)["keys"], json!([]));
+
+    let first = add(&vault, "accepted/2048");
+    let refused = pem(&vault, "accepted/3072");
+    let refused = federation(&vault, &["key", "add", "--file", refused.to_str().unwrap()]).refused().stderr;
+    assert!(refused.contains(&format!("signing key {first} is not current yet")), "{refused}");
+    federation(&vault, &["rotate", "--now"]).done();
+    let current = federation(&vault, &["key", "remove", &first]).refused().stderr;
+    assert!(current.contains(&format!("signing key {first} is current")), "{current}");
+    let none = federation(&vault, &["rotate", "--now"]).refused().stderr;
+    assert!(none.contains("there is no next signing key"), "{none}");
+
+    vault.serve_with(&["--federation-issuer", ISSUER]);
+    let client = vault.client();
+    assert_eq!(published(&client, 1), [first.clone()]);
+    let second = add(&vault, "accepted/3072");
+    let mut both = published(&client, 2);
+    both.sort();
+    let mut expected = [first.clone(), second.clone()];
+    expected.sort();
+    assert_eq!(both, expected);
+
+    // The files are those that the server publishes.
+    let directory = vault.scratch("documents");
+    federation(&vault, &["documents", directory.to_str().unwrap()]).done();
+    for path in [DISCOVERY, KEY_SET] {
+        let response = client.get(path).try_send().unwrap().expect(200);
+        let file = fs::read_to_string(directory.join(path.trim_start_matches('/'))).unwrap();
+        assert_eq!(response.json(), serde_json::from_str::<Value>(&file).unwrap());
+    }
+    let discovery = client.get(DISCOVERY).try_send().unwrap().expect(200).json();
+    assert_eq!((&discovery["issuer"], &discovery["jwks_uri"]), (&json!(ISSUER), &json!(format!("{ISSUER}{KEY_SET}"))));
+
+    federation(&vault, &["key", "confirm", &second]).done();
+    federation(&vault, &["rotate", "--now"]).done();
+    assert_eq!(published(&client, 1), [second.clone()]);
+    let listed = status(&vault);
+    let keys: Vec<_> = listed["keys"].as_array().unwrap().iter().map(|key| (&key["key"], &key["state"])).collect();
+    assert_eq!(keys, [(&json!(second), &json!("current"))]);
+    let pruned = Run::of(&mut vault.owner_command(&["key", "prune", "--json"])).done().json();
+    assert_eq!(pruned["signing_keys"], json!([first]));
+    for action in ["key-added", "key-confirmed", "key-promoted", "key-retired", "key-removed"] {
+        let audit = vault.json(&["audit", "list", "--action", &format!("federation.{action}")]);
+        assert!(!audit.as_array().unwrap().is_empty(), "{action}");
+    }
+    vault.stop();
+}
+
+fn files_that_are_no_signing_keys_are_refused(database: Database) {
+    let vault = Vault::init(database);
+    let refused = |file: &Path| {
+        let refused = federation(&vault, &["key", "add", "--file", file.to_str().unwrap()]).refused();
+        assert!(!refused.stderr.contains("MII"), "{}", refused.stderr);
+        refused.stderr
+    };
+    for name in ["refused/1024", "refused/encrypted", "refused/ec", "refused/public"] {
+        let said = refused(&pem(&vault, name));
+        assert!(said.contains("is not an unencrypted RSA private key of 2,048 to 4,096 bits"), "{said}");
+        assert!(said.contains("openssl genpkey"), "{said}");
+    }
+    let open = pem(&vault, "accepted/2048");
+    fs::set_permissions(&open, Permissions::from_mode(0o644)).unwrap();
+    assert!(refused(&open).contains("--file"), "other users can read it");
+    assert_eq!(status(&vault)["keys"], json!([]));
+    for issuer in ["http://vault.example.com", "https://vault.example.com/", "https://vault.example.com:8443"] {
+        let mut command = vault.owner_command(&["federation", "status"]);
+        let said = Run::of(command.env("ORGVAULT_FEDERATION_ISSUER", issuer)).misused().stderr;
+        assert!(said.contains("must be an https URL without port, query and trailing slash"), "{said}");
+    }
+}
