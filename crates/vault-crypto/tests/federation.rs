@@ -358,7 +358,7 @@ async fn rows_changed_by_sql_are_neither_published_nor_used() {
         // Another state, issuer and time.
         changed(FederationKey { state: FederationKeyState::Current, ..next.key.clone() }),
         changed(FederationKey { issuer: issuer_of("https://other.example.com"), ..next.key.clone() }),
-        changed(FederationKey { published_at: Some(deployment.clock.now()), ..next.key.clone() }),
+        changed(FederationKey { published_at: Some(next.key.created_at.plus_seconds(-24 * HOUR)), ..next.key.clone() }),
         // The private key of another row.
         StoredFederationKey { private_key: current.private_key.clone(), ..next.clone() },
         StoredFederationKey { private_key: own.private_key.clone(), ..next.clone() },
