@@ -11,6 +11,7 @@ fn what_is_looked_up_outlives_the_instance_key() {
                 | DigestPurpose::InvitationGrant
                 | DigestPurpose::UnconfirmedSecrets
                 | DigestPurpose::IntegrationGrant
+                | DigestPurpose::FederationKey
                 | DigestPurpose::Cursor
                 // Keyed by the audit key, which differs here.
                 | DigestPurpose::RecordedState

@@ -116,7 +116,7 @@ fn plan(address: &str, sql: &str) -> String {
         (true, 3) => "(uuid[], bigint[], uuid)",
         (true, 4) if sql.contains("data_key = new") => "(uuid[], bytea[], bytea[], uuid)",
         (true, 4) => "(uuid[], bigint[], bigint[], uuid)",
-        (true, 9) => "(uuid[], bigint[], bigint[], bigint[], bigint[], bytea[], uuid[], bytea[], uuid)",
+        (true, 10) => "(uuid[], bigint[], bigint[], bigint[], bigint[], bytea[], bytea[], uuid[], bytea[], uuid)",
         (true, _) => panic!("say the types of {sql}"),
     };
     let given = match parameters {

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use vault_core::Refusal;
 use vault_core::account::{Account, AccountLogins, AccountRights, AccountState, ListedAccount, SignedAccount};
 use vault_core::audit::AuditAction;
+use vault_core::digest::RowMac;
 use vault_core::hourly::{HOUR_SECONDS, HourlyLimit};
-use vault_core::id::{OrganizationId, SeedId};
+use vault_core::id::OrganizationId;
 use vault_core::invitation::{INVITATION_SECONDS, Invitation, StoredInvitation};
 use vault_core::organization::OrganizationState;
 use vault_core::passcode::{PasscodeProof, TimeStep};
@@ -316,7 +317,10 @@ pub async fn a_stray_draft_or_confirmation_changes_nothing(suite: &dyn AccountSu
     for stray in [
         ConfirmEnrolment { code: second.code, ..confirm() },
         ConfirmEnrolment { version: open.stored.version + 1, ..confirm() },
-        with(|signed, other, _| signed.seed = SeedId::from_uuid(other.ids.random())),
+        ConfirmEnrolment {
+            draft: RowMac { code: super::idempotency::digest("of another draft"), ..confirm().draft },
+            ..confirm()
+        },
         with(|signed, other, _| signed.grant.organization = other.organization),
         with(|signed, _, second| signed.grant.account = second.grant.account),
     ] {

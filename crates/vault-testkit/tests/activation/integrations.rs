@@ -198,7 +198,6 @@ async fn only_admins_with_active_session_administer() {
             integrations.rotate(principal, acme, &meant, Overlap::DEFAULT).await.map(drop),
             integrations.freeze(principal, acme, namespace("imports")).await.map(drop),
             integrations.list(principal, Scope::One(acme), ALL).await.map(drop),
-            integrations.list_namespaces(principal, acme, ALL).await.map(drop),
             integrations.list_frozen(principal, Scope::One(acme), None, 1).await.map(drop),
         ]
     };
@@ -213,7 +212,15 @@ async fn only_admins_with_active_session_administer() {
             assert!(matches!(outcome, Err(Error::Denied(denial)) if denial == expected), "{role:?} {number}");
         }
     }
+    // Every role may list namespaces.
+    for role in [Role::Editor, Role::Viewer, Role::Admin] {
+        let session = Principal::Session(setting.session(role));
+        let listed = integrations.list_namespaces(&session, setting.acme, ALL).await;
+        assert!(matches!(listed, Err(Error::Denied(Denial::AccountChanged))), "{role:?}");
+    }
     let admin = Principal::Session(setting.session(Role::Admin));
+    let listed = integrations.list_namespaces(&admin, setting.other, ALL).await;
+    assert!(matches!(listed, Err(Error::Refused(Refusal::NoOrganization) | Error::Denied(Denial::InsufficientRole))));
     for outcome in outcomes(&admin, setting.other).await {
         assert!(matches!(
             outcome,
