@@ -22,16 +22,19 @@ pub(super) enum Ran {
     Failed(Severity),
 }
 
+/// The work with its outcome, or why it was not committed.
+type Returned = Result<Box<dyn MovedWork>, StoreError>;
+
 /// A transaction with everything it needs, including its caller.
 pub(super) struct Task {
     work: Box<dyn MovedWork>,
     result: Option<Result<(), StoreError>>,
-    reply: oneshot::Sender<Result<Box<dyn MovedWork>, StoreError>>,
+    reply: oneshot::Sender<Returned>,
     queued_at: Instant,
 }
 
 impl Task {
-    pub(super) fn new(work: Box<dyn MovedWork>) -> (Self, oneshot::Receiver<Result<Box<dyn MovedWork>, StoreError>>) {
+    pub(super) fn new(work: Box<dyn MovedWork>) -> (Self, oneshot::Receiver<Returned>) {
         let (reply, answer) = oneshot::channel();
         (Self { work, result: None, reply, queued_at: Instant::now() }, answer)
     }
