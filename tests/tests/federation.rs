@@ -77,7 +77,7 @@ fn signing_keys_are_added_published_and_rotated(database: Database) {
 
     vault.serve_with(&["--federation-issuer", ISSUER]);
     let client = vault.client();
-    assert_eq!(published(&client, 1), [first.clone()]);
+    assert_eq!(published(&client, 1), std::slice::from_ref(&first));
     let second = add(&vault, "accepted/3072");
     let mut both = published(&client, 2);
     both.sort();
@@ -98,7 +98,7 @@ fn signing_keys_are_added_published_and_rotated(database: Database) {
 
     federation(&vault, &["key", "confirm", &second]).done();
     federation(&vault, &["rotate", "--now"]).done();
-    assert_eq!(published(&client, 1), [second.clone()]);
+    assert_eq!(published(&client, 1), std::slice::from_ref(&second));
     let listed = status(&vault);
     let keys: Vec<_> = listed["keys"].as_array().unwrap().iter().map(|key| (&key["key"], &key["state"])).collect();
     assert_eq!(keys, [(&json!(second), &json!("current"))]);
