@@ -34,7 +34,7 @@ pub enum PasswordVerdict {
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait PasswordHasher: Send + Sync {
-    /// Acquires a slot in the hash queue. The slots are few and assigned by [`HashSlots`](crate::seats::Seats).
+    /// Acquires a slot in the hash queue. The slots are few and assigned by [`HashSlots`](crate::hash_slots::HashSlots).
     ///
     /// # Errors
     /// Returns [`HashError::Busy`] immediately if no slot is free for this requester.

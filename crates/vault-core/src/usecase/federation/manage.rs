@@ -66,7 +66,7 @@ impl Federation {
     /// of 2,048 to 4,096 bits.
     ///
     /// # Errors
-    /// [`FederationKeyError::NextExists`](crate::federation::FederationKeyError::NextExists) or
+    /// [`FederationKeyError::NextExists`] or
     /// [`Known`](crate::federation::FederationKeyError::Known).
     pub async fn add_key(&self, issuer: &FederationIssuer, pem: &SecretString) -> Result<Option<String>, Error> {
         self.change(Actor::Operator, |keys, now| {
@@ -112,7 +112,7 @@ impl Federation {
     /// retired ones.
     ///
     /// # Errors
-    /// [`FederationKeyError::NoNext`](crate::federation::FederationKeyError::NoNext).
+    /// [`FederationKeyError::NoNext`].
     pub async fn rotate_now(&self, issuer: &FederationIssuer) -> Result<(String, RetiredKeys), Error> {
         let rotated = self.change(Actor::Operator, |keys, now| {
             let changed = keys.of(issuer).rotate(now)?;
