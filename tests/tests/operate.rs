@@ -40,6 +40,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("containers.md", "", "needs Docker: tests/container"),
     ("disk.md", "", "formats a disk"),
     ("documents.md", "", "clients of the HTTP API: pages.rs"),
+    ("federation.md", "", ISSUER),
     ("first-start.md", "", "serves until it is stopped: quickstart.rs, first_run.rs"),
     ("import.md", "", "clients of the HTTP API: pages.rs"),
     ("install.md", "packaging/build-deb", "builds the package: tests/package"),
@@ -72,6 +73,10 @@ const TEXT_ELSEWHERE: &[(&str, &str)] = &[
     ("orgvault credential replace", NAME),
     ("orgvault enrol", "prompts: printed_lines.rs"),
     ("orgvault export", "a client of the HTTP API: pages.rs"),
+    ("orgvault federation check", ISSUER),
+    ("orgvault federation key add --file signing.pem", ISSUER),
+    ("orgvault federation rotate --now", ISSUER),
+    ("orgvault federation status", ISSUER),
     ("orgvault help settings", "prints help"),
     ("orgvault import", NAME),
     ("orgvault init", "runs in service.md"),
@@ -89,6 +94,8 @@ const TEXT_ELSEWHERE: &[(&str, &str)] = &[
 ];
 /// The reason of a text that only names a command.
 const NAME: &str = "the name of a command, without its arguments";
+/// The reason of commands on signing keys.
+const ISSUER: &str = "a server with an issuer: federation.rs";
 
 /// What each page needs before its commands, and answers to its prompts.
 fn preparation(page: &str) -> (&'static str, &'static [(&'static str, &'static str)]) {
