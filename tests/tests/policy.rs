@@ -26,7 +26,8 @@ fn what_anybody_may_ask_for_is_marked_as_such() {
         let rule = POLICY.iter().find(|rule| (rule.template, rule.method) == (route.template, route.method)).unwrap();
         let public = Caller::ALL.iter().all(|caller| rule.expected(*caller) == rule.granted);
         assert_eq!(public, rule.expected(Caller::Nobody) == rule.granted, "for everybody or with a token: {route:?}");
-        let free = ["live", "ready", "openapi", "docs", "console", "console-file"].contains(&route.operation);
+        let free = ["live", "ready", "openapi", "docs", "console", "console-file"].contains(&route.operation)
+            || route.operation.starts_with("show-federation-");
         assert_eq!(route.is_open, public && !free, "{route:?}");
     }
 }
