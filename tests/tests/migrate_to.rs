@@ -154,10 +154,9 @@ fn a_target_that_is_not_empty_is_refused_and_left_alone() {
     let (other, foreign, older, newer) =
         (Vault::init(Database::Postgres), new_postgres(), new_postgres(), new_postgres());
     Sql::at(&foreign).run("CREATE TABLE invoices (id bigint); INSERT INTO invoices VALUES (1)");
-    for (url, change) in [
-        (&older, "DELETE FROM schema_versions"),
-        (&newer, "INSERT INTO schema_versions VALUES ('9999_later', 0)"),
-    ] {
+    for (url, change) in
+        [(&older, "DELETE FROM schema_versions"), (&newer, "INSERT INTO schema_versions VALUES ('9999_later', 0)")]
+    {
         vault.run(&["init", "--data-dir", vault.scratch("throwaway").to_str().unwrap(), "--database-url", url]).done();
         Sql::at(url).run(&format!("DELETE FROM instance_keys; DELETE FROM instance; {change}"));
         std::fs::remove_dir_all(vault.scratch("throwaway")).unwrap();
