@@ -111,12 +111,12 @@ impl Drop for Stop<'_> {
 }
 
 impl Crew {
-    /// Runs the clients on `servers` while `meanwhile` runs.
+    /// Runs the clients on `servers` while `disturbance` runs.
     pub(crate) fn work<T>(
         &mut self,
         servers: &[SocketAddr],
         log: &AckLog,
-        meanwhile: impl FnOnce() -> T,
+        disturbance: impl FnOnce() -> T,
     ) -> (T, Tally) {
         let (stop, last, patience) = (AtomicBool::new(false), self.workers.len(), self.patience);
         thread::scope(|scope| {
@@ -153,7 +153,7 @@ impl Crew {
                 tally
             }));
             let stopping = Stop(&stop);
-            let outcome = meanwhile();
+            let outcome = disturbance();
             drop(stopping);
             let mut all = Tally::default();
             for client in clients {

@@ -182,15 +182,15 @@ impl Rig {
         Client::new(self.address)
     }
 
-    /// Runs the crew on the server while `meanwhile` runs.
-    pub(crate) fn work<T>(&mut self, meanwhile: impl FnOnce() -> T) -> T {
+    /// Runs the crew on the server while `disturbance` runs.
+    pub(crate) fn work<T>(&mut self, disturbance: impl FnOnce() -> T) -> T {
         let address = self.address;
-        self.work_on(&[address], meanwhile)
+        self.work_on(&[address], disturbance)
     }
 
-    /// Runs the crew on `servers` while `meanwhile` runs.
-    pub(crate) fn work_on<T>(&mut self, servers: &[SocketAddr], meanwhile: impl FnOnce() -> T) -> T {
-        let (outcome, mut tally) = self.crew.work(servers, &self.log, meanwhile);
+    /// Runs the crew on `servers` while `disturbance` runs.
+    pub(crate) fn work_on<T>(&mut self, servers: &[SocketAddr], disturbance: impl FnOnce() -> T) -> T {
+        let (outcome, mut tally) = self.crew.work(servers, &self.log, disturbance);
         let round = self.report.rounds;
         self.report
             .losses
@@ -199,10 +199,10 @@ impl Rig {
         outcome
     }
 
-    /// Runs the crew while `meanwhile` can take the server.
-    pub(crate) fn work_while<T>(&mut self, meanwhile: impl FnOnce(&mut Option<Server>) -> T) -> T {
+    /// Runs the crew while `disturbance` can take the server.
+    pub(crate) fn work_while<T>(&mut self, disturbance: impl FnOnce(&mut Option<Server>) -> T) -> T {
         let mut server = self.server.take();
-        let outcome = self.work(|| meanwhile(&mut server));
+        let outcome = self.work(|| disturbance(&mut server));
         self.server = server;
         outcome
     }
