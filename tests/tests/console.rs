@@ -1619,7 +1619,8 @@ fn rotation_is_reported_on_any_page_when_jobs_have_the_new_key() {
         frozen.as_array().unwrap().len() == 1
     });
     stage.visit(&format!("#/credentials/{id}"));
-    browser.see(&format!("The namespace backups/postgres is frozen, by {}", account.email));
+    browser.see("The namespace backups/postgres was frozen");
+    browser.see(&format!(" by {}. Its jobs are denied", account.email));
     browser.press("Activity");
     browser.see("froze backups/postgres.");
     // The pages poll for as long as a job can use the old key.
