@@ -151,7 +151,7 @@ pub struct HealthItem {
     pub since: Option<String>,
 }
 
-/// What the provider of a keyless credential must trust, and how to configure it.
+/// The trust that a keyless credential needs at its provider, and the steps to configure it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProviderTrust {

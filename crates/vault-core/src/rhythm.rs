@@ -15,7 +15,7 @@ pub struct Rhythm {
     pub every_days: i64,
     /// Minute of the UTC day, if the first use of every day was in the same one.
     pub minute: Option<i64>,
-    /// Whether the uses have stopped.
+    /// `true` if the uses have stopped.
     pub is_silent: bool,
 }
 

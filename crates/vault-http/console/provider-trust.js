@@ -1,4 +1,4 @@
-// What the provider of a keyless credential must trust: the values, and the steps for its administrator.
+// The trust that a keyless credential needs at its provider: the values, and the steps for its administrator.
 
 import { Problem, call } from './api.js';
 import { section, facts } from './blocks.js';

@@ -78,7 +78,7 @@ fn own_subject() -> String {
     FederationSubject::new(order(60).organization, order(60).credential).to_string()
 }
 
-/// What the trust of a provider accepts.
+/// Tokens that the trust of a provider accepts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trusted {
     /// Only the subject of the test's credential.

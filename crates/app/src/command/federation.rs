@@ -10,7 +10,7 @@ use std::path::Path;
 use vault_cli::failure::{Doing, Failure};
 use vault_cli::output::{Output, table};
 use vault_cli::secret_file;
-use vault_cli::text::rfc3339;
+use vault_cli::text::{counted, rfc3339};
 use vault_core::federation::{FederationIssuer, StoredFederationKey};
 use vault_core::time::Timestamp;
 use vault_core::usecase::federation::FederationStatus;
@@ -135,7 +135,7 @@ async fn status(vault: &OpenVault, issuer: &FederationIssuer, output: Output) ->
         );
     }
     if status.others > 0 {
-        text += &format!("\n{} keys belong to other issuers and are not used.\n", status.others);
+        text += &format!("\nNot used: {} of other issuers.\n", counted(status.others as u64, "key"));
     }
     output.print(&shown, &format!("{text}\n{}", shown.next_step))
 }

@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 pub struct FederationSettings {
     /// Issuer of the tokens.
     pub issuer: FederationIssuer,
-    /// Whether AWS sessions are tagged.
+    /// `true` if AWS sessions are tagged.
     pub session_tags: bool,
 }
 
-/// What a provider must trust, and how to configure it.
+/// The trust that a provider needs, and the steps to configure it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrustInstructions {
     /// Issuer of the tokens.

@@ -6,7 +6,7 @@ use crate::time::Timestamp;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What a provider trust authorizes: an identity at a provider, and where tokens for it are sent.
+/// Target of a provider trust: an identity at a provider, and the address to which tokens for it are sent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TrustTarget {
     /// Type of the credential.

@@ -31,7 +31,7 @@ impl<W: Work<SqliteConnection> + 'static> MovedWork for W {
 
 /// Work with an outcome for its caller.
 pub(crate) trait Finished: Sized {
-    /// What the caller gets.
+    /// Value for the caller.
     type Outcome;
 
     /// Returns the outcome. `classify` classifies errors of the database.

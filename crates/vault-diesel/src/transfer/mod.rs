@@ -91,7 +91,7 @@ pub enum TransferError {
         table: String,
     },
     /// An older build created the schema of the target.
-    #[error("the target database has a schema that lacks migrations (number: {0})")]
+    #[error("the target database has a schema that lacks {0} of this version's migrations")]
     OlderSchema(usize),
     /// A newer build created the schema of the target.
     #[error("the target database has schema version {0}, which this version of OrgVault does not support")]

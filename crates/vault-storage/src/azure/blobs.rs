@@ -32,7 +32,7 @@ pub(super) struct Place<'a> {
     pub(super) container: Option<&'a str>,
     /// Prefix of the names of all affected objects.
     pub(super) prefix: &'a str,
-    /// Whether the credential contains the key of the account.
+    /// `true` if the credential contains the key of the account.
     pub(super) has_account_key: bool,
 }
 

@@ -16,7 +16,7 @@ pub struct PublicationReport {
     pub keys: usize,
     /// Findings, most severe first.
     pub findings: Vec<PublicationFinding>,
-    /// Whether the previous check failed too.
+    /// `true` if the previous check failed too.
     pub failed_before: bool,
 }
 

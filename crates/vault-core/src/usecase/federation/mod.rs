@@ -55,7 +55,7 @@ pub(super) struct VerifiedKeys {
     dropped: Vec<FederationKey>,
     /// IDs of rows that are damaged, or that the keyring does not name although they are not retired.
     damaged: Vec<String>,
-    /// Whether every key that the keyring names has a valid row.
+    /// `true` if every key that the keyring names has a valid row.
     is_complete: bool,
 }
 
