@@ -109,8 +109,8 @@ impl Integrations {
         Ok(usage.into_iter().filter(|(_, usage)| *usage != IntegrationUsage::default()).collect())
     }
 
-    /// Counts the same requests as [`Integrations::usage`] by namespace and by hour, of one or of all integrations. The size of the result depends on the
-    /// number of integrations and namespaces, and not on the number of requests.
+    /// Counts the same requests as [`Integrations::usage`] by namespace and by hour, of one or of all integrations. The size of
+    /// the result depends on the number of integrations and namespaces, and not on the number of requests.
     ///
     /// # Errors
     /// The principal is not authorized.
