@@ -19,15 +19,33 @@ pub(super) fn place(target: BackupTarget<'_>, now: Timestamp) -> Result<PathBuf,
     if meant && !absolute.is_dir() {
         return Err(BackupError::NoDirectory(path.to_owned()));
     }
-    let named = if absolute.is_dir() { absolute.join(format!("{BEFORE}{}{AFTER}", compact(now))) } else { absolute };
-    let directory = named.parent().unwrap_or(Path::new("/"));
+    if absolute.is_dir() {
+        return free(&absolute, now);
+    }
+    let directory = absolute.parent().unwrap_or(Path::new("/"));
     if !directory.is_dir() {
         return Err(BackupError::NoDirectory(directory.to_owned()));
     }
-    match exists(&named)? {
-        true => Err(BackupError::Exists(named)),
-        false => Ok(named),
+    match exists(&absolute)? {
+        true => Err(BackupError::Exists(absolute)),
+        false => Ok(absolute),
     }
+}
+
+/// Returns the first name of this second that no file in the directory has: several backups may be created in a second.
+fn free(directory: &Path, now: Timestamp) -> Result<PathBuf, BackupError> {
+    let second = format!("{BEFORE}{}", compact(now));
+    let first = directory.join(format!("{second}{AFTER}"));
+    if !exists(&first)? {
+        return Ok(first);
+    }
+    for number in 2..=9 {
+        let next = directory.join(format!("{second}_{number}{AFTER}"));
+        if !exists(&next)? {
+            return Ok(next);
+        }
+    }
+    Err(BackupError::Exists(first))
 }
 
 /// Formats `2026-11-22T11:12:13Z` as `20261122T111213Z`.
@@ -47,6 +65,10 @@ pub(super) fn is_made(name: &str) -> bool {
     let time = name.strip_prefix(BEFORE).and_then(|rest| rest.strip_suffix(AFTER));
     time.is_some_and(|time| {
         let digits = |part: &str, count: usize| part.len() == count && part.bytes().all(|byte| byte.is_ascii_digit());
+        let time = match time.rsplit_once('_') {
+            Some((time, number)) if digits(number, 1) => time,
+            _ => time,
+        };
         let parts = time.strip_suffix('Z').and_then(|time| time.split_once('T'));
         parts.is_some_and(|(day, second)| digits(day, 8) && digits(second, 6))
     })
@@ -82,4 +104,28 @@ pub(super) fn made_in(directory: &Path) -> io::Result<Vec<PathBuf>> {
     }
     found.sort();
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn several_backups_of_one_second_have_their_own_names_in_order() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = || place(BackupTarget::Named(directory.path()), Timestamp::from_millis(0));
+        let mut created = Vec::new();
+        for _ in 0..9 {
+            let path = place().unwrap();
+            fs::write(&path, "").unwrap();
+            created.push(path);
+        }
+        assert_eq!(made_in(directory.path()).unwrap(), created);
+        assert_eq!(created[1].file_name().unwrap(), "orgvault-19700101T000000Z_2.backup");
+        assert!(matches!(place(), Err(BackupError::Exists(_))));
+        for other in ["orgvault-19700101T000000Z_x.backup", "orgvault-19700101T000000Z_22.backup", "orgvault-_2.backup"] {
+            assert!(!is_made(other), "{other}");
+        }
+    }
 }
