@@ -124,7 +124,8 @@ mod tests {
         assert_eq!(made_in(directory.path()).unwrap(), created);
         assert_eq!(created[1].file_name().unwrap(), "orgvault-19700101T000000Z_2.backup");
         assert!(matches!(place(), Err(BackupError::Exists(_))));
-        for other in ["orgvault-19700101T000000Z_x.backup", "orgvault-19700101T000000Z_22.backup", "orgvault-_2.backup"] {
+        for other in ["orgvault-19700101T000000Z_x.backup", "orgvault-19700101T000000Z_22.backup", "orgvault-_2.backup"]
+        {
             assert!(!is_made(other), "{other}");
         }
     }
