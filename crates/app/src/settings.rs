@@ -4,14 +4,12 @@ mod activation;
 mod file;
 mod flags;
 mod root_key;
-mod smtp;
 mod sources;
 mod value;
 
 pub(crate) use activation::{Activation, ActivationListen, Role};
 pub(crate) use flags::{LogFormat, LogLevel, ServerSettings};
 pub(crate) use root_key::{RootKeyLocation, RootKeySource};
-pub(crate) use smtp::SmtpUrl;
 pub(crate) use sources::innermost;
 pub(crate) use value::{PublicUrl, whole};
 

@@ -6,7 +6,7 @@ use vault_core::id::{CredentialId, EventId, IntegrationId, OrganizationId, Recei
 use vault_core::receiver::{
     Channel, DeliveryFailure, DeliveryState, EventDelivery, EventKind, EventKinds, Expiring, ExpiringObject,
     FIRST_RETRY_SECONDS, GIVE_UP_SECONDS, LONGEST_PAUSE_SECONDS, MAIL_EVERY_SECONDS, Occurrence, Receiver,
-    ReceiverState, ReceiverStatus, check_url, compose_mail, decide_attempt,
+    ReceiverState, ReceiverStatus, check_url, decide_attempt,
 };
 use vault_core::time::Timestamp;
 use vault_testkit::crypto::FakeDigester;
@@ -203,27 +203,6 @@ proptest! {
         let url = check_url(&format!("https://{host}.example/{path}?{query}"), "").unwrap();
         prop_assert_eq!(url.masked(), format!("https://{host}.example/…"));
         prop_assert_eq!(url.as_str(), format!("https://{host}.example/{path}?{query}"));
-    }
-
-    /// A mail says of each kind of event what to do, names no more than twenty of a kind, and has no line that anybody else
-    /// could have written.
-    #[test]
-    fn a_mail_is_readable(count in 1_usize..60, name in "[ -~\\r\\n]{0,30}") {
-        let receiver = receiver(Channel::Email);
-        let deliveries: Vec<_> = (0..count)
-            .map(|index| {
-                let id = EventId::from_bytes([u8::try_from(index).unwrap(); 16]);
-                let mut occurrence = Occurrence::test(id, &receiver, NOW);
-                occurrence.kind = EventKind::NamespaceFrozen;
-                occurrence.data.insert("namespace".to_owned(), name.clone().into());
-                occurrence.to_delivery(&receiver, 1, NOW, &FakeDigester::default())
-            })
-            .collect();
-        let mail = compose_mail(&deliveries, Some("https://vault.example/"));
-        prop_assert!(!mail.subject.contains(['\r', '\n']));
-        prop_assert!(mail.text.contains(EventKind::NamespaceFrozen.advice()));
-        prop_assert!(mail.text.contains("https://vault.example/"));
-        prop_assert!(mail.text.lines().count() <= 30 && !mail.text.contains('\r'));
     }
 }
 

@@ -10,7 +10,7 @@ use vault_core::audit::AuditAction;
 use vault_core::id::OrganizationId;
 use vault_core::port::{Clock as _, Event, EventCarrier, WebhookMessage};
 use vault_core::principal::Principal;
-use vault_core::receiver::{Channel, DeliveryFailure, EventKind, Mail, ReceiverState};
+use vault_core::receiver::{Channel, DeliveryFailure, EventDelivery, EventKind, ReceiverState};
 use vault_core::usecase::Notifier;
 use vault_core::usecase::receivers::{AddReceiverRequest, AddedReceiver, ReceiverEdit};
 use vault_core::{Error, Refusal};
@@ -63,8 +63,9 @@ impl EventCarrier for Post {
         self.take(message.url.expose_secret(), &message.id, &message.body)
     }
 
-    async fn mail(&self, to: &SecretString, id: &str, mail: &Mail) -> Result<(), DeliveryFailure> {
-        self.take(to.expose_secret(), id, &mail.text)
+    async fn mail(&self, to: &SecretString, id: &str, events: &[EventDelivery]) -> Result<(), DeliveryFailure> {
+        let bodies: Vec<_> = events.iter().map(|event| event.body.as_str()).collect();
+        self.take(to.expose_secret(), id, &bodies.join("\n"))
     }
 }
 

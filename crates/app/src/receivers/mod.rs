@@ -45,8 +45,7 @@ pub(crate) fn start(
     if settings.server.role == Role::Api {
         return Ok(None);
     }
-    let console = settings.server.console_url(settings.server.listen);
-    let notifier = vault.notifier(Arc::clone(carrier) as Arc<dyn EventCarrier>).console(Some(console.into()));
+    let notifier = vault.notifier(Arc::clone(carrier) as Arc<dyn EventCarrier>);
     // An embedded database has only one server. A fixed holder lets it continue after a crash without waiting for the
     // lease.
     let replicas = settings.database.file().is_none();

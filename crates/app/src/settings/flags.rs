@@ -5,14 +5,12 @@
 
 use super::activation::{ActivationPlace, Role};
 use super::root_key::RootKeySource;
-use super::smtp::SmtpUrl;
 use super::value::{self, PublicUrl};
 use super::{MAX_RATE, MAX_REQUESTS};
 use crate::audit::SinkTarget;
 use crate::traces::Collector;
 use clap::{Args, ValueEnum};
 use ipnet::IpNet;
-use lettre::message::Mailbox;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use vault_cli::text::seconds;
@@ -22,6 +20,7 @@ use vault_core::time::Ttl;
 use vault_core::usecase::LEAST_AUDIT_SECONDS;
 use vault_embed::Database;
 use vault_http::BasePath;
+use vault_notify::{Mailbox, SmtpUrl};
 use vault_storage::{DirectHost, HostPattern, ProxyUrl};
 
 /// An address to listen on, or `None`. An alias, because clap would treat a literal `Option` as an optional flag.

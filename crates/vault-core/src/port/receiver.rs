@@ -8,7 +8,7 @@ use crate::error::Refusal;
 use crate::id::{AccountId, EventId, OrganizationId, ReceiverId};
 use crate::notice::StoredNotice;
 use crate::receiver::{
-    Attempted, DeliveryFailure, EventDelivery, EventPosition, Expiring, Mail, SealedTarget, StoredReceiver, WebhookUrl,
+    Attempted, DeliveryFailure, EventDelivery, EventPosition, Expiring, SealedTarget, StoredReceiver, WebhookUrl,
 };
 use crate::sealed::Blob;
 use crate::time::Timestamp;
@@ -268,8 +268,8 @@ pub trait EventCarrier: Send + Sync {
     /// Posts a message.
     async fn post(&self, message: &WebhookMessage) -> Result<(), DeliveryFailure>;
 
-    /// Sends a mail. A repeated mail has the same `id`.
-    async fn mail(&self, to: &SecretString, id: &str, mail: &Mail) -> Result<(), DeliveryFailure>;
+    /// Sends a mail about these events. A repeated mail has the same `id`.
+    async fn mail(&self, to: &SecretString, id: &str, events: &[EventDelivery]) -> Result<(), DeliveryFailure>;
 }
 
 /// Port that checks permitted addresses before receivers are added.

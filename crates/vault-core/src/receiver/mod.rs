@@ -7,7 +7,6 @@
 mod address;
 mod delivery;
 mod event;
-mod mail;
 mod occurrence;
 
 pub use address::{MAX_ADDRESS_LENGTH, Url as WebhookUrl, check_url};
@@ -16,7 +15,6 @@ pub use delivery::{
     LONGEST_PAUSE_SECONDS, MAIL_EVERY_SECONDS, ReceiverEffect, decide_attempt,
 };
 pub use event::{EventKind, EventKinds};
-pub use mail::{Mail, compose_mail};
 pub(crate) use occurrence::{DAY, may_set_expiry};
 pub use occurrence::{EventPosition, Expiring, ExpiringObject, Occurrence, THRESHOLD_DAYS};
 

@@ -15,7 +15,7 @@ use crate::principal::Principal;
 use crate::receiver::{
     Attempted, Channel, DAY, DeliveryFailure, DeliveryState, EventDelivery, EventKind, EventPosition, Expiring,
     GIVE_UP_SECONDS, KEPT_SECONDS, Occurrence, Receiver, ReceiverEffect, ReceiverState, StoredReceiver, THRESHOLD_DAYS,
-    compose_mail, decide_attempt, may_set_expiry,
+    decide_attempt, may_set_expiry,
 };
 use crate::time::Timestamp;
 use futures_util::lock::Mutex;
@@ -69,7 +69,6 @@ pub struct Notifier {
     opener: Arc<dyn ReceiverOpener>,
     carrier: Arc<dyn EventCarrier>,
     digester: Arc<dyn KeyedDigester>,
-    console: Option<Arc<str>>,
     reading: Arc<Mutex<Option<Reading>>>,
     /// Whether another process had the lease at the last attempt to acquire it.
     waits: Arc<AtomicBool>,
@@ -97,22 +96,7 @@ impl Notifier {
         carrier: Arc<dyn EventCarrier>,
         digester: Arc<dyn KeyedDigester>,
     ) -> Self {
-        Self {
-            environment,
-            store,
-            opener,
-            carrier,
-            digester,
-            console: None,
-            reading: Arc::default(),
-            waits: Arc::default(),
-        }
-    }
-
-    /// Sets the address of the console, for links in mails.
-    #[must_use]
-    pub fn console(self, console: Option<Arc<str>>) -> Self {
-        Self { console, ..self }
+        Self { environment, store, opener, carrier, digester, reading: Arc::default(), waits: Arc::default() }
     }
 
     /// Reads events since the last round and queues their deliveries. Returns `None` if another process has the lease.
@@ -542,8 +526,7 @@ impl Notifier {
                 Err(_) => return Err(DeliveryFailure::Unreachable),
             }
         }
-        let mail = compose_mail(deliveries, self.console.as_deref());
-        self.carrier.mail(&opened.address, &first.id.to_string(), &mail).await
+        self.carrier.mail(&opened.address, &first.id.to_string(), deliveries).await
     }
 
     /// Disables a receiver whose endpoint responded that it is gone, or whose mail address no longer exists.

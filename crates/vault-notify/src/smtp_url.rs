@@ -7,18 +7,20 @@ use url::{Host, Url};
 
 /// A mail submission server (RFC 5321).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SmtpUrl {
+pub struct SmtpUrl {
     /// Set for implicit TLS (RFC 8314). Otherwise STARTTLS (RFC 3207).
-    pub(crate) is_implicit: bool,
-    pub(crate) host: String,
-    pub(crate) port: u16,
+    pub is_implicit: bool,
+    /// Name or address.
+    pub host: String,
+    /// TCP port: by default 465 for implicit TLS and 587 otherwise.
+    pub port: u16,
     /// User name for authentication, if the server requires it.
-    pub(crate) user: Option<String>,
+    pub user: Option<String>,
 }
 
 impl SmtpUrl {
     /// Returns whether the server is this host, where TLS is optional.
-    pub(crate) fn is_local(&self) -> bool {
+    pub fn is_local(&self) -> bool {
         self.host == "localhost" || self.host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
     }
 }

@@ -1,23 +1,14 @@
-//! Mails with events, their relevance and the next step.
+//! The text of mails: events, their relevance and the next step.
 
-use super::{EventDelivery, EventKind};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use vault_core::receiver::{EventDelivery, EventKind};
 
 /// Maximum number of events of one kind that are listed in a mail. The others are only counted.
 const NAMED: usize = 20;
 
-/// A mail to a receiver.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mail {
-    /// Subject, in one line.
-    pub subject: String,
-    /// Text, in lines.
-    pub text: String,
-}
-
-/// Composes the mail about these events. `console` is the address of the console, if known.
-pub fn compose_mail(deliveries: &[EventDelivery], console: Option<&str>) -> Mail {
+/// Returns subject and text of the mail about these events. `console` is the address of the console, if known.
+pub(crate) fn compose(deliveries: &[EventDelivery], console: Option<&str>) -> (String, String) {
     let mut by_kind: BTreeMap<EventKind, Vec<&EventDelivery>> = BTreeMap::new();
     for delivery in deliveries {
         by_kind.entry(delivery.kind).or_default().push(delivery);
@@ -42,7 +33,7 @@ pub fn compose_mail(deliveries: &[EventDelivery], console: Option<&str>) -> Mail
         text.push_str(&format!("{console}\n\n"));
     }
     text.push_str("You get this mail because an admin added your address as a receiver. Admins can remove it.\n");
-    Mail { subject, text }
+    (subject, text)
 }
 
 /// Returns the line for one event: its time, and its fields by name.
@@ -70,4 +61,48 @@ fn line(delivery: &EventDelivery) -> String {
 /// Replaces control characters, so that the text stays in one line and cannot affect the structure of the mail.
 fn printable(text: &str) -> String {
     text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use vault_core::id::{EventId, ReceiverId};
+    use vault_core::receiver::{Channel, EventKinds, Occurrence, Receiver, ReceiverState};
+    use vault_core::time::Timestamp;
+    use vault_testkit::crypto::FakeDigester;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_900_000_000_000);
+
+    proptest! {
+        /// A mail contains the advice for each kind of event, lists at most twenty events of a kind, and no value adds a
+        /// line.
+        #[test]
+        fn mail_lists_events_and_advice(count in 1_usize..60, name in "[ -~\\r\\n]{0,30}") {
+            let receiver = Receiver {
+                id: ReceiverId::from_bytes([1; 16]),
+                organization: None,
+                channel: Channel::Email,
+                shown: "ops@example.com".to_owned(),
+                events: EventKinds::all(true),
+                state: ReceiverState::Active,
+                version: 1,
+                created_at: NOW,
+            };
+            let deliveries: Vec<_> = (0..count)
+                .map(|index| {
+                    let id = EventId::from_bytes([u8::try_from(index).unwrap(); 16]);
+                    let mut occurrence = Occurrence::test(id, &receiver, NOW);
+                    occurrence.kind = EventKind::NamespaceFrozen;
+                    occurrence.data.insert("namespace".to_owned(), name.clone().into());
+                    occurrence.to_delivery(&receiver, 1, NOW, &FakeDigester::default())
+                })
+                .collect();
+            let (subject, text) = compose(&deliveries, Some("https://vault.example/"));
+            prop_assert!(!subject.contains(['\r', '\n']));
+            prop_assert!(text.contains(EventKind::NamespaceFrozen.advice()));
+            prop_assert!(text.contains("https://vault.example/"));
+            prop_assert!(text.lines().count() <= 30 && !text.contains('\r'));
+        }
+    }
 }
