@@ -2,18 +2,19 @@
 
 use crate::body::Incoming;
 use crate::call::Call;
+use crate::endpoint::{Endpoint, get, handler};
 use crate::exchange::Api;
 use crate::operation::probe;
 use crate::problem_response::ProblemResponse;
 use crate::readiness::Readiness;
-use crate::route::{Operation, RequestPath};
+use crate::route::{Lookup, find};
 use crate::server::{BoundServer, serve};
-use crate::settings::AdminSettings;
+use crate::settings::{AdminSettings, BasePath};
 use crate::telemetry;
 use actix_web::HttpResponse;
 use actix_web::body::BoxBody;
-use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
+use actix_web::http::{Method, StatusCode};
 use std::io;
 use std::sync::Arc;
 use tokio::runtime::Handle;
@@ -45,23 +46,35 @@ pub fn admin_server(settings: &AdminSettings, parts: AdminParts) -> io::Result<B
     serve(&settings.listener, None, &runtime, ids, parts)
 }
 
+/// The routes of the admin listener.
+static ADMIN: [Endpoint<AdminParts>; 3] = [
+    get("/livez", "live", handler!(live)).probe(),
+    get("/readyz", "ready", handler!(ready)).probe(),
+    get("/metrics", "metrics", handler!(metrics)),
+];
+
 impl Api for AdminParts {
-    fn find<'a>(&self, path: &'a str) -> Option<RequestPath<'a>> {
-        RequestPath::find_admin(path)
+    fn find<'a>(&self, path: &'a str, method: &Method) -> Lookup<'a> {
+        find(&ADMIN, &BasePath::default(), path, method)
     }
 
     async fn run(&self, call: Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
         body.ignore().await?;
-        match call.operation {
-            Operation::Live => probe::live(),
-            Operation::Ready => probe::ready_or_why(&self.runtime, &self.readiness).await,
-            Operation::Metrics => {
-                telemetry::show_readiness(probe::is_ready(&self.runtime, &self.readiness).await);
-                Ok(text((self.metrics)()))
-            }
-            _ => Err(ProblemResponse::not_found()),
-        }
+        (ADMIN[call.place.row()].handler)(self, &call, body).await
     }
+}
+
+async fn live(_: &AdminParts, _: &Call<'_>, _: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
+    probe::live()
+}
+
+async fn ready(api: &AdminParts, _: &Call<'_>, _: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
+    probe::ready_or_why(&api.runtime, &api.readiness).await
+}
+
+async fn metrics(api: &AdminParts, _: &Call<'_>, _: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
+    telemetry::show_readiness(probe::is_ready(&api.runtime, &api.readiness).await);
+    Ok(text((api.metrics)()))
 }
 
 fn text(metrics: String) -> HttpResponse {

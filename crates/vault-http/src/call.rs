@@ -1,7 +1,7 @@
-//! A request with its operation.
+//! A request with its route.
 
 use crate::forwarded::client_address;
-use crate::route::{Operation, RequestPath};
+use crate::route::RequestPath;
 use actix_web::HttpRequest;
 use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use ipnet::IpNet;
@@ -10,11 +10,10 @@ use uuid::Uuid;
 use vault_core::audit::Origin;
 use vault_core::network::Network;
 
-/// A request, its route and its operation.
+/// A request and its route.
 pub(crate) struct Call<'a> {
     pub(crate) request: &'a HttpRequest,
     pub(crate) place: RequestPath<'a>,
-    pub(crate) operation: Operation,
     pub(crate) id: Uuid,
 }
 

@@ -1,7 +1,7 @@
 //! Validation of content types.
 
 use crate::problem_response::ProblemResponse;
-use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use vault_api::ProblemCode;
 
 /// Rejects bodies other than plain `application/json`.
@@ -16,11 +16,6 @@ pub(crate) fn check(headers: &HeaderMap) -> Result<(), ProblemResponse> {
         _ => Err(not_json()),
     }
 }
-
-/// Header with the media types of a patch (RFC 5789, section 3.1).
-pub(crate) const ACCEPT_PATCH: HeaderName = HeaderName::from_static("accept-patch");
-/// Value of `Accept-Patch`.
-pub(crate) const PATCH_TYPES: &str = "application/merge-patch+json, application/json";
 
 /// Rejects bodies other than a plain merge patch (RFC 7396) or JSON.
 pub(crate) fn check_patch(headers: &HeaderMap) -> Result<(), ProblemResponse> {

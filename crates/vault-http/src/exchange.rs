@@ -6,7 +6,7 @@ use crate::connection::Phase;
 use crate::head;
 use crate::host::HostNames;
 use crate::problem_response::ProblemResponse;
-use crate::route::{Operation, RequestPath};
+use crate::route::Lookup;
 use crate::telemetry::{Answered, Telemetry};
 use crate::trace;
 use actix_web::dev::Payload;
@@ -41,8 +41,8 @@ const ALL_METHODS: &str = "GET, HEAD, POST, PATCH, DELETE";
 
 /// The operations of a listener.
 pub(crate) trait Api: Clone + Send + 'static {
-    /// Returns the route at `path`.
-    fn find<'a>(&self, path: &'a str) -> Option<RequestPath<'a>>;
+    /// Returns the route of `method` at `path`.
+    fn find<'a>(&self, path: &'a str, method: &Method) -> Lookup<'a>;
 
     /// Runs an operation.
     async fn run(&self, call: Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse>;
@@ -75,11 +75,10 @@ impl<A: Api> Exchange<A> {
         let began = Instant::now();
         let phase = request.conn_data::<Rc<Phase>>().cloned();
         let _answering = phase.clone().map(Phase::begin);
-        let place = self.api.find(request.path());
-        let operation = place.and_then(|place| place.operation(request.method()));
+        let found = self.api.find(request.path(), request.method());
         let mut body = Incoming::new(&request, payload);
-        let span = trace::operation(operation.unwrap_or(Operation::None), &request, id);
-        let run = self.run(uuid, &request, place, operation, &mut body).instrument(span.clone());
+        let span = trace::operation(found.operation(), &request, id);
+        let run = self.run(uuid, &request, &found, &mut body).instrument(span.clone());
         let outcome = AssertUnwindSafe(run).catch_unwind().await;
         let response = match outcome {
             Ok(Ok(response)) => response,
@@ -115,9 +114,9 @@ impl<A: Api> Exchange<A> {
         }
         trace::answered(&span, response.status().as_u16());
         self.telemetry.answered(&Answered {
-            operation: operation.unwrap_or(Operation::None),
+            operation: found.operation(),
             method: request.method(),
-            place,
+            template: found.template(),
             status: response.status(),
             duration: began.elapsed(),
         });
@@ -128,24 +127,21 @@ impl<A: Api> Exchange<A> {
         &self,
         id: Uuid,
         request: &HttpRequest,
-        place: Option<RequestPath<'_>>,
-        operation: Option<Operation>,
+        found: &Lookup<'_>,
         body: &mut Incoming,
     ) -> Result<HttpResponse, ProblemResponse> {
         head::check(request)?;
         // Probes use any host name, and read no data.
-        if !matches!(operation, Some(Operation::Live | Operation::Ready)) {
+        if !matches!(found, Lookup::Found(place) if place.route().is_probe) {
             self.hosts.check(request)?;
         }
-        let Some(place) = place else {
-            let connect = request.method() == Method::CONNECT;
-            return Err(if connect {
-                ProblemResponse::method_not_allowed(ALL_METHODS).closing()
-            } else {
-                ProblemResponse::not_found()
-            });
-        };
-        let Some(operation) = operation else { return Err(ProblemResponse::method_not_allowed(place.allow())) };
-        self.api.run(Call { request, place, operation, id }, body).await
+        match found {
+            Lookup::Found(place) => self.api.run(Call { request, place: *place, id }, body).await,
+            Lookup::OtherMethod { allow, .. } => Err(ProblemResponse::method_not_allowed(allow)),
+            Lookup::Unknown if request.method() == Method::CONNECT => {
+                Err(ProblemResponse::method_not_allowed(ALL_METHODS).closing())
+            }
+            Lookup::Unknown => Err(ProblemResponse::not_found()),
+        }
     }
 }

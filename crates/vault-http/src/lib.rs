@@ -29,6 +29,7 @@ mod connection;
 mod console;
 mod content;
 mod deadline;
+mod endpoint;
 mod exchange;
 mod forwarded;
 #[cfg(any(test, fuzzing))]
@@ -63,10 +64,11 @@ mod wire;
 pub use activation::{ActivationParts, activation_server};
 pub use admin::{AdminParts, MetricsText, admin_server};
 pub use operation::items;
+pub use operation::{activation_routes, routes};
 pub use origin::CurrentRequest;
 pub use parts::ServerParts;
 pub use readiness::Readiness;
-pub use route::{Route, activation_routes, routes};
+pub use route::Route;
 pub use server::{BoundServer, ListeningServer, server};
 pub use settings::{
     ActivationSettings, AdminSettings, BasePath, Deadlines, ListenerSettings, Rate, ServerSettings, UnixSocket,

@@ -1,7 +1,6 @@
 //! Errors of requests, and their conversion to problem documents.
 
 use crate::checks;
-use crate::content::{ACCEPT_PATCH, PATCH_TYPES};
 use actix_web::HttpResponse;
 use actix_web::body::BoxBody;
 use actix_web::http::header::{self, HeaderName, HeaderValue};
@@ -12,6 +11,11 @@ use vault_api::{CheckItem, FieldProblem, Problem, ProblemCode};
 use vault_core::activation::ActivationTtl;
 use vault_core::check::CheckReport;
 use vault_core::field::{FieldError, ViolationKind};
+
+/// Header with the media types of a patch (RFC 5789, section 3.1).
+pub(crate) const ACCEPT_PATCH: HeaderName = HeaderName::from_static("accept-patch");
+/// Value of `Accept-Patch`.
+pub(crate) const PATCH_TYPES: &str = "application/merge-patch+json, application/json";
 
 /// The value of `WWW-Authenticate` (RFC 6750, section 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,9 +177,12 @@ impl ProblemResponse {
     }
 
     /// Creates status 405.
-    pub(crate) fn method_not_allowed(allow: &'static str) -> Self {
-        Self::new(ProblemCode::MethodNotAllowed, "See the `Allow` header.")
-            .with(header::ALLOW, HeaderValue::from_static(allow))
+    pub(crate) fn method_not_allowed(allow: &str) -> Self {
+        let refusal = Self::new(ProblemCode::MethodNotAllowed, "See the `Allow` header.");
+        match HeaderValue::from_str(allow) {
+            Ok(allow) => refusal.with(header::ALLOW, allow),
+            Err(error) => Self::internal().caused_by(error),
+        }
     }
 
     /// Creates status 429 for an organization that invited too many addresses that are already in use.

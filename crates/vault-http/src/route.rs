@@ -1,26 +1,8 @@
-//! Routing from path and method to an operation, with one table per listener. Paths are compared without decoding or
+//! Routing from path and method to a row of a listener's table. Paths are compared without decoding or
 //! normalization, so that each route has exactly one spelling.
-
-mod operation;
-mod table;
-
-pub(crate) use operation::Operation;
 
 use crate::settings::BasePath;
 use actix_web::http::Method;
-use table::{ACTIVATION, ADMIN, PUBLIC};
-
-/// A path and its methods.
-#[derive(Debug)]
-struct Address {
-    /// Path with placeholders: `{id}`, and `{version}`, `{trust}` or `{delivery}`. Each occurs at most once and is a
-    /// whole segment.
-    template: &'static str,
-    /// Methods except `HEAD`, which is `GET` without the body.
-    methods: &'static [(&'static str, Operation)],
-    /// All methods, for `Allow`.
-    allow: &'static str,
-}
 
 /// Prefix of templates below the base path.
 const BASE: &str = "{base}";
@@ -32,85 +14,68 @@ const DELIVERY: &str = "{delivery}";
 /// A method at a path of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// Path with placeholders: `{base}/organization-vault/{id}`.
+    /// Path with placeholders: `{base}/organization-vault/{id}`. Besides `{id}` there is at most one of `{version}`,
+    /// `{trust}` and `{delivery}`. Each is a whole segment.
     pub template: &'static str,
     /// HTTP method. `HEAD` is not listed separately: it is `GET` without the body.
     pub method: &'static str,
     /// Name of the operation in metrics and log lines.
     pub operation: &'static str,
-    /// Set if the operation needs no token but is expensive.
+    /// Set if the operation needs no token but is expensive, so that its rate is limited per network.
     pub is_open: bool,
+    /// Set if the operation decrypts credentials, so that its rate is limited per integration.
+    pub(crate) decrypts: bool,
+    /// Set if the operation is a probe, which may use any host name.
+    pub(crate) is_probe: bool,
 }
 
-/// Returns every route of the public listener, from the table that dispatches requests. Authorization tests use it to
-/// detect new routes.
-pub fn routes() -> impl Iterator<Item = Route> {
-    all(&PUBLIC)
+/// The result of a search in a table.
+pub(crate) enum Lookup<'a> {
+    Found(RequestPath<'a>),
+    /// The path exists, but not with this method. `allow` lists the methods for `Allow`.
+    OtherMethod {
+        template: &'static str,
+        allow: String,
+    },
+    Unknown,
 }
 
-/// Returns every route of the activation listener.
-pub fn activation_routes() -> impl Iterator<Item = Route> {
-    all(&ACTIVATION)
-}
+impl Lookup<'_> {
+    /// Returns the name of the operation, for metrics and log lines.
+    pub(crate) const fn operation(&self) -> &'static str {
+        match self {
+            Self::Found(place) => place.route.operation,
+            Self::OtherMethod { .. } | Self::Unknown => "none",
+        }
+    }
 
-fn all(table: &'static [Address]) -> impl Iterator<Item = Route> {
-    table.iter().flat_map(|address| {
-        address.methods.iter().map(|&(method, operation)| Route {
-            template: address.template,
-            method,
-            operation: operation.as_str(),
-            is_open: operation.is_open(),
-        })
-    })
+    /// Returns the path with placeholders, or an empty text for an unknown path.
+    pub(crate) const fn template(&self) -> &'static str {
+        match self {
+            Self::Found(place) => place.route.template,
+            Self::OtherMethod { template, .. } => template,
+            Self::Unknown => "",
+        }
+    }
 }
 
 /// A matched route with the values of its placeholders.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestPath<'a> {
-    address: &'static Address,
+    route: &'static Route,
+    row: usize,
     id: &'a str,
     version: &'a str,
 }
 
 impl<'a> RequestPath<'a> {
-    /// Returns the route of `path` on the public listener.
-    pub(crate) fn find(base: &BasePath, path: &'a str) -> Option<Self> {
-        Self::find_in(&PUBLIC, base, path)
+    pub(crate) const fn route(self) -> &'static Route {
+        self.route
     }
 
-    /// Returns the route of `path` on the activation listener.
-    pub(crate) fn find_activation(base: &BasePath, path: &'a str) -> Option<Self> {
-        Self::find_in(&ACTIVATION, base, path)
-    }
-
-    fn find_in(table: &'static [Address], base: &BasePath, path: &'a str) -> Option<Self> {
-        let below = path.strip_prefix(base.as_str());
-        table.iter().find_map(|address| match (address.template.strip_prefix(BASE), below) {
-            (Some(template), Some(below)) => address.matching(template, below),
-            (Some(_), None) => None,
-            (None, _) => address.matching(address.template, path),
-        })
-    }
-
-    /// Returns the route of `path` on the admin listener.
-    pub(crate) fn find_admin(path: &'a str) -> Option<Self> {
-        ADMIN.iter().find_map(|address| address.matching(address.template, path))
-    }
-
-    /// Returns the operation of `method`. `HEAD` is `GET`, and the framework omits the body.
-    pub(crate) fn operation(self, method: &Method) -> Option<Operation> {
-        let method = if method == Method::HEAD { "GET" } else { method.as_str() };
-        self.address.methods.iter().find(|(name, _)| *name == method).map(|&(_, operation)| operation)
-    }
-
-    /// Returns the methods for `Allow`.
-    pub(crate) const fn allow(self) -> &'static str {
-        self.address.allow
-    }
-
-    /// Returns the path with placeholders, for the log.
-    pub(crate) const fn template(self) -> &'static str {
-        self.address.template
+    /// Returns the index of the row in the table in which the path was found.
+    pub(crate) const fn row(self) -> usize {
+        self.row
     }
 
     /// Returns the undecoded value of `{id}`, or an empty string.
@@ -124,56 +89,96 @@ impl<'a> RequestPath<'a> {
     }
 }
 
-impl Address {
-    /// Matches `path` against `template`.
-    fn matching<'a>(&'static self, template: &str, path: &'a str) -> Option<RequestPath<'a>> {
-        let mut place = RequestPath { address: self, id: "", version: "" };
-        let mut segments = path.split('/');
-        for expected in template.split('/') {
-            match (expected, segments.next()?) {
-                (ID | VERSION | TRUST | DELIVERY, "") => return None,
-                (ID, id) => place.id = id,
-                (VERSION | TRUST | DELIVERY, version) => place.version = version,
-                (expected, found) if expected == found => {}
-                _ => return None,
-            }
-        }
-        segments.next().is_none().then_some(place)
+/// Returns the route of `method` at `path`. The first row that matches the path decides. `HEAD` is `GET`, and the
+/// framework omits the body.
+pub(crate) fn find<'a, R: AsRef<Route>>(
+    table: &'static [R],
+    base: &BasePath,
+    path: &'a str,
+    method: &Method,
+) -> Lookup<'a> {
+    let below = path.strip_prefix(base.as_str());
+    let first = table.iter().map(R::as_ref).find_map(|route| {
+        let values = match (route.template.strip_prefix(BASE), below) {
+            (Some(template), Some(below)) => placeholders(template, below),
+            (Some(_), None) => None,
+            (None, _) => placeholders(route.template, path),
+        };
+        Some((route.template, values?))
+    });
+    let Some((template, (id, version))) = first else { return Lookup::Unknown };
+    let method = if method == Method::HEAD { "GET" } else { method.as_str() };
+    let mut rows = table.iter().map(R::as_ref).enumerate();
+    match rows.find(|(_, route)| route.template == template && route.method == method) {
+        Some((row, route)) => Lookup::Found(RequestPath { route, row, id, version }),
+        None => Lookup::OtherMethod { template, allow: allow(table, template) },
     }
+}
+
+/// Returns the methods of a path, for `Allow`.
+fn allow<R: AsRef<Route>>(table: &[R], template: &str) -> String {
+    let routes = table.iter().map(R::as_ref).filter(|route| route.template == template);
+    let methods = routes.map(|route| if route.method == "GET" { "GET, HEAD" } else { route.method });
+    methods.collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the values of `{id}` and of the other placeholder if `path` matches `template`.
+fn placeholders<'a>(template: &str, path: &'a str) -> Option<(&'a str, &'a str)> {
+    let (mut id, mut version) = ("", "");
+    let mut segments = path.split('/');
+    for expected in template.split('/') {
+        match (expected, segments.next()?) {
+            (ID | VERSION | TRUST | DELIVERY, "") => return None,
+            (ID, found) => id = found,
+            (VERSION | TRUST | DELIVERY, found) => version = found,
+            (expected, found) if expected == found => {}
+            _ => return None,
+        }
+    }
+    segments.next().is_none().then_some((id, version))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::operation::{ACTIVATION, PUBLIC, activation_routes, routes};
     use std::collections::HashSet;
 
-    /// Returns template and ID of a route on the public listener.
-    fn find(path: &str) -> Option<(&'static str, &str)> {
-        RequestPath::find(&BasePath::default(), path).map(|place| (place.template(), place.id()))
+    /// Returns template and ID of a route.
+    fn found<'a, R: AsRef<Route>>(table: &'static [R], path: &'a str) -> Option<(&'static str, &'a str)> {
+        table.iter().map(|row| row.as_ref().method).find_map(|method| {
+            match super::find(table, &BasePath::default(), path, &Method::from_bytes(method.as_bytes()).unwrap()) {
+                Lookup::Found(place) => Some((place.route.template, place.id)),
+                Lookup::OtherMethod { .. } | Lookup::Unknown => None,
+            }
+        })
     }
 
-    /// Returns template and ID of a route on the activation listener.
+    fn find(path: &str) -> Option<(&'static str, &str)> {
+        found(&PUBLIC, path)
+    }
+
     fn find_activation(path: &str) -> Option<(&'static str, &str)> {
-        RequestPath::find_activation(&BasePath::default(), path).map(|place| (place.template(), place.id()))
+        found(&ACTIVATION, path)
     }
 
     #[test]
     fn every_address_is_found_in_its_one_spelling() {
-        each_in_its_one_spelling(&PUBLIC, find);
-        each_in_its_one_spelling(&ACTIVATION, find_activation);
+        each_in_its_one_spelling(routes(), find);
+        each_in_its_one_spelling(activation_routes(), find_activation);
     }
 
-    fn each_in_its_one_spelling(table: &'static [Address], find: fn(&str) -> Option<(&'static str, &str)>) {
-        for address in table {
-            let path = address
+    fn each_in_its_one_spelling(table: impl Iterator<Item = Route>, find: fn(&str) -> Option<(&'static str, &str)>) {
+        for route in table {
+            let path = route
                 .template
                 .replace(BASE, "/v1")
                 .replace(ID, "x%2e")
                 .replace(VERSION, "7")
                 .replace(TRUST, "7")
                 .replace(DELIVERY, "7");
-            let id = if address.template.contains(ID) { "x%2e" } else { "" };
-            assert_eq!(find(&path), Some((address.template, id)), "{path}");
+            let id = if route.template.contains(ID) { "x%2e" } else { "" };
+            assert_eq!(find(&path), Some((route.template, id)), "{path}");
             for other in [
                 format!("{path}/"),
                 format!("/{path}"),
@@ -187,7 +192,7 @@ mod tests {
                 format!("{path}/a/b"),
             ] {
                 let found = find(&other).map(|(template, _)| template);
-                assert!(other == path || found != Some(address.template), "{other}");
+                assert!(other == path || found != Some(route.template), "{other}");
             }
         }
     }
@@ -237,8 +242,11 @@ mod tests {
         for path in others {
             assert_eq!(find(path), None, "{path}");
         }
-        let versions = RequestPath::find(&BasePath::default(), "/v1/organization-vault/versions/versions/promote");
-        assert_eq!(versions.map(|place| (place.id(), place.version())), Some(("versions", "promote")));
+        let versions = "/v1/organization-vault/versions/versions/promote";
+        match super::find(&PUBLIC, &BasePath::default(), versions, &Method::DELETE) {
+            Lookup::Found(place) => assert_eq!((place.id(), place.version()), ("versions", "promote")),
+            Lookup::OtherMethod { .. } | Lookup::Unknown => panic!("{versions}"),
+        }
         assert_eq!(find("/v1/integrations/rotate"), Some(("{base}/integrations/{id}", "rotate")));
         assert_eq!(find_activation("/v1/activations/check").map(|(_, id)| id), Some(""), "no id");
         for path in
@@ -260,26 +268,36 @@ mod tests {
 
     #[test]
     fn a_method_is_allowed_exactly_if_it_does_something() {
-        for address in PUBLIC.iter().chain(&ACTIVATION).chain(&ADMIN) {
-            let place = RequestPath { address, id: "", version: "" };
+        for route in routes() {
+            let allowed = allow(&PUBLIC, route.template);
+            let path = route.template.replace(BASE, "/v1");
             for name in
                 ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "PROPFIND", "get"]
             {
-                let Ok(method) = Method::from_bytes(name.as_bytes()) else { continue };
-                let allowed = place.allow().split(", ").any(|allowed| allowed == name);
-                assert_eq!(place.operation(&method).is_some(), allowed, "{name} {}", place.template());
+                let method = Method::from_bytes(name.as_bytes()).unwrap();
+                match super::find(&PUBLIC, &BasePath::default(), &path, &method) {
+                    Lookup::Found(place) => {
+                        let served = if name == "HEAD" { "GET" } else { name };
+                        assert_eq!((place.route.template, place.route.method), (route.template, served));
+                        assert!(allowed.split(", ").any(|allowed| allowed == name), "{name} {path}");
+                    }
+                    Lookup::OtherMethod { template, allow } => {
+                        assert_eq!((template, &allow), (route.template, &allowed));
+                        assert!(allowed.split(", ").all(|allowed| allowed != name), "{name} {path}");
+                    }
+                    Lookup::Unknown => panic!("{path}"),
+                }
             }
         }
+        assert_eq!(allow(&PUBLIC, "{base}/organization-vault/{id}"), "GET, HEAD, PATCH, DELETE");
     }
 
     #[test]
     fn no_operation_stands_twice() {
-        let mut all = HashSet::new();
         for routes in [routes().collect::<Vec<_>>(), activation_routes().collect()] {
             let names: HashSet<_> = routes.iter().map(|route| route.operation).collect();
-            assert_eq!(names.len(), routes.len());
-            all.extend(names);
+            let methods: HashSet<_> = routes.iter().map(|route| (route.template, route.method)).collect();
+            assert_eq!((names.len(), methods.len()), (routes.len(), routes.len()));
         }
-        assert_eq!(all.len(), Operation::COUNT - 2, "all but metrics and none");
     }
 }

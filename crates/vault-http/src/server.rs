@@ -3,7 +3,7 @@
 use crate::connection::{Connection, Phase};
 use crate::exchange::{Api, Exchange};
 use crate::host::HostNames;
-use crate::operation::PublicApi;
+use crate::operation::{PublicApi, activation_routes, routes};
 use crate::parts::ServerParts;
 use crate::peers::{ConnectionRefusal, Peers};
 use crate::settings::{Deadlines, ListenerSettings, ServerSettings, UnixSocket};
@@ -88,7 +88,7 @@ pub(crate) fn serve<A: Api>(
     ids: Arc<dyn IdGenerator>,
     api: A,
 ) -> io::Result<BoundServer> {
-    telemetry::describe();
+    telemetry::describe(routes().chain(activation_routes()).map(|route| route.operation));
     let peers = Arc::new(Peers::of(settings));
     let mut builder = ServerBuilder::new()
         .disable_signals()

@@ -1,6 +1,5 @@
 //! The spans of a request: one for log lines, and the trace spans if traces are enabled.
 
-use crate::route::Operation;
 use crate::telemetry::method_name;
 use actix_web::HttpRequest;
 use std::future::Future;
@@ -32,11 +31,11 @@ pub(crate) fn carried<F: Future>(use_case: F) -> impl Future<Output = F::Output>
 
 /// Creates the span of a request's trace. The client's trace is linked rather than continued, because the client
 /// chooses its IDs.
-pub(crate) fn operation(operation: Operation, request: &HttpRequest, request_id: &str) -> Span {
+pub(crate) fn operation(operation: &str, request: &HttpRequest, request_id: &str) -> Span {
     let span = trace_span!(
         target: TARGET,
         "operation",
-        otel.name = operation.as_str(),
+        otel.name = operation,
         otel.kind = "server",
         request_id,
         http.request.method = method_name(request.method()),

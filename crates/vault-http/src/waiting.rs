@@ -3,13 +3,14 @@
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::exchange::Api;
-use crate::operation::probe;
+use crate::operation::{ACTIVATION, PUBLIC, probe};
 use crate::problem_response::ProblemResponse;
 use crate::readiness::Readiness;
-use crate::route::{Operation, RequestPath};
+use crate::route::{Lookup, find};
 use crate::server::{BoundServer, serve};
 use crate::settings::{ActivationSettings, BasePath, ServerSettings};
 use actix_web::HttpResponse;
+use actix_web::http::Method;
 use std::io;
 use std::sync::Arc;
 use tokio::runtime::Handle;
@@ -57,17 +58,17 @@ struct WaitingApi {
 }
 
 impl Api for WaitingApi {
-    fn find<'a>(&self, path: &'a str) -> Option<RequestPath<'a>> {
+    fn find<'a>(&self, path: &'a str, method: &Method) -> Lookup<'a> {
         match self.is_public {
-            true => RequestPath::find(&self.base, path),
-            false => RequestPath::find_activation(&self.base, path),
+            true => find(&PUBLIC, &self.base, path, method),
+            false => find(&ACTIVATION, &self.base, path, method),
         }
     }
 
     async fn run(&self, call: Call<'_>, _: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
-        match call.operation {
-            Operation::Live => probe::live(),
-            Operation::Ready => probe::ready(&self.parts.runtime, &self.parts.readiness).await,
+        match call.place.route().operation {
+            "live" => probe::live(),
+            "ready" => probe::ready(&self.parts.runtime, &self.parts.readiness).await,
             _ => Err(ProblemResponse::unavailable(RETRY)),
         }
     }

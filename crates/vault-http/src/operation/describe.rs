@@ -6,7 +6,7 @@ use super::save::{optional_description, parse_rule};
 use super::{Inner, credential_id, shown};
 use crate::body::Incoming;
 use crate::call::Call;
-use crate::problem_response::ProblemResponse;
+use crate::problem_response::{ACCEPT_PATCH, PATCH_TYPES, ProblemResponse};
 use crate::wire::Document;
 use crate::{answer, content, query};
 use actix_web::HttpResponse;
@@ -37,7 +37,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
 
     let response = answer::json(StatusCode::OK, shown::credential(&credential));
     let mut response = answer::tagged_as_made(response, made, credential.revision)?;
-    response.headers_mut().insert(content::ACCEPT_PATCH, HeaderValue::from_static(content::PATCH_TYPES));
+    response.headers_mut().insert(ACCEPT_PATCH, HeaderValue::from_static(PATCH_TYPES));
     Ok(response)
 }
 

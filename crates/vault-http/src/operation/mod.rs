@@ -30,6 +30,12 @@ mod save;
 mod show;
 mod show_trust;
 mod shown;
+mod static_content;
+mod table;
+
+pub(crate) use activation::ACTIVATION;
+pub(crate) use table::PUBLIC;
+pub use table::{activation_routes, routes};
 
 #[cfg(any(test, fuzzing))]
 pub(crate) use {
@@ -56,7 +62,6 @@ pub(crate) use activation::ActivationApi;
 
 pub(crate) use document::optional_time;
 
-use crate::answer;
 use crate::authorization::bearer_token;
 use crate::body::Incoming;
 use crate::call::Call;
@@ -71,12 +76,11 @@ use crate::openapi;
 use crate::origin;
 use crate::parts::ServerParts;
 use crate::problem_response::ProblemResponse;
-use crate::query;
-use crate::route::{Operation, RequestPath};
+use crate::route::{Lookup, RequestPath, find};
 use crate::settings::{BasePath, ServerSettings};
 use crate::throttle::Throttle;
 use actix_web::HttpResponse;
-use actix_web::http::StatusCode;
+use actix_web::http::Method;
 use actix_web::http::header::{self, HeaderName};
 use bytes::Bytes;
 use ipnet::IpNet;
@@ -96,7 +100,7 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 #[derive(Clone)]
 pub(crate) struct PublicApi(Arc<Inner>);
 
-struct Inner {
+pub(crate) struct Inner {
     base: BasePath,
     console: Console,
     policy: DataPolicy,
@@ -133,8 +137,8 @@ impl PublicApi {
 }
 
 impl Api for PublicApi {
-    fn find<'a>(&self, path: &'a str) -> Option<RequestPath<'a>> {
-        RequestPath::find(&self.0.base, path)
+    fn find<'a>(&self, path: &'a str, method: &Method) -> Lookup<'a> {
+        find(&PUBLIC, &self.0.base, path, method)
     }
 
     async fn run(&self, call: Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
@@ -143,10 +147,13 @@ impl Api for PublicApi {
             api.untrusted_proxy.notice(call.peer(), &api.trusted_proxies);
         }
         let outcome = match api.limit(&call) {
-            Ok(()) => origin::within(call.origin(&api.trusted_proxies), api.dispatch(&call, body)).await,
+            Ok(()) => {
+                let handler = PUBLIC[call.place.row()].handler;
+                origin::within(call.origin(&api.trusted_proxies), handler(api, &call, body)).await
+            }
             Err(problem_response) => Err(problem_response),
         };
-        if call.operation.is_open() && outcome.as_ref().is_err_and(ProblemResponse::asks_to_wait) {
+        if call.place.route().is_open && outcome.as_ref().is_err_and(ProblemResponse::asks_to_wait) {
             api.throttle.delay().await;
         }
         outcome
@@ -154,104 +161,11 @@ impl Api for PublicApi {
 }
 
 impl Inner {
-    async fn dispatch(&self, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
-        match call.operation {
-            Operation::LogIn => log_in::run(self, call, body).await,
-            Operation::LogOut => log_out::run(self, call, body).await,
-            Operation::Save => save::run(self, call, body).await,
-            Operation::List => list::run(self, call, body).await,
-            Operation::Show => show::run(self, call, body).await,
-            Operation::Delete => delete::run(self, call, body).await,
-            Operation::Describe => describe::run(self, call, body).await,
-            Operation::Replace => replace::run(self, call, body).await,
-            Operation::ListVersions => list_versions::run(self, call, body).await,
-            Operation::Promote => promote::run(self, call, body).await,
-            Operation::DestroyVersion => destroy_version::run(self, call, body).await,
-            Operation::Match => match_credential::run(self, call, body).await,
-            Operation::CheckCredential => check_credential::run(self, call, body).await,
-            Operation::ListUses => list_uses::run(self, call, body).await,
-            Operation::ShowTrust => show_trust::run(self, call, body).await,
-            Operation::ListAccounts => accounts::list::run(self, call, body).await,
-            Operation::Invite => accounts::invite::run(self, call, body).await,
-            Operation::ChangeAccount => accounts::change::run(self, call, body).await,
-            Operation::DeleteAccount => accounts::delete::run(self, call, body).await,
-            Operation::UnlockAccount => accounts::unlock::run(self, call, body).await,
-            Operation::ReEnrol => accounts::re_enrol::run(self, call, body).await,
-            Operation::ShowInvitation => enrolment::show::run(self, call, body).await,
-            Operation::Enrol => enrolment::draft::run(self, call, body).await,
-            Operation::ConfirmEnrolment => enrolment::confirm::run(self, call, body).await,
-            Operation::ShowAccount => own::show::run(self, call, body).await,
-            Operation::ListSessions => own::list_sessions::run(self, call, body).await,
-            Operation::EndSession => own::end_session::run(self, call, body).await,
-            Operation::ChangePassword => own::change_password::run(self, call, body).await,
-            Operation::ReplacePasscode => own::replace_passcode::run(self, call, body).await,
-            Operation::ConfirmPasscode => own::confirm_passcode::run(self, call, body).await,
-            Operation::ReplaceRecoveryCodes => own::replace_recovery_codes::run(self, call, body).await,
-            Operation::ListIntegrations => integrations::list::run(self, call, body).await,
-            Operation::ListIntegrationUsage => integrations::usage::run(self, call, body).await,
-            Operation::CreateIntegration => integrations::create::run(self, call, body).await,
-            Operation::RotateIntegration => integrations::rotate::run(self, call, body).await,
-            Operation::ChangeIntegration => integrations::change::run(self, call, body).await,
-            Operation::DeleteIntegration => integrations::delete::run(self, call, body).await,
-            Operation::ListTrusts => integrations::trusts::list(self, call, body).await,
-            Operation::CreateTrust => integrations::trusts::create(self, call, body).await,
-            Operation::DeleteTrust => integrations::trusts::delete(self, call, body).await,
-            Operation::ListIssuers => integrations::trusts::issuers(self, call, body).await,
-            Operation::ListReceivers => receivers::list::run(self, call, body).await,
-            Operation::AddReceiver => receivers::add::run(self, call, body).await,
-            Operation::ChangeReceiver => receivers::change::run(self, call, body).await,
-            Operation::RemoveReceiver => receivers::change::remove(self, call, body).await,
-            Operation::RotateReceiverSecret => receivers::change::rotate_secret(self, call, body).await,
-            Operation::TestReceiver => receivers::deliveries::test(self, call, body).await,
-            Operation::ListDeliveries => receivers::deliveries::list(self, call, body).await,
-            Operation::ResendEvent => receivers::deliveries::resend(self, call, body).await,
-            Operation::ShowNamespaceUsage => namespaces::usage(self, call, body).await,
-            Operation::ListNamespaces => namespaces::list(self, call, body).await,
-            Operation::FreezeNamespace => namespaces::freeze(self, call, body).await,
-            Operation::ThawNamespace => namespaces::thaw(self, call, body).await,
-            Operation::ListAudit => audit::run(self, call, body).await,
-            Operation::Console => {
-                body.ignore().await?;
-                Ok(self.console.page())
-            }
-            Operation::Docs => {
-                body.ignore().await?;
-                Ok(Console::docs())
-            }
-            Operation::ConsoleFile => {
-                body.ignore().await?;
-                Console::file(call.place.id())
-            }
-            Operation::Live => {
-                body.ignore().await?;
-                probe::live()
-            }
-            Operation::Ready => {
-                body.ignore().await?;
-                probe::ready(&self.parts.runtime, &self.parts.readiness).await
-            }
-            Operation::Openapi => {
-                query::none(call.query())?;
-                body.ignore().await?;
-                Ok(answer::json(StatusCode::OK, self.openapi.clone()))
-            }
-            Operation::ShowFederationIssuer => federation::discovery(self, call, body).await,
-            Operation::ShowFederationKeys => federation::key_set(self, call, body).await,
-            Operation::Activate
-            | Operation::ListActivations
-            | Operation::EndActivation
-            | Operation::RenewActivation
-            | Operation::CheckNamespace
-            | Operation::Metrics
-            | Operation::None => Err(ProblemResponse::not_found()),
-        }
-    }
-
     /// Limits the rate of expensive operations without a token, per client network. First rejects requests that another
     /// site's page can make a browser send, so that they do not count: forms, whose body is not JSON, and requests that
     /// the browser marks as cross-site.
     fn limit(&self, call: &Call<'_>) -> Result<(), ProblemResponse> {
-        if call.operation.is_open() {
+        if call.place.route().is_open {
             content::check(call.headers())?;
             if call.headers().get(SEC_FETCH_SITE).is_some_and(|site| site == "cross-site") {
                 let detail = "A page of another site may not send this. Use the console or a client of this server.";
@@ -259,7 +173,7 @@ impl Inner {
             }
         }
         match &self.limiter {
-            Some(limiter) if call.operation.is_open() => {
+            Some(limiter) if call.place.route().is_open => {
                 let network = limited_network(call.network(&self.trusted_proxies));
                 limiter.check(network).map_err(ProblemResponse::too_many_requests)
             }

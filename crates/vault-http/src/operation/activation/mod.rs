@@ -14,24 +14,38 @@ use crate::body::Incoming;
 use crate::call::Call;
 use crate::completion::complete;
 use crate::concurrency::{ConcurrencyLimit, Permit, STORAGE_REQUESTS};
+use crate::endpoint::{Endpoint, delete, get, handler, post};
 use crate::exchange::Api;
 use crate::limiter::Limiter;
 use crate::origin;
 use crate::problem_response::ProblemResponse;
-use crate::route::{Operation, RequestPath};
+use crate::route::{Lookup, find};
 use crate::settings::{ActivationSettings, BasePath};
 use actix_web::HttpResponse;
+use actix_web::http::Method;
 use ipnet::IpNet;
 use std::future::Future;
 use std::sync::Arc;
 use vault_core::id::IntegrationId;
 use vault_core::integration::IntegrationPrincipal;
 
+/// The routes of the activation listener.
+pub(crate) static ACTIVATION: [Endpoint<Inner>; 7] = [
+    get("{base}/activations", "list-activations", handler!(list::run)),
+    post("{base}/activations", "activate", handler!(begin::run)).decrypting(),
+    // Must precede the next route, which matches the same path.
+    post("{base}/activations/check", "check-namespace", handler!(check::run)).decrypting(),
+    delete("{base}/activations/{id}", "end-activation", handler!(end::run)),
+    post("{base}/activations/{id}/renew", "renew-activation", handler!(renew::run)).decrypting(),
+    get("/livez", "live", handler!(live)).probe(),
+    get("/readyz", "ready", handler!(ready)).probe(),
+];
+
 /// The operations of the activation listener.
 #[derive(Clone)]
 pub(crate) struct ActivationApi(Arc<Inner>);
 
-struct Inner {
+pub(crate) struct Inner {
     base: BasePath,
     trusted_proxies: Vec<IpNet>,
     limiter: Option<Limiter<IntegrationId>>,
@@ -55,36 +69,18 @@ impl ActivationApi {
 }
 
 impl Api for ActivationApi {
-    fn find<'a>(&self, path: &'a str) -> Option<RequestPath<'a>> {
-        RequestPath::find_activation(&self.0.base, path)
+    fn find<'a>(&self, path: &'a str, method: &Method) -> Lookup<'a> {
+        find(&ACTIVATION, &self.0.base, path, method)
     }
 
     async fn run(&self, call: Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
         let api = &*self.0;
-        origin::within(call.origin(&api.trusted_proxies), api.dispatch(&call, body)).await
+        let handler = ACTIVATION[call.place.row()].handler;
+        origin::within(call.origin(&api.trusted_proxies), handler(api, &call, body)).await
     }
 }
 
 impl Inner {
-    async fn dispatch(&self, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
-        match call.operation {
-            Operation::Activate => begin::run(self, call, body).await,
-            Operation::ListActivations => list::run(self, call, body).await,
-            Operation::EndActivation => end::run(self, call, body).await,
-            Operation::RenewActivation => renew::run(self, call, body).await,
-            Operation::CheckNamespace => check::run(self, call, body).await,
-            Operation::Live => {
-                body.ignore().await?;
-                probe::live()
-            }
-            Operation::Ready => {
-                body.ignore().await?;
-                probe::ready(&self.parts.runtime, &self.parts.readiness).await
-            }
-            _ => Err(ProblemResponse::not_found()),
-        }
-    }
-
     /// Authenticates the integration and checks its rate limit.
     async fn integration(&self, call: &Call<'_>) -> Result<IntegrationPrincipal, ProblemResponse> {
         let token = integration_token(call.headers())?;
@@ -92,7 +88,7 @@ impl Inner {
         let activations = self.parts.activations.clone();
         let principal = self.complete(async move { activations.authenticate(&token, network).await }).await?;
         match &self.limiter {
-            Some(limiter) if call.operation.opens() => {
+            Some(limiter) if call.place.route().decrypts => {
                 limiter.check(principal.integration).map_err(ProblemResponse::too_many_openings)?;
             }
             _ => {}
@@ -117,4 +113,14 @@ impl Inner {
     {
         Ok(complete(&self.parts.runtime, use_case).await?)
     }
+}
+
+async fn live(_: &Inner, _: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
+    body.ignore().await?;
+    probe::live()
+}
+
+async fn ready(api: &Inner, _: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
+    body.ignore().await?;
+    probe::ready(&api.parts.runtime, &api.parts.readiness).await
 }
