@@ -1,14 +1,12 @@
 //! MACs of audit records and checkpoints: HMAC-SHA-256 over every field. SHA-256 chains the checkpoints and needs no
 //! key. Their MACs need the key.
 
-use crate::derive::Label;
 use crate::instance_keys::InstanceKeyring;
-use crate::key::SymmetricKey;
 use crate::mac::MacKey;
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 use vault_core::audit::{AuditRecord, Checkpoint, SealedAuditRecord, SealedCheckpoint};
-use vault_core::digest::{Digest, DigestPurpose};
+use vault_core::digest::Digest;
 use vault_core::id::KeyId;
 use vault_core::port::AuditSealer;
 use vault_core::time::Timestamp;
@@ -19,26 +17,6 @@ const CHECKPOINT_PREFIX: &[u8] = b"orgvault/1/audit checkpoint";
 /// The MAC of audit records and checkpoints: computed under the audit key of their time, verified under any audit key.
 pub struct HmacAuditSealer {
     keys: Arc<InstanceKeyring>,
-}
-
-/// The keys derived from one audit key.
-pub(crate) struct AuditKeys {
-    record: MacKey,
-    checkpoint: MacKey,
-    /// The MAC key of anchors.
-    pub(crate) anchor: MacKey,
-    /// The MAC key of row states that audit entries record.
-    pub(crate) state: MacKey,
-}
-
-impl AuditKeys {
-    /// Derives the keys from an audit key.
-    pub(crate) fn derive(key: &SymmetricKey) -> Self {
-        let labels =
-            [Label::AuditRecord, Label::AuditCheckpoint, Label::Anchor, Label::Digest(DigestPurpose::RecordedState)];
-        let [record, checkpoint, anchor, state] = labels.map(|label| label.mac_key(key));
-        Self { record, checkpoint, anchor, state }
-    }
 }
 
 impl HmacAuditSealer {

@@ -1,9 +1,7 @@
 //! Keyed digests: HMAC-SHA-256 with one key per purpose, each derived once.
 
-use crate::derive::Label;
 use crate::instance_keys::InstanceKeyring;
-use crate::key::SymmetricKey;
-use crate::mac::{self, MacKey};
+use crate::mac;
 use crate::purpose_keys::{Term, Terms};
 use async_trait::async_trait;
 use std::sync::Arc;
@@ -19,48 +17,6 @@ use vault_core::port::{Clock, KeyedDigester, SealError};
 pub struct HmacDigester {
     keys: Arc<InstanceKeyring>,
     clock: Arc<dyn Clock>,
-}
-
-/// Keys derived from a look-up key.
-pub(crate) struct LookUpKeys {
-    address: MacKey,
-    attempt_bucket: MacKey,
-    network: MacKey,
-    idempotent_body: MacKey,
-    credential_state: MacKey,
-    label: MacKey,
-    /// Parent of the keys for rarely used purposes.
-    other: SymmetricKey,
-}
-
-impl LookUpKeys {
-    /// Derives the keys.
-    pub(crate) fn derive(lookup: &SymmetricKey) -> Self {
-        let looked_up = |purpose| Label::Digest(purpose).mac_key(lookup);
-        Self {
-            address: looked_up(DigestPurpose::Address),
-            attempt_bucket: looked_up(DigestPurpose::AttemptBucket),
-            network: looked_up(DigestPurpose::Network),
-            idempotent_body: looked_up(DigestPurpose::IdempotentBody),
-            credential_state: looked_up(DigestPurpose::CredentialState),
-            label: looked_up(DigestPurpose::Label),
-            other: Label::OtherDigests.derive(lookup),
-        }
-    }
-
-    /// Returns the digest of a look-up value.
-    fn digest(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> Digest {
-        let key = match purpose {
-            DigestPurpose::Address => &self.address,
-            DigestPurpose::AttemptBucket => &self.attempt_bucket,
-            DigestPurpose::Network => &self.network,
-            DigestPurpose::IdempotentBody => &self.idempotent_body,
-            DigestPurpose::CredentialState => &self.credential_state,
-            DigestPurpose::Label => &self.label,
-            other => return Digest::from_bytes(Label::Digest(other).mac_key(&self.other).code_of_parts(parts)),
-        };
-        Digest::from_bytes(key.code_of_parts(parts))
-    }
 }
 
 impl HmacDigester {
@@ -95,7 +51,7 @@ fn plain(purpose: DigestPurpose, parts: &[&[u8]]) -> Digest {
 }
 
 /// Returns the digest of a state that the audit records.
-fn state(keys: &crate::audit::AuditKeys, parts: &[&[u8]]) -> Digest {
+fn state(keys: &crate::derived_keys::AuditKeys, parts: &[&[u8]]) -> Digest {
     Digest::from_bytes(keys.state.code_of_parts(parts))
 }
 

@@ -1,7 +1,8 @@
 //! Rewraps the instance key under another root key.
 
 use crate::context::Context;
-use crate::keyring::{Keyring, KeyringError};
+use crate::keyring::Keyring;
+use crate::keyring_error::KeyringError;
 use crate::wrapper::KeyWrapper;
 use std::sync::Arc;
 use vault_core::port::Entropy;

@@ -8,7 +8,7 @@ use crate::derive::Label;
 use crate::entropy::{random_key, random_key_id};
 use crate::error::{does_not_open, fault, not_sealed};
 use crate::key::SymmetricKey;
-use crate::keyring::KeyringError;
+use crate::keyring_error::KeyringError;
 use crate::mac::MacKey;
 use crate::purpose_keys::{PurposeKeys, Sealed};
 use crate::wrapper::{KeyWrapper, WrapError};

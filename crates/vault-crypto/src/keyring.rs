@@ -1,27 +1,26 @@
 //! The unwrapped keys of one instance: generated once, verified at every start, and used through adapters.
 
-use crate::aead::SealingError;
 use crate::anchor::Anchors;
 use crate::audit::HmacAuditSealer;
-use crate::blob::OpenError;
 use crate::context::Context;
 use crate::credential::CredentialCrypto;
 use crate::digest::HmacDigester;
 use crate::entropy::{random_key, random_key_id};
 use crate::instance_keys::{Document, InstanceKeyring, InstanceKeys};
 use crate::instance_rewrapper::InstanceKeyRewrapper;
+use crate::keyring_error::KeyringError;
 use crate::organization_keys::OrganizationKeyring;
 use crate::passcode::TotpVerifier;
 use crate::password::{Argon2Hasher, Argon2Parameters, HashingPool};
 use crate::purpose_keys::{PurposeKeys, Sealed};
 use crate::receiver::ReceiverCrypto;
 use crate::token::PasetoIssuer;
-use crate::wrapper::{KeyWrapper, WrapError};
+use crate::wrapper::KeyWrapper;
 use std::fmt;
 use std::sync::Arc;
-use vault_core::id::{InstanceId, KeyId};
+use vault_core::id::InstanceId;
 use vault_core::keyring::{KeyPurpose, KeyringDocument};
-use vault_core::port::{Clock, Entropy, KeyRepository, NoEntropy, PasswordHasher, SealError};
+use vault_core::port::{Clock, Entropy, KeyRepository, PasswordHasher, SealError};
 use vault_core::sealed::{InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, RetiringInstanceKey};
 use vault_core::time::Timestamp;
 
@@ -39,61 +38,6 @@ pub struct NewInstance {
     pub keys: Vec<InstanceKeyRecord>,
     /// The same keys, unwrapped. Its audit sealer seals the audit entry of their creation.
     pub keyring: Keyring,
-}
-
-/// Error of generating or loading an instance's keys.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum KeyringError {
-    /// The keys are wrapped by another root key.
-    #[error("wrong root key: this vault needs root key {expected}, but got root key {given}. Use root key {expected}")]
-    WrongRoot {
-        /// Root key in the record.
-        expected: KeyId,
-        /// The given root key.
-        given: KeyId,
-    },
-    /// The instance key cannot be unwrapped.
-    #[error("cannot decrypt instance key {key}: {cause}")]
-    InstanceKey {
-        /// ID of the instance key.
-        key: KeyId,
-        /// Why.
-        #[source]
-        cause: WrapError,
-    },
-    /// The unwrapped instance key does not decrypt the keyring document.
-    #[error("cannot decrypt the vault's keyring with instance key {key}: {cause}")]
-    Document {
-        /// ID of the instance key.
-        key: KeyId,
-        /// Why.
-        #[source]
-        cause: OpenError,
-    },
-    /// An instance-wide key cannot be unwrapped.
-    #[error("cannot decrypt {} key {key}: {cause}", .purpose.as_str())]
-    PurposeKey {
-        /// Purpose of the key.
-        purpose: InstanceKeyPurpose,
-        /// ID of the key.
-        key: KeyId,
-        /// Why.
-        #[source]
-        cause: OpenError,
-    },
-    /// A purpose has no key.
-    #[error("the vault has no {} key", .0.as_str())]
-    NoKey(InstanceKeyPurpose),
-    /// New keys could not be wrapped.
-    #[error(transparent)]
-    Wrap(#[from] WrapError),
-    /// New keys could not be sealed.
-    #[error(transparent)]
-    Seal(#[from] SealingError),
-    /// The operating system returns no randomness.
-    #[error(transparent)]
-    NoEntropy(#[from] NoEntropy),
 }
 
 impl Keyring {

@@ -1,15 +1,14 @@
 //! The keys below the instance key, one list for each purpose.
 
 use crate::aead::AeadKey;
-use crate::audit::AuditKeys;
 use crate::blob::{self, OpenError};
 use crate::context::Context;
 use crate::derive::Label;
-use crate::digest::LookUpKeys;
+use crate::derived_keys::{AuditKeys, LookUpKeys};
 use crate::instance_keys::InstanceKeys;
 use crate::key::SymmetricKey;
-use crate::keyring::KeyringError;
-use crate::token::TokenKey;
+use crate::keyring_error::KeyringError;
+use crate::token::key::TokenKey;
 use std::sync::Arc;
 use vault_core::id::{InstanceId, KeyId};
 #[cfg(any(test, fuzzing))]

@@ -3,6 +3,7 @@ use crate::testing::{NOW, NoEntropyLeft, entropy, id, new_instance, root};
 use crate::{OsEntropy, RootKeyFile, SymmetricKey};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use vault_core::digest::DigestPurpose;
+use vault_core::id::KeyId;
 use vault_core::port::KeyedDigester as _;
 use vault_core::sealed::Blob;
 

@@ -4,15 +4,11 @@
 
 mod claims;
 mod instant;
+pub(crate) mod key;
 
 use crate::error::fault;
 use crate::instance_keys::InstanceKeyring;
-use crate::key::SymmetricKey;
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use claims::Audience;
-use pasetors::keys::SymmetricKey as TokenKeyBytes;
-use pasetors::paserk::{FormatAsPaserk as _, Id};
 use pasetors::token::{Local, UntrustedToken};
 use pasetors::version4::{LocalToken, V4};
 use secrecy::SecretString;
@@ -29,29 +25,6 @@ pub struct PasetoIssuer {
     /// not open, even under the same key.
     assertion: String,
     keys: Arc<InstanceKeyring>,
-}
-
-/// Key of access tokens.
-pub(crate) struct TokenKey {
-    key: TokenKeyBytes<V4>,
-    /// `{"kid":"k4.lid.…"}`; the next field is its encoding in a token.
-    footer: String,
-    encoded_footer: String,
-}
-
-impl TokenKey {
-    /// Prepares a token key.
-    ///
-    /// # Errors
-    /// The key id cannot be computed.
-    pub(crate) fn new(key: &SymmetricKey) -> Result<Self, SealError> {
-        let key = TokenKeyBytes::<V4>::from(key.expose()).map_err(fault)?; // the token's key
-        let mut kid = String::new();
-        Id::from(&key).fmt(&mut kid).map_err(|_| fault("a token key has no kid"))?;
-        let footer = format!("{{\"kid\":\"{kid}\"}}");
-        let encoded_footer = URL_SAFE_NO_PAD.encode(&footer);
-        Ok(Self { key, footer, encoded_footer })
-    }
 }
 
 impl PasetoIssuer {

@@ -1,0 +1,68 @@
+//! The keys derived from an audit key and from a look-up key.
+
+use crate::derive::Label;
+use crate::key::SymmetricKey;
+use crate::mac::MacKey;
+use vault_core::digest::{Digest, DigestPurpose};
+
+/// The keys derived from one audit key.
+pub(crate) struct AuditKeys {
+    pub(crate) record: MacKey,
+    pub(crate) checkpoint: MacKey,
+    /// The MAC key of anchors.
+    pub(crate) anchor: MacKey,
+    /// The MAC key of row states that audit entries record.
+    pub(crate) state: MacKey,
+}
+
+impl AuditKeys {
+    /// Derives the keys from an audit key.
+    pub(crate) fn derive(key: &SymmetricKey) -> Self {
+        let labels =
+            [Label::AuditRecord, Label::AuditCheckpoint, Label::Anchor, Label::Digest(DigestPurpose::RecordedState)];
+        let [record, checkpoint, anchor, state] = labels.map(|label| label.mac_key(key));
+        Self { record, checkpoint, anchor, state }
+    }
+}
+
+/// Keys derived from a look-up key.
+pub(crate) struct LookUpKeys {
+    address: MacKey,
+    attempt_bucket: MacKey,
+    network: MacKey,
+    idempotent_body: MacKey,
+    credential_state: MacKey,
+    label: MacKey,
+    /// Parent of the keys for rarely used purposes.
+    other: SymmetricKey,
+}
+
+impl LookUpKeys {
+    /// Derives the keys.
+    pub(crate) fn derive(lookup: &SymmetricKey) -> Self {
+        let looked_up = |purpose| Label::Digest(purpose).mac_key(lookup);
+        Self {
+            address: looked_up(DigestPurpose::Address),
+            attempt_bucket: looked_up(DigestPurpose::AttemptBucket),
+            network: looked_up(DigestPurpose::Network),
+            idempotent_body: looked_up(DigestPurpose::IdempotentBody),
+            credential_state: looked_up(DigestPurpose::CredentialState),
+            label: looked_up(DigestPurpose::Label),
+            other: Label::OtherDigests.derive(lookup),
+        }
+    }
+
+    /// Returns the digest of a look-up value.
+    pub(crate) fn digest(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> Digest {
+        let key = match purpose {
+            DigestPurpose::Address => &self.address,
+            DigestPurpose::AttemptBucket => &self.attempt_bucket,
+            DigestPurpose::Network => &self.network,
+            DigestPurpose::IdempotentBody => &self.idempotent_body,
+            DigestPurpose::CredentialState => &self.credential_state,
+            DigestPurpose::Label => &self.label,
+            other => return Digest::from_bytes(Label::Digest(other).mac_key(&self.other).code_of_parts(parts)),
+        };
+        Digest::from_bytes(key.code_of_parts(parts))
+    }
+}
