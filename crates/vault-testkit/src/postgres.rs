@@ -13,6 +13,7 @@ use crate::clock::scramble;
 use std::collections::hash_map::RandomState;
 use std::fs;
 use std::hash::BuildHasher;
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -188,6 +189,24 @@ impl Cluster {
             self.psql(&self.directory, &name, &sql);
         }
         format!("{}/{name}", self.base_url())
+    }
+
+    /// Returns the URL of a database that test processes share: the first caller of a name creates and prepares it.
+    ///
+    /// # Panics
+    /// The server does not create the database, or `prepare` panics. The next caller creates another database.
+    pub fn shared_database(&self, name: &str, prepare: impl FnOnce(&str)) -> String {
+        let path = self.directory.join(format!("shared-{name}"));
+        let mut file = fs::OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path).unwrap();
+        file.lock().unwrap();
+        let mut address = String::new();
+        file.read_to_string(&mut address).unwrap();
+        if address.is_empty() {
+            address = self.create_database();
+            prepare(&address);
+            file.write_all(address.as_bytes()).unwrap();
+        }
+        address
     }
 
     /// Returns the URL of a database at a worker, counted from 1, instead of at the server in its URL.

@@ -1,29 +1,37 @@
 //! A PostgreSQL server for the lifetime of the test program.
 
-use super::NOW;
+use super::{NOW, build};
 use secrecy::SecretString;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use vault_diesel::{PostgresSettings, PostgresStore};
 use vault_testkit::postgres::Cluster;
 
-/// Returns the address of a database of this test program, with the schema.
+/// Returns the address of a database of this process, with the schema.
 pub(crate) fn database() -> &'static str {
     static DATABASE: LazyLock<String> = LazyLock::new(|| {
         let address = Cluster::shared().create_database();
-        // On a separate thread, because the first caller may be inside a runtime.
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-                runtime.block_on(async {
-                    let store = store(&address).await;
-                    store.migrate(NOW, &mut |_| {}).await.unwrap();
-                });
-            });
-        });
+        migrate(&address);
         address
     });
     &DATABASE
+}
+
+/// Returns the address of a database with the schema that all processes of this build share.
+pub(crate) fn shared_database() -> &'static str {
+    static DATABASE: LazyLock<String> =
+        LazyLock::new(|| Cluster::shared().shared_database(&build(), |address| migrate(address)));
+    &DATABASE
+}
+
+fn migrate(address: &str) {
+    // On a separate thread, because the caller may be inside a runtime.
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async { store(address).await.migrate(NOW, &mut |_| {}).await.unwrap() });
+        });
+    });
 }
 
 /// Opens a separate store on a database.

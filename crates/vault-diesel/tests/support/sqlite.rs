@@ -1,8 +1,9 @@
 //! Databases for the lifetime of a test.
 
-use super::NOW;
+use super::{NOW, build};
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
 use vault_diesel::{SqliteKey, SqliteSettings, SqliteStore};
@@ -31,10 +32,22 @@ impl Scratch {
         SqliteStore::open(self.settings()).unwrap()
     }
 
+    /// Opens a store with the schema, on a copy of a file that the first test of this build creates.
     pub(crate) async fn migrated(&self) -> Arc<SqliteStore> {
-        let store = self.open();
-        store.migrate(NOW, &mut |_| {}).await.unwrap();
-        store
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let template = directory.join(format!("schema-{}.db", build()));
+        if !template.exists() {
+            let new = Self(TempDir::new_in(directory).unwrap());
+            let store = new.open();
+            store.migrate(NOW, &mut |_| {}).await.unwrap();
+            drop(store);
+            // Moves what is left in the write-ahead log into the file.
+            let busy: i64 = new.bare().query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0)).unwrap();
+            assert_eq!(busy, 0, "the template is in use");
+            fs::rename(new.path(), &template).unwrap();
+        }
+        fs::copy(template, self.path()).unwrap();
+        self.open()
     }
 
     /// Opens a connection that bypasses the store.

@@ -1,7 +1,7 @@
 //! The stores of this crate, as subjects of the contract cases.
 
 use super::NOW;
-use super::postgres::{database, query, store};
+use super::postgres::{query, shared_database, store};
 use super::sqlite::Scratch;
 use async_trait::async_trait;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ pub(crate) struct OnPostgres {
 impl OnPostgres {
     /// Opens a store on the database that the cases share.
     pub(crate) async fn shared() -> Self {
-        let address = database().to_owned();
+        let address = shared_database().to_owned();
         Self { store: store(&address).await, address }
     }
 
