@@ -8,18 +8,8 @@ use vault_tests::samples::small;
 use vault_tests::{Account, Answer, Client, Database, Session, Vault, on_both_databases};
 
 on_both_databases! {
-    an_invitation_becomes_an_account,
-    an_operator_invites_too,
-    an_operator_names_one_of_several_invitations,
-    a15_weak_passwords_are_refused_to_their_owners,
-    a25_the_code_that_enrolled_does_not_log_in,
-    a45_new_secrets_end_the_other_sessions,
-    a49_anothers_session_is_like_an_unknown_one,
-    a54_an_invited_person_may_do_nothing,
-    a56_a_role_has_one_spelling_over_http,
     one_confirmation_makes_the_account,
     the_last_admin_stays_however_many_try,
-    nothing_of_an_enrolment_is_logged,
 }
 
 const PASSWORD: &str = "a sentence that nobody else says";
@@ -53,8 +43,9 @@ fn member(admin: &Session, email: &str, role: &str) -> Account {
     Account::enrolled("Acme", &invited, &drafted, PASSWORD)
 }
 
-fn an_invitation_becomes_an_account(database: Database) {
-    let mut vault = Vault::start(database);
+#[test]
+fn an_invitation_becomes_an_account() {
+    let mut vault = Vault::start(Database::Sqlite);
     let (admin, client) = (vault.admin_session(), vault.client());
     let invited = admin.invite("Grace@Example.COM", "editor").expect(201).json();
     let code = text(&invited["enrolment_code"]).to_owned();
@@ -112,8 +103,9 @@ fn an_invitation_becomes_an_account(database: Database) {
     assert!(!admin.accounts().contains_key("grace@example.com"));
 }
 
-fn an_operator_names_one_of_several_invitations(database: Database) {
-    let vault = Vault::init(database);
+#[test]
+fn an_operator_names_one_of_several_invitations() {
+    let vault = Vault::init(Database::Sqlite);
     let email = ["--email", "shared@example.com"];
     for organization in ["Acme", "Globex"] {
         vault.organization(organization);
@@ -134,8 +126,9 @@ fn an_operator_names_one_of_several_invitations(database: Database) {
     assert_eq!(account(&["show"], &["--json"]).done().json()["organization"], "Globex");
 }
 
-fn an_operator_invites_too(database: Database) {
-    let vault = Vault::start(database);
+#[test]
+fn an_operator_invites_too() {
+    let vault = Vault::start(Database::Sqlite);
     let client = vault.client();
     vault.organization("Acme");
     let invite =
@@ -169,8 +162,9 @@ fn an_operator_invites_too(database: Database) {
     client.enrol(code, PASSWORD).problem("invalid-enrolment");
 }
 
-fn a15_weak_passwords_are_refused_to_their_owners(database: Database) {
-    let vault = Vault::start(database);
+#[test]
+fn a15_weak_passwords_are_refused_to_their_owners() {
+    let vault = Vault::start(Database::Sqlite);
     let (admin, client) = (vault.admin_session(), vault.client());
     let email = "someone@example.com";
     let invited = admin.invite(email, "viewer").expect(201).json();
@@ -195,8 +189,9 @@ fn a15_weak_passwords_are_refused_to_their_owners(database: Database) {
     client.log_in(&account.sound_login()).expect(200);
 }
 
-fn a25_the_code_that_enrolled_does_not_log_in(database: Database) {
-    let vault = Vault::start(database);
+#[test]
+fn a25_the_code_that_enrolled_does_not_log_in() {
+    let vault = Vault::start(Database::Sqlite);
     let (admin, client) = (vault.admin_session(), vault.client());
     let invited = admin.invite("new@example.com", "viewer").expect(201).json();
     let drafted = enrol(&client, &invited);
@@ -207,8 +202,9 @@ fn a25_the_code_that_enrolled_does_not_log_in(database: Database) {
     client.log_in(&account.login(&code)).problem("invalid-login");
 }
 
-fn a45_new_secrets_end_the_other_sessions(database: Database) {
-    let vault = Vault::start(database);
+#[test]
+fn a45_new_secrets_end_the_other_sessions() {
+    let vault = Vault::start(Database::Sqlite);
     let (bystander, client) = (vault.admin_session(), vault.client());
 
     let account = vault.account("Acme", "viewer");
@@ -243,8 +239,9 @@ fn a45_new_secrets_end_the_other_sessions(database: Database) {
     assert!(session.is_live() && bystander.is_live());
 }
 
-fn a49_anothers_session_is_like_an_unknown_one(database: Database) {
-    let vault = Vault::start(database);
+#[test]
+fn a49_anothers_session_is_like_an_unknown_one() {
+    let vault = Vault::start(Database::Sqlite);
     let client = vault.client();
     let [acme, globex] = ["Acme", "Globex"].map(|name| vault.account(name, "admin").log_in(&client));
     let colleague = vault.account("Acme", "viewer").log_in(&client);
@@ -272,8 +269,9 @@ fn a49_anothers_session_is_like_an_unknown_one(database: Database) {
     assert!(!acme.is_live());
 }
 
-fn a54_an_invited_person_may_do_nothing(database: Database) {
-    let vault = Vault::start(database);
+#[test]
+fn a54_an_invited_person_may_do_nothing() {
+    let vault = Vault::start(Database::Sqlite);
     let (admin, client) = (vault.admin_session(), vault.client());
     let id = admin.save(&small("a", 1));
     let invited = admin.invite("owner@example.com", "admin").expect(201).json();
@@ -307,8 +305,9 @@ fn a54_an_invited_person_may_do_nothing(database: Database) {
     confirm(&client, &invited, &drafted);
 }
 
-fn a56_a_role_has_one_spelling_over_http(database: Database) {
-    let vault = Vault::start(database);
+#[test]
+fn a56_a_role_has_one_spelling_over_http() {
+    let vault = Vault::start(Database::Sqlite);
     let admin = vault.admin_session();
     let viewer = vault.account("Acme", "viewer");
     let before = admin.accounts();
@@ -387,8 +386,9 @@ fn the_last_admin_stays_however_many_try(database: Database) {
     }
 }
 
-fn nothing_of_an_enrolment_is_logged(database: Database) {
-    let vault = Vault::start_with(database, &["--log-level", "debug"]);
+#[test]
+fn nothing_of_an_enrolment_is_logged() {
+    let vault = Vault::start_with(Database::Sqlite, &["--log-level", "debug"]);
     let admin = vault.admin_session();
     let invited = admin.invite("new@example.com", "editor").expect(201).json();
     let client = vault.client();

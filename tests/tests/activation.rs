@@ -8,15 +8,9 @@ use vault_tests::{ActivationListener, Client, Database, Integration, Vault, on_b
 
 on_both_databases! {
     saved_data_is_returned_only_by_activation_listener,
-    the_namespace_is_given_again,
     a_frozen_namespace_is_activated_no_more,
-    a_token_stops_working_with_its_integration,
-    an_organization_in_use_again_has_its_tokens_and_none_of_its_sessions,
     a_rotated_token_works_on_for_as_long_as_was_said,
-    admins_administer_integrations_over_http,
-    listeners_keep_to_their_own,
     more_than_a_hundred_credentials_are_not_opened,
-    live_activations_are_limited_listed_and_ended,
 }
 
 /// Returns the credentials of the activation.
@@ -60,8 +54,9 @@ fn saved_data_is_returned_only_by_activation_listener(database: Database) {
     }
 }
 
-fn the_namespace_is_given_again(database: Database) {
-    let (vault, activation_listener) = ActivationListener::open(database);
+#[test]
+fn the_namespace_is_given_again() {
+    let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     let (session, client) = (vault.admin_session(), activation_listener.client());
     for namespace in ["imports", "imports/a", "imports/a/b", "importsx", "other"] {
         session.save(&small(namespace, 1));
@@ -118,8 +113,9 @@ fn a_frozen_namespace_is_activated_no_more(database: Database) {
     assert_eq!(vault.json(&["namespace", "list"]), json!([]));
 }
 
-fn a_token_stops_working_with_its_integration(database: Database) {
-    let (vault, activation_listener) = ActivationListener::open(database);
+#[test]
+fn a_token_stops_working_with_its_integration() {
+    let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     let (session, client) = (vault.admin_session(), activation_listener.client());
     session.save(&small("imports", 1));
     let integration = Integration::make(&vault, "import", &["imports"]);
@@ -148,8 +144,9 @@ fn a_token_stops_working_with_its_integration(database: Database) {
     }
 }
 
-fn an_organization_in_use_again_has_its_tokens_and_none_of_its_sessions(database: Database) {
-    let (vault, activation_listener) = ActivationListener::open(database);
+#[test]
+fn an_organization_in_use_again_has_its_tokens_and_none_of_its_sessions() {
+    let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     let account = vault.admin();
     let session = account.log_in(&vault.client());
     session.save(&small("imports", 1));
@@ -188,8 +185,9 @@ fn a_rotated_token_works_on_for_as_long_as_was_said(database: Database) {
     assert!(listed.contains(&first.id) && !listed.contains("ovi_"), "{listed}");
 }
 
-fn admins_administer_integrations_over_http(database: Database) {
-    let (vault, activation_listener) = ActivationListener::open(database);
+#[test]
+fn admins_administer_integrations_over_http() {
+    let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     let (session, client) = (vault.admin_session(), activation_listener.client());
     session.save(&small("imports", 1));
     let create = json!({"name": "import", "namespaces": ["imports"], "expires_at": "2999-01-01T00:00:00Z"});
@@ -215,8 +213,9 @@ fn admins_administer_integrations_over_http(database: Database) {
     assert_eq!(session.call("GET", "/v1/integrations").send().expect(200).json(), json!([]));
 }
 
-fn listeners_keep_to_their_own(database: Database) {
-    let (vault, activation_listener) = ActivationListener::open(database);
+#[test]
+fn listeners_keep_to_their_own() {
+    let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     let account = vault.admin();
     let session = account.log_in(&vault.client());
     session.save(&s3().request);
@@ -258,9 +257,10 @@ fn more_than_a_hundred_credentials_are_not_opened(database: Database) {
     assert_eq!(credentials(&integration.activate(&client, "imports").expect(201).json()).len(), 100);
 }
 
-fn live_activations_are_limited_listed_and_ended(database: Database) {
+#[test]
+fn live_activations_are_limited_listed_and_ended() {
     let (vault, activation_listener) =
-        ActivationListener::open_with(database, &["--max-activations=3", "--activation-rate=0"]);
+        ActivationListener::open_with(Database::Sqlite, &["--max-activations=3", "--activation-rate=0"]);
     let (session, client) = (vault.admin_session(), activation_listener.client());
     session.save(&small("imports", 1));
     let integration = Integration::make(&vault, "import", &["imports"]);

@@ -4,15 +4,7 @@ use serde_json::{Value, json};
 use time::format_description::well_known::Rfc3339;
 use time::{Duration, OffsetDateTime};
 use vault_tests::samples::small;
-use vault_tests::{ActivationListener, Client, Database, Integration, Session, Vault, on_both_databases};
-
-on_both_databases! {
-    no_other_spelling_of_a_token_works,
-    a_token_stands_in_one_place_alone,
-    a_namespace_has_one_spelling,
-    organizations_have_nothing_to_do_with_each_other,
-    a_token_ends_when_it_was_said,
-}
+use vault_tests::{ActivationListener, Client, Database, Integration, Session, Vault};
 
 struct Stage {
     vault: Vault,
@@ -38,8 +30,9 @@ impl Stage {
     }
 }
 
-fn no_other_spelling_of_a_token_works(database: Database) {
-    let stage = Stage::set(database);
+#[test]
+fn no_other_spelling_of_a_token_works() {
+    let stage = Stage::set(Database::Sqlite);
     let token = &stage.integration.token;
     let mut others: Vec<String> = (0..token.len())
         .flat_map(|place| {
@@ -67,8 +60,9 @@ fn no_other_spelling_of_a_token_works(database: Database) {
     stage.nothing_lives();
 }
 
-fn a_token_stands_in_one_place_alone(database: Database) {
-    let stage = Stage::set(database);
+#[test]
+fn a_token_stands_in_one_place_alone() {
+    let stage = Stage::set(Database::Sqlite);
     let token = &stage.integration.token;
     let body = json!({"namespace": "b"});
     let call = |path: &str| stage.client.request("POST", path).json(&body);
@@ -104,8 +98,9 @@ fn a_token_stands_in_one_place_alone(database: Database) {
     assert!(!stage.vault.log().contains(token));
 }
 
-fn a_namespace_has_one_spelling(database: Database) {
-    let stage = Stage::set(database);
+#[test]
+fn a_namespace_has_one_spelling() {
+    let stage = Stage::set(Database::Sqlite);
     let ask = |namespace: &str| stage.integration.activate(&stage.client, namespace);
     ask("imports/a").expect(201);
     for other in ["IMPORTS/a", "Imports/a", "imports", "B", "b/", "b/b", "imports.a"] {
@@ -141,8 +136,9 @@ fn a_namespace_has_one_spelling(database: Database) {
     assert_eq!(stage.integration.live(&stage.client).len(), 1);
 }
 
-fn organizations_have_nothing_to_do_with_each_other(database: Database) {
-    let stage = Stage::set(database);
+#[test]
+fn organizations_have_nothing_to_do_with_each_other() {
+    let stage = Stage::set(Database::Sqlite);
     let other = stage.vault.account("Globex", "admin").log_in(&stage.vault.client());
     other.save(&small("b", 3));
     let made = json!({"name": "import", "namespaces": ["b", "imports/*"]}); // names are unique per organization
@@ -174,8 +170,9 @@ fn organizations_have_nothing_to_do_with_each_other(database: Database) {
     stage.integration.activate(&stage.client, "b").expect(201);
 }
 
-fn a_token_ends_when_it_was_said(database: Database) {
-    let stage = Stage::set(database);
+#[test]
+fn a_token_ends_when_it_was_said() {
+    let stage = Stage::set(Database::Sqlite);
     let body = json!({"namespace": "b", "ttl": 43_200});
     let end = stage.integration.activate_with(&stage.client, &body).expect(201).json()["expires_at"].clone();
     // No activation outlives its integration.

@@ -4,15 +4,7 @@ use serde_json::{Value, json};
 use vault_tests::samples::{every_type, s3, small};
 use vault_tests::sql::Sql;
 use vault_tests::wire::{Wire, request};
-use vault_tests::{Database, Session, Vault, on_both_databases};
-
-on_both_databases! {
-    a51_another_organization_s_id_is_like_an_unknown_one,
-    a52_nothing_in_a_request_chooses_the_organization,
-    a55_an_id_is_a_uuid_in_one_spelling,
-    a57_only_what_is_public_answers_without_a_token,
-    roles_permit_exactly_what_is_written,
-}
+use vault_tests::{Database, Session, Vault};
 
 /// Returns what must not change: the rows if they are accessible, else the owner's view.
 fn state(vault: &Vault, owner: &Session) -> (Vec<Value>, Vec<Vec<String>>) {
@@ -28,8 +20,9 @@ fn state(vault: &Vault, owner: &Session) -> (Vec<Value>, Vec<Vec<String>>) {
     (owner.list(), rows)
 }
 
-fn a51_another_organization_s_id_is_like_an_unknown_one(database: Database) {
-    let vault = Vault::start(database);
+#[test]
+fn a51_another_organization_s_id_is_like_an_unknown_one() {
+    let vault = Vault::start(Database::Postgres);
     let client = vault.client();
     let [acme, globex] = ["Acme", "Globex"].map(|name| vault.account(name, "admin").log_in(&client));
     let theirs: Vec<String> = every_type().iter().map(|sample| globex.save(&sample.request)).collect();
@@ -101,8 +94,9 @@ fn a51_another_organization_s_id_is_like_an_unknown_one(database: Database) {
     assert_eq!(ask("GET", &theirs[0]), expected);
 }
 
-fn a52_nothing_in_a_request_chooses_the_organization(database: Database) {
-    let vault = Vault::start(database);
+#[test]
+fn a52_nothing_in_a_request_chooses_the_organization() {
+    let vault = Vault::start(Database::Postgres);
     let client = vault.client();
     let [acme, globex] = ["Acme", "Globex"].map(|name| vault.account(name, "editor").log_in(&client));
     let theirs = globex.save(&small("theirs", 1));
@@ -145,8 +139,9 @@ fn a52_nothing_in_a_request_chooses_the_organization(database: Database) {
     assert_eq!(globex.ids(), [theirs]);
 }
 
-fn a55_an_id_is_a_uuid_in_one_spelling(database: Database) {
-    let vault = Vault::start(database);
+#[test]
+fn a55_an_id_is_a_uuid_in_one_spelling() {
+    let vault = Vault::start(Database::Sqlite);
     let session = vault.admin_session();
     let id = session.save(&s3().request);
     let before = state(&vault, &session);
@@ -262,8 +257,9 @@ fn a56_a_role_has_one_spelling() {
     assert_eq!(accounts[0]["role"], "admin");
 }
 
-fn a57_only_what_is_public_answers_without_a_token(database: Database) {
-    let vault = Vault::start(database);
+#[test]
+fn a57_only_what_is_public_answers_without_a_token() {
+    let vault = Vault::start(Database::Sqlite);
     let client = vault.client();
     let id = vault.admin_session().save(&s3().request);
     let id_path = format!("/v1/organization-vault/{id}");
@@ -330,8 +326,9 @@ fn a57_only_what_is_public_answers_without_a_token(database: Database) {
     }
 }
 
-fn roles_permit_exactly_what_is_written(database: Database) {
-    let vault = Vault::start(database);
+#[test]
+fn roles_permit_exactly_what_is_written() {
+    let vault = Vault::start(Database::Postgres);
     let client = vault.client();
     let admin = vault.account("Acme", "admin").log_in(&client);
     for (role, writes) in [("admin", true), ("editor", true), ("viewer", false)] {

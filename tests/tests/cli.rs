@@ -18,10 +18,7 @@ use vault_tests::{Account, Client, Database, Session, Vault, on_both_databases};
 on_both_databases! {
     init_touches_nothing_that_is_there,
     every_command_prints_one_json_document,
-    text_is_for_people,
     what_cannot_be_done_is_refused_with_a_reason,
-    operators_change_accounts,
-    a_passcode_is_printed_once_per_step,
     commands_work_beside_a_busy_server,
     a_stop_loses_nothing_that_was_acknowledged,
 }
@@ -127,8 +124,9 @@ fn every_command_prints_one_json_document(database: Database) {
     assert_eq!(vault.json(&["org", "list"]), json!([]));
 }
 
-fn text_is_for_people(database: Database) {
-    let vault = Vault::absent(database);
+#[test]
+fn text_is_for_people() {
+    let vault = Vault::absent(Database::Sqlite);
     let said = vault.run(&["init"]).done().stdout;
     assert!(said.contains("copy of the root key") && said.contains(vault.data_dir().to_str().unwrap()), "{said}");
     vault.run(&["org", "create", "Acme"]).done();
@@ -346,8 +344,9 @@ fn tokens_end_after_durations() {
     }
 }
 
-fn operators_change_accounts(database: Database) {
-    let vault = Vault::start(database);
+#[test]
+fn operators_change_accounts() {
+    let vault = Vault::start(Database::Sqlite);
     let client = vault.client();
     let account = vault.account("Acme", "viewer");
     let by = |command: &[&str]| vault.json(&[&["account"], command, &["--email", &account.email]].concat());
@@ -376,8 +375,9 @@ fn operators_change_accounts(database: Database) {
     client.log_in(&body).expect(200);
 }
 
-fn a_passcode_is_printed_once_per_step(database: Database) {
-    let vault = Vault::start(database);
+#[test]
+fn a_passcode_is_printed_once_per_step() {
+    let vault = Vault::start(Database::Sqlite);
     let client = vault.client();
     let account = vault.admin();
     let printed = vault.json(&["account", "passcode", "--email", &account.email]);

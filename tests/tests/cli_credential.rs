@@ -9,12 +9,7 @@ use vault_tests::binary::{self, Run};
 use vault_tests::integration::write_private;
 use vault_tests::samples::{s3, small};
 use vault_tests::terminal::Terminal;
-use vault_tests::{Account, ActivationListener, Database, Integration, Vault, on_both_databases};
-
-on_both_databases! {
-    a_credential_is_rotated_from_the_command_line,
-    on_a_terminal_who_uses_a_credential_is_told_before_it_changes,
-}
+use vault_tests::{Account, ActivationListener, Database, Integration, Vault};
 
 /// A client host: a home directory, and nothing of the vault.
 struct Machine<'a> {
@@ -91,8 +86,9 @@ impl<'a> Machine<'a> {
     }
 }
 
-fn on_a_terminal_who_uses_a_credential_is_told_before_it_changes(database: Database) {
-    let (vault, activation_listener) = ActivationListener::open(database);
+#[test]
+fn on_a_terminal_who_uses_a_credential_is_told_before_it_changes() {
+    let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     let machine = Machine::of(&vault, "desk");
     let admin = vault.admin();
     machine.log_in(&admin).done();
@@ -127,8 +123,9 @@ fn on_a_terminal_who_uses_a_credential_is_told_before_it_changes(database: Datab
     assert_eq!((delete(&used, "imports").0, session.ids().len()), (Some(0), 0));
 }
 
-fn a_credential_is_rotated_from_the_command_line(database: Database) {
-    let vault = Vault::start(database);
+#[test]
+fn a_credential_is_rotated_from_the_command_line() {
+    let vault = Vault::start(Database::Sqlite);
     let machine = Machine::of(&vault, "home");
     let account = vault.account("Acme", "editor");
     let said = machine.run(&["credential", "list"]).refused().stderr;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use vault_tests::samples::small;
-use vault_tests::{Database, Vault, on_both_databases};
+use vault_tests::{Database, Vault};
 
 /// Maximum time to wait for the server's background work.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -82,12 +82,9 @@ fn the_metrics_of_a_vault_on_postgresql_move() {
     moves(Database::Postgres);
 }
 
-on_both_databases! {
-    what_is_done_again_is_counted,
-}
-
-fn what_is_done_again_is_counted(database: Database) {
-    let vault = Vault::start(database);
+#[test]
+fn what_is_done_again_is_counted() {
+    let vault = Vault::start(Database::Sqlite);
     let session = vault.admin_session();
     let save = || {
         let body = small("imports", 0);

@@ -8,12 +8,7 @@ use vault_tests::samples::small;
 use vault_tests::{Account, Answer, Client, Database, Session, Vault, on_both_databases};
 
 on_both_databases! {
-    a_colleague_without_phone_and_codes_enrols_again,
-    an_admin_unlocks_a_colleague,
-    an_operator_helps_the_last_admin,
-    a49_anothers_account_is_neither_unlocked_nor_re_enrolled,
     a45_nothing_old_works_whatever_is_done_meanwhile,
-    nobody_re_enrols_themselves,
     one_confirmation_re_enrols,
     a_role_lowered_beside_a_confirmation_stays_lowered,
     a_login_beside_a_re_enrolment_leaves_no_session,
@@ -51,8 +46,9 @@ fn notices(session: &Session) -> Vec<(String, Value)> {
     reported.filter(|(code, _)| code != "recovery-code-used").collect()
 }
 
-fn a_colleague_without_phone_and_codes_enrols_again(database: Database) {
-    let mut vault = Vault::start_with(database, &["--log-level", "debug"]);
+#[test]
+fn a_colleague_without_phone_and_codes_enrols_again() {
+    let mut vault = Vault::start_with(Database::Sqlite, &["--log-level", "debug"]);
     let client = vault.client();
     let (admin, bystander) = (vault.account("Acme", "admin"), vault.account("Acme", "admin"));
     let (admin, bystander) = (admin.log_in(&client), bystander.log_in(&client));
@@ -101,8 +97,9 @@ fn a_colleague_without_phone_and_codes_enrols_again(database: Database) {
     assert!(!vault.log().contains(&code) && !vault.log().contains(&again.secret), "secrets are not logged");
 }
 
-fn an_admin_unlocks_a_colleague(database: Database) {
-    let vault = Vault::start(database);
+#[test]
+fn an_admin_unlocks_a_colleague() {
+    let vault = Vault::start(Database::Sqlite);
     let (admin, client) = (vault.admin_session(), vault.client());
     let grace = vault.account("Acme", "viewer");
     for _ in 0..5 {
@@ -117,8 +114,9 @@ fn an_admin_unlocks_a_colleague(database: Database) {
     grace.log_in(&client);
 }
 
-fn an_operator_helps_the_last_admin(database: Database) {
-    let vault = Vault::start(database);
+#[test]
+fn an_operator_helps_the_last_admin() {
+    let vault = Vault::start(Database::Sqlite);
     let client = vault.client();
     let admin = vault.account("Acme", "admin");
     let session = admin.log_in(&client);
@@ -137,8 +135,9 @@ fn an_operator_helps_the_last_admin(database: Database) {
     assert_eq!(text(&session.own_account()["role"]), "admin");
 }
 
-fn a49_anothers_account_is_neither_unlocked_nor_re_enrolled(database: Database) {
-    let vault = Vault::start(database);
+#[test]
+fn a49_anothers_account_is_neither_unlocked_nor_re_enrolled() {
+    let vault = Vault::start(Database::Sqlite);
     let client = vault.client();
     let (admin, stranger) = (vault.account("Acme", "admin"), vault.account("Globex", "viewer"));
     let (admin, strangers) = (admin.log_in(&client), stranger.log_in(&client));
@@ -200,8 +199,9 @@ fn a45_nothing_old_works_whatever_is_done_meanwhile(database: Database) {
     admin.invite(&grace.email, "viewer").expect(201);
 }
 
-fn nobody_re_enrols_themselves(database: Database) {
-    let vault = Vault::start(database);
+#[test]
+fn nobody_re_enrols_themselves() {
+    let vault = Vault::start(Database::Sqlite);
     let client = vault.client();
     let (one, two) = (vault.account("Acme", "admin"), vault.account("Acme", "admin"));
     let (ones, twos) = (one.log_in(&client), two.log_in(&client));

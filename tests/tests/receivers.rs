@@ -15,10 +15,6 @@ use vault_tests::sql::Sql;
 use vault_tests::{Database, Integration, Session, Vault, on_both_databases};
 
 on_both_databases! {
-    webhooks_are_told_and_verified,
-    a_receiver_that_fails_is_told_later,
-    mail_goes_to_colleagues_as_a_digest,
-    mail_logs_in_after_starttls_or_says_why_not,
     expiries_within_a_threshold_are_announced_once,
     a_killed_server_tells_everything,
     the_instance_has_receivers_of_its_own,
@@ -70,8 +66,9 @@ fn events_are_delivered_without_an_activation_listener() {
     assert_eq!(receivers.next("/hooks", "receiver.test")["verified"], true);
 }
 
-fn webhooks_are_told_and_verified(database: Database) {
-    let (mut receivers, vault, admin) = open(database);
+#[test]
+fn webhooks_are_told_and_verified() {
+    let (mut receivers, vault, admin) = open(Database::Sqlite);
     let added = add(&admin, &json!({"kind": "webhook", "url": receivers.url("/hooks?token=hidden")}));
     let (id, secret) = (added["id"].as_str().unwrap(), added["secret"].as_str().unwrap());
     assert!(secret.starts_with("whsec_"), "{secret}");
@@ -143,8 +140,9 @@ fn webhooks_are_told_and_verified(database: Database) {
     assert_eq!(admin.call("GET", "/v1/receivers").send().expect(200).json(), json!([]));
 }
 
-fn a_receiver_that_fails_is_told_later(database: Database) {
-    let (mut receivers, vault, admin) = open(database);
+#[test]
+fn a_receiver_that_fails_is_told_later() {
+    let (mut receivers, vault, admin) = open(Database::Sqlite);
     let make = |path: &str| {
         let events = ["namespace.frozen", "namespace.thawed"];
         let added = add(&admin, &json!({"kind": "webhook", "url": receivers.url(path), "events": events}));
@@ -199,8 +197,9 @@ fn a_receiver_that_fails_is_told_later(database: Database) {
     }
 }
 
-fn mail_goes_to_colleagues_as_a_digest(database: Database) {
-    let (receivers, vault, admin) = open(database);
+#[test]
+fn mail_goes_to_colleagues_as_a_digest() {
+    let (receivers, vault, admin) = open(Database::Sqlite);
     let colleague = vault.account("Acme", "viewer");
     let added = add(&admin, &json!({"kind": "email", "to": colleague.email}));
     assert_eq!(added["to"], colleague.email);
@@ -233,7 +232,8 @@ fn mail_goes_to_colleagues_as_a_digest(database: Database) {
     });
 }
 
-fn mail_logs_in_after_starttls_or_says_why_not(database: Database) {
+#[test]
+fn mail_logs_in_after_starttls_or_says_why_not() {
     let receivers = Receivers::start();
     let directory = tempfile::tempdir().unwrap();
     let password = directory.path().join("smtp.password");
@@ -242,7 +242,7 @@ fn mail_logs_in_after_starttls_or_says_why_not(database: Database) {
     let test = |smtp: &str| {
         let from = ["--smtp-from", "OrgVault <vault@example.com>", "--smtp-password-file", password.to_str().unwrap()];
         let (vault, activation_listener) =
-            ActivationListener::open_with(database, &[&from[..], &["--smtp-url", smtp]].concat());
+            ActivationListener::open_with(Database::Sqlite, &[&from[..], &["--smtp-url", smtp]].concat());
         let admin = vault.admin_session();
         let id = add(&admin, &json!({"kind": "email", "to": vault.account("Acme", "viewer").email}));
         let id = id["id"].as_str().unwrap().to_owned();

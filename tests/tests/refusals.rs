@@ -2,14 +2,7 @@
 
 use serde_json::{Value, json};
 use vault_tests::samples::{azure_identity, direct_link, gcs, s3};
-use vault_tests::{Database, Session, Vault, on_both_databases};
-
-on_both_databases! {
-    flawed_secrets_are_refused_by_name,
-    all_violations_are_named_together,
-    the_limits_are_exact,
-    a94_a_save_only_creates,
-}
+use vault_tests::{Database, Session, Vault};
 
 /// Part of every invalid value. No response may contain it.
 const MARK: &str = "h7Qz";
@@ -29,8 +22,9 @@ fn with(request: &Value, pointer: &str, value: Value) -> Value {
     request
 }
 
-fn flawed_secrets_are_refused_by_name(database: Database) {
-    let vault = Vault::start(database);
+#[test]
+fn flawed_secrets_are_refused_by_name() {
+    let vault = Vault::start(Database::Sqlite);
     let session = vault.admin_session();
     let flawed = [
         ("", "blank"),
@@ -75,8 +69,9 @@ fn flawed_secrets_are_refused_by_name(database: Database) {
     assert_eq!(session.list(), [] as [Value; 0]);
 }
 
-fn all_violations_are_named_together(database: Database) {
-    let vault = Vault::start(database);
+#[test]
+fn all_violations_are_named_together() {
+    let vault = Vault::start(Database::Sqlite);
     let session = vault.admin_session();
     let body = json!({
         "type": "s3",
@@ -98,8 +93,9 @@ fn all_violations_are_named_together(database: Database) {
     assert_eq!(fields.len(), 5, "{fields:?}");
 }
 
-fn the_limits_are_exact(database: Database) {
-    let vault = Vault::start_with(database, &["--max-credentials", "3"]);
+#[test]
+fn the_limits_are_exact() {
+    let vault = Vault::start_with(Database::Sqlite, &["--max-credentials", "3"]);
     let session = vault.admin_session();
     let secret =
         |length: usize| with(&s3().request, "/data/session_token", json!("a1".repeat(length.div_ceil(2))[..length]));
@@ -123,8 +119,9 @@ fn the_limits_are_exact(database: Database) {
     assert_eq!(session.list().len(), 3);
 }
 
-fn a94_a_save_only_creates(database: Database) {
-    let vault = Vault::start(database);
+#[test]
+fn a94_a_save_only_creates() {
+    let vault = Vault::start(Database::Sqlite);
     let session = vault.admin_session();
     for value in ["*", "\"1\"", "W/\"1\"", "nonsense"] {
         let call = session.call("PATCH", "/v1/organization-vault").header("if-match", value);

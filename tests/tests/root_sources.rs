@@ -14,9 +14,7 @@ use vault_tests::{Database, Vault, on_both_databases};
 
 on_both_databases! {
     a_vault_lives_under_a_key_in_a_token,
-    the_root_key_moves_into_a_token_and_out_again,
     a_server_waits_for_a_token_that_is_away,
-    a_vault_lives_under_a_key_in_aws_kms,
 }
 
 const ID: &str = "00112233445566778899aabbccddeeff";
@@ -179,8 +177,9 @@ fn a_vault_lives_under_a_key_in_a_token(database: Database) {
     assert!(refused.contains("other users can read"), "{refused}");
 }
 
-fn the_root_key_moves_into_a_token_and_out_again(database: Database) {
-    let vault = Vault::init(database);
+#[test]
+fn the_root_key_moves_into_a_token_and_out_again() {
+    let vault = Vault::init(Database::Sqlite);
     let token = Token::of(&vault);
     vault.run(&["org", "create", "Acme"]).done();
     let old = vault.json(&["key", "status"])["root_key"].clone();
@@ -281,8 +280,9 @@ fn a_server_waits_for_a_token_that_is_away(database: Database) {
     assert!(vault.log().contains("cannot") && !vault.log().contains(SoftHsm::PIN), "{}", vault.log());
 }
 
-fn a_vault_lives_under_a_key_in_aws_kms(database: Database) {
-    let vault = Vault::init(database);
+#[test]
+fn a_vault_lives_under_a_key_in_aws_kms() {
+    let vault = Vault::init(Database::Sqlite);
     vault.run(&["org", "create", "Acme"]).done();
     let moto = Moto::start();
     let arn = moto.create_kms_key();

@@ -4,17 +4,7 @@ use serde_json::{Value, json};
 use std::thread;
 use std::time::{Duration, Instant};
 use vault_tests::samples::{s3, small};
-use vault_tests::{ActivationListener, Database, Integration, Session, Vault, on_both_databases};
-
-on_both_databases! {
-    labels_find_credentials_of_one_s_own_alone,
-    activation_listener_enforces_short_rule,
-    matches_are_counted_for_all_sessions,
-    a_requested_check_is_made_by_the_activation_side,
-    uses_are_told_to_those_who_change,
-    another_organization_s_credential_is_like_an_unknown_one,
-    a_viewer_changes_nothing,
-}
+use vault_tests::{ActivationListener, Database, Integration, Session, Vault};
 
 fn with(mut save: Value, more: &Value) -> Value {
     save.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -26,8 +16,9 @@ fn found(session: &Session, query: &str) -> Vec<String> {
     answer.json().as_array().unwrap().iter().map(|item| item["id"].as_str().unwrap().to_owned()).collect()
 }
 
-fn labels_find_credentials_of_one_s_own_alone(database: Database) {
-    let vault = Vault::start(database);
+#[test]
+fn labels_find_credentials_of_one_s_own_alone() {
+    let vault = Vault::start(Database::Sqlite);
     let client = vault.client();
     let [acme, globex] = ["Acme", "Globex"].map(|name| vault.account(name, "editor").log_in(&client));
     let labels = json!({"labels": {"team": "data", "env": "prod"}, "description": "the nightly import"});
@@ -53,8 +44,9 @@ fn labels_find_credentials_of_one_s_own_alone(database: Database) {
     assert_eq!(acme.show(&ours).json()["description"], "the nightly import");
 }
 
-fn activation_listener_enforces_short_rule(database: Database) {
-    let (vault, activation_listener) = ActivationListener::open(database);
+#[test]
+fn activation_listener_enforces_short_rule() {
+    let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     let admin = vault.admin_session();
     let editor = vault.account("Acme", "editor").log_in(&vault.client());
     let id = editor.save(&with(s3().request, &json!({"vend": "short"})));
@@ -70,8 +62,9 @@ fn activation_listener_enforces_short_rule(database: Database) {
     integration.activate(&activation_listener.client(), "imports/nightly").expect(201);
 }
 
-fn matches_are_counted_for_all_sessions(database: Database) {
-    let vault = Vault::start(database);
+#[test]
+fn matches_are_counted_for_all_sessions() {
+    let vault = Vault::start(Database::Sqlite);
     let sessions = [vault.admin_session(), vault.admin_session()];
     let id = sessions[0].save(&small("a", 1));
     for round in 0..10 {
@@ -98,8 +91,9 @@ fn checked(session: &Session, id: &str, version: i64) -> Value {
     }
 }
 
-fn a_requested_check_is_made_by_the_activation_side(database: Database) {
-    let (vault, _activation_listener) = ActivationListener::open_with(database, &["--recheck-every", "30d"]);
+#[test]
+fn a_requested_check_is_made_by_the_activation_side() {
+    let (vault, _activation_listener) = ActivationListener::open_with(Database::Sqlite, &["--recheck-every", "30d"]);
     let session = vault.admin_session();
     // The server may not connect to this address.
     let mut save = small("a", 1);
@@ -121,15 +115,16 @@ fn a_requested_check_is_made_by_the_activation_side(database: Database) {
     assert!(vault.log().contains("credential.failing"));
     assert!(vault.metric("orgvault_credential_health_changes_total") > 0);
 
-    let unchecked = Vault::start(database);
+    let unchecked = Vault::start(Database::Sqlite);
     let session = unchecked.admin_session();
     let id = session.save(&small("a", 1));
     let answer = session.call("POST", &format!("/v1/organization-vault/{id}/check")).send();
     assert!(answer.problem("malformed-request").text().contains("--recheck-every"));
 }
 
-fn uses_are_told_to_those_who_change(database: Database) {
-    let (vault, activation_listener) = ActivationListener::open(database);
+#[test]
+fn uses_are_told_to_those_who_change() {
+    let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     let session = vault.admin_session();
     let id = session.save(&small("imports", 1));
     let integration = Integration::make(&vault, "nightly", &["imports"]);
@@ -173,8 +168,9 @@ fn asked(session: &Session, id: &str) -> Vec<Indistinct> {
     answers.collect()
 }
 
-fn another_organization_s_credential_is_like_an_unknown_one(database: Database) {
-    let (vault, _activation_listener) = ActivationListener::open_with(database, &["--recheck-every", "30d"]);
+#[test]
+fn another_organization_s_credential_is_like_an_unknown_one() {
+    let (vault, _activation_listener) = ActivationListener::open_with(Database::Sqlite, &["--recheck-every", "30d"]);
     let client = vault.client();
     let [acme, globex] = ["Acme", "Globex"].map(|name| vault.account(name, "admin").log_in(&client));
     let theirs = globex.save(&with(small("a", 1), &json!({"labels": {"team": "web"}})));
@@ -188,8 +184,9 @@ fn another_organization_s_credential_is_like_an_unknown_one(database: Database) 
     globex.matches(&theirs, &small("a", 1)).expect(200);
 }
 
-fn a_viewer_changes_nothing(database: Database) {
-    let vault = Vault::start(database);
+#[test]
+fn a_viewer_changes_nothing() {
+    let vault = Vault::start(Database::Sqlite);
     let id = vault.admin_session().save(&small("a", 1));
     let viewer = vault.account("Acme", "viewer").log_in(&vault.client());
     let answers = asked(&viewer, &id);

@@ -10,11 +10,7 @@ use vault_tests::{ActivationListener, Answer, Client, Database, Integration, Ses
 
 on_both_databases! {
     a_rotation_leaves_no_gap,
-    every_type_is_replaced_by_its_own_alone,
-    as_many_versions_are_kept_as_is_set,
-    a_frozen_namespace_accepts_new_versions,
     an_activation_gets_one_version_and_never_an_old_one,
-    of_changes_under_one_tag_one_is_made,
     replacements_at_once_get_numbers_of_their_own,
     one_key_replaces_once_however_many_try,
 }
@@ -61,8 +57,9 @@ fn a_rotation_leaves_no_gap(database: Database) {
     }
 }
 
-fn every_type_is_replaced_by_its_own_alone(database: Database) {
-    let vault = Vault::start(database);
+#[test]
+fn every_type_is_replaced_by_its_own_alone() {
+    let vault = Vault::start(Database::Sqlite);
     let session = vault.admin_session();
     let samples = every_type();
     let ids: Vec<String> = samples.iter().map(|sample| session.save(&sample.request)).collect();
@@ -85,8 +82,9 @@ fn every_type_is_replaced_by_its_own_alone(database: Database) {
     }
 }
 
-fn as_many_versions_are_kept_as_is_set(database: Database) {
-    let vault = Vault::start_with(database, &["--keep-versions", "3"]);
+#[test]
+fn as_many_versions_are_kept_as_is_set() {
+    let vault = Vault::start_with(Database::Sqlite, &["--keep-versions", "3"]);
     let session = vault.admin_session();
     let id = session.save(&small("a", 1));
     for number in 2..=6 {
@@ -99,7 +97,7 @@ fn as_many_versions_are_kept_as_is_set(database: Database) {
     session.replace(&id, &small("a", 8), true).expect(201);
     assert_eq!(numbers(), [6, 8, 5], "a staged version takes the place of another");
 
-    let vault = Vault::start_with(database, &["--keep-previous", "0"]);
+    let vault = Vault::start_with(Database::Sqlite, &["--keep-previous", "0"]);
     let session = vault.admin_session();
     let id = session.save(&small("a", 1));
     session.replace(&id, &small("a", 2), false).expect(201);
@@ -107,8 +105,9 @@ fn as_many_versions_are_kept_as_is_set(database: Database) {
     session.promote(&id, 1).problem("not-found");
 }
 
-fn a_frozen_namespace_accepts_new_versions(database: Database) {
-    let (vault, activation_listener) = ActivationListener::open(database);
+#[test]
+fn a_frozen_namespace_accepts_new_versions() {
+    let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     let session = vault.admin_session();
     let id = session.save(&small("imports", 1));
     let integration = Integration::make(&vault, "nightly", &["imports"]);
@@ -212,8 +211,9 @@ fn statuses(answers: &[Answer]) -> Vec<u16> {
     statuses
 }
 
-fn of_changes_under_one_tag_one_is_made(database: Database) {
-    let vault = Vault::start(database);
+#[test]
+fn of_changes_under_one_tag_one_is_made() {
+    let vault = Vault::start(Database::Sqlite);
     let session = vault.admin_session();
     for _ in 0..5 {
         let id = session.save(&small("a", 1));

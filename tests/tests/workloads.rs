@@ -11,16 +11,7 @@ use vault_tests::{ActivationListener, Client, Database, Vault, on_both_databases
 
 on_both_databases! {
     a_workload_activates_without_a_stored_token,
-    keys_are_exchanged_and_an_issuer_may_be_away,
-    trusts_are_made_shown_and_ended_over_http,
-    a_job_runs_by_its_identity_token,
     forged_and_foreign_tokens_open_nothing,
-    an_issuer_is_added_only_if_it_can_be_believed,
-    workloads_of_every_kind_are_known,
-    github_presets_match_subjects_with_and_without_ids,
-    clusters_of_one_name_have_keys_of_their_own,
-    a_later_issuer_of_the_same_name_revives_no_trust,
-    foreign_issuers_are_understood,
 }
 
 const SUBJECT: &str = "repo:acme/etl:ref:refs/heads/main";
@@ -251,8 +242,9 @@ fn an_issuer_or_a_trust_changed_by_sql_grants_nothing() {
     stage.refused(&stage.issuer.key.sign(&elsewhere));
 }
 
-fn keys_are_exchanged_and_an_issuer_may_be_away(database: Database) {
-    let mut stage = Stage::open(database);
+#[test]
+fn keys_are_exchanged_and_an_issuer_may_be_away() {
+    let mut stage = Stage::open(Database::Sqlite);
     stage.activate(&stage.issuer.token(&stage.integration, SUBJECT)).expect(201);
     // While the issuer is unavailable, the stored keys are used for a day.
     stage.issuer.set_away(true);
@@ -289,8 +281,9 @@ fn concurrent_forged_tokens_cause_one_key_request() {
     stage.activate(&stage.issuer.token(&stage.integration, SUBJECT)).expect(201);
 }
 
-fn an_issuer_is_added_only_if_it_can_be_believed(database: Database) {
-    let vault = Vault::init(database);
+#[test]
+fn an_issuer_is_added_only_if_it_can_be_believed() {
+    let vault = Vault::init(Database::Sqlite);
     let issuer = TestIssuer::start();
     let url = issuer.url();
     let add = |arguments: &[&str]| vault.run(&[&["issuer", "add", "own"], arguments].concat());
@@ -335,8 +328,9 @@ fn an_issuer_is_added_only_if_it_can_be_believed(database: Database) {
 }
 
 /// Each kind of workload with its own claims: a cluster with a stored key set, and SPIFFE without `iss`.
-fn workloads_of_every_kind_are_known(database: Database) {
-    let (vault, activation_listener) = ActivationListener::open(database);
+#[test]
+fn workloads_of_every_kind_are_known() {
+    let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     vault.admin_session().save(&small("imports/nightly", 1));
     let issuer = TestIssuer::start();
     let keys = vault.scratch("keys.json");
@@ -400,8 +394,9 @@ fn workloads_of_every_kind_are_known(database: Database) {
     );
 }
 
-fn github_presets_match_subjects_with_and_without_ids(database: Database) {
-    let (vault, activation_listener) = ActivationListener::open(database);
+#[test]
+fn github_presets_match_subjects_with_and_without_ids() {
+    let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     vault.admin_session().save(&small("imports/nightly", 1));
     let issuer = TestIssuer::start();
     let add = ["issuer", "add", "github", "--issuer", &issuer.url(), "--require-claim", "/repository_owner_id"];
@@ -451,8 +446,9 @@ fn github_presets_match_subjects_with_and_without_ids(database: Database) {
 }
 
 /// Clusters share an `iss`, but tokens are verified with the keys of their own cluster.
-fn clusters_of_one_name_have_keys_of_their_own(database: Database) {
-    let (vault, activation_listener) = ActivationListener::open(database);
+#[test]
+fn clusters_of_one_name_have_keys_of_their_own() {
+    let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     vault.admin_session().save(&small("imports/nightly", 1));
     let cluster = "https://kubernetes.default.svc";
     let names = ["a", "b", "c"];
@@ -478,11 +474,9 @@ fn clusters_of_one_name_have_keys_of_their_own(database: Database) {
 }
 
 /// A trust that SQL inserted again is useless: it contains the ID of the removed issuer.
-fn a_later_issuer_of_the_same_name_revives_no_trust(database: Database) {
-    if database != Database::Postgres {
-        return;
-    }
-    let mut stage = Stage::open(database);
+#[test]
+fn a_later_issuer_of_the_same_name_revives_no_trust() {
+    let mut stage = Stage::open(Database::Postgres);
     let token = || stage.issuer.token(&stage.integration, SUBJECT);
     stage.activate(&token()).expect(201);
     let sql = Sql::of(&stage.vault);
@@ -497,8 +491,9 @@ fn a_later_issuer_of_the_same_name_revives_no_trust(database: Database) {
 }
 
 /// Independent issuer implementations with every permitted algorithm.
-fn foreign_issuers_are_understood(database: Database) {
-    let (vault, activation_listener) = ActivationListener::open(database);
+#[test]
+fn foreign_issuers_are_understood() {
+    let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     vault.admin_session().save(&small("imports/nightly", 1));
     let issuers = ForeignIssuers::start();
     for name in ["mock", "provider"] {
@@ -528,8 +523,9 @@ fn foreign_issuers_are_understood(database: Database) {
     activate(json!({"kind": "provider", "audience": aud})).expect(201);
 }
 
-fn trusts_are_made_shown_and_ended_over_http(database: Database) {
-    let stage = Stage::open(database);
+#[test]
+fn trusts_are_made_shown_and_ended_over_http() {
+    let stage = Stage::open(Database::Sqlite);
     let admin = stage.vault.admin_session();
     let issuers = admin.call("GET", "/v1/issuers").send().expect(200).json();
     assert_eq!((&issuers[0]["name"], &issuers[0]["issuer"]), (&json!("github"), &json!(stage.issuer.url())));
@@ -576,8 +572,9 @@ fn trusts_are_made_shown_and_ended_over_http(database: Database) {
     }
 }
 
-fn a_job_runs_by_its_identity_token(database: Database) {
-    let stage = Stage::open(database);
+#[test]
+fn a_job_runs_by_its_identity_token() {
+    let stage = Stage::open(Database::Sqlite);
     let file = stage.vault.scratch("identity");
     fs::write(&file, format!("{}\n", stage.issuer.token(&stage.integration, SUBJECT))).unwrap();
     let job = |variable: &str, value: &str, arguments: &[&str]| {
