@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_acknowledged_must_be_there() {
+    fn acknowledged_writes_must_exist() {
         use Outcome::Done;
         use State::{Absent, Holds};
         assert!(key(&[(Holds(1), Done)]).seen(Absent).is_err(), "a lost save");
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refused_must_not_be_there() {
+    fn refused_writes_must_not_exist() {
         use Outcome::{Done, Refused};
         use State::Holds;
         let mut key = key(&[(Holds(1), Done), (Holds(2), Refused)]);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_write_may_stand_or_not_and_stays_once_it_was_seen() {
+    fn indeterminate_write_is_stable_once_read() {
         use Outcome::{Done, Unsure};
         use State::Holds;
         let writes = [(Holds(1), Done), (Holds(2), Unsure)];

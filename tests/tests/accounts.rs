@@ -8,17 +8,17 @@ use vault_tests::samples::small;
 use vault_tests::{Account, Answer, Client, Database, Session, Vault, on_both_databases};
 
 on_both_databases! {
-    an_invitation_becomes_an_account,
-    an_operator_invites_too,
-    an_operator_names_one_of_several_invitations,
+    invitation_becomes_an_account,
+    operator_invites_too,
+    operator_names_one_of_several_invitations,
     a15_weak_passwords_are_refused_to_their_owners,
-    a25_the_code_that_enrolled_does_not_log_in,
-    a45_new_secrets_end_the_other_sessions,
-    a49_anothers_session_is_like_an_unknown_one,
-    a54_an_invited_person_may_do_nothing,
-    a56_a_role_has_one_spelling_over_http,
-    one_confirmation_makes_the_account,
-    the_last_admin_stays_however_many_try,
+    a25_code_that_enrolled_does_not_log_in,
+    a45_new_secrets_revoke_other_sessions,
+    a49_foreign_session_is_like_unknown_one,
+    a54_invited_user_may_do_nothing,
+    a56_role_has_one_spelling_over_http,
+    one_confirmation_creates_account,
+    last_admin_survives_concurrent_requests,
     nothing_of_an_enrolment_is_logged,
 }
 
@@ -53,7 +53,7 @@ fn member(admin: &Session, email: &str, role: &str) -> Account {
     Account::enrolled("Acme", &invited, &drafted, PASSWORD)
 }
 
-fn an_invitation_becomes_an_account(database: Database) {
+fn invitation_becomes_an_account(database: Database) {
     let mut vault = Vault::start(database);
     let (admin, client) = (vault.admin_session(), vault.client());
     let invited = admin.invite("Grace@Example.COM", "editor").expect(201).json();
@@ -112,7 +112,7 @@ fn an_invitation_becomes_an_account(database: Database) {
     assert!(!admin.accounts().contains_key("grace@example.com"));
 }
 
-fn an_operator_names_one_of_several_invitations(database: Database) {
+fn operator_names_one_of_several_invitations(database: Database) {
     let vault = Vault::init(database);
     let email = ["--email", "shared@example.com"];
     for organization in ["Acme", "Globex"] {
@@ -134,7 +134,7 @@ fn an_operator_names_one_of_several_invitations(database: Database) {
     assert_eq!(account(&["show"], &["--json"]).done().json()["organization"], "Globex");
 }
 
-fn an_operator_invites_too(database: Database) {
+fn operator_invites_too(database: Database) {
     let vault = Vault::start(database);
     let client = vault.client();
     vault.organization("Acme");
@@ -195,7 +195,7 @@ fn a15_weak_passwords_are_refused_to_their_owners(database: Database) {
     client.log_in(&account.sound_login()).expect(200);
 }
 
-fn a25_the_code_that_enrolled_does_not_log_in(database: Database) {
+fn a25_code_that_enrolled_does_not_log_in(database: Database) {
     let vault = Vault::start(database);
     let (admin, client) = (vault.admin_session(), vault.client());
     let invited = admin.invite("new@example.com", "viewer").expect(201).json();
@@ -207,7 +207,7 @@ fn a25_the_code_that_enrolled_does_not_log_in(database: Database) {
     client.log_in(&account.login(&code)).problem("invalid-login");
 }
 
-fn a45_new_secrets_end_the_other_sessions(database: Database) {
+fn a45_new_secrets_revoke_other_sessions(database: Database) {
     let vault = Vault::start(database);
     let (bystander, client) = (vault.admin_session(), vault.client());
 
@@ -243,7 +243,7 @@ fn a45_new_secrets_end_the_other_sessions(database: Database) {
     assert!(session.is_live() && bystander.is_live());
 }
 
-fn a49_anothers_session_is_like_an_unknown_one(database: Database) {
+fn a49_foreign_session_is_like_unknown_one(database: Database) {
     let vault = Vault::start(database);
     let client = vault.client();
     let [acme, globex] = ["Acme", "Globex"].map(|name| vault.account(name, "admin").log_in(&client));
@@ -272,7 +272,7 @@ fn a49_anothers_session_is_like_an_unknown_one(database: Database) {
     assert!(!acme.is_live());
 }
 
-fn a54_an_invited_person_may_do_nothing(database: Database) {
+fn a54_invited_user_may_do_nothing(database: Database) {
     let vault = Vault::start(database);
     let (admin, client) = (vault.admin_session(), vault.client());
     let id = admin.save(&small("a", 1));
@@ -307,7 +307,7 @@ fn a54_an_invited_person_may_do_nothing(database: Database) {
     confirm(&client, &invited, &drafted);
 }
 
-fn a56_a_role_has_one_spelling_over_http(database: Database) {
+fn a56_role_has_one_spelling_over_http(database: Database) {
     let vault = Vault::start(database);
     let admin = vault.admin_session();
     let viewer = vault.account("Acme", "viewer");
@@ -350,7 +350,7 @@ fn at_once(count: usize, act: impl Fn(usize) -> Answer + Sync) -> Vec<u16> {
     })
 }
 
-fn one_confirmation_makes_the_account(database: Database) {
+fn one_confirmation_creates_account(database: Database) {
     let vault = Vault::start(database);
     let (admin, client) = (vault.admin_session(), vault.client());
     let invited = admin.invite("new@example.com", "viewer").expect(201).json();
@@ -363,7 +363,7 @@ fn one_confirmation_makes_the_account(database: Database) {
     Account::enrolled("Acme", &invited, &drafted, PASSWORD).log_in(&client);
 }
 
-fn the_last_admin_stays_however_many_try(database: Database) {
+fn last_admin_survives_concurrent_requests(database: Database) {
     let vault = Vault::start(database);
     let client = vault.client();
     for (round, change) in [json!({"role": "viewer"}), json!({"state": "disabled"})].into_iter().enumerate() {

@@ -69,7 +69,7 @@ impl Stage {
 }
 
 #[test]
-fn no_spelling_of_this_machine_is_connected_to() {
+fn no_spelling_of_loopback_is_connected_to() {
     let stage = Stage::set(&[]);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     listener.set_nonblocking(true).unwrap();
@@ -181,7 +181,7 @@ fn answer_in_the_end(mut stream: TcpStream, counted: &AtomicUsize, (open, change
 }
 
 #[test]
-fn what_waits_for_stores_does_not_pile_up() {
+fn requests_waiting_for_stores_are_limited() {
     const MOST: usize = 8;
     let stage = Stage::set(&[LOCAL]);
     let slow = Slow::start();

@@ -114,7 +114,7 @@ impl Replicas {
 }
 
 #[test]
-fn nothing_is_activated_after_a_command_was_acknowledged() {
+fn no_activation_succeeds_after_acknowledged_revocation() {
     let replicas = Replicas::start(&["--max-activations=1000000"]);
     let vault = &replicas.vault;
     replicas.none_succeeds("disabled", "invalid-token", |integration| {
@@ -171,7 +171,7 @@ fn activation_limit_applies_across_replicas() {
 }
 
 #[test]
-fn of_two_rotations_at_once_the_later_alone_leaves_a_token() {
+fn concurrent_rotations_leave_only_later_token() {
     let replicas = Replicas::start(&[]);
     let integration = Integration::make(&replicas.vault, "import", &["imports"]);
     let rotate = ["integration", "rotate", "--org", "Acme", "--name", "import", "--overlap", "0", "--json"];

@@ -7,11 +7,11 @@ use vault_tests::samples::small;
 use vault_tests::{ActivationListener, Client, Database, Integration, Session, Vault, on_both_databases};
 
 on_both_databases! {
-    no_other_spelling_of_a_token_works,
-    a_token_stands_in_one_place_alone,
-    a_namespace_has_one_spelling,
-    organizations_have_nothing_to_do_with_each_other,
-    a_token_ends_when_it_was_said,
+    token_has_one_spelling,
+    token_is_accepted_in_one_header_only,
+    namespace_has_one_spelling,
+    activations_are_isolated_by_organization,
+    token_expires_at_stated_time,
 }
 
 struct Stage {
@@ -38,7 +38,7 @@ impl Stage {
     }
 }
 
-fn no_other_spelling_of_a_token_works(database: Database) {
+fn token_has_one_spelling(database: Database) {
     let stage = Stage::set(database);
     let token = &stage.integration.token;
     let mut others: Vec<String> = (0..token.len())
@@ -67,7 +67,7 @@ fn no_other_spelling_of_a_token_works(database: Database) {
     stage.nothing_lives();
 }
 
-fn a_token_stands_in_one_place_alone(database: Database) {
+fn token_is_accepted_in_one_header_only(database: Database) {
     let stage = Stage::set(database);
     let token = &stage.integration.token;
     let body = json!({"namespace": "b"});
@@ -104,7 +104,7 @@ fn a_token_stands_in_one_place_alone(database: Database) {
     assert!(!stage.vault.log().contains(token));
 }
 
-fn a_namespace_has_one_spelling(database: Database) {
+fn namespace_has_one_spelling(database: Database) {
     let stage = Stage::set(database);
     let ask = |namespace: &str| stage.integration.activate(&stage.client, namespace);
     ask("imports/a").expect(201);
@@ -141,7 +141,7 @@ fn a_namespace_has_one_spelling(database: Database) {
     assert_eq!(stage.integration.live(&stage.client).len(), 1);
 }
 
-fn organizations_have_nothing_to_do_with_each_other(database: Database) {
+fn activations_are_isolated_by_organization(database: Database) {
     let stage = Stage::set(database);
     let other = stage.vault.account("Globex", "admin").log_in(&stage.vault.client());
     other.save(&small("b", 3));
@@ -174,7 +174,7 @@ fn organizations_have_nothing_to_do_with_each_other(database: Database) {
     stage.integration.activate(&stage.client, "b").expect(201);
 }
 
-fn a_token_ends_when_it_was_said(database: Database) {
+fn token_expires_at_stated_time(database: Database) {
     let stage = Stage::set(database);
     let body = json!({"namespace": "b", "ttl": 43_200});
     let end = stage.integration.activate_with(&stage.client, &body).expect(201).json()["expires_at"].clone();

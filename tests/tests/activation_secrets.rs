@@ -38,7 +38,7 @@ fn holds_none(canaries: &Canaries, place: &str, text: impl AsRef<[u8]>) {
 }
 
 #[test]
-fn nothing_of_it_is_written_down() {
+fn activation_writes_no_secret() {
     let (vault, activation_listener, integration, canaries) = set(&[]);
     let client = activation_listener.client();
     let mut said = Vec::new();
@@ -124,7 +124,7 @@ impl Job {
 }
 
 #[test]
-fn nothing_is_left_however_a_command_ends() {
+fn no_secret_remains_after_command_ends() {
     let (vault, activation_listener, integration, canaries) = set(&[]);
     let places = vault.scratch("places");
     fs::create_dir(&places).unwrap();

@@ -118,7 +118,7 @@ fn adapters_do_not_see_each_other() {
 }
 
 #[test]
-fn only_the_program_and_what_opens_a_vault_name_adapters() {
+fn only_app_and_vault_embed_name_adapters() {
     let metadata = metadata();
     for package in metadata.workspace_packages() {
         let name = package.name.as_str();
@@ -309,7 +309,7 @@ fn members_inherit_versions_and_lints() {
 
 /// Versions below these have relevant defects.
 #[test]
-fn dependencies_stand_above_their_floors() {
+fn dependencies_are_above_minimum_versions() {
     let floors = [
         ("actix-http", "3.12.1"),
         ("libsqlite3-sys", "0.38.0"),
@@ -359,7 +359,7 @@ fn crates_in(listing: &str) -> BTreeSet<&str> {
 /// The public interface of vault-core changes with the versions of these crates. `tests/public-api` creates the listing
 /// and compares it with the source.
 #[test]
-fn the_cores_interface_has_the_types_of_few_crates() {
+fn core_api_uses_types_of_few_crates() {
     let root = metadata().workspace_root;
     let listing = fs::read_to_string(root.join("tests/public-api.txt")).unwrap();
     let page = fs::read_to_string(root.join("docs/EMBEDDING.md")).unwrap();

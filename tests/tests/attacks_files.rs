@@ -12,8 +12,8 @@ use vault_tests::sql::Sql;
 use vault_tests::{Database, Vault, on_both_databases};
 
 on_both_databases! {
-    a65_a_wrong_root_key_changes_nothing,
-    a66_only_a_sound_root_key_file_is_read,
+    a65_wrong_root_key_changes_nothing,
+    a66_only_valid_root_key_file_is_read,
     a74_files_are_closed_to_others,
 }
 
@@ -53,7 +53,7 @@ fn opens_nowhere(vault: &Vault) -> String {
     said
 }
 
-fn a65_a_wrong_root_key_changes_nothing(database: Database) {
+fn a65_wrong_root_key_changes_nothing(database: Database) {
     let mut vault = stopped(database);
     let key = vault.data_dir().join("root.key");
     let right = fs::read(&key).unwrap();
@@ -82,7 +82,7 @@ fn a65_a_wrong_root_key_changes_nothing(database: Database) {
     assert_eq!(vault.admin_session().list().len(), 1);
 }
 
-fn a66_only_a_sound_root_key_file_is_read(database: Database) {
+fn a66_only_valid_root_key_file_is_read(database: Database) {
     let vault = stopped(database);
     let own = vault.data_dir().join("root.key");
     let key = fs::read(&own).unwrap();

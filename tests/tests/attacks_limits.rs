@@ -24,7 +24,7 @@ fn claiming(client: &Client, number: usize, body: &serde_json::Value) -> Answer 
 }
 
 #[test]
-fn a85_a_spoofed_address_does_not_move_the_limit() {
+fn a85_spoofed_address_does_not_change_limit() {
     let vault = Vault::start_with(Database::Sqlite, &SLOW);
     let (client, account) = (vault.client(), vault.admin());
     let statuses: Vec<_> = (0..MANY).map(|number| claiming(&client, number, &json!({})).status).collect();
@@ -43,7 +43,7 @@ fn a85_a_spoofed_address_does_not_move_the_limit() {
 }
 
 #[test]
-fn a85_behind_a_trusted_proxy_each_client_has_a_limit_of_its_own() {
+fn a85_clients_behind_trusted_proxy_have_separate_limits() {
     let vault = Vault::start_with(Database::Sqlite, &[&SLOW[..], &["--trusted-proxy", "127.0.0.0/8"]].concat());
     let client = vault.client();
     for number in 0..MANY {
@@ -58,7 +58,7 @@ fn a85_behind_a_trusted_proxy_each_client_has_a_limit_of_its_own() {
 }
 
 #[test]
-fn a_company_behind_one_address_does_not_notice() {
+fn shared_address_is_not_limited_in_normal_use() {
     let vault = Vault::start(Database::Sqlite);
     let client = vault.client();
     for _ in 0..100 {
@@ -119,7 +119,7 @@ fn beyond_loopback_without_tls_only_proxies_are_served() {
 }
 
 #[test]
-fn a_listener_beyond_loopback_names_what_it_needs() {
+fn listener_beyond_loopback_names_required_settings() {
     let vault = Vault::init(Database::Sqlite);
     for listen in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
         let said = vault.run(&["serve", "--listen", listen, "--admin-listen", ""]).misused().stderr;

@@ -5,16 +5,16 @@ use vault_tests::sql::Sql;
 use vault_tests::{Account, Answer, Client, Database, Vault, on_both_databases};
 
 on_both_databases! {
-    a01_every_refusal_is_the_same_answer,
-    a03_every_spelling_of_an_address_counts_as_one,
+    a01_refusals_get_same_response,
+    a03_spellings_of_an_address_count_as_one,
     a06_only_addresses_with_one_spelling_are_accounts,
-    a08_a_lock_survives_a_killed_server,
-    a09_nothing_but_the_address_names_an_account,
+    a08_lock_survives_a_killed_server,
+    a09_only_address_identifies_account,
     a11_failures_from_elsewhere_do_not_lock_the_owner_out,
     a13_passwords_are_compared_exactly,
-    a14_an_impossible_password_costs_no_hash,
+    a14_impossible_password_costs_no_hash,
     a15_weak_passwords_are_refused,
-    a16_nothing_answers_before_it_is_set_up,
+    a16_server_without_setup_serves_nothing,
 }
 
 /// Sends wrong passwords until the account is locked.
@@ -27,7 +27,7 @@ fn lock(client: &Client, account: &Account) {
     }
 }
 
-fn a01_every_refusal_is_the_same_answer(database: Database) {
+fn a01_refusals_get_same_response(database: Database) {
     let vault = Vault::start(database);
     let client = vault.client();
     let mut answers: Vec<(&str, Answer)> = Vec::new();
@@ -83,7 +83,7 @@ fn a01_every_refusal_is_the_same_answer(database: Database) {
     }
 }
 
-fn a03_every_spelling_of_an_address_counts_as_one(database: Database) {
+fn a03_spellings_of_an_address_count_as_one(database: Database) {
     let vault = Vault::start(database);
     let client = vault.client();
     let account = vault.account_of("a@b\u{fc}cher.example", "correct horse battery");
@@ -149,7 +149,7 @@ fn a06_only_addresses_with_one_spelling_are_accounts(database: Database) {
     }
 }
 
-fn a08_a_lock_survives_a_killed_server(database: Database) {
+fn a08_lock_survives_a_killed_server(database: Database) {
     let mut vault = Vault::start(database);
     let account = vault.admin();
     for _ in 0..5 {
@@ -165,7 +165,7 @@ fn a08_a_lock_survives_a_killed_server(database: Database) {
     account.log_in(&vault.client());
 }
 
-fn a09_nothing_but_the_address_names_an_account(database: Database) {
+fn a09_only_address_identifies_account(database: Database) {
     let vault = Vault::start(database);
     let client = vault.client();
     let account = vault.admin();
@@ -214,7 +214,7 @@ fn a11_failures_from_elsewhere_do_not_lock_the_owner_out(database: Database) {
 
 /// A hundred consecutive failures lock a throttle bucket permanently. A known network has a separate bucket.
 #[test]
-fn a12_a_hundred_failures_close_a_class() {
+fn a12_hundred_failures_lock_bucket() {
     let vault = Vault::start_with(Database::Postgres, &["--trusted-proxy", "127.0.0.0/8"]);
     let (client, sql) = (vault.client(), Sql::of(&vault));
     let account = vault.admin();
@@ -273,7 +273,7 @@ fn a13_passwords_are_compared_exactly(database: Database) {
     }
 }
 
-fn a14_an_impossible_password_costs_no_hash(database: Database) {
+fn a14_impossible_password_costs_no_hash(database: Database) {
     let vault = Vault::start(database);
     let client = vault.client();
     let account = vault.admin();
@@ -340,7 +340,7 @@ fn a15_weak_passwords_are_refused(database: Database) {
     with(&["account", "set-password", "--email", email], "another long sentence").done();
 }
 
-fn a16_nothing_answers_before_it_is_set_up(database: Database) {
+fn a16_server_without_setup_serves_nothing(database: Database) {
     let mut vault = Vault::absent(database);
     vault_tests::process::Server::fail(vault.serve_command()).refused();
     assert!(!vault.data_dir().exists(), "a refused start makes nothing");

@@ -9,13 +9,13 @@ use vault_tests::{Account, Database, Vault, on_both_databases};
 
 on_both_databases! {
     a17_passcode_works_once,
-    a20_an_earlier_step_never_follows_a_later_one,
-    a21_two_steps_are_accepted_and_no_other,
-    a24_the_client_does_not_tell_the_time,
-    a27_a_passcode_is_a_string,
-    a29_a_recovery_code_works_once,
+    a20_earlier_step_is_refused_after_later_one,
+    a21_only_two_steps_are_accepted,
+    a24_client_time_is_ignored,
+    a27_passcode_is_a_string,
+    a29_recovery_code_works_once,
     a29_every_recovery_code_works,
-    a_new_seed_replaces_the_old_one,
+    new_seed_replaces_the_old_one,
 }
 
 fn a17_passcode_works_once(database: Database) {
@@ -31,7 +31,7 @@ fn a17_passcode_works_once(database: Database) {
     vault.client().log_in(&login).problem("invalid-login");
 }
 
-fn a20_an_earlier_step_never_follows_a_later_one(database: Database) {
+fn a20_earlier_step_is_refused_after_later_one(database: Database) {
     let vault = Vault::start(database);
     let client = vault.client();
     for (order, expected) in [([0, -1], [200, 401]), ([-1, 0], [200, 200])] {
@@ -43,7 +43,7 @@ fn a20_an_earlier_step_never_follows_a_later_one(database: Database) {
     }
 }
 
-fn a21_two_steps_are_accepted_and_no_other(database: Database) {
+fn a21_only_two_steps_are_accepted(database: Database) {
     let vault = Vault::start(database);
     let client = vault.client();
     let offsets = [-20, -3, -2, -1, 0, 1, 2, 3];
@@ -58,7 +58,7 @@ fn a21_two_steps_are_accepted_and_no_other(database: Database) {
     assert_eq!(observed, [401, 401, 401, 200, 200, 401, 401, 401], "{offsets:?}");
 }
 
-fn a24_the_client_does_not_tell_the_time(database: Database) {
+fn a24_client_time_is_ignored(database: Database) {
     let vault = Vault::start(database);
     let client = vault.client();
     let observed = within_one_step(|step| {
@@ -75,7 +75,7 @@ fn a24_the_client_does_not_tell_the_time(database: Database) {
     assert_eq!(observed, [401, 400, 200]);
 }
 
-fn a27_a_passcode_is_a_string(database: Database) {
+fn a27_passcode_is_a_string(database: Database) {
     let vault = Vault::start(database);
     let client = vault.client();
     let account = vault.admin();
@@ -144,7 +144,7 @@ fn a22_wrong_codes_disable_the_passcode() {
     assert_eq!(with_current_code(&account.with_new_passcode(&reset)), 200, "until it is reset");
 }
 
-fn a29_a_recovery_code_works_once(database: Database) {
+fn a29_recovery_code_works_once(database: Database) {
     let mut vault = Vault::start(database);
     let account = vault.admin();
     let code = account.recovery_code();
@@ -209,7 +209,7 @@ fn a30_clock_moved_back_revives_no_code() {
     assert_eq!(observed, [200, 401]);
 }
 
-fn a_new_seed_replaces_the_old_one(database: Database) {
+fn new_seed_replaces_the_old_one(database: Database) {
     let vault = Vault::start(database);
     let client = vault.client();
     let old = vault.admin();

@@ -7,11 +7,11 @@ use vault_tests::wire::{Wire, request};
 use vault_tests::{Database, Session, Vault, on_both_databases};
 
 on_both_databases! {
-    a51_another_organization_s_id_is_like_an_unknown_one,
-    a52_nothing_in_a_request_chooses_the_organization,
-    a55_an_id_is_a_uuid_in_one_spelling,
-    a57_only_what_is_public_answers_without_a_token,
-    roles_permit_exactly_what_is_written,
+    a51_foreign_id_is_like_unknown_one,
+    a52_request_cannot_choose_organization,
+    a55_id_is_a_uuid_in_one_spelling,
+    a57_only_public_routes_work_without_token,
+    roles_permit_exactly_documented_operations,
 }
 
 /// Returns what must not change: the rows if they are accessible, else the owner's view.
@@ -28,7 +28,7 @@ fn state(vault: &Vault, owner: &Session) -> (Vec<Value>, Vec<Vec<String>>) {
     (owner.list(), rows)
 }
 
-fn a51_another_organization_s_id_is_like_an_unknown_one(database: Database) {
+fn a51_foreign_id_is_like_unknown_one(database: Database) {
     let vault = Vault::start(database);
     let client = vault.client();
     let [acme, globex] = ["Acme", "Globex"].map(|name| vault.account(name, "admin").log_in(&client));
@@ -101,7 +101,7 @@ fn a51_another_organization_s_id_is_like_an_unknown_one(database: Database) {
     assert_eq!(ask("GET", &theirs[0]), expected);
 }
 
-fn a52_nothing_in_a_request_chooses_the_organization(database: Database) {
+fn a52_request_cannot_choose_organization(database: Database) {
     let vault = Vault::start(database);
     let client = vault.client();
     let [acme, globex] = ["Acme", "Globex"].map(|name| vault.account(name, "editor").log_in(&client));
@@ -145,7 +145,7 @@ fn a52_nothing_in_a_request_chooses_the_organization(database: Database) {
     assert_eq!(globex.ids(), [theirs]);
 }
 
-fn a55_an_id_is_a_uuid_in_one_spelling(database: Database) {
+fn a55_id_is_a_uuid_in_one_spelling(database: Database) {
     let vault = Vault::start(database);
     let session = vault.admin_session();
     let id = session.save(&s3().request);
@@ -236,7 +236,7 @@ fn a55_an_id_is_a_uuid_in_one_spelling(database: Database) {
 }
 
 #[test]
-fn a56_a_role_has_one_spelling() {
+fn a56_role_has_one_spelling() {
     let vault = Vault::init(Database::Sqlite);
     let account = vault.admin();
     for role in [
@@ -262,7 +262,7 @@ fn a56_a_role_has_one_spelling() {
     assert_eq!(accounts[0]["role"], "admin");
 }
 
-fn a57_only_what_is_public_answers_without_a_token(database: Database) {
+fn a57_only_public_routes_work_without_token(database: Database) {
     let vault = Vault::start(database);
     let client = vault.client();
     let id = vault.admin_session().save(&s3().request);
@@ -330,7 +330,7 @@ fn a57_only_what_is_public_answers_without_a_token(database: Database) {
     }
 }
 
-fn roles_permit_exactly_what_is_written(database: Database) {
+fn roles_permit_exactly_documented_operations(database: Database) {
     let vault = Vault::start(database);
     let client = vault.client();
     let admin = vault.account("Acme", "admin").log_in(&client);

@@ -33,7 +33,7 @@ fn wait_until(what: &str, condition: impl Fn() -> bool) {
 }
 
 #[test]
-fn a88_answers_over_tls_keep_browsers_there() {
+fn a88_responses_over_tls_have_hsts() {
     let (vault, identity) = (Vault::init(Database::Sqlite), Identity::new());
     let account = vault.admin();
     let server = serve(&vault, &identity, &[]);
@@ -63,7 +63,7 @@ fn a88_answers_over_tls_keep_browsers_there() {
 }
 
 #[test]
-fn the_whole_job_over_tls() {
+fn whole_job_runs_over_tls() {
     let (vault, identity) = (Vault::init(Database::Sqlite), Identity::new());
     let account = vault.admin();
     let server = serve(&vault, &identity, &[]);
@@ -83,7 +83,7 @@ fn the_whole_job_over_tls() {
 }
 
 #[test]
-fn what_is_not_tls_is_closed() {
+fn non_tls_connection_is_closed() {
     let (vault, identity) = (Vault::init(Database::Sqlite), Identity::new());
     let mut server = serve(&vault, &identity, &[]);
     let sent = [request("GET", "/livez", &[], b""), b"\0".to_vec(), vec![0xff; 100_000], vec![22, 3, 1, 255, 255, 1]];
@@ -108,7 +108,7 @@ fn exchange(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a84_slow_handshakes_are_cut() {
+fn a84_slow_handshakes_are_disconnected() {
     let (vault, identity) = (Vault::init(Database::Sqlite), Identity::new());
     let server = serve(&vault, &identity, &[]);
     let start = Instant::now();
@@ -132,7 +132,7 @@ fn a84_slow_handshakes_are_cut() {
 }
 
 #[test]
-fn changed_certificates_are_taken_without_a_restart() {
+fn changed_certificates_are_loaded_without_restart() {
     let (vault, first) = (Vault::init(Database::Sqlite), Identity::new());
     let server = serve(&vault, &first, &[]);
     let open = first.client(&server);
@@ -166,7 +166,7 @@ fn changed_certificates_are_taken_without_a_restart() {
 }
 
 #[test]
-fn flawed_files_are_refused_at_start() {
+fn invalid_certificate_files_are_refused_at_start() {
     let (vault, identity, other) = (Vault::init(Database::Sqlite), Identity::new(), Identity::new());
     let (certificate, key) = (certificate_file(&vault), key_file(&vault));
     let (certificate, key) = (certificate.to_str().unwrap(), key.to_str().unwrap());
@@ -211,7 +211,7 @@ fn flawed_files_are_refused_at_start() {
 
 /// curl and the client both accept the certificate that the page creates.
 #[test]
-fn the_certificate_of_the_page_is_accepted() {
+fn certificate_of_the_page_is_accepted() {
     let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/operate/tls.md")).unwrap();
     let (_, recipe) = page.split_once("For a test, create a self-signed certificate:\n\n```sh\n").unwrap();
     let (recipe, _) = recipe.split_once("\ncurl ").unwrap();

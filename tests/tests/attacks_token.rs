@@ -11,10 +11,10 @@ use vault_tests::wire::{Wire, request};
 use vault_tests::{Client, Database, Session, Vault, on_both_databases};
 
 on_both_databases! {
-    a38_a_token_of_another_deployment_is_refused,
-    a43_what_ends_a_session_ends_it_at_once,
-    a45_new_secrets_end_every_session,
-    a48_tokens_alike_are_never_mixed_up,
+    a38_token_of_another_deployment_is_refused,
+    a43_session_end_takes_effect_immediately,
+    a45_new_secrets_revoke_every_session,
+    a48_similar_tokens_are_never_confused,
 }
 
 /// The decoded parts of `v4.local.<payload>.<footer>`.
@@ -45,7 +45,7 @@ fn refused(client: &Client, token: &str) {
 }
 
 #[test]
-fn a31_every_bit_of_a_token_counts() {
+fn a31_every_bit_of_a_token_is_verified() {
     let vault = Vault::start(Database::Sqlite);
     let (session, client) = (vault.admin_session(), vault.client());
     let parts = Parts::of(&session.token);
@@ -86,7 +86,7 @@ fn a31_every_bit_of_a_token_counts() {
 }
 
 #[test]
-fn a33_no_other_kind_of_token_is_one() {
+fn a33_other_kinds_of_token_are_refused() {
     let vault = Vault::start(Database::Sqlite);
     let (session, client) = (vault.admin_session(), vault.client());
     let parts = Parts::of(&session.token);
@@ -126,7 +126,7 @@ fn a33_no_other_kind_of_token_is_one() {
     assert!(session.is_live());
 }
 
-fn a38_a_token_of_another_deployment_is_refused(database: Database) {
+fn a38_token_of_another_deployment_is_refused(database: Database) {
     let [here, there] = [0, 1].map(|_| Vault::start(database));
     let [session, other] = [&here, &there].map(Vault::admin_session);
     refused(&here.client(), &other.token);
@@ -147,7 +147,7 @@ fn a38_a_token_of_another_deployment_is_refused(database: Database) {
 }
 
 #[test]
-fn a39_a_footer_names_a_key_and_nothing_else() {
+fn a39_footer_names_only_a_key() {
     let vault = Vault::start(Database::Sqlite);
     let (session, client) = (vault.admin_session(), vault.client());
     let parts = Parts::of(&session.token);
@@ -185,7 +185,7 @@ fn a39_a_footer_names_a_key_and_nothing_else() {
     assert!(session.is_live());
 }
 
-fn a43_what_ends_a_session_ends_it_at_once(database: Database) {
+fn a43_session_end_takes_effect_immediately(database: Database) {
     let vault = Vault::start(database);
     let client = vault.client();
     let by = |commands: &[&[&str]]| {
@@ -227,7 +227,7 @@ fn a43_what_ends_a_session_ends_it_at_once(database: Database) {
     assert!(account.log_in(&client).is_live());
 }
 
-fn a45_new_secrets_end_every_session(database: Database) {
+fn a45_new_secrets_revoke_every_session(database: Database) {
     let vault = Vault::start(database);
     let client = vault.client();
     let bystander = vault.admin_session();
@@ -251,7 +251,7 @@ fn a45_new_secrets_end_every_session(database: Database) {
 }
 
 #[test]
-fn a46_a_token_counts_in_one_place_only() {
+fn a46_token_is_accepted_in_one_header_only() {
     let vault = Vault::start_with(Database::Sqlite, &["--log-level", "debug"]);
     let (session, client) = (vault.admin_session(), vault.client());
     let token = &session.token;
@@ -273,7 +273,7 @@ fn a46_a_token_counts_in_one_place_only() {
 }
 
 #[test]
-fn a47_every_form_of_the_header_has_a_defined_answer() {
+fn a47_every_header_form_has_defined_response() {
     let vault = Vault::start(Database::Sqlite);
     let session = vault.admin_session();
     let token = &session.token;
@@ -319,7 +319,7 @@ fn a47_every_form_of_the_header_has_a_defined_answer() {
     assert_eq!(answer.header("www-authenticate"), Some("Bearer error=\"insufficient_scope\""));
 }
 
-fn a48_tokens_alike_are_never_mixed_up(database: Database) {
+fn a48_similar_tokens_are_never_confused(database: Database) {
     let vault = Vault::start(database);
     let client = vault.client();
     let accounts = ["Acme", "Globex"].map(|name| vault.account(name, "admin"));
@@ -366,7 +366,7 @@ fn a48_tokens_alike_are_never_mixed_up(database: Database) {
 
 /// An attacker with SQL write access can end sessions, but not create or extend one.
 #[test]
-fn a_session_needs_its_rows() {
+fn session_requires_its_rows() {
     let vault = Vault::start(Database::Postgres);
     let (client, sql) = (vault.client(), Sql::of(&vault));
     let viewer = vault.account("Acme", "viewer");

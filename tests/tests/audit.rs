@@ -33,7 +33,7 @@ fn findings(vault: &Vault) -> Vec<(String, Option<String>)> {
     findings.iter().map(|finding| (text(&finding["kind"]).unwrap(), text(&finding["entry"]))).collect()
 }
 
-fn what_stands_is_verified(database: Database) {
+fn stored_audit_log_is_verified(database: Database) {
     let vault = stopped(database);
     let document = vault.json(&["audit", "verify"]);
     let entries = document["verified"].as_u64().unwrap();
@@ -51,7 +51,7 @@ fn what_stands_is_verified(database: Database) {
     assert_eq!(vault.json(&["audit", "verify"])["unsealed"], json!(1));
 }
 
-fn a_killed_server_leaves_what_the_next_one_continues(database: Database) {
+fn next_server_continues_audit_chain_after_kill(database: Database) {
     let mut vault = Vault::start(database);
     let mut session = vault.admin_session();
     for number in 0..5 {
@@ -67,7 +67,7 @@ fn a_killed_server_leaves_what_the_next_one_continues(database: Database) {
 }
 
 /// Restores a copy of the data directory. The anchor is in it too, so it is kept separately.
-fn an_older_database_is_refused(database: Database) {
+fn older_database_is_refused(database: Database) {
     let mut vault = stopped(database);
     let directory = vault.data_dir();
     match database {
@@ -103,7 +103,7 @@ fn an_older_database_is_refused(database: Database) {
 }
 
 /// Reading the audit log seals it, also before the first start of a server.
-fn a_vault_whose_audit_was_read_is_served(database: Database) {
+fn vault_is_served_after_audit_reads(database: Database) {
     let mut vault = Vault::init(database);
     vault.organization("Acme");
     assert_ne!(vault.json(&["audit", "list"]), json!([]));
@@ -112,7 +112,7 @@ fn a_vault_whose_audit_was_read_is_served(database: Database) {
 }
 
 /// Admins can read the audit log of their own organization only, over HTTP and on the command line.
-fn what_was_done_is_read(database: Database) {
+fn actions_are_listed_in_audit_log(database: Database) {
     let mut vault = Vault::start(database);
     let (acme, globex) = (vault.account("Acme", "admin"), vault.account("Globex", "admin"));
     let session = acme.log_in(&vault.client());
@@ -194,15 +194,15 @@ fn what_was_done_is_read(database: Database) {
 }
 
 on_both_databases!(
-    a_vault_whose_audit_was_read_is_served,
-    what_was_done_is_read,
-    what_stands_is_verified,
-    a_killed_server_leaves_what_the_next_one_continues,
-    an_older_database_is_refused,
+    vault_is_served_after_audit_reads,
+    actions_are_listed_in_audit_log,
+    stored_audit_log_is_verified,
+    next_server_continues_audit_chain_after_kill,
+    older_database_is_refused,
 );
 
 #[test]
-fn a_foreign_or_damaged_anchor_is_refused() {
+fn foreign_or_damaged_anchor_is_refused() {
     let (mut vault, other) = (stopped(Database::Sqlite), stopped(Database::Sqlite));
     let (own, foreign) = (vault.data_dir().join("orgvault.anchor"), other.data_dir().join("orgvault.anchor"));
     fs::copy(&foreign, &own).unwrap();
@@ -219,7 +219,7 @@ fn a_foreign_or_damaged_anchor_is_refused() {
 
 /// Database and anchor differ by a rotation of the keys, so the anchor does not verify under any key of the older database.
 #[test]
-fn a_database_from_before_a_key_rotation_is_not_adopted() {
+fn database_from_before_a_key_rotation_is_not_adopted() {
     let mut vault = stopped(Database::Sqlite);
     let database = vault.data_dir().join("orgvault.db");
     let backup = vault.scratch("before.backup");
@@ -250,7 +250,7 @@ fn a_database_from_before_a_key_rotation_is_not_adopted() {
 
 /// A server on another host: a separate data directory without an anchor.
 #[test]
-fn a_new_replica_adopts_the_database() {
+fn new_replica_adopts_the_database() {
     let mut vault = Vault::start(Database::Postgres);
     vault.admin_session();
     vault.restart();
@@ -281,7 +281,7 @@ fn server_exits_when_database_is_rolled_back() {
 
 /// Five manipulations of the audit log with SQL, each detected and named.
 #[test]
-fn what_sql_did_to_the_audit_is_found() {
+fn sql_changes_of_audit_log_are_found() {
     let vault = stopped(Database::Postgres);
     let sql = Sql::of(&vault);
     assert_eq!(findings(&vault), []);

@@ -29,7 +29,7 @@ fn names(directory: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_backup_is_one_private_file_that_is_never_overwritten() {
+fn backup_is_one_private_file_that_is_never_overwritten() {
     let vault = Vault::start(Database::Sqlite);
     let admin = vault.admin();
     admin.log_in(&vault.client()).save(&small("imports", 1));
@@ -170,7 +170,7 @@ fn server_creates_scheduled_backups_and_keeps_newest() {
 }
 
 #[test]
-fn what_cannot_be_restored_is_refused_and_changes_nothing() {
+fn unrestorable_backup_is_refused_without_change() {
     let vault = Vault::init(Database::Sqlite);
     vault.organization("Acme");
     let good = vault.scratch("good.backup");
@@ -273,7 +273,7 @@ fn what_cannot_be_restored_is_refused_and_changes_nothing() {
 
 /// A backup of a newer version may contain rows that this version does not understand.
 #[test]
-fn a_backup_with_a_newer_schema_is_refused() {
+fn backup_with_a_newer_schema_is_refused() {
     let vault = Vault::init(Database::Sqlite);
     let (backup, unpacked, newer) = (vault.scratch("one.backup"), vault.scratch("unpacked"), vault.scratch("newer"));
     vault.run(&["backup", text(&backup)]).done();
@@ -296,7 +296,7 @@ fn a_backup_with_a_newer_schema_is_refused() {
 }
 
 #[test]
-fn a_stolen_data_directory_opens_nothing_without_its_root_key() {
+fn stolen_data_directory_is_useless_without_root_key() {
     let vault = Vault::absent(Database::Sqlite);
     let keys = vault.scratch("keys");
     fs::create_dir(&keys).unwrap();

@@ -122,7 +122,7 @@ fn each_operation_of_a_tenant_reaches_one_worker_in_one_phase() {
 /// Every node accepts requests.
 #[test]
 #[ignore = "needs the extension Citus: tests/citus"]
-fn a_replica_works_at_a_worker() {
+fn replica_works_on_citus_worker() {
     let cluster = cluster(WORKERS, &[]);
     let mut vault = Vault::absent_on(&cluster).set_up();
     vault.serve();
@@ -147,7 +147,7 @@ fn a_replica_works_at_a_worker() {
 /// A vault on a single node is distributed, even if this is interrupted several times.
 #[test]
 #[ignore = "needs the extension Citus: tests/citus"]
-fn a_vault_is_spread_that_was_on_one_machine() {
+fn vault_on_one_host_is_distributed() {
     let cluster = cluster(WORKERS, &[]);
     let mut vault = Vault::absent_on(&cluster);
     let nodes = cluster.execute(vault.url(), "SELECT string_agg(nodename, ' ') FROM pg_dist_node WHERE groupid > 0");
@@ -206,7 +206,7 @@ fn a_vault_is_spread_that_was_on_one_machine() {
 /// of `migrate_to` on such a server.
 #[test]
 #[ignore = "needs the extension Citus: tests/citus"]
-fn a_vault_is_spread_that_moves_here_from_the_embedded_file() {
+fn vault_moved_from_embedded_database_is_distributed() {
     let cluster = cluster(WORKERS, &[]);
     let mut vault = Vault::start(Database::Sqlite);
     let session = vault.admin_session();

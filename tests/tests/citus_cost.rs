@@ -141,7 +141,7 @@ fn processes() -> BTreeMap<u32, (u32, u64, u64)> {
 /// Prints the measurements for comparison by a human. A test must not depend on the load of the host.
 #[test]
 #[ignore = "needs the extension Citus: tests/citus"]
-fn processor_time_of_each_operation_beside_one_postgresql() {
+fn processor_time_of_each_operation_compared_to_one_postgresql() {
     let mut benches = [Bench::start(0), Bench::start(WORKERS)];
     let idle = [benches[0].idle(), benches[1].idle()];
     let mut used: BTreeMap<&str, [Duration; 2]> = BTreeMap::new();

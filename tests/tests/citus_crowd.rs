@@ -139,7 +139,7 @@ fn cluster(workers: usize) -> Cluster {
 /// its deadline.
 #[test]
 #[ignore = "needs the extension Citus: tests/citus"]
-fn a_new_worker_gets_its_share_beside_requests() {
+fn new_worker_gets_its_share_during_requests() {
     let cluster = cluster(WORKERS + 1);
     let mut last = String::new();
     let mut crowd = Crowd::on(&cluster, |vault| {
@@ -171,7 +171,7 @@ fn a_new_worker_gets_its_share_beside_requests() {
 /// lost, and every client is served again.
 #[test]
 #[ignore = "needs the extension Citus: tests/citus"]
-fn whatever_is_killed_serves_everyone_again() {
+fn service_recovers_after_each_kill() {
     let cluster = cluster(WORKERS);
     let mut crowd = Crowd::on(&cluster, |_| ());
     // Clients know one address, which the successive servers share.

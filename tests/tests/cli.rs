@@ -16,17 +16,17 @@ use vault_tests::snapshot::Snapshot;
 use vault_tests::{Account, Client, Database, Session, Vault, on_both_databases};
 
 on_both_databases! {
-    init_touches_nothing_that_is_there,
+    init_changes_no_existing_file,
     every_command_prints_one_json_document,
-    text_is_for_people,
-    what_cannot_be_done_is_refused_with_a_reason,
+    text_output_is_readable,
+    impossible_commands_are_refused_with_reason,
     operators_change_accounts,
-    a_passcode_is_printed_once_per_step,
-    commands_work_beside_a_busy_server,
-    a_stop_loses_nothing_that_was_acknowledged,
+    passcode_is_printed_once_per_step,
+    commands_work_during_server_load,
+    stop_loses_no_acknowledged_write,
 }
 
-fn init_touches_nothing_that_is_there(database: Database) {
+fn init_changes_no_existing_file(database: Database) {
     let vault = Vault::init(database);
     vault.organization("Acme");
     // Without the embedded database file, whose pages SQLite rearranges at every open.
@@ -127,7 +127,7 @@ fn every_command_prints_one_json_document(database: Database) {
     assert_eq!(vault.json(&["org", "list"]), json!([]));
 }
 
-fn text_is_for_people(database: Database) {
+fn text_output_is_readable(database: Database) {
     let vault = Vault::absent(database);
     let said = vault.run(&["init"]).done().stdout;
     assert!(said.contains("copy of the root key") && said.contains(vault.data_dir().to_str().unwrap()), "{said}");
@@ -146,7 +146,7 @@ fn text_is_for_people(database: Database) {
     assert!(code.trim_end().len() == 6 && code.trim_end().bytes().all(|byte| byte.is_ascii_digit()), "{code:?}");
 }
 
-fn what_cannot_be_done_is_refused_with_a_reason(database: Database) {
+fn impossible_commands_are_refused_with_reason(database: Database) {
     let vault = Vault::init(database);
     let account = vault.admin();
     let nobody = ["--email", "nobody@example.com"];
@@ -240,7 +240,7 @@ fn help_is_complete() {
 
 /// Each command in the help has a manual page, and shell completion uses the same definitions.
 #[test]
-fn manual_pages_and_completions_come_from_the_same_definitions() {
+fn manual_pages_and_completions_match_definitions() {
     let directory = tempfile::tempdir().unwrap();
     let pages = directory.path().join("man");
     let written = Run::of(binary::command().args(["man-pages", pages.to_str().unwrap(), "--json"])).done().json();
@@ -304,7 +304,7 @@ fn settings_that_would_be_ignored_are_refused() {
 }
 
 #[test]
-fn a_pattern_that_the_shell_has_replaced_is_refused() {
+fn pattern_that_the_shell_has_replaced_is_refused() {
     let vault = Vault::init(Database::Sqlite);
     vault.organization("Acme");
     let create = |name: &str, namespaces: &[&str]| {
@@ -376,7 +376,7 @@ fn operators_change_accounts(database: Database) {
     client.log_in(&body).expect(200);
 }
 
-fn a_passcode_is_printed_once_per_step(database: Database) {
+fn passcode_is_printed_once_per_step(database: Database) {
     let vault = Vault::start(database);
     let client = vault.client();
     let account = vault.admin();
@@ -423,7 +423,7 @@ fn load<T>(
     })
 }
 
-fn commands_work_beside_a_busy_server(database: Database) {
+fn commands_work_during_server_load(database: Database) {
     let vault = Vault::start(database);
     let session = vault.admin_session();
     let other = vault.admin();
@@ -447,7 +447,7 @@ fn commands_work_beside_a_busy_server(database: Database) {
     assert!(ids.len() > commands.len());
 }
 
-fn a_stop_loses_nothing_that_was_acknowledged(database: Database) {
+fn stop_loses_no_acknowledged_write(database: Database) {
     let mut vault = Vault::start(database);
     let account = vault.admin();
     for _ in 0..3 {
@@ -472,7 +472,7 @@ fn a_stop_loses_nothing_that_was_acknowledged(database: Database) {
 
 /// Work in progress in a process must not crash its exit.
 #[test]
-fn every_end_is_orderly() {
+fn every_stop_is_orderly() {
     let vault = Vault::init(Database::Sqlite);
     let account = vault.admin();
     let weak = vault.password_file("short");

@@ -12,8 +12,8 @@ use vault_tests::terminal::Terminal;
 use vault_tests::{Account, ActivationListener, Database, Integration, Vault, on_both_databases};
 
 on_both_databases! {
-    a_credential_is_rotated_from_the_command_line,
-    on_a_terminal_who_uses_a_credential_is_told_before_it_changes,
+    credential_is_rotated_from_the_command_line,
+    terminal_lists_users_of_credential_before_change,
 }
 
 /// A client host: a home directory, and nothing of the vault.
@@ -91,7 +91,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-fn on_a_terminal_who_uses_a_credential_is_told_before_it_changes(database: Database) {
+fn terminal_lists_users_of_credential_before_change(database: Database) {
     let (vault, activation_listener) = ActivationListener::open(database);
     let machine = Machine::of(&vault, "desk");
     let admin = vault.admin();
@@ -127,7 +127,7 @@ fn on_a_terminal_who_uses_a_credential_is_told_before_it_changes(database: Datab
     assert_eq!((delete(&used, "imports").0, session.ids().len()), (Some(0), 0));
 }
 
-fn a_credential_is_rotated_from_the_command_line(database: Database) {
+fn credential_is_rotated_from_the_command_line(database: Database) {
     let vault = Vault::start(database);
     let machine = Machine::of(&vault, "home");
     let account = vault.account("Acme", "editor");
@@ -321,7 +321,7 @@ fn several_logins_are_kept_under_their_profiles() {
 }
 
 #[test]
-fn a_terminal_is_asked_for_what_is_missing_and_shows_no_secret() {
+fn terminal_prompts_for_missing_values_without_echo() {
     let vault = Vault::start(Database::Sqlite);
     let machine = Machine::of(&vault, "home");
     let account = vault.account("Acme", "editor");
@@ -388,7 +388,7 @@ fn a_terminal_is_asked_for_what_is_missing_and_shows_no_secret() {
 }
 
 #[test]
-fn a_shell_completes_credentials_and_profiles_of_a_login() {
+fn shell_completes_credentials_and_profiles_of_a_login() {
     let vault = Vault::start(Database::Sqlite);
     let machine = Machine::of(&vault, "home");
     let account = vault.account("Acme", "editor");
@@ -418,7 +418,7 @@ fn a_shell_completes_credentials_and_profiles_of_a_login() {
 
 /// A new key alone is sufficient: the location is copied, and differences are shown.
 #[test]
-fn places_are_taken_over_unless_they_are_named() {
+fn locations_are_kept_unless_given() {
     let vault = Vault::start(Database::Sqlite);
     let machine = Machine::of(&vault, "home");
     machine.log_in(&vault.account("Acme", "editor")).done();

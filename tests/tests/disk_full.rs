@@ -132,8 +132,8 @@ fn server_recovers_without_restart_after_postgresql_disk_full() {
 
 /// Neither leaves an incomplete state, and both succeed when there is space.
 #[test]
-fn a_backup_and_a_restore_on_a_full_disk_leave_what_there_was() {
-    if !has_own_mounts("a_backup_and_a_restore_on_a_full_disk_leave_what_there_was") {
+fn backup_and_restore_on_full_disk_change_nothing() {
+    if !has_own_mounts("backup_and_restore_on_full_disk_change_nothing") {
         return;
     }
     let mut vault = Vault::start(Database::Sqlite);

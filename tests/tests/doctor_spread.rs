@@ -81,7 +81,7 @@ const STEPS: [Step; 9] = [
 ];
 
 #[test]
-fn each_state_of_the_extension_is_told_with_its_remedy() {
+fn each_state_of_the_extension_is_reported_with_remedy() {
     let vault = Vault::init(Database::Postgres);
     let said = || vault.owner_command(&["doctor", "--json"]).output().unwrap();
     let before = String::from_utf8(said().stdout).unwrap();

@@ -11,8 +11,8 @@ const LOCAL: &str = "--allow-egress=127.0.0.0/8";
 const READER: &str = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["s3:ListBucket","s3:GetObject"],"Resource":"*"}]}"#;
 
 on_both_databases! {
-    a_dry_run_tells_what_will_not_work,
-    what_does_not_work_is_not_saved,
+    dry_run_reports_failing_credentials,
+    failing_credential_is_not_saved,
 }
 
 /// Starts a storage server that enforces policies. Returns a valid credential for it.
@@ -51,7 +51,7 @@ fn verify(session: &Session, data: &Value) -> Answer {
     session.call("PATCH", "/v1/organization-vault?verify=true").json(&body).send()
 }
 
-fn a_dry_run_tells_what_will_not_work(database: Database) {
+fn dry_run_reports_failing_credentials(database: Database) {
     let (moto, sound) = moto();
     let (vault, activation_listener) = ActivationListener::open_with(database, &[LOCAL]);
     let (session, client) = (vault.admin_session(), activation_listener.client());
@@ -92,7 +92,7 @@ fn a_dry_run_tells_what_will_not_work(database: Database) {
     assert!(!moto.list("exports").contains("orgvault-check"), "nothing is left in the bucket");
 }
 
-fn what_does_not_work_is_not_saved(database: Database) {
+fn failing_credential_is_not_saved(database: Database) {
     let (_moto, sound) = moto();
     let (vault, _activation_listener) = ActivationListener::open_with(database, &[LOCAL, "--verify-on-save"]);
     let session = vault.admin_session();
@@ -110,7 +110,7 @@ fn what_does_not_work_is_not_saved(database: Database) {
 }
 
 #[test]
-fn without_configuration_nothing_is_tried() {
+fn without_configuration_nothing_is_checked() {
     let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     let session = vault.admin_session();
     // Counts connections to itself.

@@ -44,18 +44,18 @@ fn killed_at_a_system_call() {
 }
 
 #[test]
-fn the_power_is_cut() {
+fn power_cuts_lose_no_acknowledged_write() {
     happens("power-cut", "sqlite", "8");
 }
 
 #[test]
-fn the_power_is_cut_under_postgresql() {
+fn power_cuts_under_postgresql_lose_no_acknowledged_write() {
     happens("postgres-power-cut", "postgres", "6");
 }
 
 /// The same program with a service, or a PostgreSQL, whose syncs do nothing.
 #[test]
-fn what_is_not_synced_is_seen_to_be_lost() {
+fn unsynced_writes_are_detected_as_lost() {
     for [fault, rounds] in [["power-cut", "60"], ["postgres-power-cut", "10"]] {
         let (report, is_clean, said) = report(&[fault, "--rounds", rounds, "--without-sync"]);
         let Some(report) = report else { continue };
@@ -64,7 +64,7 @@ fn what_is_not_synced_is_seen_to_be_lost() {
 }
 
 #[test]
-fn a_sync_fails() {
+fn sync_fails() {
     happens("failed-syncs", "sqlite", "3");
 }
 
@@ -74,17 +74,17 @@ fn sectors_of_the_disk_fail() {
 }
 
 #[test]
-fn a_write_finds_the_disk_full() {
+fn disk_full_during_write() {
     happens("full-at-syscalls", "sqlite", "3");
 }
 
 #[test]
-fn no_descriptors_are_left() {
+fn file_descriptors_are_exhausted() {
     happens("descriptors", "sqlite", "1");
 }
 
 #[test]
-fn a_read_does_not_end() {
+fn read_hangs() {
     happens("long-read", "sqlite", "1");
 }
 
@@ -99,22 +99,22 @@ fn postgresql_is_killed() {
 }
 
 #[test]
-fn the_answer_to_a_commit_is_lost() {
+fn commit_response_is_lost() {
     happens("lost-commits", "postgres", "1");
 }
 
 #[test]
-fn the_standby_takes_over() {
+fn standby_takes_over() {
     happens("failover", "postgres", "2");
 }
 
 #[test]
-fn packets_are_lost_and_come_twice() {
+fn packets_are_lost_and_duplicated() {
     happens("lossy-network", "postgres", "2");
 }
 
 #[test]
-fn a_direction_of_the_network_is_cut() {
+fn one_network_direction_is_interrupted() {
     happens("one-way-cut", "postgres", "2");
 }
 
@@ -125,12 +125,12 @@ fn keys_are_replaced_under_saves() {
 }
 
 #[test]
-fn two_faults_happen_at_once() {
+fn two_faults_happen_concurrently() {
     happens("pairs", "postgres", "6");
 }
 
 #[test]
-fn a_pooler_is_killed() {
+fn pooler_is_killed() {
     happens("pooler", "postgres", "2");
 }
 
@@ -145,12 +145,12 @@ fn logins_storm() {
 }
 
 #[test]
-fn no_memory_is_left() {
+fn memory_is_exhausted() {
     happens("no-memory", "sqlite", "1");
 }
 
 #[test]
-fn an_allocation_fails() {
+fn allocation_fails() {
     happens("failed-allocations", "sqlite", "15");
 }
 

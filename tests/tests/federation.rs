@@ -11,7 +11,7 @@ use vault_tests::{Client, Database, Vault, on_both_databases};
 
 on_both_databases! {
     signing_keys_are_added_published_and_rotated,
-    files_that_are_no_signing_keys_are_refused,
+    invalid_signing_key_files_are_refused,
 }
 
 const ISSUER: &str = "https://vault.example.com";
@@ -111,7 +111,7 @@ fn signing_keys_are_added_published_and_rotated(database: Database) {
     vault.stop();
 }
 
-fn files_that_are_no_signing_keys_are_refused(database: Database) {
+fn invalid_signing_key_files_are_refused(database: Database) {
     let vault = Vault::init(database);
     let refused = |file: &Path| {
         let refused = federation(&vault, &["key", "add", "--file", file.to_str().unwrap()]).refused();

@@ -12,10 +12,10 @@ use vault_tests::snapshot::Snapshot;
 use vault_tests::{Database, Vault, on_both_databases};
 
 on_both_databases! {
-    arguments_are_judged_before_anything_is_made,
-    a_root_key_without_its_vault_is_not_used_for_another,
-    a_missing_root_key_is_never_replaced,
-    a_second_start_says_what_it_ignores_and_what_comes_next,
+    arguments_are_validated_before_anything_is_created,
+    leftover_root_key_is_not_used_for_another_vault,
+    missing_root_key_is_never_replaced,
+    second_start_reports_ignored_options_and_next_steps,
 }
 
 /// Words in messages that could lead to a second vault, or to the loss of one.
@@ -39,7 +39,7 @@ fn random_key(path: &Path) {
     fs::set_permissions(path, Permissions::from_mode(0o600)).unwrap();
 }
 
-fn arguments_are_judged_before_anything_is_made(database: Database) {
+fn arguments_are_validated_before_anything_is_created(database: Database) {
     let vault = Vault::absent(database);
     for arguments in [["--email", "admin"], ["--email", "admin@@example.com"], ["--org", ""], ["--org", " Acme"]] {
         let said = quickstart_fails(&vault, &arguments).misused().stderr;
@@ -53,13 +53,13 @@ fn arguments_are_judged_before_anything_is_made(database: Database) {
 }
 
 #[test]
-fn a_closed_terminal_stops_the_server_in_order() {
+fn closed_terminal_stops_the_server_in_order() {
     let vault = Vault::absent(Database::Sqlite);
     let (server, _) = quickstart(&vault, &["--email", "admin@example.org", "--org", "Acme"]);
     assert_eq!(server.hang_up(), Some(0));
 }
 
-fn a_root_key_without_its_vault_is_not_used_for_another(database: Database) {
+fn leftover_root_key_is_not_used_for_another_vault(database: Database) {
     let vault = Vault::absent(database);
     fs::create_dir(vault.data_dir()).unwrap();
     let key = vault.data_dir().join("root.key");
@@ -81,7 +81,7 @@ fn a_root_key_without_its_vault_is_not_used_for_another(database: Database) {
     assert!(!key.exists());
 }
 
-fn a_missing_root_key_is_never_replaced(database: Database) {
+fn missing_root_key_is_never_replaced(database: Database) {
     let vault = Vault::init(database);
     let (key, kept) = (vault.data_dir().join("root.key"), vault.scratch("kept.key"));
     fs::rename(&key, &kept).unwrap();
@@ -99,7 +99,7 @@ fn a_missing_root_key_is_never_replaced(database: Database) {
     vault.run(&["org", "list", "--root-key-file", kept.to_str().unwrap()]).done();
 }
 
-fn a_second_start_says_what_it_ignores_and_what_comes_next(database: Database) {
+fn second_start_reports_ignored_options_and_next_steps(database: Database) {
     let vault = Vault::absent(database);
     let (server, _) = quickstart(&vault, &["--email", "first@example.com"]);
     assert_eq!(server.stop(), Some(0));
@@ -140,7 +140,7 @@ fn lost_database_is_not_recreated() {
 }
 
 #[test]
-fn a_database_named_by_a_relative_path_is_found_by_every_command() {
+fn relative_database_path_works_for_every_command() {
     let vault = Vault::absent(Database::Sqlite);
     let home = vault.scratch("home");
     fs::create_dir(&home).unwrap();
@@ -163,7 +163,7 @@ fn a_database_named_by_a_relative_path_is_found_by_every_command() {
 }
 
 #[test]
-fn what_is_not_found_is_named_by_an_absolute_path() {
+fn missing_file_is_reported_by_absolute_path() {
     let vault = Vault::absent(Database::Sqlite);
     let home = vault.scratch("home");
     fs::create_dir(&home).unwrap();
@@ -174,7 +174,7 @@ fn what_is_not_found_is_named_by_an_absolute_path() {
 }
 
 #[test]
-fn a_vault_that_is_served_and_an_address_in_use_are_told_apart() {
+fn served_vault_and_used_address_are_distinguished() {
     let mut vault = Vault::absent(Database::Sqlite);
     let (server, _) = quickstart(&vault, &[]);
     let address = server.address.to_string();

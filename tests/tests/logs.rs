@@ -6,8 +6,8 @@ use vault_tests::{ActivationListener, Answer, Database, Integration, Vault, on_b
 
 on_both_databases! {
     refused_logins_and_lockouts_are_logged_with_their_reason,
-    acts_are_logged_with_who_did_them,
-    commands_say_who_is_locked_out,
+    actions_are_logged_with_actor,
+    commands_report_lockouts,
 }
 
 /// Returns the lines with this message in order.
@@ -74,7 +74,7 @@ fn refused_logins_and_lockouts_are_logged_with_their_reason(database: Database) 
     }
 }
 
-fn acts_are_logged_with_who_did_them(database: Database) {
+fn actions_are_logged_with_actor(database: Database) {
     let (vault, activation_listener) = ActivationListener::open(database);
     let admin = vault.admin();
     let session = admin.log_in(&vault.client());
@@ -124,7 +124,7 @@ fn acts_are_logged_with_who_did_them(database: Database) {
     assert!(!log.contains("integration.disabled"), "the command itself says what it did");
 }
 
-fn commands_say_who_is_locked_out(database: Database) {
+fn commands_report_lockouts(database: Database) {
     let vault = Vault::start(database);
     let jane = vault.admin();
     let of_jane = ["--email", &*jane.email];

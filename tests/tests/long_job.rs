@@ -91,7 +91,7 @@ fn forward(
 
 #[test]
 #[ignore = "takes four minutes and more clients than other tests; run by tests/long-job"]
-fn clients_go_on_while_their_keys_end() {
+fn clients_continue_when_their_keys_expire() {
     let moto = Moto::start();
     moto.create_bucket(BUCKET);
     for (tool, _) in TOOLS {

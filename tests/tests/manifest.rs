@@ -11,8 +11,8 @@ use vault_tests::samples::small;
 use vault_tests::{ActivationListener, Database, Session, Vault, on_both_databases};
 
 on_both_databases! {
-    what_is_exported_is_applied_elsewhere_byte_for_byte,
-    applies_that_are_killed_or_made_at_once_come_to_one_end,
+    export_applied_elsewhere_is_identical,
+    killed_or_concurrent_applies_converge,
 }
 
 /// An admin who is logged in to a vault, with a directory of documents.
@@ -160,7 +160,7 @@ fn document() -> String {
     DOCUMENT.replace("&DATA", DATA)
 }
 
-fn what_is_exported_is_applied_elsewhere_byte_for_byte(database: Database) {
+fn export_applied_elsewhere_is_identical(database: Database) {
     let desk = Desk::open(database);
     desk.write("etl.yaml", &document());
     desk.write("secrets/one", "7sGh-source\n");
@@ -247,7 +247,7 @@ fn what_is_exported_is_applied_elsewhere_byte_for_byte(database: Database) {
 }
 
 #[test]
-fn nothing_is_deleted_unless_it_is_asked_for_and_counted() {
+fn deletion_requires_request_and_count() {
     let desk = Desk::open(Database::Sqlite);
     desk.write("secrets/one", "7sGh-source");
     let credential = |n: usize| format!("  - {{namespace: imports/{n}, name: n, type: s3, data: {DATA}}}\n");
@@ -285,7 +285,7 @@ fn nothing_is_deleted_unless_it_is_asked_for_and_counted() {
 }
 
 #[test]
-fn what_is_made_once_goes_into_a_file_or_is_not_made() {
+fn one_time_secrets_are_written_to_a_file_or_not_created() {
     let desk = Desk::open(Database::Sqlite);
     let email = "colleague@example.com";
     let document = format!(
@@ -400,7 +400,7 @@ fn all_document_violations_are_reported_before_changes() {
 }
 
 /// Killed after any request, or run twice concurrently: after another run, each object exists once, as described.
-fn applies_that_are_killed_or_made_at_once_come_to_one_end(database: Database) {
+fn killed_or_concurrent_applies_converge(database: Database) {
     let desk = Desk::open(database);
     desk.write("secrets/one", "7sGh-source");
     let integrations: String = (0..8).map(|n| format!("  - {{name: n{n}, namespaces: [\"imports/{n}\"]}}\n")).collect();

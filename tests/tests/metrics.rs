@@ -73,20 +73,20 @@ fn moves(database: Database) {
 }
 
 #[test]
-fn the_metrics_of_an_embedded_vault_move() {
+fn metrics_of_embedded_vault_change() {
     moves(Database::Sqlite);
 }
 
 #[test]
-fn the_metrics_of_a_vault_on_postgresql_move() {
+fn metrics_of_vault_on_postgresql_change() {
     moves(Database::Postgres);
 }
 
 on_both_databases! {
-    what_is_done_again_is_counted,
+    retries_are_counted,
 }
 
-fn what_is_done_again_is_counted(database: Database) {
+fn retries_are_counted(database: Database) {
     let vault = Vault::start(database);
     let session = vault.admin_session();
     let save = || {

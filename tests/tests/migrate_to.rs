@@ -23,7 +23,7 @@ fn activated(integration: &Integration, client: &Client, namespace: &str) -> Val
 }
 
 #[test]
-fn a_vault_works_on_postgres_as_before() {
+fn vault_works_on_postgres_as_before() {
     let (mut vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     let admin = vault.admin();
     let session = admin.log_in(&vault.client());
@@ -82,7 +82,7 @@ fn a_vault_works_on_postgres_as_before() {
 }
 
 #[test]
-fn a_running_server_is_not_disturbed_and_keeps_its_vault() {
+fn running_server_keeps_its_vault() {
     let mut vault = Vault::start(Database::Sqlite);
     let session = vault.admin_session();
     let saved = session.save(&small("imports", 1));
@@ -106,7 +106,7 @@ fn a_running_server_is_not_disturbed_and_keeps_its_vault() {
 
 /// Kills the migration after each of its progress lines, until one run completes.
 #[test]
-fn killed_anywhere_and_run_again_it_ends_well() {
+fn killed_migration_completes_when_run_again() {
     let vault = Vault::init(Database::Sqlite);
     vault.account("Acme", "admin");
     let url = new_postgres();
@@ -149,7 +149,7 @@ fn killed_anywhere_and_run_again_it_ends_well() {
 }
 
 #[test]
-fn a_target_that_is_not_empty_is_refused_and_left_alone() {
+fn non_empty_target_is_refused_unchanged() {
     let vault = Vault::init(Database::Sqlite);
     let (other, foreign, older, newer) =
         (Vault::init(Database::Postgres), new_postgres(), new_postgres(), new_postgres());
@@ -183,7 +183,7 @@ fn a_target_that_is_not_empty_is_refused_and_left_alone() {
 }
 
 #[test]
-fn a_moved_file_is_refused_with_the_name_of_the_new_database() {
+fn moved_file_is_refused_naming_new_database() {
     let vault = Vault::init(Database::Sqlite);
     let url = new_postgres().replace("postgres@", "postgres:sesame@");
     let moved = Run::of(vault.command(&["migrate-to"]).env("ORGVAULT_MIGRATE_TO", &url)).done();

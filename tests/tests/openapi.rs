@@ -48,7 +48,7 @@ fn schemathesis_of_members(vault: &Vault, directory: &Path, file: &str) -> Comma
 }
 
 #[test]
-fn requests_made_from_the_description_are_answered_as_described() {
+fn generated_requests_get_described_responses() {
     let directory = tempfile::tempdir().unwrap();
     let (vault, mut description) = described(directory.path());
     let session = vault.admin_session();
@@ -85,7 +85,7 @@ fn tested(said: &str) -> usize {
 }
 
 #[test]
-fn requests_of_integrations_are_answered_as_described() {
+fn integration_requests_get_described_responses() {
     /// Namespace of the examples.
     const NAMESPACE: &str = "imports/nightly";
     let directory = tempfile::tempdir().unwrap();
@@ -131,7 +131,7 @@ fn requests_of_integrations_are_answered_as_described() {
 }
 
 #[test]
-fn a_client_generated_from_the_description_logs_in_and_saves() {
+fn client_generated_from_the_description_logs_in_and_saves() {
     let directory = tempfile::tempdir().unwrap();
     let (vault, _) = described(directory.path());
     let account = vault.account("Acme", "editor");

@@ -141,12 +141,12 @@ fn readme_to_first_job_runs_as_printed() {
 
 /// An admin's tasks with the vault of the first page.
 #[test]
-fn files_of_others_and_documents_are_taken_as_printed() {
+fn imports_and_documents_run_as_printed() {
     follow(&["start.md", "operate/import.md", "operate/documents.md"], 14);
 }
 
 /// Operators' tasks with the vault of the first pages.
 #[test]
-fn keys_receivers_and_an_emergency_are_as_printed() {
+fn keys_receivers_and_emergency_pages_run_as_printed() {
     follow(&["start.md", "operate/keys.md", "RECEIVERS.md", "operate/emergency.md"], 15);
 }

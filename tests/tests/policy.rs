@@ -9,11 +9,11 @@ use vault_tests::samples::small;
 use vault_tests::{Account, ActivationListener, Answer, Client, Database, Session, Vault, on_both_databases};
 
 on_both_databases! {
-    every_route_answers_every_caller_as_the_table_says,
+    every_route_responds_as_in_table,
 }
 
 #[test]
-fn the_table_has_exactly_the_routes_that_there_are() {
+fn table_contains_exactly_the_routes() {
     let compiled: BTreeSet<_> = routes().map(|route| (route.template, route.method)).collect();
     let reviewed: BTreeSet<_> = POLICY.iter().map(|rule| (rule.template, rule.method)).collect();
     assert_eq!(reviewed.len(), POLICY.len(), "no route stands twice");
@@ -21,7 +21,7 @@ fn the_table_has_exactly_the_routes_that_there_are() {
 }
 
 #[test]
-fn what_anybody_may_ask_for_is_marked_as_such() {
+fn public_routes_are_marked_public() {
     for route in routes() {
         let rule = POLICY.iter().find(|rule| (rule.template, rule.method) == (route.template, route.method)).unwrap();
         let public = Caller::ALL.iter().all(|caller| rule.expected(*caller) == rule.granted);
@@ -32,7 +32,7 @@ fn what_anybody_may_ask_for_is_marked_as_such() {
     }
 }
 
-fn every_route_answers_every_caller_as_the_table_says(database: Database) {
+fn every_route_responds_as_in_table(database: Database) {
     // With an activation listener that runs requested checks.
     let (vault, _) = ActivationListener::open_with(database, &["--recheck-every", "30d"]);
     let stage = Stage::of(&vault);

@@ -16,7 +16,7 @@ use vault_tests::{Account, Database, Vault, on_both_databases};
 
 on_both_databases! {
     quickstart_signs_in_and_serves_jobs,
-    run_again_it_changes_nothing,
+    repeated_quickstart_changes_nothing,
 }
 
 /// Runs `quickstart` with these arguments until it is ready. Returns its output and its server.
@@ -154,7 +154,7 @@ fn quickstart_keeps_an_existing_profile() {
 /// A process of another user that bypasses the file permissions of the socket still needs a token. A profile that other
 /// users can read or write is rejected.
 #[test]
-fn a28_socket_and_profile_of_another_user_grant_nothing() {
+fn a28_foreign_socket_and_profile_grant_nothing() {
     let desk = Desk::new(Database::Sqlite);
     let (_server, _) = desk.quickstart(&[]);
     let directory = desk.vault.data_dir();
@@ -207,7 +207,7 @@ fn loopback_storage_is_for_users_of_this_host() {
 }
 
 #[test]
-fn a_token_goes_into_a_new_private_file() {
+fn token_goes_into_a_new_private_file() {
     let vault = Vault::init(Database::Sqlite);
     vault.organization("Acme");
     let (file, link) = (vault.scratch("nightly.token"), vault.scratch("link.token"));
@@ -237,7 +237,7 @@ fn a_token_goes_into_a_new_private_file() {
 }
 
 #[test]
-fn what_is_mistyped_is_refused_before_anything_is_made() {
+fn mistyped_options_are_refused_before_anything_is_created() {
     let vault = Vault::absent(Database::Sqlite);
     for flags in [["--email", "admin"], ["--org", " Acme"], ["--max-ttl", "1s"]] {
         let said = vault.run(&[&["quickstart"][..], &flags].concat()).misused().stderr;
@@ -247,7 +247,7 @@ fn what_is_mistyped_is_refused_before_anything_is_made() {
 }
 
 #[test]
-fn a_first_run_that_was_interrupted_is_taken_up_under_another_name() {
+fn interrupted_first_run_continues_under_another_name() {
     let vault = Vault::init(Database::Sqlite);
     vault.organization("Example");
     let (server, printed) = quickstart(&vault, &["--json", "--org", "Acme", "--email", "admin@acme.example"]);
@@ -257,7 +257,7 @@ fn a_first_run_that_was_interrupted_is_taken_up_under_another_name() {
 }
 
 #[test]
-fn the_lines_name_the_public_address() {
+fn printed_lines_contain_public_url() {
     let vault = Vault::absent(Database::Sqlite);
     let (server, printed) = quickstart(&vault, &["--public-url", "https://vault.example.com", "--base-path", "/a/v1"]);
     for part in ["https://vault.example.com/", "login --url https://vault.example.com/a/v1 --email admin@example.com"] {
@@ -266,7 +266,7 @@ fn the_lines_name_the_public_address() {
     assert_eq!(server.stop(), Some(0));
 }
 
-fn run_again_it_changes_nothing(database: Database) {
+fn repeated_quickstart_changes_nothing(database: Database) {
     let vault = Vault::absent(database);
     let (server, printed) = quickstart(&vault, &["--json", "--org", "Acme", "--email", "first@example.com"]);
     let printed: Value = serde_json::from_str(&printed).unwrap();
@@ -298,7 +298,7 @@ fn run_again_it_changes_nothing(database: Database) {
 }
 
 #[test]
-fn it_serves_what_init_and_create_made() {
+fn quickstart_serves_existing_vault() {
     let vault = Vault::init(Database::Sqlite);
     let account = vault.admin();
     let (server, _) = quickstart(&vault, &[]);
@@ -307,7 +307,7 @@ fn it_serves_what_init_and_create_made() {
 }
 
 #[test]
-fn an_address_in_use_is_told_before_anything_is_made() {
+fn used_address_is_reported_before_anything_is_created() {
     let vault = Vault::absent(Database::Sqlite);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = listener.local_addr().unwrap().to_string();
@@ -325,7 +325,7 @@ fn an_address_in_use_is_told_before_anything_is_made() {
 }
 
 #[test]
-fn who_serves_the_vault_is_told_rather_than_whose_address_it_is() {
+fn serving_process_is_reported_rather_than_used_address() {
     let vault = Vault::start(Database::Sqlite);
     let address = vault.address().to_string();
     let said = vault.run(&["quickstart", "--listen", &address]).refused().stderr;
@@ -334,7 +334,7 @@ fn who_serves_the_vault_is_told_rather_than_whose_address_it_is() {
 
 /// Standard output and standard error in one pipe. The secrets are shown once, and a log would push them off the screen.
 #[test]
-fn the_log_follows_the_text() {
+fn log_is_printed_after_text() {
     for flags in [&["--log-format", "json"][..], &[]] {
         let vault = Vault::absent(Database::Sqlite);
         let mut command = binary::isolated(Command::new("sh"));

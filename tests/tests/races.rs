@@ -10,12 +10,12 @@ use vault_tests::samples::{s3, small};
 use vault_tests::{Answer, Client, Database, Session, Vault, on_both_databases};
 
 on_both_databases! {
-    one_passcode_logs_in_once_however_many_try,
-    one_key_saves_once_however_many_try,
+    one_passcode_logs_in_once_concurrently,
+    one_idempotency_key_saves_once_concurrently,
     one_credential_is_deleted_once,
-    a_limit_holds_to_the_last_credential,
+    credential_limit_is_exact_across_replicas,
     nothing_is_saved_after_a_logout,
-    nothing_is_saved_after_an_operator_s_change,
+    nothing_is_saved_after_operator_change,
 }
 
 const THREADS: usize = 16;
@@ -68,7 +68,7 @@ fn statuses(answers: &[Answer]) -> Vec<u16> {
     answers.iter().map(|answer| answer.status).collect()
 }
 
-fn one_passcode_logs_in_once_however_many_try(database: Database) {
+fn one_passcode_logs_in_once_concurrently(database: Database) {
     let vault = Vault::start(database);
     let replicas = Replicas::of(&vault);
     for _ in 0..5 {
@@ -83,7 +83,7 @@ fn one_passcode_logs_in_once_however_many_try(database: Database) {
     }
 }
 
-fn one_key_saves_once_however_many_try(database: Database) {
+fn one_idempotency_key_saves_once_concurrently(database: Database) {
     let vault = Vault::start(database);
     let replicas = Replicas::of(&vault);
     let session = vault.admin_session();
@@ -126,7 +126,7 @@ fn one_credential_is_deleted_once(database: Database) {
     assert!(session.list().is_empty());
 }
 
-fn a_limit_holds_to_the_last_credential(database: Database) {
+fn credential_limit_is_exact_across_replicas(database: Database) {
     const LIMIT: usize = 40;
     let vault = Vault::start_with(database, &["--max-credentials", &LIMIT.to_string()]);
     let replicas = Replicas::of(&vault);
@@ -199,7 +199,7 @@ fn nothing_is_saved_after_a_logout(database: Database) {
     }
 }
 
-fn nothing_is_saved_after_an_operator_s_change(database: Database) {
+fn nothing_is_saved_after_operator_change(database: Database) {
     let vault = Vault::start(database);
     let replicas = Replicas::of(&vault);
     let watcher = vault.account("Acme", "admin");

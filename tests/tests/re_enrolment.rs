@@ -8,16 +8,16 @@ use vault_tests::samples::small;
 use vault_tests::{Account, Answer, Client, Database, Session, Vault, on_both_databases};
 
 on_both_databases! {
-    a_colleague_without_phone_and_codes_enrols_again,
-    an_admin_unlocks_a_colleague,
-    an_operator_helps_the_last_admin,
-    a49_anothers_account_is_neither_unlocked_nor_re_enrolled,
-    a45_nothing_old_works_whatever_is_done_meanwhile,
-    nobody_re_enrols_themselves,
+    user_without_phone_and_codes_re_enrols,
+    admin_unlocks_another_user,
+    operator_re_enrols_the_last_admin,
+    a49_foreign_account_cannot_be_unlocked_or_re_enrolled,
+    a45_old_secrets_stay_revoked_during_re_enrolment,
+    users_cannot_re_enrol_themselves,
     one_confirmation_re_enrols,
-    a_role_lowered_beside_a_confirmation_stays_lowered,
-    a_login_beside_a_re_enrolment_leaves_no_session,
-    of_two_admins_who_re_enrol_each_other_one_stays,
+    role_lowered_during_confirmation_stays_lowered,
+    concurrent_login_leaves_no_session_after_re_enrolment,
+    concurrent_mutual_re_enrolments_keep_one_admin,
 }
 
 const PASSWORD: &str = "a sentence that nobody else says";
@@ -51,7 +51,7 @@ fn notices(session: &Session) -> Vec<(String, Value)> {
     reported.filter(|(code, _)| code != "recovery-code-used").collect()
 }
 
-fn a_colleague_without_phone_and_codes_enrols_again(database: Database) {
+fn user_without_phone_and_codes_re_enrols(database: Database) {
     let mut vault = Vault::start_with(database, &["--log-level", "debug"]);
     let client = vault.client();
     let (admin, bystander) = (vault.account("Acme", "admin"), vault.account("Acme", "admin"));
@@ -101,7 +101,7 @@ fn a_colleague_without_phone_and_codes_enrols_again(database: Database) {
     assert!(!vault.log().contains(&code) && !vault.log().contains(&again.secret), "secrets are not logged");
 }
 
-fn an_admin_unlocks_a_colleague(database: Database) {
+fn admin_unlocks_another_user(database: Database) {
     let vault = Vault::start(database);
     let (admin, client) = (vault.admin_session(), vault.client());
     let grace = vault.account("Acme", "viewer");
@@ -117,7 +117,7 @@ fn an_admin_unlocks_a_colleague(database: Database) {
     grace.log_in(&client);
 }
 
-fn an_operator_helps_the_last_admin(database: Database) {
+fn operator_re_enrols_the_last_admin(database: Database) {
     let vault = Vault::start(database);
     let client = vault.client();
     let admin = vault.account("Acme", "admin");
@@ -137,7 +137,7 @@ fn an_operator_helps_the_last_admin(database: Database) {
     assert_eq!(text(&session.own_account()["role"]), "admin");
 }
 
-fn a49_anothers_account_is_neither_unlocked_nor_re_enrolled(database: Database) {
+fn a49_foreign_account_cannot_be_unlocked_or_re_enrolled(database: Database) {
     let vault = Vault::start(database);
     let client = vault.client();
     let (admin, stranger) = (vault.account("Acme", "admin"), vault.account("Globex", "viewer"));
@@ -162,7 +162,7 @@ fn a49_anothers_account_is_neither_unlocked_nor_re_enrolled(database: Database) 
 
 /// The account is disabled, enabled, demoted, promoted and re-enrolled. The old password, passcode and codes stay
 /// invalid, and the role is the last one that an admin set.
-fn a45_nothing_old_works_whatever_is_done_meanwhile(database: Database) {
+fn a45_old_secrets_stay_revoked_during_re_enrolment(database: Database) {
     let vault = Vault::start(database);
     let (admin, client) = (vault.admin_session(), vault.client());
     let grace = vault.account("Acme", "admin");
@@ -200,7 +200,7 @@ fn a45_nothing_old_works_whatever_is_done_meanwhile(database: Database) {
     admin.invite(&grace.email, "viewer").expect(201);
 }
 
-fn nobody_re_enrols_themselves(database: Database) {
+fn users_cannot_re_enrol_themselves(database: Database) {
     let vault = Vault::start(database);
     let client = vault.client();
     let (one, two) = (vault.account("Acme", "admin"), vault.account("Acme", "admin"));
@@ -248,7 +248,7 @@ fn one_confirmation_re_enrols(database: Database) {
     Account::enrolled("Acme", &json!({"id": grace.id}), &drafted, PASSWORD).log_in(&client);
 }
 
-fn a_role_lowered_beside_a_confirmation_stays_lowered(database: Database) {
+fn role_lowered_during_confirmation_stays_lowered(database: Database) {
     let vault = Vault::start(database);
     let (admin, client) = (vault.admin_session(), vault.client());
     for _ in 0..3 {
@@ -266,7 +266,7 @@ fn a_role_lowered_beside_a_confirmation_stays_lowered(database: Database) {
     }
 }
 
-fn a_login_beside_a_re_enrolment_leaves_no_session(database: Database) {
+fn concurrent_login_leaves_no_session_after_re_enrolment(database: Database) {
     let vault = Vault::start(database);
     let (admin, client) = (vault.admin_session(), vault.client());
     for _ in 0..3 {
@@ -292,7 +292,7 @@ fn a_login_beside_a_re_enrolment_leaves_no_session(database: Database) {
     }
 }
 
-fn of_two_admins_who_re_enrol_each_other_one_stays(database: Database) {
+fn concurrent_mutual_re_enrolments_keep_one_admin(database: Database) {
     let vault = Vault::start(database);
     let client = vault.client();
     for round in 0..3 {

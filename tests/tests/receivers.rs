@@ -15,13 +15,13 @@ use vault_tests::sql::Sql;
 use vault_tests::{Database, Integration, Session, Vault, on_both_databases};
 
 on_both_databases! {
-    webhooks_are_told_and_verified,
-    a_receiver_that_fails_is_told_later,
-    mail_goes_to_colleagues_as_a_digest,
-    mail_logs_in_after_starttls_or_says_why_not,
+    webhooks_are_delivered_and_verified,
+    failed_deliveries_are_retried,
+    mail_is_sent_to_users_as_digest,
+    mail_authenticates_after_starttls_or_reports_error,
     expiries_within_a_threshold_are_announced_once,
-    a_killed_server_tells_everything,
-    the_instance_has_receivers_of_its_own,
+    killed_server_delivers_all_events,
+    instance_has_separate_receivers,
 }
 
 fn open(database: Database) -> (Receivers, Vault, Session) {
@@ -70,7 +70,7 @@ fn events_are_delivered_without_an_activation_listener() {
     assert_eq!(receivers.next("/hooks", "receiver.test")["verified"], true);
 }
 
-fn webhooks_are_told_and_verified(database: Database) {
+fn webhooks_are_delivered_and_verified(database: Database) {
     let (mut receivers, vault, admin) = open(database);
     let added = add(&admin, &json!({"kind": "webhook", "url": receivers.url("/hooks?token=hidden")}));
     let (id, secret) = (added["id"].as_str().unwrap(), added["secret"].as_str().unwrap());
@@ -143,7 +143,7 @@ fn webhooks_are_told_and_verified(database: Database) {
     assert_eq!(admin.call("GET", "/v1/receivers").send().expect(200).json(), json!([]));
 }
 
-fn a_receiver_that_fails_is_told_later(database: Database) {
+fn failed_deliveries_are_retried(database: Database) {
     let (mut receivers, vault, admin) = open(database);
     let make = |path: &str| {
         let events = ["namespace.frozen", "namespace.thawed"];
@@ -199,7 +199,7 @@ fn a_receiver_that_fails_is_told_later(database: Database) {
     }
 }
 
-fn mail_goes_to_colleagues_as_a_digest(database: Database) {
+fn mail_is_sent_to_users_as_digest(database: Database) {
     let (receivers, vault, admin) = open(database);
     let colleague = vault.account("Acme", "viewer");
     let added = add(&admin, &json!({"kind": "email", "to": colleague.email}));
@@ -233,7 +233,7 @@ fn mail_goes_to_colleagues_as_a_digest(database: Database) {
     });
 }
 
-fn mail_logs_in_after_starttls_or_says_why_not(database: Database) {
+fn mail_authenticates_after_starttls_or_reports_error(database: Database) {
     let receivers = Receivers::start();
     let directory = tempfile::tempdir().unwrap();
     let password = directory.path().join("smtp.password");
@@ -282,7 +282,7 @@ fn expiries_within_a_threshold_are_announced_once(database: Database) {
     assert_eq!(deliveries(&admin, receiver).len(), 2);
 }
 
-fn a_killed_server_tells_everything(database: Database) {
+fn killed_server_delivers_all_events(database: Database) {
     let (receivers, mut vault, admin) = open(database);
     add(&admin, &json!({"kind": "webhook", "url": receivers.url("/hooks")}));
     let names: Vec<String> = (0..12).map(|number| format!("batch/{number}")).collect();
@@ -300,7 +300,7 @@ fn a_killed_server_tells_everything(database: Database) {
     }
 }
 
-fn the_instance_has_receivers_of_its_own(database: Database) {
+fn instance_has_separate_receivers(database: Database) {
     let (receivers, mut vault, admin) = open(database);
     let added = vault.json(&["receiver", "add", "--url", &receivers.url("/ops")]);
     let id = added["id"].as_str().unwrap();
@@ -380,7 +380,7 @@ fn events_changed_by_sql_are_not_sent() {
 
 /// Expiry events depend on the vault's clock: an integration that expires within a day is announced.
 #[test]
-fn what_expires_is_told() {
+fn expiries_are_reported() {
     let (receivers, vault, admin) = open(Database::Sqlite);
     add(&admin, &json!({"kind": "webhook", "url": receivers.url("/hooks")}));
     let soon = time::OffsetDateTime::now_utc() + time::Duration::seconds(24 * 3600 + 8);

@@ -5,10 +5,10 @@ use vault_tests::samples::{azure_identity, direct_link, gcs, s3};
 use vault_tests::{Database, Session, Vault, on_both_databases};
 
 on_both_databases! {
-    flawed_secrets_are_refused_by_name,
+    invalid_secrets_are_refused_by_name,
     all_violations_are_named_together,
-    the_limits_are_exact,
-    a94_a_save_only_creates,
+    limits_are_exact,
+    a94_save_only_creates,
 }
 
 /// Part of every invalid value. No response may contain it.
@@ -29,7 +29,7 @@ fn with(request: &Value, pointer: &str, value: Value) -> Value {
     request
 }
 
-fn flawed_secrets_are_refused_by_name(database: Database) {
+fn invalid_secrets_are_refused_by_name(database: Database) {
     let vault = Vault::start(database);
     let session = vault.admin_session();
     let flawed = [
@@ -98,7 +98,7 @@ fn all_violations_are_named_together(database: Database) {
     assert_eq!(fields.len(), 5, "{fields:?}");
 }
 
-fn the_limits_are_exact(database: Database) {
+fn limits_are_exact(database: Database) {
     let vault = Vault::start_with(database, &["--max-credentials", "3"]);
     let session = vault.admin_session();
     let secret =
@@ -123,7 +123,7 @@ fn the_limits_are_exact(database: Database) {
     assert_eq!(session.list().len(), 3);
 }
 
-fn a94_a_save_only_creates(database: Database) {
+fn a94_save_only_creates(database: Database) {
     let vault = Vault::start(database);
     let session = vault.admin_session();
     for value in ["*", "\"1\"", "W/\"1\"", "nonsense"] {

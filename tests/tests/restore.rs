@@ -47,7 +47,7 @@ fn log_in_anew(vault: &Vault, account: &Account, client: &Client) -> Session {
 }
 
 #[test]
-fn a_backup_works_on_another_machine() {
+fn backup_works_on_another_host() {
     let (mut vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     let admin = vault.admin();
     let session = admin.log_in(&vault.client());
@@ -211,7 +211,7 @@ fn rights_revoked_since_backup_stay_revoked() {
 
 /// Kills the restore after each of its progress lines, until one run completes.
 #[test]
-fn a_restore_killed_anywhere_leaves_the_old_state_or_the_new() {
+fn killed_restore_leaves_old_or_new_state() {
     let vault = Vault::init(Database::Sqlite);
     vault.account("Acme", "admin");
     let backup = backed_up(&vault, "one.backup");
@@ -259,7 +259,7 @@ fn a_restore_killed_anywhere_leaves_the_old_state_or_the_new() {
 
 /// The steps after a restore with PostgreSQL's tools.
 #[test]
-fn pg_restore_brings_a_vault_back() {
+fn pg_restore_restores_vault() {
     let (mut vault, activation_listener) = ActivationListener::open(Database::Postgres);
     let admin = vault.admin();
     let session = admin.log_in(&vault.client());
@@ -301,7 +301,7 @@ fn pg_restore_brings_a_vault_back() {
 
 /// Physical backup and archived log, up to a moment before an accident.
 #[test]
-fn point_in_time_recovery_brings_a_vault_back() {
+fn point_in_time_recovery_restores_vault() {
     let cluster = Cluster::start(Cluster::archiving());
     let mut vault = Vault::start_on(&cluster, &[]);
     let admin = vault.admin();

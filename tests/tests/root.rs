@@ -57,7 +57,7 @@ fn status(task: &Path, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_process_becomes_the_owner_of_the_directory_for_good() {
+fn process_becomes_directory_owner_permanently() {
     let Some(vault) = place(OWNER, GROUP) else { return };
     vault.run(&["init"]).done();
     assert_eq!(vault.run(&["org", "create", "Acme"]).done().stderr, "");
@@ -86,7 +86,7 @@ fn the_process_becomes_the_owner_of_the_directory_for_good() {
 }
 
 #[test]
-fn an_owner_with_an_account_brings_the_groups_of_the_account() {
+fn process_gets_groups_of_owner_account() {
     let accounts = fs::read_to_string("/etc/passwd").unwrap();
     let fields = |line: &str| line.split(':').map(str::to_owned).collect::<Vec<_>>();
     let account = accounts.lines().map(fields).find(|fields| fields[0] == "daemon").unwrap();
@@ -104,7 +104,7 @@ fn an_owner_with_an_account_brings_the_groups_of_the_account() {
 
 /// Attack: the server would open its lock file through a link, change its owner and truncate it.
 #[test]
-fn a_link_in_the_place_of_the_lock_gives_nothing_away() {
+fn link_at_lock_path_discloses_nothing() {
     let Some(vault) = place(OWNER, GROUP) else { return };
     vault.run(&["init"]).done();
     let precious = of_root(&vault, "precious", b"precious");
@@ -123,7 +123,7 @@ fn a_link_in_the_place_of_the_lock_gives_nothing_away() {
 }
 
 #[test]
-fn what_the_owners_settings_file_names_is_opened_with_the_owners_rights() {
+fn paths_in_owner_settings_are_opened_as_owner() {
     let Some(vault) = place(OWNER, GROUP) else { return };
     vault.run(&["init"]).done();
     // Move the key to where only root can read it.
@@ -147,7 +147,7 @@ fn what_the_owners_settings_file_names_is_opened_with_the_owners_rights() {
 }
 
 #[test]
-fn files_that_roots_flags_name_are_read_with_roots_rights() {
+fn paths_in_flags_of_root_are_opened_as_root() {
     let Some(vault) = place(OWNER, GROUP) else { return };
     vault.run(&["init"]).done();
     vault.run(&["org", "create", "Acme"]).done();
@@ -159,7 +159,7 @@ fn files_that_roots_flags_name_are_read_with_roots_rights() {
 }
 
 #[test]
-fn a_settings_file_of_roots_leads_to_the_vault_and_one_of_another_users_does_not() {
+fn settings_file_must_belong_to_root_or_owner() {
     let Some(vault) = place(OWNER, GROUP) else { return };
     vault.run(&["init"]).done();
     let key = of_root(&vault, "root.key", &fs::read(vault.data_dir().join("root.key")).unwrap());
@@ -177,7 +177,7 @@ fn a_settings_file_of_roots_leads_to_the_vault_and_one_of_another_users_does_not
 }
 
 #[test]
-fn a_port_that_only_root_may_bind_is_bound_before() {
+fn privileged_port_is_bound_before_switching_user() {
     let Some(vault) = place(OWNER, GROUP) else { return };
     vault.run(&["init"]).done();
     let address = SocketAddr::new(own_address(), 443);
@@ -189,7 +189,7 @@ fn a_port_that_only_root_may_bind_is_bound_before() {
 }
 
 #[test]
-fn a_path_that_others_could_lead_elsewhere_is_refused() {
+fn path_that_others_can_redirect_is_refused() {
     let Some(vault) = place(OWNER, GROUP) else { return };
     vault.run(&["init"]).done();
     let (home, others) = (vault.scratch(""), vault.scratch("others"));
@@ -219,7 +219,7 @@ fn a_path_that_others_could_lead_elsewhere_is_refused() {
 }
 
 #[test]
-fn a_directory_of_roots_with_a_database_of_anothers_names_the_user_to_run_as() {
+fn directory_of_root_with_foreign_database_names_user() {
     let Some(vault) = place(0, 0) else { return };
     vault.run(&["init"]).done();
     vault.run(&["org", "list"]).done();
@@ -241,7 +241,7 @@ fn a_directory_of_roots_with_a_database_of_anothers_names_the_user_to_run_as() {
 }
 
 #[test]
-fn a_directory_that_its_owner_cannot_reach_is_refused() {
+fn directory_that_its_owner_cannot_reach_is_refused() {
     let Some(vault) = place(OWNER, GROUP) else { return };
     vault.run(&["init"]).done();
     fs::set_permissions(vault.scratch(""), Permissions::from_mode(0o700)).unwrap();
@@ -251,7 +251,7 @@ fn a_directory_that_its_owner_cannot_reach_is_refused() {
 }
 
 #[test]
-fn a_key_that_root_hands_to_the_services_group_opens_for_both() {
+fn group_readable_root_key_opens_for_both() {
     let Some(vault) = place(OWNER, GROUP) else { return };
     vault.run(&["init"]).done();
     let key = of_root(&vault, "root.key", &fs::read(vault.data_dir().join("root.key")).unwrap());

@@ -12,9 +12,9 @@ use vault_tests::samples::small;
 use vault_tests::{Account, ActivationListener, Client, Database, Integration, Vault, on_both_databases};
 
 on_both_databases! {
-    the_root_key_is_replaced_beside_a_running_server,
-    the_instance_key_and_at_once_the_root_key_are_replaced,
-    a_root_key_is_not_replaced_by_accident,
+    root_key_is_replaced_while_server_runs,
+    instance_key_and_root_key_are_replaced_concurrently,
+    root_key_replacement_requires_confirmation,
 }
 
 fn text(path: &Path) -> &str {
@@ -37,7 +37,7 @@ fn put_in_place(printed: &str) {
     assert!(std::process::Command::new("sh").args(["-c", line]).status().unwrap().success(), "{line}");
 }
 
-fn the_root_key_is_replaced_beside_a_running_server(database: Database) {
+fn root_key_is_replaced_while_server_runs(database: Database) {
     let (mut vault, activation_listener) = ActivationListener::open(database);
     let session = vault.admin_session();
     session.save(&small("imports/nightly", 1));
@@ -84,7 +84,7 @@ fn the_root_key_is_replaced_beside_a_running_server(database: Database) {
 }
 
 /// Replaces both keys in immediate succession. Servers that have noticed neither continue and can be restarted.
-fn the_instance_key_and_at_once_the_root_key_are_replaced(database: Database) {
+fn instance_key_and_root_key_are_replaced_concurrently(database: Database) {
     let (mut vault, activation_listener) = ActivationListener::open(database);
     let session = vault.admin_session();
     session.save(&small("imports/nightly", 1));
@@ -113,7 +113,7 @@ fn colleague(vault: &Vault, file: &Path) -> Account {
     Account::new(&created, None)
 }
 
-fn a_root_key_is_not_replaced_by_accident(database: Database) {
+fn root_key_replacement_requires_confirmation(database: Database) {
     let vault = Vault::init(database);
     let key = fs::read(vault.data_dir().join("root.key")).unwrap();
     for misused in [
@@ -141,7 +141,7 @@ fn a_root_key_is_not_replaced_by_accident(database: Database) {
 }
 
 #[test]
-fn backups_need_the_root_key_that_was_in_use_and_a_move_takes_the_new_one() {
+fn backups_require_root_key_in_use_at_backup_time() {
     let mut vault = Vault::start(Database::Sqlite);
     let session = vault.admin_session();
     let id = session.save(&small("imports/nightly", 1));
@@ -180,7 +180,7 @@ fn backups_need_the_root_key_that_was_in_use_and_a_move_takes_the_new_one() {
 
 /// A service's vault with a root key that only root can read.
 #[test]
-fn root_replaces_a_key_of_its_own_for_a_service() {
+fn root_replaces_root_owned_key_of_service() {
     if !geteuid().is_root() {
         return;
     }

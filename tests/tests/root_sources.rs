@@ -13,10 +13,10 @@ use vault_tests::samples::small;
 use vault_tests::{Database, Vault, on_both_databases};
 
 on_both_databases! {
-    a_vault_lives_under_a_key_in_a_token,
-    the_root_key_moves_into_a_token_and_out_again,
-    a_server_waits_for_a_token_that_is_away,
-    a_vault_lives_under_a_key_in_aws_kms,
+    vault_works_with_root_key_in_token,
+    root_key_is_moved_into_token_and_back,
+    server_waits_for_unavailable_token,
+    vault_works_with_root_key_in_aws_kms,
 }
 
 const ID: &str = "00112233445566778899aabbccddeeff";
@@ -47,7 +47,7 @@ fn run(vault: &Vault, variable: (&str, &Path), arguments: &[&str]) -> Run {
 
 /// Like `LoadCredential=`: a directory that only the service can enter, named in the environment.
 #[test]
-fn a_credential_of_systemd_is_the_root_key() {
+fn credential_of_systemd_is_the_root_key() {
     let vault = Vault::absent(Database::Sqlite);
     let credentials = vault.scratch("credentials");
     fs::create_dir(&credentials).unwrap();
@@ -117,7 +117,7 @@ impl Token {
     }
 }
 
-fn a_vault_lives_under_a_key_in_a_token(database: Database) {
+fn vault_works_with_root_key_in_token(database: Database) {
     let vault = Vault::absent(database);
     let token = Token::of(&vault);
     let flag = token.flag(ID);
@@ -179,7 +179,7 @@ fn a_vault_lives_under_a_key_in_a_token(database: Database) {
     assert!(refused.contains("other users can read"), "{refused}");
 }
 
-fn the_root_key_moves_into_a_token_and_out_again(database: Database) {
+fn root_key_is_moved_into_token_and_back(database: Database) {
     let vault = Vault::init(database);
     let token = Token::of(&vault);
     vault.run(&["org", "create", "Acme"]).done();
@@ -213,7 +213,7 @@ fn wait_for(server: &mut Server, client: &vault_tests::Client, status: u16) -> S
     }
 }
 
-fn a_server_waits_for_a_token_that_is_away(database: Database) {
+fn server_waits_for_unavailable_token(database: Database) {
     let vault = Vault::absent(database);
     let token = Token::of(&vault);
     let flag = token.flag(ID);
@@ -281,7 +281,7 @@ fn a_server_waits_for_a_token_that_is_away(database: Database) {
     assert!(vault.log().contains("cannot") && !vault.log().contains(SoftHsm::PIN), "{}", vault.log());
 }
 
-fn a_vault_lives_under_a_key_in_aws_kms(database: Database) {
+fn vault_works_with_root_key_in_aws_kms(database: Database) {
     let vault = Vault::init(database);
     vault.run(&["org", "create", "Acme"]).done();
     let moto = Moto::start();

@@ -7,13 +7,13 @@ use vault_tests::samples::{s3, small};
 use vault_tests::{ActivationListener, Database, Integration, Session, Vault, on_both_databases};
 
 on_both_databases! {
-    labels_find_credentials_of_one_s_own_alone,
+    labels_find_only_own_credentials,
     activation_listener_enforces_short_rule,
     matches_are_counted_for_all_sessions,
-    a_requested_check_is_made_by_the_activation_side,
-    uses_are_told_to_those_who_change,
-    another_organization_s_credential_is_like_an_unknown_one,
-    a_viewer_changes_nothing,
+    activation_process_runs_requested_check,
+    users_of_credential_are_shown_before_change,
+    foreign_credential_is_like_unknown_one,
+    viewer_changes_nothing,
 }
 
 fn with(mut save: Value, more: &Value) -> Value {
@@ -26,7 +26,7 @@ fn found(session: &Session, query: &str) -> Vec<String> {
     answer.json().as_array().unwrap().iter().map(|item| item["id"].as_str().unwrap().to_owned()).collect()
 }
 
-fn labels_find_credentials_of_one_s_own_alone(database: Database) {
+fn labels_find_only_own_credentials(database: Database) {
     let vault = Vault::start(database);
     let client = vault.client();
     let [acme, globex] = ["Acme", "Globex"].map(|name| vault.account(name, "editor").log_in(&client));
@@ -98,7 +98,7 @@ fn checked(session: &Session, id: &str, version: i64) -> Value {
     }
 }
 
-fn a_requested_check_is_made_by_the_activation_side(database: Database) {
+fn activation_process_runs_requested_check(database: Database) {
     let (vault, _activation_listener) = ActivationListener::open_with(database, &["--recheck-every", "30d"]);
     let session = vault.admin_session();
     // The server may not connect to this address.
@@ -128,7 +128,7 @@ fn a_requested_check_is_made_by_the_activation_side(database: Database) {
     assert!(answer.problem("malformed-request").text().contains("--recheck-every"));
 }
 
-fn uses_are_told_to_those_who_change(database: Database) {
+fn users_of_credential_are_shown_before_change(database: Database) {
     let (vault, activation_listener) = ActivationListener::open(database);
     let session = vault.admin_session();
     let id = session.save(&small("imports", 1));
@@ -173,7 +173,7 @@ fn asked(session: &Session, id: &str) -> Vec<Indistinct> {
     answers.collect()
 }
 
-fn another_organization_s_credential_is_like_an_unknown_one(database: Database) {
+fn foreign_credential_is_like_unknown_one(database: Database) {
     let (vault, _activation_listener) = ActivationListener::open_with(database, &["--recheck-every", "30d"]);
     let client = vault.client();
     let [acme, globex] = ["Acme", "Globex"].map(|name| vault.account(name, "admin").log_in(&client));
@@ -188,7 +188,7 @@ fn another_organization_s_credential_is_like_an_unknown_one(database: Database) 
     globex.matches(&theirs, &small("a", 1)).expect(200);
 }
 
-fn a_viewer_changes_nothing(database: Database) {
+fn viewer_changes_nothing(database: Database) {
     let vault = Vault::start(database);
     let id = vault.admin_session().save(&small("a", 1));
     let viewer = vault.account("Acme", "viewer").log_in(&vault.client());

@@ -90,7 +90,7 @@ fn settings_come_from_flags_then_environment_then_file() {
 }
 
 #[test]
-fn a_bad_value_is_named_by_its_source() {
+fn invalid_value_is_reported_with_source() {
     let vault = Vault::init(Database::Sqlite);
     let said = vault.run(&["serve", "--max-ttl", "h7Qz"]).misused().stderr;
     assert!(
@@ -111,7 +111,7 @@ fn a_bad_value_is_named_by_its_source() {
 }
 
 #[test]
-fn a_variable_that_is_no_setting_is_warned_of() {
+fn unknown_variable_is_reported() {
     let vault = Vault::init(Database::Sqlite);
     let mut command = vault.command(&["org", "list"]);
     command.env("ORGVAULT_LISTN", "h7Qz").env("ORGVAULT_LISTEN", "127.0.0.1:1");
@@ -141,7 +141,7 @@ fn paths_in_the_file_are_relative_to_the_file() {
 }
 
 #[test]
-fn the_base_path_is_a_setting() {
+fn base_path_is_a_setting() {
     let vault = Vault::start_with(Database::Sqlite, &["--base-path", "/vaults/v1"]);
     let client = vault.client();
     let account = vault.admin();
@@ -170,7 +170,7 @@ fn http_links_are_a_setting() {
 }
 
 #[test]
-fn a_proxy_makes_listening_beyond_loopback_possible() {
+fn trusted_proxy_permits_listening_beyond_loopback() {
     let vault = Vault::init(Database::Sqlite);
     let mut serve = vault.serve_command();
     serve.args(["--trusted-proxy", "10.0.0.0/8,192.0.2.0/24"]);
@@ -181,7 +181,7 @@ fn a_proxy_makes_listening_beyond_loopback_possible() {
 }
 
 #[test]
-fn a_database_url_with_a_password_comes_from_a_file() {
+fn database_url_with_a_password_comes_from_a_file() {
     let vault = Vault::init(Database::Postgres);
     let url = vault.url().to_owned();
     let with_password = match url.contains('?') {
@@ -209,7 +209,7 @@ fn a_database_url_with_a_password_comes_from_a_file() {
 
 /// As in `orgvault-admin`, which sets the variables of the service.
 #[test]
-fn a_flag_overrides_the_other_setting_for_the_same_object() {
+fn flag_overrides_the_other_setting_for_the_same_object() {
     let vault = Vault::init(Database::Sqlite);
     let url = vault.scratch("url");
     fs::write(&url, format!("sqlite://{}/orgvault.db\n", vault.data_dir().display())).unwrap();

@@ -18,7 +18,7 @@ use vault_tests::samples::small;
 use vault_tests::{Database, Vault, on_both_databases};
 
 on_both_databases! {
-    a_save_and_a_login_are_traced_without_their_secrets,
+    save_and_a_login_are_traced_without_their_secrets,
 }
 
 /// Maximum time to wait for the collector's next request.
@@ -101,7 +101,7 @@ fn trace_of(spans: &[Span], request_id: &str) -> (Span, Vec<Span>) {
     (root.clone(), others.cloned().collect())
 }
 
-fn a_save_and_a_login_are_traced_without_their_secrets(database: Database) {
+fn save_and_a_login_are_traced_without_their_secrets(database: Database) {
     const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     const TOKEN: &str = "s3cret-of-the-collector";
     let collector = Collector::start(200);
@@ -174,7 +174,7 @@ fn a_save_and_a_login_are_traced_without_their_secrets(database: Database) {
 
 /// While the collector rejects traces, requests succeed. The log reports the failure once, and its end once.
 #[test]
-fn a_collector_that_refuses_is_reported_once() {
+fn refusing_collector_is_reported_once() {
     let collector = Collector::start(400);
     let mut vault = Vault::start_with(Database::Sqlite, &["--otlp-endpoint", &collector.url()]);
     let session = vault.admin_session();
@@ -198,7 +198,7 @@ fn session_count(log: &str) -> usize {
 
 /// A server starts, serves and stops in time although its collector does not respond.
 #[test]
-fn a_collector_that_is_away_delays_nothing() {
+fn unavailable_collector_delays_nothing() {
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut vault = Vault::start_with(Database::Sqlite, &["--otlp-endpoint", &format!("http://{nobody}")]);
     vault.admin_session().save(&small("imports", 1));
@@ -207,7 +207,7 @@ fn a_collector_that_is_away_delays_nothing() {
 }
 
 #[test]
-fn settings_of_traces_are_checked() {
+fn trace_settings_are_validated() {
     let vault = Vault::init(Database::Sqlite);
     let file = vault.scratch("headers");
     write_private(&file, "no header\n");

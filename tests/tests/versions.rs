@@ -9,14 +9,14 @@ use vault_tests::samples::{every_type, small};
 use vault_tests::{ActivationListener, Answer, Client, Database, Integration, Session, Vault, on_both_databases};
 
 on_both_databases! {
-    a_rotation_leaves_no_gap,
-    every_type_is_replaced_by_its_own_alone,
-    as_many_versions_are_kept_as_is_set,
-    a_frozen_namespace_accepts_new_versions,
-    an_activation_gets_one_version_and_never_an_old_one,
-    of_changes_under_one_tag_one_is_made,
-    replacements_at_once_get_numbers_of_their_own,
-    one_key_replaces_once_however_many_try,
+    rotation_has_no_gap,
+    credential_is_replaced_only_by_same_type,
+    configured_number_of_versions_is_kept,
+    frozen_namespace_accepts_new_versions,
+    activation_gets_exactly_the_current_version,
+    one_change_per_entity_tag_succeeds,
+    concurrent_replacements_get_distinct_numbers,
+    one_idempotency_key_replaces_once_concurrently,
 }
 
 const THREADS: usize = 16;
@@ -27,7 +27,7 @@ fn activated(integration: &Integration, client: &Client, namespace: &str) -> Vec
     answer["credentials"].as_array().unwrap().clone()
 }
 
-fn a_rotation_leaves_no_gap(database: Database) {
+fn rotation_has_no_gap(database: Database) {
     let (vault, activation_listener) = ActivationListener::open(database);
     let (session, client) = (vault.admin_session(), activation_listener.client());
     let id = session.save(&small("imports", 1));
@@ -61,7 +61,7 @@ fn a_rotation_leaves_no_gap(database: Database) {
     }
 }
 
-fn every_type_is_replaced_by_its_own_alone(database: Database) {
+fn credential_is_replaced_only_by_same_type(database: Database) {
     let vault = Vault::start(database);
     let session = vault.admin_session();
     let samples = every_type();
@@ -85,7 +85,7 @@ fn every_type_is_replaced_by_its_own_alone(database: Database) {
     }
 }
 
-fn as_many_versions_are_kept_as_is_set(database: Database) {
+fn configured_number_of_versions_is_kept(database: Database) {
     let vault = Vault::start_with(database, &["--keep-versions", "3"]);
     let session = vault.admin_session();
     let id = session.save(&small("a", 1));
@@ -107,7 +107,7 @@ fn as_many_versions_are_kept_as_is_set(database: Database) {
     session.promote(&id, 1).problem("not-found");
 }
 
-fn a_frozen_namespace_accepts_new_versions(database: Database) {
+fn frozen_namespace_accepts_new_versions(database: Database) {
     let (vault, activation_listener) = ActivationListener::open(database);
     let session = vault.admin_session();
     let id = session.save(&small("imports", 1));
@@ -124,7 +124,7 @@ fn a_frozen_namespace_accepts_new_versions(database: Database) {
 
 /// The data of each replacement contains its version number. So an issued credential is consistent exactly if its parts
 /// match, and current exactly if its number is not below the last one acknowledged before the request.
-fn an_activation_gets_one_version_and_never_an_old_one(database: Database) {
+fn activation_gets_exactly_the_current_version(database: Database) {
     const REPLACEMENTS: i64 = 100;
     let (vault, activation_listener) =
         ActivationListener::open_with(database, &["--activation-rate=0", "--max-activations=1000000"]);
@@ -212,7 +212,7 @@ fn statuses(answers: &[Answer]) -> Vec<u16> {
     statuses
 }
 
-fn of_changes_under_one_tag_one_is_made(database: Database) {
+fn one_change_per_entity_tag_succeeds(database: Database) {
     let vault = Vault::start(database);
     let session = vault.admin_session();
     for _ in 0..5 {
@@ -238,7 +238,7 @@ fn of_changes_under_one_tag_one_is_made(database: Database) {
     }
 }
 
-fn replacements_at_once_get_numbers_of_their_own(database: Database) {
+fn concurrent_replacements_get_distinct_numbers(database: Database) {
     let vault = Vault::start(database);
     let session = vault.admin_session();
     let id = session.save(&small("a", 1));
@@ -259,7 +259,7 @@ fn replacements_at_once_get_numbers_of_their_own(database: Database) {
     assert!(versions.iter().filter(|(_, state)| state == "staged").count() <= 1 && versions.len() <= 5, "{versions:?}");
 }
 
-fn one_key_replaces_once_however_many_try(database: Database) {
+fn one_idempotency_key_replaces_once_concurrently(database: Database) {
     let vault = Vault::start(database);
     let session = vault.admin_session();
     let id = session.save(&small("a", 1));

@@ -10,17 +10,17 @@ use vault_tests::sql::Sql;
 use vault_tests::{ActivationListener, Client, Database, Vault, on_both_databases};
 
 on_both_databases! {
-    a_workload_activates_without_a_stored_token,
-    keys_are_exchanged_and_an_issuer_may_be_away,
-    trusts_are_made_shown_and_ended_over_http,
-    a_job_runs_by_its_identity_token,
-    forged_and_foreign_tokens_open_nothing,
-    an_issuer_is_added_only_if_it_can_be_believed,
-    workloads_of_every_kind_are_known,
+    workload_activates_without_a_stored_token,
+    issuer_keys_are_rotated_and_cached_during_outage,
+    trusts_are_added_listed_and_removed_over_http,
+    job_runs_by_its_identity_token,
+    forged_and_foreign_tokens_are_refused,
+    only_trustworthy_issuer_is_added,
+    workloads_of_every_kind_are_recognized,
     github_presets_match_subjects_with_and_without_ids,
-    clusters_of_one_name_have_keys_of_their_own,
-    a_later_issuer_of_the_same_name_revives_no_trust,
-    foreign_issuers_are_understood,
+    clusters_of_one_name_have_separate_keys,
+    later_issuer_of_the_same_name_revives_no_trust,
+    foreign_issuer_tokens_are_parsed,
 }
 
 const SUBJECT: &str = "repo:acme/etl:ref:refs/heads/main";
@@ -81,7 +81,7 @@ impl Stage {
     }
 }
 
-fn a_workload_activates_without_a_stored_token(database: Database) {
+fn workload_activates_without_a_stored_token(database: Database) {
     let stage = Stage::open(database);
     let token = stage.issuer.token(&stage.integration, SUBJECT);
     let activated = stage.activate(&token).expect(201).json();
@@ -115,7 +115,7 @@ fn a_workload_activates_without_a_stored_token(database: Database) {
 }
 
 /// The attacks of RFC 8725 and others: responses reveal nothing about a token whose signature was not verified.
-fn forged_and_foreign_tokens_open_nothing(database: Database) {
+fn forged_and_foreign_tokens_are_refused(database: Database) {
     let mut stage = Stage::open(database);
     let (claims, key) = (stage.claims(), &stage.issuer.key);
     let head = |changes: Value| {
@@ -218,7 +218,7 @@ fn forged_and_foreign_tokens_open_nothing(database: Database) {
 
 /// An attacker with SQL write access adds a key to an issuer, or a trust to an integration.
 #[test]
-fn an_issuer_or_a_trust_changed_by_sql_grants_nothing() {
+fn issuer_or_a_trust_changed_by_sql_grants_nothing() {
     let stage = Stage::open(Database::Postgres);
     let (own, genuine) = (SigningKey::new("first"), stage.issuer.token(&stage.integration, SUBJECT));
     let sql = |statement: &str| Sql::of(&stage.vault).run(statement);
@@ -251,7 +251,7 @@ fn an_issuer_or_a_trust_changed_by_sql_grants_nothing() {
     stage.refused(&stage.issuer.key.sign(&elsewhere));
 }
 
-fn keys_are_exchanged_and_an_issuer_may_be_away(database: Database) {
+fn issuer_keys_are_rotated_and_cached_during_outage(database: Database) {
     let mut stage = Stage::open(database);
     stage.activate(&stage.issuer.token(&stage.integration, SUBJECT)).expect(201);
     // While the issuer is unavailable, the stored keys are used for a day.
@@ -289,7 +289,7 @@ fn concurrent_forged_tokens_cause_one_key_request() {
     stage.activate(&stage.issuer.token(&stage.integration, SUBJECT)).expect(201);
 }
 
-fn an_issuer_is_added_only_if_it_can_be_believed(database: Database) {
+fn only_trustworthy_issuer_is_added(database: Database) {
     let vault = Vault::init(database);
     let issuer = TestIssuer::start();
     let url = issuer.url();
@@ -335,7 +335,7 @@ fn an_issuer_is_added_only_if_it_can_be_believed(database: Database) {
 }
 
 /// Each kind of workload with its own claims: a cluster with a stored key set, and SPIFFE without `iss`.
-fn workloads_of_every_kind_are_known(database: Database) {
+fn workloads_of_every_kind_are_recognized(database: Database) {
     let (vault, activation_listener) = ActivationListener::open(database);
     vault.admin_session().save(&small("imports/nightly", 1));
     let issuer = TestIssuer::start();
@@ -451,7 +451,7 @@ fn github_presets_match_subjects_with_and_without_ids(database: Database) {
 }
 
 /// Clusters share an `iss`, but tokens are verified with the keys of their own cluster.
-fn clusters_of_one_name_have_keys_of_their_own(database: Database) {
+fn clusters_of_one_name_have_separate_keys(database: Database) {
     let (vault, activation_listener) = ActivationListener::open(database);
     vault.admin_session().save(&small("imports/nightly", 1));
     let cluster = "https://kubernetes.default.svc";
@@ -478,7 +478,7 @@ fn clusters_of_one_name_have_keys_of_their_own(database: Database) {
 }
 
 /// A trust that SQL inserted again is useless: it contains the ID of the removed issuer.
-fn a_later_issuer_of_the_same_name_revives_no_trust(database: Database) {
+fn later_issuer_of_the_same_name_revives_no_trust(database: Database) {
     if database != Database::Postgres {
         return;
     }
@@ -497,7 +497,7 @@ fn a_later_issuer_of_the_same_name_revives_no_trust(database: Database) {
 }
 
 /// Independent issuer implementations with every permitted algorithm.
-fn foreign_issuers_are_understood(database: Database) {
+fn foreign_issuer_tokens_are_parsed(database: Database) {
     let (vault, activation_listener) = ActivationListener::open(database);
     vault.admin_session().save(&small("imports/nightly", 1));
     let issuers = ForeignIssuers::start();
@@ -528,7 +528,7 @@ fn foreign_issuers_are_understood(database: Database) {
     activate(json!({"kind": "provider", "audience": aud})).expect(201);
 }
 
-fn trusts_are_made_shown_and_ended_over_http(database: Database) {
+fn trusts_are_added_listed_and_removed_over_http(database: Database) {
     let stage = Stage::open(database);
     let admin = stage.vault.admin_session();
     let issuers = admin.call("GET", "/v1/issuers").send().expect(200).json();
@@ -576,7 +576,7 @@ fn trusts_are_made_shown_and_ended_over_http(database: Database) {
     }
 }
 
-fn a_job_runs_by_its_identity_token(database: Database) {
+fn job_runs_by_its_identity_token(database: Database) {
     let stage = Stage::open(database);
     let file = stage.vault.scratch("identity");
     fs::write(&file, format!("{}\n", stage.issuer.token(&stage.integration, SUBJECT))).unwrap();

@@ -17,7 +17,7 @@ fn ended() -> String {
 }
 
 #[test]
-fn a_credential_is_printed_as_its_tool_reads_it() {
+fn credential_is_printed_in_format_of_its_tool() {
     let activation_listener = ActivationListener::new(201, activation(&[s3()]));
     let lines = activation_listener.run(&[&ACTIVATE[..], &["--format", "env"]].concat()).done();
     let script = format!("{lines}printf %s \"$AWS_SECRET_ACCESS_KEY\"");
@@ -41,7 +41,7 @@ fn a_credential_is_printed_as_its_tool_reads_it() {
 }
 
 #[test]
-fn json_is_the_whole_activation() {
+fn json_contains_whole_activation() {
     let activation_listener = ActivationListener::new(201, activation(&[s3(), gcs()]));
     for flags in [&[][..], &["--json"], &["--format", "json"]] {
         let printed: Value =
@@ -56,7 +56,7 @@ fn json_is_the_whole_activation() {
 }
 
 #[test]
-fn what_is_not_clear_or_has_no_such_form_is_refused_and_ended() {
+fn ambiguous_or_unsupported_format_is_refused_and_activation_ended() {
     let activation_listener = ActivationListener::new(201, activation(&[s3(), gcs()]));
     let refused = |flags: &[&str], status| activation_listener.run(&[&ACTIVATE[..], flags].concat()).refused(status);
     let said = refused(&["--format", "env"], 1);
@@ -144,7 +144,7 @@ fn wrong_usage_is_refused_before_anything_is_sent() {
 }
 
 #[test]
-fn a_token_that_others_can_read_is_not_used() {
+fn token_that_others_can_read_is_not_used() {
     let activation_listener = ActivationListener::new(201, activation(&[s3()]));
     fs::set_permissions(activation_listener.path("token"), fs::Permissions::from_mode(0o644)).unwrap();
     let said = activation_listener.run(&ACTIVATE).refused(1);
@@ -156,7 +156,7 @@ fn a_token_that_others_can_read_is_not_used() {
 }
 
 #[test]
-fn a_check_says_what_to_do_and_its_status_whether_it_must_be_done() {
+fn check_prints_remedy_and_exits_by_severity() {
     let check = ["--check", "--operation", "read", "--operation", "list", "--until", "2026-11-21T06:00:00+01:00"];
     for (usable, status) in [(true, 0), (false, 1)] {
         let report = json!({"namespace": "a/b", "usable": usable, "credentials": [{

@@ -30,7 +30,7 @@ fn nothing_is_left(activation_listener: &ActivationListener) {
 }
 
 #[test]
-fn a_command_gets_its_variables_and_nothing_of_what_activates() {
+fn command_environment_excludes_activation_token() {
     let activation_listener = ActivationListener::new(201, activation(&[s3()]));
     let mut command =
         activation_listener.command(&["exec", "--namespace", "a/b", "--purpose", "p", "--static", "--", "env", "-0"]);
@@ -56,7 +56,7 @@ until curl -sS -H "Authorization: $AWS_CONTAINER_AUTHORIZATION_TOKEN" "$AWS_CONT
     grep -q "$1" answer; do sleep 0.05; done; cat answer"#;
 
 #[test]
-fn an_s3_credential_is_asked_for_at_an_endpoint_of_this_run() {
+fn s3_credential_is_served_by_endpoint_of_this_run() {
     let activation_listener = ActivationListener::new(201, activation(&[s3()]));
     let script = r#"env; cat "$AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"; echo
         test "$(cat "$AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")" = "$AWS_CONTAINER_AUTHORIZATION_TOKEN"
@@ -101,7 +101,7 @@ print(client.meta.config.s3)
 /// Settings of the user apply to the command's tools. Identities and addresses of the user do not, although each of these
 /// files and variables has priority over the endpoint in botocore.
 #[test]
-fn settings_of_the_user_reach_the_command_without_identities() {
+fn user_settings_reach_command_without_identities() {
     let activation_listener = ActivationListener::new(201, activation(&[s3()]));
     let home = activation_listener.path("home");
     fs::create_dir_all(home.join(".aws")).unwrap();
@@ -193,7 +193,7 @@ fn links(target: &'static str) -> (String, mpsc::Receiver<String>) {
 /// The documented command downloads the link's target, or fails. It never prints the link, and sends header fields only
 /// to the link's host.
 #[test]
-fn curl_fetches_links_by_the_configuration() {
+fn curl_fetches_links_with_generated_configuration() {
     let link = |url: &str, headers: &str| {
         let data = format!(r#"{{{headers}"url":"{url}"}}"#);
         format!(r#"{{"id":"{S3_ID}","type":"direct-link","version":1,"form":"raw","data":{data}}}"#)
@@ -229,7 +229,7 @@ fn short_lived(credentials: &[String]) -> String {
 }
 
 #[test]
-fn what_is_renewed_reaches_the_command() {
+fn renewed_credentials_reach_command() {
     let activation_listener = ActivationListener::new(201, short_lived(&[s3()]));
     let replaced = s3().replace("AKIA", "AKIAREPLACED").replace(r#""version":1"#, r#""version":2"#);
     // A failed renewal is retried.
@@ -262,7 +262,7 @@ print(credentials.token)
 "#;
 
 #[test]
-fn googles_library_takes_short_lived_tokens() {
+fn google_library_accepts_short_lived_tokens() {
     let short = |token: &str, end: &str| {
         let data = format!(r#"{{"access_token":"{token}","bucket":"b"}}"#);
         format!(r#"{{"id":"{GCS_ID}","type":"gcs","version":1,"form":"short","data":{data},"expires_at":"{end}"}}"#)
@@ -323,7 +323,7 @@ fn without_refresh_nothing_is_renewed() {
 }
 
 #[test]
-fn files_are_private_while_it_runs_and_gone_when_it_has_ended() {
+fn files_are_private_and_deleted_after_exit() {
     let activation_listener = ActivationListener::new(201, activation(&[gcs()]));
     let script = r#"umask; stat -c %a "$GOOGLE_APPLICATION_CREDENTIALS" "$(dirname "$GOOGLE_APPLICATION_CREDENTIALS")"
         dirname "$(dirname "$GOOGLE_APPLICATION_CREDENTIALS")"; cat "$GOOGLE_APPLICATION_CREDENTIALS""#;
@@ -340,7 +340,7 @@ fn files_are_private_while_it_runs_and_gone_when_it_has_ended() {
 }
 
 #[test]
-fn a_directory_of_the_session_that_is_open_to_others_is_not_used() {
+fn runtime_directory_open_to_others_is_not_used() {
     let activation_listener = ActivationListener::new(201, activation(&[gcs()]));
     fs::set_permissions(activation_listener.runtime(), fs::Permissions::from_mode(0o755)).unwrap();
     let printed = activation_listener.exec(&[], r#"dirname "$GOOGLE_APPLICATION_CREDENTIALS""#).done();
@@ -350,7 +350,7 @@ fn a_directory_of_the_session_that_is_open_to_others_is_not_used() {
 }
 
 #[test]
-fn several_have_names() {
+fn several_credentials_have_names() {
     let activation_listener = ActivationListener::new(201, activation(&[s3(), gcs()]));
     let names = ["--name", "from=s3", "--name", "to=gcs"];
     let printed = activation_listener
@@ -364,7 +364,7 @@ fn several_have_names() {
 }
 
 #[test]
-fn the_exit_status_is_the_commands() {
+fn exit_status_is_that_of_command() {
     let activation_listener = ActivationListener::new(201, activation(&[gcs()]));
     for (script, status) in [("exit 0", 0), ("exit 7", 7), ("exit 255", 255), ("kill -9 $$", 137), ("kill -15 $$", 143)]
     {
@@ -463,7 +463,7 @@ fn signals_that_were_ignored_before_stay_ignored() {
 }
 
 #[test]
-fn told_to_stop_before_the_command_is_there_it_does_not_start_it() {
+fn stop_before_start_prevents_command() {
     let (tell, reported) = mpsc::channel();
     let stop = move |line: &str| {
         if line.starts_with("POST ") {
@@ -494,7 +494,7 @@ fn silent(method: &'static str) -> (ActivationListener, mpsc::Receiver<()>) {
 }
 
 #[test]
-fn a_listener_that_never_answers_keeps_nobody() {
+fn unresponsive_listener_does_not_block_exit() {
     for (signal, status) in [(Signal::TERM, 143), (Signal::INT, 130), (Signal::HUP, 129)] {
         let (activation_listener, asks) = silent("POST ");
         let mut command = activation_listener.command(&["exec", "--namespace", "a/b", "--", "echo", "started"]);
@@ -531,7 +531,7 @@ fn command_gets_term_when_exec_is_killed() {
 }
 
 #[test]
-fn a_command_runs_under_its_own_name_and_never_without_exec() {
+fn command_has_its_own_name_and_dies_with_exec() {
     let activation_listener = ActivationListener::new(201, activation(&[gcs()]));
     let printed = activation_listener.exec(&[], "tr '\\0' ' ' </proc/$$/cmdline; grep PPid /proc/$$/status").done();
     assert!(printed.starts_with("sh -c tr ") && !printed.contains("orgvault"), "{printed}");
@@ -555,7 +555,7 @@ fn killed(
 }
 
 #[test]
-fn what_a_killed_run_left_is_removed_by_the_next_when_its_command_has_ended() {
+fn next_run_removes_files_of_killed_run() {
     let activation_listener = ActivationListener::new(201, activation(&[gcs()]));
     let (left, mut stdout, command) = killed(&activation_listener, "trap '' TERM; echo $$; exec sleep 600");
     // The command ignores the signal, so its files are kept.
@@ -571,7 +571,7 @@ fn what_a_killed_run_left_is_removed_by_the_next_when_its_command_has_ended() {
 
 /// Commands that start other programs often close inherited descriptors, including the one with the directory's lock.
 #[test]
-fn a_command_that_closed_what_it_inherited_keeps_its_files_too() {
+fn command_that_closed_inherited_descriptors_keeps_files() {
     const SCRIPT: &str = r#"exec python3 -c '
 import os, signal, sys
 signal.signal(signal.SIGTERM, signal.SIG_IGN)

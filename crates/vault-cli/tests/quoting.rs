@@ -153,7 +153,7 @@ fn is_refusal(result: &Result<String, FormError>) -> bool {
 
 proptest! {
     #[test]
-    fn a_shell_reads_every_value_as_it_is(id in values(), secret in values(), token in values()) {
+    fn shell_reads_every_value_as_it_is(id in values(), secret in values(), token in values()) {
         let rendered = render(Form::Env, &s3(&id, &secret, &token));
         if [&id, &secret, &token].iter().any(|value| value.contains('\0')) {
             prop_assert!(is_refusal(&rendered), "no variable holds a NUL");
@@ -205,7 +205,7 @@ proptest! {
     }
 
     #[test]
-    fn a_shell_reads_links_and_connection_strings_as_they_are(url in values(), header in values()) {
+    fn shell_reads_links_and_connection_strings_as_they_are(url in values(), header in values()) {
         let rendered = render(Form::Env, &link(&url, &header));
         let azure_rendered = render(Form::AzureEnv, &azure(&url));
         if url.contains('\0') {
@@ -286,7 +286,7 @@ proptest! {
     }
 
     #[test]
-    fn a_command_gets_every_value_as_it_is(secret in values()) {
+    fn command_gets_every_value_as_it_is(secret in values()) {
         let vended = s3("AKIA", &secret, "t");
         match EnvironmentVariables::for_command(&subject(&vended, None)) {
             Ok(environment) => {
@@ -301,7 +301,7 @@ proptest! {
 /// The shell of this machine agrees with the one above.
 #[cfg(unix)]
 #[test]
-fn a_real_shell_reads_them_too() {
+fn real_shell_reads_them_too() {
     let secret = "a'b\"c$HOME`id`\\ #;\t*?[x] {y} !z \u{e4}\n$(exit 3)'";
     let lines = render(Form::Env, &s3("AKIA", secret, "t")).unwrap();
     let script = format!("{lines}printf %s \"$AWS_SECRET_ACCESS_KEY\"");

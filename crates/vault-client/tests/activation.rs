@@ -60,7 +60,7 @@ fn of(namespace: &str) -> ActivateRequest {
 }
 
 #[test]
-fn a_namespace_is_activated_listed_checked_and_ended_over_a_socket() {
+fn namespace_is_activated_listed_checked_and_ended_over_a_socket() {
     let (_directory, listener, client) = activation_listener(Duration::from_secs(60));
     let data = format!(r#"{{"bucket":"{}"}}"#, "b".repeat(300_000));
     let credential = format!(
@@ -121,7 +121,7 @@ fn redirects_are_not_followed_and_problems_are_reported() {
 }
 
 #[test]
-fn no_answer_ends_with_the_deadline() {
+fn missing_response_fails_at_deadline() {
     let (directory, _listener, client) = activation_listener(Duration::from_millis(50));
     let path = |name: &str| directory.path().join(name).display().to_string();
     // The connection is queued and never gets a response.

@@ -53,7 +53,7 @@ fn session(client: &Client) -> Session {
 }
 
 #[test]
-fn a_login_gives_a_session_that_does_not_show_its_token() {
+fn login_returns_session_that_hides_token() {
     let body = r#"{"access_token":"v4.local.secret","token_type":"Bearer","expires_in":60,"expires_at":"2026-11-20T12:00:00Z"}"#;
     let (client, server) = server(vec![answer("200 OK", "", body), answer("204 No Content", "", "")]);
     let request = LoginRequest {
@@ -79,7 +79,7 @@ fn a_login_gives_a_session_that_does_not_show_its_token() {
 }
 
 #[test]
-fn data_is_saved_as_it_stands() {
+fn data_is_saved_unchanged() {
     let (client, server) = server(vec![answer("201 Created", "", r#"{"id":"i"}"#)]);
     let request = |data: &str| SaveRequest::new("s3", "a/b", SecretString::from(data).into());
     let saved = session(&client).save(&request(r#"{"bucket": "b"}"#), Some("key-1")).unwrap();
@@ -93,7 +93,7 @@ fn data_is_saved_as_it_stands() {
 }
 
 #[test]
-fn pages_are_followed_by_their_cursor_alone() {
+fn pages_are_followed_by_cursor_only() {
     let link = "Link: <http://elsewhere.example/v9?cursor=abc>; rel=\"next\"\r\n";
     let (client, server) =
         server(vec![answer("200 OK", link, &format!("[{ITEM},{ITEM}]")), answer("200 OK", "", &format!("[{ITEM}]"))]);
@@ -108,7 +108,7 @@ fn pages_are_followed_by_their_cursor_alone() {
 }
 
 #[test]
-fn versions_are_made_promoted_and_destroyed() {
+fn versions_are_added_promoted_and_destroyed() {
     let version = r#"{"version":2,"state":"staged","information":{"fingerprint":"f"},"created_at":"c"}"#;
     let item = ITEM.replace("\"version\":1", "\"version\":2,\"staged_version\":3,\"expires_at\":\"e\"");
     let (client, server) = server(vec![
@@ -150,7 +150,7 @@ fn versions_are_made_promoted_and_destroyed() {
 }
 
 #[test]
-fn what_is_said_of_a_credential_is_changed_and_asked_for() {
+fn credential_metadata_is_changed_and_filtered() {
     let used = r#"[{"integration":"nightly","at":"t","expires_at":"u","version":2,"form":"raw","purpose":"p"}]"#;
     let (client, server) = server(vec![
         answer("200 OK", "", ITEM),
@@ -206,7 +206,7 @@ fn what_is_said_of_a_credential_is_changed_and_asked_for() {
 }
 
 #[test]
-fn problems_are_told_from_answers_of_somebody_else() {
+fn problems_are_distinguished_from_foreign_responses() {
     let problem = r#"{"type":"urn:orgvault:problem:not-found","title":"Not found","status":404,"detail":"d","code":"not-found","request_id":"r","errors":[{"pointer":"/a","code":"blank","detail":"must not be empty"}]}"#;
     let (client, server) = server(vec![
         answer("404 Not Found", "", problem),
@@ -230,7 +230,7 @@ fn problems_are_told_from_answers_of_somebody_else() {
 }
 
 #[test]
-fn no_answer_is_a_transport_error() {
+fn missing_response_is_transport_error() {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let client = Client::new(&format!("http://{address}/v1")).unwrap();
     assert!(matches!(session(&client).delete("i"), Err(ClientError::Transport { .. })));
@@ -299,7 +299,7 @@ fn accounts_are_administered_and_enrolled() {
 }
 
 #[test]
-fn ones_own_account_is_looked_after() {
+fn own_account_is_managed() {
     let account = r#"{"id":"i","email":"e","role":"viewer","organization":"o","organization_id":"oi","passcode_enrolled_at":"t",
         "recovery_codes_left":2,"notices":[{"code":"recovery-codes-low","detail":"d"},{"code":"new","at":"t","detail":"d"}]}"#;
     let item =

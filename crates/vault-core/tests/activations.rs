@@ -48,7 +48,7 @@ fn issued_credentials() -> impl Strategy<Value = Vec<IssuedCredential>> {
 proptest! {
     /// Each fact alone refuses with its own reason; of several the first is told, and what mends it tells the next.
     #[test]
-    fn taking_is_refused_for_the_first_reason(facts in taking(), most in 0_usize..4) {
+    fn activation_is_refused_for_first_reason(facts in taking(), most in 0_usize..4) {
         let reasons = [
             facts.frozen.then_some(Refusal::Frozen),
             (facts.credentials == 0).then_some(Refusal::NamespaceEmpty),

@@ -116,7 +116,7 @@ fn changes() -> Vec<(&'static str, Change)> {
 }
 
 #[test]
-fn nothing_of_an_entry_can_be_changed_without_its_code() {
+fn entry_mac_covers_every_field() {
     for record in [bare(), full()] {
         let mut forms = vec![("nothing", record.clone())];
         forms.extend(changes().into_iter().map(|(what, change)| {
@@ -134,7 +134,7 @@ fn nothing_of_an_entry_can_be_changed_without_its_code() {
 }
 
 #[test]
-fn an_entry_of_one_later_field_covers_that_field() {
+fn entry_mac_covers_later_field() {
     // Each alone decides in which form the entry is written.
     let alone: [fn(&mut AuditRecord, bool); 5] = [
         |record, second| record.actor = integration(if second { 8 } else { 9 }),
@@ -154,7 +154,7 @@ fn an_entry_of_one_later_field_covers_that_field() {
 }
 
 #[test]
-fn an_entry_is_stored_as_it_was_recorded() {
+fn entry_is_stored_as_it_was_recorded() {
     let sealed = FakeAuditSealer.seal(full());
     let entry = sealed.to_entry();
     let text = |number: u128| uuid(number).hyphenated().to_string();
@@ -195,7 +195,7 @@ fn an_entry_is_stored_as_it_was_recorded() {
 }
 
 #[test]
-fn no_column_of_an_entry_can_be_changed_unseen() {
+fn entry_mac_covers_every_column() {
     type ColumnChange = fn(&mut AuditEntry);
     let columns: [(&str, ColumnChange); 18] = [
         ("id", |entry| entry.id = uuid(99).to_string()),
@@ -249,7 +249,7 @@ fn no_column_of_an_entry_can_be_changed_unseen() {
 }
 
 #[test]
-fn the_actor_is_the_principal() {
+fn actor_is_principal() {
     let (organization, account) = (OrganizationId::from_uuid(uuid(1)), AccountId::from_uuid(uuid(2)));
     let session = SessionId::from_uuid(uuid(3));
     let holder = SessionPrincipal { organization, account, session, role: Role::Viewer, version: 1 };
@@ -269,7 +269,7 @@ fn the_actor_is_the_principal() {
 }
 
 #[test]
-fn of_two_states_of_a_row_the_later_one_has_the_higher_number() {
+fn later_row_state_has_higher_number() {
     let grants = |version| RowState::Grants { version, digest: Digest::from_bytes([0; 32]) };
     assert_eq!([grants(1), grants(2)].map(RowState::number), [1, 2]);
     assert_eq!(RowState::Revision(3).number(), 3);
@@ -295,7 +295,7 @@ fn rows_are_named_after_their_tables() {
 }
 
 #[test]
-fn a_finding_names_what_it_is_about() {
+fn finding_names_its_object() {
     let entry = AuditId::from_uuid(uuid(1));
     let text = || "a row".to_owned();
     let findings = [
@@ -323,7 +323,7 @@ fn a_finding_names_what_it_is_about() {
 
 /// An entry whose request did several things is found by each of them.
 #[test]
-fn an_entry_is_found_by_everything_that_was_done() {
+fn entry_matches_filter_for_each_action() {
     let changed = |action, subject, fields: &[ChangedField]| {
         let changes = fields.iter().map(|field| AuditChange::untold(*field)).collect();
         sealed(AuditRecord { action, subject, changes, ..bare() }).to_entry()
@@ -345,7 +345,7 @@ fn an_entry_is_found_by_everything_that_was_done() {
 
 /// An activation is found by the credentials that it issued and by the integration; a freeze by the namespace.
 #[test]
-fn an_entry_is_found_by_all_that_had_a_part_in_it() {
+fn entry_matches_filter_for_each_participant() {
     let entry = sealed(full()).to_entry();
     let (issued, integration, stranger) = (uuid(5), uuid(3), uuid(77));
     for found in [

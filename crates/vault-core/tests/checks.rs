@@ -59,7 +59,7 @@ fn lifetime(data: &CredentialData, until: Option<i64>, now: i64) -> Option<Check
 
 proptest! {
     #[test]
-    fn what_ends_lasts_until_its_end(
+    fn activation_lasts_until_expiry(
         end in NOON - 100..NOON + 100,
         until in option::of(NOON - 150..NOON + 150),
         now in NOON - 150..NOON + 150,
@@ -93,7 +93,7 @@ proptest! {
     }
 
     #[test]
-    fn what_does_not_end_is_not_judged_by_the_clock(until in option::of(any::<i32>()), now in any::<i32>()) {
+    fn activation_without_expiry_ignores_clock(until in option::of(any::<i32>()), now in any::<i32>()) {
         let (until, now) = (until.map(i64::from), i64::from(now));
         for data in [link("q=1"), s3(""), gcs(""), azure("AccountName=acct;AccountKey=c2VjcmV0")] {
             let passed = until.map(|_| CheckResult::Passed);
@@ -106,7 +106,7 @@ proptest! {
     }
 
     #[test]
-    fn only_amazons_own_store_needs_a_region(region in any::<bool>(), endpoint in any::<bool>()) {
+    fn only_aws_s3_requires_region(region in any::<bool>(), endpoint in any::<bool>()) {
         let region_member = if region { r#","region":"eu-west-1""# } else { "" };
         let endpoint_member = if endpoint { r#""endpoint":"https://s3.example","# } else { "" };
         let json = format!(
@@ -122,7 +122,7 @@ proptest! {
     }
 
     #[test]
-    fn a_report_is_usable_unless_something_failed(results in vec((0_usize..4, select(CheckReason::ALL)), 0..6)) {
+    fn report_is_usable_unless_a_check_failed(results in vec((0_usize..4, select(CheckReason::ALL)), 0..6)) {
         let check = |(result, reason): (usize, CheckReason)| match result {
             0 => Check::passed(CheckKind::Authenticate),
             1 => Check::failed(CheckKind::Authenticate, reason),
@@ -155,7 +155,7 @@ proptest! {
     }
 
     #[test]
-    fn a_lifetime_of_an_activation_is_never_silently_changed(wished in option::of(prop_oneof![0_i64..50_000, any::<i64>()])) {
+    fn lifetime_of_an_activation_is_never_silently_changed(wished in option::of(prop_oneof![0_i64..50_000, any::<i64>()])) {
         match ActivationTtl::parse(wished) {
             Ok(ttl) => prop_assert_eq!(i64::from(ttl.as_seconds()), wished.unwrap_or(3_600)),
             Err(error) => {
@@ -166,7 +166,7 @@ proptest! {
     }
 
     #[test]
-    fn a_purpose_is_printable_and_kept(text in "\\PC{0,210}|[ -~]{0,210}|.{0,8}") {
+    fn purpose_is_printable_and_unchanged(text in "\\PC{0,210}|[ -~]{0,210}|.{0,8}") {
         match Purpose::parse(&text, "/purpose") {
             Ok(purpose) => {
                 prop_assert_eq!(purpose.as_str(), &text);
@@ -182,7 +182,7 @@ proptest! {
 }
 
 #[test]
-fn something_short_lived_needs_a_type_and_data_that_allow_it() {
+fn short_lived_credentials_require_suitable_type_and_data() {
     assert_eq!(allows_short(&link("q=1")), Err(CheckReason::TypeHasNone));
     assert_eq!(allows_short(&s3("")), Err(CheckReason::NoRole));
     // Other stores issue sessions of the keys themselves.
@@ -220,7 +220,7 @@ fn settings_fail_when_the_endpoint_contains_the_bucket() {
 
 /// The prefix `in` covers `in2/a` too, for every provider that compares the beginning of names.
 #[test]
-fn a_prefix_that_covers_more_than_a_folder_is_told_where_a_short_form_would_be_confined_to_it() {
+fn prefix_beyond_a_folder_is_reported_for_short_lived_credentials() {
     let warned = |data: &CredentialData| {
         let warning = Check::warning(CheckKind::LeastPrivilege, CheckReason::PrefixOpen);
         verify_locally(data, None, seconds(NOON)).checks.contains(&warning)
@@ -257,7 +257,7 @@ fn names_are_unique_and_read_as_they_are_written() {
 proptest! {
     /// Of several buckets, the report has the worst result of each kind, and names the bucket.
     #[test]
-    fn a_report_of_buckets_has_the_worst_of_each(results in vec((0_usize..4, 0_usize..4), 1..6)) {
+    fn bucket_report_contains_worst_result_of_each(results in vec((0_usize..4, 0_usize..4), 1..6)) {
         let reason = CheckReason::Denied;
         let (first, second) = (CheckKind::Authenticate, CheckKind::Operation(StorageOperation::List));
         let make = |kind, rank| match rank {
@@ -280,7 +280,7 @@ proptest! {
 
     /// A boundary of Google's has ten rules, one for each bucket. The saved facts decide as the data does.
     #[test]
-    fn a_token_is_narrowed_to_ten_buckets_at_most(count in 1_usize..15) {
+    fn token_is_narrowed_to_ten_buckets_at_most(count in 1_usize..15) {
         let names: Vec<String> = (0..count).map(|number| format!("\"b{number}\"")).collect();
         let saved = data(CredentialType::Gcs, &format!(r#"{{"bucket":[{}],"service_account_key":{{}}}}"#, names.join(",")));
         let expected = if count > 10 { Err(CheckReason::TooManyBuckets) } else { Ok(()) };

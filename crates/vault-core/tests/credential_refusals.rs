@@ -19,7 +19,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn a_spoilt_value_is_refused_by_its_name(sample in samples(ANY_SECRET)) {
+    fn spoilt_value_is_refused_by_its_name(sample in samples(ANY_SECRET)) {
         for (name, value) in &sample.members {
             let Value::String(text) = value else { continue };
             let mut cases = spoilt(text);
@@ -34,7 +34,7 @@ proptest! {
     }
 
     #[test]
-    fn a_spoilt_header_is_refused_by_its_name(sample in samples(ANY_SECRET)) {
+    fn spoilt_header_is_refused_by_its_name(sample in samples(ANY_SECRET)) {
         let Some(headers) = sample.get("headers").and_then(Value::as_object) else { return Ok(()) };
         for (name, value) in headers {
             for (value, code) in spoilt(value.as_str().unwrap()).into_iter().filter(|(value, _)| value.is_ascii()) {
@@ -47,7 +47,7 @@ proptest! {
     }
 
     #[test]
-    fn a_spoilt_part_of_a_key_file_is_refused(file in key_files(), as_text in any::<bool>()) {
+    fn spoilt_part_of_a_key_file_is_refused(file in key_files(), as_text in any::<bool>()) {
         for name in ["type", "project_id", "private_key_id", "private_key", "client_email"] {
             for value in [json!(null), json!(1), json!(""), json!("***"), json!("${X}"), json!("<redacted>"), json!("a b\u{0}")] {
                 let mut file = file.clone();
@@ -108,7 +108,7 @@ proptest! {
 }
 
 #[test]
-fn data_that_is_no_object() {
+fn non_object_data_is_refused() {
     for text in ["null", "[]", "\"{}\"", "1", "true"] {
         let errors = support::read(CredentialType::S3, text).unwrap_err();
         assert_eq!(codes(&errors), [("/data".to_owned(), FieldCode::WrongType)]);
@@ -116,7 +116,7 @@ fn data_that_is_no_object() {
 }
 
 #[test]
-fn key_files_that_do_not_parse() {
+fn unparsable_key_files_are_refused() {
     for key in ["\"nonsense\"", "\"[]\"", "\"{\\\"type\\\":1,\\\"type\\\":2}\"", "\"\\\"{}\"", "\"MIIE\""] {
         let text = format!(r#"{{"bucket":"b","service_account_key":{key}}}"#);
         let errors = support::read(CredentialType::Gcs, &text).unwrap_err();
@@ -130,7 +130,7 @@ fn key_files_that_do_not_parse() {
 }
 
 #[test]
-fn headers_that_cannot_be_sent() {
+fn unsendable_headers_are_refused() {
     let read = |headers: Value| {
         let members = vec![("url", json!("https://host/path")), ("headers", headers)];
         Sample { kind: CredentialType::DirectLink, members }.parse()
@@ -154,7 +154,7 @@ fn headers_that_cannot_be_sent() {
 }
 
 #[test]
-fn places_do_not_name_users() {
+fn locations_contain_no_user() {
     let sample = Sample {
         kind: CredentialType::S3,
         members: vec![
@@ -218,7 +218,7 @@ proptest! {
 
     /// All three fields of the application, or none if the connection string opens the account.
     #[test]
-    fn application_is_complete_or_the_string_opens_the_account(given: [bool; 3], opens in 0..3_usize) {
+    fn application_is_complete_or_connection_string_is_usable(given: [bool; 3], opens in 0..3_usize) {
         let names = ["tenant_id", "client_id", "client_secret"];
         let opening = ["", ";AccountKey=c2VjcmV0", ";SharedAccessSignature=sv=2024-11-04&sig=abc%3D"][opens];
         let mut members = vec![("connection_string", json!(format!("AccountName=madeupacct{opening}")))];
@@ -239,7 +239,7 @@ proptest! {
 
     /// The token of one universe is requested in that universe only.
     #[test]
-    fn token_uri_is_in_the_universe_of_the_key(mut file in key_files(), universe in "[a-z]{3,10}\\.(example|goog)") {
+    fn token_uri_is_in_universe_of_key(mut file in key_files(), universe in "[a-z]{3,10}\\.(example|goog)") {
         let read = |file: &Value| {
             Sample { kind: CredentialType::Gcs, members: vec![("service_account_key", file.clone()), ("bucket", json!("b"))] }.parse()
         };
@@ -269,7 +269,7 @@ proptest! {
 }
 
 #[test]
-fn endpoint_of_a_store_may_start_like_a_bucket() {
+fn store_endpoint_may_start_with_bucket_name() {
     for (bucket, endpoint) in [
         ("minio", "https://minio.example.com:9000"),
         ("storage", "https://storage.googleapis.com"),
@@ -311,7 +311,7 @@ fn with_buckets(bucket: Value) -> Result<CredentialData, Vec<FieldError>> {
 }
 
 #[test]
-fn a_wrong_bucket_of_a_list_is_refused_at_its_position() {
+fn wrong_bucket_of_a_list_is_refused_at_its_position() {
     let long: Vec<String> = (0..101).map(|number| format!("bucket-{number}")).collect();
     for (bucket, expected) in [
         (json!([]), ("/data/bucket", FieldCode::Blank)),

@@ -54,7 +54,7 @@ fn positions() -> impl Strategy<Value = ListPosition> {
 proptest! {
     /// The moment of expiry is part of the position where the list is in the order of expiry, and nowhere else.
     #[test]
-    fn a_cursor_leads_to_the_place_that_it_was_made_for(filter in filters(), last in positions()) {
+    fn cursor_returns_its_position(filter in filters(), last in positions()) {
         let text = encode(&Hashes, organization(1), &filter, last);
         let ordered = filter.expires_before.is_some();
         let expires_at = ordered.then(|| last.expires_at.unwrap_or(Timestamp::from_millis(0)));
@@ -62,7 +62,7 @@ proptest! {
     }
 
     #[test]
-    fn a_cursor_is_of_one_list(filter in filters(), other in filters(), last in positions()) {
+    fn cursor_of_another_list_is_refused(filter in filters(), other in filters(), last in positions()) {
         let text = encode(&Hashes, organization(1), &filter, last);
         let refused = |organization, filter: &ListFilter| {
             matches!(read(organization, filter, &text), Err(Error::Refused(Refusal::Cursor)))
@@ -82,7 +82,7 @@ proptest! {
     }
 
     #[test]
-    fn no_character_of_a_cursor_can_be_changed(filter in filters(), last in positions(), place in any::<prop::sample::Index>()) {
+    fn modified_cursor_is_refused(filter in filters(), last in positions(), place in any::<prop::sample::Index>()) {
         let mut text = encode(&Hashes, organization(1), &filter, last).into_bytes();
         let place = place.index(text.len());
         text[place] = if text[place] == b'A' { b'B' } else { b'A' };

@@ -132,7 +132,7 @@ fn check_one(facts: ChangeFacts, payload: ChangeCredential, key_active: bool) ->
 proptest! {
     /// However saves are cut into batches, they come to the same.
     #[test]
-    fn saves_decided_together_come_to_what_they_come_to_one_by_one(
+    fn batched_saves_equal_sequential_saves(
         saves in vec((prop::option::of((0_u8..4, 0_u8..2)), any::<bool>(), 0_i64..8), 0..12),
         credentials in 0_i64..6,
     ) {
@@ -166,7 +166,7 @@ proptest! {
 
     /// Of several deletions of one credential, one deletes it; a revision that has passed deletes nothing.
     #[test]
-    fn a_credential_is_deleted_once(deletes in vec((0_u8..4, prop::option::of(0_i64..3)), 0..12)) {
+    fn credential_is_deleted_once(deletes in vec((0_u8..4, prop::option::of(0_i64..3)), 0..12)) {
         let revisions: HashMap<_, _> = (0..3).map(|number| (credential(number), 1)).collect();
         let acts: Vec<_> = deletes
             .iter()
@@ -192,7 +192,7 @@ proptest! {
 
     /// Of several changes of one revision, the first is made.
     #[test]
-    fn one_change_of_a_revision_is_made(changes in 1_usize..6) {
+    fn one_change_of_a_revision_succeeds(changes in 1_usize..6) {
         let commands: Vec<_> = (0..changes).map(|_| command(replace(1, &FACTS, None))).collect();
         let authorized = commands.iter().map(|command| Authorized { command, key_active: true });
         let answers: Vec<_> =
@@ -203,7 +203,7 @@ proptest! {
 
     /// A staged version is gone from the row as soon as it is promoted or destroyed, and only then.
     #[test]
-    fn a_staged_version_stays_until_it_is_promoted_or_destroyed(number in 3_i64..6, promotes in any::<bool>()) {
+    fn staged_version_stays_until_it_is_promoted_or_destroyed(number in 3_i64..6, promotes in any::<bool>()) {
         let facts = CredentialFacts { staged: Some(4), highest: 5, ..FACTS };
         let destroy_at = NOW.plus_seconds(60);
         let done = match promotes {
@@ -221,7 +221,7 @@ proptest! {
 }
 
 #[test]
-fn a_request_that_was_carried_out_is_answered_as_then_whatever_has_changed() {
+fn repeated_request_gets_original_response_after_changes() {
     let earlier = || {
         let mut earlier = EarlierRequests::default();
         let made = EarlierRequest { body: Digest::from_bytes([7; 32]), credential: credential(9), version: 5 };
@@ -243,7 +243,7 @@ fn a_request_that_was_carried_out_is_answered_as_then_whatever_has_changed() {
 }
 
 #[test]
-fn nothing_is_stored_under_a_key_that_was_replaced() {
+fn replaced_key_is_not_used_for_storing() {
     let other = KeyId::from_bytes([8; 16]);
     let facts = || SaveFacts { credentials: Some(0), earlier: EarlierRequests::default() };
     let evaluate = |payload, key_active| {
@@ -264,7 +264,7 @@ fn nothing_is_stored_under_a_key_that_was_replaced() {
 }
 
 #[test]
-fn an_organization_that_is_gone_has_no_room() {
+fn save_for_deleted_organization_is_refused() {
     let command = command(save(1, None, 10));
     let facts = SaveFacts { credentials: None, earlier: EarlierRequests::default() };
     let outcome = decide_saves(facts, [Authorized { command: &command, key_active: true }]).remove(0);
@@ -272,7 +272,7 @@ fn an_organization_that_is_gone_has_no_room() {
 }
 
 #[test]
-fn a_credential_that_is_gone_is_not_changed() {
+fn deleted_credential_is_not_changed() {
     let facts = ChangeFacts { credentials: HashMap::new(), earlier: EarlierRequests::default() };
     assert_eq!(check_one(facts, replace(1, &FACTS, None), true), Err(Refusal::NotFound));
 }

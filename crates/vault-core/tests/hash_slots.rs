@@ -100,7 +100,7 @@ proptest! {
 }
 
 #[test]
-fn the_smallest_queue_serves_everybody_in_turn() {
+fn smallest_queue_serves_networks_round_robin() {
     let mut hash_slots = HashSlots::new(1);
     for requester in [network(1, false), network(2, true), Requester::Trusted] {
         let hash_slot = hash_slots.take(requester).unwrap();

@@ -55,7 +55,7 @@ fn scalar() -> impl Strategy<Value = Value> {
 proptest! {
     /// Trusts are stored and read as they are, whatever they say.
     #[test]
-    fn trusts_are_read_as_they_were_stored(claims in btree_map("/[a-z]{1,8}", scalar(), 0..10), sub in "[a-z/:]{1,20}") {
+    fn trusts_are_parsed_as_stored(claims in btree_map("/[a-z]{1,8}", scalar(), 0..10), sub in "[a-z/:]{1,20}") {
         let mut claims: serde_json::Map<_, _> = claims.into_iter().collect();
         claims.insert("/sub".to_owned(), sub.into());
         let all = trusts(&[Value::Object(claims)]);
@@ -65,7 +65,7 @@ proptest! {
     /// A token that says exactly what a trust says fits it; one that says anything else in one claim does not, and that claim is
     /// the one that is named.
     #[test]
-    fn every_claim_counts(claims in btree_map("[a-z]{1,8}", scalar(), 1..6), sub in "[a-z/:]{1,20}", other in scalar()) {
+    fn every_claim_must_match(claims in btree_map("[a-z]{1,8}", scalar(), 1..6), sub in "[a-z/:]{1,20}", other in scalar()) {
         let mut said: serde_json::Map<_, _> = claims.into_iter().filter(|(name, _)| name != "sub").collect();
         said.insert("sub".to_owned(), sub.into());
         let asked: serde_json::Map<_, _> = said.iter().map(|(name, value)| (format!("/{name}"), value.clone())).collect();
@@ -90,7 +90,7 @@ proptest! {
 
     /// A prefix fits what is longer and begins so, and nothing else.
     #[test]
-    fn a_prefix_reaches_below_its_owner(owner in "[a-z]{1,6}", rest in "[a-z:/]{0,8}") {
+    fn prefix_matches_below_its_owner(owner in "[a-z]{1,6}", rest in "[a-z:/]{0,8}") {
         let pattern = ClaimPattern::parse(&json!(format!("repo:{owner}/etl:*")), "").unwrap();
         let (below, beside) = (format!("repo:{owner}/etl:{rest}"), format!("repo:{owner}x/etl:{rest}"));
         let fits = [json!(below), json!(beside), json!([below])].map(|value| pattern.fits(&value));
@@ -110,7 +110,7 @@ proptest! {
 
     /// An audience names one integration, in one spelling.
     #[test]
-    fn an_audience_names_one_integration(bits in any::<u128>()) {
+    fn audience_identifies_one_integration(bits in any::<u128>()) {
         let id = IntegrationId::from_uuid(uuid::Uuid::from_u128(bits));
         prop_assert_eq!(integration_of(&audience(id)), Some(id));
         for other in [audience(id).to_uppercase(), format!("{}/", audience(id)), id.to_string()] {
@@ -120,7 +120,7 @@ proptest! {
 }
 
 #[test]
-fn wildcards_that_reach_too_far_are_refused() {
+fn overly_broad_wildcards_are_refused() {
     for wrong in [
         "*",
         "repo:*",
@@ -162,7 +162,7 @@ fn nearest_trust_names_mismatched_claim() {
 }
 
 #[test]
-fn an_issuer_is_known_by_its_url_or_trust_domain() {
+fn issuer_is_identified_by_url_or_trust_domain() {
     let issuer = |url: &str, organizations| issuer(OWN, url, organizations);
     let own = issuer("https://issuer.example", Vec::new());
     assert!(own.made(Some("https://issuer.example"), None));

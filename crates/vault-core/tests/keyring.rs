@@ -77,7 +77,7 @@ fn history(changes: &[Change], begin: usize) -> (Vec<KeyringDocument>, Vec<KeyId
 proptest! {
     /// Whatever is done, each purpose has one active key, no key is there twice, and what was dropped stays away.
     #[test]
-    fn every_history_keeps_the_rules(changes in changes(40)) {
+    fn every_keyring_history_is_valid(changes in changes(40)) {
         let (documents, dropped) = history(&changes, 10);
         for (number, document) in (1..).zip(&documents) {
             prop_assert_eq!(document.number(), number);
@@ -105,7 +105,7 @@ proptest! {
 
     /// A later document of the same history is accepted, however much later; an earlier one, and one of another history, never.
     #[test]
-    fn only_what_follows_is_accepted(changes in changes(40), others in changes(40), from: Index, to: Index) {
+    fn only_successor_keyring_is_accepted(changes in changes(40), others in changes(40), from: Index, to: Index) {
         let (documents, _) = history(&changes, 10);
         let (from, to) = (from.index(documents.len()), to.index(documents.len()));
         let later = &documents[to];
@@ -118,7 +118,7 @@ proptest! {
 
     /// A key signs when every server knows it, and is drained only when it retires, long after.
     #[test]
-    fn a_term_settles_before_it_can_drain(since in 0..1_000_000_i64, after in -10_000..200_000_i64, retires: bool) {
+    fn entry_settles_before_it_drains(since in 0..1_000_000_i64, after in -10_000..200_000_i64, retires: bool) {
         let state = if retires { KeyState::Retiring } else { KeyState::Active };
         let term = KeyringEntry { purpose: KeyPurpose::Token, id: key(1), state, since: Timestamp::from_millis(since) };
         let now = Timestamp::from_millis(since + after);
@@ -128,7 +128,7 @@ proptest! {
     }
 
     #[test]
-    fn its_bytes_are_read_as_it_was(changes in changes(40)) {
+    fn keyring_round_trips(changes in changes(40)) {
         let (documents, _) = history(&changes, 10);
         for document in &documents {
             let bytes = document.to_bytes();
@@ -139,7 +139,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_are_too_strange(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn arbitrary_bytes_are_refused_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         if let Some(read) = KeyringDocument::from_bytes(&bytes) {
             prop_assert_eq!(read.to_bytes(), bytes);
         }
@@ -148,7 +148,7 @@ proptest! {
 
 /// A server that slept through more changes than a document remembers does not accept it, rather than guess.
 #[test]
-fn a_document_remembers_256_before_it() {
+fn document_lists_256_predecessors() {
     let changes: Vec<_> = (0..300).map(|_| Change::Replace(KeyPurpose::Token)).collect();
     let (documents, _) = history(&changes, 10);
     let last = documents.last().unwrap();

@@ -72,7 +72,7 @@ proptest! {
     }
 
     #[test]
-    fn valid_labels_are_kept_as_they_are(members in btree_map(names(), values(), 0..=16)) {
+    fn valid_labels_are_unchanged(members in btree_map(names(), values(), 0..=16)) {
         prop_assert_eq!(read(&Labels::parse(object(&members), "/labels").unwrap()), members);
     }
 
@@ -91,7 +91,7 @@ proptest! {
 
     /// RFC 7396: what a patch does not name stays, what it sets to null goes.
     #[test]
-    fn a_merge_patch_changes_what_it_names(
+    fn merge_patch_changes_only_named_fields(
         before in btree_map(names(), values(), 0..8),
         patch in btree_map(names(), prop::option::of(values()), 0..8),
     ) {
@@ -111,7 +111,7 @@ proptest! {
     }
 
     #[test]
-    fn a_filter_is_a_label(name in names(), value in values()) {
+    fn filter_is_a_label(name in names(), value in values()) {
         prop_assert_eq!(
             LabelFilter::parse(&format!("{name}:{value}"), "label").unwrap(),
             LabelFilter { name: name.clone(), value }
@@ -120,7 +120,7 @@ proptest! {
     }
 
     #[test]
-    fn no_more_versions_stay_than_allowed_and_the_newest_stay(
+    fn newest_versions_are_kept_up_to_limit(
         versions in 0_usize..8,
         previous_seconds in 0_i64..100,
         times in vec(0_i64..200, 0..12),
@@ -144,7 +144,7 @@ proptest! {
     }
 
     #[test]
-    fn health_is_the_first_state_that_holds(
+    fn health_is_first_matching_state(
         now in 0_i64..2_000,
         expires_at in prop::option::of(0_i64..2_000),
         warned in 0_i64..500,
@@ -170,7 +170,7 @@ proptest! {
     }
 
     #[test]
-    fn a_state_lasts_while_checks_agree(results in vec(any::<bool>(), 1..20)) {
+    fn health_state_starts_with_first_agreeing_check(results in vec(any::<bool>(), 1..20)) {
         let mut last: Option<LastCheck> = None;
         let mut began = 0;
         for (second, fails) in (0_i64..).zip(&results) {
@@ -184,7 +184,7 @@ proptest! {
     }
 
     #[test]
-    fn the_earlier_expiry_counts(one in prop::option::of(0_i64..9), two in prop::option::of(0_i64..9)) {
+    fn earlier_expiry_applies(one in prop::option::of(0_i64..9), two in prop::option::of(0_i64..9)) {
         let both: Vec<_> = [one, two].into_iter().flatten().collect();
         let at = |millis: Option<i64>| millis.map(Timestamp::from_millis);
         prop_assert_eq!(effective_expiry(at(one), at(two)), at(both.into_iter().min()));
@@ -263,7 +263,7 @@ proptest! {
 }
 
 #[test]
-fn labels_that_are_none_are_refused() {
+fn invalid_labels_are_refused() {
     for text in
         ["[]", "\"a\"", "1", "{\"A\": \"x\"}", "{\"\": \"x\"}", "{\"a\": 1}", "{\"a\": \"ä\"}", "{\"a b\": \"x\"}"]
     {

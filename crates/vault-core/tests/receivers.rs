@@ -50,7 +50,7 @@ fn expiring(at: Timestamp, known_since: Timestamp, credential: bool) -> Expiring
 proptest! {
     /// Attempts go on until one is accepted or a day is over, each later than the one before; then none is made.
     #[test]
-    fn attempts_end(id: [u8; 16], failures in prop::collection::vec(strategy::delivery_failure(), 300)) {
+    fn delivery_attempts_are_limited(id: [u8; 16], failures in prop::collection::vec(strategy::delivery_failure(), 300)) {
         let (mut delivery, mut status, mut now) = (delivery(id), ReceiverStatus::NEW, NOW);
         let mut ended = false;
         for failure in failures {
@@ -79,7 +79,7 @@ proptest! {
     /// What is accepted is not attempted again, and ends every failure of its receiver. A failure never makes a receiver wait
     /// less, and one answer that says that a message is refused holds back nothing else.
     #[test]
-    fn an_attempt_changes_its_receiver(
+    fn attempt_updates_its_receiver(
         id: [u8; 16],
         outcome in outcome(),
         wait in 0_i64..10_000,
@@ -199,7 +199,7 @@ proptest! {
 
     /// What is shown of a webhook's URL is its host: neither path nor query.
     #[test]
-    fn a_shown_url_is_its_host(host in "[a-z]{1,10}", path in "[A-Z0-9]{8,20}", query in "[A-Z0-9]{8,20}") {
+    fn only_host_of_url_is_shown(host in "[a-z]{1,10}", path in "[A-Z0-9]{8,20}", query in "[A-Z0-9]{8,20}") {
         let url = check_url(&format!("https://{host}.example/{path}?{query}"), "").unwrap();
         prop_assert_eq!(url.masked(), format!("https://{host}.example/…"));
         prop_assert_eq!(url.as_str(), format!("https://{host}.example/{path}?{query}"));
@@ -208,7 +208,7 @@ proptest! {
     /// A mail says of each kind of event what to do, names no more than twenty of a kind, and has no line that anybody else
     /// could have written.
     #[test]
-    fn a_mail_is_readable(count in 1_usize..60, name in "[ -~\\r\\n]{0,30}") {
+    fn mail_text_is_readable(count in 1_usize..60, name in "[ -~\\r\\n]{0,30}") {
         let receiver = receiver(Channel::Email);
         let deliveries: Vec<_> = (0..count)
             .map(|index| {
@@ -228,7 +228,7 @@ proptest! {
 }
 
 #[test]
-fn addresses_that_are_no_webhooks_are_refused() {
+fn invalid_webhook_urls_are_refused() {
     for wrong in [
         "",
         "nobody.test",
@@ -260,7 +260,7 @@ fn addresses_that_are_no_webhooks_are_refused() {
 
 /// A receiver's row, or a delivery's, that was changed does not fit its code.
 #[test]
-fn changed_rows_do_not_fit_their_codes() {
+fn changed_rows_fail_their_macs() {
     let digester = FakeDigester::default();
     let sound = delivery([7; 16]);
     assert!(sound.mac_is_valid(&digester));

@@ -138,7 +138,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_said_of_a_credential(
+    fn credential_metadata_values(
         labels in strategy::labels(),
         filter in strategy::label_filter(),
         metadata in strategy::metadata(),

@@ -216,7 +216,7 @@ async fn open(vectors: &Vectors, root: &RootKeyFile) -> (Keyring, Bench, Credent
 }
 
 #[tokio::test]
-async fn keys_open_for_ever() {
+async fn key_format_is_pinned() {
     let (vectors, directory) = (Vectors::read(), tempfile::tempdir().unwrap());
     let root = load_root(directory.path(), vectors.bytes("root-key"));
     assert_eq!(root.id(), vectors.key("root-key.id"));
@@ -230,7 +230,7 @@ async fn keys_open_for_ever() {
 }
 
 #[tokio::test]
-async fn codes_stay_as_they_are() {
+async fn macs_are_pinned() {
     let (vectors, directory) = (Vectors::read(), tempfile::tempdir().unwrap());
     let root = load_root(directory.path(), vectors.bytes("root-key"));
     let (keyring, _bench, crypto) = open(&vectors, &root).await;
@@ -246,7 +246,7 @@ async fn codes_stay_as_they_are() {
 }
 
 #[tokio::test]
-async fn sealed_forms_open_for_ever() {
+async fn sealed_formats_are_pinned() {
     let (vectors, directory) = (Vectors::read(), tempfile::tempdir().unwrap());
     let root = load_root(directory.path(), vectors.bytes("root-key"));
     let (keyring, _bench, crypto) = open(&vectors, &root).await;

@@ -277,7 +277,7 @@ async fn states_are_recorded_again_before_their_entries_are_removed() {
 
 /// Whatever was begun before a step is gone on with after it, by a process from before the rotation and by a new one.
 #[tokio::test(flavor = "multi_thread")]
-async fn interrupted_after_every_step_everything_works() {
+async fn vault_works_after_interruption_at_every_step() {
     let deployment = Deployment::new().await;
     let (old, organization) = (deployment.start().await, deployment.organization().await);
     let mut person = old.person(organization, "jane").await;
@@ -352,7 +352,7 @@ async fn interrupted_after_every_step_everything_works() {
 
 /// Who reads the audit learns no code that a row would accept.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_recorded_state_is_a_code() {
+async fn recorded_states_are_not_macs() {
     let deployment = Deployment::new().await;
     let (process, organization) = (deployment.start().await, deployment.organization().await);
     process.person(organization, "jane").await;
@@ -381,7 +381,7 @@ async fn no_recorded_state_is_a_code() {
 
 /// A process that knows none of the keys that there are by now reads them before it judges, seals or signs.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_from_before_several_rotations_refuses_nobody() {
+async fn process_started_before_rotations_refuses_no_one() {
     let deployment = Deployment::new().await;
     let (old, organization) = (deployment.start().await, deployment.organization().await);
     let person = old.person(organization, "jane").await;
@@ -560,7 +560,7 @@ impl Process {
 /// What is found or verified by a digest is so while the look-up key is replaced, by processes that have read of it and by one that has
 /// not, and after the old key was destroyed. An address stays unique throughout.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_looked_up_is_found_under_the_next_key() {
+async fn lookups_succeed_under_next_key() {
     let deployment = Deployment::new().await;
     let (running, organization) = (deployment.start().await, deployment.organization().await);
     let mut person = running.person(organization, "jane").await;
@@ -675,7 +675,7 @@ async fn receivers_move_to_the_new_key() {
 
 /// Whoever writes rows can bring back neither a key that was destroyed, by its row, nor the set of keys that named it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_destroyed_key_does_not_come_back() {
+async fn destroyed_key_is_not_restored() {
     let deployment = Deployment::new().await;
     let (process, organization) = (deployment.start().await, deployment.organization().await);
     let id = process.integration(organization, "nightly").await;

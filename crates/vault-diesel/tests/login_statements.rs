@@ -94,7 +94,7 @@ async fn attempt(
 }
 
 #[tokio::test]
-async fn every_refused_login_costs_the_same_statements() {
+async fn refused_logins_execute_equal_statements() {
     set_default_instrumentation(note).unwrap();
     let scratch = Scratch::new();
     let store = scratch.migrated().await;

@@ -103,7 +103,7 @@ fn settled<T>(outcome: Result<T, StoreError>) -> Result<T, Denial> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_two_admins_who_lower_each_other_one_stays() {
+async fn concurrent_mutual_demotions_keep_one_admin() {
     let (here, there) = servers().await;
     for _ in 0..ROUNDS {
         let world = World::make(&*here, number()).await;
@@ -116,7 +116,7 @@ async fn of_two_admins_who_lower_each_other_one_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_two_admins_who_lower_themselves_one_stays() {
+async fn concurrent_self_demotions_keep_one_admin() {
     let (here, there) = servers().await;
     for _ in 0..ROUNDS {
         let world = World::make(&*here, number()).await;
@@ -127,7 +127,7 @@ async fn of_two_admins_who_lower_themselves_one_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_two_sessions_that_end_each_other_one_stays() {
+async fn sessions_that_end_each_other_leave_one() {
     let (here, there) = servers().await;
     let end = |world: &World, principal: &SessionPrincipal, session| Command {
         principal: principal.clone().into(),
@@ -151,7 +151,7 @@ async fn of_two_sessions_that_end_each_other_one_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_sixteen_uses_of_a_recovery_code_on_two_servers_one_logs_in() {
+async fn recovery_code_logs_in_once_on_two_servers() {
     let (here, there) = servers().await;
     for _ in 0..ROUNDS / 4 {
         let world = World::make(&*here, number()).await;
@@ -169,7 +169,7 @@ async fn of_sixteen_uses_of_a_recovery_code_on_two_servers_one_logs_in() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_sixteen_confirmations_of_an_enrolment_on_two_servers_one_makes_the_account() {
+async fn enrolment_is_confirmed_once_on_two_servers() {
     let (here, there) = servers().await;
     for _ in 0..ROUNDS / 4 {
         let world = World::make(&*here, number()).await;
@@ -292,7 +292,7 @@ async fn locking_attempt_does_not_wait_for_account_lock() {
 /// Attempts lock the shared bucket before that of their network. Changes of all buckets of an account use the same
 /// order, however the rows are stored.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn classes_are_taken_in_one_order() {
+async fn throttle_buckets_are_locked_in_one_order() {
     // A table scan without indexes returns rows in the order in which they were written.
     let address_of = Cluster::shared().create_database();
     let name = address_of.rsplit('/').next().unwrap().to_owned();

@@ -204,7 +204,7 @@ fn dry(command: ForIntegration<FetchCredentials>) -> ForIntegration<FetchCredent
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_revocation_waits_for_the_activations_that_it_did_not_stop() {
+async fn revocation_waits_for_activations_in_flight() {
     use Revocation::{Deletion, Freeze, OrganizationDeleted, OrganizationDisabled, Rotation};
     let (address, here, there) = servers().await;
     let (blocker, observer) = (client(&address).await, client(&address).await);
@@ -246,7 +246,7 @@ async fn a_revocation_waits_for_the_activations_that_it_did_not_stop() {
 
 /// An authorized issuance is committed before any revocation is acknowledged, including the deletion of its credential.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_revocation_waits_for_the_hand_outs_that_it_did_not_stop() {
+async fn revocation_waits_for_issuances_in_flight() {
     use Revocation::{Deletion, Freeze, OrganizationDeleted, OrganizationDisabled, Rotation};
     let (address, here, there) = servers().await;
     let (blocker, observer) = (client(&address).await, client(&address).await);
@@ -378,7 +378,7 @@ async fn revocation_is_not_starved_by_activations() {
 /// An integration that is created concurrently with a freeze either exists before it and is stopped, or is created
 /// after it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn no_integration_is_made_in_the_middle_of_a_freeze() {
+async fn no_integration_is_created_during_a_freeze() {
     let (address, here, there) = servers().await;
     let (blocker, observer) = (client(&address).await, client(&address).await);
     let world = World::make(&*here, 1).await;

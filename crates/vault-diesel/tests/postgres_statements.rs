@@ -86,7 +86,7 @@ fn names_the_organization(sql: &str, table: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_statement_on_a_tenants_rows_names_the_organization() {
+async fn tenant_statements_filter_by_organization() {
     set_default_instrumentation(note).unwrap();
     let address = Cluster::shared().create_database();
     let store = patient_store(&address).await;

@@ -60,7 +60,7 @@ fn names(directory: &Path) -> BTreeSet<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_schedule_removes_its_own_backups_of_its_own_vault_alone() {
+async fn schedule_removes_only_its_own_backups() {
     let place = tempfile::tempdir().unwrap();
     let backups = place.path().join("backups");
     fs::create_dir(&backups).unwrap();
@@ -85,7 +85,7 @@ async fn a_schedule_removes_its_own_backups_of_its_own_vault_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_file_takes_the_place_of_a_schedules_directory_that_vanished() {
+async fn vanished_backup_directory_is_not_replaced_by_file() {
     let place = tempfile::tempdir().unwrap();
     let vault = Vault::create(&place, "ours").await;
     let vanished = place.path().join("backups");
@@ -97,7 +97,7 @@ async fn no_file_takes_the_place_of_a_schedules_directory_that_vanished() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_next_backup_into_a_directory_removes_what_killed_ones_left() {
+async fn next_backup_removes_files_of_killed_backups() {
     let place = tempfile::tempdir().unwrap();
     let backups = place.path().join("backups");
     fs::create_dir(&backups).unwrap();
@@ -117,7 +117,7 @@ async fn the_next_backup_into_a_directory_removes_what_killed_ones_left() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pipe_is_no_backup() {
+async fn pipe_is_refused_as_backup() {
     let place = tempfile::tempdir().unwrap();
     let vault = Vault::create(&place, "ours").await;
     let pipe = place.path().join("pipe");
@@ -153,7 +153,7 @@ async fn another_vault_is_never_replaced() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_next_server_removes_what_a_killed_restore_left() {
+async fn next_server_removes_files_of_killed_restore() {
     let place = tempfile::tempdir().unwrap();
     let vault = Vault::create(&place, "ours").await;
     vault.open.close().await.unwrap();

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_is_a_merge_patch_or_plain_json() {
+    fn patch_is_a_merge_patch_or_plain_json() {
         let ok = |value: &str| {
             let request = TestRequest::default().insert_header(("Content-Type", value));
             check_patch(request.to_http_request().headers()).is_ok()
@@ -142,7 +142,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_but_the_documented_forms(value in "[ -~]{0,60}") {
+        fn only_documented_forms_are_accepted(value in "[ -~]{0,60}") {
             let compact: String = value.to_ascii_lowercase().split(';').map(str::trim).collect::<Vec<_>>().join(";");
             let documented = ["application/json", "application/json;charset=utf-8", "application/json;charset=\"utf-8\""];
             prop_assert_eq!(is_json(value.as_bytes()), documented.contains(&&*compact));

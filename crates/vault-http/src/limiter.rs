@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_has_its_burst_and_then_its_rate() {
+    fn network_is_limited_by_burst_and_rate() {
         let (limiter, clock) = limiter(2, 3);
         let ask = |address: &str| limiter.check(network(address)).map_err(|_| "too many");
         let refused = Err("too many");
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn networks_that_have_their_burst_again_are_forgotten() {
+    fn replenished_networks_are_evicted() {
         let (limiter, clock) = limiter(10, 10);
         for number in 0..100_000_u32 {
             let [_, a, b, c] = number.to_be_bytes();

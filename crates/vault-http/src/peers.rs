@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn where_only_proxies_are_served_this_machine_is_the_exception() {
+    fn loopback_is_served_where_only_proxies_are_allowed() {
         let peers = peers(2, true);
         for (address, refusal) in [
             ("10.1.2.3", None),
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn users_of_this_machine_have_their_own_counts() {
+    fn local_users_have_separate_counts() {
         let peers = peers(2, true);
         let first: Vec<_> = (0..2).map(|_| peers.admit_user(0)).collect();
         assert!(first.iter().all(Result::is_ok));
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn two_hosts_do_not_fill_a_worker() {
+    fn two_hosts_cannot_exhaust_a_worker() {
         let settings = ListenerSettings::new(Vec::new());
         let peers = Arc::new(Peers::of(&settings));
         for network in ["192.0.2", "2001:db8:1"] {

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn any_number_of_callers_cost_one_check_a_second() {
+    async fn readiness_check_runs_once_a_second_for_all_callers() {
         let (readiness, checks) = counted(Duration::from_millis(200));
         let odd = Err("odd".to_owned());
         for (second, ready) in [(1, Ok(())), (2, odd), (3, Ok(()))] {
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_check_that_takes_too_long_is_not_ready() {
+    async fn check_that_takes_too_long_is_not_ready() {
         let (readiness, checks) = counted(Duration::from_secs(60));
         let began = Instant::now();
         let answers = join_all((0..3).map(|_| readiness.clone().find_out())).await;

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_is_found() {
+    fn other_paths_are_not_found() {
         let others = [
             "",
             "*",
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_method_is_allowed_exactly_if_it_does_something() {
+    fn method_is_allowed_exactly_if_routed() {
         for address in PUBLIC.iter().chain(&ACTIVATION).chain(&ADMIN) {
             let place = RequestPath { address, id: "", version: "" };
             for name in
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn no_operation_stands_twice() {
+    fn operations_are_unique() {
         let mut all = HashSet::new();
         for routes in [routes().collect::<Vec<_>>(), activation_routes().collect()] {
             let names: HashSet<_> = routes.iter().map(|route| route.operation).collect();

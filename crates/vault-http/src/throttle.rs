@@ -55,7 +55,7 @@ mod tests {
     use governor::clock::FakeRelativeClock;
 
     #[tokio::test(start_paused = true)]
-    async fn what_can_be_afforded_is_answered_at_once() {
+    async fn permitted_requests_are_not_delayed() {
         let clock = FakeRelativeClock::default();
         let throttle = Throttle::new(1, clock.clone());
         for _ in 0..BURST.get() {
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn so_many_wait_and_no_more() {
+    async fn delayed_requests_are_limited() {
         let throttle = Throttle::new(3, FakeRelativeClock::default());
         while throttle.affordable.check().is_ok() {}
         let mut delayed: Vec<_> = (0..3).map(|_| Box::pin(throttle.delay())).collect();

@@ -59,7 +59,7 @@ fn run(name: &str, tokens: &SoftHsm) {
 }
 
 #[test]
-fn a_key_in_a_token_seals_and_opens() {
+fn key_in_a_token_seals_and_opens() {
     let directory = tempfile::tempdir().unwrap();
     let tokens = SoftHsm::at(directory.path().join("softhsm"));
     tokens.create_token("vault");
@@ -81,7 +81,7 @@ fn a_key_in_a_token_seals_and_opens() {
 }
 
 #[tokio::test]
-#[ignore = "run by a_key_in_a_token_seals_and_opens"]
+#[ignore = "run by key_in_a_token_seals_and_opens"]
 async fn inside_seals_and_opens() {
     let root = key("vault", ID);
     assert_eq!(root.key(), format!("pkcs11:{ID}"));
@@ -113,7 +113,7 @@ async fn inside_seals_and_opens() {
 }
 
 #[tokio::test]
-#[ignore = "run by a_key_in_a_token_seals_and_opens"]
+#[ignore = "run by key_in_a_token_seals_and_opens"]
 async fn inside_refuses() {
     let wrong = key_with(&SoftHsm::uri("vault", ID, "/nowhere".as_ref()), pin("wrong"));
     let said = refusal(wrong.seal(&secret("x"), b"").await);
@@ -147,7 +147,7 @@ async fn inside_refuses() {
 }
 
 #[tokio::test]
-#[ignore = "run by a_key_in_a_token_seals_and_opens"]
+#[ignore = "run by key_in_a_token_seals_and_opens"]
 async fn inside_has_no_token() {
     let refused = key("vault", ID).seal(&secret("x"), b"").await.unwrap_err();
     assert!(matches!(&refused, KeyServiceError::Unavailable(_)), "{refused:?}");

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_goes_where_it_is_told() {
+    fn clock_is_set_and_advanced() {
         let clock = ManualClock::default();
         clock.advance_seconds(30);
         clock.advance_millis(-1);

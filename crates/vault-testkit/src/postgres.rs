@@ -504,7 +504,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_survives_being_a_host() {
+    fn socket_path_round_trips_as_host() {
         for text in ["/tmp/orgvault-postgres-1", "/tmp/a b/%2F/ü", "/"] {
             assert_eq!(decode(&encode(Path::new(text))), Some(PathBuf::from(text)));
         }

@@ -209,7 +209,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn one_that_fails_slows_nobody_else() {
+async fn failing_receiver_delays_no_other() {
     let world = World::new().await;
     for address in ADDRESSES {
         world.add(&world.admin, address).await;
@@ -237,7 +237,7 @@ async fn one_that_fails_slows_nobody_else() {
 }
 
 #[tokio::test]
-async fn an_event_at_which_the_connection_drops_delays_no_other_subject() {
+async fn dropped_connection_delays_no_other_subject() {
     let world = World::new().await;
     world.add(&world.admin, ADDRESSES[0]).await;
     world.round().await;
@@ -265,7 +265,7 @@ async fn an_event_at_which_the_connection_drops_delays_no_other_subject() {
 }
 
 #[tokio::test]
-async fn one_that_is_gone_is_disabled_until_it_is_enabled() {
+async fn gone_receiver_is_disabled_until_enabled() {
     let world = World::new().await;
     let added = world.add(&world.admin, ADDRESSES[0]).await;
     let (id, receivers) = (added.receiver.receiver.id, world.vault.receivers());
@@ -292,7 +292,7 @@ async fn one_that_is_gone_is_disabled_until_it_is_enabled() {
 }
 
 #[tokio::test]
-async fn mails_are_at_most_one_an_hour() {
+async fn mail_is_sent_at_most_hourly() {
     let world = World::new().await;
     let to = "ops@example.com";
     // Operators may do this, but mail of an organization goes only to its users.
@@ -353,7 +353,7 @@ async fn receivers_get_only_events_of_their_owner() {
 }
 
 #[tokio::test]
-async fn a_replaced_secret_signs_for_a_day() {
+async fn replaced_secret_signs_for_a_day() {
     let world = World::new().await;
     let added = world.add(&world.admin, ADDRESSES[0]).await;
     let (receivers, id) = (world.vault.receivers(), added.receiver.receiver.id);

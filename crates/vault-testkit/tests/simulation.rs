@@ -146,19 +146,19 @@ fn play(seed: u64) -> Vec<String> {
 }
 
 #[test]
-fn a_store_that_forgets_requests_is_found() {
+fn store_that_forgets_requests_is_found() {
     assert!(std::panic::catch_unwind(|| (0..20).for_each(|seed| drop(play_on(true, seed)))).is_err());
 }
 
 #[test]
-fn a_request_has_one_effect_in_every_storm() {
+fn request_has_one_effect_in_every_storm() {
     let traces: Vec<_> = (0..500).map(play).collect();
     assert!(traces.iter().flatten().any(|line| line.ends_with("crashed")));
     assert!(traces.iter().flatten().any(|line| line.contains("Err(")));
 }
 
 #[test]
-fn the_same_seed_is_the_same_run() {
+fn same_seed_is_the_same_run() {
     for seed in [0, 7, 4_711] {
         assert_eq!(play(seed), play(seed));
     }

@@ -247,7 +247,7 @@ fn play(seed: u64) -> Vec<String> {
 }
 
 #[test]
-fn every_day_ends_as_it_must() {
+fn simulated_days_end_in_expected_state() {
     let traces: Vec<_> = (0..300).map(play).collect();
     let seen = |what: &str| traces.iter().flatten().any(|line| line.starts_with(what) && line.contains(": Ok("));
     for what in ["replace-0", "stage-0", "promote", "delete", "show", "activate", "log in"] {
@@ -257,7 +257,7 @@ fn every_day_ends_as_it_must() {
 }
 
 #[test]
-fn the_same_seed_is_the_same_day() {
+fn same_seed_is_the_same_day() {
     for seed in [0, 7, 4_711] {
         assert_eq!(play(seed), play(seed));
     }
@@ -265,7 +265,7 @@ fn the_same_seed_is_the_same_day() {
 }
 
 #[test]
-fn a_store_that_takes_a_passcode_twice_is_found() {
+fn store_that_accepts_passcode_twice_is_found() {
     let wrong = |store: Faulty<MemoryStore>| {
         store.answering("finish_attempt", |answer: &mut Result<AttemptOutcome, StoreError>| {
             if matches!(answer, Ok(AttemptOutcome::Refused(LoginRefusal::SpentPasscode | LoginRefusal::WrongPasscode)))
@@ -278,7 +278,7 @@ fn a_store_that_takes_a_passcode_twice_is_found() {
 }
 
 #[test]
-fn a_store_that_tells_everybody_that_they_deleted_is_found() {
+fn store_that_acknowledges_every_deletion_is_found() {
     let wrong = |store: Faulty<MemoryStore>| {
         store.answering("delete_credential", |answer: &mut Result<bool, StoreError>| {
             if answer.is_ok() {

@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_pair_comes_once_in_whatever_order() {
+    fn each_pair_is_drawn_once() {
         let of = |seed| pairs(&mut Chance::of(seed, 0));
         let (mut some, mut others) = (of(1), of(2));
         assert_eq!(some.len(), 18);

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_synced_survives_and_what_was_not_does_by_sectors() {
+    fn synced_bytes_survive_and_unsynced_ones_by_sector() {
         let mut content = Content::default();
         content.write(1, 0, &[1; 2_000]);
         content.sync();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sync_that_failed_is_not_made_up_for() {
+    fn failed_sync_is_not_repaired_by_next() {
         let mut content = Content::default();
         content.write(1, 0, &[1; 4_096]);
         content.sync();
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_may_survive_without_its_bytes() {
+    fn size_may_survive_without_its_bytes() {
         let mut content = Content::default();
         content.write(1, 0, &[1; 5_000]);
         let left: Vec<Vec<u8>> = (0..200).map(|seed| content.survive(&mut fate(seed, 1))).collect();

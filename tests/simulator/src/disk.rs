@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_kept_by_a_sync_of_its_directory() {
+    fn name_is_persisted_by_directory_sync() {
         let disk = Disk::empty(Lie::None);
         let mut log = disk.open(Some(LOG), true, true).unwrap();
         disk.write(&log, 0, &[1; 700]).unwrap();
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_ends_loses_nothing_that_it_wrote() {
+    fn process_exit_loses_no_writes() {
         let disk = Disk::empty(Lie::None);
         let database = disk.open(Some(""), false, false).unwrap();
         disk.write(&database, 0, &[1; 700]).unwrap();
@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_fail_when_they_are_to() {
+    fn calls_fail_as_configured() {
         let disk = Disk::empty(Lie::None);
         let mut database = disk.open(Some(""), false, false).unwrap();
         disk.fail(Some(Failure::Full { numbers: (1, 2) }));

@@ -31,7 +31,7 @@ async fn acknowledged_writes_survive_power_cuts() {
 }
 
 #[tokio::test]
-async fn the_same_seed_is_the_same_run() {
+async fn same_seed_is_the_same_run() {
     assert_eq!(seeds(100..104, Planted::default()).await, seeds(100..104, Planted::default()).await);
 }
 
@@ -47,14 +47,14 @@ async fn is_found(planted: Planted) {
 }
 
 #[tokio::test]
-async fn syncs_that_do_nothing_are_found() {
+async fn ineffective_syncs_are_found() {
     for lie in [Lie::Syncs, Lie::SyncsOfTheLog, Lie::SyncsOfTheDatabase] {
         is_found(Planted { lie, early_answers: false }).await;
     }
 }
 
 #[tokio::test]
-async fn a_database_that_does_not_sync_is_found() {
+async fn database_that_does_not_sync_is_found() {
     is_found(Planted { lie: Lie::Synchronous, early_answers: false }).await;
 }
 

@@ -196,7 +196,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     #[test]
-    fn a_file_that_others_can_change_is_refused() {
+    fn file_that_others_can_change_is_refused() {
         let scratch = tempfile::tempdir().expect("a directory");
         let path = scratch.path().join("audit.jsonl");
         let mut file = open(&path).expect("it is made");
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_files_sockets_and_addresses() {
+    fn sink_targets_are_files_sockets_and_urls() {
         let read = |text: &str| text.parse::<SinkTarget>().map(|place| place.to_string()).ok();
         for (text, shown) in [
             ("file:/var/log/orgvault/audit.jsonl", "file:/var/log/orgvault/audit.jsonl"),

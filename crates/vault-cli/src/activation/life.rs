@@ -71,7 +71,7 @@ mod tests {
     use std::process::{Command, Stdio};
 
     #[test]
-    fn a_process_lives_until_it_ends_and_is_no_other() {
+    fn process_is_identified_until_it_exits() {
         let ours = Life::of(getpid()).expect("this process");
         assert!(!ours.is_over());
         assert_eq!(Life::parse(&ours.to_text()), Some(ours.clone()));

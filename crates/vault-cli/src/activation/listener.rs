@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_whole_and_its_file_private() {
+    fn token_file_is_complete_and_private() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("token");
         let read = |content: &str, mode| {

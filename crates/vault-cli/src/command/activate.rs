@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_terminal_gets_secrets_only_if_it_is_asked_for() {
+    fn terminal_gets_secrets_only_on_request() {
         for (asked, json, to_terminal, printed) in [
             (None, false, false, Some(Form::Json)),
             (None, false, true, None),

@@ -652,7 +652,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_credential_is_described_line_by_line() {
+    fn credential_is_described_line_by_line() {
         let item: CredentialItem = serde_json::from_str(
             r#"{"id":"i","type":"s3","namespace":"a/b","information":{"bucket":"b","path_style_access":true,
                 "secrets":["secret_access_key","external_id"]},"version":3,"created_at":"c","updated_at":"u",

@@ -44,7 +44,7 @@ fn refused(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_document_says_what_it_says() {
+fn document_fields_are_parsed() {
     let manifest = parse(DOCUMENT).expect("a document");
     assert_eq!((&*manifest.set, &*manifest.people[0].email), ("etl", "ada@acme.example"));
     let integration = &manifest.integrations[0];
@@ -94,7 +94,7 @@ fn violations_name_file_line_and_field() {
 }
 
 #[test]
-fn what_a_server_would_refuse_is_told_with_its_place() {
+fn values_that_server_would_refuse_are_reported_with_line() {
     assert_eq!(validate(&parse(DOCUMENT).expect("a document")), []);
     let said = |from: &str, to: &str| {
         let manifest = parse(&DOCUMENT.replace(from, to)).expect("a document");
@@ -448,7 +448,7 @@ fn settled(present: Present) -> Present {
 proptest! {
     /// Exporting, applying to an empty vault and exporting again results in identical bytes.
     #[test]
-    fn what_is_exported_is_applied_and_exported_again_byte_for_byte(manifest in manifests()) {
+    fn applied_export_is_exported_identically(manifest in manifests()) {
         let empty = Present { issuers: vec![issuer()], ..Present::default() };
         let all = |from: &Present| plan(&manifest, from, false).expect("a plan");
         let mut first = settled(applied(&empty, "etl", &all(&empty)));
@@ -487,7 +487,7 @@ proptest! {
 
     /// After a plan is applied, the next plan is empty, and other objects are unchanged.
     #[test]
-    fn a_plan_that_was_applied_is_empty(before in manifests(), mut after in manifests(), prune: bool) {
+    fn plan_is_empty_after_apply(before in manifests(), mut after in manifests(), prune: bool) {
         let empty = Present { issuers: vec![issuer()], ..Present::default() };
         let mut present = settled(applied(&empty, "etl", &plan(&before, &empty, false).expect("a plan")));
         // A lower version, or a changed location without a higher one, would be rejected.
@@ -513,7 +513,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_stops_the_reader(text in "(set: [a-z]{0,3}\n|people:\n|  - [a-z]{0,4}: ?[a-z\\[{*&!]{0,4}\n|\\PC{0,8}\n){0,8}") {
+    fn parser_accepts_or_rejects_any_text(text in "(set: [a-z]{0,3}\n|people:\n|  - [a-z]{0,4}: ?[a-z\\[{*&!]{0,4}\n|\\PC{0,8}\n){0,8}") {
         let _ = parse(&text);
     }
 }
@@ -541,7 +541,7 @@ fn references_fill_only_secrets_and_ids() {
 }
 
 #[test]
-fn what_cannot_be_planned_says_why() {
+fn unplannable_changes_have_a_reason() {
     let manifest = parse(DOCUMENT).expect("a document");
     let said = |present: &Present| {
         plan(&manifest, present, false).expect_err("refused").iter().map(ToString::to_string).collect::<Vec<_>>()
@@ -571,7 +571,7 @@ fn what_cannot_be_planned_says_why() {
 }
 
 #[test]
-fn the_document_of_the_page_is_one() {
+fn document_on_page_is_valid() {
     let page = include_str!("../../../../docs/operate/documents.md");
     let example = page.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an example");
     let manifest = parse(example).expect("a document");

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn names_the_flaw() {
+    fn reports_the_kind_of_violation() {
         for text in ["", " ", "\t\r\n", "\u{a0}", "\u{feff}\u{200b}"] {
             assert_eq!(code(text), Some(FieldCode::Blank), "{text:?}");
         }

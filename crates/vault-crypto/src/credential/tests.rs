@@ -7,7 +7,7 @@ use vault_core::sealed::SealedCredential;
 
 /// The contract tests in `tests/contract.rs` cover every adapter; these tests cover only this one.
 #[tokio::test]
-async fn lengths_tell_nothing_and_each_version_has_a_data_key_of_its_own() {
+async fn lengths_are_padded_and_each_version_has_its_data_key() {
     let bench = Bench::new().await;
     let crypto = bench.keyring.credentials(bench.keys.clone());
     let organization = OrganizationId::from_uuid(id(1));

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_is_asked_for_huge_pages() {
+    fn huge_pages_are_requested() {
         if !Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
             return; // built without them
         }
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_stays() {
+    fn written_memory_is_preserved() {
         let mut memory = vec![7_u8; 8 << 20];
         memory.reserve_exact(4 << 20);
         request(memory.spare_capacity_mut());

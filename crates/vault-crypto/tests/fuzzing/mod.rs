@@ -272,7 +272,7 @@ mod tests {
     use vault_testkit::seed::{edited_seeds, edited_text_seeds, seeds};
 
     #[test]
-    fn the_seeds_reach_what_they_are_for() {
+    fn fuzzing_seeds_reach_their_targets() {
         assert!(ISSUED.iter().all(|token| ISSUER.verify(token, NOW).is_ok()));
         let payload = |seed: &Vec<u8>| ISSUER.read_payload(std::str::from_utf8(seed).unwrap(), NOW).is_ok();
         assert!(seeds("access_token").iter().any(payload));
@@ -319,12 +319,12 @@ mod tests {
         }
 
         #[test]
-        fn only_its_own_footer_fits_a_token(footer in edited_seeds("token_footer")) {
+        fn only_original_footer_matches_token(footer in edited_seeds("token_footer")) {
             token_footer(&footer);
         }
 
         #[test]
-        fn only_what_a_list_gave_out_is_its_cursor(text in edited_text_seeds("cursor")) {
+        fn only_issued_cursors_are_accepted(text in edited_text_seeds("cursor")) {
             cursor(&text);
         }
 

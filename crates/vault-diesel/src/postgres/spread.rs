@@ -433,7 +433,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn every_table_has_a_place() {
+    fn every_table_has_a_distribution() {
         let made = MIGRATIONS.iter().flat_map(|migration| migration.sql.lines());
         let made = made.filter_map(|line| line.strip_prefix("CREATE TABLE ")?.split(' ').next());
         let made: BTreeSet<&str> = made.chain(["schema_versions"]).collect();
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_has_the_column_by_which_its_table_is_spread() {
+    fn every_key_includes_distribution_column() {
         let sql: String = MIGRATIONS.iter().map(|migration| migration.sql).collect();
         for (name, place) in PLACES {
             let (TableDistribution::Organization(column) | Key(column, _)) = place else { continue };

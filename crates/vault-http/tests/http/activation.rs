@@ -63,7 +63,7 @@ fn activation_issues_credentials_of_namespace() {
 }
 
 #[test]
-fn the_form_is_the_one_asked_for_or_nothing() {
+fn requested_form_is_issued_or_nothing() {
     let world = World::start();
     let activation_listener = world.activation_listener();
     let admin = world.token(Role::Admin);
@@ -94,7 +94,7 @@ fn the_form_is_the_one_asked_for_or_nothing() {
 }
 
 #[test]
-fn refusals_come_in_their_order_and_tell_no_more_than_they_must() {
+fn refusals_are_ordered_and_disclose_minimum() {
     let world = World::start();
     let admin = world.token(Role::Admin);
     for namespace in ["imports", "secret", "frozen", "secret-and-frozen"] {
@@ -147,7 +147,7 @@ fn refusals_come_in_their_order_and_tell_no_more_than_they_must() {
 }
 
 #[test]
-fn a_dry_run_reports_every_credential() {
+fn dry_run_reports_every_credential() {
     let world = World::start();
     let activation_listener = world.activation_listener();
     let admin = world.token(Role::Admin);
@@ -184,7 +184,7 @@ fn a_dry_run_reports_every_credential() {
 }
 
 #[test]
-fn an_integration_ends_its_own_activations_only() {
+fn integration_ends_its_own_activations_only() {
     let world = World::start();
     let activation_listener = world.activation_listener();
     let admin = world.token(Role::Admin);
@@ -276,7 +276,7 @@ fn undecryptable_credential_issues_nothing() {
 }
 
 #[test]
-fn a_whole_namespace_fits_into_one_answer() {
+fn whole_namespace_is_returned_in_one_response() {
     let world = World::start();
     let activation_listener = world.activation_listener();
     let admin = world.token(Role::Admin);
@@ -300,7 +300,7 @@ fn a_whole_namespace_fits_into_one_answer() {
 }
 
 #[test]
-fn an_integration_renews_its_own_activations_only() {
+fn integration_renews_its_own_activations_only() {
     let world = World::start();
     let activation_listener = world.activation_listener();
     let admin = world.token(Role::Admin);

@@ -18,7 +18,7 @@ fn protected() -> Vec<String> {
 }
 
 #[test]
-fn the_two_listeners_share_nothing_but_the_probes() {
+fn listeners_share_only_probes() {
     let world = World::start();
     let activation_listener = world.activation_listener();
     let path = |template: &str| template.replace("{base}", "/v1").replace("{id}", "x");
@@ -151,7 +151,7 @@ fn bodies_are_validated_and_violations_named() {
 }
 
 #[test]
-fn methods_heads_and_addresses_are_as_everywhere() {
+fn methods_headers_and_paths_are_checked_as_on_main_listener() {
     let world = World::start();
     let activation_listener = world.activation_listener();
     let admin = world.token(Role::Admin);
@@ -194,7 +194,7 @@ fn methods_heads_and_addresses_are_as_everywhere() {
 }
 
 #[test]
-fn one_integration_asks_only_so_often() {
+fn integration_is_rate_limited() {
     let world = World::start();
     let admin = world.token(Role::Admin);
     world.save(&admin, "imports", "b");
@@ -228,7 +228,7 @@ fn one_integration_asks_only_so_often() {
 }
 
 #[test]
-fn nothing_secret_is_logged() {
+fn secrets_are_not_logged() {
     let log = logged();
     let world = World::start();
     let activation_listener = world.activation_listener();

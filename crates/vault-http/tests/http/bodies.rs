@@ -7,7 +7,7 @@ const JSON: &str = "Content-Type: application/json";
 const LOGIN: &str = "POST /v1/login";
 
 #[test]
-fn chunks_make_one_body_and_the_connection_goes_on() {
+fn chunked_body_is_joined_and_connection_stays_open() {
     let world = World::start();
     let token = world.token(Role::Editor);
     let body = s3("a", "b");
@@ -24,7 +24,7 @@ fn chunks_make_one_body_and_the_connection_goes_on() {
 }
 
 #[test]
-fn only_json_is_taken() {
+fn only_json_is_accepted() {
     let world = World::start();
     let token = world.token(Role::Editor);
     for line in [LOGIN, "PATCH /v1/organization-vault"] {
@@ -55,7 +55,7 @@ fn only_json_is_taken() {
 }
 
 #[test]
-fn a_body_where_none_belongs_is_ignored_within_the_same_limits() {
+fn unexpected_body_is_ignored_within_limits() {
     let world = World::start();
     let token = world.token(Role::Admin);
     let mut wire = world.wire();
@@ -74,7 +74,7 @@ fn a_body_where_none_belongs_is_ignored_within_the_same_limits() {
 }
 
 #[test]
-fn a_smuggled_request_is_not_seen() {
+fn smuggled_request_is_not_executed() {
     let world = World::start();
     let mut wire = world.wire();
     wire.send(concat!(

@@ -54,7 +54,7 @@ fn nothing_is_carried_out(
 }
 
 #[test]
-fn nothing_behind_an_answer_that_closes_is_carried_out() {
+fn requests_after_closing_response_are_not_executed() {
     let world = World::start();
     let token = world.token(Role::Editor);
     let id = world.save(&token, "a", "b");
@@ -78,7 +78,7 @@ fn nothing_behind_an_answer_that_closes_is_carried_out() {
 }
 
 #[test]
-fn nor_is_it_over_tls() {
+fn requests_after_closing_response_over_tls_are_not_executed() {
     let identity = tls::Identity::new();
     let (world, _) = tls::world(&identity);
     let mut first = tls::wire(&world, &identity);
@@ -94,7 +94,7 @@ fn nor_is_it_over_tls() {
 }
 
 #[test]
-fn nor_is_it_on_a_socket_in_the_file_system() {
+fn requests_after_closing_response_on_unix_socket_are_not_executed() {
     let world = World::start();
     let admin = world.token(Role::Admin);
     world.save(&admin, "imports", "b");
@@ -115,7 +115,7 @@ fn nor_is_it_on_a_socket_in_the_file_system() {
 }
 
 #[test]
-fn requests_sent_together_do_not_change_one_another() {
+fn pipelined_requests_are_independent() {
     // Of the first, the answer waits until the others were sent. Each of them would change its length or its connection.
     for behind in [
         request("HEAD /livez", &[], ""),

@@ -55,7 +55,7 @@ fn confirm(world: &World, code: &str, passcode: &str) -> Response {
 }
 
 #[test]
-fn an_admin_unlocks_a_colleague() {
+fn admin_unlocks_another_user() {
     let world = World::start();
     let token = world.token(Role::Admin);
     world.account("Acme", ZOE, Role::Viewer);
@@ -74,7 +74,7 @@ fn an_admin_unlocks_a_colleague() {
 }
 
 #[test]
-fn a_colleague_without_phone_and_codes_enrols_again() {
+fn user_without_phone_and_codes_re_enrols() {
     let world = World::start();
     let token = world.token(Role::Admin);
     world.account("Acme", ZOE, Role::Editor);
@@ -136,7 +136,7 @@ fn a_colleague_without_phone_and_codes_enrols_again() {
 }
 
 #[test]
-fn a_re_enrolment_is_made_again_and_runs_out() {
+fn re_enrolment_is_reissued_and_expires() {
     let world = World::start();
     let token = world.token(Role::Admin);
     world.account("Acme", ZOE, Role::Viewer);

@@ -12,7 +12,7 @@ fn quoted<'a>(text: &'a str, mark: &'a str) -> impl Iterator<Item = &'a str> {
 }
 
 #[test]
-fn the_page_names_the_base_path_and_nothing_of_another_origin() {
+fn page_names_the_base_path_and_nothing_of_another_origin() {
     let world = WorldBuilder::default().settings(|settings| settings.base_path = "/vault/v7".parse().unwrap()).start();
     let page = world.send("GET /", &[], "");
     assert_standard_headers(&page, "the page");
@@ -49,7 +49,7 @@ fn files_are_served_and_nothing_else() {
 }
 
 #[test]
-fn the_first_page_is_small() {
+fn first_page_is_small() {
     let world = World::start();
     let get = |path: &str| {
         let answer = world.send(&format!("GET {path}"), &[], "");

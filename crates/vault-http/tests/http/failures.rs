@@ -19,7 +19,7 @@ const JSON: &str = "Content-Type: application/json";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
-fn a_panic_is_a_generic_500_and_the_process_lives() {
+fn panic_returns_generic_500_and_process_survives() {
     let mut credentials = MockCredentialStore::new();
     credentials.expect_list_credentials().returning(|_| panic!("secret internals"));
     let world = WorldBuilder::default().credentials(credentials).start();
@@ -34,7 +34,7 @@ fn a_panic_is_a_generic_500_and_the_process_lives() {
 }
 
 #[test]
-fn a_panic_of_a_port_that_the_worker_calls_is_one_too() {
+fn panic_of_port_returns_500() {
     struct NoClock;
     impl vault_core::port::Clock for NoClock {
         fn now(&self) -> vault_core::time::Timestamp {
@@ -49,7 +49,7 @@ fn a_panic_of_a_port_that_the_worker_calls_is_one_too() {
 }
 
 #[test]
-fn a_store_that_is_away_is_503_and_a_broken_one_500() {
+fn unavailable_store_is_503_and_broken_store_500() {
     let world = World::start();
     let token = world.token(Role::Admin);
     let away = || StoreError::Unavailable("host db.internal refused".into());
@@ -104,7 +104,7 @@ fn stored(id: CredentialId) -> StoredCredential {
 }
 
 #[test]
-fn a_client_that_goes_away_does_not_cut_its_request_in_half() {
+fn disconnected_client_does_not_interrupt_its_request() {
     let ((started, begins), (release, released), (ended, ends)) = (channel(), channel(), channel());
     let released = Mutex::new(released);
     let mut credentials = MockCredentialStore::new();
@@ -127,7 +127,7 @@ fn a_client_that_goes_away_does_not_cut_its_request_in_half() {
 }
 
 #[test]
-fn what_is_not_ready_says_so_and_lives() {
+fn unready_server_reports_it_and_keeps_running() {
     let world = World::start();
     let response = world.send("GET /readyz", &[], "");
     assert_eq!((response.status, response.text()), (200, "{\"status\":\"ok\"}".to_owned()));

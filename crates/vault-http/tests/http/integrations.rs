@@ -35,7 +35,7 @@ fn text(value: &Value) -> &str {
 }
 
 #[test]
-fn an_integration_is_made_listed_rotated_and_deleted() {
+fn integration_is_created_listed_rotated_and_deleted() {
     let world = World::start();
     let token = world.token(Role::Admin);
     let body =
@@ -78,7 +78,7 @@ fn an_integration_is_made_listed_rotated_and_deleted() {
 }
 
 #[test]
-fn a_rotation_needs_no_body() {
+fn rotation_needs_no_body() {
     let world = World::start();
     let token = world.token(Role::Admin);
     let (id, _) = world.integration(&token, "nightly", &["a"]);
@@ -177,7 +177,7 @@ fn integration_violations_are_named() {
 }
 
 #[test]
-fn a_name_is_taken_within_its_organization() {
+fn integration_name_is_unique_in_its_organization() {
     let world = World::start();
     let token = world.token(Role::Admin);
     let other = world.token_in("Other", Role::Admin);
@@ -192,7 +192,7 @@ fn a_name_is_taken_within_its_organization() {
 }
 
 #[test]
-fn every_integration_that_is_not_there_is_the_same_not_found() {
+fn unknown_and_foreign_integrations_get_same_not_found() {
     let world = World::start();
     let token = world.token(Role::Admin);
     let other = world.token_in("Other", Role::Admin);
@@ -273,7 +273,7 @@ fn state_namespaces_and_expiry_are_changed() {
 }
 
 #[test]
-fn integrations_come_page_by_page() {
+fn integrations_are_paginated() {
     let world = World::start();
     let admin = world.token(Role::Admin);
     for name in ["e", "b", "d", "a", "C"] {

@@ -30,7 +30,7 @@ fn statuses(world: &World) -> Vec<u16> {
 }
 
 #[test]
-fn logins_of_one_network_are_limited_whatever_it_claims() {
+fn logins_of_one_network_are_limited_despite_forged_headers() {
     let world = world("10.0.0.0/8");
     let statuses = statuses(&world);
     assert_eq!(statuses[..2], [400, 400]);
@@ -38,7 +38,7 @@ fn logins_of_one_network_are_limited_whatever_it_claims() {
 }
 
 #[test]
-fn a_proxy_that_is_not_trusted_is_warned_of() {
+fn untrusted_proxy_is_reported() {
     let log = logged();
     let forwarded = "X-Forwarded-For: 198.51.100.7";
     world("10.0.0.0/8").send("GET /livez", &[forwarded], "");
@@ -51,7 +51,7 @@ fn a_proxy_that_is_not_trusted_is_warned_of() {
 }
 
 #[test]
-fn what_a_page_of_another_site_sends_does_not_count() {
+fn cross_site_requests_do_not_count() {
     let world = world("10.0.0.0/8");
     for _ in 0..MANY {
         for form in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=a"] {
@@ -65,7 +65,7 @@ fn what_a_page_of_another_site_sends_does_not_count() {
 }
 
 #[test]
-fn the_refusal_comes_before_the_body() {
+fn rate_limit_refuses_before_body() {
     let world = world("10.0.0.0/8");
     let body = "Content-Length: 1000";
     let refused = (0..MANY).find_map(|_| {
@@ -83,7 +83,7 @@ fn the_refusal_comes_before_the_body() {
 }
 
 #[test]
-fn what_needs_a_token_is_not_limited() {
+fn authenticated_requests_are_not_rate_limited() {
     let world = world("10.0.0.0/8");
     let token = world.token(Role::Viewer);
     for _ in 0..MANY {
@@ -94,13 +94,13 @@ fn what_needs_a_token_is_not_limited() {
 }
 
 #[test]
-fn without_a_rate_nothing_is_open() {
+fn routes_without_token_require_a_rate() {
     let world = World::start();
     assert_eq!(statuses(&world), [400; MANY]);
 }
 
 #[test]
-fn an_account_and_an_organization_have_so_many_requests_under_way() {
+fn concurrent_requests_are_limited_by_account_and_organization() {
     // The bounds, and who is refused while one request is under way: its account, a colleague, another organization.
     for ((account, organization), refused) in [((1, 2), [true, false, false]), ((2, 1), [true, true, false])] {
         let ((started, begins), (release, released)) = (channel(), channel::<()>());

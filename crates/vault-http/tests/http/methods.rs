@@ -6,7 +6,7 @@ use vault_core::role::Role;
 use vault_http::routes;
 
 #[test]
-fn other_methods_are_answered_with_those_that_are_allowed() {
+fn disallowed_methods_get_allow_header() {
     let world = World::start();
     let mut places: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for route in routes() {
@@ -61,7 +61,7 @@ fn head_is_get_without_the_body() {
 }
 
 #[test]
-fn the_base_path_is_a_setting() {
+fn base_path_is_a_setting() {
     let world = WorldBuilder::default().settings(|settings| settings.base_path = "/vault/v7".parse().unwrap()).start();
     assert_problem(
         &world.send("GET /vault/v7/organization-vault", &[], ""),
@@ -74,7 +74,7 @@ fn the_base_path_is_a_setting() {
 }
 
 #[test]
-fn an_absolute_target_is_its_path() {
+fn absolute_target_is_its_path() {
     let world = World::start();
     assert_eq!(world.send("GET http://elsewhere/livez", &[], "").status, 200);
 }

@@ -45,7 +45,7 @@ fn proof(world: &World) -> Value {
 }
 
 #[test]
-fn everybody_sees_the_own_account() {
+fn every_user_sees_own_account() {
     let world = world();
     let token = log_in(&world);
     let shown = account(&world, &token);
@@ -72,7 +72,7 @@ fn everybody_sees_the_own_account() {
 }
 
 #[test]
-fn the_own_account_says_what_the_server_is_set_up_for() {
+fn own_account_lists_server_features() {
     let world = WorldBuilder::default()
         .settings(|settings| settings.activation_url = Some("unix:/run/orgvault/activation.sock".to_owned()))
         .parts(|parts| parts.vault = parts.vault.clone().checks(true))
@@ -112,7 +112,7 @@ fn sessions_are_listed_and_ended() {
 }
 
 #[test]
-fn every_session_that_is_not_ones_own_is_the_same_not_found() {
+fn unknown_and_foreign_sessions_get_same_not_found() {
     let world = world();
     let token = log_in(&world);
     let [colleague, stranger] = [world.token(Role::Admin), world.token_in("Other", Role::Admin)];
@@ -146,7 +146,7 @@ fn change_password(world: &World, token: &str, mut proof: Value, new: &str) -> R
 }
 
 #[test]
-fn a_new_password_ends_every_other_session() {
+fn new_password_ends_every_other_session() {
     let world = world();
     let [other, token] = [log_in(&world), log_in(&world)];
     let new = "a horse of another colour";
@@ -176,7 +176,7 @@ fn weak_new_password_is_reported_before_re_authentication() {
 }
 
 #[test]
-fn a_wrong_proof_is_a_wrong_login() {
+fn failed_re_authentication_counts_as_failed_login() {
     let world = world();
     let token = log_in(&world);
     let mut answers = Vec::new();
@@ -201,7 +201,7 @@ fn a_wrong_proof_is_a_wrong_login() {
 }
 
 #[test]
-fn a_new_passcode_is_in_force_once_confirmed() {
+fn new_passcode_applies_after_confirmation() {
     let world = world();
     let [other, token] = [log_in(&world), log_in(&world)];
     let confirm = |token: &str, passcode: &str| {

@@ -45,7 +45,7 @@ fn ids(world: &World, token: &str, query: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_save_says_what_it_is_for_and_a_patch_says_otherwise() {
+fn save_sets_metadata_and_patch_changes_it() {
     let world = World::start();
     let token = world.token(Role::Editor);
     let plain = show(&world, &token, &saved(&world, &token, &json!({})));
@@ -160,7 +160,7 @@ fn metadata_violations_are_reported_together() {
 }
 
 #[test]
-fn a_rule_is_kept_to_and_lifted_by_an_admin_alone() {
+fn vend_rule_is_enforced_and_only_admin_lifts_it() {
     let world = World::start();
     let (admin, editor) = (world.token(Role::Admin), world.token(Role::Editor));
     let problem =
@@ -251,7 +251,7 @@ fn lists_are_filtered_by_labels_health_and_expiry() {
 }
 
 #[test]
-fn data_is_compared_so_often_an_hour_and_never_shown() {
+fn data_comparisons_are_limited_per_hour() {
     let world = World::start();
     let token = world.token(Role::Editor);
     let id = saved(&world, &token, &json!({}));
@@ -282,7 +282,7 @@ fn data_is_compared_so_often_an_hour_and_never_shown() {
 }
 
 #[test]
-fn a_check_is_requested_where_somebody_makes_it() {
+fn check_request_requires_activation_process() {
     let world = WorldBuilder::default().parts(|parts| parts.vault = parts.vault.clone().checks(true)).start();
     let token = world.token(Role::Editor);
     let id = saved(&world, &token, &json!({}));
@@ -332,7 +332,7 @@ fn a_check_is_requested_where_somebody_makes_it() {
 }
 
 #[test]
-fn it_is_listed_where_a_credential_is_used() {
+fn uses_of_a_credential_are_listed() {
     let world = World::start();
     let (admin, activation_listener) = (world.token(Role::Admin), world.activation_listener());
     let id = saved(&world, &admin, &json!({}));

@@ -39,7 +39,7 @@ fn trickle(mut stream: TcpStream, byte: &[u8]) -> (Wire, Duration) {
 }
 
 #[test]
-fn a_head_has_its_time_the_first_as_every_other() {
+fn every_request_head_has_a_timeout() {
     let world = world(|deadlines| deadlines.head = DEADLINE);
     let live = request("GET /livez", &[], "");
     let half = "GET /livez HTTP/1.1\r\nHost: localhost\r\nX: ";
@@ -66,7 +66,7 @@ fn a_head_has_its_time_the_first_as_every_other() {
 }
 
 #[test]
-fn a_body_has_its_time() {
+fn body_has_a_timeout() {
     let world = world(|deadlines| deadlines.body = DEADLINE);
     let json = "Content-Type: application/json";
     for (framing, byte) in [("Content-Length: 60000", &b" "[..]), ("Transfer-Encoding: chunked", b"1\r\n \r\n")] {
@@ -81,7 +81,7 @@ fn a_body_has_its_time() {
 }
 
 #[test]
-fn an_idle_connection_is_kept_longer_than_a_head_may_take_and_not_for_ever() {
+fn idle_timeout_exceeds_head_timeout() {
     let world = world(|deadlines| (deadlines.head, deadlines.idle) = (Duration::from_millis(200), 2 * DEADLINE));
     let mut wire = world.wire();
     for _ in 0..2 {
@@ -94,7 +94,7 @@ fn an_idle_connection_is_kept_longer_than_a_head_may_take_and_not_for_ever() {
 }
 
 #[test]
-fn an_answer_must_be_read_within_its_time() {
+fn response_must_be_read_within_timeout() {
     let world = WorldBuilder::default()
         .settings(|settings| {
             settings.listener.deadlines.answer = DEADLINE;

@@ -79,7 +79,7 @@ pub(crate) fn world(identity: &Identity) -> (World, Tls) {
 }
 
 #[test]
-fn both_versions_are_spoken_and_browsers_are_told_to_stay() {
+fn both_tls_versions_are_accepted_and_hsts_is_sent() {
     let identity = Identity::new();
     let (world, _) = world(&identity);
     world.account("Acme", "admin@acme.example", Role::Admin);
@@ -152,7 +152,7 @@ fn older_versions_are_refused() {
 }
 
 #[test]
-fn plain_http_is_closed_and_does_no_harm() {
+fn plain_http_on_tls_port_is_closed() {
     let identity = Identity::new();
     let (world, _) = world(&identity);
     let hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
@@ -179,7 +179,7 @@ fn world_with(identity: &Identity, change: impl FnOnce(&mut ListenerSettings) + 
 }
 
 #[test]
-fn a_handshake_counts_as_a_connection() {
+fn handshake_counts_towards_connection_limit() {
     let world = world_with(&Identity::new(), |listener| {
         listener.deadlines.handshake = PATIENCE;
         listener.connections_per_host = 2;
@@ -254,7 +254,7 @@ fn is_served(
 }
 
 #[test]
-fn where_clients_need_a_certificate_none_is_served_without() {
+fn client_without_required_certificate_is_refused() {
     let (first, second) = (Identity::new(), Identity::new());
     let (authority, stranger) = (Authority::new(), Authority::new());
     let pem = authority.0.pem();

@@ -22,7 +22,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn it_answers_as_everywhere_and_is_gone_afterwards() {
+fn unix_socket_serves_requests_and_is_removed_at_exit() {
     let world = World::start();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("activation.sock");
@@ -46,7 +46,7 @@ fn it_answers_as_everywhere_and_is_gone_afterwards() {
 }
 
 #[test]
-fn its_mode_is_exactly_the_one_asked_for() {
+fn unix_socket_has_configured_mode() {
     let world = World::start();
     let directory = tempfile::tempdir().unwrap();
     for wanted in [0o600, 0o660, 0o666, 0o777, 0o000] {
@@ -59,7 +59,7 @@ fn its_mode_is_exactly_the_one_asked_for() {
 
 /// At no moment could somebody connect whom the mode does not allow, or be turned to another file by a link.
 #[test]
-fn it_gets_its_name_only_with_its_mode() {
+fn unix_socket_is_named_only_after_its_mode_is_set() {
     let world = World::start();
     let directory = tempfile::tempdir().unwrap();
     let watch = inotify::init(inotify::CreateFlags::NONBLOCK).unwrap();
@@ -79,7 +79,7 @@ fn it_gets_its_name_only_with_its_mode() {
 }
 
 #[test]
-fn what_has_the_name_of_its_private_directory_is_not_used() {
+fn existing_private_directory_is_not_used() {
     let world = World::start();
     let directory = tempfile::tempdir().unwrap();
     let (path, private) = (directory.path().join("s"), directory.path().join(".s.new"));
@@ -103,7 +103,7 @@ fn what_has_the_name_of_its_private_directory_is_not_used() {
 }
 
 #[test]
-fn what_a_crash_left_is_replaced_and_what_is_served_is_not() {
+fn stale_socket_is_replaced_and_served_socket_is_not() {
     let world = World::start();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("s");
@@ -132,7 +132,7 @@ fn what_a_crash_left_is_replaced_and_what_is_served_is_not() {
 }
 
 #[test]
-fn nothing_but_a_socket_is_replaced() {
+fn only_sockets_are_replaced() {
     let world = World::start();
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("file");

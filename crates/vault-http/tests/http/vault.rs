@@ -9,7 +9,7 @@ const VAULT: &str = "/v1/organization-vault";
 const UNKNOWN: &str = "0193aaaa-0000-7000-8000-000000000000";
 
 #[test]
-fn a_credential_lives_and_dies() {
+fn credential_is_saved_shown_and_deleted() {
     let world = World::start();
     let token = world.token(Role::Editor);
     let response = world.send(&format!("PATCH {VAULT}"), &[&token, JSON], s3("imports/nightly", "b1"));
@@ -38,7 +38,7 @@ fn a_credential_lives_and_dies() {
 }
 
 #[test]
-fn every_id_that_is_not_there_is_the_same_not_found() {
+fn unknown_and_foreign_ids_get_same_not_found() {
     let world = World::start();
     let token = world.token(Role::Admin);
     let theirs = world.save(&world.token_in("Other", Role::Admin), "a", "b");
@@ -196,7 +196,7 @@ fn save_headers_are_validated() {
 }
 
 #[test]
-fn an_idempotency_key_stands_for_one_request() {
+fn idempotency_key_identifies_one_request() {
     let world = World::start();
     let token = world.token(Role::Editor);
     let key = format!("Idempotency-Key: {}", "k".repeat(255));
@@ -210,7 +210,7 @@ fn an_idempotency_key_stands_for_one_request() {
 }
 
 #[test]
-fn pages_follow_one_another() {
+fn list_pages_are_consecutive() {
     let world = World::start();
     let token = world.token(Role::Editor);
     let mut saved: Vec<_> = (0..5).map(|index| world.save(&token, "a/b", &format!("b{index}"))).collect();

@@ -14,7 +14,7 @@ fn saved(world: &World, token: &str) -> usize {
 }
 
 #[test]
-fn what_its_store_knows_is_saved() {
+fn credential_accepted_by_store_is_saved() {
     let world = WorldBuilder::default().verifying().start();
     let token = world.token(Role::Editor);
     let response = world.send(VERIFIED, &[&token, JSON], s3("a", "b"));
@@ -28,7 +28,7 @@ fn what_its_store_knows_is_saved() {
 }
 
 #[test]
-fn check_before_a_save_is_the_first_health() {
+fn check_before_save_sets_first_health() {
     let world = WorldBuilder::default().verifying().start();
     let token = world.token(Role::Editor);
     let id = world.send(VERIFIED, &[&token, JSON], s3("a", "b")).json()["id"].as_str().unwrap().to_owned();
@@ -88,7 +88,7 @@ fn violations_and_roles_are_checked_before_store() {
 }
 
 #[test]
-fn where_it_is_not_configured_it_is_refused_before_the_body() {
+fn check_without_configuration_is_refused_before_body() {
     let world = World::start();
     let token = world.token(Role::Editor);
     let response = world.send(VERIFIED, &[&token, JSON], "{");

@@ -84,7 +84,7 @@ fn listed(versions: &[(i64, &str, &str)]) -> Vec<(i64, String, String)> {
 }
 
 #[test]
-fn a_credential_is_rotated_and_back() {
+fn credential_is_rotated_and_rolled_back() {
     let credential = Credential::saved();
     let first = credential.show();
     let staged = credential.stage("b2");
@@ -126,7 +126,7 @@ fn a_credential_is_rotated_and_back() {
 }
 
 #[test]
-fn a_version_has_one_spelling() {
+fn version_number_has_one_spelling() {
     let credential = Credential::saved();
     credential.stage("b2");
     let answers: Vec<_> =
@@ -212,7 +212,7 @@ fn replacement_lists_all_violations() {
 }
 
 #[test]
-fn a_declared_expiry_belongs_to_its_version() {
+fn declared_expiry_applies_to_its_version() {
     let credential = Credential::saved();
     let body = json!({"data": data("b2"), "expires_at": "2030-06-01T12:00:00.9+02:00", "stage": true});
     assert_eq!(credential.replace_with(&[], &body).status, 201);
@@ -226,7 +226,7 @@ fn a_declared_expiry_belongs_to_its_version() {
 }
 
 #[test]
-fn an_entity_tag_changes_with_every_change_of_a_client() {
+fn entity_tag_changes_with_every_client_change() {
     let credential = Credential::saved();
     let tag = || credential.show().header("etag").unwrap().to_owned();
     let mut tags = vec![tag()];
@@ -252,7 +252,7 @@ fn an_entity_tag_changes_with_every_change_of_a_client() {
 }
 
 #[test]
-fn a_change_is_refused_if_another_came_between() {
+fn change_with_stale_entity_tag_is_refused() {
     let credential = Credential::saved();
     let old = credential.show().header("etag").unwrap().to_owned();
     credential.stage("b2");
@@ -289,7 +289,7 @@ fn a_change_is_refused_if_another_came_between() {
 }
 
 #[test]
-fn an_idempotency_key_stands_for_one_replacement() {
+fn idempotency_key_identifies_one_replacement() {
     let credential = Credential::saved();
     let key = "Idempotency-Key: rotation";
     let body = json!({ "data": data("b2") });
@@ -314,7 +314,7 @@ fn an_idempotency_key_stands_for_one_replacement() {
 }
 
 #[test]
-fn a_replacement_is_answered_as_before_after_its_credential_was_deleted() {
+fn repeated_replacement_gets_original_response_after_deletion() {
     let credential = Credential::saved();
     let (key, body) = ("Idempotency-Key: rotation", json!({ "data": data("b2") }));
     let first = credential.replace_with(&[key], &body);
@@ -328,7 +328,7 @@ fn a_replacement_is_answered_as_before_after_its_credential_was_deleted() {
 }
 
 #[test]
-fn a_replacement_may_be_tried_out_first() {
+fn replacement_may_be_checked_first() {
     let credential = Credential::saved_in(WorldBuilder::default().verifying().start());
     let verify = |key: &str| {
         let body = json!({ "data": data("b2") }).to_string();
@@ -350,7 +350,7 @@ fn a_replacement_may_be_tried_out_first() {
 }
 
 #[test]
-fn a_viewer_reads_versions_and_changes_none() {
+fn viewer_reads_versions_and_changes_none() {
     let credential = Credential::saved();
     credential.stage("b2");
     let viewer = credential.world.token(Role::Viewer);
@@ -368,7 +368,7 @@ fn a_viewer_reads_versions_and_changes_none() {
 }
 
 #[test]
-fn a_damaged_version_is_told_from_the_others() {
+fn damaged_version_is_distinguished_from_others() {
     let credential = Credential::saved();
     credential.stage("b2");
     assert!(credential.world.store.tamper_with_credential(credential.id.parse().unwrap(), |sealed| {

@@ -19,7 +19,7 @@ fn committed() -> std::path::PathBuf {
 }
 
 #[test]
-fn the_committed_description_is_that_of_the_code() {
+fn committed_description_matches_code() {
     let made = serde_json::to_string_pretty(&document::document()).unwrap() + "\n";
     if std::env::var_os("ORGVAULT_UPDATE").is_some() {
         std::fs::write(committed(), &made).unwrap();
@@ -32,7 +32,7 @@ fn the_committed_description_is_that_of_the_code() {
 }
 
 #[test]
-fn every_route_is_described_once_and_nothing_else_is() {
+fn exactly_all_routes_are_described() {
     let routes = vault_http::routes().chain(vault_http::activation_routes());
     // The description describes neither itself nor the pages of the console.
     let routes: BTreeSet<_> =
@@ -44,7 +44,7 @@ fn every_route_is_described_once_and_nothing_else_is() {
 
 /// Every `$ref` leads somewhere, and every schema is used.
 #[test]
-fn references_lead_to_schemas() {
+fn references_resolve_to_schemas() {
     fn references<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
         match value {
             Value::Object(members) => {
@@ -72,7 +72,7 @@ fn references_lead_to_schemas() {
 
 /// What stands as an example is taken by the type that reads it.
 #[test]
-fn examples_are_taken() {
+fn examples_are_accepted() {
     for Operation { name, request, .. } in OPERATIONS {
         let Some(request) = request else { continue };
         let example = (request.example)();

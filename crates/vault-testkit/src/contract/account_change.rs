@@ -15,7 +15,7 @@ use vault_core::principal::Denial;
 use vault_core::role::Role;
 
 /// A change of role and state replaces them with their MAC, and the version increases.
-pub async fn a_grant_is_replaced(suite: &dyn AccountSubject) {
+pub async fn account_rights_are_replaced(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let before = world.read(&holder).await;
@@ -37,7 +37,7 @@ pub async fn a_grant_is_replaced(suite: &dyn AccountSubject) {
 }
 
 /// The new password applies to the next login, under the ID that the row names.
-pub async fn a_password_is_replaced(suite: &dyn AccountSubject) {
+pub async fn password_is_replaced(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let before = reserved(&world, &holder).await;
@@ -53,7 +53,7 @@ pub async fn a_password_is_replaced(suite: &dyn AccountSubject) {
 
 /// TOTP secret and recovery codes are replaced: the old ones are invalid, and no step has been used with the new
 /// secret.
-pub async fn a_passcode_is_replaced(suite: &dyn AccountSubject) {
+pub async fn passcode_is_replaced(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let step = world.fresh_step();
@@ -73,7 +73,7 @@ pub async fn a_passcode_is_replaced(suite: &dyn AccountSubject) {
 }
 
 /// A deleted account is removed with its sessions; its address is free.
-pub async fn an_account_is_deleted(suite: &dyn AccountSubject) {
+pub async fn account_is_deleted(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let (holder, colleague) = (world.holder(Role::Editor).await, world.holder(Role::Viewer).await);
     let session = world.log_in(&holder).await;
@@ -126,7 +126,7 @@ pub async fn every_change_but_unlocking_ends_sessions(suite: &dyn AccountSubject
 }
 
 /// A role that is restored by another change does not revive a session.
-pub async fn a_role_that_returns_revives_no_session(suite: &dyn AccountSubject) {
+pub async fn restored_role_does_not_revive_sessions(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Admin).await;
     let session = world.log_in(&holder).await;
@@ -136,7 +136,7 @@ pub async fn a_role_that_returns_revives_no_session(suite: &dyn AccountSubject) 
 }
 
 /// A change based on an earlier version of the row, or of an unknown account, changes nothing.
-pub async fn a_stale_or_stray_change_changes_nothing(suite: &dyn AccountSubject) {
+pub async fn stale_or_stray_change_changes_nothing(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let holder = world.holder(Role::Viewer).await;
     let session = world.log_in(&holder).await;
@@ -166,7 +166,7 @@ pub async fn a_stale_or_stray_change_changes_nothing(suite: &dyn AccountSubject)
 }
 
 /// Of concurrent changes based on one version exactly one succeeds.
-pub async fn parallel_changes_of_one_version_make_one(suite: &dyn AccountSubject) {
+pub async fn parallel_changes_of_one_version_apply_once(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let version = world.read(&holder).await.signed.version;

@@ -14,7 +14,7 @@ const OPERATOR: Principal = Principal::Operator;
 
 /// An admin's session creates, finds, lists and changes integrations of its own organization, and finds none of
 /// another.
-pub async fn an_admins_session_reaches_its_own_integrations(suite: &(impl IntegrationSubject + SessionSubject)) {
+pub async fn admin_session_manages_only_own_integrations(suite: &(impl IntegrationSubject + SessionSubject)) {
     let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
     let [session, _] = suite.sessions(world.organization, Role::Admin, world.now()).await;
     let (authority, own) = (Principal::Session(session), Scope::One(world.organization));
@@ -41,7 +41,7 @@ pub async fn an_admins_session_reaches_its_own_integrations(suite: &(impl Integr
 }
 
 /// Every request of a session that has ended is denied before any other check.
-pub async fn an_ended_session_administers_no_integration(suite: &(impl IntegrationSubject + SessionSubject)) {
+pub async fn ended_session_cannot_manage_integrations(suite: &(impl IntegrationSubject + SessionSubject)) {
     let world = World::of_integrations(suite).await;
     let [session, _] = suite.sessions(world.organization, Role::Admin, world.now()).await;
     let stored = world.integration().await;
@@ -64,7 +64,7 @@ pub async fn an_ended_session_administers_no_integration(suite: &(impl Integrati
 }
 
 /// An admin's session freezes and lists only namespaces of its own organization. An ended session cannot do either.
-pub async fn a_session_freezes_its_own_organizations_namespaces(suite: &(impl IntegrationSubject + SessionSubject)) {
+pub async fn session_freezes_only_namespaces_of_its_organization(suite: &(impl IntegrationSubject + SessionSubject)) {
     let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
     let [session, _] = suite.sessions(world.organization, Role::Admin, world.now()).await;
     let authority = Principal::Session(session.clone());

@@ -18,7 +18,7 @@ use vault_core::principal::{Principal, Scope};
 use vault_core::time::Timestamp;
 
 /// Appended entries are returned unchanged by their IDs and in lists, for every kind of actor, subject and note.
-pub async fn entries_are_read_as_they_were_written(suite: &dyn OperatorSubject) {
+pub async fn entries_are_read_as_written(suite: &dyn OperatorSubject) {
     let world = World::of_operators(suite).await;
     let (account, session) = (AccountId::from_uuid(world.ids.random()), SessionId::from_uuid(world.ids.random()));
     let integration = IntegrationId::from_uuid(world.ids.random());
@@ -95,7 +95,7 @@ pub async fn entries_are_listed_in_ranges(suite: &dyn OperatorSubject) {
 }
 
 /// A checkpoint is returned unchanged. Its entries name it and are not pending for another.
-pub async fn a_checkpoint_holds_its_entries(suite: &dyn OperatorSubject) {
+pub async fn checkpoint_covers_its_entries(suite: &dyn OperatorSubject) {
     let world = World::of_operators(suite).await;
     let entries: Vec<_> = (0..3).map(|_| world.audit(AuditAction::CredentialShown)).collect();
     world.store.append(entries.clone()).await.unwrap();
@@ -115,7 +115,7 @@ pub async fn a_checkpoint_holds_its_entries(suite: &dyn OperatorSubject) {
 }
 
 /// A checkpoint is rejected if its number exists or leaves a gap, or if one of its entries is sealed or does not exist.
-pub async fn a_checkpoint_that_does_not_fit_changes_nothing(suite: &dyn OperatorSubject) {
+pub async fn mismatched_checkpoint_changes_nothing(suite: &dyn OperatorSubject) {
     let world = World::of_operators(suite).await;
     let entries: Vec<_> = (0..3).map(|_| world.audit(AuditAction::CredentialShown)).collect();
     world.store.append(entries.clone()).await.unwrap();
@@ -138,7 +138,7 @@ pub async fn a_checkpoint_that_does_not_fit_changes_nothing(suite: &dyn Operator
 
 /// If several processes add a checkpoint with the same number, exactly one succeeds, so that concurrent sealers create
 /// one chain.
-pub async fn parallel_checkpoints_make_one_chain(suite: &dyn OperatorSubject) {
+pub async fn parallel_checkpoints_form_one_chain(suite: &dyn OperatorSubject) {
     let world = World::of_operators(suite).await;
     let entries: Vec<_> = (0..8).map(|_| world.audit(AuditAction::CredentialShown)).collect();
     world.store.append(entries.clone()).await.unwrap();

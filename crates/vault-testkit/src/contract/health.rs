@@ -48,7 +48,7 @@ impl World<'_> {
 }
 
 /// A list is filtered by each health state.
-pub async fn a_list_is_filtered_by_health(suite: &dyn ContractStore) {
+pub async fn list_is_filtered_by_health(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let principal = world.embedder();
     let at = |seconds: i64| Some(world.now().plus_seconds(seconds));
@@ -85,7 +85,7 @@ pub async fn counts_of_comparisons_are_deleted(suite: &dyn ContractStore) {
 }
 
 /// A requested check is claimed by one activation process, once; its result is stored with its version.
-pub async fn a_requested_check_is_made_once(suite: &dyn ContractStore) {
+pub async fn requested_check_runs_once(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let principal = world.embedder();
     let id = world.saved(&principal).await;
@@ -147,7 +147,7 @@ pub async fn requested_checks_are_limited(suite: &dyn ContractStore) {
 }
 
 /// An activation is a use of each credential, listed for its organization, newest first, until 30 days after it expired.
-pub async fn what_is_handed_out_is_a_use(suite: &dyn ContractStore) {
+pub async fn issuance_is_recorded_as_use(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let principal = world.embedder();
     let stored = world.integration().await;
@@ -226,7 +226,7 @@ pub async fn renewal_and_end_update_the_use(suite: &dyn ContractStore) {
 }
 
 /// The result of a check before a version is stored is the health of this version.
-pub async fn a_check_before_a_save_is_the_health_of_its_version(suite: &dyn ContractStore) {
+pub async fn check_before_save_is_health_of_version(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let principal = world.embedder();
     let check = |at| Some(LastCheck { at, since: at, failed: None });

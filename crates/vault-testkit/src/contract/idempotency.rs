@@ -14,7 +14,7 @@ use vault_core::principal::{Denial, Principal};
 use vault_core::{Command, Error, Refusal};
 
 /// A repeated request has no effect and names the credential of the first one; a different request is rejected.
-pub async fn a_request_has_one_effect(suite: &dyn CredentialSubject) {
+pub async fn request_has_one_effect(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let first = keyed(&world, &principal, "key", "body");
@@ -30,7 +30,7 @@ pub async fn a_request_has_one_effect(suite: &dyn CredentialSubject) {
 }
 
 /// Concurrent repetitions of a request have one effect, and all name it.
-pub async fn a_request_has_one_effect_in_parallel(suite: &dyn CredentialSubject) {
+pub async fn request_has_one_effect_in_parallel(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let outcomes = race((0..16).map(|_| {
@@ -84,7 +84,7 @@ pub async fn keys_are_compared_exactly(suite: &dyn CredentialSubject) {
 }
 
 /// A repeated request gets the response of the first one, even if credential, key or limit have changed.
-pub async fn a_replay_outlasts_what_it_made(suite: &dyn CredentialSubject) {
+pub async fn replay_outlives_created_credential(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let (kept, deleted) = (keyed(&world, &principal, "kept", "body"), keyed(&world, &principal, "deleted", "body"));
@@ -103,7 +103,7 @@ pub async fn a_replay_outlasts_what_it_made(suite: &dyn CredentialSubject) {
 }
 
 /// The result of an earlier save with a key is found without saving; a principal without permission finds nothing.
-pub async fn an_earlier_save_is_found(suite: &dyn CredentialSubject) {
+pub async fn earlier_save_is_found(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let find = async |body: &str| {
@@ -123,7 +123,7 @@ pub async fn an_earlier_save_is_found(suite: &dyn CredentialSubject) {
 }
 
 /// A request that was not executed does not use up its key.
-pub async fn a_refused_request_leaves_its_key_free(suite: &dyn CredentialSubject) {
+pub async fn refused_request_leaves_its_key_free(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let full = with(keyed(&world, &principal, "key", "one body"), |save| save.limit = 0);

@@ -52,7 +52,7 @@ impl World<'_> {
 }
 
 /// The row keys of credentials are returned page by page, including those of disabled organizations.
-pub async fn every_credential_has_a_place(suite: &dyn ContractStore) {
+pub async fn every_credential_has_a_row_key(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     assert_eq!(world.credential_places().await, []);
     let mut saved = Vec::new();
@@ -67,7 +67,7 @@ pub async fn every_credential_has_a_place(suite: &dyn ContractStore) {
 }
 
 /// A credential is returned with all its versions, sealed as they were stored, and the digests of its labels.
-pub async fn a_credential_is_read_whole(suite: &dyn ContractStore) {
+pub async fn credential_is_read_completely(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let embedder = world.embedder();
     let save = world.save(&embedder);
@@ -96,7 +96,7 @@ pub async fn a_credential_is_read_whole(suite: &dyn ContractStore) {
 }
 
 /// Rows with values that are sealed under the instance key are returned by row key, part by part.
-pub async fn every_row_under_the_instance_key_has_a_place(suite: &dyn ContractStore) {
+pub async fn every_row_under_instance_key_has_a_row_key(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     world.holder(Role::Editor).await;
     let (invitation, _) = world.invited(Role::Viewer).await;
@@ -119,7 +119,7 @@ pub async fn every_row_under_the_instance_key_has_a_place(suite: &dyn ContractSt
 }
 
 /// The closures of an organization are its own disabling and its frozen namespaces.
-pub async fn closures_are_those_of_the_organization(suite: &dyn ContractStore) {
+pub async fn throttle_locks_are_listed_by_organization(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let closures = async |state, frozen: &[&str]| {
         let found = world.store.closures(world.organization).await.unwrap().map(|mut found| {
@@ -144,7 +144,7 @@ pub async fn closures_are_those_of_the_organization(suite: &dyn ContractStore) {
 
 /// Entries about a row are returned newest first, without entries about another row, subject, namespace or
 /// organization.
-pub async fn the_newest_entries_about_a_row_come_first(suite: &dyn ContractStore) {
+pub async fn newest_entries_of_a_row_are_first(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let subject = Subject::Credential(CredentialId::from_uuid(world.ids.random()));
     let another = Subject::Credential(CredentialId::from_uuid(world.ids.random()));

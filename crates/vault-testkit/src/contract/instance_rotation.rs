@@ -178,7 +178,7 @@ pub(super) fn is_contended<T: std::fmt::Debug>(outcome: Result<T, StoreError>) -
 }
 
 /// If several requests replace the key, exactly one succeeds. After that, nothing is stored under the previous key.
-pub async fn nothing_comes_under_a_replaced_instance_key(suite: &dyn ContractStore) {
+pub async fn replaced_instance_key_protects_no_new_row(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let old = world.with_instance().await;
     let holder = world.holder(Role::Admin).await;
@@ -369,7 +369,7 @@ pub async fn receivers_move_to_the_next_receiver_key(suite: &dyn ContractStore) 
 
 /// A key of a purpose is destroyed once nothing needs it: no session and no delivery of its time, no audit record, no
 /// receiver.
-pub async fn a_key_that_nothing_needs_is_destroyed(suite: &dyn ContractStore) {
+pub async fn unused_key_is_destroyed(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let mut command = instance(&world);
     let receiver_key = InstanceKeyRecord {

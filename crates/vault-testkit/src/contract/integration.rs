@@ -17,7 +17,7 @@ use vault_core::time::Timestamp;
 const OPERATOR: Principal = Principal::Operator;
 
 /// An integration is found by id and by name with all its fields; not under another organization.
-pub async fn an_integration_is_found_as_it_was_made(suite: &dyn IntegrationSubject) {
+pub async fn integration_is_found_as_created(suite: &dyn IntegrationSubject) {
     let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
     let many: Vec<_> = (0..64).map(|n| format!("Namespace.{n}/{}*", "x/".repeat(n % 20))).collect();
     let mut made = world.new_integration("Nightly “Ωmega” % _ \\ '");
@@ -45,7 +45,7 @@ pub async fn an_integration_is_found_as_it_was_made(suite: &dyn IntegrationSubje
 }
 
 /// Within an organization a name is unique without regard to ASCII case; other organizations may use it.
-pub async fn an_integrations_name_is_its_organizations_own(suite: &dyn IntegrationSubject) {
+pub async fn integration_name_is_scoped_to_organization(suite: &dyn IntegrationSubject) {
     let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
     for (place, name, outcome) in [
         (&world, "Größe nightly", Ok(())),
@@ -60,7 +60,7 @@ pub async fn an_integrations_name_is_its_organizations_own(suite: &dyn Integrati
 }
 
 /// Of concurrent creations of an integration with one name exactly one succeeds.
-pub async fn parallel_integrations_of_one_name_make_one(suite: &dyn IntegrationSubject) {
+pub async fn parallel_integrations_of_one_name_create_one(suite: &dyn IntegrationSubject) {
     let world = World::of_integrations(suite).await;
     let outcomes = race((0..8).map(|_| {
         let command = world.create_integration(&OPERATOR, &world.new_integration("nightly"));
@@ -75,7 +75,7 @@ pub async fn parallel_integrations_of_one_name_make_one(suite: &dyn IntegrationS
 }
 
 /// Without an organization no integration is created.
-pub async fn an_integration_needs_an_organization(suite: &dyn IntegrationSubject) {
+pub async fn integration_requires_organization(suite: &dyn IntegrationSubject) {
     let world = World::of_integrations(suite).await;
     let nobody = OrganizationId::from_uuid(world.ids.random());
     let integration = Integration { organization: nobody, ..world.new_integration("nightly") };
@@ -85,7 +85,7 @@ pub async fn an_integration_needs_an_organization(suite: &dyn IntegrationSubject
 }
 
 /// The limit on integrations per organization is enforced.
-pub async fn the_number_of_integrations_is_limited(suite: &dyn IntegrationSubject) {
+pub async fn number_of_integrations_is_limited(suite: &dyn IntegrationSubject) {
     let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
     other.integration().await;
     let limited = |name: &str| {
@@ -131,7 +131,7 @@ pub async fn integrations_are_listed_by_organization_and_name(suite: &dyn Integr
 }
 
 /// A change based on an old version, of another organization or of an unknown integration changes nothing.
-pub async fn a_stale_or_stray_change_of_an_integration_changes_nothing(suite: &dyn IntegrationSubject) {
+pub async fn stale_or_stray_change_of_an_integration_changes_nothing(suite: &dyn IntegrationSubject) {
     let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
     let before = world.integration().await;
     let disabled = Integration { state: IntegrationState::Disabled, ..before.integration.clone() };
@@ -154,7 +154,7 @@ pub async fn a_stale_or_stray_change_of_an_integration_changes_nothing(suite: &d
 }
 
 /// Of concurrent changes based on one version exactly one succeeds.
-pub async fn parallel_rotations_of_one_version_make_one(suite: &dyn IntegrationSubject) {
+pub async fn parallel_rotations_of_one_version_apply_once(suite: &dyn IntegrationSubject) {
     let world = World::of_integrations(suite).await;
     let stored = world.integration().await;
     let rotations: Vec<_> = (0..8).map(|_| world.rotated(&stored)).collect();
@@ -176,7 +176,7 @@ pub async fn parallel_rotations_of_one_version_make_one(suite: &dyn IntegrationS
 }
 
 /// Disabling an organization does not change its integrations; deleting it deletes them.
-pub async fn an_integration_does_not_outlast_its_organization(suite: &dyn IntegrationSubject) {
+pub async fn integration_is_deleted_with_organization(suite: &dyn IntegrationSubject) {
     let world = World::of_integrations(suite).await;
     let stored = world.integration().await;
     suite.set_state(world.organization, OrganizationState::Disabled).await;
@@ -193,7 +193,7 @@ pub async fn an_integration_does_not_outlast_its_organization(suite: &dyn Integr
 
 /// A user of an embedding service administers only integrations and namespaces of the user's own organization, while it
 /// is active.
-pub async fn an_embedder_administers_its_own_organization(suite: &dyn IntegrationSubject) {
+pub async fn embedder_administers_only_its_organization(suite: &dyn IntegrationSubject) {
     let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
     let user = world.embedder();
     let made = world.new_integration("nightly");

@@ -16,7 +16,7 @@ const OPERATOR: Principal = Principal::Operator;
 
 /// If several requests add an issuer with the same name, exactly one succeeds. The issuer is found, listed, and removed
 /// once.
-pub async fn parallel_additions_of_one_issuer_make_one(suite: &dyn OperatorSubject) {
+pub async fn parallel_additions_of_one_issuer_create_one(suite: &dyn OperatorSubject) {
     let world = World::of_operators(suite).await;
     let rows: Vec<_> = (0..8).map(|nth| issuer(&world, "raced", nth)).collect();
     let name = rows[0].issuer.name.clone();
@@ -45,7 +45,7 @@ pub async fn parallel_additions_of_one_issuer_make_one(suite: &dyn OperatorSubje
 }
 
 /// The keys of an issuer are recorded only if its row is unchanged since it was read.
-pub async fn keys_are_noted_at_the_row_that_was_read(suite: &dyn OperatorSubject) {
+pub async fn issuer_keys_are_recorded_only_in_row_read(suite: &dyn OperatorSubject) {
     let world = World::of_operators(suite).await;
     let first = issuer(&world, "first", 0);
     let other = issuer(&world, "other", 0);

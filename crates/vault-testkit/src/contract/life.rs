@@ -75,7 +75,7 @@ impl<S: CredentialStore + ?Sized> World<'_, S> {
 }
 
 /// Metadata is returned with its credential, and replaced as a whole by a change based on the current revision.
-pub async fn what_is_said_of_a_credential_is_replaced(suite: &dyn CredentialSubject) {
+pub async fn credential_metadata_is_replaced(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let id = world.said(&principal, &["a", "b"], None).await;
@@ -123,7 +123,7 @@ pub async fn metadata_needs_an_active_key(suite: &dyn CredentialSubject) {
 }
 
 /// A list by labels contains the credentials that have all of them, in pages, without those of other organizations.
-pub async fn a_list_is_filtered_by_labels(suite: &dyn CredentialSubject) {
+pub async fn list_is_filtered_by_labels(suite: &dyn CredentialSubject) {
     let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
     let (principal, stranger) = (world.embedder(), other.embedder());
     let mut saved = Vec::new();
@@ -155,7 +155,7 @@ pub async fn a_list_is_filtered_by_labels(suite: &dyn CredentialSubject) {
 }
 
 /// A list by expiry starts with the earliest, in pages.
-pub async fn a_list_is_filtered_by_expiry(suite: &dyn CredentialSubject) {
+pub async fn list_is_filtered_by_expiry(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let at = |seconds: i64| Some(world.now().plus_seconds(seconds));

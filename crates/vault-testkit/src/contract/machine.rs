@@ -276,7 +276,7 @@ fn order(model: &Model, waiting: Vec<(Given, Option<Answer>)>, abandoned: Vec<Gi
 }
 
 /// Concurrent and abandoned commands have the same effect as the model in some order.
-pub async fn clients_at_once_see_one_order(suite: &dyn CredentialSubject) {
+pub async fn concurrent_clients_are_linearizable(suite: &dyn CredentialSubject) {
     // The runner is not asynchronous.
     tokio::task::block_in_place(|| check(SEQUENCES, |batches| Handle::current().block_on(play(suite, batches))));
 }

@@ -36,7 +36,7 @@ const LENGTH: usize = 120;
 const DAY_MILLIS: i64 = 24 * 3_600 * 1_000;
 
 /// Random commands have the same results, step by step, as in memory.
-pub async fn random_commands_come_to_what_they_come_to_in_memory(suite: &dyn ContractStore) {
+pub async fn random_commands_match_in_memory_store(suite: &dyn ContractStore) {
     // The runner is not asynchronous; it shrinks a history with a difference.
     tokio::task::block_in_place(|| {
         let mut runner = TestRunner::new(Config { cases: HISTORIES, failure_persistence: None, ..Config::default() });

@@ -10,7 +10,7 @@ use vault_core::organization::{Organization, OrganizationState};
 use vault_core::port::{CreateOrganization, DeleteOrganization, IdGenerator, SetOrganizationState};
 
 /// A name that differs in ASCII case only is the same name; the second creation changes nothing.
-pub async fn a_name_is_taken_once_whatever_its_case(suite: &dyn OperatorSubject) {
+pub async fn organization_name_is_unique_ignoring_case(suite: &dyn OperatorSubject) {
     let world = World::of_operators(suite).await;
     let command = another(&world, &world.name.as_str().to_ascii_uppercase());
     let refused = command.organization.id;
@@ -24,7 +24,7 @@ pub async fn a_name_is_taken_once_whatever_its_case(suite: &dyn OperatorSubject)
 }
 
 /// If several requests create an organization with the same name, exactly one succeeds.
-pub async fn parallel_creations_of_one_name_make_one(suite: &dyn OperatorSubject) {
+pub async fn parallel_creations_of_one_name_create_one(suite: &dyn OperatorSubject) {
     let world = World::of_operators(suite).await;
     let taken = format!("Parallel {}", world.ids.random());
     let commands: Vec<_> = (0..16).map(|_| another(&world, &taken)).collect();
@@ -42,7 +42,7 @@ pub async fn parallel_creations_of_one_name_make_one(suite: &dyn OperatorSubject
 }
 
 /// An organization is found as it was created, by id and by name without regard to ASCII case; others are not found.
-pub async fn an_organization_is_found_by_id_and_name(suite: &dyn OperatorSubject) {
+pub async fn organization_is_found_by_id_and_name(suite: &dyn OperatorSubject) {
     let world = World::of_operators(suite).await;
     let made = Organization {
         id: world.organization,
@@ -88,7 +88,7 @@ pub async fn organizations_are_listed_by_name(suite: &dyn OperatorSubject) {
 }
 
 /// An organization is disabled and enabled again; an unknown one is not affected.
-pub async fn a_state_is_set(suite: &dyn OperatorSubject) {
+pub async fn organization_state_is_set(suite: &dyn OperatorSubject) {
     let world = World::of_operators(suite).await;
     for state in [OrganizationState::Disabled, OrganizationState::Active] {
         world.set_state(state).await;

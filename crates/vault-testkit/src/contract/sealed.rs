@@ -61,7 +61,7 @@ pub async fn every_other_length_is_refused<S: SealingSubject>(make: impl AsyncFn
 }
 
 /// Two blobs of one value have only their length in common.
-pub async fn nothing_is_sealed_twice_alike<S: SealingSubject>(make: impl AsyncFn() -> S) {
+pub async fn equal_data_has_different_ciphertexts<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
     let (mut one, mut two) = (deployment.seal(place).await, deployment.seal(place).await);
@@ -92,7 +92,7 @@ pub async fn sealed_data_contains_no_plaintext<S: SealingSubject>(make: impl Asy
 }
 
 /// The rows cannot be decrypted without the keys of their instance.
-pub async fn another_deployment_opens_nothing<S: SealingSubject>(make: impl AsyncFn() -> S) {
+pub async fn keys_of_another_deployment_open_nothing<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
     let (sealed, said) = (deployment.seal(place).await, deployment.seal_metadata(place).await);

@@ -12,7 +12,7 @@ use vault_core::role::Role;
 use vault_core::session::{NewSession, StoredSession};
 
 /// Of concurrent ends of a session exactly one succeeds.
-pub async fn a_session_ends_once_in_parallel(suite: &dyn AccountSubject) {
+pub async fn session_ends_once_in_parallel(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let (session, other) = (world.log_in(&holder).await, world.log_in(&holder).await);
@@ -58,7 +58,7 @@ pub async fn sessions_are_listed_to_their_owner(suite: &dyn AccountSubject) {
 }
 
 /// The latest use of a session is kept, regardless of the order of writes; a session that no longer exists is skipped.
-pub async fn the_latest_use_of_a_session_is_kept(suite: &dyn AccountSubject) {
+pub async fn latest_use_of_a_session_is_kept(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let (session, ended) = (world.log_in(&holder).await, world.log_in(&holder).await);
@@ -76,7 +76,7 @@ pub async fn the_latest_use_of_a_session_is_kept(suite: &dyn AccountSubject) {
 
 /// A session ends another one of the same account, once; it finds no unknown or expired session and none of another
 /// account.
-pub async fn a_session_ends_another_of_its_account(suite: &dyn AccountSubject) {
+pub async fn session_ends_another_of_its_account(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let (holder, colleague) = (world.holder(Role::Viewer).await, world.holder(Role::Viewer).await);
     let expired = world.log_in(&holder).await;

@@ -13,7 +13,7 @@ use vault_core::principal::{Denial, Principal, Scope};
 use vault_core::role::Role;
 
 /// Disabling an organization ends its sessions permanently, even if it is enabled again.
-pub async fn disabling_ends_sessions_for_good(suite: &dyn ContractStore) {
+pub async fn disabling_revokes_sessions_permanently(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Editor).await;
     let principal = Principal::Session(world.log_in(&holder).await);
@@ -28,7 +28,7 @@ pub async fn disabling_ends_sessions_for_good(suite: &dyn ContractStore) {
 }
 
 /// Deletion removes accounts, sessions, credentials and keys, and keeps the audit log.
-pub async fn deletion_leaves_nothing_but_the_audit(suite: &dyn ContractStore) {
+pub async fn deletion_leaves_only_audit_log(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Editor).await;
     let principal = Principal::Session(world.log_in(&holder).await);
@@ -95,7 +95,7 @@ pub async fn deletion_leaves_others_alone(suite: &dyn ContractStore) {
 }
 
 /// A command fails without effect if its audit record cannot be written because the record's ID exists.
-pub async fn what_cannot_be_recorded_does_not_happen(suite: &dyn ContractStore) {
+pub async fn unrecordable_change_is_rolled_back(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Admin).await;
     let session = world.log_in(&holder).await;

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_leads_back_to_its_seed() {
+    fn secret_decodes_to_seed() {
         for bytes in [[0; 16], [0xff; 16], std::array::from_fn(|index| index as u8 * 17)] {
             assert_eq!(unbase32(&base32(&bytes)), Some(bytes));
         }

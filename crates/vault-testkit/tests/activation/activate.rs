@@ -53,7 +53,7 @@ async fn integration_gets_credentials_of_its_namespace() {
 }
 
 #[tokio::test]
-async fn refusals_tell_no_more_than_they_must_and_are_on_record() {
+async fn refusals_disclose_minimum_and_are_recorded() {
     let mut setting = Setting::new().await;
     setting.live_limit = 1;
     for name in ["imports", "secret", "frozen"] {
@@ -118,7 +118,7 @@ async fn activation_detects_concurrent_changes() {
 }
 
 #[tokio::test]
-async fn no_activation_outlives_its_integration() {
+async fn activation_ends_with_its_integration() {
     let setting = Setting::new().await;
     setting.saved(setting.acme, "imports", PLAIN_S3).await;
     let end = setting.now().plus_seconds(100);
@@ -137,7 +137,7 @@ async fn no_activation_outlives_its_integration() {
 }
 
 #[tokio::test]
-async fn the_form_is_the_one_asked_for_or_nothing() {
+async fn requested_form_is_issued_or_nothing() {
     let mut setting = Setting::new().await;
     let plain = setting.saved(setting.acme, "plain", PLAIN_S3).await;
     let role = setting.saved(setting.acme, "role", ROLE_S3).await;
@@ -191,7 +191,7 @@ async fn the_form_is_the_one_asked_for_or_nothing() {
 }
 
 #[tokio::test]
-async fn many_credentials_come_in_their_order() {
+async fn many_credentials_are_returned_in_order() {
     let setting = Setting::new().await;
     let mut saved = Vec::new();
     for turn in 0..100 {
@@ -206,7 +206,7 @@ async fn many_credentials_come_in_their_order() {
 }
 
 #[tokio::test]
-async fn a_credential_that_does_not_open_fails_the_whole_activation() {
+async fn undecryptable_credential_fails_whole_activation() {
     let setting = Setting::new().await;
     setting.saved(setting.acme, "imports", PLAIN_S3).await;
     let damaged = setting.saved(setting.acme, "imports", ROLE_S3).await;
@@ -239,7 +239,7 @@ async fn no_credential_is_issued_without_audit_entry() {
 }
 
 #[tokio::test]
-async fn an_integration_ends_its_own_activations() {
+async fn integration_ends_its_own_activations() {
     let setting = Setting::new().await;
     setting.saved(setting.acme, "imports", ROLE_S3).await;
     let principal = setting.principal(&setting.integration("nightly", &["imports"]).await.token).await;
@@ -320,7 +320,7 @@ async fn renewal_issues_current_version() {
 }
 
 #[tokio::test]
-async fn a_renewal_that_fails_leaves_the_activation() {
+async fn failed_renewal_keeps_activation() {
     let setting = Setting::new().await;
     setting.saved(setting.acme, "imports", ROLE_S3).await;
     let principal = setting.principal(&setting.integration("nightly", &["imports"]).await.token).await;

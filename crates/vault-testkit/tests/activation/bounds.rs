@@ -31,7 +31,7 @@ fn gcs() -> CredentialData {
 
 /// Credentials that have expired or belong to another type of storage are not issued.
 #[tokio::test]
-async fn what_a_storage_issues_by_mistake_is_not_handed_out() {
+async fn invalid_storage_credentials_are_not_issued() {
     let setting = Setting::new().await;
     let credential = setting.saved(setting.acme, "imports", ROLE_S3).await;
     let made = setting.integration("nightly", &["imports"]).await;
@@ -55,7 +55,7 @@ async fn what_a_storage_issues_by_mistake_is_not_handed_out() {
 
 /// A list shows when a credential was last activated, to the minute.
 #[tokio::test]
-async fn the_latest_activation_is_noted_to_the_minute() {
+async fn latest_activation_is_recorded_to_the_minute() {
     let setting = Setting::new().await;
     let credential = setting.saved(setting.acme, "imports", ROLE_S3).await;
     let made = setting.integration("nightly", &["imports"]).await;

@@ -156,7 +156,7 @@ fn rolled_back_database_is_refused_but_restored_is_not() {
 }
 
 #[test]
-fn a_mistake_in_the_use_of_the_anchor_is_found() {
+fn incorrect_anchor_use_is_detected() {
     for mistake in [Mistake::IgnoresTheHash, Mistake::AnchorsFirst] {
         assert!(!broken(Anchored(mistake)).0.is_empty());
     }

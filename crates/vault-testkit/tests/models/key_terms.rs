@@ -155,7 +155,7 @@ fn tokens_outlive_the_replacement_of_their_key() {
 }
 
 #[test]
-fn a_mistake_in_the_life_of_a_key_is_found() {
+fn incorrect_key_lifecycle_is_detected() {
     for mistake in [Mistake::SignsAtOnce, Mistake::DestroysAtOnce, Mistake::ForgetsSessions] {
         assert!(!broken(Keys(mistake)).0.is_empty());
     }

@@ -110,12 +110,12 @@ impl Model for Codes {
 }
 
 #[test]
-fn a_passcode_works_once() {
+fn passcode_works_once() {
     holds(Codes(Mistake::None));
 }
 
 #[test]
-fn a_mistake_in_the_use_of_passcodes_is_found() {
+fn incorrect_passcode_use_is_detected() {
     for mistake in [Mistake::WritesWhatever, Mistake::RestoresTheStep] {
         assert!(!broken(Codes(mistake)).0.is_empty());
     }

@@ -32,7 +32,7 @@ async fn refused(service: &Service, email: &str, proof: OwnerProof) {
 /// Logins to an unknown, a locked out or a disabled account are each hashed against a decoy, however often they are
 /// tried.
 #[tokio::test]
-async fn every_login_is_hashed_and_only_what_counts_against_its_own_verifier() {
+async fn every_login_is_hashed_and_only_counted_ones_use_own_verifier() {
     let service = Service::new().await;
     let jane = service.person("Acme", "jane", Role::Viewer).await;
     let joe = service.person("Acme", "joe", Role::Viewer).await;
@@ -61,7 +61,7 @@ async fn every_login_is_hashed_and_only_what_counts_against_its_own_verifier() {
 /// Every rejected login uses the same crypto operations in the same order: for known and unknown addresses, right and
 /// wrong passwords, during a lockout, in a locked throttle bucket, and for a disabled or re-enrolling account.
 #[tokio::test]
-async fn every_refused_login_asks_the_same_of_the_crypto() {
+async fn refused_logins_perform_equal_cryptography() {
     let service = Service::new().await;
     for name in ["jane", "joe", "waiting", "closed", "disabled", "re-enrolling"] {
         service.person("Acme", name, Role::Viewer).await;
@@ -112,7 +112,7 @@ async fn every_refused_login_asks_the_same_of_the_crypto() {
 /// For any number of unknown addresses, the audit log gets one entry per minute, and one for each account that is
 /// locked out, each with its count.
 #[tokio::test]
-async fn refusals_that_count_nowhere_are_recorded_once_a_minute() {
+async fn uncounted_refusals_are_recorded_once_a_minute() {
     let service = Service::new().await;
     let jane = service.person("Acme", "jane", Role::Viewer).await;
     for number in 0..300 {
@@ -133,7 +133,7 @@ async fn refusals_that_count_nowhere_are_recorded_once_a_minute() {
 
 /// A lockout is not extended by logins that are rejected during it, and the right login succeeds afterwards.
 #[tokio::test]
-async fn what_is_refused_during_a_wait_leaves_no_trace_in_the_class() {
+async fn attempts_during_lockout_do_not_change_bucket() {
     let service = Service::new().await;
     let jane = service.person("Acme", "jane", Role::Viewer).await;
     for _ in 0..FREE_ATTEMPTS {
@@ -148,7 +148,7 @@ async fn what_is_refused_during_a_wait_leaves_no_trace_in_the_class() {
 
 /// A used code with the right password is rejected, and is not counted as a wrong passcode.
 #[tokio::test]
-async fn a_spent_code_is_refused_and_not_counted() {
+async fn spent_code_is_refused_and_not_counted() {
     let service = Service::new().await;
     let jane = service.person("Acme", "jane", Role::Viewer).await;
     service.log_in(&jane).await;

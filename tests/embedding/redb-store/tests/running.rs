@@ -72,7 +72,7 @@ async fn open(directory: &Path, organization: OrganizationId) -> Result<Running,
 }
 
 #[tokio::test]
-async fn a_vault_runs_on_the_store_and_outlives_its_process() -> Result<(), Box<dyn Error>> {
+async fn vault_runs_on_the_store_and_outlives_its_process() -> Result<(), Box<dyn Error>> {
     let (directory, organization) = (tempfile::tempdir()?, OrganizationId::from_bytes(*b"organization 001"));
     let link = "https://files.example/nightly.bin?signature=not-to-be-seen";
     let running = open(directory.path(), organization).await?;

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_use_is_written_once_a_minute() {
+    fn session_use_is_written_once_a_minute() {
         let uses = SessionUses::default();
         uses.note(ORGANIZATION, session(1), at(7, 1));
         assert_eq!(uses.take(), [used(1, 7)]);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_written_is_written_later() {
+    fn failed_writes_are_retried_later() {
         let uses = SessionUses::default();
         uses.note(ORGANIZATION, session(1), at(7, 0));
         let taken = uses.take();
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn written_uses_are_forgotten_after_their_minute() {
+    fn written_uses_are_dropped_after_their_minute() {
         let uses = SessionUses::default();
         uses.note(ORGANIZATION, session(1), at(7, 0));
         uses.take();

@@ -149,7 +149,7 @@ mod tests {
         /// Each row is claimed until it is moved or found damaged, and not again after that. The result contains the
         /// number of remaining rows of each key.
         #[test]
-        fn nothing_is_left_but_what_is_damaged(
+        fn rotation_stops_when_only_damaged_rows_remain(
             rows in prop::collection::btree_map((0..2_u8, 0..12_u8), (0..2_u8, row()), 0..24),
             skips in prop::collection::vec(0..6_usize, 0..6),
         ) {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_left_to_others_once() {
+    fn conflicting_rows_are_retried_once() {
         let skipped = Mutex::new(Vec::new());
         let find = |search: Search<u8, u8>| {
             skipped.lock().unwrap().push((search.after, search.skip));
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_comes_when_only_damaged_rows_are_left() {
+    fn rotation_ends_when_only_damaged_rows_remain() {
         let find = |_: Search<u8, u8>| std::future::ready(Ok(Vec::new()));
         let mut progress = Progress::through(&[key(1)], &[0]);
         assert_eq!(claim(&mut progress, find), None);
