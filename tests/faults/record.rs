@@ -165,7 +165,7 @@ pub(crate) struct Acknowledged {
 pub(crate) fn compare(acknowledged: &[Acknowledged], listed: &[Value], cut: Cut) -> Vec<String> {
     let mut keys: BTreeMap<(String, usize), (Option<String>, Possible)> = BTreeMap::new();
     for done in acknowledged.iter().filter(|done| done.before < cut.written) {
-        let outcome = if done.after <= cut.flushed { Outcome::Done } else { Outcome::Unsure };
+        let outcome = if done.after <= cut.flushed { Outcome::Done } else { Outcome::Indeterminate };
         let Write { namespace, save, id, state } = done.write.clone();
         let key = keys.entry((namespace, save)).or_insert_with(|| (None, Possible::new()));
         key.0 = key.0.take().or(id);
@@ -174,12 +174,12 @@ pub(crate) fn compare(acknowledged: &[Acknowledged], listed: &[Value], cut: Cut)
     let mut found: HashMap<String, usize> = listed.iter().map(value).collect();
     let mut losses = Vec::new();
     for ((namespace, save), (id, mut possible)) in keys {
-        let state = id.as_ref().and_then(|id| found.remove(id)).map_or(State::Absent, State::Holds);
+        let state = id.as_ref().and_then(|id| found.remove(id)).map_or(State::Absent, State::Stored);
         if let Err(loss) = possible.seen(state) {
             losses.push(format!("{namespace} save {save} {loss}"));
         }
     }
-    losses.extend(found.into_keys().map(|id| format!("{id} is there, and nobody saved it or it was deleted")));
+    losses.extend(found.into_keys().map(|id| format!("{id} exists, but was never saved or was deleted")));
     losses
 }
 

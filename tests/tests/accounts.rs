@@ -22,7 +22,7 @@ on_both_databases! {
     nothing_of_an_enrolment_is_logged,
 }
 
-const PASSWORD: &str = "a sentence that nobody else says";
+const PASSWORD: &str = "a sentence for these tests";
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("{value}"))
@@ -297,7 +297,7 @@ fn a54_invited_user_may_do_nothing(database: Database) {
     }
     assert_eq!(admin.ids(), [id]);
     // A login with an invited address gets the same response as one with an unknown address.
-    let unknown = client.log_in(&json!({"email": "nobody@example.com", "password": PASSWORD, "passcode": "000000"}));
+    let unknown = client.log_in(&json!({"email": "unknown@example.com", "password": PASSWORD, "passcode": "000000"}));
     assert_eq!(client.log_in(&account.login("000000")).indistinct(), unknown.indistinct());
     // Enrolment is impossible while the organization is disabled.
     vault.run(&["org", "disable", "Acme"]).done();
@@ -334,7 +334,7 @@ fn a56_role_has_one_spelling_over_http(database: Database) {
 }
 
 /// Returns the statuses of `count` requests that start simultaneously.
-fn at_once(count: usize, act: impl Fn(usize) -> Answer + Sync) -> Vec<u16> {
+fn concurrently(count: usize, act: impl Fn(usize) -> Answer + Sync) -> Vec<u16> {
     let barrier = Barrier::new(count);
     thread::scope(|scope| {
         let (act, barrier) = (&act, &barrier);
@@ -356,7 +356,7 @@ fn one_confirmation_creates_account(database: Database) {
     let invited = admin.invite("new@example.com", "viewer").expect(201).json();
     let drafted = enrol(&client, &invited);
     let code = Authenticator::new(text(&drafted["totp"]["secret"])).code(current_step());
-    let mut statuses = at_once(8, |_| vault.client().confirm_enrolment(text(&invited["enrolment_code"]), &code));
+    let mut statuses = concurrently(8, |_| vault.client().confirm_enrolment(text(&invited["enrolment_code"]), &code));
     statuses.sort_unstable();
     assert_eq!(statuses, [204, 401, 401, 401, 401, 401, 401, 401]);
     assert_eq!(admin.accounts().len(), 2);
@@ -371,8 +371,9 @@ fn last_admin_survives_concurrent_requests(database: Database) {
         let admins = [0; 2].map(|_| vault.account(&organization, "admin"));
         let sessions = [0, 1].map(|number| admins[number].log_in(&client));
         // Each admin demotes the other.
-        let statuses =
-            at_once(2, |number| sessions[number].on(&vault.client()).change_account(&admins[1 - number].id, &change));
+        let statuses = concurrently(2, |number| {
+            sessions[number].on(&vault.client()).change_account(&admins[1 - number].id, &change)
+        });
         assert!(statuses.contains(&200), "{statuses:?}");
         assert!(statuses.iter().any(|status| matches!(status, 401 | 409)), "{statuses:?}");
         let live: Vec<_> = sessions.iter().filter(|session| session.is_live()).collect();

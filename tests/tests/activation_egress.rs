@@ -133,7 +133,7 @@ fn no_redirect_is_followed() {
         assert_eq!(stage.reason(&namespace), "redirected", "{namespace}");
     }
     assert!(outside.asked().len() >= 4, "each was asked");
-    assert_eq!(inside.asked(), [], "and nobody else");
+    assert_eq!(inside.asked(), [], "and no other host");
 }
 
 /// A storage server that accepts connections and does not respond until it is released.

@@ -48,7 +48,7 @@ fn socket_mode_controls_access_and_socket_is_removed_at_exit() {
     let (mut vault, integration) = set(Database::Sqlite);
     let path = socket(&vault);
     let address = format!("unix:{}", path.display());
-    assert_eq!(job(&integration, &address, &[]).status, Some(125), "nobody is there");
+    assert_eq!(job(&integration, &address, &[]).status, Some(125), "there is no listener");
 
     vault.serve_with(&[&listen(&path)]);
     assert!(fs::symlink_metadata(&path).unwrap().file_type().is_socket());
@@ -75,7 +75,7 @@ fn served_socket_or_other_file_is_unchanged() {
     let refused = Server::fail(vault.serve_command()).refused();
     assert!(refused.stderr.contains("another process listens on it"), "{}", refused.stderr);
     let address = format!("unix:{}", path.display());
-    assert_eq!(job(&integration, &address, &[]).done().stdout, FOUND, "the first one goes on");
+    assert_eq!(job(&integration, &address, &[]).done().stdout, FOUND, "the first one continues");
 
     let (file, link) = (vault.scratch("file"), vault.scratch("link"));
     fs::write(&file, "precious").unwrap();
@@ -156,7 +156,7 @@ fn api_process_has_no_activation_listener() {
     let mut command = vault.command(&["serve", "--role=api", "--verify-on-save"]);
     command.arg(listen(&path));
     let server = Server::start(command, &vault.scratch("output"), &vault.scratch("log"));
-    assert!(!path.exists(), "no door");
+    assert!(!path.exists(), "no socket");
     for (method, address) in [("POST", "/v1/activations"), ("POST", "/v1/activations/check")] {
         let call = server.client();
         let call = call.request(method, address).bearer(&integration.token);

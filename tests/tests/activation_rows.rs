@@ -214,5 +214,5 @@ fn token_is_limited_to_signed_rights_of_integration() {
     stage.client.request("DELETE", &path).bearer(&stage.narrow.token).send().expect(204);
     stage.sql("UPDATE activations SET vend = 'no such form', credentials = -1");
     let listed = stage.client.get("/v1/activations").bearer(&stage.narrow.token).send();
-    assert_eq!(listed.status, 500, "damage is told, not left out");
+    assert_eq!(listed.status, 500, "damage is reported, not omitted");
 }

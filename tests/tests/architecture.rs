@@ -111,7 +111,7 @@ fn adapters_do_not_see_each_other() {
         for other in ADAPTERS.iter().chain(&["vault-embed", "app"]).filter(|other| **other != adapter) {
             assert!(!found.contains(other), "{adapter} depends on {other}");
         }
-        assert!(!shipped(&metadata, adapter).contains("vault-testkit"), "{adapter} ships with what is for tests");
+        assert!(!shipped(&metadata, adapter).contains("vault-testkit"), "{adapter} ships with test code");
     }
     assert!(!shipped(&metadata, "app").contains("vault-testkit"));
     assert!(!shipped(&metadata, "vault-client").contains("vault-core"), "a client needs the wire types alone");
@@ -236,10 +236,7 @@ fn unsafe_code_is_only_in_named_files() {
         assert_eq!(allowed, expected, "{name}");
     }
     for shipped_from in ["app", "vault-embed"] {
-        assert!(
-            !shipped(&metadata, shipped_from).contains("vault-simulator"),
-            "{shipped_from} ships with what is for tests"
-        );
+        assert!(!shipped(&metadata, shipped_from).contains("vault-simulator"), "{shipped_from} ships with test code");
     }
 }
 
@@ -302,7 +299,7 @@ fn members_inherit_versions_and_lints() {
     for line in dependency_lines(&workspace) {
         let name = line.split(['=', ' ']).next().unwrap();
         if !line.contains("path =") {
-            assert!(used.contains(name), "{name} stands in [workspace.dependencies] and nobody uses it");
+            assert!(used.contains(name), "{name} is in [workspace.dependencies] and unused");
         }
     }
 }

@@ -57,7 +57,7 @@ fn a75_body_is_bounded() {
         }
     }
     for mut wire in refused {
-        assert!(wire.ends(), "what follows could not be told from the body");
+        assert!(wire.ends(), "following requests could not be distinguished from the body");
     }
     let grown = vault.server().resident_bytes().saturating_sub(before);
     assert!(grown < 64 << 20, "memory grew by {grown} bytes");
@@ -128,7 +128,7 @@ fn a77_body_costs_little() {
     for body in &bodies {
         for answer in to_both(&vault, &session, &[JSON], body.as_bytes()) {
             assert!(matches!(answer.status, 400 | 422), "{:.60}: {}", body, answer.status);
-            assert!(answer.body.len() < 64 * 1024, "an answer longer than what was asked");
+            assert!(answer.body.len() < 64 * 1024, "an answer longer than the request");
         }
     }
     for body in [

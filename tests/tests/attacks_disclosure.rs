@@ -80,6 +80,6 @@ fn a59_urls_in_credentials_are_not_requested() {
     assert_eq!(
         listener.accept().map(drop).map_err(|error| error.kind()),
         Err(ErrorKind::WouldBlock),
-        "somebody called"
+        "a client connected"
     );
 }

@@ -212,7 +212,7 @@ fn a85_forwarded_headers_are_ignored() {
         client.request("POST", "/v1/login").header("x-forwarded-for", "203.0.113.7").json(&other.sound_login()).send();
     let session = Session::new(&client, &answer.expect(200));
     let network = Sql::of(&vault).value(&format!("SELECT network FROM sessions WHERE account_id = '{}'", other.id));
-    assert_eq!(network, "127.0.0.0/24", "what is kept of it");
+    assert_eq!(network, "127.0.0.0/24", "the stored network");
     for number in 0..2 {
         session.save(&small("a", number));
     }

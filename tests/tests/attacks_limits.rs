@@ -37,7 +37,7 @@ fn a85_spoofed_address_does_not_change_limit() {
     let wait: u32 = refused.problem("too-many-requests").header("retry-after").unwrap().parse().unwrap();
     assert!((1..=3).contains(&wait), "{wait}");
     let evaluated = vault.password_evaluations() - passwords;
-    assert!(evaluated < MANY as u64 / 2, "what is refused is not looked at: {evaluated}");
+    assert!(evaluated < MANY as u64 / 2, "refused attempts are not evaluated: {evaluated}");
     let metrics = vault.server().admin_client().get("/metrics").send().expect(200).text();
     assert!(metrics.contains("orgvault_http_requests_total{operation=\"log-in\",status=\"429\"}"), "{metrics}");
 }

@@ -61,7 +61,7 @@ fn a62_flipped_byte_prevents_opening() {
         fails_closed(&vault, &session, &id);
     }
     let reported = vault.log().lines().any(|line| line.contains("\"ERROR\"") && line.contains(&id));
-    assert!(reported, "operators are told which row it is");
+    assert!(reported, "the row is reported to operators");
     put(&sound);
     assert_eq!(session.list().len(), 1);
 
@@ -136,7 +136,7 @@ fn a63_copied_rows_cannot_log_in() {
         attacker.id, victim.id
     ));
     client.log_in(&attacker.sound_login()).problem("invalid-login");
-    assert!(vault.metric("orgvault_integrity_failures_total") > 0, "operators are told");
+    assert!(vault.metric("orgvault_integrity_failures_total") > 0, "the failure is counted for operators");
 }
 
 #[test]

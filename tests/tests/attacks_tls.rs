@@ -53,7 +53,7 @@ fn a88_responses_over_tls_have_hsts() {
         let age =
             reported.split(';').next().and_then(|age| age.strip_prefix("max-age=")).and_then(|age| age.parse().ok());
         assert!(age.is_some_and(|age: u32| age >= 31_536_000), "{reported}");
-        assert!(!reported.contains("includeSubDomains"), "nobody asked about the subdomains: {reported}");
+        assert!(!reported.contains("includeSubDomains"), "subdomains were not requested: {reported}");
     }
     let plain = server.admin_client().get("/livez").send();
     assert_eq!(plain.header("strict-transport-security"), None, "not without TLS");
@@ -72,7 +72,7 @@ fn whole_job_runs_over_tls() {
     let client = vault_client::Client::with(&base, &settings).unwrap();
     let request: LoginRequest = serde_json::from_value(account.sound_login()).unwrap();
     let strangers = vault_client::Client::new(&base).unwrap();
-    assert!(matches!(strangers.log_in(&request), Err(ClientError::Transport { .. })), "nobody vouches for it");
+    assert!(matches!(strangers.log_in(&request), Err(ClientError::Transport { .. })), "no trusted CA signed it");
     let session = client.log_in(&request).unwrap();
     let sample: SaveRequest = serde_json::from_value(s3().request).unwrap();
     let saved = session.save(&sample, None).unwrap();
@@ -121,7 +121,7 @@ fn a84_slow_handshakes_are_disconnected() {
         })
         .collect();
     for _ in 0..20 {
-        assert!(identity.is_shown_by(&server), "others are served meanwhile");
+        assert!(identity.is_shown_by(&server), "others are served in the meantime");
     }
     for mut socket in slow {
         socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -230,7 +230,7 @@ fn certificate_of_the_page_is_accepted() {
     Run::of(&mut curl).done();
     let settings = ClientSettings { ca_file: Some(ca_file), ..ClientSettings::default() };
     let client = vault_client::Client::with(&format!("{url}/v1"), &settings).unwrap();
-    let wrong = json!({"email": "nobody@example.com", "password": "wrong wrong", "passcode": "000000"});
+    let wrong = json!({"email": "unknown@example.com", "password": "wrong wrong", "passcode": "000000"});
     let request: LoginRequest = serde_json::from_value(wrong).unwrap();
     let refused = client.log_in(&request).err().unwrap();
     assert!(matches!(&refused, ClientError::Problem(_)), "it reached the server: {refused}");

@@ -60,7 +60,7 @@ fn backup_is_one_private_file_that_is_never_overwritten() {
         assert!(said.contains("nowhere does not exist") || said.contains("nowhere/ does not exist"), "{said}");
     }
     assert_eq!(Snapshot::of(&directory), before);
-    let said = vault.run(&["backup", text(&vault.scratch("told"))]).done();
+    let said = vault.run(&["backup", text(&vault.scratch("shown"))]).done();
     assert!(said.stdout.contains("1 credential,") && said.stdout.contains("orgvault restore"), "{}", said.stdout);
     assert!(
         said.stderr.contains("copying the database") && said.stderr.contains("checking the copy"),
@@ -213,9 +213,9 @@ fn unrestorable_backup_is_refused_without_change() {
         let now = Snapshot::of(&vault.data_dir()).without(&["orgvault.db.lock", "orgvault.db-shm", "orgvault.db-wal"]);
         assert_eq!(now, before, "{case}");
     };
-    for (backup, says) in &cases {
+    for (backup, words) in &cases {
         let said = vault.run(&["restore", text(backup), "--replace"]).refused().stderr;
-        for word in says.iter().chain(&[text(backup), "Nothing was changed"]) {
+        for word in words.iter().chain(&[text(backup), "Nothing was changed"]) {
             assert!(said.contains(word), "{}: {word}: {said}", backup.display());
         }
         unchanged(text(backup));

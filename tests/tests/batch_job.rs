@@ -70,7 +70,7 @@ impl Job {
     #[track_caller]
     fn run(&self, flags: &[&str], script: &str) -> Run {
         let run = Run::of(&mut self.command(flags, script)).done();
-        assert_eq!(self.integration.live(&self.client).len(), 0, "the activation is over");
+        assert_eq!(self.integration.live(&self.client).len(), 0, "the activation has ended");
         let left: Vec<_> = fs::read_dir(self.vault.scratch("private")).unwrap().flatten().collect();
         assert!(left.is_empty(), "{left:?}");
         run
@@ -167,7 +167,7 @@ fn running_client_gets_the_replaced_key() {
     session.replace(&id, &json!({ "data": replaced }), false).expect(201);
     assert_eq!(used(), other.id);
     assert!(running.wait().unwrap().success());
-    assert_eq!(job.integration.live(&job.client).len(), 0, "the activation is over");
+    assert_eq!(job.integration.live(&job.client).len(), 0, "the activation has ended");
 }
 
 #[test]

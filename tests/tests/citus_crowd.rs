@@ -52,7 +52,7 @@ impl Crowd {
     }
 
     /// Runs all clients continuously while something happens. Returns their observations.
-    fn beside(&mut self, happens: impl FnOnce(&mut Vault)) -> Vec<Seen> {
+    fn during(&mut self, happens: impl FnOnce(&mut Vault)) -> Vec<Seen> {
         let ends = AtomicBool::new(false);
         let Self { vault, session, integration, activation_listener } = self;
         thread::scope(|scope| {
@@ -148,7 +148,7 @@ fn new_worker_gets_its_share_during_requests() {
     });
     let url = crowd.vault.url().to_owned();
     let started = Instant::now();
-    let seen = crowd.beside(|_| {
+    let seen = crowd.during(|_| {
         cluster.execute(&url, &format!("SELECT citus_add_node('{last}', 5432)"));
         let start = "SELECT citus_rebalance_start('by_shard_count', shard_transfer_mode := 'force_logical')";
         cluster.execute(&url, start);
@@ -178,7 +178,7 @@ fn service_recovers_after_each_kill() {
     let address = crowd.vault.address();
     for victim in ["a worker", "the coordinator", "the service"] {
         let mut back = Instant::now();
-        let seen = crowd.beside(|vault| {
+        let seen = crowd.during(|vault| {
             thread::sleep(Duration::from_secs(3));
             match victim {
                 "a worker" => cluster.crash_worker(1),
@@ -200,7 +200,7 @@ fn service_recovers_after_each_kill() {
         assert_eq!(served.len(), CLIENTS, "after {victim} was killed, some are not served again");
         let refused: usize = seen.iter().map(|one| one.refused).sum();
         println!(
-            "{victim} killed beside {CLIENTS} clients: {saved} saves, {refused} requests refused, and everyone served \
+            "{victim} killed during requests of {CLIENTS} clients: {saved} saves, {refused} requests refused, and everyone served \
              again {:?} after it was back",
             served.iter().max().unwrap()
         );

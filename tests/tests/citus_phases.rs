@@ -32,7 +32,7 @@ fn execute(cluster: &Cluster, node: usize, url: &str, sql: &str) -> String {
 
 /// Blocks commits and prepared transactions of a node by requiring a nonexistent synchronous standby, or unblocks them.
 fn hold(cluster: &Cluster, node: usize, url: &str, held: bool) {
-    let name = if held { "nobody" } else { "" };
+    let name = if held { "nonexistent" } else { "" };
     execute(cluster, node, url, &format!("ALTER SYSTEM SET synchronous_standby_names = '{name}'"));
     execute(cluster, node, url, "SELECT pg_reload_conf()");
 }
@@ -57,11 +57,11 @@ fn is_between(cluster: &Cluster, held: usize, url: &str) -> bool {
 
 /// Invites users until the commit of an invitation is interrupted between its phases by a crash of the coordinator.
 /// Returns the user.
-fn cut_off(cluster: &Cluster, held: usize, url: &str, session: &Session) -> String {
+fn interrupt_commit(cluster: &Cluster, held: usize, url: &str, session: &Session) -> String {
     let started = Instant::now();
     hold(cluster, held, url, true);
     for number in 0.. {
-        assert!(started.elapsed() < LIMIT, "no invitation was cut off between the phases of its commit");
+        assert!(started.elapsed() < LIMIT, "no invitation was interrupted between the phases of its commit");
         let email = format!("person-{held}-{number}@example.com");
         let cut = thread::scope(|scope| {
             let asked = scope.spawn(|| session.invite(&email, "viewer"));
@@ -103,7 +103,7 @@ fn interrupted_two_phase_commit_is_resolved() {
     let session = vault.admin_session();
     let url = vault.url().to_owned();
     for (held, stands) in [(0, true), (1, false)] {
-        let email = cut_off(&cluster, held, &url, &session);
+        let email = interrupt_commit(&cluster, held, &url, &session);
         assert!(prepared(&cluster, &url) > 0, "nothing waits for its second phase");
         let started = Instant::now();
         while prepared(&cluster, &url) > 0 {

@@ -149,13 +149,13 @@ fn text_output_is_readable(database: Database) {
 fn impossible_commands_are_refused_with_reason(database: Database) {
     let vault = Vault::init(database);
     let account = vault.admin();
-    let nobody = ["--email", "nobody@example.com"];
+    let unknown = ["--email", "unknown@example.com"];
     for command in ["show", "disable", "enable", "unlock", "set-password", "reset-passcode", "re-enrol", "passcode"] {
-        let said = vault.run(&[&["account", command][..], &nobody].concat()).refused().stderr;
+        let said = vault.run(&[&["account", command][..], &unknown].concat()).refused().stderr;
         assert!(said.contains("no account has this address; `orgvault account list` shows all"), "{command}: {said}");
     }
-    vault.run(&["account", "delete", "--yes", "--email", "nobody@example.com"]).refused();
-    vault.run(&["account", "set-role", "--role", "admin", "--email", "nobody@example.com"]).refused();
+    vault.run(&["account", "delete", "--yes", "--email", "unknown@example.com"]).refused();
+    vault.run(&["account", "set-role", "--role", "admin", "--email", "unknown@example.com"]).refused();
     for organization in ["Nowhere", "", " Acme", "Acme ", "Ac\nme"] {
         vault.run(&["org", "disable", organization]).refused();
         vault
@@ -258,7 +258,10 @@ fn manual_pages_and_completions_match_definitions() {
     ] {
         assert!(read(page).contains(part), "{page}: {}", read(page));
     }
-    assert!(!written.to_string().contains("man-pages") && !index.contains("man\\-pages"), "what is hidden has no page");
+    assert!(
+        !written.to_string().contains("man-pages") && !index.contains("man\\-pages"),
+        "hidden commands have no page"
+    );
 
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = Run::of(binary::command().args(["completions", shell])).done().stdout;
@@ -493,7 +496,7 @@ fn every_stop_is_orderly() {
 fn one_server_serves_an_embedded_file() {
     let vault = Vault::start(Database::Sqlite);
     let said = Server::fail(vault.serve_command()).refused().stderr;
-    assert!(said.contains(&vault.server().id().to_string()), "says who holds it: {said}");
+    assert!(said.contains(&vault.server().id().to_string()), "names the process: {said}");
     vault.run(&["migrate"]).refused();
     Server::fail(vault.command(&["quickstart"])).refused();
     assert_eq!(vault.client().get("/readyz").send().status, 200);

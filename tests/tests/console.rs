@@ -358,13 +358,13 @@ fn credential_is_rotated_and_deleted_in_console() {
         let version = |item: &Value| format!("{} {}", item["version"], item["state"].as_str().unwrap());
         versions.as_array().unwrap().iter().map(version).collect::<Vec<_>>()
     };
-    let replace = |at_once: bool| {
+    let replace = |immediately: bool| {
         number.set(number.get() + 1);
         browser.press("Rotate the key");
         browser.see("Data is replaced as a whole");
         browser.fill("Access key ID", &format!("EXAMPLE-KEY-ID-{}", number.get()));
         browser.fill("Secret access key", &format!("secret number {}", number.get()));
-        if at_once {
+        if immediately {
             browser.choose("Jobs use it", "false");
         }
         browser.press("Save as a new version");

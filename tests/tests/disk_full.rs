@@ -1,6 +1,6 @@
 //! A full disk: writes fail and the server reports the reason, reads continue, and writes resume when there is space.
 
-#![allow(clippy::print_stderr, reason = "a test that cannot run says so")]
+#![allow(clippy::print_stderr, reason = "a test that cannot run prints the reason")]
 
 use rustix::process::getuid;
 use std::fs::{self, File, Permissions};
@@ -71,13 +71,13 @@ fn server_recovers_without_restart_after_disk_full() {
     let (refused, more) = save_until_refused(&session);
     saved.extend(more);
     assert_eq!(refused.header("retry-after"), Some("5"));
-    assert!(!refused.text().contains("space"), "a client is not told: {}", refused.text());
+    assert!(!refused.text().contains("space"), "the cause is not disclosed to clients: {}", refused.text());
     let not_ready = ready(&vault, 503);
     assert!(not_ready.text().contains("no space left on device: free space"), "{}", not_ready.text());
     assert!(!vault.client().get("/readyz").send().text().contains("space"), "nor on the public listener");
     let log = vault.log();
     assert!(log.lines().any(|line| line.contains("\"ERROR\"") && line.contains("no space left on device")), "{log}");
-    assert_eq!(session.ids().len(), saved.len(), "reads go on, and what was acknowledged is there");
+    assert_eq!(session.ids().len(), saved.len(), "reads continue, and acknowledged writes exist");
 
     fs::remove_file(filler).unwrap();
     ready(&vault, 200);
@@ -118,10 +118,10 @@ fn server_recovers_without_restart_after_postgresql_disk_full() {
     let (refused, more) = save_until_refused(&session);
     saved.extend(more);
     assert_eq!(refused.header("retry-after"), Some("5"));
-    assert!(!refused.text().contains("space"), "a client is not told: {}", refused.text());
+    assert!(!refused.text().contains("space"), "the cause is not disclosed to clients: {}", refused.text());
     let log = vault.log();
     assert!(log.lines().any(|line| line.contains("\"ERROR\"") && line.contains("no space left on device")), "{log}");
-    assert_eq!(session.ids().len(), saved.len(), "reads go on, and what was acknowledged is there");
+    assert_eq!(session.ids().len(), saved.len(), "reads continue, and acknowledged writes exist");
     assert_eq!(vault.admin_session().ids().len(), saved.len(), "so do writes to other disks");
 
     fs::remove_file(filler).unwrap();

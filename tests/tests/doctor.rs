@@ -27,7 +27,7 @@ fn intact_vault_passes_doctor(database: Database) {
         assert_eq!(results[check], "passed", "{report}");
     }
     match database {
-        Database::Sqlite => assert_eq!(results["root-key"], "warning", "it is beside the database: {report}"),
+        Database::Sqlite => assert_eq!(results["root-key"], "warning", "it is next to the database: {report}"),
         Database::Postgres => assert_eq!(results["clock"], "passed", "{report}"),
     }
     let text = vault.run(&["doctor"]).done().stdout;

@@ -64,7 +64,7 @@ fn dry_run_reports_failing_credentials(database: Database) {
             false,
             "authenticate failed signature-mismatch",
         ),
-        (with(&sound, "bucket", "nobody-made-this"), false, "authenticate failed bucket-missing"),
+        (with(&sound, "bucket", "not-created-bucket"), false, "authenticate failed bucket-missing"),
         (with(&sound, "endpoint", "http://127.0.0.1:1"), false, "authenticate failed unreachable"),
         (with(&sound, "endpoint", "http://169.254.169.254"), false, "authenticate failed blocked-egress"),
     ]

@@ -1,7 +1,7 @@
 //! The fault injection program, with a few rounds of each inexpensive fault. A seed determines the moments, and the
 //! assertions are independent of them.
 
-#![allow(clippy::print_stdout, reason = "a test that cannot run says so")]
+#![allow(clippy::print_stdout, reason = "a test that cannot run prints the reason")]
 
 use serde_json::Value;
 use std::process::Command;

@@ -34,7 +34,7 @@ fn refused_logins_and_lockouts_are_logged_with_their_reason(database: Database) 
     let (jane, joe) = (vault.admin(), vault.account("Acme", "viewer"));
     vault.run(&["account", "disable", "--email", &joe.email]).done();
     let wrong_password = json!({"email": jane.email, "password": "a wrong password", "passcode": "000000"});
-    let nobody = json!({"email": "somebody.unknown@example.net", "password": "a password", "passcode": "000000"});
+    let unknown = json!({"email": "someone.unknown@example.net", "password": "a password", "passcode": "000000"});
     let no_address = json!({"email": "no address", "password": "a password", "passcode": "000000"});
     let spent = jane.sound_login();
     client.log_in(&spent).expect(200);
@@ -42,7 +42,7 @@ fn refused_logins_and_lockouts_are_logged_with_their_reason(database: Database) 
         (&wrong_password, "wrong-password", Some(&jane.id)),
         (&spent, "wrong-passcode", Some(&jane.id)),
         (&joe.sound_login(), "disabled", Some(&joe.id)),
-        (&nobody, "unknown-address", None),
+        (&unknown, "unknown-address", None),
         (&no_address, "malformed", None),
     ] {
         let answer = client.log_in(body);
@@ -69,7 +69,7 @@ fn refused_logins_and_lockouts_are_logged_with_their_reason(database: Database) 
     assert_eq!((&line["account"], &line["network"]), (&json!(jane.id), &json!("127.0.0.0/24")));
 
     let log = vault.log();
-    for unsaid in ["somebody.unknown", "example.net", "no address", "a wrong password", &jane.email, &jane.password] {
+    for unsaid in ["someone.unknown", "example.net", "no address", "a wrong password", &jane.email, &jane.password] {
         assert!(!log.contains(unsaid), "{unsaid}");
     }
 }
@@ -121,7 +121,7 @@ fn actions_are_logged_with_actor(database: Database) {
     by_admin("session.logged-out", &session.log_out().expect(204), None);
     let log = vault.log();
     assert!(!log.contains("text of the client") && !log.contains(&integration.token), "{log}");
-    assert!(!log.contains("integration.disabled"), "the command itself says what it did");
+    assert!(!log.contains("integration.disabled"), "the command prints its own result");
 }
 
 fn commands_report_lockouts(database: Database) {
@@ -157,5 +157,5 @@ fn commands_report_lockouts(database: Database) {
     assert_eq!((&found["locked"], &found["attempts"]), (&json!(false), &json!(0)));
     jane.log_in(&vault.client());
     assert!(vault.json(&["account", "show", "--email", &jane.email])["last_login_at"].is_string());
-    vault.run(&["account", "show", "--email", "nobody@example.com"]).refused();
+    vault.run(&["account", "show", "--email", "unknown@example.com"]).refused();
 }

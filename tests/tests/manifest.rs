@@ -256,7 +256,7 @@ fn deletion_requires_request_and_count() {
     desk.apply(&[]).done();
     let foreign = desk.session.save(&small("imports/0", 1));
     desk.write("etl.yaml", &all(1));
-    assert!(desk.plan(&[]).is_empty(), "what is not described is left alone");
+    assert!(desk.plan(&[]).is_empty(), "undescribed objects are unchanged");
     assert_eq!(desk.plan(&["--prune", "--set", "etl"]).len(), 12);
     desk.run(&["plan", "-f", "etl.yaml", "--prune"]).misused();
     desk.run(&["plan", "-f", "etl.yaml", "--prune", "--set", "other"]).misused();

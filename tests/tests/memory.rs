@@ -1,6 +1,6 @@
 //! No secret remains in the server's memory after its request (A72).
 
-#![allow(clippy::print_stderr, reason = "a test says what it skips")]
+#![allow(clippy::print_stderr, reason = "a test prints what it skips")]
 
 use rustix::process::geteuid;
 use serde_json::json;

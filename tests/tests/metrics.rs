@@ -21,12 +21,12 @@ fn samples(vault: &Vault) -> BTreeMap<String, f64> {
         .collect()
 }
 
-/// Polls until `holds` is true for the samples.
-fn until(vault: &Vault, what: &str, holds: impl Fn(&BTreeMap<String, f64>) -> bool) -> BTreeMap<String, f64> {
+/// Polls until `is_met` is true for the samples.
+fn until(vault: &Vault, what: &str, is_met: impl Fn(&BTreeMap<String, f64>) -> bool) -> BTreeMap<String, f64> {
     let began = Instant::now();
     loop {
         let samples = samples(vault);
-        if holds(&samples) {
+        if is_met(&samples) {
             return samples;
         }
         assert!(began.elapsed() < PATIENCE, "{what}: {samples:?}");

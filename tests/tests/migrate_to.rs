@@ -61,7 +61,7 @@ fn vault_works_on_postgres_as_before() {
     assert_eq!(again, listed);
     vault.serve();
     let session = session.on(&vault.client());
-    assert!(session.is_live(), "a session goes on");
+    assert!(session.is_live(), "a session continues");
     for (id, shown) in saved.iter().zip(&shown) {
         assert_eq!(session.show(id).expect(200).json(), *shown);
     }
@@ -117,7 +117,7 @@ fn killed_migration_completes_when_run_again() {
         let seen = log.by_ref().take(lines).count();
         if seen < lines {
             assert!(child.wait().unwrap().success());
-            assert!(lines > 5, "progress is told");
+            assert!(lines > 5, "progress is printed");
             break;
         }
         let _ = child.kill();

@@ -138,9 +138,9 @@ fn client_generated_from_the_description_logs_in_and_saves() {
     let mut generate = Command::new(find_tool("openapi-python-client"));
     generate.current_dir(directory.path()).args(["generate", "--path", "openapi.json", "--output-path", "client"]);
     // The generator formats its output with a program in its own directory.
-    let beside = find_tool("openapi-python-client").parent().unwrap().to_owned();
+    let programs = find_tool("openapi-python-client").parent().unwrap().to_owned();
     let path = std::env::var("PATH").unwrap_or_default();
-    let said = succeed(generate.env("PATH", format!("{}:{path}", beside.display())));
+    let said = succeed(generate.env("PATH", format!("{}:{path}", programs.display())));
     assert!(!said.contains("WARNING"), "{said}");
     let script = r#"
 import json, os, sys
@@ -163,7 +163,7 @@ print(delete.sync_detailed(saved.id, client=client).status_code.value, len(list_
 "#;
     fs::write(directory.path().join("job.py"), script).unwrap();
     fs::write(directory.path().join("login.json"), account.sound_login().to_string()).unwrap();
-    let mut job = Command::new(beside.join("python3"));
+    let mut job = Command::new(programs.join("python3"));
     job.current_dir(directory.path()).arg("job.py").env("VAULT", vault.client().origin());
     job.stdin(fs::File::open(directory.path().join("login.json")).unwrap());
     assert_eq!(succeed(&mut job), "True s3 imports\n204 0\n");

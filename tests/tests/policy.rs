@@ -25,7 +25,7 @@ fn public_routes_are_marked_public() {
     for route in routes() {
         let rule = POLICY.iter().find(|rule| (rule.template, rule.method) == (route.template, route.method)).unwrap();
         let public = Caller::ALL.iter().all(|caller| rule.expected(*caller) == rule.granted);
-        assert_eq!(public, rule.expected(Caller::Nobody) == rule.granted, "for everybody or with a token: {route:?}");
+        assert_eq!(public, rule.expected(Caller::Anonymous) == rule.granted, "public or with a token: {route:?}");
         let free = ["live", "ready", "openapi", "docs", "console", "console-file"].contains(&route.operation)
             || route.operation.starts_with("show-federation-");
         assert_eq!(route.is_open, public && !free, "{route:?}");
@@ -139,7 +139,7 @@ impl Stage {
             [before, other, &after[1..]].concat()
         };
         match caller {
-            Caller::Nobody => None,
+            Caller::Anonymous => None,
             Caller::Forger => Some(forged()),
             Caller::LoggedOut => Some(self.logged_out.clone()),
             Caller::Disabled => Some(self.disabled.clone()),
@@ -230,7 +230,7 @@ impl Stage {
         let (password, passcode) = ("not the password", "000000");
         Some(match (rule.method, rule.template) {
             ("POST", "{base}/login") => {
-                json!({"email": "nobody@example.com", "password": password, "passcode": passcode})
+                json!({"email": "unknown@example.com", "password": password, "passcode": passcode})
             }
             ("POST", "{base}/enrol") => json!({"enrolment_code": "no code", "password": password}),
             ("POST", "{base}/enrol/invitation") => json!({"enrolment_code": "no code"}),
@@ -264,7 +264,7 @@ impl Stage {
             ("POST", "{base}/account/passcode/confirm") => json!({"passcode": passcode}),
             ("GET" | "DELETE", _) | ("POST", "{base}/logout") => return None,
             ("POST", "{base}/accounts/{id}/unlock" | "{base}/accounts/{id}/re-enrol") => return None,
-            other => panic!("what is the body of {other:?}?"),
+            other => panic!("no body is defined for {other:?}"),
         })
     }
 

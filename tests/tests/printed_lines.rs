@@ -120,7 +120,7 @@ fn printed_lines_set_up_integration() {
     let typed = vault.scratch("typed");
     fs::write(&typed, format!("{token}\n")).unwrap();
     let save = block(&text, "(umask");
-    assert!(!save.contains(token), "what is pasted stays in a shell's history: {save}");
+    assert!(!save.contains(token), "pasted text stays in a shell's history: {save}");
     let mut shell = Command::new("bash");
     Run::of(shell.args(["-c", save]).current_dir(&home).stdin(fs::File::open(&typed).unwrap())).done();
     let exec = text.lines().find(|line| line.contains(" exec ")).unwrap();

@@ -123,8 +123,8 @@ fn jobs_wait_for_a_vault_that_is_started_again() {
     let (server, _) = desk.quickstart(&[]);
     desk.save("imports/daily", "https://s3.example.com").done();
     assert_eq!(server.stop(), Some(0));
-    let at_once = desk.run(&["exec", "--wait", "0", "--namespace", "imports/daily", "--", "true"]).not_run();
-    assert!(!at_once.stderr.contains("Retrying"), "{at_once:?}");
+    let immediate = desk.run(&["exec", "--wait", "0", "--namespace", "imports/daily", "--", "true"]).not_run();
+    assert!(!immediate.stderr.contains("Retrying"), "{immediate:?}");
     let mut job = desk.own(binary::command());
     job.args(["exec", "--namespace", "imports/daily", "--", "true"]).stderr(Stdio::piped());
     let mut job = job.spawn().unwrap();
@@ -133,7 +133,7 @@ fn jobs_wait_for_a_vault_that_is_started_again() {
     assert_eq!(said.next().unwrap().unwrap(), "  Retrying for 30s");
     let (_server, _) = desk.quickstart(&[]);
     assert!(job.wait().unwrap().success());
-    assert!(said.next().is_none(), "it says so once");
+    assert!(said.next().is_none(), "it is printed once");
 }
 
 #[test]
@@ -280,12 +280,12 @@ fn repeated_quickstart_changes_nothing(database: Database) {
 
     let (server, printed) = quickstart(&vault, &["--json", "--org", "Other", "--email", "second@example.com"]);
     let printed: Value = serde_json::from_str(&printed).unwrap();
-    assert_eq!(printed.get("account"), None, "what was shown once is not shown again");
+    assert_eq!(printed.get("account"), None, "one-time secrets are not shown again");
     assert_eq!(vault.json(&["account", "list"]), accounts);
     assert_eq!(vault.json(&["org", "list"]).as_array().unwrap().len(), 1);
     assert_eq!(fs::read(vault.data_dir().join("root.key")).unwrap(), key);
     let session = session.on(&server.client());
-    assert_eq!(session.list().len(), 1, "it serves what was there");
+    assert_eq!(session.list().len(), 1, "it serves the existing vault");
     account.log_in(&server.client());
     assert_eq!(server.stop(), Some(0));
     assert!(vault.log().contains("ignored --org and --email"), "{}", vault.log());

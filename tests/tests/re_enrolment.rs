@@ -20,7 +20,7 @@ on_both_databases! {
     concurrent_mutual_re_enrolments_keep_one_admin,
 }
 
-const PASSWORD: &str = "a sentence that nobody else says";
+const PASSWORD: &str = "a sentence for these tests";
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("{value}"))
@@ -63,11 +63,11 @@ fn user_without_phone_and_codes_re_enrols(database: Database) {
 
     let answer = admin.re_enrol(&grace.id).expect(201);
     let code = text(&answer.json()["enrolment_code"]).to_owned();
-    assert!(!session.is_live(), "at once");
+    assert!(!session.is_live(), "immediately");
     let listed = admin.accounts()[&grace.email].clone();
     assert_eq!((text(&listed["state"]), &listed["role"]), ("re-enrolling", &before["role"]));
     assert_eq!(listed["invitation_expires_at"], answer.json()["expires_at"]);
-    let wrong = client.log_in(&json!({"email": "nobody@example.com", "password": "x", "passcode": "123456"}));
+    let wrong = client.log_in(&json!({"email": "unknown@example.com", "password": "x", "passcode": "123456"}));
     let by_step = grace.authenticator.code(current_step());
     for passcode in [grace.recovery_code(), by_step] {
         let refused = client.log_in(&grace.login(&passcode)).problem("invalid-login");
@@ -219,7 +219,7 @@ fn users_cannot_re_enrol_themselves(database: Database) {
 }
 
 /// Returns the responses to requests that start simultaneously.
-fn at_once<const N: usize>(acts: [&(dyn Fn() -> Answer + Sync); N]) -> [Answer; N] {
+fn concurrently<const N: usize>(acts: [&(dyn Fn() -> Answer + Sync); N]) -> [Answer; N] {
     let barrier = Barrier::new(N);
     thread::scope(|scope| {
         let threads = acts.map(|act| {
@@ -241,7 +241,7 @@ fn one_confirmation_re_enrols(database: Database) {
     let drafted = client.enrol(&code, PASSWORD).expect(200).json();
     let passcode = passcode(&drafted);
     let confirm = || vault.client().confirm_enrolment(&code, &passcode);
-    let mut statuses = at_once([&confirm; 8]).map(|answer| answer.status);
+    let mut statuses = concurrently([&confirm; 8]).map(|answer| answer.status);
     statuses.sort_unstable();
     assert_eq!(statuses, [204, 401, 401, 401, 401, 401, 401, 401]);
     assert_eq!(admin.accounts().len(), 2);
@@ -257,7 +257,7 @@ fn role_lowered_during_confirmation_stays_lowered(database: Database) {
         let drafted = client.enrol(&code, PASSWORD).expect(200).json();
         let passcode = passcode(&drafted);
         let (here, there) = (vault.client(), admin.on(&vault.client()));
-        let [confirmed, lowered] = at_once([&|| here.confirm_enrolment(&code, &passcode), &|| {
+        let [confirmed, lowered] = concurrently([&|| here.confirm_enrolment(&code, &passcode), &|| {
             there.change_account(&grace.id, &json!({"role": "viewer"}))
         }]);
         assert_eq!((confirmed.status, lowered.status), (204, 200), "both are decided, one after the other");
@@ -274,7 +274,7 @@ fn concurrent_login_leaves_no_session_after_re_enrolment(database: Database) {
         let logins = [0; 3].map(|_| grace.sound_login());
         let clients = [0; 3].map(|_| vault.client());
         let there = admin.on(&vault.client());
-        let [first, second, third, made] = at_once([
+        let [first, second, third, made] = concurrently([
             &|| clients[0].log_in(&logins[0]),
             &|| clients[1].log_in(&logins[1]),
             &|| clients[2].log_in(&logins[2]),
@@ -299,7 +299,8 @@ fn concurrent_mutual_re_enrolments_keep_one_admin(database: Database) {
         let organization = format!("Round {round}");
         let admins = [0; 2].map(|_| vault.account(&organization, "admin"));
         let sessions = [0, 1].map(|number| admins[number].log_in(&client).on(&vault.client()));
-        let [one, two] = at_once([&|| sessions[0].re_enrol(&admins[1].id), &|| sessions[1].re_enrol(&admins[0].id)]);
+        let [one, two] =
+            concurrently([&|| sessions[0].re_enrol(&admins[1].id), &|| sessions[1].re_enrol(&admins[0].id)]);
         let mut statuses = [one.status, two.status];
         statuses.sort_unstable();
         assert_eq!(statuses, [201, 401]);

@@ -310,7 +310,7 @@ fn instance_has_separate_receivers(database: Database) {
     // Organizations do not see receivers of the instance, which in turn get no events of organizations.
     assert_eq!(admin.call("GET", "/v1/receivers").send().expect(200).json(), json!([]));
     freeze(&admin, "imports", true);
-    let reported = eventually("what was delivered", || {
+    let reported = eventually("deliveries", || {
         let reported = vault.json(&["receiver", "deliveries", id]);
         (reported[0]["state"] == "delivered").then_some(reported)
     });

@@ -42,7 +42,7 @@ fn backed_up(vault: &Vault, name: &str) -> PathBuf {
 }
 
 /// Logs in with a new passcode after an operator has reset it, because recovery codes are invalid after a restore.
-fn log_in_anew(vault: &Vault, account: &Account, client: &Client) -> Session {
+fn log_in_again(vault: &Vault, account: &Account, client: &Client) -> Session {
     account.with_new_passcode(&vault.json(&["account", "reset-passcode", "--email", &account.email])).log_in(client)
 }
 
@@ -188,10 +188,10 @@ fn rights_revoked_since_backup_stay_revoked() {
         let reset = vault.json(&["account", "reset-passcode", "--email", &stopped.email]);
         client.log_in(&stopped.with_new_passcode(&reset).sound_login()).problem("invalid-login");
     }
-    let viewer = log_in_anew(&vault, &demoted, &client);
+    let viewer = log_in_again(&vault, &demoted, &client);
     assert_eq!(viewer.try_save(&small("kept", 9)).status, 403, "demoted since");
 
-    let session = log_in_anew(&vault, &admin, &client);
+    let session = log_in_again(&vault, &admin, &client);
     let mut there = session.ids();
     there.sort();
     assert!(there.contains(&kept) && there.contains(&deleted) && !there.contains(&saved), "{there:?}");
@@ -225,7 +225,7 @@ fn killed_restore_leaves_old_or_new_state() {
         let seen = log.by_ref().take(lines).count();
         if seen < lines {
             assert!(child.wait().unwrap().success());
-            assert!(lines > 3, "progress is told");
+            assert!(lines > 3, "progress is printed");
             break;
         }
         let _ = child.kill();
@@ -294,7 +294,7 @@ fn pg_restore_restores_vault() {
     for spent in [step - 1, step] {
         client.log_in(&admin.login(&admin.authenticator.code(spent))).problem("invalid-login");
     }
-    let session = log_in_anew(&vault, &admin, &client);
+    let session = log_in_again(&vault, &admin, &client);
     assert_eq!(session.ids().len(), 1, "as it was when the dump began");
     assert_eq!(activated(&integration, &activation_listener.client(), "imports"), before);
 }
@@ -324,7 +324,7 @@ fn point_in_time_recovery_restores_vault() {
     let client = vault.client();
     assert!(!session.on(&client).is_live(), "an older token is dead");
     client.log_in(&admin.login(&admin.authenticator.code(spent))).problem("invalid-login");
-    let mut ids = log_in_anew(&vault, &admin, &client).ids();
+    let mut ids = log_in_again(&vault, &admin, &client).ids();
     ids.sort();
     saved.sort();
     assert_eq!(ids, saved);

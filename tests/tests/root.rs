@@ -99,7 +99,7 @@ fn process_gets_groups_of_owner_account() {
     assert!(!refused.contains("run as user"), "{refused}");
     let unreadable = of_root(&vault, "backup", b"");
     let refused = vault.run(&["restore", "--replace", unreadable.to_str().unwrap()]).refused().stderr;
-    assert!(refused.contains("run as user daemon"), "an access that was denied says as whom: {refused}");
+    assert!(refused.contains("run as user daemon"), "a denied access is reported with the user: {refused}");
 }
 
 /// Attack: the server would open its lock file through a link, change its owner and truncate it.
@@ -259,5 +259,5 @@ fn group_readable_root_key_opens_for_both() {
     chown(&key, Some(0), Some(GROUP)).unwrap();
     let flag = ["--root-key-file", key.to_str().unwrap()];
     vault.run(&[&["org", "list"][..], &flag].concat()).done();
-    assert_eq!(fs::metadata(&key).unwrap().permissions().mode() & 0o7777, 0o440, "nothing tells root to close it");
+    assert_eq!(fs::metadata(&key).unwrap().permissions().mode() & 0o7777, 0o440, "its mode is unchanged");
 }

@@ -248,7 +248,7 @@ fn server_waits_for_unavailable_token(database: Database) {
     let why = wait_for(&mut server, &admin, 503);
     assert!(why.contains("no token matches"), "{why}");
     let said = wait_for(&mut server, &client, 503);
-    assert!(!said.contains("token"), "the public is not told why: {said}");
+    assert!(!said.contains("token"), "the cause is not disclosed to the public: {said}");
     client.get("/livez").send().expect(200);
     admin.get("/livez").send().expect(200);
     let refused = client.get("/v1/organization-vault").send().expect(503);

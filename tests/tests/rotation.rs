@@ -128,7 +128,7 @@ fn rotated_key_is_destroyed_and_everything_opens(database: Database) {
     let text = vault.run(&["key", "status"]).done().stdout;
     assert!(text.contains("Root key") && text.contains("Instance key") && text.contains("active"), "{text}");
     vault.run(&["key", "rotate"]).misused();
-    vault.run(&["key", "rotate", "--organization", "Nobody"]).refused();
+    vault.run(&["key", "rotate", "--organization", "Unknown"]).refused();
 }
 
 /// Starts a rotation of the key of `Acme`.

@@ -1,6 +1,6 @@
 //! Files for operators: systemd unit, container files, PostgreSQL grants, alerts and dashboard.
 
-#![allow(clippy::print_stderr, reason = "a test says what it skips")]
+#![allow(clippy::print_stderr, reason = "a test prints what it skips")]
 
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

@@ -30,7 +30,7 @@ fn wrong_usage_has_a_status_of_its_own() {
         let mut serve = vault.serve_command();
         serve.args(["--listen", listen, "--admin-listen", ""]);
         let said = Run::of(&mut serve).misused().stderr;
-        assert!(said.contains("--trusted-proxy"), "{listen}: says how: {said}");
+        assert!(said.contains("--trusted-proxy"), "{listen}: names the remedy: {said}");
     }
     for url in ["mysql://localhost/x", "nonsense", "sqlite://", "postgres:/x"] {
         Run::of(binary::command().args(["org", "list", "--database-url", url])).misused();

@@ -199,8 +199,8 @@ fn session_count(log: &str) -> usize {
 /// A server starts, serves and stops in time although its collector does not respond.
 #[test]
 fn unavailable_collector_delays_nothing() {
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let mut vault = Vault::start_with(Database::Sqlite, &["--otlp-endpoint", &format!("http://{nobody}")]);
+    let unknown = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut vault = Vault::start_with(Database::Sqlite, &["--otlp-endpoint", &format!("http://{unknown}")]);
     vault.admin_session().save(&small("imports", 1));
     vault.stop();
     assert_eq!(vault.log().matches("traces are not accepted").count(), 1, "{}", vault.log());

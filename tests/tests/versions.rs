@@ -185,11 +185,11 @@ fn activation_gets_exactly_the_current_version(database: Database) {
     let whole: usize = counts.iter().map(|(whole, _)| whole).sum();
     let contended: usize = counts.iter().map(|(_, contended)| contended).sum();
     // Usually some hundred consistent ones, and some dozen retries.
-    assert!(whole > THREADS && whole > contended, "{whole} whole, {contended} told to retry");
+    assert!(whole > THREADS && whole > contended, "{whole} whole, {contended} asked to retry");
 }
 
 /// Returns the responses of threads that start simultaneously.
-fn at_once(session: &Session, vault: &Vault, act: impl Fn(usize, &Session) -> Answer + Sync) -> Vec<Answer> {
+fn concurrently(session: &Session, vault: &Vault, act: impl Fn(usize, &Session) -> Answer + Sync) -> Vec<Answer> {
     let barrier = Barrier::new(THREADS);
     thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS)
@@ -220,7 +220,7 @@ fn one_change_per_entity_tag_succeeds(database: Database) {
         session.replace(&id, &small("a", 2), true).expect(201);
         let tag = session.show(&id).expect(200).header("etag").unwrap().to_owned();
         let path = format!("/v1/organization-vault/{id}");
-        let answers = at_once(&session, &vault, |number, session| {
+        let answers = concurrently(&session, &vault, |number, session| {
             let call = |method, below| session.call(method, &format!("{path}{below}")).header("if-match", &tag);
             match number % 4 {
                 0 => call("POST", "/promote").json(&json!({"version": 2})).send(),
@@ -243,7 +243,7 @@ fn concurrent_replacements_get_distinct_numbers(database: Database) {
     let session = vault.admin_session();
     let id = session.save(&small("a", 1));
     let answers =
-        at_once(&session, &vault, |number, session| session.replace(&id, &small("a", number), number % 4 == 0));
+        concurrently(&session, &vault, |number, session| session.replace(&id, &small("a", number), number % 4 == 0));
     let made: Vec<i64> = answers
         .iter()
         .filter(|answer| answer.status == 201)
@@ -264,7 +264,7 @@ fn one_idempotency_key_replaces_once_concurrently(database: Database) {
     let session = vault.admin_session();
     let id = session.save(&small("a", 1));
     for round in 0..5 {
-        let answers = at_once(&session, &vault, |_, session| {
+        let answers = concurrently(&session, &vault, |_, session| {
             let call = session.call("POST", &format!("/v1/organization-vault/{id}/versions"));
             let body = json!({"data": small("a", 100 + round)["data"]});
             call.header("idempotency-key", &format!("round-{round}")).json(&body).send()

@@ -142,7 +142,7 @@ impl Memory {
         }
         match outcome {
             Outcome::Done => self.acknowledged += 1,
-            Outcome::Refused | Outcome::Unsure => self.refused += 1,
+            Outcome::Refused | Outcome::Indeterminate => self.refused += 1,
         }
         let wrong = std::mem::take(&mut tally.wrong);
         self.rig
@@ -161,7 +161,7 @@ impl Memory {
                 self.rig
                     .report
                     .losses
-                    .push(format!("{what:?} at allocation {place}: no answer, and the service goes on"));
+                    .push(format!("{what:?} at allocation {place}: no answer, and the service continues"));
             }
             None => {}
             Some(Ok(())) if hit || is_late => self.serve(),

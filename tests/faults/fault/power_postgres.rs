@@ -123,7 +123,7 @@ fn record(
     let (anchor, address, url, stop) = (anchor(rig), rig.address, rig.vault.url().to_owned(), AtomicBool::new(false));
     let (acknowledged, tally, anchors) = thread::scope(|scope| {
         let (recorder, stop, log) = (&recorder, &stop, &rig.log);
-        let goes_on = || !stop.load(Ordering::Relaxed);
+        let continues = || !stop.load(Ordering::Relaxed);
         let writers: Vec<_> = rig
             .crew
             .workers
@@ -131,14 +131,14 @@ fn record(
             .map(|worker| scope.spawn(move || write(worker, address, recorder, log)))
             .collect();
         scope.spawn(move || {
-            while goes_on() {
+            while continues() {
                 thread::sleep(chance.millis(20, 200));
                 cluster.execute(&url, "CHECKPOINT");
             }
         });
         scope.spawn(move || {
             let mut file = File::create(mounted.join("neighbour")).unwrap();
-            while goes_on() {
+            while continues() {
                 thread::sleep(NEIGHBOUR);
                 file.write_all(b"of another program").unwrap();
                 file.sync_all().unwrap();
@@ -146,7 +146,7 @@ fn record(
         });
         let anchors = scope.spawn(move || {
             let mut anchors = vec![(0, fs::read(&anchor).unwrap())];
-            while goes_on() {
+            while continues() {
                 let now = fs::read(&anchor).unwrap();
                 if anchors.last().is_none_or(|(_, last)| *last != now) {
                     anchors.push((recorder.length(), now));

@@ -36,8 +36,8 @@ pub(super) fn happen(ground: &Ground<'_>) -> Report {
         } else {
             refused_start += 1;
         }
-        for beside in ["orgvault.db-wal", "orgvault.db-shm"] {
-            let _ = fs::remove_file(rig.vault.data_dir().join(beside));
+        for companion in ["orgvault.db-wal", "orgvault.db-shm"] {
+            let _ = fs::remove_file(rig.vault.data_dir().join(companion));
         }
         fs::write(&file, sound).unwrap();
         fs::write(&anchor, anchored).unwrap();

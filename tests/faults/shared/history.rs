@@ -252,12 +252,12 @@ mod tests {
     #[test]
     fn indeterminate_write_may_take_effect_once_at_any_time() {
         let seen = |shown: &[(i64, usize)]| {
-            let unsure = (2, 3, replace(2, None), None);
+            let indeterminate = (2, 3, replace(2, None), None);
             let shown = (4..).step_by(2).zip(shown).map(|(at, (version, value))| {
                 let response = Response::Current { version: *version, value: *value, tag: None };
                 (at, at + 1, Request::Show, Some(response))
             });
-            is_explained(&history(std::iter::once(unsure).chain(shown).collect()))
+            is_explained(&history(std::iter::once(indeterminate).chain(shown).collect()))
         };
         assert!(seen(&[(1, 1)]) && seen(&[(2, 2)]) && seen(&[(1, 1), (2, 2)]));
         assert!(!seen(&[(2, 2), (1, 1)]) && !seen(&[(1, 2)]));

@@ -107,11 +107,11 @@ fn forged(ground: &Ground<'_>, workload: &Identity, report: &mut Report) -> Resu
         let mut flood = Flood { request, wished: 401 };
         let (mut sample, mut refused) = (Sample::empty()?, Sample::empty()?);
         for _ in 0..ground.options.rounds {
-            let (beside, flooded) = flood.beside(&plan(connections), job)?;
-            sample.add(beside)?;
+            let (under_load, flooded) = flood.under_load(&plan(connections), job)?;
+            sample.add(under_load)?;
             refused.add(flooded)?;
         }
-        let what = format!("one job by identity token beside {connections} connections with forged ones");
+        let what = format!("one job by identity token during {connections} connections with forged ones");
         let references = vec![Bound::new("alone", alone.rate())];
         report.rate(Rate { what, connections: 1, sample, references, target: None });
         let what = "refusal of a forged identity token".to_owned();

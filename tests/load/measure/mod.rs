@@ -92,7 +92,7 @@ struct Flood {
 
 impl Flood {
     /// Runs `of` while the flood runs on `plan`. Returns the result of `of` and the sample of the flood.
-    fn beside(&mut self, plan: &Plan, of: impl FnOnce() -> Result<Sample>) -> Result<(Sample, Sample)> {
+    fn under_load(&mut self, plan: &Plan, of: impl FnOnce() -> Result<Sample>) -> Result<(Sample, Sample)> {
         thread::scope(|scope| {
             // Errors cross threads as text because they are not `Send`.
             let flood = scope.spawn(|| run(plan, self).map_err(|error| error.to_string()));

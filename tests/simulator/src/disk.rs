@@ -193,7 +193,7 @@ impl Disk {
     }
 
     /// Unblocks all calls.
-    pub(crate) fn go_on(&self) {
+    pub(crate) fn resume(&self) {
         let mut state = self.state();
         (state.stopped, state.hold, state.stop_at, state.failure) = (false, false, None, None);
         self.let_go.notify_all();

@@ -46,7 +46,7 @@ pub struct Outcome {
     /// Number of acknowledged writes.
     pub acknowledged: u64,
     /// Number of writes with unknown outcome.
-    pub unsure: u64,
+    pub indeterminate: u64,
     /// Number of calls that write, sync, create or delete.
     pub calls: u64,
     /// Number of syncs.
@@ -63,7 +63,7 @@ impl AddAssign for Outcome {
         self.failed_calls += other.failed_calls;
         self.stops += other.stops;
         self.acknowledged += other.acknowledged;
-        self.unsure += other.unsure;
+        self.indeterminate += other.indeterminate;
         self.calls += other.calls;
         self.syncs += other.syncs;
         self.violations.extend(other.violations);
@@ -71,11 +71,12 @@ impl AddAssign for Outcome {
 }
 
 impl Outcome {
-    /// Returns the numbers in the order of the fields, followed by the number of flaws.
+    /// Returns the numbers in the order of the fields, followed by the number of violations.
     pub fn numbers(&self) -> [u64; 10] {
-        let Self { seeds, cuts, kills, failed_calls, stops, acknowledged, unsure, calls, syncs, violations } = self;
+        let Self { seeds, cuts, kills, failed_calls, stops, acknowledged, indeterminate, calls, syncs, violations } =
+            self;
         let violations = u64::try_from(violations.len()).unwrap_or(u64::MAX);
-        [*seeds, *cuts, *kills, *failed_calls, *stops, *acknowledged, *unsure, *calls, *syncs, violations]
+        [*seeds, *cuts, *kills, *failed_calls, *stops, *acknowledged, *indeterminate, *calls, *syncs, violations]
     }
 }
 
@@ -167,7 +168,7 @@ impl<'a> Player<'a> {
         };
         let (calls, syncs, failed) = (disk.calls() - calls, disk.syncs() - syncs, disk.failed());
         // The store continues on a disk that is not used any more.
-        disk.go_on();
+        disk.resume();
         drop(session);
         drop(end);
         drop(mount);
@@ -230,7 +231,7 @@ type Answer = Pin<Box<dyn Future<Output = Result<(), Refused>>>>;
 /// The reason why a write was not acknowledged.
 enum Refused {
     /// The outcome is unknown.
-    Unsure(StoreError),
+    Indeterminate(StoreError),
     /// The response is wrong.
     Wrongly(String),
 }
@@ -383,8 +384,8 @@ impl Session<'_, '_> {
                     self.player.outcome.acknowledged += 1;
                     self.player.ledger.acknowledge(credential);
                 }
-                Err(Refused::Unsure(error)) => {
-                    self.player.outcome.unsure += 1;
+                Err(Refused::Indeterminate(error)) => {
+                    self.player.outcome.indeterminate += 1;
                     if self.disk.failed() == 0 {
                         self.player.violation(format!("refused on a disk that is well: {error:?}"));
                     }
@@ -454,7 +455,7 @@ fn ask(store: &Arc<SqliteStore>, request: &Request) -> Answer {
             Err(error @ (StoreError::Denied(_) | StoreError::Refused(_))) => {
                 Err(Refused::Wrongly(format!("{act:?} was refused: {error:?}")))
             }
-            Err(error) => Err(Refused::Unsure(error)),
+            Err(error) => Err(Refused::Indeterminate(error)),
         }
     })
 }

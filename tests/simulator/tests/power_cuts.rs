@@ -17,14 +17,14 @@ async fn acknowledged_writes_survive_power_cuts() {
     let outcome = seeds(1..=40, Planted::default()).await;
     assert!(outcome.violations.is_empty(), "{outcome:#?}");
     // The seeds must cover every kind of event.
-    let Outcome { cuts, kills, failed_calls, stops, acknowledged, unsure, .. } = outcome;
+    let Outcome { cuts, kills, failed_calls, stops, acknowledged, indeterminate, .. } = outcome;
     for (what, count, least) in [
         ("power cuts", cuts, 250),
         ("kills", kills, 20),
         ("failed calls", failed_calls, 20),
         ("stops", stops, 3),
         ("acknowledged writes", acknowledged, 800),
-        ("unsure writes", unsure, 20),
+        ("indeterminate writes", indeterminate, 20),
     ] {
         assert!(count >= least, "{count} {what}");
     }

@@ -43,7 +43,7 @@ async fn call(service: &Router, who: &str, method: &str, path: &str, body: &str)
 
 /// Checks the service as its users see it, on any store.
 async fn users_get_along(service: &Router) {
-    assert_eq!(call(service, "nobody", "GET", "/credentials", "").await.0, StatusCode::UNAUTHORIZED);
+    assert_eq!(call(service, "unknown", "GET", "/credentials", "").await.0, StatusCode::UNAUTHORIZED);
     let (status, saved) = call(service, "ann", "POST", "/credentials/direct-link/imports/nightly", LINK).await;
     assert_eq!(status, StatusCode::CREATED, "{saved}");
     let (_, again) = call(service, "ann", "POST", "/credentials/direct-link/imports/nightly", LINK).await;

@@ -162,7 +162,7 @@ fn fault(error: impl std::error::Error + Send + Sync + 'static) -> StoreError {
 }
 
 fn damaged(table: &'static str, id: impl ToString) -> StoreError {
-    StoreError::Integrity { table, id: id.to_string(), reason: "the row holds a value that it cannot hold" }
+    StoreError::Integrity { table, id: id.to_string(), reason: "the row contains an invalid value" }
 }
 
 fn place(organization: OrganizationId, credential: CredentialId) -> Vec<u8> {

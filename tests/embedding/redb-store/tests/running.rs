@@ -88,6 +88,6 @@ async fn vault_runs_on_the_store_and_outlives_its_process() -> Result<(), Box<dy
     running.tally.flush(true).await?;
     drop(running);
     let stored = std::fs::read(directory.path().join("vault.redb"))?;
-    assert!(!stored.windows(14).any(|bytes| bytes == b"not-to-be-seen"), "a secret lies in the file");
+    assert!(!stored.windows(14).any(|bytes| bytes == b"not-to-be-seen"), "a secret is stored in the file");
     Ok(())
 }
