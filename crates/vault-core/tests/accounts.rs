@@ -109,7 +109,7 @@ proptest! {
         if !before.is_active_admin() {
             prop_assert!(!takes_last_admin(&before, None, others));
         }
-        prop_assert!(!takes_last_admin(&before, Some(&before), others), "what stays as it is takes nobody");
+        prop_assert!(!takes_last_admin(&before, Some(&before), others), "an unchanged account removes no admin");
     }
 
     #[test]
@@ -251,7 +251,7 @@ proptest! {
         prop_assert!(!after.awaits_enrolment());
         prop_assert_eq!(after.enabled_state(), AccountState::Active);
         prop_assert_eq!(after.grant.state, if disabled { AccountState::Disabled } else { AccountState::Active });
-        // Whatever is changed meanwhile holds, and nothing that was decided on the row before fits it.
+        // Concurrent changes of role and state persist, and no decision on the earlier row matches.
         for state in [AccountState::Active, AccountState::Disabled, AccountState::ReEnrolling] {
             let changed = waiting.with_grant(AccountRights { role: Role::Viewer, state, ..waiting.grant.clone() });
             let after = changed.re_enrolled(password, seed);

@@ -1,4 +1,4 @@
-//! Entries of the audit: what is stored of a record, what its code covers, and what verifying says.
+//! Audit entries: the stored form of a record, the fields that its MAC covers, and the findings of verification.
 
 use uuid::Uuid;
 use vault_core::activation::{IssuedCredential, Purpose, VendedForm};
@@ -126,8 +126,8 @@ fn entry_mac_covers_every_field() {
         }));
         let bytes: Vec<_> = forms.iter().map(|(_, record)| record.to_authenticated_bytes()).collect();
         for (index, (what, _)) in forms.iter().enumerate() {
-            for (other, (beside, _)) in forms.iter().enumerate().skip(index + 1) {
-                assert_ne!(bytes[index], bytes[other], "{what} beside {beside}");
+            for (other, (second, _)) in forms.iter().enumerate().skip(index + 1) {
+                assert_ne!(bytes[index], bytes[other], "{what} and {second}");
             }
         }
     }
@@ -307,7 +307,7 @@ fn finding_names_its_object() {
         (AuditFinding::CheckpointsMissing { first: 4, last: 6 }, "checkpoint-missing", None, Some(4)),
         (AuditFinding::CheckpointChanged { checkpoint: 4 }, "checkpoint-changed", None, Some(4)),
         (AuditFinding::CheckpointReplaced { checkpoint: 4 }, "checkpoint-replaced", None, Some(4)),
-        (AuditFinding::CutOff { newest: 3, anchored: 4 }, "cut-off", None, Some(4)),
+        (AuditFinding::Truncated { newest: 3, anchored: 4 }, "cut-off", None, Some(4)),
         (AuditFinding::AnchorDiffers { checkpoint: 4 }, "anchor-differs", None, Some(4)),
     ];
     for (finding, kind, entry, checkpoint) in findings {
@@ -368,7 +368,7 @@ fn entry_matches_filter_for_each_participant() {
     assert!(!frozen.concerns("namespace:imports"));
 }
 
-/// What was changed is read back as it was written; a damaged text says nothing.
+/// Changes are parsed as they were written. A damaged text yields no changes.
 #[test]
 fn changes_are_read_as_they_were_written() {
     let changes = vec![

@@ -71,7 +71,7 @@ proptest! {
             _ => {
                 let end = end - NOON;
                 let (minute, second) = ((end + 120) / 60, (end + 120) % 60);
-                // 11:58:00 and so many seconds.
+                // 11:58:00 plus this number of seconds.
                 let (hour, minute) = if minute < 2 { (11, 58 + minute) } else { (12, minute - 2) };
                 let end = format!("2026-11-20T{hour:02}%3A{minute:02}%3A{second:02}Z");
                 let signature = format!("SharedAccessSignature=sv=2024-11-04&se={end}&sig=x");
@@ -88,7 +88,7 @@ proptest! {
         };
         prop_assert_eq!(lifetime(&data, until, now), Some(expected));
         prop_assert_eq!(report.is_usable(), expected == CheckResult::Passed);
-        // Nobody asks a store about what is dead; about what ends too soon, they do.
+        // No storage is requested for an expired credential, but for one that expires too soon it is.
         prop_assert_eq!(reach(&report) == StorageReach::Spare, end <= now);
     }
 

@@ -1,4 +1,4 @@
-//! What is refused, where, and that a refusal never repeats the value.
+//! Refused values and their positions. A refusal never repeats the value.
 
 use crate::support;
 
@@ -122,7 +122,7 @@ fn unparsable_key_files_are_refused() {
         let errors = support::read(CredentialType::Gcs, &text).unwrap_err();
         assert_eq!(codes(&errors), [("/data/service_account_key".to_owned(), FieldCode::Malformed)], "{key}");
     }
-    // An empty object lacks each of the five members, and all are said at once.
+    // An empty object lacks each of the five fields, and all are reported together.
     let errors = support::read(CredentialType::Gcs, r#"{"bucket":"b","service_account_key":{}}"#).unwrap_err();
     assert_eq!(errors.len(), 5);
     let fraction = r#"{"bucket":"b","service_account_key":{"x":[{"y":0.1}]}}"#;

@@ -143,7 +143,7 @@ proptest! {
         let authorized = |(command, key_active)| Authorized { command, key_active };
         let facts = SaveFacts { credentials: Some(credentials), earlier: EarlierRequests::default() };
         let together = decide_saves(facts, saves.iter().map(|(save, active)| authorized((save, *active))));
-        // A plain model: what is stored after each.
+        // A plain model of the stored requests after each save.
         let (mut count, mut requests) = (credentials, BTreeMap::new());
         for ((command, active), outcome) in saves.iter().zip(together) {
             let mut earlier = EarlierRequests::default();
@@ -258,7 +258,7 @@ fn replaced_key_is_not_used_for_storing() {
     let facts = CredentialFacts { metadata_key: Some(KEY), ..FACTS };
     let with = |said_metadata| ChangeCredential { description: Some(said(said_metadata)), ..replace(1, &FACTS, None) };
     assert_eq!(check_one(changes_of(facts), with(Some(metadata(other, 4))), true), Err(Refusal::Contended));
-    // Metadata that is stored again as it was read was moved to another key meanwhile.
+    // Unchanged metadata under another key was resealed concurrently.
     assert_eq!(check_one(changes_of(facts), with(Some(metadata(other, 3))), true), Err(Refusal::Contended));
     assert_eq!(check_one(changes_of(facts), with(Some(metadata(KEY, 3))), true), Ok(3));
 }

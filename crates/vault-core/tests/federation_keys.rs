@@ -170,7 +170,7 @@ impl World {
             assert!(promoted.confirmed_at.is_some() || self.was_found(promoted), "{promoted:?}");
         }
         self.apply(changed);
-        assert_eq!(self.set().due(|key| self.was_found(key), now), [], "all due changes were made at once");
+        assert_eq!(self.set().due(|key| self.was_found(key), now), [], "all due changes were made in one step");
     }
 }
 

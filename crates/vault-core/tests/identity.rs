@@ -1,4 +1,4 @@
-//! Which workloads may act for an integration: properties of trusts and of their judgement.
+//! Workload identity: properties of trusts and of the rule that matches tokens with them.
 
 use proptest::collection::btree_map;
 use proptest::prelude::*;
@@ -62,8 +62,7 @@ proptest! {
         prop_assert_eq!(Trusts::from_stored(&all.to_stored()), Some(all));
     }
 
-    /// A token that says exactly what a trust says fits it; one that says anything else in one claim does not, and that claim is
-    /// the one that is named.
+    /// A token matches a trust only if every claim is equal. The refusal names the claim that differs.
     #[test]
     fn every_claim_must_match(claims in btree_map("[a-z]{1,8}", scalar(), 1..6), sub in "[a-z/:]{1,20}", other in scalar()) {
         let mut said: serde_json::Map<_, _> = claims.into_iter().filter(|(name, _)| name != "sub").collect();
@@ -88,12 +87,12 @@ proptest! {
         }
     }
 
-    /// A prefix fits what is longer and begins so, and nothing else.
+    /// A prefix matches only longer values that start with it.
     #[test]
     fn prefix_matches_below_its_owner(owner in "[a-z]{1,6}", rest in "[a-z:/]{0,8}") {
         let pattern = ClaimPattern::parse(&json!(format!("repo:{owner}/etl:*")), "").unwrap();
-        let (below, beside) = (format!("repo:{owner}/etl:{rest}"), format!("repo:{owner}x/etl:{rest}"));
-        let fits = [json!(below), json!(beside), json!([below])].map(|value| pattern.fits(&value));
+        let (below, outside) = (format!("repo:{owner}/etl:{rest}"), format!("repo:{owner}x/etl:{rest}"));
+        let fits = [json!(below), json!(outside), json!([below])].map(|value| pattern.fits(&value));
         prop_assert_eq!(fits, [!rest.is_empty(), false, false]);
     }
 
@@ -153,7 +152,7 @@ fn nearest_trust_names_mismatched_claim() {
     assert_eq!((mismatch.pointer.as_str(), mismatch.found.as_deref()), ("/environment", Some("test\u{fffd}")));
     let refused = WorkloadRefusal::NotTrusted(mismatch);
     assert!(refused.cause().ends_with("the token is from issuer own, and the closest trust requires prod"));
-    assert!(!refused.to_string().contains("prod"), "the sender does not learn what is trusted");
+    assert!(!refused.to_string().contains("prod"), "the trusted value is not disclosed to the sender");
     let nested = trusts(&[json!({"/sub": "a", "/kubernetes.io/namespace": "etl"})]);
     let token = json!({"sub": "a", "kubernetes.io": {"namespace": "etl"}});
     assert!(match_trusts(&nested, &workload(&token), TIMES).is_ok());

@@ -131,8 +131,8 @@ proptest! {
         if let Ok(namespace) = Namespace::parse(&format!("{prefix}/{rest}"), "") {
             prop_assert_eq!(below.allows(&namespace), !rest.is_empty());
         }
-        if let Ok(beside) = Namespace::parse(&format!("{prefix}{rest}"), "") {
-            prop_assert_eq!(below.allows(&beside), rest.starts_with('/') && rest.len() > 1);
+        if let Ok(outside) = Namespace::parse(&format!("{prefix}{rest}"), "") {
+            prop_assert_eq!(below.allows(&outside), rest.starts_with('/') && rest.len() > 1);
         }
     }
 
@@ -210,7 +210,7 @@ proptest! {
         let verdict = integration.authorize(token, now);
         prop_assert_eq!(verdict.is_ok(), known && in_time && alive);
         if !known {
-            prop_assert_eq!(verdict, Err(IntegrationRefusal::Unknown), "a stranger is told nothing else");
+            prop_assert_eq!(verdict, Err(IntegrationRefusal::Unknown), "nothing else is disclosed to a stranger");
         }
         if let Ok(principal) = integration.principal(token, digest(9), now) {
             prop_assert_eq!(Ok(principal.slot), verdict);

@@ -1,4 +1,4 @@
-//! Reading the members of an object, all flaws at once.
+//! Parsing the fields of an object. All violations are reported together.
 
 use proptest::prelude::*;
 use vault_core::field::{FieldCode, FieldError};

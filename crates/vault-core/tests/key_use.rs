@@ -29,7 +29,7 @@ fn exhausted_key_seals_nothing() {
 }
 
 proptest! {
-    /// Whoever takes blocks as the rule says never takes more than `stop_at`, even where no replacement succeeds.
+    /// A process that reserves blocks by the rule never reserves more than `stop_at` uses, even if no replacement succeeds.
     #[test]
     fn reserved_uses_never_exceed_limit(
         block in 1_i64..100, replace_at in 1_i64..1_000, stop_at in 1_i64..1_000,

@@ -27,7 +27,7 @@ fn key(number: usize) -> KeyId {
     KeyId::from_bytes(u128::try_from(number).unwrap().to_be_bytes())
 }
 
-/// A stand-in for SHA-256: what tells the documents of these tests apart.
+/// A stand-in for SHA-256 that distinguishes the documents of these tests.
 fn hash(document: &KeyringDocument) -> Digest {
     use std::hash::{DefaultHasher, Hash as _, Hasher as _};
     let mut hasher = DefaultHasher::new();
@@ -75,7 +75,7 @@ fn history(changes: &[Change], begin: usize) -> (Vec<KeyringDocument>, Vec<KeyId
 }
 
 proptest! {
-    /// Whatever is done, each purpose has one active key, no key is there twice, and what was dropped stays away.
+    /// After any changes, each purpose has one active key, no key is listed twice, and dropped keys do not return.
     #[test]
     fn every_keyring_history_is_valid(changes in changes(40)) {
         let (documents, dropped) = history(&changes, 10);
@@ -116,7 +116,7 @@ proptest! {
         }
     }
 
-    /// A key signs when every server knows it, and is drained only when it retires, long after.
+    /// A key signs only after every server has loaded it. It is drained only long after it retires.
     #[test]
     fn entry_settles_before_it_drains(since in 0..1_000_000_i64, after in -10_000..200_000_i64, retires: bool) {
         let state = if retires { KeyState::Retiring } else { KeyState::Active };

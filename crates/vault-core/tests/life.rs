@@ -213,7 +213,7 @@ proptest! {
         }
     }
 
-    /// Whoever changes a column of a credential's row, or moves its code to another row, cannot sign it.
+    /// The MAC of a credential's row does not verify if a column is changed or the MAC is moved to another row.
     #[test]
     fn mac_covers_one_state_of_one_credential(
         one in any::<[u8; 16]>(), two in any::<[u8; 16]>(), (version, staged, revision, said) in any::<(u8, bool, u8, bool)>(),

@@ -1,4 +1,4 @@
-//! Properties of the rules that judge a login, for all inputs.
+//! Properties of the rules that decide a login, for all inputs.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -162,7 +162,7 @@ proptest! {
         let wrong = WrongPasscodes { count, latest: Some(at(0)) };
         let expected = i64::from(count).saturating_sub(weeks).max(0);
         prop_assert_eq!(i64::from(wrong.at(at(weeks * WEEK + rest))), expected);
-        prop_assert_eq!(wrong.at(at(-rest - 1)), count, "a clock that was set back forgives nothing");
+        prop_assert_eq!(wrong.at(at(-rest - 1)), count, "a clock that was moved back does not reduce the count");
     }
 
     #[test]
@@ -172,7 +172,7 @@ proptest! {
         prop_assert_eq!(wrong.at(at(now)), count);
     }
 
-    /// Whoever has the password gains one guess a week by waiting.
+    /// An attacker with the password gains one guess a week by waiting.
     #[test]
     fn password_guesses_are_bounded(steps in vec(0..2 * WEEK, 1..200)) {
         let (mut wrong, mut now, mut guesses) = (WrongPasscodes::default(), 0_i64, 0_i64);
@@ -195,7 +195,7 @@ proptest! {
         prop_assert!(!after.forgotten.contains(&network));
         let others = classes.networks.iter().filter(|kept| kept.network != network).count();
         prop_assert_eq!(others - after.forgotten.len(), others.min(KNOWN_NETWORKS - 1));
-        // The class that it came in by begins anew, and a closed shared one with it.
+        // The bucket of this login restarts, and so does a locked shared bucket.
         match key {
             BucketKey::Shared => {
                 prop_assert_eq!(class, classes.shared);

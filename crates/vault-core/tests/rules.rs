@@ -301,7 +301,10 @@ fn limits_match_documentation() {
     assert_eq!(LONGEST_WAIT_SECONDS, 900);
     let class = ThrottleCounter { attempts: FREE_ATTEMPTS, latest: Some(Timestamp::from_millis(0)) };
     assert_eq!(class.decide(Timestamp::from_millis(29_999)), AttemptDecision::Wait);
-    assert!(matches!(class.decide(Timestamp::from_millis(30_000)), AttemptDecision::Evaluate(_)), "the wait is over");
+    assert!(
+        matches!(class.decide(Timestamp::from_millis(30_000)), AttemptDecision::Evaluate(_)),
+        "the lockout has expired"
+    );
     assert_eq!(NETWORK_KNOWN_SECONDS, 7_776_000, "90 days");
     assert_eq!(FORGIVEN_SECONDS, 604_800, "7 days");
     assert_eq!(INVITATION_SECONDS, 259_200, "72 h");

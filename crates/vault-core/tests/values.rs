@@ -27,7 +27,7 @@ fn node(text: &str) -> Node {
     json::parse(text.as_bytes(), Limits::REQUEST).unwrap().root
 }
 
-/// That `refused` names its place and says the expected; what was refused, `text`, never stands in it.
+/// Checks that `refused` names its position and the expected code, and does not contain the refused `text`.
 fn names(refused: FieldError, pointer: &str, code: FieldCode, text: &str) -> Result<(), TestCaseError> {
     prop_assert_eq!((refused.pointer.as_str(), refused.code), (pointer, code), "{:?}", text);
     prop_assert!(text.len() < 12 || !refused.to_string().contains(text));

@@ -791,7 +791,7 @@ macro_rules! contract_cases {
     };
     (@one $make:expr; $subject:ident in $page:literal { $($case:ident)* }) => {
         mod $subject {
-            #[allow(unused_imports, reason = "what makes the store lies where the contract is called for")]
+            #[allow(unused_imports, reason = "the constructor of the store is defined where the contract is invoked")]
             use super::*;
 
             $(

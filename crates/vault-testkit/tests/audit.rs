@@ -236,7 +236,7 @@ async fn anchor_detects_truncated_audit_log() {
         assert!(setting.store.remove_audit(*id));
     }
     assert_eq!(setting.verify(None).await.1, []);
-    assert_eq!(setting.verify(Some(anchor)).await.1, [AuditFinding::CutOff { newest: 2, anchored: 3 }]);
+    assert_eq!(setting.verify(Some(anchor)).await.1, [AuditFinding::Truncated { newest: 2, anchored: 3 }]);
     assert!(!setting.operator.has_checkpoint(anchor).await.unwrap());
     // A service that was restarted on the remaining entries writes again.
     setting.write(1).await;
@@ -255,7 +255,7 @@ async fn expired_entries_are_removed_up_to_a_checkpoint() {
         async |seconds, last| setting.operator.cut_audit(began.plus_seconds(seconds), last, MILLIS).await.unwrap();
     let removed = |entries| RemovedAudit { entries, ..RemovedAudit::default() };
     assert_eq!(cut(0, None).await, removed(0));
-    assert_eq!(cut(2, Some(1)).await, removed(3), "what was not delivered stays");
+    assert_eq!(cut(2, Some(1)).await, removed(3), "undelivered entries stay");
     assert_eq!(cut(2, None).await, removed(4));
     for last in [None, Some(3), Some(9)] {
         assert_eq!(cut(60, last).await, removed(0), "the newest checkpoint stays");
@@ -334,7 +334,7 @@ async fn entries_are_delivered_in_order_by_one_process() {
     let mut ids = setting.sealed().await;
     let deliver = async |holder| setting.operator.deliver_audit(&sink, holder, MILLIS).await;
     let delivered = |entries, checkpoint| Some(DeliveredAudit { entries, checkpoint, waiting: 0 });
-    assert_eq!(deliver(one).await.unwrap(), delivered(12, 3), "it begins with what is stored");
+    assert_eq!(deliver(one).await.unwrap(), delivered(12, 3), "it starts with the oldest stored entry");
     ids.extend(setting.sealed().await);
     assert_eq!(deliver(other).await.unwrap(), None, "another process delivers");
     assert_eq!(deliver(one).await.unwrap(), delivered(12, 6));
@@ -380,11 +380,11 @@ async fn entry_that_names_another_checkpoint_is_found() {
         numbers.remove(&ids[1]);
     });
     let (verification, findings) = setting.verify(None).await;
-    let reordered = |entry: AuditId, says: &str| AuditFinding::Reordered {
+    let reordered = |entry: AuditId, claim: &str| AuditFinding::Reordered {
         entry: entry.to_string(),
-        belongs: format!("checkpoint 1, and its row says {says}"),
+        belongs: format!("checkpoint 1, and its row names {claim}"),
     };
-    assert_eq!(findings[..2], [reordered(ids[0], "checkpoint 2"), reordered(ids[1], "that none holds it")]);
+    assert_eq!(findings[..2], [reordered(ids[0], "checkpoint 2"), reordered(ids[1], "no checkpoint")]);
     assert_eq!(verification.entries, 10);
 }
 
@@ -447,7 +447,7 @@ async fn changed_delivery_position_is_reported_and_redelivered() {
         ("ahead", |position, _| position.checkpoint = 1_000_000),
         ("not delivered yet", |position, _| position.checkpoint = 4),
         ("without a code", |position, _| position.code.clear()),
-        ("of a key that nobody has", |position, _| position.key = "key".to_owned()),
+        ("of an unknown key", |position, _| position.key = "key".to_owned()),
     ];
     for (what, act) in acts {
         let setting = setting();

@@ -288,7 +288,7 @@ async fn gone_receiver_is_disabled_until_enabled() {
     world.round().await;
     let reported: Vec<_> =
         world.post.at(ADDRESSES[0]).into_iter().map(|(_, body)| body["data"]["namespace"].clone()).collect();
-    assert_eq!(reported, ["exports"], "while it was disabled, it was told nothing");
+    assert_eq!(reported, ["exports"], "while it was disabled, it got no events");
 }
 
 #[tokio::test]
@@ -302,7 +302,7 @@ async fn mail_is_sent_at_most_hourly() {
     let mails = || world.post.arrived.lock().unwrap().iter().filter(|(at, ..)| at == to).count();
     receivers.raise(EventKind::BackupFailed, None).await.unwrap();
     world.round().await;
-    assert_eq!(mails(), 1, "the first leaves at once");
+    assert_eq!(mails(), 1, "the first is sent immediately");
     for _ in 0..5 {
         world.pass(60);
         receivers.raise(EventKind::InspectionFound, None).await.unwrap();
@@ -374,7 +374,7 @@ async fn delivery_takeover_is_reported() {
     let taken_over = || world.vault.events.take().iter().filter(|event| **event == Event::EventsTakenOver).count();
     assert!(world.notifier.read_events(HOLDER).await.unwrap().is_some());
     assert!(second.read_events(other).await.unwrap().is_none());
-    assert_eq!(taken_over(), 0, "the first one took it from nobody");
+    assert_eq!(taken_over(), 0, "the first one took over no delivery");
     world.notifier.end(HOLDER).await.unwrap();
     for _ in 0..2 {
         assert!(second.read_events(other).await.unwrap().is_some());

@@ -406,16 +406,16 @@ async fn concurrent_instance_key_replacement_is_detected() {
     let next = InstanceRecord { instance_key: KeyId::from_bytes([4; 16]), ..current.clone() };
     let audit = setting.audit(AuditAction::InstanceKeyReplaced);
     let command = ReplaceInstanceKey { current, next, keys: Vec::new(), now: setting.environment.now(), audit };
-    let somebody = NoInstanceKeys(Some((setting.store.clone(), command)));
-    let rotation = setting.keys_with(somebody).rotate_instance().await.unwrap();
+    let racing = NoInstanceKeys(Some((setting.store.clone(), command)));
+    let rotation = setting.keys_with(racing).rotate_instance().await.unwrap();
     assert!(!rotation.is_new());
 }
 
 #[tokio::test]
 async fn deleted_organization_has_no_key_to_rotate() {
     let setting = Setting::new().await;
-    let nobody = OrganizationId::from_bytes([9; 16]);
-    let refused = setting.keys().rotate_organization(nobody).await.err();
+    let nonexistent = OrganizationId::from_bytes([9; 16]);
+    let refused = setting.keys().rotate_organization(nonexistent).await.err();
     assert!(matches!(refused, Some(Error::Refused(Refusal::NoOrganization))));
 }
 

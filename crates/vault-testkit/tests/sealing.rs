@@ -298,8 +298,8 @@ async fn stored_version_is_the_sealed_one() {
 #[tokio::test]
 async fn organization_that_does_not_exist_seals_nothing() {
     let setting = Setting::new(10, 100, 200).await;
-    let nobody = Setting { organization: OrganizationId::from_bytes([9; 16]), ..setting };
-    assert!(matches!(nobody.seal(&nobody.process()).await, Err(SealError::NoKeys)));
+    let nonexistent = Setting { organization: OrganizationId::from_bytes([9; 16]), ..setting };
+    assert!(matches!(nonexistent.seal(&nonexistent.process()).await, Err(SealError::NoKeys)));
 }
 
 #[tokio::test]

@@ -166,7 +166,7 @@ impl Day {
                 let handed: Vec<_> = activated.credentials.iter().map(|it| (it.id, it.version)).collect();
                 assert!(
                     !(gone && handed.iter().any(|(id, _)| *id == deleted)),
-                    "what was deleted before is handed out"
+                    "an earlier deleted credential is issued"
                 );
                 activations.end(&principal, activated.id).await?;
                 reported.ended.set(reported.ended.get() + 1);
@@ -203,7 +203,7 @@ impl Day {
         assert_eq!(versions.values().collect::<BTreeSet<_>>().len(), versions.len(), "each has a version of its own");
         let (replaced, staged) = (count(AuditAction::CredentialReplaced), count(AuditAction::CredentialStaged));
         assert!(replaced <= REPLACEMENTS && staged <= 1, "a replacement was made twice");
-        assert!(replaced + staged >= versions.len(), "what was acknowledged is recorded");
+        assert!(replaced + staged >= versions.len(), "acknowledged changes are recorded");
         let shown = alone(self.fake.vault().show(&self.who, self.changed)).unwrap();
         let changes = replaced + staged + count(AuditAction::CredentialPromoted);
         assert_eq!(shown.revision, 1 + i64::try_from(changes).unwrap());
@@ -218,10 +218,10 @@ impl Day {
             assert!(sessions.iter().filter(|(of, _)| of == passcode).count() <= 1, "a passcode was taken twice");
         }
         let logins = count(AuditAction::LoginSucceeded);
-        assert!((sessions.len()..=2).contains(&logins), "{logins} logins, {} were told", sessions.len());
+        assert!((sessions.len()..=2).contains(&logins), "{logins} logins, {} acknowledged", sessions.len());
         for (_, token) in sessions.iter() {
             let session = self.fake.accounts().authenticate(token).unwrap();
-            assert!(alone(self.fake.accounts().own(&session)).is_ok(), "a session that was told of works");
+            assert!(alone(self.fake.accounts().own(&session)).is_ok(), "an acknowledged session works");
         }
 
         let (started, ended) = (count(AuditAction::ActivationBegun), count(AuditAction::ActivationEnded));
@@ -229,7 +229,7 @@ impl Day {
         let principal = alone(self.fake.activations().authenticate(&self.token, None)).unwrap();
         let page = PageRequest { limit: 100, cursor: None };
         let live = alone(self.fake.activations().list(&principal, page)).unwrap().items.len();
-        assert!(live <= started - ended, "{live} live, {started} begun, {ended} ended");
+        assert!(live <= started - ended, "{live} live, {started} started, {ended} ended");
     }
 }
 

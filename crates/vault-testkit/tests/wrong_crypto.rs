@@ -39,7 +39,7 @@ enum Wrong {
     OneKeyId,
     MovesNamesOnly,
     MovesAnything,
-    TellsWhatItRead,
+    ReportsPlaintext,
     // Digests and codes
     AnyPurpose,
     RunsTogether,
@@ -234,7 +234,7 @@ impl Opener for Around<SealingPorts> {
         let (context, namespace) = (self.place(context), self.namespace(namespace));
         let opened = self.right.opener.open(context, &namespace, kind, sealed).await;
         match opened {
-            Err(_) if self.wrong == Wrong::TellsWhatItRead => {
+            Err(_) if self.wrong == Wrong::ReportsPlaintext => {
                 Err(SealError::Fault(String::from_utf8_lossy(sealed.data.as_bytes()).into()))
             }
             Err(SealError::NoKeys) if self.wrong == Wrong::KeepsDeletedKeys => {
@@ -584,7 +584,7 @@ wrong_adapters! {
     its_keys_have_one_id: OneKeyId => sealing::new_keys_have_unique_ids;
     it_moves_names_of_keys_only: MovesNamesOnly => sealing::moved_data_opens_only_with_its_new_key;
     it_moves_what_does_not_open: MovesAnything => sealing::unopenable_data_is_not_resealed;
-    its_errors_tell_secrets: TellsWhatItRead => sealing::errors_contain_no_secret;
+    its_errors_contain_secrets: ReportsPlaintext => sealing::errors_contain_no_secret;
     its_digests_never_agree: NeverTwice => digest::equal_parts_have_equal_digests;
     its_digests_have_one_purpose: AnyPurpose => digest::digests_of_different_purposes_differ;
     its_parts_run_together: RunsTogether => digest::digest_parts_are_separated;

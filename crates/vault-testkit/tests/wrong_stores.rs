@@ -70,11 +70,11 @@ fn list(alter: impl Fn(&mut ListCredentials) + Send + Sync + 'static) -> impl Fn
     |store| store.altered(alter)
 }
 
-fn says_yes(method: &'static str) -> impl FnOnce(Wrong) -> Wrong {
+fn returns_true(method: &'static str) -> impl FnOnce(Wrong) -> Wrong {
     move |store| store.answering(method, |answer: &mut Result<bool, StoreError>| *answer = Ok(true))
 }
 
-fn says_done(method: &'static str) -> impl FnOnce(Wrong) -> Wrong {
+fn returns_success(method: &'static str) -> impl FnOnce(Wrong) -> Wrong {
     move |store| store.answering(method, |answer: &mut Result<(), StoreError>| *answer = Ok(()))
 }
 
@@ -121,14 +121,14 @@ wrong_stores! {
     its_lists_know_no_expiry: list(|query| {
         query.expires_before = query.expires_before.map(|at| at.plus_seconds(60));
     }) => life::list_is_filtered_by_expiry;
-    its_pages_begin_anew: list(|query| query.after = None) => credential::pages_are_stable_while_others_change_the_list;
+    its_pages_restart: list(|query| query.after = None) => credential::pages_are_stable_while_others_change_the_list;
     it_has_room_for_one_too_many: save(|payload| payload.limit += 1) => credential::limit_is_enforced;
     it_counts_late: counts_late => credential::limit_is_exact_in_parallel;
     it_saves_under_any_key: under_any_key => credential::inactive_key_is_refused;
     it_shows_others_credentials: shows_others => credential::organizations_are_isolated;
-    it_tells_everybody_that_they_deleted: says_yes("delete_credential")
+    it_acknowledges_every_deletion: returns_true("delete_credential")
         => credential::credential_is_deleted_once_in_parallel;
-    it_repeats_what_was_done: save(|payload| payload.idempotency = None) => idempotency::request_has_one_effect;
+    it_repeats_requests: save(|payload| payload.idempotency = None) => idempotency::request_has_one_effect;
     it_compares_no_bodies: idempotency(|it| it.body = Digest::from_bytes([0; 32]).into())
         => idempotency::parallel_requests_under_one_key_have_one_effect;
     it_folds_the_case_of_keys: idempotency(|it| it.key = it.key.to_lowercase())
@@ -155,7 +155,7 @@ wrong_stores! {
     it_deletes_what_changed: |store: Wrong| {
         store.altered(|command: &mut Command<DeleteCredential>| command.payload.revision = None)
     } => version::change_of_stale_revision_is_refused;
-    it_keeps_what_is_to_be_destroyed: |store: Wrong| {
+    it_keeps_destroyed_versions: |store: Wrong| {
         store.altered(|command: &mut Command<ChangeCredential>| match &mut command.payload.change {
             CredentialChange::Replace { version, .. } | CredentialChange::Stage(version) => version.destroyed.clear(),
             CredentialChange::Promote { destroyed, .. } => destroyed.clear(),
@@ -180,27 +180,27 @@ wrong_stores! {
             }
         })
     } => life::credential_metadata_is_replaced;
-    it_takes_a_block_of_uses_twice: says_yes("reserve_key_uses") => key::block_of_uses_is_reserved_once;
-    it_replaces_a_key_twice: says_yes("replace_organization_key") => key::key_is_replaced_once;
-    it_makes_two_instances: says_yes("create_instance") => key::instance_is_created_once;
-    it_replaces_a_root_key_twice: says_yes("replace_root_key") => key::root_key_is_replaced_once;
+    it_reserves_a_block_of_uses_twice: returns_true("reserve_key_uses") => key::block_of_uses_is_reserved_once;
+    it_replaces_a_key_twice: returns_true("replace_organization_key") => key::key_is_replaced_once;
+    it_creates_two_instances: returns_true("create_instance") => key::instance_is_created_once;
+    it_replaces_a_root_key_twice: returns_true("replace_root_key") => key::root_key_is_replaced_once;
     it_records_under_an_id_of_its_own: |store: Wrong| {
         let ids = SequentialIds::seeded(7);
         store.altered(move |command: &mut Command<SaveCredential>| {
             command.audit.record.id = AuditId::from_uuid(ids.random());
         })
     } => log::change_without_audit_entry_is_rolled_back;
-    it_says_that_a_save_failed: |store: Wrong| {
+    it_reports_failure_of_a_save: |store: Wrong| {
         store.faults(|method| (method == "save_credential").then(|| Fault::After(StoreError::Fault("lost".into()))))
     } => log::change_without_audit_entry_is_rolled_back;
     it_lets_sessions_live: |store: Wrong| {
         store.altered(|query: &mut ListCredentials| query.principal = Principal::Operator)
     } => member::session_is_authorized_until_it_ends;
-    it_tells_everybody_that_they_ended_a_session: says_yes("end_session") => session::session_ends_once_in_parallel;
-    it_disables_nobody: |store: Wrong| {
+    it_acknowledges_every_session_end: returns_true("end_session") => session::session_ends_once_in_parallel;
+    it_disables_no_account: |store: Wrong| {
         store.altered(|command: &mut SetOrganizationState| command.state = OrganizationState::Active)
     } => standing::disabled_organization_is_refused_everything;
-    it_knows_one_network: |store: Wrong| {
+    it_remembers_one_network: |store: Wrong| {
         store.altered(|command: &mut ReserveAttempt| command.network = Digest::from_bytes([0; 32]))
     } => lockout::known_networks_have_separate_buckets;
     it_takes_a_step_twice: |store: Wrong| {
@@ -238,19 +238,19 @@ wrong_stores! {
             }
         })
     } => lockout::clock_moved_back_ends_no_lockout;
-    it_enrols_everybody_who_confirms: says_done("confirm_enrolment")
+    it_enrols_every_confirmation: returns_success("confirm_enrolment")
         => invitation::parallel_confirmations_create_one_account;
-    it_re_enrols_everybody_who_confirms: says_done("confirm_enrolment")
+    it_re_enrols_every_confirmation: returns_success("confirm_enrolment")
         => re_enrolment::parallel_confirmations_re_enrol_once;
-    it_invites_everybody: says_done("create_invitation") => invitation::parallel_invitations_of_one_address_create_one;
-    it_gives_an_address_away_twice: says_done("create_account")
+    it_invites_everybody: returns_success("create_invitation") => invitation::parallel_invitations_of_one_address_create_one;
+    it_assigns_an_address_twice: returns_success("create_account")
         => account::parallel_creations_of_one_address_create_one;
-    it_changes_an_account_twice: says_done("change_account")
+    it_changes_an_account_twice: returns_success("change_account")
         => account_change::parallel_changes_of_one_version_apply_once;
     it_keeps_no_password_waiting: |store: Wrong| {
         store.answering("reserve_confirmation", |answer: &mut Result<Option<WaitingSeed>, StoreError>| *answer = Ok(None))
     } => own_account::owner_replaces_the_seed;
-    its_pages_of_accounts_begin_anew: |store: Wrong| {
+    its_pages_of_accounts_restart: |store: Wrong| {
         let pages = Mutex::new(0);
         store.altered(move |query: &mut List<(OrganizationId, AccountId)>| {
             let mut pages = pages.lock().unwrap();
@@ -274,17 +274,17 @@ wrong_stores! {
             })
             .answering("end_session", |answer: &mut Result<bool, StoreError>| *answer = Ok(true))
     } => session::sessions_are_listed_to_their_owner;
-    it_makes_an_organization_twice: says_yes("create_organization")
+    it_creates_an_organization_twice: returns_true("create_organization")
         => organization::parallel_creations_of_one_name_create_one;
-    it_deletes_an_organization_twice: says_yes("delete_organization") => organization::parallel_deletions_delete_once;
-    it_makes_an_integration_twice: says_done("create_integration")
+    it_deletes_an_organization_twice: returns_true("delete_organization") => organization::parallel_deletions_delete_once;
+    it_creates_an_integration_twice: returns_success("create_integration")
         => integration::parallel_integrations_of_one_name_create_one;
-    it_rotates_an_integration_twice: says_done("change_integration")
+    it_rotates_an_integration_twice: returns_success("change_integration")
         => integration::parallel_rotations_of_one_version_apply_once;
     it_has_room_for_one_integration_too_many: |store: Wrong| {
         store.altered(|command: &mut Command<CreateIntegration>| command.payload.limit += 1)
     } => integration::number_of_integrations_is_limited;
-    its_pages_of_integrations_begin_anew: |store: Wrong| {
+    its_pages_of_integrations_restart: |store: Wrong| {
         let pages = Mutex::new(0);
         store.altered(move |query: &mut List<NamePosition>| {
             let mut pages = pages.lock().unwrap();
@@ -309,14 +309,14 @@ wrong_stores! {
     it_freezes_for_other_organizations: |store: Wrong| {
         store.altered(|command: &mut Command<FreezeNamespace>| command.principal = Principal::Operator)
     } => admin::session_freezes_only_namespaces_of_its_organization;
-    it_changes_what_was_changed: |store: Wrong| {
+    it_applies_stale_changes: |store: Wrong| {
         store.answering("change_integration", |answer: &mut Result<(), StoreError>| {
             if let Err(StoreError::Refused(vault_core::Refusal::Contended)) = answer {
                 *answer = Ok(());
             }
         })
     } => integration::stale_or_stray_change_of_an_integration_changes_nothing;
-    it_tells_everybody_that_they_froze: |store: Wrong| {
+    it_acknowledges_every_freeze: |store: Wrong| {
         store.answering("freeze_namespace", |answer: &mut Result<Option<Freezing>, StoreError>| {
             if let Ok(Some(freezing)) = answer {
                 freezing.changed = true;
@@ -365,7 +365,7 @@ wrong_stores! {
             }
         })
     } => activation::activation_fetches_current_version;
-    it_takes_what_is_frozen: takes_anyway(|error| matches!(error, StoreError::Refused(vault_core::Refusal::Frozen)))
+    it_fetches_from_frozen_namespaces: takes_anyway(|error| matches!(error, StoreError::Refused(vault_core::Refusal::Frozen)))
         => activation::freeze_takes_effect_during_activations;
     it_takes_more_than_allowed: |store: Wrong| {
         store.altered(|command: &mut ForIntegration<FetchCredentials>| command.payload.most += 1)
@@ -382,18 +382,18 @@ wrong_stores! {
             }
         })
     } => activation::activations_are_listed_to_their_integration;
-    it_keeps_what_was_aborted: |store: Wrong| {
+    it_keeps_aborted_activations: |store: Wrong| {
         let ids = SequentialIds::seeded(9);
         store.altered(move |command: &mut AbortActivation| {
             command.activation = vault_core::id::ActivationId::from_uuid(ids.random());
         })
     } => activation::aborted_activation_is_deleted;
-    it_records_no_hand_out: |store: Wrong| {
+    it_records_no_issuance: |store: Wrong| {
         store.altered(|command: &mut ForIntegration<IssueCredentials>| {
             command.audit.record.action = vault_core::audit::AuditAction::ActivationBegun;
         })
     } => issue_credentials::issuance_is_recorded;
-    it_hands_out_what_was_deleted: |store: Wrong| {
+    it_issues_deleted_credentials: |store: Wrong| {
         store.altered(|command: &mut ForIntegration<IssueCredentials>| command.payload.credentials.clear())
     } => issue_credentials::issuance_and_deletion_are_serialized;
     it_renews_nothing: |store: Wrong| {
@@ -407,7 +407,7 @@ wrong_stores! {
             *answer = Ok(Some(IssuanceRefusal::Changed));
         })
     } => issue_credentials::renewal_and_end_are_serialized;
-    it_knows_no_rules: |store: Wrong| {
+    it_ignores_vend_rules: |store: Wrong| {
         store.altered(|command: &mut ForIntegration<IssueCredentials>| {
             for one in &mut command.payload.credentials {
                 one.form = vault_core::activation::VendedForm::Short;
@@ -421,7 +421,7 @@ wrong_stores! {
             }
         })
     } => check::checks_are_due_in_rounds;
-    it_records_checks_of_anything: says_yes("record_check") => check::check_result_applies_to_checked_version;
+    it_records_checks_of_anything: returns_true("record_check") => check::check_result_applies_to_checked_version;
     it_sets_the_last_activation_back: |store: Wrong| {
         let latest = Mutex::new(None::<vault_core::time::Timestamp>);
         store.answering("fetch_credentials", move |answer: &mut Result<Vec<FetchedCredential>, StoreError>| {
@@ -435,7 +435,7 @@ wrong_stores! {
             }
         })
     } => check::latest_activation_is_recorded;
-    it_ends_an_activation_twice: says_yes("end_activation") => activation::activation_ends_once_in_parallel;
+    it_ends_an_activation_twice: returns_true("end_activation") => activation::activation_ends_once_in_parallel;
     it_has_room_for_one_activation_too_many: |store: Wrong| {
         store.altered(|command: &mut ForIntegration<FetchCredentials>| {
             if let Some(activation) = &mut command.payload.activation {
@@ -443,7 +443,7 @@ wrong_stores! {
             }
         })
     } => activation::count_of_active_activations_is_exact;
-    it_hands_out_what_was_revoked: |store: Wrong| {
+    it_issues_to_revoked_integrations: |store: Wrong| {
         store.answering("issue_credentials", |answer: &mut Result<Option<IssuanceRefusal>, StoreError>| *answer = Ok(None))
     } => issue_credentials::credentials_revoked_since_fetch_are_not_issued;
     it_hides_credentials_from_inspections: |store: Wrong| {
@@ -468,7 +468,7 @@ wrong_stores! {
             query.principal = Principal::Operator;
         })
     } => whole::sessions_list_their_own_organizations_entries;
-    it_adds_any_checkpoint: says_yes("add_checkpoint") => audit::mismatched_checkpoint_changes_nothing;
+    it_adds_any_checkpoint: returns_true("add_checkpoint") => audit::mismatched_checkpoint_changes_nothing;
     it_destroys_keys_in_use: |store: Wrong| {
         store.answering("destroy_organization_key", |answer: &mut Result<KeyDestruction, StoreError>| {
             *answer = Ok(KeyDestruction::Destroyed);

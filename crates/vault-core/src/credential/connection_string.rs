@@ -86,7 +86,7 @@ impl ConnectionString {
 
     /// Returns the shared access signature as the query of an address. Every call states in a comment why it needs it.
     pub fn shared_access_signature(&self) -> Option<&str> {
-        part(self.expose(), SIGNATURE).map(|signature| signature.trim_start_matches('?')) // As its caller says.
+        part(self.expose(), SIGNATURE).map(|signature| signature.trim_start_matches('?')) // The caller states the reason.
     }
 
     /// Returns the address of the account's blobs: the stated one, or the default for this account name in the cloud of

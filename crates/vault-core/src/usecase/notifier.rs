@@ -397,7 +397,7 @@ impl Notifier {
             let state = if gives_up(&first, now) { DeliveryState::Failed } else { first.state };
             let delivery = EventDelivery { failure, next_at: not_before, state, ..first };
             let receiver = ReceiverEffect { status, disables: false };
-            self.store.note_attempts(vec![Attempted { delivery, receiver, goes_on: false }]).await?;
+            self.store.note_attempts(vec![Attempted { delivery, receiver, continues: false }]).await?;
         }
         Ok(0)
     }
@@ -427,7 +427,7 @@ impl Notifier {
             if attempted.delivery.state == DeliveryState::Waiting {
                 held_back.insert(delivery.subject.clone());
             }
-            let (goes_on, disables) = (attempted.goes_on, attempted.receiver.disables);
+            let (continues, disables) = (attempted.continues, attempted.receiver.disables);
             attempts.push(attempted);
             if attempts.len() >= NOTED || disables {
                 self.store.note_attempts(std::mem::take(&mut attempts)).await?;
@@ -435,7 +435,7 @@ impl Notifier {
             if disables {
                 self.disable(&stored).await?;
             }
-            if !goes_on {
+            if !continues {
                 break;
             }
         }

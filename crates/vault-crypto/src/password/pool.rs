@@ -39,7 +39,7 @@ struct Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         if let Some(hash_slot) = self.hash_slot.take() {
-            lock(&self.hash_slots).give_back(hash_slot);
+            lock(&self.hash_slots).release(hash_slot);
         }
     }
 }

@@ -96,7 +96,7 @@ fn user_without_phone_and_codes_re_enrols() {
     assert_eq!(list(&world, &token).len(), 2, "it is listed once");
 
     assert_problem(&world.send("GET /v1/account", &[&theirs], ""), 401, "invalid-token", "their session");
-    let unknown = json!({"email": "nobody@acme.example", "password": PASSWORD, "passcode": "123456"});
+    let unknown = json!({"email": "unknown@acme.example", "password": PASSWORD, "passcode": "123456"});
     let unknown = world.send_json("POST /v1/login", "", unknown);
     let old = log_in(&world, PASSWORD, &world.code(ZOE));
     assert_problem(&old, 401, "invalid-login", "what they had");

@@ -1,7 +1,7 @@
 //! Cases of [`change_account`](vault_core::port::AccountRepository::change_account).
 
 use super::AccountSubject;
-use super::tools::{Settled, is_nobody, race};
+use super::tools::{Settled, is_unknown_account, race};
 use super::world::{Accounts, Holder, Wanted, World};
 use crate::crypto::FakeDigester;
 use std::sync::Arc;
@@ -80,7 +80,7 @@ pub async fn account_is_deleted(suite: &dyn AccountSubject) {
     world.change(&holder, AccountChange::Delete).await;
 
     assert_eq!(world.account(holder.address).await, None);
-    assert!(is_nobody(&world.reserve(&holder, world.network()).await));
+    assert!(is_unknown_account(&world.reserve(&holder, world.network()).await));
     assert_eq!(world.acts(&session).await, Err(Denial::AccountChanged));
     assert_eq!(world.audited(AuditAction::AccountDeleted).await, 1);
     assert_eq!(world.acts(&world.log_in(&colleague).await).await, Ok(()));
@@ -148,14 +148,14 @@ pub async fn stale_or_stray_change_changes_nothing(suite: &dyn AccountSubject) {
     let mut elsewhere = world.change_account(&holder, version, demotion.clone());
     elsewhere.payload.after.grant.organization = other.organization;
     elsewhere.audit = other.audit(AuditAction::AccountRoleChanged);
-    let mut nobody = world.change_account(&holder, version, demotion.clone());
-    nobody.payload.after.grant.account = AccountId::from_uuid(world.ids.random());
+    let mut nonexistent = world.change_account(&holder, version, demotion.clone());
+    nonexistent.payload.after.grant.account = AccountId::from_uuid(world.ids.random());
     let commands = [
         (world.change_account(&holder, version - 1, demotion.clone()), Err(Refusal::Contended)),
         (world.change_account(&holder, version + 1, demotion), Err(Refusal::Contended)),
         (world.change_account(&holder, version - 1, AccountChange::Delete), Err(Refusal::Contended)),
         (elsewhere, Err(Refusal::NotFound)),
-        (nobody, Err(Refusal::NotFound)),
+        (nonexistent, Err(Refusal::NotFound)),
     ];
     for (command, outcome) in commands {
         assert_eq!(world.store.change_account(command).await.decided(), outcome);

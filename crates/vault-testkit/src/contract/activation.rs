@@ -26,7 +26,7 @@ pub async fn token_finds_its_integration(suite: &dyn ActivationSubject) {
     let stored = world.integration().await;
     let integration = &stored.integration;
     let found = |organization_active| Some(FoundIntegration { stored: stored.clone(), organization_active });
-    assert!(stored.mac_is_valid(&crate::crypto::FakeDigester::default()), "what is stored is what was signed");
+    assert!(stored.mac_is_valid(&crate::crypto::FakeDigester::default()), "the stored row equals the signed one");
     assert_eq!(world.find_by_token(integration.token).await, found(true));
     assert_eq!(world.find_by_token(world.token()).await, None);
     world.set_state(OrganizationState::Disabled).await;
@@ -51,7 +51,7 @@ pub async fn rotated_integration_is_found_by_both_tokens(suite: &dyn ActivationS
     };
     let second = rotate(&first, Overlap::DEFAULT).await;
     assert_eq!(second.integration.version, first.integration.version + 1);
-    assert!(second.mac_is_valid(&crate::crypto::FakeDigester::default()), "what is stored is what was signed");
+    assert!(second.mac_is_valid(&crate::crypto::FakeDigester::default()), "the stored row equals the signed one");
     let by = async |token| world.find_by_token(token).await.map(|found| found.stored);
     for token in [first.integration.token, second.integration.token] {
         assert_eq!(by(token).await.as_ref(), Some(&second));

@@ -84,8 +84,8 @@ pub async fn session_freezes_only_namespaces_of_its_organization(suite: &(impl I
     }
     let strange = List { principal: authority.clone(), ..other.list_namespaces() };
     assert_eq!(world.store.list_namespaces(strange).await.settled(), Err(Denial::InsufficientRole));
-    let nobody = OrganizationId::from_uuid(world.ids.random());
-    let nowhere = with(world.freeze(&OPERATOR, "contract", true), |payload| payload.organization = nobody);
+    let nonexistent = OrganizationId::from_uuid(world.ids.random());
+    let nowhere = with(world.freeze(&OPERATOR, "contract", true), |payload| payload.organization = nonexistent);
     for command in [other.freeze(&authority, "contract", true), nowhere] {
         assert_eq!(world.store.freeze_namespace(command).await.unwrap(), None);
     }

@@ -165,7 +165,7 @@ pub async fn parallel_checkpoints_form_one_chain(suite: &dyn OperatorSubject) {
         assert_eq!(
             FakeAuditSealer.hash_checkpoint(&content.to_bytes()),
             pair[1].hash,
-            "it follows from the one before"
+            "it follows from the previous one"
         );
     }
 }

@@ -58,8 +58,8 @@ pub async fn ended_session_cannot_administer(suite: &dyn AccountSubject) {
     assert!(world.store.end_session(world.end_session(&session)).await.unwrap());
     let (before, entries) = (world.read(&colleague).await, world.audit_length().await);
     let refusal = Denial::SessionEnded;
-    let nobody = AccountKey::Id(world.organization, vault_core::id::AccountId::from_bytes([0x55; 16]));
-    for key in keys(&colleague).into_iter().chain([nobody]) {
+    let nonexistent = AccountKey::Id(world.organization, vault_core::id::AccountId::from_bytes([0x55; 16]));
+    for key in keys(&colleague).into_iter().chain([nonexistent]) {
         let query = world.look_for(Principal::Session(session.clone()), key);
         assert_eq!(world.store.find_account(query).await.settled(), Err(refusal));
     }

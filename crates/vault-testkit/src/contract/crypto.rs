@@ -273,7 +273,7 @@ macro_rules! deployment_cases {
     };
     (@one $make:expr; $subject:ident in $page:literal { $($case:ident)* }) => {
         mod $subject {
-            #[allow(unused_imports, reason = "what makes the deployment lies where the contract is called for")]
+            #[allow(unused_imports, reason = "the constructor of the deployment is defined where the contract is invoked")]
             use super::*;
 
             $(

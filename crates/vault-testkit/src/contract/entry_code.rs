@@ -81,7 +81,7 @@ pub async fn mac_covers_each_column_of_entry<S: DigestSubject>(make: impl AsyncF
             &|entry| entry.id = entry.id.to_uppercase() + "x",
             &|entry| entry.at = NOW.plus_seconds(1),
             &|entry| entry.organization = None,
-            &|entry| entry.organization = Some("nobody".to_owned()),
+            &|entry| entry.organization = Some("unknown".to_owned()),
             &|entry| entry.actor = "system".to_owned(),
             &|entry| entry.account = None,
             &|entry| entry.session = None,

@@ -156,10 +156,10 @@ pub async fn issuance_is_recorded_as_use(suite: &dyn ContractStore) {
     let mut activations = Vec::new();
     for _ in 0..3 {
         world.clock.advance_millis(1_000);
-        let (begun, _) = world.activate(&activator, "contract").await;
-        let command = world.issue_credentials(&activator, "contract", begun, &[id]);
+        let (activation, _) = world.activate(&activator, "contract").await;
+        let command = world.issue_credentials(&activator, "contract", activation, &[id]);
         assert_eq!(world.store.issue_credentials(command).await.unwrap(), None);
-        activations.insert(0, begun.to_string());
+        activations.insert(0, activation.to_string());
     }
     assert_eq!(world.uses(&principal, id, None).await.unwrap(), activations[..2]);
     let query =
@@ -195,11 +195,11 @@ pub async fn renewal_and_end_update_the_use(suite: &dyn ContractStore) {
         uses.iter().map(|one| (one.activation, one.at, one.expires_at, one.ended_at, one.version)).collect::<Vec<_>>()
     };
     let started = world.now();
-    let (begun, _) = world.activate(&activator, "contract").await;
-    let command = world.issue_credentials(&activator, "contract", begun, &[id]);
+    let (activation, _) = world.activate(&activator, "contract").await;
+    let command = world.issue_credentials(&activator, "contract", activation, &[id]);
     let expiry = command.payload.expires_at;
     assert_eq!(world.store.issue_credentials(command).await.unwrap(), None);
-    assert_eq!(uses().await, [(begun, started, expiry, None, 1)]);
+    assert_eq!(uses().await, [(activation, started, expiry, None, 1)]);
 
     let read = world.versions(&principal, id).await;
     world.changed(&principal, &read, CredentialChange::Stage(world.new_version(id, 2))).await;
@@ -207,17 +207,17 @@ pub async fn renewal_and_end_update_the_use(suite: &dyn ContractStore) {
     let promote = CredentialChange::Promote { number: 2, destroy_at: world.destroy_at(), destroyed: Vec::new() };
     world.changed(&principal, &read, promote).await;
     world.clock.advance_millis(1_000);
-    let mut renewal = world.renew(&activator, begun, &[id]);
+    let mut renewal = world.renew(&activator, activation, &[id]);
     renewal.payload.credentials[0].version = 2;
     let later = renewal.payload.expires_at;
     assert_eq!(world.store.issue_credentials(renewal).await.unwrap(), None);
-    assert_eq!(uses().await, [(begun, started, later, None, 2)]);
+    assert_eq!(uses().await, [(activation, started, later, None, 2)]);
 
     world.clock.advance_millis(1_000);
-    assert!(world.store.end_activation(world.end_activation(&activator, begun)).await.unwrap());
-    let ended = [(begun, started, later, Some(world.now()), 2)];
+    assert!(world.store.end_activation(world.end_activation(&activator, activation)).await.unwrap());
+    let ended = [(activation, started, later, Some(world.now()), 2)];
     assert_eq!(uses().await, ended);
-    assert!(!world.store.end_activation(world.end_activation(&activator, begun)).await.unwrap());
+    assert!(!world.store.end_activation(world.end_activation(&activator, activation)).await.unwrap());
     assert_eq!(uses().await, ended);
     // The time counts from the expiry, so that an activation that is renewed for longer is listed while it is active.
     world.clock.advance_millis(USE_SECONDS * 1_000);

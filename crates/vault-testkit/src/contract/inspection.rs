@@ -90,9 +90,9 @@ pub async fn credential_is_read_completely(suite: &dyn ContractStore) {
     assert_eq!((whole.labels.len(), labels), (2, [digest("a"), digest("b")].iter().map(Digest::as_bytes).collect()));
 
     let stranger = World::new(suite).await;
-    let nobody = CredentialId::from_uuid(world.ids.random());
+    let nonexistent = CredentialId::from_uuid(world.ids.random());
     assert!(world.store.whole_credential(stranger.organization, id).await.unwrap().is_none());
-    assert!(world.store.whole_credential(world.organization, nobody).await.unwrap().is_none());
+    assert!(world.store.whole_credential(world.organization, nonexistent).await.unwrap().is_none());
 }
 
 /// Rows with values that are sealed under the instance key are returned by row key, part by part.
@@ -113,8 +113,8 @@ pub async fn every_row_under_instance_key_has_a_row_key(suite: &dyn ContractStor
             let row = world.store.instance_row(part, place).await.unwrap().expect("it is there");
             assert_eq!((row.part(), row.place()), (part, place));
         }
-        let nobody = (world.organization, world.ids.random());
-        assert_eq!(world.store.instance_row(part, nobody).await.unwrap(), None, "{part:?}");
+        let nonexistent = (world.organization, world.ids.random());
+        assert_eq!(world.store.instance_row(part, nonexistent).await.unwrap(), None, "{part:?}");
     }
 }
 
@@ -138,8 +138,8 @@ pub async fn throttle_locks_are_listed_by_organization(suite: &dyn ContractStore
     closures(OrganizationState::Disabled, &["a", "b"]).await;
     world.set_frozen("a", false).await;
     closures(OrganizationState::Disabled, &["b"]).await;
-    let nobody = OrganizationId::from_uuid(world.ids.random());
-    assert_eq!(world.store.closures(nobody).await.unwrap(), None);
+    let nonexistent = OrganizationId::from_uuid(world.ids.random());
+    assert_eq!(world.store.closures(nonexistent).await.unwrap(), None);
 }
 
 /// Entries about a row are returned newest first, without entries about another row, subject, namespace or

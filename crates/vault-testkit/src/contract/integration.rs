@@ -77,11 +77,11 @@ pub async fn parallel_integrations_of_one_name_create_one(suite: &dyn Integratio
 /// Without an organization no integration is created.
 pub async fn integration_requires_organization(suite: &dyn IntegrationSubject) {
     let world = World::of_integrations(suite).await;
-    let nobody = OrganizationId::from_uuid(world.ids.random());
-    let integration = Integration { organization: nobody, ..world.new_integration("nightly") };
+    let nonexistent = OrganizationId::from_uuid(world.ids.random());
+    let integration = Integration { organization: nonexistent, ..world.new_integration("nightly") };
     let outcome = world.store.create_integration(world.create_integration(&OPERATOR, &integration)).await.decided();
     assert_eq!(outcome, Err(Refusal::NoOrganization));
-    assert_eq!(world.audited_in(nobody, AuditAction::IntegrationCreated).await, 0);
+    assert_eq!(world.audited_in(nonexistent, AuditAction::IntegrationCreated).await, 0);
 }
 
 /// The limit on integrations per organization is enforced.

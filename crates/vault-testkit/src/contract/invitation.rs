@@ -1,7 +1,7 @@
 //! Cases of [`InvitationRepository`](vault_core::port::InvitationRepository).
 
 use super::AccountSubject;
-use super::tools::{Settled, is_nobody, race};
+use super::tools::{Settled, is_unknown_account, race};
 use super::world::{Accounts, Holder, World};
 use crate::crypto::FakeDigester;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub async fn invitation_is_found_as_created(suite: &dyn AccountSubject) {
     assert_eq!(world.accounts(Some(world.organization)).await, std::slice::from_ref(&listed));
     assert!(world.accounts(None).await.contains(&listed));
     assert_eq!(other.accounts(Some(other.organization)).await, []);
-    assert!(is_nobody(&world.store.reserve_attempt(world.attempt(address, world.network())).await.unwrap()));
+    assert!(is_unknown_account(&world.store.reserve_attempt(world.attempt(address, world.network())).await.unwrap()));
     assert_eq!(world.audited(AuditAction::AccountInvited).await, 1);
 }
 

@@ -83,8 +83,8 @@ pub async fn organization_keys_are_read(suite: &dyn CredentialSubject) {
     let (id, keys) = (command.organization.id, command.keys.clone());
     suite.add_organization(command).await;
     assert_eq!(world.store.organization_keys(id).await.unwrap(), Some(keys));
-    let nobody = OrganizationId::from_uuid(world.ids.random());
-    assert_eq!(world.store.organization_keys(nobody).await.unwrap(), None);
+    let nonexistent = OrganizationId::from_uuid(world.ids.random());
+    assert_eq!(world.store.organization_keys(nonexistent).await.unwrap(), None);
 }
 
 /// A block of key uses is reserved by a command that specifies the current count. If several do, exactly one succeeds.

@@ -2,7 +2,7 @@
 //! permitted when.
 
 use super::AccountSubject;
-use super::tools::{address, is_nobody, race};
+use super::tools::{address, is_unknown_account, race};
 use super::world::{Accounts, Holder, World};
 use crate::crypto::FakeDigester;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ pub async fn lockout_doubles_after_five_attempts(suite: &dyn AccountSubject) {
         world.clock.advance_millis(wait * 1000 - 1);
         assert!(!is_counted(&world, &holder, network).await, "{wait} s are not over");
         world.clock.advance_millis(1);
-        assert!(is_counted(&world, &holder, network).await, "{wait} s are over");
+        assert!(is_counted(&world, &holder, network).await, "{wait} s have elapsed");
         wait = (wait * 2).min(LONGEST_WAIT_SECONDS);
     }
 }
@@ -94,14 +94,14 @@ pub async fn unknown_addresses_are_never_locked_out(suite: &dyn AccountSubject) 
     let holder = world.holder(Role::Viewer).await;
     let attempt = unknown(&world);
     for _ in 0..CLOSING_ATTEMPTS {
-        assert!(is_nobody(&world.store.reserve_attempt(attempt.clone()).await.unwrap()));
+        assert!(is_unknown_account(&world.store.reserve_attempt(attempt.clone()).await.unwrap()));
         let entry = Box::new(world.audit_in(holder.signed.grant.organization, AuditAction::LoginRefused));
         let decoy = FinishAttempt::Decoy { decoy: attempt.decoy, recovery_code: None, entry };
         world.store.finish_attempt(decoy).await.unwrap();
     }
     let reservations = race_attempts(&world, vec![attempt.clone(); 50]).await;
-    assert_eq!(count(&reservations, is_nobody), 50);
-    assert_eq!(world.audited(AuditAction::LoginRefused).await, 0, "what is written to a decoy is no entry");
+    assert_eq!(count(&reservations, is_unknown_account), 50);
+    assert_eq!(world.audited(AuditAction::LoginRefused).await, 0, "attempts on a decoy are not recorded");
     let attempt = ReserveAttempt { decoy: attempt.decoy, ..world.attempt(holder.address, world.network()) };
     assert!(matches!(world.store.reserve_attempt(attempt).await.unwrap(), Reservation::Account(_)));
 }
@@ -165,7 +165,7 @@ pub async fn account_deleted_during_attempts_is_unknown(suite: &dyn AccountSubje
         for outcome in race(contenders).await {
             outcome.unwrap();
         }
-        assert!(is_nobody(&world.reserve(&holder, world.network()).await));
+        assert!(is_unknown_account(&world.reserve(&holder, world.network()).await));
     }
 }
 
@@ -336,8 +336,8 @@ async fn close(world: &Accounts<'_>, holder: &Holder, network: Digest) {
 
 /// Returns an attempt on an unknown address.
 fn unknown(world: &Accounts<'_>) -> ReserveAttempt {
-    let nobody = address(&format!("{}@nowhere.example", world.ids.random()));
-    world.attempt(nobody, world.network())
+    let nonexistent = address(&format!("{}@nowhere.example", world.ids.random()));
+    world.attempt(nonexistent, world.network())
 }
 
 async fn race_attempts(world: &Accounts<'_>, attempts: Vec<ReserveAttempt>) -> Vec<Reservation> {

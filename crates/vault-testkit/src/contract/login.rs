@@ -141,7 +141,8 @@ pub async fn login_fails_after_organization_is_disabled(suite: &dyn AccountSubje
 pub async fn rehash_is_no_password_change(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
-    let beside = world.complete_login(&holder, world.network(), PasscodeProof::RecoveryCode(holder.recovery_codes[0]));
+    let other_login =
+        world.complete_login(&holder, world.network(), PasscodeProof::RecoveryCode(holder.recovery_codes[0]));
     let mut command = world.complete_login(&holder, world.network(), world.fresh_step());
     let mut rehashed = world.password();
     rehashed.id = holder.password.id;
@@ -150,7 +151,7 @@ pub async fn rehash_is_no_password_change(suite: &dyn AccountSubject) {
 
     let Reservation::Account(facts) = world.reserve(&holder, world.network()).await else { panic!("it is free") };
     assert_eq!((&facts.password, &facts.signed), (&rehashed, &holder.signed));
-    completes(&world, beside).await;
+    completes(&world, other_login).await;
     assert_eq!(world.acts(&session).await, Ok(()));
 }
 

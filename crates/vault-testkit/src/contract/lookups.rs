@@ -134,8 +134,8 @@ pub async fn rekeyed_account_is_found_under_new_key(suite: &dyn ContractStore) {
         assert!(!world.is_found(&holder, address.before()).await);
         let twin = world.new_holder(Role::Viewer);
         assert_eq!(world.create(&twin, address.drained()).await, Err(Refusal::AddressTaken));
-        let nobody = world.new_holder(Role::Viewer).signed.grant.account;
-        assert_eq!(world.move_one(InstancePart::Accounts, nobody, address.old).await, 0, "there is none");
+        let nonexistent = world.new_holder(Role::Viewer).signed.grant.account;
+        assert_eq!(world.move_one(InstancePart::Accounts, nonexistent, address.old).await, 0, "there is none");
     }
 }
 

@@ -465,7 +465,7 @@ impl<'a> Clients<'a> {
 
     fn read(&self, answer: Result<Raw, StoreError>) -> Result<Answer, String> {
         let number = |id: &CredentialId| {
-            self.credentials.iter().position(|known| known == id).ok_or(format!("nobody saved {id}"))
+            self.credentials.iter().position(|known| known == id).ok_or(format!("{id} was never saved"))
         };
         Ok(match answer {
             Ok(Raw::Id(id)) => Answer::Saved(number(&id)?),

@@ -54,11 +54,11 @@ pub async fn organization_is_found_by_id_and_name(suite: &dyn OperatorSubject) {
     for spelling in [made.name.as_str().to_ascii_uppercase(), made.name.as_str().to_ascii_lowercase()] {
         assert_eq!(world.store.find_organization(&name(&spelling)).await.unwrap().as_ref(), Some(&made));
     }
-    let nobody = name(&format!("{}%", &made.name.as_str()[..20]));
-    assert_eq!(world.store.find_organization(&nobody).await.unwrap(), None);
-    let nobody = OrganizationId::from_uuid(world.ids.random());
-    assert_eq!(world.store.organization(nobody).await.unwrap(), None);
-    assert_eq!(world.store.organization_keys(nobody).await.unwrap(), None);
+    let nonexistent = name(&format!("{}%", &made.name.as_str()[..20]));
+    assert_eq!(world.store.find_organization(&nonexistent).await.unwrap(), None);
+    let nonexistent = OrganizationId::from_uuid(world.ids.random());
+    assert_eq!(world.store.organization(nonexistent).await.unwrap(), None);
+    assert_eq!(world.store.organization_keys(nonexistent).await.unwrap(), None);
 }
 
 /// Names may contain any printable characters; only ASCII letters are compared without case.
@@ -97,11 +97,11 @@ pub async fn organization_state_is_set(suite: &dyn OperatorSubject) {
     assert_eq!(world.audited(AuditAction::OrganizationDisabled).await, 1);
     assert_eq!(world.audited(AuditAction::OrganizationEnabled).await, 1);
 
-    let nobody = OrganizationId::from_uuid(world.ids.random());
-    let audit = world.audit_in(nobody, AuditAction::OrganizationDisabled);
-    let command = SetOrganizationState { organization: nobody, state: OrganizationState::Disabled, audit };
+    let nonexistent = OrganizationId::from_uuid(world.ids.random());
+    let audit = world.audit_in(nonexistent, AuditAction::OrganizationDisabled);
+    let command = SetOrganizationState { organization: nonexistent, state: OrganizationState::Disabled, audit };
     assert!(!world.store.set_organization_state(command).await.unwrap());
-    assert_eq!(world.audited_in(nobody, AuditAction::OrganizationDisabled).await, 0);
+    assert_eq!(world.audited_in(nonexistent, AuditAction::OrganizationDisabled).await, 0);
 }
 
 /// Of concurrent deletions of an organization exactly one succeeds.

@@ -79,7 +79,7 @@ pub async fn owner_replaces_the_password(suite: &dyn AccountSubject) {
     assert_eq!(world.read(&holder).await.logins.last_login_at, last_login, "it is no login");
     assert_eq!(live(&world, &sessions).await, [true, false, true]);
     assert_eq!(world.audited(AuditAction::AccountPasswordChanged).await, 1);
-    assert_eq!(world.notices(&sessions[0]).await, [], "the owner knows");
+    assert_eq!(world.notices(&sessions[0]).await, [], "no notice for the owner");
     let stale = world.complete_login(&holder, world.network(), world.fresh_step());
     assert_eq!(world.conclude(stale).await, AttemptOutcome::Refused(LoginRefusal::Overtaken));
 
@@ -137,7 +137,11 @@ pub async fn owner_replaces_the_seed(suite: &dyn AccountSubject) {
     let step = TimeStep::at(world.now());
     let colleague = world.log_in(&world.holder(Role::Admin).await).await;
     let theirs = confirm(&world, &holder, &colleague, &seed, step);
-    assert_eq!(world.store.confirm_passcode(theirs).await.settled(), Err(Denial::AccountChanged), "nobody else does");
+    assert_eq!(
+        world.store.confirm_passcode(theirs).await.settled(),
+        Err(Denial::AccountChanged),
+        "no other account has the draft"
+    );
     let confirmation = confirm(&world, &holder, &sessions[1], &seed, step);
     assert!(world.store.confirm_passcode(confirmation).await.unwrap());
     assert_eq!(facts(&world, &holder).await.seed, seed);

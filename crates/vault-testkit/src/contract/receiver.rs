@@ -96,8 +96,8 @@ pub async fn mail_is_sent_only_to_users(suite: &dyn ContractStore) {
         world.store.add_receiver(world.command(&admin, AuditAction::ReceiverAdded, payload))
     };
     add(Some(colleague.address)).await.unwrap();
-    for nobody in [stranger.address, Digest::from_bytes([9; 32])] {
-        assert_refused(add(Some(nobody)).await, &Refusal::NoMember);
+    for nonexistent in [stranger.address, Digest::from_bytes([9; 32])] {
+        assert_refused(add(Some(nonexistent)).await, &Refusal::NoMember);
     }
     let is_member = |address: Digest| world.store.is_member(world.organization, address.into());
     assert!(is_member(colleague.address).await.unwrap());

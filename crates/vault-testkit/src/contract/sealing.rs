@@ -66,7 +66,7 @@ impl<S: SealingSubject> Deployment<S> {
     }
 
     /// Returns the row key of another credential in the same organization.
-    fn beside(&self, place: CredentialContext) -> CredentialContext {
+    fn neighbour(&self, place: CredentialContext) -> CredentialContext {
         CredentialContext { credential: CredentialId::from_uuid(self.world(place.organization).ids.random()), ..place }
     }
 
@@ -212,7 +212,7 @@ pub async fn credential_opens_only_in_its_row<S: SealingSubject>(make: impl Asyn
     let moved = CredentialContext { organization: strange.organization, ..place };
     let renewed = CredentialContext { id: deployment.place().await.id, ..place };
     let unlisted = CredentialContext { id: None, ..place };
-    for other in [next, deployment.beside(place), moved, renewed, unlisted] {
+    for other in [next, deployment.neighbour(place), moved, renewed, unlisted] {
         assert!(is_damaged(ports.open(other, &sealed).await), "{other:?}");
         assert!(is_damaged(ports.list(other, &sealed).await), "{other:?}");
         assert!(is_damaged(ports.read(other, &said).await), "{other:?}");
@@ -375,7 +375,7 @@ pub async fn unopenable_data_is_not_resealed<S: SealingSubject>(make: impl Async
     let next = CredentialContext { version: place.version + 1, ..place };
     for content in contents {
         let renewed = CredentialContext { id: deployment.place().await.id, ..place };
-        for elsewhere in [next, deployment.beside(place), renewed] {
+        for elsewhere in [next, deployment.neighbour(place), renewed] {
             assert!(is_damaged(deployment.rewrap(elsewhere, to, content.clone()).await), "{elsewhere:?}");
         }
         let rows = vec![row(next, content.clone()), row(place, content)];
@@ -389,7 +389,7 @@ pub async fn errors_contain_no_secret<S: SealingSubject>(make: impl AsyncFn() ->
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
     let sealed = deployment.seal(place).await;
-    let elsewhere = deployment.beside(place);
+    let elsewhere = deployment.neighbour(place);
     let ports = &deployment.ports;
     let another_type = ports.opener.open(place, &namespace(), CredentialType::S3, &sealed).await;
     let truncated = vault_core::sealed::Blob::from_bytes(sealed.data.as_bytes()[..20].to_vec());

@@ -24,7 +24,7 @@ pub async fn session_ends_once_in_parallel(suite: &dyn AccountSubject) {
     assert_eq!(answers.iter().filter(|answer| **answer == Ok(true)).count(), 1);
     assert_eq!(answers.iter().filter(|answer| **answer == Err(Denial::SessionEnded)).count(), 15);
     assert_eq!(world.audited(AuditAction::LoggedOut).await, 1);
-    assert_eq!(world.acts(&other).await, Ok(()), "the account's other session goes on");
+    assert_eq!(world.acts(&other).await, Ok(()), "the account's other session continues");
 }
 
 /// A user's active sessions are listed newest first, as they were created, without those of others.

@@ -63,7 +63,7 @@ pub(super) fn decoy() -> u16 {
 }
 
 /// Returns whether no account was found.
-pub(super) fn is_nobody(reservation: &Reservation) -> bool {
+pub(super) fn is_unknown_account(reservation: &Reservation) -> bool {
     matches!(reservation, Reservation::Unknown)
 }
 

@@ -77,7 +77,7 @@ impl<S: CredentialStore + ?Sized> World<'_, S> {
     pub(super) async fn versions(&self, principal: &Principal, id: CredentialId) -> StoredVersions {
         let versions = self.store.credential_versions(self.show(principal, id)).await.unwrap().expect("it exists");
         let for_change = self.store.versions_for_change(self.show(principal, id)).await.unwrap();
-        assert_eq!(for_change.as_ref(), Some(&versions), "what is read for a change is what is shown");
+        assert_eq!(for_change.as_ref(), Some(&versions), "reads for a change equal the shown list");
         versions
     }
 

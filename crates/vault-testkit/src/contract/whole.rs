@@ -2,7 +2,7 @@
 
 use super::ContractStore;
 use super::organization::{another, deletion};
-use super::tools::{Settled, is_nobody};
+use super::tools::{Settled, is_unknown_account};
 use super::world::World;
 use vault_core::audit::AuditAction;
 use vault_core::organization::OrganizationState;
@@ -46,7 +46,7 @@ pub async fn deletion_leaves_only_audit_log(suite: &dyn ContractStore) {
     assert_eq!(world.accounts(Some(world.organization)).await, []);
     assert!(world.open(&invitation).await.is_none());
     assert_eq!(world.find(Principal::Operator, AccountKey::Address(invited.into())).await, None);
-    assert!(is_nobody(&world.reserve(&holder, world.network()).await));
+    assert!(is_unknown_account(&world.reserve(&holder, world.network()).await));
     for principal in [&principal, &world.embedder()] {
         let answer = world.store.list_credentials(world.list(principal)).await.settled();
         assert_eq!(answer.unwrap_err(), Denial::OrganizationClosed);

@@ -100,7 +100,7 @@ pub fn organization_name() -> impl Strategy<Value = String> {
 pub fn email() -> impl Strategy<Value = String> {
     let (local, domain) = ("[a-z0-9]{1,12}", "[a-z]{1,12}\\.example");
     let locals = prop_oneof![
-        "",                                                // nobody
+        "",                                                // no local part
         "\"[a-z ]{1,8}\"",                                 // quoted
         "[a-z]{0,5}[ \t\n\\(\\)<>,;:\\\\]{1,2}[a-z]{0,5}", // spaces, comments, lists
         "\\.[a-z]{1,9}",                                   // dots at the edges and in a row

@@ -97,8 +97,8 @@ async fn both_tokens_of_a_rotation_work_for_the_overlap() {
     setting.clock.advance_seconds(1);
     assert!(!setting.works(&made.token).await && setting.works(&second).await);
     let by_id = IntegrationRef::Id(made.integration.id);
-    let at_once = Overlap::parse(Some(0), "").unwrap();
-    let third = setting.integrations().rotate(&OPERATOR, setting.acme, &by_id, at_once).await.unwrap();
+    let immediately = Overlap::parse(Some(0), "").unwrap();
+    let third = setting.integrations().rotate(&OPERATOR, setting.acme, &by_id, immediately).await.unwrap();
     assert_eq!(third.integration.integration.previous, None, "nothing that works");
     assert!(!setting.works(&second).await && setting.works(&third.token.unwrap()).await);
     assert_eq!(setting.audited(AuditAction::IntegrationRotated).len(), 2);

@@ -368,7 +368,7 @@ async fn changes_are_recorded_with_changed_fields() {
     );
     let both = CredentialPatch {
         labels: patch(r#"{"team":"secret-team"}"#),
-        description: Some(Some(Description::parse("not to be told", "").unwrap())),
+        description: Some(Some(Description::parse("not to be disclosed", "").unwrap())),
         ..vend(VendRule::Any)
     };
     vault.describe(&admin, id.into(), both).await.unwrap();

@@ -1,7 +1,7 @@
 //! Single use of a passcode, by two servers and over a restore. Models `transaction/login/conclude.rs` of the stores (the
 //! conditional update of `last_step`) and `Restore` (`maintenance/restore.rs`), which lets no code of an earlier step work.
 
-use super::{broken, holds};
+use super::{assert_verified, broken};
 use stateright::{Model, Property};
 
 const STEPS: u8 = 4;
@@ -111,7 +111,7 @@ impl Model for Codes {
 
 #[test]
 fn passcode_works_once() {
-    holds(Codes(Mistake::None));
+    assert_verified(Codes(Mistake::None));
 }
 
 #[test]

@@ -85,7 +85,7 @@ async fn only_role_of_invitation_can_change() {
 
     service.store.tamper_with_invitation(jane, |row| row.grant.role = Role::Admin);
     let signed = service.as_operator("jane@example.com", AccountCommand::SetRole(Role::Admin)).await;
-    assert!(matches!(signed, Err(Error::Refused(Refusal::Damaged { .. }))), "a damaged row is not signed anew");
+    assert!(matches!(signed, Err(Error::Refused(Refusal::Damaged { .. }))), "a damaged row is not signed again");
     service.as_admin(&session, jane, AccountCommand::Delete).await.unwrap();
     assert_eq!(service.audited(AuditAction::InvitationDeleted), (1, Some(Actor::from(&session))));
     assert!(service.accounts.enrol(invited.code.text(), "a long new password".into()).await.is_err());

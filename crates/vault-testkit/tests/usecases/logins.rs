@@ -39,7 +39,7 @@ async fn every_login_is_hashed_and_only_counted_ones_use_own_verifier() {
     service.as_operator("joe@example.com", AccountCommand::Disable).await.unwrap();
     let hashes = service.hasher.verified().len();
     for _ in 0..3 * FREE_ATTEMPTS {
-        for email in ["nobody@example.com", "jane@example.com", "joe@example.com"] {
+        for email in ["unknown@example.com", "jane@example.com", "joe@example.com"] {
             refused(&service, email, wrong()).await;
         }
     }
@@ -76,7 +76,7 @@ async fn refused_logins_perform_equal_cryptography() {
     service.as_operator("disabled@example.com", AccountCommand::Disable).await.unwrap();
     service.as_operator("re-enrolling@example.com", AccountCommand::ReEnrol).await.unwrap();
     let groups = [
-        ("nobody", "a wrong password", LoginRefusal::UnknownAddress),
+        ("unknown", "a wrong password", LoginRefusal::UnknownAddress),
         ("jane", "a wrong password", LoginRefusal::WrongPassword),
         ("joe", PASSWORD, LoginRefusal::WrongPasscode),
         ("waiting", "a wrong password", LoginRefusal::Throttled),
@@ -116,7 +116,7 @@ async fn uncounted_refusals_are_recorded_once_a_minute() {
     let service = Service::new().await;
     let jane = service.person("Acme", "jane", Role::Viewer).await;
     for number in 0..300 {
-        refused(&service, &format!("nobody-{number}@example.com"), wrong()).await;
+        refused(&service, &format!("unknown-{number}@example.com"), wrong()).await;
     }
     for _ in 0..FREE_ATTEMPTS + 7 {
         refused(&service, "jane@example.com", wrong()).await;
@@ -161,7 +161,7 @@ async fn spent_code_is_refused_and_not_counted() {
     assert_eq!(refusals(&service), [LoginRefusal::SpentPasscode]);
     assert_eq!(service.audited(AuditAction::LoginPasscodeRefused).0, 1);
     let session = service.log_in(&jane).await;
-    assert_eq!(service.listed(&session).await.map(drop).ok(), None, "a viewer lists nobody");
+    assert_eq!(service.listed(&session).await.map(drop).ok(), None, "a viewer cannot list accounts");
     let shown = vault_core::usecase::AccountRef::email("jane@example.com");
     let shown = service.accounts.account(&Service::OPERATOR, shown).await.unwrap();
     assert_eq!((shown.logins.wrong_passcodes, shown.logins.is_locked()), (0, false));
@@ -178,11 +178,11 @@ async fn hash_slots_are_requested_per_network() {
         Some(Requester::Network { known, .. }) => *known,
         other => panic!("{other:?}"),
     };
-    refused(&service, "nobody@example.com", wrong()).await;
+    refused(&service, "unknown@example.com", wrong()).await;
     assert!(!known(&service));
     service.log_in(&jane).await;
     assert!(!known(&service), "it was the first");
-    for email in ["nobody@example.com", "joe@example.com"] {
+    for email in ["unknown@example.com", "joe@example.com"] {
         refused(&service, email, wrong()).await;
         assert!(known(&service), "{email}");
     }

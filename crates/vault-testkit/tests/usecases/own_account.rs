@@ -31,7 +31,7 @@ async fn owner_changes_the_password() {
         let refused = service.accounts.change_password(&session, service.proof(&jane), flawed.into()).await;
         assert!(matches!(refused, Err(Error::Invalid(_))));
     }
-    assert_eq!(service.hasher.verified().len(), hashes, "the new password is judged first");
+    assert_eq!(service.hasher.verified().len(), hashes, "the new password is validated first");
     let refused = service.accounts.change_password(&session, wrong(&service, &jane), NEW_PASSWORD.into()).await;
     assert!(matches!(refused, Err(Error::Refused(Refusal::InvalidLogin))));
     assert_eq!(service.audited(AuditAction::LoginRefused), (1, Some(Actor::from(&session))));
@@ -143,7 +143,7 @@ async fn re_authentication_counts_as_login() {
     assert_eq!(outcomes, [true, true, true, true, true, false, false, false]);
     // During the lockout, the right re-authentication is rejected as well.
     let right = service.accounts.change_password(&session, service.proof(&jane), NEW_PASSWORD.into()).await;
-    assert!(right.is_ok(), "30 s are over by now");
+    assert!(right.is_ok(), "30 s have elapsed");
 }
 
 #[tokio::test]

@@ -72,7 +72,7 @@ async fn admin_re_enrols_another_user() {
     let at = service.now();
     let code = re_enrol(&service, &session, &jane).await;
     assert_eq!(service.audited(AuditAction::AccountReEnrolled), (1, Some(Actor::from(&session))));
-    assert!(!service.lives(&janes).await, "at once");
+    assert!(!service.lives(&janes).await, "immediately");
     assert!(service.lives(&session).await);
 
     let (evaluations, hashes) = (service.evaluations(), service.hasher.verified().len());

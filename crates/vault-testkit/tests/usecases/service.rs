@@ -40,7 +40,7 @@ pub(crate) struct Service {
     pub(crate) accounts: Accounts,
 }
 
-/// A user with an account, and the values that the user knows.
+/// A user with an account, and the secrets of the user.
 pub(crate) struct Person {
     pub(crate) account: AccountId,
     pub(crate) email: EmailAddress,

@@ -371,7 +371,7 @@ impl CredentialRepository for RedbStore {
             let mut found = Vec::new();
             for (id, row) in rows.credentials(query.organization)? {
                 let stored = row.stored(id).ok_or_else(|| damaged("credentials", id))?;
-                if query.holds(&stored, &row.labels()) {
+                if query.matches(&stored, &row.labels()) {
                     found.push(stored);
                 }
             }

@@ -198,7 +198,7 @@ mod tests {
         let mut progress = Progress::through(&[key(1)], &[0]);
         progress.skip = 5;
         let claimed = claim(&mut progress, find);
-        assert_eq!(claimed, Some((key(1), 0, vec![7])), "what was left to others is looked at again");
+        assert_eq!(claimed, Some((key(1), 0, vec![7])), "rows left to others are read again");
         assert_eq!(skipped.into_inner().unwrap(), [(None, 5), (None, 0)]);
     }
 
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(progress.end(vec![(key(1), 2), (key(3), 1)], Progress::through(&[key(1), key(3)], &[0])), None);
         let again = |_: Search<u8, u8>| std::future::ready(Ok(vec![2, 3]));
         let claimed = claim(&mut progress, again);
-        assert_eq!(claimed, Some((key(1), 0, vec![3])), "from the beginning, without what is damaged");
+        assert_eq!(claimed, Some((key(1), 0, vec![3])), "from the start, without damaged rows");
         let end = progress.end(vec![(key(1), 2)], Progress::through(&[key(1)], &[0]));
         assert_eq!(end, Some(RotationEnd { destroyed: vec![key(2)], kept: vec![(key(1), 2)] }));
     }

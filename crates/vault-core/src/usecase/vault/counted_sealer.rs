@@ -110,7 +110,7 @@ impl CountedSealer {
         }
     }
 
-    /// Discards the remaining uses of `key`, after the store refused what was sealed with it.
+    /// Discards the remaining uses of `key`, after the store refused data sealed with it.
     pub fn forget(&self, organization: OrganizationId, key: KeyId) {
         self.allowances().forget(organization, key);
     }
