@@ -202,7 +202,7 @@ mod tests {
             sound,
             r#"{"id":"abababab-abab-abab-abab-abababababab","type":"direct-link","namespace":"imports/nightly","information":{"host":"a\u00e4", "secrets":[]},"version":7,"created_at":"2026-11-20T12:00:00Z","updated_at":"2026-11-20T12:00:01Z","labels":{},"vend":"any","health":{"state":"unchecked"}}"#
         );
-        assert!(sound.len() <= size(&listed), "the buffer is large enough at once");
+        assert!(sound.len() <= size(&listed), "the initial buffer is large enough");
         let item = serde_json::from_str::<CredentialItem>(&sound).ok();
         assert!(item.is_some_and(|item| item.information.is_some_and(|shown| shown["host"] == "a\u{e4}")));
         assert_eq!(credentials(&[]), "[]");

@@ -145,7 +145,7 @@ fn invitation_is_created_changed_and_withdrawn() {
     assert_eq!(invite(&world, &token, "new.one@acme.example", "viewer").status, 201, "the address is free again");
     world.clock.advance_seconds(72 * 3600);
     let token = world.token(Role::Admin);
-    assert!(list(&world, &token).iter().all(|account| account["state"] != "invited"), "its time is over");
+    assert!(list(&world, &token).iter().all(|account| account["state"] != "invited"), "it has expired");
     assert_eq!(invite(&world, &token, "new.one@acme.example", "viewer").status, 201);
 }
 
@@ -170,7 +170,7 @@ fn taken_address_is_a_conflict() {
     assert_eq!(invite(&world, &other, "invited@acme.example", "viewer").status, 201, "another organization's");
 }
 
-/// After 20 addresses in use within an hour, nobody is invited until it is over.
+/// After 20 addresses in use within an hour, invitations are refused until the hour has passed.
 #[test]
 fn twenty_taken_addresses_stop_invitations_for_the_hour() {
     let world = World::start();
@@ -211,7 +211,7 @@ fn invitation_violations_are_named() {
             &["/organization_id", "/state"],
         ),
         (json!({"email": 7, "role": "Admin"}), 400, &["/email", "/role"]),
-        (json!({"email": "nobody", "role": "Admin"}), 422, &["/email", "/role"]),
+        (json!({"email": "no-address", "role": "Admin"}), 422, &["/email", "/role"]),
         (json!({"email": "", "role": "viewer"}), 422, &["/email"]),
     ] {
         let response = world.send_json("POST /v1/accounts", &token, &body);
@@ -232,7 +232,7 @@ fn invitation_violations_are_named() {
         let body = json!({"email": email, "role": "viewer"}).to_string();
         assert_problem(&world.send(line, headers, body), status, code, line);
     }
-    assert_eq!(list(&world, &token).len(), 1, "nobody was invited");
+    assert_eq!(list(&world, &token).len(), 1, "no user was invited");
 }
 
 #[test]

@@ -90,7 +90,7 @@ fn requested_form_is_issued_or_nothing() {
     let problem = assert_problem(&asked("plain", "short"), 409, "conflict", "without a role");
     assert!(problem.detail.contains(&plain) && problem.detail.contains("role_arn"), "{}", problem.detail);
     world.storage.refuse(plain.parse().unwrap(), CheckReason::Denied);
-    assert_eq!(activation_listener.live(&token).len(), before, "nothing was handed out");
+    assert_eq!(activation_listener.live(&token).len(), before, "nothing was issued");
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn refusals_are_ordered_and_disclose_minimum() {
     assert_problem(&begin("frozen"), 403, "frozen", "before the limit");
     assert_problem(&begin("large"), 409, "namespace-too-large", "before the limit");
     world.clock.advance_seconds(3_600);
-    assert_eq!(begin("imports").status, 201, "the first is over");
+    assert_eq!(begin("imports").status, 201, "the first has ended");
 }
 
 #[test]

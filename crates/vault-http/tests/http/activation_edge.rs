@@ -1,4 +1,4 @@
-//! The edge of the activation listener: what holds for every request to it.
+//! The edge of the activation listener: rules for every request to it.
 
 use crate::support::{World, assert_problem, assert_standard_headers, logged, request};
 use serde_json::{Value, json};

@@ -35,7 +35,7 @@ fn admin_listener_has_only_metrics_and_probes() {
     }
     assert_problem(&wire.exchange(request("POST /metrics", &[], "")), 405, "method-not-allowed", "POST");
 
-    // A stop ends idle connections at once.
+    // A stop closes idle connections immediately.
     let began = Instant::now();
     runtime.block_on(handle.stop(true));
     runtime.block_on(running).unwrap().unwrap();

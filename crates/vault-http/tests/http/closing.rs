@@ -1,4 +1,4 @@
-//! What was sent behind a request whose answer closes the connection is not carried out (RFC 9112, 9.6).
+//! Requests behind one whose response closes the connection are not executed (RFC 9112, 9.6).
 
 use crate::support::{Wire, World, WorldBuilder, request};
 use crate::tls;
@@ -31,8 +31,8 @@ fn closing(token: &str) -> Vec<(&'static str, Vec<u8>, u16)> {
     ]
 }
 
-/// Sends each closing request with `victim` behind it; `is_unharmed` tells whether that was carried out.
-fn nothing_is_carried_out(
+/// Sends each closing request with `victim` behind it. `is_unharmed` returns whether the latter had no effect.
+fn check_nothing_is_executed(
     connect: impl Fn() -> Wire,
     closing: Vec<(&'static str, Vec<u8>, u16)>,
     victim: &[u8],
@@ -48,7 +48,7 @@ fn nothing_is_carried_out(
             assert_eq!(response.status, status, "{what}");
             assert!(what == "an older protocol" || response.header("connection") == Some("close"), "{what}");
             assert!(wire.is_closed(), "a second answer after {what}");
-            assert!(is_unharmed(), "the request behind {what} was carried out");
+            assert!(is_unharmed(), "the request behind was executed: {what}");
         }
     }
 }
@@ -65,12 +65,12 @@ fn requests_after_closing_response_are_not_executed() {
     let mut all = closing(&token);
     all.extend([("an encoded save", encoded, 415), ("a body that is too large", too_large, 413)]);
     for listed in &mut all {
-        // What is listed runs on another thread, so that the request behind it is read meanwhile.
+        // A list runs on another thread, so the request behind it is read concurrently.
         if listed.0 == "a client that closes, and waits" {
             listed.1 = request("GET /v1/organization-vault", &[&token, "Connection: close"], "");
         }
     }
-    nothing_is_carried_out(|| world.wire(), all, &request(&format!("DELETE {path}"), &[&token], ""), is_there);
+    check_nothing_is_executed(|| world.wire(), all, &request(&format!("DELETE {path}"), &[&token], ""), is_there);
     let mut wire = world.wire();
     let both = [request("GET /livez", &[], ""), request(&format!("DELETE {path}"), &[&token], "")].concat();
     assert_eq!(wire.exchange(both).status, 200);
@@ -90,7 +90,7 @@ fn requests_after_closing_response_over_tls_are_not_executed() {
     let show = request(&format!("GET {path}"), &[&token], "");
     let is_there = || tls::wire(&world, &identity).exchange(&show).status == 200;
     let victim = request(&format!("DELETE {path}"), &[&token], "");
-    nothing_is_carried_out(|| tls::wire(&world, &identity), closing(&token), &victim, is_there);
+    check_nothing_is_executed(|| tls::wire(&world, &identity), closing(&token), &victim, is_there);
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn requests_after_closing_response_on_unix_socket_are_not_executed() {
     let victim = request("POST /v1/activations", &[&token, JSON], "{\"namespace\":\"imports\"}");
     let live = request("GET /v1/activations", &[&token], "");
     let closing = closing(&token).into_iter().filter(|(what, ..)| *what != "an upgrade with a body").collect();
-    nothing_is_carried_out(connect, closing, &victim, || connect().exchange(&live).text() == "[]");
+    check_nothing_is_executed(connect, closing, &victim, || connect().exchange(&live).text() == "[]");
     activation_listener.stop(&world);
 }
 

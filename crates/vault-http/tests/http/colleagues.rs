@@ -153,7 +153,7 @@ fn re_enrolment_is_reissued_and_expires() {
     assert_eq!(change(json!({"state": "active"})), "re-enrolling", "nothing that was comes back");
     assert_eq!(enrol(&world, &second).status, 200);
     world.clock.advance_seconds(72 * 3600);
-    assert_problem(&enrol(&world, &second), 401, "invalid-enrolment", "its time is over");
+    assert_problem(&enrol(&world, &second), 401, "invalid-enrolment", "it has expired");
     let token = world.token(Role::Admin);
     let listed = listed(&world, &token, ZOE);
     assert_eq!((&listed["state"], &listed["invitation_expires_at"]), (&json!("re-enrolling"), &Value::Null));

@@ -17,7 +17,7 @@ fn enrol(world: &World, code: &str, password: &str) -> Response {
     world.send_json("POST /v1/enrol", "", json!({"enrolment_code": code, "password": password}))
 }
 
-/// Enrols, and gives what is shown once.
+/// Enrols, and returns the one-time secrets.
 fn drafted(world: &World, code: &str) -> Value {
     let response = enrol(world, code, PASSWORD);
     assert_standard_headers(&response, "enrol");

@@ -123,7 +123,7 @@ fn disconnected_client_does_not_interrupt_its_request() {
     begins.recv_timeout(PATIENCE).expect("carried out");
     drop(wire);
     release.send(()).unwrap();
-    ends.recv_timeout(PATIENCE).expect("finished, though nobody waits for the answer");
+    ends.recv_timeout(PATIENCE).expect("finished, although the client has disconnected");
 }
 
 #[test]
@@ -135,6 +135,6 @@ fn unready_server_reports_it_and_keeps_running() {
     let world = WorldBuilder::default().parts(|parts| parts.readiness = not_ready).start();
     let response = world.send("GET /readyz", &[], "");
     assert_problem(&response, 503, "unavailable", "not ready");
-    assert!(!response.text().contains("space"), "operators alone are told why: {}", response.text());
+    assert!(!response.text().contains("space"), "the cause is disclosed only to operators: {}", response.text());
     assert_eq!(world.send("GET /livez", &[], "").status, 200);
 }

@@ -59,7 +59,7 @@ fn cross_site_requests_do_not_count() {
             assert_problem(&response, 415, "unsupported-media-type", form);
         }
         let response = world.send("POST /v1/login", &[JSON, "Sec-Fetch-Site: cross-site"], "{}");
-        assert_problem(&response, 403, "cross-site", "with the permission of a browser that has a flaw");
+        assert_problem(&response, 403, "cross-site", "permitted by a faulty browser");
     }
     assert_eq!(world.send("POST /v1/login", &[JSON, "Sec-Fetch-Site: same-origin"], "{}").status, 400);
 }

@@ -57,7 +57,7 @@ fn wrong_credentials_get_same_response() {
         assert!(problem.errors.is_empty());
         assert_eq!(response.header("www-authenticate"), Some("Bearer"), "no `error=`: no token was sent");
         answers.push((response.stable_headers(), response.text_without_id()));
-        world.clock.advance_seconds(86_400); // waits are over
+        world.clock.advance_seconds(86_400); // lockouts have expired
     }
     assert!(answers.windows(2).all(|pair| pair[0] == pair[1]), "{answers:?}");
 }
@@ -112,7 +112,7 @@ fn network_is_that_of_peer_unless_proxy_is_trusted() {
             "X-Forwarded-Host: evil.example",
         ];
         let body = json!({"email": "a@x.io", "password": "b", "passcode": "c"}).to_string();
-        assert_problem(&world.send("POST /v1/login", &headers, body), 401, "invalid-login", "nobody's address");
+        assert_problem(&world.send("POST /v1/login", &headers, body), 401, "invalid-login", "an unknown address");
         let requested = world.fakes.hasher.requested();
         let from_expected =
             |requester: &Requester| matches!(requester, Requester::Network { network, .. } if *network == expected);

@@ -189,9 +189,9 @@ fn failed_re_authentication_counts_as_failed_login() {
             }
             let response = world.send_json(line, &token, &body);
             assert_problem(&response, 401, "invalid-login", line);
-            assert!(!response.text().contains("e-mail"), "nobody asked for it: {}", response.text());
+            assert!(!response.text().contains("e-mail"), "the e-mail address was not requested: {}", response.text());
             answers.push((response.stable_headers(), response.text_without_id()));
-            assert!(is_live(&world, &token), "the session goes on");
+            assert!(is_live(&world, &token), "the session continues");
         }
     }
     assert!(answers.windows(2).all(|pair| pair[0] == pair[1]), "whatever was wrong: {answers:?}");

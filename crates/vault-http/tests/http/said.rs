@@ -1,5 +1,4 @@
-//! What is said of a credential beside its data: labels, description, expiry, rule; and the filters that go by it. Matches,
-//! checks and uses.
+//! Metadata of credentials (labels, description, expiry and vend rule) and filters by it. Matches, checks and uses.
 
 use crate::support::{Response, World, WorldBuilder, assert_problem, assert_standard_headers, s3};
 use serde_json::{Value, json};
@@ -263,7 +262,7 @@ fn data_comparisons_are_limited_per_hour() {
     let mut other = same.clone();
     other["data"]["bucket"] = json!("b2");
     assert_eq!(send(&token, &other.to_string()).json(), json!({"same": false}));
-    let problem = assert_problem(&send(&token, "{\"data\": {\"bucket\": 7}}"), 400, "malformed-request", "flaws");
+    let problem = assert_problem(&send(&token, "{\"data\": {\"bucket\": 7}}"), 400, "malformed-request", "violations");
     assert!(problem.errors.iter().all(|error| error.pointer.starts_with("/data/")));
     assert_problem(&send(&token, "{\"data\": {}, \"version\": 1}"), 400, "malformed-request", "unknown");
     for _ in 0..8 {

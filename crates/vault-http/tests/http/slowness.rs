@@ -111,7 +111,7 @@ fn response_must_be_read_within_timeout() {
         wire.send(request("GET /v1/organization-vault", &[&token], ""));
     }
     let began = Instant::now();
-    world.served_wire(); // the place of the one that nobody reads
+    world.served_wire(); // the slot of the unread one
     assert!(began.elapsed() >= LEAST, "{:?}", began.elapsed());
     // What the kernel still held comes, then the end.
     let read: usize = std::iter::from_fn(|| Some(wire.read_some(1 << 20)).filter(|read| *read > 0)).sum();
@@ -121,7 +121,7 @@ fn response_must_be_read_within_timeout() {
 /// The least bytes of a list of what [`save_many`] saves.
 pub(crate) const ANSWER: usize = 200 * 1_000;
 
-/// Saves so many credentials over `wire` that a list of them is long.
+/// Saves enough credentials over `wire` for a long list.
 pub(crate) fn save_many(wire: &mut Wire, token: &str) {
     for index in 0..200 {
         let data = serde_json::json!({

@@ -207,7 +207,7 @@ fn certificates_are_reloaded_during_connections() {
     tls.replace(second.certificate.as_bytes(), second.key.as_bytes()).unwrap();
     assert_eq!(stream(&world, &second).conn.peer_certificates(), Some(&[second.der()][..]));
     assert!(handshake(world.address, first.client(rustls::ALL_VERSIONS, &[])).is_err());
-    assert_eq!(open.exchange(request("GET /livez", &[], "")).status, 200, "what is open goes on");
+    assert_eq!(open.exchange(request("GET /livez", &[], "")).status, 200, "open connections stay open");
 }
 
 /// An authority for clients, and what it issues.
@@ -246,7 +246,7 @@ fn is_served(
         Some((certificate, key)) => builder.with_client_auth_cert(vec![certificate], key).unwrap(),
         None => builder.with_no_client_auth(),
     };
-    // In TLS 1.3 a client is done before the server has judged its certificate.
+    // In TLS 1.3 a client has finished before the server verifies its certificate.
     let Ok(mut stream) = handshake(address, config) else { return false };
     let mut answer = [0; 12];
     let _ = stream.write_all(&request("GET /livez", &[], ""));

@@ -37,8 +37,8 @@ fn unix_socket_serves_requests_and_is_removed_at_exit() {
     assert_standard_headers(&response, "an activation");
     assert_eq!(response.header("strict-transport-security"), None);
     assert_eq!((response.status, &response.json()["credentials"][0]["id"]), (201, &serde_json::json!(id)));
-    assert_eq!(wire.exchange(request("GET /livez", &[], "")).status, 200, "the connection goes on");
-    assert_problem(&wire.exchange(request("GET /v1/activations", &[], "")), 401, "invalid-token", "nobody");
+    assert_eq!(wire.exchange(request("GET /livez", &[], "")).status, 200, "the connection stays open");
+    assert_problem(&wire.exchange(request("GET /v1/activations", &[], "")), 401, "invalid-token", "no token");
     drop(wire);
     activation_listener.stop(&world);
     assert!(!path.exists(), "removed when the listener stopped");
@@ -57,7 +57,7 @@ fn unix_socket_has_configured_mode() {
     }
 }
 
-/// At no moment could somebody connect whom the mode does not allow, or be turned to another file by a link.
+/// At no time can a user connect against the mode, or a link redirect clients to another file.
 #[test]
 fn unix_socket_is_named_only_after_its_mode_is_set() {
     let world = World::start();
@@ -123,7 +123,7 @@ fn stale_socket_is_replaced_and_served_socket_is_not() {
     assert_eq!(mode(&path), 0o600, "the one that is served is left alone");
     assert_eq!(wire(&path).exchange(request("GET /livez", &[], "")).status, 200);
 
-    // Somebody replaced it: that one is not ours to remove.
+    // Another process replaced the socket, so this server must not remove it.
     fs::remove_file(&path).unwrap();
     let other = UnixListener::bind(&path).unwrap();
     activation_listener.stop(&world);

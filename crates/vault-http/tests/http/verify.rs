@@ -79,7 +79,7 @@ fn violations_and_roles_are_checked_before_store() {
     }
     assert_problem(&world.send(VERIFIED, &[&token, JSON], s3("..", "b")), 422, "refused-value", "a namespace");
     assert_problem(&world.send(VERIFIED, &[&token, JSON], "{"), 400, "malformed-request", "no document");
-    assert_problem(&world.send(VERIFIED, &[], ""), 401, "invalid-token", "nobody");
+    assert_problem(&world.send(VERIFIED, &[], ""), 401, "invalid-token", "no token");
     let viewer = world.token(Role::Viewer);
     assert_problem(&world.send(VERIFIED, &[&viewer, JSON], s3("a", "b")), 403, "insufficient-role", "a viewer");
     world.send("POST /v1/logout", &[&token], "");

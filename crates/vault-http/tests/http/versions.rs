@@ -93,7 +93,7 @@ fn credential_is_rotated_and_rolled_back() {
     assert_eq!(staged.json(), json!({"id": credential.id, "version": 2}));
     let item = credential.show().json();
     assert_eq!((&item["version"], &item["staged_version"]), (&json!(1), &json!(2)));
-    assert_eq!(item["information"]["bucket"], "b1", "a staged version is not handed out");
+    assert_eq!(item["information"]["bucket"], "b1", "a staged version is not issued");
     assert_eq!(credential.versions(), listed(&[(1, "current", "b1"), (2, "staged", "b2")]));
 
     let promoted = credential.promote(&json!(2));
@@ -276,7 +276,7 @@ fn change_with_stale_entity_tag_is_refused() {
         }
     }
     assert_eq!(credential.versions(), listed(&[(1, "current", "b1"), (2, "staged", "b2")]));
-    // The tag that holds, alone or among others, in one header or two.
+    // The current tag, alone or with others, in one header or two.
     let send = |method, below, headers: &[&str], body| credential.send(method, below, headers, body).status;
     let tag = || credential.show().header("etag").unwrap().to_owned();
     let current = tag();
@@ -342,7 +342,7 @@ fn replacement_may_be_checked_first() {
     assert_eq!(verify("a").status, 201);
     let probed = credential.world.storage.probed().len();
     assert_eq!(verify("a").status, 201);
-    assert_eq!(credential.world.storage.probed().len(), probed, "what was carried out is not tried out again");
+    assert_eq!(credential.world.storage.probed().len(), probed, "a finished request is not checked again");
 
     let elsewhere = Credential::saved();
     let response = elsewhere.send("POST", "/versions?verify=true", &[], "{");
@@ -362,7 +362,7 @@ fn viewer_reads_versions_and_changes_none() {
         let refused = send(method, below, &credential.id);
         assert_problem(&refused, 403, "insufficient-role", below);
         let unknown = send(method, below, "0193aaaa-0000-7000-8000-000000000000");
-        assert_eq!(refused.text_without_id(), unknown.text_without_id(), "{below} tells nothing of ids");
+        assert_eq!(refused.text_without_id(), unknown.text_without_id(), "{below} discloses nothing about IDs");
     }
     assert_eq!(credential.versions().len(), 2);
 }

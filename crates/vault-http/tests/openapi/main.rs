@@ -1,5 +1,5 @@
-//! The description of the interface, `openapi.json`, which the server serves, is made from the wire types, the table of
-//! routes and the tables of the credential types. `ORGVAULT_UPDATE=1 cargo test -p vault-http --test openapi` writes it anew.
+//! Generates `openapi.json`, which the server serves, from the wire types, the table of routes and the tables of the
+//! credential types. To update it: `ORGVAULT_UPDATE=1 cargo test -p vault-http --test openapi`.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

@@ -19,7 +19,7 @@ pub(crate) struct Operation {
     pub(crate) request: Option<Request>,
     pub(crate) status: u16,
     pub(crate) answer: Answer,
-    /// Problems beside those that its caller and its request imply.
+    /// Problems in addition to those that its caller and its request imply.
     pub(crate) problems: &'static [ProblemCode],
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Operation {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Caller {
     Anybody,
-    /// Whoever has an enrolment code.
+    /// Anyone who has an enrolment code.
     Invited,
     /// Every role.
     Member,

@@ -1,4 +1,4 @@
-//! What the wire types do not say by themselves: the shapes of the credential types, and what values are accepted.
+//! Schemas that the wire types do not contain: the shapes of the credential types, and the accepted values.
 
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
@@ -274,7 +274,7 @@ fn describe() -> Value {
     })
 }
 
-/// Beside what the wire types say: the values of members that they hold as text.
+/// Adds the permitted values of fields that are text in the wire types.
 pub(crate) fn refine(schemas: &mut Map<String, Value>) {
     let roles = json!(Role::ALL.map(Role::as_str));
     let kinds = json!(CredentialType::ALL.map(CredentialType::as_str));

@@ -86,7 +86,7 @@ impl Fakes {
         self.accounts_in(self.environment.clone())
     }
 
-    /// The same in other surroundings.
+    /// The same in another environment.
     pub(super) fn accounts_in(&self, environment: Environment) -> Accounts {
         let ports = AccountPorts {
             environment,

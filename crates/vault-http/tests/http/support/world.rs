@@ -47,7 +47,7 @@ pub(crate) struct WorldBuilder {
 }
 
 impl WorldBuilder {
-    /// What is done with accounts goes by `clock`.
+    /// Uses `clock` for account operations.
     pub(crate) fn accounts_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.accounts_clock = Some(clock);
         self
