@@ -35,7 +35,7 @@ fn credential_is_printed_in_format_of_its_tool() {
             r#"POST /v1/activations {"namespace":"a/b"}"#.to_owned(),
             r#"POST /v1/activations {"namespace":"a/b","purpose":"nightly","ttl":60,"vend":"raw"}"#.to_owned(),
         ],
-        "what is printed stays activated"
+        "printed credentials stay activated"
     );
     assert_eq!(fs::read_dir(activation_listener.path("work")).unwrap().count(), 0, "no vault was made");
 }

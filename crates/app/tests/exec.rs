@@ -35,7 +35,7 @@ fn command_environment_excludes_activation_token() {
     let mut command =
         activation_listener.command(&["exec", "--namespace", "a/b", "--purpose", "p", "--static", "--", "env", "-0"]);
     let displaced = ["AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_ENDPOINT_URL", "RCLONE_S3_ENDPOINT"];
-    command.envs(displaced.map(|name| (name, "of somebody else"))).env("KEPT", "as it is");
+    command.envs(displaced.map(|name| (name, "of another user"))).env("KEPT", "as it is");
     let ran = support::Ran::of(command.output().unwrap()).done();
     let value = |name: &str| ran.split('\0').find_map(|set| set.strip_prefix(name)?.strip_prefix('='));
     assert_eq!(value("AWS_SECRET_ACCESS_KEY"), Some(SECRET));
@@ -281,12 +281,12 @@ fn google_library_accepts_short_lived_tokens() {
 fn exec_reactivates_when_renewal_is_refused() {
     // The activation has expired, or cannot be renewed.
     for (status, code) in [(404, "not-found"), (409, "conflict")] {
-        let (reported, tells) = mpsc::channel();
+        let (reported, receiver) = mpsc::channel();
         let hook = move |line: &str| reported.send(line.to_owned()).unwrap_or_default();
         let activation_listener = ActivationListener::with_hook(201, short_lived(&[s3()]), Box::new(hook));
         activation_listener.renew_with(vec![(status, problem(status, code))]);
         let (child, ..) = start(&activation_listener, "echo ready; exec sleep 600 >/dev/null");
-        let lines: Vec<String> = tells.iter().take(4).collect();
+        let lines: Vec<String> = receiver.iter().take(4).collect();
         let (begin, end) = ("POST /v1/activations", format!("DELETE /v1/activations/{ACTIVATION}"));
         assert_eq!(lines, [begin, &format!("{begin}/{ACTIVATION}/renew"), begin, &end], "{code}");
         kill_process(pid(&child), Signal::TERM).unwrap();
@@ -521,13 +521,13 @@ fn unresponsive_listener_does_not_block_exit() {
 #[test]
 fn command_gets_term_when_exec_is_killed() {
     let activation_listener = ActivationListener::new(201, activation(&[gcs()]));
-    let script = "trap 'echo told; exit' TERM; echo ready; while :; do sleep 0.05; done";
+    let script = "trap 'echo stopped; exit' TERM; echo ready; while :; do sleep 0.05; done";
     let (mut killed, mut stdout, _) = start(&activation_listener, script);
     killed.kill().unwrap();
     killed.wait().unwrap();
     let mut said = String::new();
     stdout.read_to_string(&mut said).unwrap();
-    assert_eq!(said, "told\n");
+    assert_eq!(said, "stopped\n");
 }
 
 #[test]

@@ -108,7 +108,7 @@ fn every_form_puts_the_bucket_in_the_path() {
     expect(Form::Rclone, &bucket("daily", ""), &["provider = AWS\n", "!force_path_style"]);
 }
 
-/// The crate `object_store` addresses Amazon by path unless told otherwise, and like DuckDB knows one of its domains only.
+/// The crate `object_store` addresses Amazon by path unless configured otherwise, and like DuckDB supports only one of its domains.
 #[test]
 fn amazon_is_found_in_each_partition() {
     expect(Form::ObjectStore, &plain_s3(), &[r#""aws_virtual_hosted_style_request":"true""#, "!aws_endpoint"]);
@@ -174,7 +174,7 @@ fn key_or_signature_uses_endpoint_of_account() {
     }
 }
 
-/// The secret is not in what tools read if nobody knows the directory that issued it.
+/// The secret is omitted from the output if the directory that issued it is unknown.
 #[test]
 fn application_of_an_unknown_cloud_is_refused() {
     for connection in [

@@ -447,10 +447,10 @@ fn served_command_gets_its_endpoint() {
     let (served, plain) = (of(&short_gcs()), EnvironmentVariables::for_command(&subject(&short_gcs(), None)).unwrap());
     let Some(EndpointAnswer::AccessToken(token)) = &served.answer else { panic!("no token") };
     assert_eq!(token.expose(), "ya29.x");
-    let holds_token = |environment: &EnvironmentVariables| {
+    let count_tokens = |environment: &EnvironmentVariables| {
         environment.variables.iter().filter(|set| set.value.expose().contains("ya29.x")).count()
     };
-    assert_eq!((holds_token(&plain), holds_token(&served)), (3, 0));
+    assert_eq!((count_tokens(&plain), count_tokens(&served)), (3, 0));
     assert!(served.variables.iter().any(|set| set.name == "RCLONE_CONFIG_ORGVAULT_ENV_AUTH"));
     for name in ["GOOGLE_APPLICATION_CREDENTIALS", "CLOUDSDK_AUTH_CREDENTIAL_FILE_OVERRIDE"] {
         let file = served.files.iter().find(|file| file.variable == name).unwrap();

@@ -1,4 +1,4 @@
-//! Whatever a value holds: its reader gets exactly that value, or there is no form.
+//! Readers get exactly the value, whatever its characters, or it is refused.
 
 use super::samples::*;
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ fn values() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Reads lines as a shell does that knows `unset`, `export`, single quotes and the backslash.
+/// Reads lines like a shell with `unset`, `export`, single quotes and the backslash.
 fn read_shell(text: &str) -> BTreeMap<String, String> {
     let mut variables = BTreeMap::new();
     let mut rest = text;
@@ -156,7 +156,7 @@ proptest! {
     fn shell_reads_every_value_as_it_is(id in values(), secret in values(), token in values()) {
         let rendered = render(Form::Env, &s3(&id, &secret, &token));
         if [&id, &secret, &token].iter().any(|value| value.contains('\0')) {
-            prop_assert!(is_refusal(&rendered), "no variable holds a NUL");
+            prop_assert!(is_refusal(&rendered), "no variable can contain a NUL");
             return Ok(());
         }
         let read = read_shell(&rendered.unwrap());
@@ -170,7 +170,7 @@ proptest! {
     fn duckdb_reads_every_value_as_it_is(id in values(), secret in values(), token in values()) {
         let rendered = render(Form::Duckdb, &s3(&id, &secret, &token));
         if [&id, &secret, &token].iter().any(|value| value.contains('\0')) {
-            prop_assert!(is_refusal(&rendered), "no statement holds a NUL");
+            prop_assert!(is_refusal(&rendered), "no statement can contain a NUL");
             return Ok(());
         }
         let read = read_sql(&rendered.unwrap());
@@ -240,7 +240,7 @@ proptest! {
                 prop_assert_eq!(&read["access_key_id"], &id);
                 prop_assert_eq!(&read["secret_access_key"], &secret);
                 prop_assert_eq!(read.len(), 10);
-                prop_assert!(ini.is_ok(), "rclone's reader knows no less");
+                prop_assert!(ini.is_ok(), "rclone's reader accepts the same");
             }
             Err(_) => prop_assert!(is_refusal(&rclone)),
         }

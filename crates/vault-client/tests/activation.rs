@@ -126,11 +126,11 @@ fn missing_response_fails_at_deadline() {
     let path = |name: &str| directory.path().join(name).display().to_string();
     // The connection is queued and never gets a response.
     let silent = (path("activation.sock"), client.list());
-    let nobody = (path("nobody.sock"), self::client(&path("nobody.sock"), Duration::from_secs(60)).list());
+    let absent = (path("absent.sock"), self::client(&path("absent.sock"), Duration::from_secs(60)).list());
     let long = format!("/{}", "a".repeat(300));
     let too_long = (long.clone(), self::client(&long, Duration::from_secs(60)).list());
     for ((path, listed), kind) in
-        [(silent, ErrorKind::TimedOut), (nobody, ErrorKind::NotFound), (too_long, ErrorKind::InvalidFilename)]
+        [(silent, ErrorKind::TimedOut), (absent, ErrorKind::NotFound), (too_long, ErrorKind::InvalidFilename)]
     {
         let error = listed.unwrap_err();
         assert_eq!(error.to_string(), format!("cannot reach unix:{path}"));

@@ -74,7 +74,7 @@ fn migrations_keep_to_the_portable_subset() {
         let statements = migration.sql.lines().filter(|line| !line.trim_start().starts_with("--"));
         let sql = statements.collect::<Vec<_>>().join("\n").to_uppercase();
         for foreign in ["AUTOINCREMENT", "SERIAL", "TRIGGER", "INTEGER", "TIMESTAMP", "JSON", "NOW()", "VARCHAR"] {
-            assert!(!sql.contains(foreign), "{} says {foreign}", migration.version);
+            assert!(!sql.contains(foreign), "{} contains {foreign}", migration.version);
         }
     }
 }

@@ -402,7 +402,7 @@ async fn concurrent_re_enrolments_do_not_deadlock() {
         assert!(here.write_draft(draft(drafted())).await.unwrap());
         let waiting = &first.payload.after;
 
-        let mut deeds: Vec<BoxFuture<'_, bool>> = Vec::new();
+        let mut operations: Vec<BoxFuture<'_, bool>> = Vec::new();
         for server in [&here, &there] {
             for _ in 0..2 {
                 let confirmation = ConfirmEnrolment {
@@ -417,9 +417,9 @@ async fn concurrent_re_enrolments_do_not_deadlock() {
                     now: NOW,
                     audit: world.audit(Actor::Unknown, AuditAction::AccountEnrolled, Subject::Vault),
                 };
-                deeds.push(async move { decided(server.confirm_enrolment(confirmation).await) }.boxed());
+                operations.push(async move { decided(server.confirm_enrolment(confirmation).await) }.boxed());
                 let again = draft(drafted());
-                deeds.push(async move { made(server.write_draft(again).await) }.boxed());
+                operations.push(async move { made(server.write_draft(again).await) }.boxed());
             }
             for (by, whom, version) in [
                 (by_one, target, waiting.version),
@@ -429,7 +429,7 @@ async fn concurrent_re_enrolments_do_not_deadlock() {
             ] {
                 let again = re_enrolment(&here, world, (by, whom), version, address(world.next())).await;
                 let counts = whom.account == target.account;
-                deeds.push(async move { decided(server.change_account(again).await) && counts }.boxed());
+                operations.push(async move { decided(server.change_account(again).await) && counts }.boxed());
             }
             let lowered = SignedAccount { version: waiting.version + 1, ..waiting.clone() };
             let lowering = ChangeAccount {
@@ -441,17 +441,17 @@ async fn concurrent_re_enrolments_do_not_deadlock() {
             let audit =
                 world.audit(Actor::from(two), AuditAction::AccountRoleChanged, Subject::Account(target.account));
             let lowering = Command { principal: by_two.clone(), now: NOW, audit, payload: lowering };
-            deeds.push(async move { decided(server.change_account(lowering).await) }.boxed());
+            operations.push(async move { decided(server.change_account(lowering).await) }.boxed());
             for whom in [one, two, target] {
                 let session = SessionId::from_bytes(bytes(world.next()));
                 let login = world.login(grant(&here, whom).await, session, PasscodeProof::Step(TimeStep(9)));
-                deeds.push(async move { made(server.finish_attempt(login).await) }.boxed());
+                operations.push(async move { made(server.finish_attempt(login).await) }.boxed());
             }
-            deeds.push(async move { made(server.delete_expired(Expired::Invitations, NOW).await) }.boxed());
-            deeds.push(async move { made(server.find_invitation(code, NOW).await) }.boxed());
+            operations.push(async move { made(server.delete_expired(Expired::Invitations, NOW).await) }.boxed());
+            operations.push(async move { made(server.find_invitation(code, NOW).await) }.boxed());
         }
-        let changed = join_all(deeds).await.into_iter().filter(|changed| *changed).count();
-        assert_eq!(changed, 1, "of what was decided on one version, one is carried out");
+        let changed = join_all(operations).await.into_iter().filter(|changed| *changed).count();
+        assert_eq!(changed, 1, "one of the changes of one version is committed");
         let admins = [grant(&here, one).await, grant(&here, two).await];
         assert!(admins.iter().any(AccountRights::is_active_admin), "{admins:?}");
     }

@@ -195,14 +195,14 @@ async fn queued_organizations_share_a_transaction() {
 async fn queued_replacements_share_a_transaction() {
     let scene = Scene::new().await;
     let saved = scene.saved(20).await;
-    let nobody = CredentialId::from_bytes([0; 16]);
+    let nonexistent = CredentialId::from_bytes([0; 16]);
     let (first, last) = (saved[0], saved[19]);
     // In an order other than that of the IDs, by which the rows are locked.
     let mut replacements: Answers<_> =
         saved.iter().rev().map(|id| replace(&scene.store, &scene.world, *id, 1)).collect();
     replacements.push(replace(&scene.store, &scene.world, first, 1)); // replaced before
     replacements.push(replace(&scene.store, &scene.world, first, 2));
-    replacements.push(replace(&scene.store, &scene.world, nobody, 1));
+    replacements.push(replace(&scene.store, &scene.world, nonexistent, 1));
     let mut outcomes = scene.hold_up_at("accounts", replacements, async |_| {}).await;
     let rest = outcomes.split_off(20);
     assert!(outcomes.into_iter().all(|replaced| replaced.unwrap() == 2));

@@ -57,7 +57,7 @@ async fn backup_copy_is_one_verified_file_under_its_own_key() {
         bytes[place] ^= 1;
     }
     std::fs::write(&copy, &bytes[..bytes.len() - 4_096]).unwrap();
-    assert!(check_file(&copy, key()).is_err(), "cut off");
+    assert!(check_file(&copy, key()).is_err(), "truncated");
 
     scratch.bare().execute("INSERT INTO schema_versions VALUES ('9999_later', 0)", []).unwrap();
     let newer = scratch.path().with_file_name("newer");

@@ -48,9 +48,9 @@ fn sqlite_is_compiled_without_shared_locks() {
     let memory = rusqlite::Connection::open_in_memory().unwrap();
     let mut statement = memory.prepare("PRAGMA compile_options").unwrap();
     let options: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
-    let says = |option: &str| options.iter().any(|said| said == option);
-    assert!(says("THREADSAFE=2") && says("DEFAULT_MEMSTATUS=0"), "see .cargo/config.toml: {options:?}");
-    assert!(!says("ENABLE_MEMORY_MANAGEMENT"), "see .cargo/config.toml: {options:?}");
+    let has_option = |option: &str| options.iter().any(|said| said == option);
+    assert!(has_option("THREADSAFE=2") && has_option("DEFAULT_MEMSTATUS=0"), "see .cargo/config.toml: {options:?}");
+    assert!(!has_option("ENABLE_MEMORY_MANAGEMENT"), "see .cargo/config.toml: {options:?}");
 }
 
 #[tokio::test]
@@ -172,9 +172,9 @@ async fn command_gets_write_lock_next_to_busy_server() {
         .collect();
     tokio::time::sleep(Duration::from_millis(300)).await;
     for number in 0..5 {
-        let beside = scratch.open();
-        World::make(&*beside, 10 + number).await; // panics if a transaction times out
-        beside.close().await;
+        let concurrent = scratch.open();
+        World::make(&*concurrent, 10 + number).await; // panics if a transaction times out
+        concurrent.close().await;
     }
     stop.store(true, std::sync::atomic::Ordering::Relaxed);
     for task in load {

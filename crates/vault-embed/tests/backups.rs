@@ -165,7 +165,7 @@ async fn next_server_removes_files_of_killed_restore() {
 
     let command = open(vault.root_key(), Database::sqlite(vault.path("db"))).without_maintenance().await.unwrap();
     command.close().await.unwrap();
-    assert!(left.exists(), "a restore may be running beside a command");
+    assert!(left.exists(), "a restore may be running next to a command");
     let server = open(vault.root_key(), Database::sqlite(vault.path("db"))).without_maintenance().server("serve");
     server.await.unwrap().close().await.unwrap();
     assert!(!left.exists() && !anchor.exists());

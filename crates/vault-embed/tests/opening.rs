@@ -240,7 +240,7 @@ async fn interrupted_first_run_is_continued() {
     for steps in 0..=5 {
         let place = Place::new();
         let (root_path, database) = (place.path("root.key"), place.path("vault.db"));
-        let key_file = DatabaseKeyFile::beside(&database);
+        let key_file = DatabaseKeyFile::next_to(&database);
         let mut root = None;
         if steps >= 1 {
             fs::write(place.path("vault.db.first-run"), "").unwrap();

@@ -38,7 +38,7 @@ impl Place {
     }
 
     fn wraps(&self) -> Vec<KeyId> {
-        DatabaseKeyFile::beside(&self.path("vault.db")).root_keys().unwrap()
+        DatabaseKeyFile::next_to(&self.path("vault.db")).root_keys().unwrap()
     }
 
     async fn begin(&self, current: &str, next: &str) -> Result<RootRotation, RootRotationError> {
@@ -97,8 +97,8 @@ async fn killed_root_rotation_is_completed_by_next_run() {
             let (old, new) = (place.id("old.key"), place.id("new.key"));
             let wraps = [vec![old], vec![old, new], vec![old, new], vec![new]];
             assert_eq!(place.wraps(), wraps[steps], "after {steps} steps");
-            let is_told_the_old = current == "old.key" && !gone;
-            if !moved && !is_told_the_old {
+            let uses_old = current == "old.key" && !gone;
+            if !moved && !uses_old {
                 let refused = match gone {
                     false => place.begin(current, "new.key").await.err().unwrap().to_string(),
                     true => {

@@ -382,9 +382,9 @@ async fn entry_that_names_another_checkpoint_is_found() {
     let (verification, findings) = setting.verify(None).await;
     let reordered = |entry: AuditId, claim: &str| AuditFinding::Reordered {
         entry: entry.to_string(),
-        belongs: format!("checkpoint 1, and its row names {claim}"),
+        belongs: format!("checkpoint 1, and its row says {claim}"),
     };
-    assert_eq!(findings[..2], [reordered(ids[0], "checkpoint 2"), reordered(ids[1], "no checkpoint")]);
+    assert_eq!(findings[..2], [reordered(ids[0], "checkpoint 2"), reordered(ids[1], "that none holds it")]);
     assert_eq!(verification.entries, 10);
 }
 

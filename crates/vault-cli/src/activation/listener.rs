@@ -142,8 +142,8 @@ impl Listener {
         Failure::new(match (error, error.code()) {
             (ClientError::Transport { source, .. }, _) => {
                 let kind = source.downcast_ref().map(io::Error::kind);
-                let nobody = matches!(kind, Some(ErrorKind::NotFound | ErrorKind::ConnectionRefused));
-                let hint = if nobody { ". Is the server running with --activation-listen?" } else { "" };
+                let unreachable = matches!(kind, Some(ErrorKind::NotFound | ErrorKind::ConnectionRefused));
+                let hint = if unreachable { ". Is the server running with --activation-listen?" } else { "" };
                 format!("cannot {doing}: {said}{hint}")
             }
             // The format of the token was checked before the request. The server does not disclose which of these

@@ -128,7 +128,7 @@ pub(crate) fn remove_abandoned(places: &[PathBuf]) {
 /// Returns whether the recorded command has exited, or none was started.
 fn is_unused(directory: &Path) -> bool {
     let record = std::fs::read_to_string(directory.join(COMMAND)).unwrap_or_default();
-    Life::parse(&record).is_none_or(|command| command.is_over())
+    Life::parse(&record).is_none_or(|command| command.has_ended())
 }
 
 /// Locks a directory of this user. Returns `None` if the path no longer refers to the locked directory.

@@ -102,7 +102,7 @@ fn values_that_server_would_refuse_are_reported_with_line() {
     };
     for (from, to, reason) in [
         ("role: admin", "role: root", "etl.yaml:4: role: must be admin, editor or viewer"),
-        ("Ada@acme.example", "nobody", "etl.yaml:4: email: "),
+        ("Ada@acme.example", "unknown", "etl.yaml:4: email: "),
         ("imports/*", "*", "etl.yaml:6: namespaces/0: "),
         ("2027-01-01T00:00:00Z", "tomorrow", "etl.yaml:6: expires_at: must be a time"),
         ("repo:acme/etl:*", "repo:*", "etl.yaml:10: trusts/claims/"),
@@ -123,7 +123,7 @@ fn values_that_server_would_refuse_are_reported_with_line() {
         let said = refused(&format!("set: a\nreceivers:\n  - {receiver}\n"));
         assert!(said[0].contains(reason), "{said:?}");
     }
-    let text = "set: a\nreceivers:\n  - {email: nobody}\n  - {webhook: \"https://a.example/x\", url: {env: HOOK}, events: [backup.failed]}\n";
+    let text = "set: a\nreceivers:\n  - {email: unknown}\n  - {webhook: \"https://a.example/x\", url: {env: HOOK}, events: [backup.failed]}\n";
     let said: Vec<_> = validate(&parse(text).expect("a document")).iter().map(ToString::to_string).collect();
     assert!(said[0].contains("etl.yaml:3: email: ") && said[1].contains("events/0"), "{said:?}");
     assert!(said[2].contains("webhook: must be the URL as it is shown"), "{said:?}");

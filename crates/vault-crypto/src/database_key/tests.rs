@@ -11,7 +11,7 @@ fn hex(key: &DatabaseKey) -> String {
 #[tokio::test]
 async fn created_key_file_is_read() {
     let (directory, root) = root();
-    let file = DatabaseKeyFile::beside(&directory.path().join("orgvault.db"));
+    let file = DatabaseKeyFile::next_to(&directory.path().join("orgvault.db"));
     let made = file.create(&root, &*entropy()).await.unwrap();
     let text = hex(&made);
     assert!(text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte)));
@@ -26,7 +26,7 @@ async fn created_key_file_is_read() {
 #[tokio::test]
 async fn missing_or_damaged_file_is_refused() {
     let (directory, root) = root();
-    let file = DatabaseKeyFile::beside(&directory.path().join("orgvault.db"));
+    let file = DatabaseKeyFile::next_to(&directory.path().join("orgvault.db"));
     assert!(matches!(file.load(&root).await.unwrap_err().error_kind(), DatabaseKeyErrorKind::Missing));
     file.create(&root, &*entropy()).await.unwrap();
     let sound = std::fs::read(&file.path).unwrap();
@@ -48,7 +48,7 @@ async fn missing_or_damaged_file_is_refused() {
 #[tokio::test]
 async fn another_root_key_is_refused_by_its_id() {
     let (directory, first) = root();
-    let file = DatabaseKeyFile::beside(&directory.path().join("orgvault.db"));
+    let file = DatabaseKeyFile::next_to(&directory.path().join("orgvault.db"));
     file.create(&first, &*entropy()).await.unwrap();
     let (_directory, second) = other_root();
     let error = file.load(&second).await.unwrap_err();
@@ -61,7 +61,7 @@ async fn another_root_key_is_refused_by_its_id() {
 async fn both_root_keys_open_file_during_replacement() {
     let (directory, first) = root();
     let (_second_directory, second) = other_root();
-    let file = DatabaseKeyFile::beside(&directory.path().join("orgvault.db"));
+    let file = DatabaseKeyFile::next_to(&directory.path().join("orgvault.db"));
     let text = hex(&file.create(&first, &*entropy()).await.unwrap());
 
     for _ in 0..2 {

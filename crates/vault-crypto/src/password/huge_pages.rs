@@ -1,4 +1,4 @@
-//! Requests huge pages from the kernel. This module holds the only `unsafe` block of the workspace.
+//! Requests huge pages from the kernel. This module contains the only `unsafe` block of the workspace.
 
 use std::mem::MaybeUninit;
 #[cfg(target_os = "linux")]
@@ -35,7 +35,7 @@ fn advise<T>(memory: &mut [MaybeUninit<T>]) -> io::Result<()> {
     if length == 0 {
         return Ok(());
     }
-    // SAFETY: `start + skipped` to `start + skipped + length` lies inside `memory`, which is borrowed exclusively
+    // SAFETY: `start + skipped` to `start + skipped + length` is inside `memory`, which is borrowed exclusively
     // during the call; the address comes from that borrow. `LinuxHugepage` is only advice about the size of pages: it
     // does not read, write, discard or unmap memory, so every byte, initialised or not, keeps its value. The kernel
     // itself checks alignment and mapping and returns an error, which is passed on.
@@ -49,7 +49,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    /// Returns the kernel's flags of the mapping that holds `address`.
+    /// Returns the kernel's flags of the mapping that contains `address`.
     fn flags(address: usize) -> Vec<String> {
         let mut inside = false;
         for line in fs::read_to_string("/proc/self/smaps").unwrap().lines() {
@@ -61,7 +61,7 @@ mod tests {
                 return flags.split_whitespace().map(str::to_owned).collect();
             }
         }
-        panic!("no mapping holds {address:x}");
+        panic!("no mapping contains {address:x}");
     }
 
     #[test]

@@ -52,7 +52,7 @@ async fn decoy_is_opened_like_stored_password() {
     let decoy = &hasher.inner.sealed_decoy;
     assert_eq!(decoy.blob.as_bytes().len(), stored.blob.as_bytes().len());
     let opened =
-        hasher.inner.open_under(&hasher.inner.decoy_key, NOBODY.0, decoy).map_err(|Damaged| "damaged").unwrap();
+        hasher.inner.open_under(&hasher.inner.decoy_key, DECOY_ROW.0, decoy).map_err(|Damaged| "damaged").unwrap();
     assert_eq!((opened.parameters, opened.salt), (hasher.inner.decoy.parameters, hasher.inner.decoy.salt));
 }
 
@@ -99,12 +99,12 @@ async fn stored_parameters_are_capped_before_use() {
         "x".repeat(100_000),
         String::new(),
     ];
-    let context = Context::password(InstanceId::from_uuid(id(1)), account(1), NOBODY.1);
+    let context = Context::password(InstanceId::from_uuid(id(1)), account(1), DECOY_ROW.1);
     for text in &texts {
         let sealed =
             hasher.inner.keys.active().password.seal(&*hasher.inner.entropy, &context, text.as_bytes()).unwrap();
         let verdict =
-            verify(&hasher, Some(account(1)), "correct horse", Some(&SealedPassword { id: NOBODY.1, blob: sealed }))
+            verify(&hasher, Some(account(1)), "correct horse", Some(&SealedPassword { id: DECOY_ROW.1, blob: sealed }))
                 .await;
         assert!(matches!(verdict, PasswordVerdict::Damaged), "{text:.60}");
     }

@@ -13,7 +13,7 @@ fn terms(active_since: i64, retired: &[i64]) -> Terms<()> {
 }
 
 proptest! {
-    /// Within five seconds of a replacement the previous key, which every server knows, still signs.
+    /// Within five seconds of a replacement the previous key, which every server has loaded, still signs.
     #[test]
     fn key_signs_after_every_server_has_loaded_it(since in 0..100_000_i64, after in -10_000..10_000_i64) {
         let terms = terms(since, &[since]);

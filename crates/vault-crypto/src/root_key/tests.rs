@@ -97,25 +97,25 @@ fn a66_not_random() {
 #[test]
 fn damaged_key_error_does_not_suggest_new_key() {
     let (_directory, path) = sound();
-    let says = |content: &[u8]| {
+    let message = |content: &[u8]| {
         fs::write(&path, content).unwrap();
         load(&path).unwrap_err().to_string()
     };
     let key = path.display();
     let keep = "Do not replace it: a new key cannot decrypt a vault that was created with this one";
-    let line = says(b"0fDFpI5rOXIAT6fmmxyD0vheYLdJKtMcf+WAS5bCrRM=\n");
+    let line = message(b"0fDFpI5rOXIAT6fmmxyD0vheYLdJKtMcf+WAS5bCrRM=\n");
     assert_eq!(
         line,
         format!("root key {key} has 45 bytes; expected 32. If it is base64, decode it with `base64 -d`. {keep}")
     );
-    let line = says(&[b'a'; 64]);
+    let line = message(&[b'a'; 64]);
     assert_eq!(
         line,
         format!("root key {key} has 64 bytes; expected 32. If it is hexadecimal, decode it with `xxd -r -p`. {keep}")
     );
-    assert_eq!(says(b""), format!("root key {key} has 0 bytes; expected 32. Restore it from your copy. {keep}"));
+    assert_eq!(message(b""), format!("root key {key} has 0 bytes; expected 32. Restore it from your copy. {keep}"));
     for content in [&[0; 32][..], &[7; 31], b"0123456789abcdef0123456789abcdef"] {
-        let line = says(content);
+        let line = message(content);
         for advice in ["init", "quickstart", "/dev/urandom", "generate", "chmod", "chown"] {
             assert!(!line.contains(advice), "{line}");
         }

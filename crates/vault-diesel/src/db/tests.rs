@@ -236,7 +236,7 @@ async fn rows_are_inserted_unless_they_exist_or_replaced() {
 }
 
 #[tokio::test]
-async fn pages_locks_and_hints_do_not_change_what_is_read() {
+async fn pages_locks_and_hints_do_not_change_results() {
     type Condition<'a> = Box<dyn BoxableExpression<things::table, Db, SqlType = Bool> + 'a>;
     on_both(async |tx, _| {
         tx.insert(things::table, [1, 2, 3, 4].map(thing)).await.unwrap();

@@ -298,6 +298,6 @@ mod tests {
         chown(directory.path(), Some(12_345), Some(12_345)).unwrap();
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
         drop(ServerLock::take(&database, "serve").unwrap());
-        assert_eq!(fs::metadata(&lock).unwrap().uid(), 0, "it belongs to whoever made it");
+        assert_eq!(fs::metadata(&lock).unwrap().uid(), 0, "it belongs to its creator");
     }
 }

@@ -135,7 +135,7 @@ impl Operator {
             } else {
                 report(AuditFinding::Reordered {
                     entry: entry.id.clone(),
-                    belongs: format!("checkpoint {number}, and its row names {}", place(entry.checkpoint)),
+                    belongs: format!("checkpoint {number}, and its row says {}", place(entry.checkpoint)),
                 });
             }
             codes.push((*id, entry.code.as_slice()));
@@ -250,5 +250,5 @@ fn steps(number: i64) -> u64 {
 }
 
 fn place(checkpoint: Option<i64>) -> String {
-    checkpoint.map_or_else(|| "no checkpoint".to_owned(), |number| format!("checkpoint {number}"))
+    checkpoint.map_or_else(|| "that none holds it".to_owned(), |number| format!("checkpoint {number}"))
 }
