@@ -1,9 +1,9 @@
 //! A client that is the only writer of its keys.
 
-use crate::chance::Chance;
 use crate::crew::Tally;
 use crate::ledger::{Outcome, Possible, State};
 use crate::log::AckLog;
+use crate::random::Random;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::time::Instant;
@@ -28,7 +28,7 @@ pub(crate) enum Act {
 pub(crate) struct Worker {
     namespace: String,
     token: String,
-    chance: Chance,
+    random: Random,
     keys: Vec<Key>,
     /// Number of its last write.
     last: usize,
@@ -70,11 +70,11 @@ impl Key {
 impl Worker {
     /// Creates the client with this number and with a separate token.
     pub(crate) fn new(seed: u64, number: usize, token: &str) -> Self {
-        let chance = Chance::of(seed, number as u64 + 1);
+        let random = Random::of(seed, number as u64 + 1);
         Self {
             namespace: format!("crew/{number}"),
             token: token.to_owned(),
-            chance,
+            random,
             keys: Vec::new(),
             last: 0,
             last_write: None,
@@ -89,7 +89,7 @@ impl Worker {
     pub(crate) fn write(&mut self, client: &Client, log: &AckLog, tally: &mut Tally) -> Outcome {
         let there: Vec<usize> =
             (0..self.keys.len()).filter(|n| self.keys[*n].is_sure() && self.keys[*n].is_there()).collect();
-        let choice = self.chance.below(100);
+        let choice = self.random.below(100);
         // A client repeats a save with unknown outcome.
         let mut indeterminate = (0..self.keys.len()).filter(|n| self.keys[*n].id.is_none());
         if let (Some(first), Some(_)) = (indeterminate.next(), indeterminate.nth(MAX_INDETERMINATE - 2)) {

@@ -122,8 +122,8 @@ fn operator_names_one_of_several_invitations(database: Database) {
     }
     let account = |command: &[&str], more: &[&str]| vault.run(&[&["account"], command, &email, more].concat());
     for command in [&["show"][..], &["delete", "--yes"], &["set-role", "--role", "editor"]] {
-        let said = account(command, &[]).refused().stderr;
-        assert!(said.contains("2 organizations have invited this address: name one with --org"), "{said}");
+        let output = account(command, &[]).refused().stderr;
+        assert!(output.contains("2 organizations have invited this address: name one with --org"), "{output}");
         account(command, &["--org", "Nowhere"]).refused();
     }
     account(&["set-role", "--role", "editor"], &["--org", "globex"]).done();
@@ -162,9 +162,9 @@ fn operator_invites_too(database: Database) {
 
     // Text output for pasting (tested in `printed_lines`), and withdrawing the invitation.
     let invite = ["account", "invite", "--org", "Acme", "--email", "second@example.com", "--role", "viewer"];
-    let said = vault.run(&invite).done().stdout;
-    let code = said.lines().find_map(|line| line.trim().strip_prefix("enrolment code ")).unwrap();
-    assert!(said.contains(&format!("/#/enrol/{code}")), "{said}");
+    let output = vault.run(&invite).done().stdout;
+    let code = output.lines().find_map(|line| line.trim().strip_prefix("enrolment code ")).unwrap();
+    assert!(output.contains(&format!("/#/enrol/{code}")), "{output}");
     vault.run(&["account", "delete", "--yes", "--email", "second@example.com"]).done();
     client.enrol(code, PASSWORD).problem("invalid-enrolment");
 }

@@ -41,19 +41,19 @@ fn assert_none_in(canaries: &Canaries, place: &str, text: impl AsRef<[u8]>) {
 fn activation_writes_no_secret() {
     let (vault, activation_listener, integration, canaries) = set(&[]);
     let client = activation_listener.client();
-    let mut said = Vec::new();
+    let mut responses = Vec::new();
     integration.activate(&client, "imports").expect(201);
-    said.push(integration.check(&client, "imports", &["list", "read", "write"]).expect(200));
+    responses.push(integration.check(&client, "imports", &["list", "read", "write"]).expect(200));
     let asks = [
         json!({"namespace": "imports", "vend": "short"}),
         json!({"namespace": "elsewhere"}),
         json!({"namespace": "imports", "purpose": integration.token, "ttl": 1}),
         json!({"namespace": integration.token, "access_token": integration.token}),
     ];
-    said.extend(asks.map(|ask| integration.activate_with(&client, &ask)));
+    responses.extend(asks.map(|ask| integration.activate_with(&client, &ask)));
     let other = client.request("POST", "/v1/activations").bearer(&format!("{}0", integration.token));
-    said.push(other.json(&json!({"namespace": "imports"})).send());
-    for answer in &said {
+    responses.push(other.json(&json!({"namespace": "imports"})).send());
+    for answer in &responses {
         assert_none_in(&canaries, "an answer", &answer.body);
     }
     vault.run(&["namespace", "freeze", "imports", "--org", "Acme"]).done();

@@ -77,8 +77,8 @@ fn rates_have_bounds() {
     for flags in [["--login-burst", "0"], ["--login-burst", "1000001"], ["--login-rate", "1000001"]] {
         let mut command = vault.serve_command();
         command.args(flags);
-        let said = Server::fail(command).misused().stderr;
-        assert!(said.contains(flags[0]), "{said}");
+        let output = Server::fail(command).misused().stderr;
+        assert!(output.contains(flags[0]), "{output}");
     }
 }
 
@@ -122,9 +122,9 @@ fn beyond_loopback_without_tls_only_proxies_are_served() {
 fn listener_beyond_loopback_names_required_settings() {
     let vault = Vault::init(Database::Sqlite);
     for listen in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
-        let said = vault.run(&["serve", "--listen", listen, "--admin-listen", ""]).misused().stderr;
+        let output = vault.run(&["serve", "--listen", listen, "--admin-listen", ""]).misused().stderr;
         for flag in ["--tls-cert-file", "--tls-key-file", "--trusted-proxy"] {
-            assert!(said.contains(flag), "{said}");
+            assert!(output.contains(flag), "{output}");
         }
     }
 }

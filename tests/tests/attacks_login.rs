@@ -326,12 +326,12 @@ fn a15_weak_passwords_are_refused(database: Database) {
         &"p".repeat(1025),
     ];
     for password in weak {
-        let said = with(&create, password).refused().stderr;
+        let output = with(&create, password).refused().stderr;
         // Short passwords and product names occur in any message about passwords, and the names of account and
         // organization in any message about this account.
         let words = ["password", "orgvault", "someone@acme-imports.example", "Acme Imports Inc"];
         let word = password.len() < 8 || words.contains(&password);
-        assert!(word || !said.contains(password), "repeated: {said}");
+        assert!(word || !output.contains(password), "repeated: {output}");
     }
     with(&create, "a longer sentence").done();
     for password in weak {

@@ -178,13 +178,13 @@ fn invalid_certificate_files_are_refused_at_start() {
     for (flag, file, needed) in
         [("--tls-cert-file", certificate, "--tls-key-file"), ("--tls-key-file", key, "--tls-cert-file")]
     {
-        let said = serve(&[flag, file]).misused().stderr;
-        assert!(said.contains(needed), "{said}");
+        let output = serve(&[flag, file]).misused().stderr;
+        assert!(output.contains(needed), "{output}");
     }
     let both = ["--tls-cert-file", certificate, "--tls-key-file", key];
     let refused = |why: &str| {
-        let said = serve(&both).refused().stderr;
-        assert!(said.contains(why) && said.contains("--tls-"), "{why}: {said}");
+        let output = serve(&both).refused().stderr;
+        assert!(output.contains(why) && output.contains("--tls-"), "{why}: {output}");
     };
     refused("--tls-cert-file");
     identity.install(&vault);
@@ -205,8 +205,8 @@ fn invalid_certificate_files_are_refused_at_start() {
     refused("is not a regular file");
     let mut quickstart = vault.command(&["quickstart", "--org", "Acme", "--email", "a@example.com"]);
     quickstart.args(both).args(["--admin-listen", "", "--listen", &free_address().to_string()]);
-    let said = Run::of(&mut quickstart).refused().stderr;
-    assert!(said.contains("is not a regular file"), "before anything is shown: {said}");
+    let output = Run::of(&mut quickstart).refused().stderr;
+    assert!(output.contains("is not a regular file"), "before anything is shown: {output}");
 }
 
 /// curl and the client both accept the certificate that the page creates.

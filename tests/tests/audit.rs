@@ -40,10 +40,10 @@ fn stored_audit_log_is_verified(database: Database) {
     assert!(entries >= 8, "{document}");
     assert_eq!((&document["found"], &document["unsealed"]), (&json!(0), &json!(0)), "{document}");
     assert_eq!(document["anchor"], document["newest_checkpoint"]);
-    let said = vault.run(&["audit", "verify"]).done().stdout;
+    let output = vault.run(&["audit", "verify"]).done().stdout;
     let newest = &document["newest_checkpoint"];
     assert_eq!(
-        said,
+        output,
         format!("Verified {entries} entries in {newest} checkpoints. The anchor contains checkpoint {newest}.\n")
     );
     // A server must seal the entries of commands.
@@ -87,15 +87,15 @@ fn older_database_is_refused(database: Database) {
     }
     assert_eq!(findings(&vault), [("cut-off".to_owned(), None)]);
     let refused = Server::fail(vault.serve_command());
-    let said = refused.refused().stderr;
-    assert!(said.contains("was rolled back to an earlier state") && said.contains("orgvault.anchor"), "{said}");
+    let output = refused.refused().stderr;
+    assert!(output.contains("was rolled back to an earlier state") && output.contains("orgvault.anchor"), "{output}");
     // The flag for new replicas does not help. It does without the anchor.
     let mut adopting = vault.serve_command();
     adopting.arg("--adopt-anchor");
     Server::fail(adopting).refused();
     fs::remove_file(directory.join("orgvault.anchor")).unwrap();
-    let said = Server::fail(vault.serve_command()).refused().stderr;
-    assert!(said.contains("--adopt-anchor"), "{said}");
+    let output = Server::fail(vault.serve_command()).refused().stderr;
+    assert!(output.contains("--adopt-anchor"), "{output}");
     vault.serve_with(&["--adopt-anchor"]);
     vault.stop();
     assert_eq!(findings(&vault), []);
@@ -173,14 +173,14 @@ fn actions_are_listed_in_audit_log(database: Database) {
     assert_eq!(texts(listed.as_array().unwrap(), "subject"), newest_first);
     let listed = vault.json(&["audit", "list", "--action", "credential.saved", "--limit", "2"]);
     assert_eq!(texts(listed.as_array().unwrap(), "subject"), newest_first[..2]);
-    let said = vault.run(&["audit", "list", "--actor", &acme.email]).done().stdout;
-    let heading = said.lines().next().unwrap();
-    assert!(heading.starts_with("TIME") && heading.ends_with("DETAILS") && said.contains(&acme.email), "{said}");
-    assert!(!said.contains(&globex.email), "{said}");
+    let output = vault.run(&["audit", "list", "--actor", &acme.email]).done().stdout;
+    let heading = output.lines().next().unwrap();
+    assert!(heading.starts_with("TIME") && heading.ends_with("DETAILS") && output.contains(&acme.email), "{output}");
+    assert!(!output.contains(&globex.email), "{output}");
     let file = vault.scratch("export.jsonl");
     let export = ["audit", "export", "--action", "credential.saved", "--output", file.to_str().unwrap()];
-    let said = vault.run(&export).done();
-    assert_eq!((said.stdout.as_str(), vault_tests::snapshot::mode(&file)), ("", 0o600));
+    let output = vault.run(&export).done();
+    assert_eq!((output.stdout.as_str(), vault_tests::snapshot::mode(&file)), ("", 0o600));
     let lines = fs::read_to_string(&file).unwrap();
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 5);
@@ -206,12 +206,12 @@ fn foreign_or_damaged_anchor_is_refused() {
     let (mut vault, other) = (stopped(Database::Sqlite), stopped(Database::Sqlite));
     let (own, foreign) = (vault.data_dir().join("orgvault.anchor"), other.data_dir().join("orgvault.anchor"));
     fs::copy(&foreign, &own).unwrap();
-    let said = Server::fail(vault.serve_command()).refused().stderr;
-    assert!(said.contains("belongs to another vault") && said.contains("--adopt-anchor"), "{said}");
+    let output = Server::fail(vault.serve_command()).refused().stderr;
+    assert!(output.contains("belongs to another vault") && output.contains("--adopt-anchor"), "{output}");
     assert_eq!(vault.run(&["audit", "verify"]).status, Some(1));
     fs::write(&own, b"OVAN").unwrap();
-    let said = Server::fail(vault.serve_command()).refused().stderr;
-    assert!(said.contains("is damaged"), "{said}");
+    let output = Server::fail(vault.serve_command()).refused().stderr;
+    assert!(output.contains("is damaged"), "{output}");
     vault.serve_with(&["--adopt-anchor"]);
     vault.stop();
     assert_eq!(findings(&vault), []);
@@ -235,9 +235,9 @@ fn database_from_before_a_key_rotation_is_not_adopted() {
     for flags in [&[][..], &["--adopt-anchor"]] {
         let mut serve = vault.serve_command();
         serve.args(flags);
-        let said = Server::fail(serve).refused().stderr;
-        assert!(said.contains("is older than the anchor") && said.contains("restore --after-external"), "{said}");
-        assert!(!said.contains("--adopt-anchor"), "{said}");
+        let output = Server::fail(serve).refused().stderr;
+        assert!(output.contains("is older than the anchor") && output.contains("restore --after-external"), "{output}");
+        assert!(!output.contains("--adopt-anchor"), "{output}");
     }
     fs::write(&database, newer).unwrap();
     let refused = vault.run(&["restore", backup.to_str().unwrap(), "--replace"]).refused().stderr;
@@ -261,8 +261,8 @@ fn new_replica_adopts_the_database() {
         command.arg("--data-dir").arg(&elsewhere).arg("--root-key-file").arg(&key).args(flags);
         command
     };
-    let said = Server::fail(replica(&[])).refused().stderr;
-    assert!(said.contains("For a new replica, run `orgvault serve --adopt-anchor`"), "{said}");
+    let output = Server::fail(replica(&[])).refused().stderr;
+    assert!(output.contains("For a new replica, run `orgvault serve --adopt-anchor`"), "{output}");
     let server = Server::start(replica(&["--adopt-anchor"]), &vault.scratch("second"), &vault.scratch("second-log"));
     assert_eq!(server.stop(), Some(0));
     let server = Server::start(replica(&[]), &vault.scratch("second"), &vault.scratch("second-log"));
@@ -305,13 +305,13 @@ fn sql_changes_of_audit_log_are_found() {
     expected.push(("added".to_owned(), Some(added.to_owned())));
     let found = findings(&vault);
     assert_eq!(found, expected);
-    let said = vault.run(&["audit", "verify"]).stdout;
+    let output = vault.run(&["audit", "verify"]).stdout;
     for line in [
         format!("entry {removed} is missing: checkpoint "),
         format!("entry {changed} was modified: its MAC does not verify"),
         format!("entry {one} was reordered: it belongs to entry {other}"),
         format!("entry {added} was added after sealing: checkpoint "),
     ] {
-        assert!(said.contains(&line), "{line}: {said}");
+        assert!(output.contains(&line), "{line}: {output}");
     }
 }

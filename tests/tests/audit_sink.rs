@@ -164,7 +164,7 @@ fn local_syslog_gets_message_for_each_entry() {
 #[test]
 fn invalid_sink_is_refused_at_start() {
     let vault = Vault::init(Database::Sqlite);
-    for (flags, said) in [
+    for (flags, expected) in [
         (&["--audit-sink", "audit.jsonl"][..], "--audit-sink"),
         (&["--audit-sink-token-file", "token"], "--audit-sink-token-file needs an --audit-sink that is a URL"),
         (&["--audit-sink", "https://127.0.0.1:1", "--audit-sink-token-file", "/nonexistent"], "/nonexistent"),
@@ -174,6 +174,6 @@ fn invalid_sink_is_refused_at_start() {
         command.args(flags);
         let run = Server::fail(command);
         assert_ne!(run.status, Some(0));
-        assert!(run.stderr.contains(said), "{}", run.stderr);
+        assert!(run.stderr.contains(expected), "{}", run.stderr);
     }
 }

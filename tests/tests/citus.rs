@@ -140,8 +140,8 @@ fn replica_works_on_citus_worker() {
         assert!(vault.admin().log_in(&replica.client()).is_live());
         replica.stop();
     }
-    let said = vault.run(&["doctor", "--deep"]);
-    assert_eq!(said.status, Some(0), "{}", said.stdout);
+    let output = vault.run(&["doctor", "--deep"]);
+    assert_eq!(output.status, Some(0), "{}", output.stdout);
 }
 
 /// A vault on a single node is distributed, even if this is interrupted several times.
@@ -172,8 +172,8 @@ fn vault_on_one_host_is_distributed() {
     for node in nodes.split(' ') {
         cluster.execute(vault.url(), &format!("SELECT citus_add_node('{node}', 5432)"));
     }
-    let said = vault.run(&["migrate"]).done().stdout;
-    assert!(said.contains("no table is distributed"), "{said}");
+    let output = vault.run(&["migrate"]).done().stdout;
+    assert!(output.contains("no table is distributed"), "{output}");
     // Killed at several moments, it leaves either all tables unchanged, or all distributed.
     for millis in [50, 150, 400, 800] {
         let mut command = vault.owner_command(&["migrate", "--spread"]);
@@ -193,13 +193,13 @@ fn vault_on_one_host_is_distributed() {
     let session = vault.admin_session();
     assert_eq!(session.ids().into_iter().collect::<BTreeSet<_>>(), ids.into_iter().collect());
     session.save(&small("crew/one", 1));
-    let said = vault.run(&["doctor", "--deep"]);
-    assert_eq!(said.status, Some(0), "{}", said.stdout);
+    let output = vault.run(&["doctor", "--deep"]);
+    assert_eq!(output.status, Some(0), "{}", output.stdout);
 
     cluster.execute(vault.url(), "SELECT undistribute_table('receivers')");
-    let said = vault.run(&["doctor"]);
-    assert_eq!(said.status, Some(1));
-    assert!(said.stdout.contains("these tables are not distributed correctly: receivers"), "{}", said.stdout);
+    let output = vault.run(&["doctor"]);
+    assert_eq!(output.status, Some(1));
+    assert!(output.stdout.contains("these tables are not distributed correctly: receivers"), "{}", output.stdout);
 }
 
 /// A vault that is migrated from the embedded database is distributed like a new one. `tests/citus` also runs the tests
@@ -215,9 +215,9 @@ fn vault_moved_from_embedded_database_is_distributed() {
     let url = cluster.create_database();
     vault.run(&["migrate-to", &url]).done();
     vault.use_postgres(url);
-    let said = vault.run(&["doctor", "--deep"]);
-    assert_eq!(said.status, Some(0), "{}", said.stdout);
-    assert!(said.stdout.contains("27 tables by organization over"), "{}", said.stdout);
+    let output = vault.run(&["doctor", "--deep"]);
+    assert_eq!(output.status, Some(0), "{}", output.stdout);
+    assert!(output.stdout.contains("27 tables by organization over"), "{}", output.stdout);
     vault.serve();
     assert_eq!(session.on(&vault.client()).ids().into_iter().collect::<BTreeSet<_>>(), ids);
 }

@@ -80,8 +80,8 @@ impl Crowd {
         let stored: BTreeSet<&str> = stored.lines().collect();
         let mut saved = seen.iter().flat_map(|one| &one.saved);
         assert!(saved.all(|id| stored.contains(id.as_str())), "an acknowledged save is lost");
-        let said = self.vault.run(&["doctor", "--deep"]);
-        assert_eq!(said.status, Some(0), "{}", said.stdout);
+        let output = self.vault.run(&["doctor", "--deep"]);
+        assert_eq!(output.status, Some(0), "{}", output.stdout);
         seen.iter().map(|one| one.saved.len()).sum()
     }
 }

@@ -122,8 +122,8 @@ fn interrupted_two_phase_commit_is_resolved() {
         };
         assert_eq!((listed, again.status), if stands { (true, 409) } else { (false, 201) }, "{}", again.text());
     }
-    let said = vault.run(&["doctor", "--deep"]);
-    assert_eq!(said.status, Some(0), "{}", said.stdout);
+    let output = vault.run(&["doctor", "--deep"]);
+    assert_eq!(output.status, Some(0), "{}", output.stdout);
 }
 
 /// Messages of the extension about a broken environment, and the corresponding output.
@@ -138,15 +138,19 @@ fn doctor_reports_node_errors() {
     let left = "BEGIN; CREATE TABLE left_over (id int); PREPARE TRANSACTION 'citus_left_over'";
     cluster.execute_on_worker(1, &url, left);
     let started = Instant::now();
-    let said = doctor();
-    assert!(said.stdout.contains("none is pending"), "{}", said.stdout);
+    let output = doctor();
+    assert!(output.stdout.contains("none is pending"), "{}", output.stdout);
 
     let node = cluster.execute(&url, "SELECT nodename FROM pg_dist_node WHERE groupid > 0 ORDER BY nodeid LIMIT 1");
     cluster.execute(&url, &format!("SELECT stop_metadata_sync_to_node('{node}', 5432)"));
-    let said = doctor();
-    assert_eq!(said.status, Some(1));
-    assert!(said.stdout.contains("these nodes lack the metadata of the cluster"), "{}", said.stdout);
-    assert!(said.stdout.contains(&node) && said.stdout.contains("start_metadata_sync_to_all_nodes"), "{}", said.stdout);
+    let output = doctor();
+    assert_eq!(output.status, Some(1));
+    assert!(output.stdout.contains("these nodes lack the metadata of the cluster"), "{}", output.stdout);
+    assert!(
+        output.stdout.contains(&node) && output.stdout.contains("start_metadata_sync_to_all_nodes"),
+        "{}",
+        output.stdout
+    );
     cluster.execute(&url, "SELECT start_metadata_sync_to_all_nodes()");
     assert_eq!(doctor().status, Some(0), "{}", doctor().stdout);
 
@@ -154,9 +158,9 @@ fn doctor_reports_node_errors() {
     cluster.execute(&url, "ALTER SYSTEM SET shared_preload_libraries = 'auto_explain'");
     cluster.crash();
     cluster.resume();
-    let said = doctor();
-    assert_eq!(said.status, Some(1));
-    assert!(said.stdout.contains("its server has not loaded it"), "{}", said.stdout);
+    let output = doctor();
+    assert_eq!(output.status, Some(1));
+    assert!(output.stdout.contains("its server has not loaded it"), "{}", output.stdout);
     let refused = vault.run(&["init"]).refused();
     assert!(refused.stderr.contains("has not loaded it"), "{}", refused.stderr);
     cluster.execute(&url, "ALTER SYSTEM SET shared_preload_libraries = 'citus'");
@@ -166,10 +170,10 @@ fn doctor_reports_node_errors() {
     while started.elapsed() < Duration::from_secs(125) {
         thread::sleep(Duration::from_secs(1));
     }
-    let said = doctor();
-    assert_eq!(said.status, Some(1));
-    assert!(said.stdout.contains("1 transaction has waited for more than two minutes"), "{}", said.stdout);
+    let output = doctor();
+    assert_eq!(output.status, Some(1));
+    assert!(output.stdout.contains("1 transaction has waited for more than two minutes"), "{}", output.stdout);
     cluster.execute_on_worker(1, &url, "ROLLBACK PREPARED 'citus_left_over'");
-    let said = doctor();
-    assert_eq!(said.status, Some(0), "{}", said.stdout);
+    let output = doctor();
+    assert_eq!(output.status, Some(0), "{}", output.stdout);
 }

@@ -129,8 +129,8 @@ fn every_command_prints_one_json_document(database: Database) {
 
 fn text_output_is_readable(database: Database) {
     let vault = Vault::absent(database);
-    let said = vault.run(&["init"]).done().stdout;
-    assert!(said.contains("copy of the root key") && said.contains(vault.data_dir().to_str().unwrap()), "{said}");
+    let output = vault.run(&["init"]).done().stdout;
+    assert!(output.contains("copy of the root key") && output.contains(vault.data_dir().to_str().unwrap()), "{output}");
     vault.run(&["org", "create", "Acme"]).done();
     let created =
         vault.run(&["account", "create", "--org", "Acme", "--email", "a@example.com", "--role", "admin"]).done().stdout;
@@ -151,8 +151,11 @@ fn impossible_commands_are_refused_with_reason(database: Database) {
     let account = vault.admin();
     let unknown = ["--email", "unknown@example.com"];
     for command in ["show", "disable", "enable", "unlock", "set-password", "reset-passcode", "re-enrol", "passcode"] {
-        let said = vault.run(&[&["account", command][..], &unknown].concat()).refused().stderr;
-        assert!(said.contains("no account has this address; `orgvault account list` shows all"), "{command}: {said}");
+        let output = vault.run(&[&["account", command][..], &unknown].concat()).refused().stderr;
+        assert!(
+            output.contains("no account has this address; `orgvault account list` shows all"),
+            "{command}: {output}"
+        );
     }
     vault.run(&["account", "delete", "--yes", "--email", "unknown@example.com"]).refused();
     vault.run(&["account", "set-role", "--role", "admin", "--email", "unknown@example.com"]).refused();
@@ -277,8 +280,8 @@ fn manual_pages_and_completions_match_definitions() {
         let mut bash = binary::isolated(Command::new("bash"));
         let path =
             std::env::join_paths([binary.parent().unwrap().to_owned(), "/usr/bin".into(), "/bin".into()]).unwrap();
-        let said = Run::of(bash.args(["--norc", "-c", &script]).env("PATH", path)).done().stdout;
-        said.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>()
+        let output = Run::of(bash.args(["--norc", "-c", &script]).env("PATH", path)).done().stdout;
+        output.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>()
     };
     assert!(complete("orgvault account reset").contains(&"reset-passcode".to_owned()));
     assert!(complete("orgvault serve --activation-bu").contains(&"--activation-burst".to_owned()));
@@ -295,14 +298,14 @@ fn settings_that_would_be_ignored_are_refused() {
         &["quickstart", "--role", "api"],
         &["account", "list", "--public-url", "https://vault.example.com"],
     ] {
-        let said = vault.run(command).misused().stderr;
-        assert!(said.contains(command[command.len() - 2]), "{command:?}: {said}");
+        let output = vault.run(command).misused().stderr;
+        assert!(output.contains(command[command.len() - 2]), "{command:?}: {output}");
     }
     // These commands open no vault.
     for command in [&["completions", "bash"][..], &["exec", "--namespace", "a", "--token-file", "t", "--", "true"]] {
         let mut words = vault.command(command);
-        let said = Run::of(words.env("ORGVAULT_ACTIVATION_URL", "unix:/nowhere")).misused().stderr;
-        assert!(said.contains("--data-dir") && said.contains(command[0]), "{command:?}: {said}");
+        let output = Run::of(words.env("ORGVAULT_ACTIVATION_URL", "unix:/nowhere")).misused().stderr;
+        assert!(output.contains("--data-dir") && output.contains(command[0]), "{command:?}: {output}");
     }
 }
 
@@ -320,14 +323,14 @@ fn pattern_that_the_shell_has_replaced_is_refused() {
     for file in ["imports/a", "imports/b"] {
         fs::write(vault.scratch(file), "").unwrap();
     }
-    let said = create("x", &["--namespace", "imports/a", "imports/b"]).misused().stderr;
-    assert!(said.contains("--namespace 'imports/*'"), "{said}");
+    let output = create("x", &["--namespace", "imports/a", "imports/b"]).misused().stderr;
+    assert!(output.contains("--namespace 'imports/*'"), "{output}");
     create("one", &["--namespace", "imports/a", "--namespace", "imports/b"]).done();
     create("two", &["--namespace", "imports/*", "exports/daily"]).done();
     let flawed = create("x", &["--namespace", "ok", "--namespace", "imports/*x", "--expires", "1999-01-01"]);
-    let said = flawed.refused().stderr;
-    assert!(said.contains("--namespace imports/*x may ") && said.contains("--expires must "), "{said}");
-    assert!(said.contains("cannot create integration x in Acme"), "{said}");
+    let output = flawed.refused().stderr;
+    assert!(output.contains("--namespace imports/*x may ") && output.contains("--expires must "), "{output}");
+    assert!(output.contains("cannot create integration x in Acme"), "{output}");
 }
 
 #[test]
@@ -344,8 +347,8 @@ fn tokens_end_after_durations() {
         assert_eq!(previous().is_string(), valid, "{overlap}");
     }
     for overlap in ["8d", "soon", "1500ms"] {
-        let said = rotate(overlap).misused().stderr;
-        assert!(said.contains("--overlap: must be a duration from 0s to 7days"), "{said}");
+        let output = rotate(overlap).misused().stderr;
+        assert!(output.contains("--overlap: must be a duration from 0s to 7days"), "{output}");
     }
 }
 
@@ -495,8 +498,8 @@ fn every_stop_is_orderly() {
 #[test]
 fn one_server_serves_an_embedded_file() {
     let vault = Vault::start(Database::Sqlite);
-    let said = Server::fail(vault.serve_command()).refused().stderr;
-    assert!(said.contains(&vault.server().id().to_string()), "names the process: {said}");
+    let output = Server::fail(vault.serve_command()).refused().stderr;
+    assert!(output.contains(&vault.server().id().to_string()), "names the process: {output}");
     vault.run(&["migrate"]).refused();
     Server::fail(vault.command(&["quickstart"])).refused();
     assert_eq!(vault.client().get("/readyz").send().status, 200);

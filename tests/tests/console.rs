@@ -68,8 +68,8 @@ fn invited_person_enrols_from_the_link_and_signs_in() {
     vault.organization("Acme");
     let url = stage.url("").trim_end_matches('/').to_owned();
     let invite = ["account", "invite", "--org", "Acme", "--email", "grace@example.com", "--role", "editor"];
-    let said = vault.run(&[&invite[..], &["--public-url", &url]].concat()).done().stdout;
-    let link = said.lines().find_map(|line| line.trim().strip_prefix(&*format!("{url}/#/enrol/"))).unwrap();
+    let output = vault.run(&[&invite[..], &["--public-url", &url]].concat()).done().stdout;
+    let link = output.lines().find_map(|line| line.trim().strip_prefix(&*format!("{url}/#/enrol/"))).unwrap();
     let link = &*format!("{url}/#/enrol/{link}");
 
     browser.go(link);

@@ -148,8 +148,8 @@ fn backup_and_restore_on_full_disk_change_nothing() {
     let files = |directory: &Path| fs::read_dir(directory).map_or(0, Iterator::count);
 
     fill(&filler);
-    let said = vault.run(&["backup", backup.to_str().unwrap()]).refused().stderr;
-    assert!(said.contains("no space left on device") && said.contains(disk.to_str().unwrap()), "{said}");
+    let output = vault.run(&["backup", backup.to_str().unwrap()]).refused().stderr;
+    assert!(output.contains("no space left on device") && output.contains(disk.to_str().unwrap()), "{output}");
     assert_eq!(files(&disk), 1, "only what filled it");
     let not_ready = vault.server().admin_client().get("/readyz").send();
     assert_eq!(not_ready.status, 200, "the vault's own disk has space: {}", not_ready.text());
@@ -166,8 +166,8 @@ fn backup_and_restore_on_full_disk_change_nothing() {
     let full = File::options().write(true).open(&filler).unwrap();
     full.set_len(full.metadata().unwrap().len() - 96 * 1024).unwrap();
     drop(full);
-    let said = vault.run(&restore).refused().stderr;
-    assert!(said.contains("no space left on device") && said.contains("Nothing was changed"), "{said}");
+    let output = vault.run(&restore).refused().stderr;
+    assert!(output.contains("no space left on device") && output.contains("Nothing was changed"), "{output}");
     assert!(!elsewhere.join("orgvault.db").exists() && !elsewhere.join("orgvault.db.restore-unfinished").exists());
     fs::remove_file(&filler).unwrap();
     vault.run(&restore).done();

@@ -21,8 +21,8 @@ fn report(stdout: &str) -> (BTreeMap<String, String>, Value) {
 fn intact_vault_passes_doctor(database: Database) {
     let vault = Vault::start(database);
     vault.organization("Acme");
-    let said = vault.run(&["doctor", "--json"]).done().stdout;
-    let (results, report) = report(&said);
+    let output = vault.run(&["doctor", "--json"]).done().stdout;
+    let (results, report) = report(&output);
     for check in ["vault", "directory", "keys"] {
         assert_eq!(results[check], "passed", "{report}");
     }

@@ -9,11 +9,11 @@ use std::process::Command;
 /// Injects a fault for this number of rounds. Any lost or wrong data fails the test.
 #[track_caller]
 fn happens(fault: &str, database: &str, rounds: &str) {
-    let (report, is_clean, said) = report(&[fault, "--database", database, "--rounds", rounds]);
-    assert!(is_clean, "{said}");
+    let (report, is_clean, stderr) = report(&[fault, "--database", database, "--rounds", rounds]);
+    assert!(is_clean, "{stderr}");
     let Some(report) = report else { return };
     assert!(report["rounds"].as_u64().unwrap() > 0 && report["acknowledged"].as_u64().unwrap() > 0, "{report}");
-    assert_eq!(report["lost"], 0, "{said}");
+    assert_eq!(report["lost"], 0, "{stderr}");
 }
 
 /// Returns the program's report, unless this host does not allow the fault, whether it found no error, and its
@@ -22,14 +22,14 @@ fn happens(fault: &str, database: &str, rounds: &str) {
 fn report(arguments: &[&str]) -> (Option<Value>, bool, String) {
     let mut program = Command::new(env!("CARGO_BIN_EXE_faults"));
     let output = program.args(arguments).args(["--json", "--dir"]).arg(std::env::temp_dir()).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {stderr}"));
     let report = &report["reports"][0];
     if let Some(why) = report["figures"]["skipped"].as_str() {
         println!("SKIPPED: {why}");
-        return (None, output.status.success(), said);
+        return (None, output.status.success(), stderr);
     }
-    (Some(report.clone()), output.status.success(), said)
+    (Some(report.clone()), output.status.success(), stderr)
 }
 
 #[test]
@@ -57,9 +57,9 @@ fn power_cuts_under_postgresql_lose_no_acknowledged_write() {
 #[test]
 fn unsynced_writes_are_detected_as_lost() {
     for [fault, rounds] in [["power-cut", "60"], ["postgres-power-cut", "10"]] {
-        let (report, is_clean, said) = report(&[fault, "--rounds", rounds, "--without-sync"]);
+        let (report, is_clean, stderr) = report(&[fault, "--rounds", rounds, "--without-sync"]);
         let Some(report) = report else { continue };
-        assert!(!is_clean && report["lost"].as_u64().unwrap() > 0, "{said}");
+        assert!(!is_clean && report["lost"].as_u64().unwrap() > 0, "{stderr}");
     }
 }
 

@@ -42,8 +42,8 @@ fn random_key(path: &Path) {
 fn arguments_are_validated_before_anything_is_created(database: Database) {
     let vault = Vault::absent(database);
     for arguments in [["--email", "admin"], ["--email", "admin@@example.com"], ["--org", ""], ["--org", " Acme"]] {
-        let said = quickstart_fails(&vault, &arguments).misused().stderr;
-        assert!(said.contains(arguments[0]), "{said}");
+        let output = quickstart_fails(&vault, &arguments).misused().stderr;
+        assert!(output.contains(arguments[0]), "{output}");
         assert!(!vault.data_dir().exists(), "{arguments:?}: something was made");
     }
     // The corrected command succeeds.
@@ -65,9 +65,9 @@ fn leftover_root_key_is_not_used_for_another_vault(database: Database) {
     let key = vault.data_dir().join("root.key");
     random_key(&key);
     let before = Snapshot::of(&vault.data_dir()).without(&["orgvault.db.lock"]);
-    for said in [vault.run(&["init"]).refused().stderr, quickstart_fails(&vault, &[]).refused().stderr] {
-        assert!(said.contains(key.to_str().unwrap()) && said.contains("no vault was found"), "{said}");
-        assert!(!DANGEROUS.iter().any(|word| said.contains(word)), "{said}");
+    for expected in [vault.run(&["init"]).refused().stderr, quickstart_fails(&vault, &[]).refused().stderr] {
+        assert!(expected.contains(key.to_str().unwrap()) && expected.contains("no vault was found"), "{expected}");
+        assert!(!DANGEROUS.iter().any(|word| expected.contains(word)), "{expected}");
     }
     assert_eq!(Snapshot::of(&vault.data_dir()).without(&["orgvault.db.lock"]), before);
 
@@ -87,12 +87,12 @@ fn missing_root_key_is_never_replaced(database: Database) {
     fs::rename(&key, &kept).unwrap();
     let before = Snapshot::of(&vault.data_dir()).without(&["orgvault.db.lock"]);
     for command in [&["init"][..], &["migrate"], &["org", "list"]] {
-        let said = vault.run(command).refused().stderr;
+        let output = vault.run(command).refused().stderr;
         if !(database == Database::Postgres && command == ["init"]) {
-            assert!(said.contains(&format!("root key {} not found", key.display())), "{said}");
-            assert!(said.contains("Restore the key") && said.contains("--root-key-file"), "{said}");
+            assert!(output.contains(&format!("root key {} not found", key.display())), "{output}");
+            assert!(output.contains("Restore the key") && output.contains("--root-key-file"), "{output}");
         }
-        assert!(!DANGEROUS.iter().any(|word| said.contains(word)), "{said}");
+        assert!(!DANGEROUS.iter().any(|word| output.contains(word)), "{output}");
     }
     quickstart_fails(&vault, &[]).refused();
     assert_eq!(Snapshot::of(&vault.data_dir()).without(&["orgvault.db.lock"]), before);
@@ -127,11 +127,11 @@ fn lost_database_is_not_recreated() {
         }
         let before = Snapshot::of(&vault.data_dir()).without(&["orgvault.db.lock"]);
         for command in [&["init"][..], &["migrate"], &["org", "list"]] {
-            let said = vault.run(command).refused().stderr;
-            assert!(said.contains(database.to_str().unwrap()) && said.contains("backup"), "{said}");
+            let output = vault.run(command).refused().stderr;
+            assert!(output.contains(database.to_str().unwrap()) && output.contains("backup"), "{output}");
             assert!(
-                !DANGEROUS.iter().chain(&["orgvault init", "quickstart"]).any(|word| said.contains(word)),
-                "{said}"
+                !DANGEROUS.iter().chain(&["orgvault init", "quickstart"]).any(|word| output.contains(word)),
+                "{output}"
             );
         }
         quickstart_fails(&vault, &[]).refused();
@@ -167,9 +167,9 @@ fn missing_file_is_reported_by_absolute_path() {
     let vault = Vault::absent(Database::Sqlite);
     let home = vault.scratch("home");
     fs::create_dir(&home).unwrap();
-    let said = Run::of(binary::command().args(["org", "list"]).current_dir(&home)).refused().stderr;
-    assert!(said.contains(home.join("orgvault-data/orgvault.db").to_str().unwrap()), "{said}");
-    assert!(said.contains("--data-dir"), "{said}");
+    let output = Run::of(binary::command().args(["org", "list"]).current_dir(&home)).refused().stderr;
+    assert!(output.contains(home.join("orgvault-data/orgvault.db").to_str().unwrap()), "{output}");
+    assert!(output.contains("--data-dir"), "{output}");
     assert_eq!(fs::read_dir(&home).unwrap().count(), 0);
 }
 
@@ -181,9 +181,9 @@ fn served_vault_and_used_address_are_distinguished() {
     // The same vault at the same address. The lock is the reason, rather than the address.
     for command in [&["quickstart"][..], &["serve"]] {
         let arguments = [command, &["--listen", &address, "--admin-listen", ""]].concat();
-        let said = vault.run(&arguments).refused().stderr;
-        assert!(said.contains(&format!("quickstart (process {})", server.id())), "{said}");
-        assert!(said.contains(vault.data_dir().to_str().unwrap()) && !said.contains("--listen"), "{said}");
+        let output = vault.run(&arguments).refused().stderr;
+        assert!(output.contains(&format!("quickstart (process {})", server.id())), "{output}");
+        assert!(output.contains(vault.data_dir().to_str().unwrap()) && !output.contains("--listen"), "{output}");
     }
     assert_eq!(server.stop(), Some(0));
 
@@ -191,14 +191,14 @@ fn served_vault_and_used_address_are_distinguished() {
     let taken = taken.local_addr().unwrap().to_string();
     for (flag, listen, admin) in [("--listen", &taken, &free), ("--admin-listen", &free, &taken)] {
         for command in ["serve", "quickstart"] {
-            let said = vault.run(&[command, "--listen", listen, "--admin-listen", admin]).refused().stderr;
-            assert!(said.contains(&taken) && said.contains(&format!("Choose another with {flag}")), "{said}");
+            let output = vault.run(&[command, "--listen", listen, "--admin-listen", admin]).refused().stderr;
+            assert!(output.contains(&taken) && output.contains(&format!("Choose another with {flag}")), "{output}");
         }
     }
     let socket = vault.scratch("missing/socket");
     let arguments = ["serve", "--listen", &free, "--admin-listen", "", "--activation-listen"];
-    let said = vault.run(&[&arguments[..], &[&format!("unix:{}", socket.display())]].concat()).refused().stderr;
-    assert!(said.contains("does not exist") && said.contains("--activation-listen"), "{said}");
+    let output = vault.run(&[&arguments[..], &[&format!("unix:{}", socket.display())]].concat()).refused().stderr;
+    assert!(output.contains("does not exist") && output.contains("--activation-listen"), "{output}");
     vault.serve();
     vault.stop();
 }

@@ -388,13 +388,13 @@ fn all_document_violations_are_reported_before_changes() {
         &format!("set: etl\ncredentials:\n{}", references[..4].iter().map(|file| bad(file)).collect::<String>()),
     );
     let refused = desk.run(&["apply", "-f", "set", "--yes"]).refused();
-    for said in [
+    for expected in [
         "set/b.json:3: secret_access_key: cannot read set/gone",
         "set/b.json:4: secret_access_key: ../secret must be a path below",
         "set/b.json:5: secret_access_key: /etc/hostname must be a path below",
         "set/b.json:6: secret_access_key: the environment variable ORGVAULT_TEST_UNSET is not set",
     ] {
-        assert!(refused.stderr.contains(said), "{said}: {}", refused.stderr);
+        assert!(refused.stderr.contains(expected), "{expected}: {}", refused.stderr);
     }
     assert_eq!(desk.vault.json(&["integration", "list", "--org", "Acme"]), json!([]), "nothing was done");
 }

@@ -141,8 +141,8 @@ fn killed_migration_completes_when_run_again() {
     // If the embedded database was changed since, the other one is not the newest state.
     std::fs::remove_file(vault.data_dir().join("orgvault.db.moved")).unwrap();
     vault.run(&["org", "create", "Later"]).done();
-    let said = vault.run(&["migrate-to", &url]).refused().stderr;
-    assert!(said.contains("already contains this vault") && said.contains("another empty database"), "{said}");
+    let output = vault.run(&["migrate-to", &url]).refused().stderr;
+    assert!(output.contains("already contains this vault") && output.contains("another empty database"), "{output}");
     assert!(!is_moved(&vault));
     assert_eq!(Sql::at(&url).everything(), rows);
     vault.run(&["migrate-to", &new_postgres()]).done();
@@ -166,19 +166,19 @@ fn non_empty_target_is_refused_unchanged() {
     {
         let before = Sql::at(url).everything();
         for flags in [&["--dry-run"][..], &[]] {
-            let said = vault.run(&[&["migrate-to", url], flags].concat()).refused().stderr;
-            assert!(said.contains(why) && said.contains("Nothing was moved"), "{said}");
-            assert!(said.contains("Create an empty database"), "{said}");
+            let output = vault.run(&[&["migrate-to", url], flags].concat()).refused().stderr;
+            assert!(output.contains(why) && output.contains("Nothing was moved"), "{output}");
+            assert!(output.contains("Create an empty database"), "{output}");
         }
         assert_eq!(Sql::at(url).everything(), before, "{why}");
         assert!(!is_moved(&vault));
     }
-    let said = other.run(&["migrate-to", &new_postgres()]).refused().stderr;
-    assert!(said.contains("on PostgreSQL already"), "{said}");
-    let said = vault.run(&["migrate-to", "sqlite://elsewhere.db"]).misused().stderr;
-    assert!(said.contains("postgres://"), "{said}");
-    let said = vault.run(&["migrate-to", "postgres://user:sesame@127.0.0.1:1/vault"]).refused().stderr;
-    assert!(said.contains("postgres://127.0.0.1:1/vault") && !said.contains("sesame"), "{said}");
+    let output = other.run(&["migrate-to", &new_postgres()]).refused().stderr;
+    assert!(output.contains("on PostgreSQL already"), "{output}");
+    let output = vault.run(&["migrate-to", "sqlite://elsewhere.db"]).misused().stderr;
+    assert!(output.contains("postgres://"), "{output}");
+    let output = vault.run(&["migrate-to", "postgres://user:sesame@127.0.0.1:1/vault"]).refused().stderr;
+    assert!(output.contains("postgres://127.0.0.1:1/vault") && !output.contains("sesame"), "{output}");
     vault.run(&["org", "create", "Acme"]).done();
 }
 
@@ -193,8 +193,8 @@ fn moved_file_is_refused_naming_new_database() {
     let refusals = [&["init"][..], &["org", "list"], &["migrate"], &["migrate-to", &url]].map(|words| vault.run(words));
     let servers = ["serve", "quickstart"].map(|server| Server::fail(vault.command(&[server])));
     for refused in refusals.into_iter().chain(servers) {
-        let said = refused.refused().stderr;
-        assert!(said.contains("was moved to postgres://") && said.contains(place), "{said}");
-        assert!(said.contains("--database-url") && !said.contains("sesame"), "{said}");
+        let output = refused.refused().stderr;
+        assert!(output.contains("was moved to postgres://") && output.contains(place), "{output}");
+        assert!(output.contains("--database-url") && !output.contains("sesame"), "{output}");
     }
 }

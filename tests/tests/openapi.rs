@@ -66,8 +66,8 @@ fn generated_requests_get_described_responses() {
         session.token, integration["id"],
     );
     fs::write(directory.path().join("schemathesis.toml"), settings).unwrap();
-    let said = succeed(&mut schemathesis_of_members(&vault, directory.path(), "openapi.json"));
-    assert!(tested(&said) >= 35, "{said}");
+    let output = succeed(&mut schemathesis_of_members(&vault, directory.path(), "openapi.json"));
+    assert!(tested(&output) >= 35, "{output}");
 
     // A wrong description is detected.
     let answer = "/paths/~1v1~1account/get/responses/200/content/application~1json/schema";
@@ -79,9 +79,9 @@ fn generated_requests_get_described_responses() {
 }
 
 /// Returns the number of operations that Schemathesis reports as tested.
-fn tested(said: &str) -> usize {
-    let count = said.lines().find_map(|line| line.trim().strip_prefix("Tested: "));
-    count.and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("{said}"))
+fn tested(output: &str) -> usize {
+    let count = output.lines().find_map(|line| line.trim().strip_prefix("Tested: "));
+    count.and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("{output}"))
 }
 
 #[test]
@@ -118,9 +118,9 @@ fn integration_requests_get_described_responses() {
         command.args(["--include-tag", "Activation"]);
         command
     };
-    let said = succeed(&mut run("openapi.json"));
-    assert_eq!(tested(&said), 5, "{said}");
-    assert!(integration.live(&client).len() > 1, "some requests were granted: {said}");
+    let output = succeed(&mut run("openapi.json"));
+    assert_eq!(tested(&output), 5, "{output}");
+    assert!(integration.live(&client).len() > 1, "some requests were granted: {output}");
 
     // A wrong description is detected.
     let answer = "/paths/~1v1~1activations/get/responses/200/content/application~1json/schema";
@@ -140,8 +140,8 @@ fn client_generated_from_the_description_logs_in_and_saves() {
     // The generator formats its output with a program in its own directory.
     let programs = find_tool("openapi-python-client").parent().unwrap().to_owned();
     let path = std::env::var("PATH").unwrap_or_default();
-    let said = succeed(generate.env("PATH", format!("{}:{path}", programs.display())));
-    assert!(!said.contains("WARNING"), "{said}");
+    let output = succeed(generate.env("PATH", format!("{}:{path}", programs.display())));
+    assert!(!output.contains("WARNING"), "{output}");
     let script = r#"
 import json, os, sys
 sys.path.insert(0, "client")

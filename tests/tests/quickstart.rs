@@ -128,12 +128,12 @@ fn jobs_wait_for_a_vault_that_is_started_again() {
     let mut job = desk.own(binary::command());
     job.args(["exec", "--namespace", "imports/daily", "--", "true"]).stderr(Stdio::piped());
     let mut job = job.spawn().unwrap();
-    let mut said = BufReader::new(job.stderr.take().unwrap()).lines();
-    assert!(said.next().unwrap().unwrap().contains("cannot reach unix:"));
-    assert_eq!(said.next().unwrap().unwrap(), "  Retrying for 30s");
+    let mut output = BufReader::new(job.stderr.take().unwrap()).lines();
+    assert!(output.next().unwrap().unwrap().contains("cannot reach unix:"));
+    assert_eq!(output.next().unwrap().unwrap(), "  Retrying for 30s");
     let (_server, _) = desk.quickstart(&[]);
     assert!(job.wait().unwrap().success());
-    assert!(said.next().is_none(), "it is printed once");
+    assert!(output.next().is_none(), "it is printed once");
 }
 
 #[test]
@@ -147,8 +147,8 @@ fn quickstart_keeps_an_existing_profile() {
     assert!(printed.contains("Not signed in: profile default belongs to ada@example.com"), "{printed}");
     assert_eq!(fs::read_to_string(desk.profile()).unwrap(), other);
     // The token is not sent to another listener, and nothing is read from the current directory.
-    let said = desk.run(&["exec", "--namespace", "imports/daily", "--", "true"]).misused().stderr;
-    assert!(said.contains("--activation-url is missing"), "{said}");
+    let output = desk.run(&["exec", "--namespace", "imports/daily", "--", "true"]).misused().stderr;
+    assert!(output.contains("--activation-url is missing"), "{output}");
 }
 
 /// A process of another user that bypasses the file permissions of the socket still needs a token. A profile that other
@@ -169,8 +169,8 @@ fn a28_foreign_socket_and_profile_grant_nothing() {
     }
     for open in [0o640, 0o604, 0o660] {
         fs::set_permissions(desk.profile(), fs::Permissions::from_mode(open)).unwrap();
-        let said = desk.run(&["exec", "--namespace", "imports/daily", "--", "true"]).not_run().stderr;
-        assert!(said.contains("other users can read or write it"), "{said}");
+        let output = desk.run(&["exec", "--namespace", "imports/daily", "--", "true"]).not_run().stderr;
+        assert!(output.contains("other users can read or write it"), "{output}");
     }
 }
 
@@ -216,13 +216,13 @@ fn token_goes_into_a_new_private_file() {
         let named = ["integration", "create", "--org", "Acme", "--name", name, "--namespace", "imports/*", "--output"];
         vault.run(&[&named[..], &[file.to_str().unwrap()]].concat())
     };
-    let said = create("nightly", &file).done().stdout;
+    let output = create("nightly", &file).done().stdout;
     let token = fs::read_to_string(&file).unwrap();
-    assert!(token.starts_with("ovi_") && token.ends_with('\n') && !said.contains(token.trim()), "{said}");
+    assert!(token.starts_with("ovi_") && token.ends_with('\n') && !output.contains(token.trim()), "{output}");
     assert_eq!(mode(&file), 0o600);
     for refused in [&file, &link] {
-        let said = create("weekly", refused).refused().stderr;
-        assert!(said.contains("--output: ") && said.contains("is not overwritten"), "{said}");
+        let output = create("weekly", refused).refused().stderr;
+        assert!(output.contains("--output: ") && output.contains("is not overwritten"), "{output}");
     }
     assert_eq!(fs::read_to_string(&file).unwrap(), token);
     assert!(!vault.scratch("elsewhere").exists());
@@ -240,8 +240,8 @@ fn token_goes_into_a_new_private_file() {
 fn mistyped_options_are_refused_before_anything_is_created() {
     let vault = Vault::absent(Database::Sqlite);
     for flags in [["--email", "admin"], ["--org", " Acme"], ["--max-ttl", "1s"]] {
-        let said = vault.run(&[&["quickstart"][..], &flags].concat()).misused().stderr;
-        assert!(said.starts_with(&format!("orgvault: {}: ", flags[0])), "{said}");
+        let output = vault.run(&[&["quickstart"][..], &flags].concat()).misused().stderr;
+        assert!(output.starts_with(&format!("orgvault: {}: ", flags[0])), "{output}");
         assert!(!vault.data_dir().exists(), "something was made all the same");
     }
 }
@@ -315,10 +315,10 @@ fn used_address_is_reported_before_anything_is_created() {
     for refused in flags {
         let words = flags.map(|flag| format!("{flag}={}", if flag == refused { &taken } else { "127.0.0.1:0" }));
         let words: Vec<&str> = ["quickstart"].into_iter().chain(words.iter().map(String::as_str)).collect();
-        let said = vault.run(&words).refused().stderr;
-        assert!(said.contains(&taken), "{said}");
+        let output = vault.run(&words).refused().stderr;
+        assert!(output.contains(&taken), "{output}");
         for flag in flags {
-            assert_eq!(said.contains(flag), flag == refused, "{said}");
+            assert_eq!(output.contains(flag), flag == refused, "{output}");
         }
         assert!(!vault.data_dir().exists(), "something was made all the same");
     }
@@ -328,8 +328,8 @@ fn used_address_is_reported_before_anything_is_created() {
 fn serving_process_is_reported_rather_than_used_address() {
     let vault = Vault::start(Database::Sqlite);
     let address = vault.address().to_string();
-    let said = vault.run(&["quickstart", "--listen", &address]).refused().stderr;
-    assert!(said.contains(&vault.server().id().to_string()) && !said.contains(&address), "{said}");
+    let output = vault.run(&["quickstart", "--listen", &address]).refused().stderr;
+    assert!(output.contains(&vault.server().id().to_string()) && !output.contains(&address), "{output}");
 }
 
 /// Standard output and standard error in one pipe. The secrets are shown once, and a log would push them off the screen.

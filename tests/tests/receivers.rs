@@ -211,8 +211,8 @@ fn mail_is_sent_to_users_as_digest(database: Database) {
     assert_eq!(mail["from"], "OrgVault <vault@example.com>");
     assert_eq!(mail["auto"], "auto-generated");
     let text = mail["text"].as_str().unwrap();
-    for said in ["A namespace was frozen.", "imports/nightly", "until it is thawed", "http"] {
-        assert!(text.contains(said), "{text}");
+    for expected in ["A namespace was frozen.", "imports/nightly", "until it is thawed", "http"] {
+        assert!(text.contains(expected), "{text}");
     }
     // The other events of the hour are queued. A test message is sent immediately.
     freeze(&admin, "imports/nightly", false);

@@ -61,8 +61,8 @@ fn process_becomes_directory_owner_permanently() {
     let Some(vault) = place(OWNER, GROUP) else { return };
     vault.run(&["init"]).done();
     assert_eq!(vault.run(&["org", "create", "Acme"]).done().stderr, "");
-    let said = vault.run(&["org", "create", "Other", "--log-level", "debug"]).done().stderr;
-    assert!(said.contains("run as user 61234"), "{said}");
+    let output = vault.run(&["org", "create", "Other", "--log-level", "debug"]).done().stderr;
+    assert!(output.contains("run as user 61234"), "{output}");
     let socket = vault.data_dir().join("activation");
     let mut serve = vault.serve_command();
     serve.arg("--activation-listen").arg(format!("unix:{}", socket.display()));
@@ -92,8 +92,8 @@ fn process_gets_groups_of_owner_account() {
     let account = accounts.lines().map(fields).find(|fields| fields[0] == "daemon").unwrap();
     let (uid, gid): (u32, u32) = (account[2].parse().unwrap(), account[3].parse().unwrap());
     let Some(vault) = place(uid, GROUP) else { return };
-    let said = vault.run(&["init", "--log-level", "debug"]).done().stderr;
-    assert!(said.contains("run as user daemon"), "{said}");
+    let output = vault.run(&["init", "--log-level", "debug"]).done().stderr;
+    assert!(output.contains("run as user daemon"), "{output}");
     assert_all_belong_to(uid, gid, &vault.data_dir());
     let refused = vault.run(&["init"]).refused().stderr;
     assert!(!refused.contains("run as user"), "{refused}");
@@ -115,8 +115,8 @@ fn link_at_lock_path_discloses_nothing() {
             "symbolic" => symlink(&precious, &lock).unwrap(),
             _ => fs::hard_link(&precious, &lock).unwrap(),
         }
-        let said = vault.run(&["migrate"]).refused().stderr;
-        assert!(said.contains("orgvault.db.lock"), "{said}");
+        let output = vault.run(&["migrate"]).refused().stderr;
+        assert!(output.contains("orgvault.db.lock"), "{output}");
         let found = fs::metadata(&precious).unwrap();
         assert_eq!((found.uid(), fs::read(&precious).unwrap()), (0, b"precious".to_vec()), "{kind}");
     }
@@ -169,11 +169,11 @@ fn settings_file_must_belong_to_root_or_owner() {
     let run = || {
         Run::of(vault_tests::binary::command().args(["org", "list", "--log-level", "debug", "--config"]).arg(&settings))
     };
-    let said = run().done().stderr;
-    assert!(said.contains("run as user 61234"), "{said}");
+    let output = run().done().stderr;
+    assert!(output.contains("run as user 61234"), "{output}");
     chown(&settings, Some(OWNER), None).unwrap();
-    let said = run().refused().stderr;
-    assert!(said.contains("belongs to user 61234, and you are root"), "it names what root alone may open: {said}");
+    let output = run().refused().stderr;
+    assert!(output.contains("belongs to user 61234, and you are root"), "it names what root alone may open: {output}");
 }
 
 #[test]
@@ -200,8 +200,8 @@ fn path_that_others_can_redirect_is_refused() {
         let mut command = vault_tests::binary::command();
         Run::of(command.args(["org", "list", "--data-dir"]).arg(path))
     };
-    let said = run(&others.join("data")).refused().stderr;
-    assert!(said.contains("62345") && said.contains(others.to_str().unwrap()), "{said}");
+    let output = run(&others.join("data")).refused().stderr;
+    assert!(output.contains("62345") && output.contains(others.to_str().unwrap()), "{output}");
     symlink(others.join("data"), home.join("link")).unwrap();
     run(&home.join("link")).refused();
     // Nothing is created in another user's directory.
@@ -224,9 +224,9 @@ fn directory_of_root_with_foreign_database_names_user() {
     vault.run(&["init"]).done();
     vault.run(&["org", "list"]).done();
     chown(vault.data_dir().join("orgvault.db"), Some(OWNER), Some(GROUP)).unwrap();
-    let said = vault.run(&["org", "list"]).refused().stderr;
-    assert!(said.contains("sudo -u '#61234' orgvault"), "{said}");
-    assert!(said.contains("belongs to user 61234, and you are root"), "{said}");
+    let output = vault.run(&["org", "list"]).refused().stderr;
+    assert!(output.contains("sudo -u '#61234' orgvault"), "{output}");
+    assert!(output.contains("belongs to user 61234, and you are root"), "{output}");
     // The same database, named in a settings file.
     let elsewhere = vault.scratch("elsewhere");
     make(&elsewhere, OWNER, GROUP);
@@ -236,8 +236,8 @@ fn directory_of_root_with_foreign_database_names_user() {
     )
     .unwrap();
     fs::remove_file(vault.data_dir().join("orgvault.db")).unwrap();
-    let said = vault.run(&["org", "list"]).refused().stderr;
-    assert!(said.contains("sudo -u '#61234' orgvault"), "{said}");
+    let output = vault.run(&["org", "list"]).refused().stderr;
+    assert!(output.contains("sudo -u '#61234' orgvault"), "{output}");
 }
 
 #[test]
@@ -245,9 +245,9 @@ fn directory_that_its_owner_cannot_reach_is_refused() {
     let Some(vault) = place(OWNER, GROUP) else { return };
     vault.run(&["init"]).done();
     fs::set_permissions(vault.scratch(""), Permissions::from_mode(0o700)).unwrap();
-    let said = vault.run(&["org", "list"]).refused().stderr;
-    assert!(said.contains("user 61234 cannot reach"), "{said}");
-    assert!(said.contains(vault.data_dir().to_str().unwrap()), "{said}");
+    let output = vault.run(&["org", "list"]).refused().stderr;
+    assert!(output.contains("user 61234 cannot reach"), "{output}");
+    assert!(output.contains(vault.data_dir().to_str().unwrap()), "{output}");
 }
 
 #[test]

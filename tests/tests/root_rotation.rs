@@ -49,8 +49,8 @@ fn root_key_is_replaced_while_server_runs(database: Database) {
     let printed = rotate(&vault, &["--new-root-key-file", text(&new_file)]).done().stdout;
     assert_eq!(fs::metadata(&new_file).unwrap().permissions().mode() & 0o777, 0o600);
     assert!(printed.contains(&format!("Replaced root key {}", old.as_str().unwrap())), "{printed}");
-    for said in [text(&new_file), "Earlier backups need the old root key", "Running servers continue"] {
-        assert!(printed.contains(said), "{said}: {printed}");
+    for expected in [text(&new_file), "Earlier backups need the old root key", "Running servers continue"] {
+        assert!(printed.contains(expected), "{expected}: {printed}");
     }
 
     // The server continues, and another one starts with only the new root key.
@@ -101,8 +101,8 @@ fn instance_key_and_root_key_are_replaced_concurrently(database: Database) {
     assert!(session.on(&vault.client()).is_live());
     assert_eq!(activated(&integration, &activation_listener.client()), before);
     vault.stop();
-    let said = vault.run(&["doctor", "--deep"]);
-    assert!(said.stdout.contains("rows can be decrypted and match the audit log"), "{said:?}");
+    let output = vault.run(&["doctor", "--deep"]);
+    assert!(output.stdout.contains("rows can be decrypted and match the audit log"), "{output:?}");
 }
 
 /// Creates an account with a command that uses the root key in `file`.
@@ -132,9 +132,10 @@ fn root_key_replacement_requires_confirmation(database: Database) {
     fs::write(&weak, [0; 32]).unwrap();
     fs::set_permissions(&weak, Permissions::from_mode(0o600)).unwrap();
     let nowhere = vault.scratch("none/new.key");
-    for (file, said) in [(&open, "other users can read"), (&weak, "all bytes are zero"), (&nowhere, "No such file")] {
+    for (file, expected) in [(&open, "other users can read"), (&weak, "all bytes are zero"), (&nowhere, "No such file")]
+    {
         let refused = rotate(&vault, &["--new-root-key-file", text(file)]).refused().stderr;
-        assert!(refused.contains(said) && refused.contains("cannot replace the root key"), "{refused}");
+        assert!(refused.contains(expected) && refused.contains("cannot replace the root key"), "{refused}");
     }
     assert_eq!(vault.json(&["key", "status"])["other_root_keys"], json!([]));
     assert_eq!(fs::read(vault.data_dir().join("root.key")).unwrap(), key);

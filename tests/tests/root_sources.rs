@@ -63,8 +63,8 @@ fn credential_of_systemd_is_the_root_key() {
 
     // Outside the service.
     let refused = vault.run(&["org", "list", flag]).misused().stderr;
-    for said in ["CREDENTIALS_DIRECTORY", "LoadCredential=root.key:", "--root-key-file"] {
-        assert!(refused.contains(said), "{refused}");
+    for expected in ["CREDENTIALS_DIRECTORY", "LoadCredential=root.key:", "--root-key-file"] {
+        assert!(refused.contains(expected), "{refused}");
     }
     vault.run(&["org", "list", "--root-key-file", text(&credentials.join("root.key"))]).done();
     let refused = run(&vault, variable, &["org", "list", "--root-key-source=credential:other.key"]).refused().stderr;
@@ -107,7 +107,7 @@ impl Token {
     fn run(&self, vault: &Vault, arguments: &[&str]) -> Run {
         let (name, value) = self.hsm.variable();
         let run = run(vault, (name, &value), arguments);
-        assert!(![&run.stdout, &run.stderr].iter().any(|said| said.contains(SoftHsm::PIN)), "{run:?}");
+        assert!(![&run.stdout, &run.stderr].iter().any(|output| output.contains(SoftHsm::PIN)), "{run:?}");
         run
     }
 
@@ -161,7 +161,7 @@ fn vault_works_with_root_key_in_token(database: Database) {
         Run::of(&mut restore).done();
     }
 
-    for (wrong, said) in [
+    for (wrong, expected) in [
         (token.flag(OTHER), "needs root key"),
         (token.flag("0000000000000000"), "needs root key"),
         (flag.replace("token=vault", "token=other"), "no token matches pkcs11:token=other"),
@@ -169,7 +169,7 @@ fn vault_works_with_root_key_in_token(database: Database) {
         (flag.replace("/pin", "/no-pin"), "no-pin not found"),
     ] {
         let refused = token.run(&vault, &["org", "list", &wrong]).refused().stderr;
-        assert!(refused.contains(said), "{refused}");
+        assert!(refused.contains(expected), "{refused}");
     }
     private(&token.pin, b"0000");
     let refused = token.run(&vault, &["org", "list", &flag]).refused().stderr;
@@ -247,8 +247,8 @@ fn server_waits_for_unavailable_token(database: Database) {
     let (client, admin) = (server.client(), server.admin_client());
     let why = wait_for(&mut server, &admin, 503);
     assert!(why.contains("no token matches"), "{why}");
-    let said = wait_for(&mut server, &client, 503);
-    assert!(!said.contains("token"), "the cause is not disclosed to the public: {said}");
+    let output = wait_for(&mut server, &client, 503);
+    assert!(!output.contains("token"), "the cause is not disclosed to the public: {output}");
     client.get("/livez").send().expect(200);
     admin.get("/livez").send().expect(200);
     let refused = client.get("/v1/organization-vault").send().expect(503);

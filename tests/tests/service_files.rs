@@ -36,8 +36,8 @@ fn unit_confines_the_service() {
     analyze.args(["security", "--offline=true", "--no-pager", "--threshold", EXPOSURE]).arg(&unit);
     match analyze.output() {
         Ok(found) => {
-            let said = [found.stdout, found.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
-            assert!(found.status.success() && said.contains("Overall exposure level"), "{said}");
+            let output = [found.stdout, found.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+            assert!(found.status.success() && output.contains("Overall exposure level"), "{output}");
         }
         Err(error) => {
             eprintln!("SKIPPED: systemd-analyze cannot be run ({error}); install systemd to measure the unit")
@@ -77,8 +77,8 @@ fn kubernetes_manifests_and_flags_are_valid() {
     for name in files.iter().filter(|name| !name.contains("external-secret") && **name != "kustomization.yaml") {
         let mut validate = Command::new(find_tool("kubernetes-validate"));
         let run = Run::of(validate.arg("--strict").arg(directory.join(name))).done();
-        let said = [run.stdout, run.stderr].concat();
-        assert!(said.contains("passed for resource") && !said.contains("WARN"), "{name}: {said}");
+        let output = [run.stdout, run.stderr].concat();
+        assert!(output.contains("passed for resource") && !output.contains("WARN"), "{name}: {output}");
     }
 
     let (vault, database) = (all("vault.yaml"), all("database.yaml"));
@@ -270,17 +270,17 @@ fn missing_right_is_named_with_its_table_and_its_page() {
     let sql = Sql::of(&vault);
     for (table, command) in [("organizations", &["org", "list"][..]), ("schema_versions", &["account", "list"])] {
         sql.run(&format!("REVOKE ALL ON {table} FROM {SERVICE}"));
-        let said = vault.run(command).refused().stderr;
-        assert!(said.contains(&format!("permission denied for table {table}")), "{said}");
-        assert!(said.contains("postgresql-grants.sql") && said.contains("docs/operate/postgresql.md"), "{said}");
+        let output = vault.run(command).refused().stderr;
+        assert!(output.contains(&format!("permission denied for table {table}")), "{output}");
+        assert!(output.contains("postgresql-grants.sql") && output.contains("docs/operate/postgresql.md"), "{output}");
         grant(vault.url());
         vault.run(command).done();
     }
     // The service's role does not create tables.
     let url = grant_nothing();
-    let said =
+    let output =
         Run::of(&mut Vault::absent(Database::Sqlite).command(&["init", "--database-url", &url])).refused().stderr;
-    assert!(said.contains("permission denied for schema public") && said.contains("as the owner"), "{said}");
+    assert!(output.contains("permission denied for schema public") && output.contains("as the owner"), "{output}");
 }
 
 /// Returns the URL of an empty database for a role without any rights in it.

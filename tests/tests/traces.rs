@@ -212,7 +212,7 @@ fn trace_settings_are_validated() {
     let file = vault.scratch("headers");
     write_private(&file, "no header\n");
     let file = file.to_str().unwrap();
-    for (flags, said) in [
+    for (flags, expected) in [
         (&["--otlp-endpoint", "localhost:4318"][..], "must be an http or https URL"),
         (&["--otlp-endpoint", "http://user:password@127.0.0.1:4318"], "must be an http or https URL"),
         (&["--otlp-headers-file", file], "--otlp-headers-file needs --otlp-endpoint"),
@@ -223,6 +223,6 @@ fn trace_settings_are_validated() {
         command.args(flags);
         let run = Server::fail(command);
         assert_ne!(run.status, Some(0));
-        assert!(run.stderr.contains(said), "{flags:?}: {}", run.stderr);
+        assert!(run.stderr.contains(expected), "{flags:?}: {}", run.stderr);
     }
 }

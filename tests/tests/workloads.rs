@@ -318,18 +318,18 @@ fn only_trustworthy_issuer_is_added(database: Database) {
     let create =
         ["integration", "create", "--org", "Acme", "--name", "etl", "--namespace", "a", "--no-token", "--trust"];
     let trust = |text: &str| vault.run(&[&create[..], &[text]].concat());
-    let said = trust(r#"{"issuer": "own", "claims": {"/sub": "repo:acme/etl:*"}}"#).refused().stderr;
-    assert!(said.contains("--trust") && said.contains("/repository_id exactly"), "{said}");
-    let said = trust(r#"{"issuer": "other", "claims": {"/sub": "repo:acme/etl:*"}}"#).refused().stderr;
-    assert!(said.contains("is no issuer"), "{said}");
+    let output = trust(r#"{"issuer": "own", "claims": {"/sub": "repo:acme/etl:*"}}"#).refused().stderr;
+    assert!(output.contains("--trust") && output.contains("/repository_id exactly"), "{output}");
+    let output = trust(r#"{"issuer": "other", "claims": {"/sub": "repo:acme/etl:*"}}"#).refused().stderr;
+    assert!(output.contains("is no issuer"), "{output}");
     for reaching in ["repo:*", "repo:acme*", "*", "repo:acme/*x*", "system:serviceaccount:*", "project_path:*"] {
         let asked = json!({"issuer": "own", "claims": {"/sub": reaching, "/repository_id": "7"}});
-        let said = trust(&asked.to_string()).refused().stderr;
-        assert!(said.contains("--trust") && said.contains("`*`"), "{reaching}: {said}");
+        let output = trust(&asked.to_string()).refused().stderr;
+        assert!(output.contains("--trust") && output.contains("`*`"), "{reaching}: {output}");
     }
     trust(r#"{"issuer": "own", "claims": {"/sub": "repo:acme/etl:*", "/repository_id": "7"}}"#).done();
-    let said = vault.run(&["issuer", "remove", "own"]).refused().stderr;
-    assert!(said.contains("etl of Acme") && said.contains("--force"), "{said}");
+    let output = vault.run(&["issuer", "remove", "own"]).refused().stderr;
+    assert!(output.contains("etl of Acme") && output.contains("--force"), "{output}");
     vault.run(&["issuer", "remove", "own", "--force"]).done();
     assert_eq!(vault.json(&["issuer", "list"]), json!([]));
 }
@@ -353,8 +353,8 @@ fn workloads_of_every_kind_are_recognized(database: Database) {
     };
     let mesh = ["issuer", "add", "mesh", "--issuer", "spiffe://acme.example", "--jwks-file", bundle.to_str().unwrap()];
     fs::write(&bundle, json!({"keys": [key_for("x509-svid"), issuer.key.public()]}).to_string()).unwrap();
-    let said = vault.run(&mesh).refused().stderr;
-    assert!(said.contains("2 keys: 1 sig, 1 x509-svid") && said.contains("jwt-svid"), "{said}");
+    let output = vault.run(&mesh).refused().stderr;
+    assert!(output.contains("2 keys: 1 sig, 1 x509-svid") && output.contains("jwt-svid"), "{output}");
     let keys_of_bundle = [SigningKey::new("other").public(), key_for("jwt-svid")];
     fs::write(&bundle, json!({"keys": keys_of_bundle, "spiffe_sequence": 12}).to_string()).unwrap();
     vault.run(&mesh).done();
@@ -598,10 +598,10 @@ fn job_runs_by_its_identity_token(database: Database) {
     assert!(!run.stderr.contains("eyJ"), "{}", run.stderr);
     // The message suffices to find an error in a trust.
     let other = stage.issuer.token(&stage.integration, "repo:acme/etl:ref:refs/heads/feature");
-    let said = job("ORGVAULT_IDENTITY_TOKEN", &other, &exec);
-    assert_eq!(said.status, Some(125), "{said:?}");
-    let said = said.stderr;
-    assert!(said.contains("claim /sub is repo:acme/etl:ref:refs/heads/feature"), "{said}");
+    let output = job("ORGVAULT_IDENTITY_TOKEN", &other, &exec);
+    assert_eq!(output.status, Some(125), "{output:?}");
+    let output = output.stderr;
+    assert!(output.contains("claim /sub is repo:acme/etl:ref:refs/heads/feature"), "{output}");
     // The claims of the token are printed, but not the token.
     let run = job("ORGVAULT_IDENTITY_TOKEN", &other, &["identity", "inspect"]).done();
     for reported in ["repo:acme/etl:ref:refs/heads/feature", &audience(&stage.integration), &stage.issuer.url()] {
@@ -612,10 +612,10 @@ fn job_runs_by_its_identity_token(database: Database) {
     let run = job("ORGVAULT_IDENTITY_TOKEN", &wrong, &["identity", "inspect"]).done();
     assert!(run.stdout.contains("must be exactly one audience"), "{}", run.stdout);
     // Without a token, the command lists the possible sources.
-    let said = job("X", "", &exec);
-    assert_eq!(said.status, Some(2), "{said:?}");
-    let said = said.stderr;
-    assert!(said.contains("ORGVAULT_IDENTITY_TOKEN_FILE") && said.contains("id-token: write"), "{said}");
+    let output = job("X", "", &exec);
+    assert_eq!(output.status, Some(2), "{output:?}");
+    let output = output.stderr;
+    assert!(output.contains("ORGVAULT_IDENTITY_TOKEN_FILE") && output.contains("id-token: write"), "{output}");
     // GitHub issues a token for the integration's audience on request.
     let given = json!({"value": token}).to_string();
     let path = format!("/request?api-version=2.0&audience={}", audience(&stage.integration).replace(':', "%3A"));

@@ -59,10 +59,10 @@ fn json_contains_whole_activation() {
 fn ambiguous_or_unsupported_format_is_refused_and_activation_ended() {
     let activation_listener = ActivationListener::new(201, activation(&[s3(), gcs()]));
     let refused = |flags: &[&str], status| activation_listener.run(&[&ACTIVATE[..], flags].concat()).refused(status);
-    let said = refused(&["--format", "env"], 1);
-    assert!(said.contains(S3_ID) && said.contains(GCS_ID) && said.contains("--type"), "{said}");
-    let said = refused(&["--format", "aws-ini", "--type", "gcs"], 1);
-    assert!(said.contains(&format!("credential {GCS_ID}: format aws-ini is not available for")), "{said}");
+    let message = refused(&["--format", "env"], 1);
+    assert!(message.contains(S3_ID) && message.contains(GCS_ID) && message.contains("--type"), "{message}");
+    let message = refused(&["--format", "aws-ini", "--type", "gcs"], 1);
+    assert!(message.contains(&format!("credential {GCS_ID}: format aws-ini is not available for")), "{message}");
     refused(&["--format", "env", "--type", "direct-link"], 1);
     refused(&["--format", "object-store", "--name", "a=s3", "--name", "b=gcs"], 2);
     let asked = activation_listener.asked();
@@ -79,8 +79,8 @@ fn ambiguous_or_unsupported_format_is_refused_and_activation_ended() {
 #[test]
 fn server_refusals_are_reported() {
     let activation_listener = ActivationListener::new(403, problem(403, "frozen"));
-    let said = activation_listener.run(&ACTIVATE).refused(1);
-    assert_eq!(said, "orgvault: cannot activate a/b: T: D\n  request r\n");
+    let message = activation_listener.run(&ACTIVATE).refused(1);
+    assert_eq!(message, "orgvault: cannot activate a/b: T: D\n  request r\n");
     assert_eq!(activation_listener.asked().len(), 1);
     let unknown = ActivationListener::new(401, problem(401, "invalid-token"));
     let (socket, token) = (unknown.path("socket"), unknown.path("token"));
@@ -94,16 +94,16 @@ fn server_refusals_are_reported() {
         )
     );
     let empty = ActivationListener::new(404, problem(404, "not-found"));
-    let said = empty.run(&ACTIVATE).refused(1);
+    let message = empty.run(&ACTIVATE).refused(1);
     assert!(
-        said.starts_with(&format!("orgvault: cannot activate a/b at unix:{}: T: D", empty.path("socket").display()))
+        message.starts_with(&format!("orgvault: cannot activate a/b at unix:{}: T: D", empty.path("socket").display()))
     );
-    let said = empty.run(&[&ACTIVATE[..], &["--check"]].concat()).refused(1);
-    assert!(said.starts_with("orgvault: cannot check a/b at unix:"), "{said}");
+    let message = empty.run(&[&ACTIVATE[..], &["--check"]].concat()).refused(1);
+    assert!(message.starts_with("orgvault: cannot check a/b at unix:"), "{message}");
     fs::remove_file(empty.path("socket")).unwrap();
-    let said = empty.run(&[&ACTIVATE[..], &["--wait", "0"]].concat()).refused(1);
+    let message = empty.run(&[&ACTIVATE[..], &["--wait", "0"]].concat()).refused(1);
     assert_eq!(
-        said,
+        message,
         format!(
             "orgvault: cannot activate a/b: cannot reach unix:{}: No such file or directory (os error 2). Is the server \
              running with --activation-listen?\n",
@@ -111,8 +111,8 @@ fn server_refusals_are_reported() {
         )
     );
     let younger = ActivationListener::new(201, activation(&[s3().replace("\"s3\"", "\"tape\"")]));
-    let said = younger.run(&ACTIVATE).refused(1);
-    assert!(said.contains("older than the server"), "{said}");
+    let message = younger.run(&ACTIVATE).refused(1);
+    assert!(message.contains("older than the server"), "{message}");
 }
 
 #[test]
@@ -147,11 +147,11 @@ fn wrong_usage_is_refused_before_anything_is_sent() {
 fn token_that_others_can_read_is_not_used() {
     let activation_listener = ActivationListener::new(201, activation(&[s3()]));
     fs::set_permissions(activation_listener.path("token"), fs::Permissions::from_mode(0o644)).unwrap();
-    let said = activation_listener.run(&ACTIVATE).refused(1);
-    assert!(said.contains("token has mode 0644") && said.contains("expected 0600"), "{said}");
+    let message = activation_listener.run(&ACTIVATE).refused(1);
+    assert!(message.contains("token has mode 0644") && message.contains("expected 0600"), "{message}");
     write_private(&activation_listener.path("token"), "ovi_something");
-    let said = activation_listener.run(&ACTIVATE).refused(1);
-    assert!(said.contains("not copied whole") && !said.contains("something"), "{said}");
+    let message = activation_listener.run(&ACTIVATE).refused(1);
+    assert!(message.contains("not copied whole") && !message.contains("something"), "{message}");
     assert!(activation_listener.asked().is_empty());
 }
 

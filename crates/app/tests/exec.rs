@@ -305,8 +305,8 @@ fn exec_reactivates_when_renewal_is_refused() {
     ]);
     let ran =
         activation_listener.run(&["exec", "--namespace", "a/b", "--", "sh", "-euc", ASK_UNTIL, "sh", "AKIAREPLACED"]);
-    for said in ["now has another endpoint, region, bucket, prefix or role", "is no longer in the namespace"] {
-        assert_eq!(ran.stderr.matches(said).count(), 1, "{ran:?}");
+    for expected in ["now has another endpoint, region, bucket, prefix or role", "is no longer in the namespace"] {
+        assert_eq!(ran.stderr.matches(expected).count(), 1, "{ran:?}");
     }
     ran.done();
     assert_eq!(activation_listener.asked().len(), 6);
@@ -358,8 +358,8 @@ fn several_credentials_have_names() {
     assert_eq!(printed.done(), "AKIA\n");
     nothing_is_left(&activation_listener);
     // Without names the credential is ambiguous, and no command is started.
-    let said = activation_listener.exec(&[], "echo started").refused(125);
-    assert!(said.contains("a/b has 2 matching credentials") && said.contains(S3_ID), "{said}");
+    let message = activation_listener.exec(&[], "echo started").refused(125);
+    assert!(message.contains("a/b has 2 matching credentials") && message.contains(S3_ID), "{message}");
     nothing_is_left(&activation_listener);
 }
 
@@ -377,8 +377,8 @@ fn exit_status_is_that_of_command() {
     for (program, status) in
         [("/nowhere/program", 127), ("no-such-program-anywhere", 127), (plain.to_str().unwrap(), 126)]
     {
-        let said = activation_listener.run(&["exec", "--namespace", "a/b", "--", program]).refused(status);
-        assert!(said.contains(&format!("cannot start {program}")), "{said}");
+        let message = activation_listener.run(&["exec", "--namespace", "a/b", "--", program]).refused(status);
+        assert!(message.contains(&format!("cannot start {program}")), "{message}");
         nothing_is_left(&activation_listener);
     }
     for misused in
@@ -387,8 +387,8 @@ fn exit_status_is_that_of_command() {
         activation_listener.run(misused).refused(2);
     }
     let refusing = ActivationListener::new(404, problem(404, "not-found"));
-    let said = refusing.exec(&[], "echo started").refused(125);
-    assert!(said.starts_with("orgvault: cannot activate a/b at unix:/"), "{said}");
+    let message = refusing.exec(&[], "echo started").refused(125);
+    assert!(message.starts_with("orgvault: cannot activate a/b at unix:/"), "{message}");
     assert_eq!(refusing.asked().len(), 1);
     // Errors before the first request have the same exit status.
     fs::remove_file(refusing.path("token")).unwrap();
@@ -474,8 +474,8 @@ fn stop_before_start_prevents_command() {
     let mut command = activation_listener.command(&["exec", "--namespace", "a/b", "--", "echo", "started"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     tell.send(pid(&child)).unwrap();
-    let said = support::Ran::of(child.wait_with_output().unwrap()).refused(143);
-    assert!(said.contains("stopped before echo was started"), "{said}");
+    let message = support::Ran::of(child.wait_with_output().unwrap()).refused(143);
+    assert!(message.contains("stopped before echo was started"), "{message}");
     assert_eq!(activation_listener.left_behind(), 0);
 }
 
@@ -501,8 +501,8 @@ fn unresponsive_listener_does_not_block_exit() {
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         asks.recv().unwrap();
         kill_process(pid(&child), signal).unwrap();
-        let said = support::Ran::of(child.wait_with_output().unwrap()).refused(status);
-        assert!(said.contains("stopped before echo was started"), "{said}");
+        let message = support::Ran::of(child.wait_with_output().unwrap()).refused(status);
+        assert!(message.contains("stopped before echo was started"), "{message}");
     }
     // If the request that ends the activation gets no response, the exit status is still the command's.
     for signal in [Signal::TERM, Signal::INT] {
@@ -525,9 +525,9 @@ fn command_gets_term_when_exec_is_killed() {
     let (mut killed, mut stdout, _) = start(&activation_listener, script);
     killed.kill().unwrap();
     killed.wait().unwrap();
-    let mut said = String::new();
-    stdout.read_to_string(&mut said).unwrap();
-    assert_eq!(said, "stopped\n");
+    let mut message = String::new();
+    stdout.read_to_string(&mut message).unwrap();
+    assert_eq!(message, "stopped\n");
 }
 
 #[test]
@@ -538,8 +538,8 @@ fn command_has_its_own_name_and_dies_with_exec() {
     // If `exec` exited before the command requested a signal at its death, the command is not started.
     let mut late = Command::new(env!("CARGO_BIN_EXE_orgvault"));
     let late = late.arg0("orgvault-exec-command").args(["1", "echo", "started"]).output().unwrap();
-    let said = support::Ran::of(late).refused(126);
-    assert!(said.contains("echo was not started, because orgvault exec has exited"), "{said}");
+    let message = support::Ran::of(late).refused(126);
+    assert!(message.contains("echo was not started, because orgvault exec has exited"), "{message}");
 }
 
 /// Starts `exec` and kills it. Returns its remaining directory, and output and id of the command, which still runs.

@@ -220,11 +220,11 @@ mod tests {
     #[test]
     fn shell_quoting_preserves_text() {
         for text in ["plain", "", "it's", "$HOME `id` \\", "a b", "imports/*", "~", "\"", "a\nb"] {
-            let said = |script: String| {
-                let said = std::process::Command::new("sh").args(["-c", &script]).output().expect("a shell");
-                String::from_utf8(said.stdout).expect("text")
+            let message = |script: String| {
+                let message = std::process::Command::new("sh").args(["-c", &script]).output().expect("a shell");
+                String::from_utf8(message.stdout).expect("text")
             };
-            assert_eq!(said(format!("printf %s {}", quoted(text))), text);
+            assert_eq!(message(format!("printf %s {}", quoted(text))), text);
         }
     }
 

@@ -103,9 +103,9 @@ mod tests {
 
     #[test]
     fn title_that_the_detail_repeats_is_left_out() {
-        let said = |detail: &'static str| describe(&Problem::new(ProblemCode::Frozen, detail, "r"));
-        assert_eq!(said("The namespace is frozen. Ask."), "The namespace is frozen. Ask.\n  request r");
-        assert_eq!(said("Ask."), "The namespace is frozen: Ask.\n  request r");
+        let message = |detail: &'static str| describe(&Problem::new(ProblemCode::Frozen, detail, "r"));
+        assert_eq!(message("The namespace is frozen. Ask."), "The namespace is frozen. Ask.\n  request r");
+        assert_eq!(message("Ask."), "The namespace is frozen: Ask.\n  request r");
     }
 
     #[test]

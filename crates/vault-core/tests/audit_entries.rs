@@ -312,9 +312,12 @@ fn finding_names_its_object() {
     ];
     for (finding, kind, entry, checkpoint) in findings {
         assert_eq!((finding.kind(), finding.entry(), finding.checkpoint()), (kind, entry.clone(), checkpoint));
-        let said = finding.to_string();
-        assert!(entry.is_none_or(|entry| said.contains(&entry)), "{said}");
-        assert!(checkpoint.is_none_or(|number| said.contains(&number.to_string())) || kind == "changed", "{said}");
+        let message = finding.to_string();
+        assert!(entry.is_none_or(|entry| message.contains(&entry)), "{message}");
+        assert!(
+            checkpoint.is_none_or(|number| message.contains(&number.to_string())) || kind == "changed",
+            "{message}"
+        );
     }
     let missing = |first, last| AuditFinding::CheckpointsMissing { first, last }.to_string();
     assert_eq!(missing(4, 4), "checkpoint 4 is missing");

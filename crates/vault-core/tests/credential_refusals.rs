@@ -98,10 +98,10 @@ proptest! {
             let spoilt = value.as_str().map_or_else(|| json!([value]), |text| json!(format!("\"{text}\"")));
             broken = broken.with(name, spoilt);
         }
-        let said: String = broken.parse().unwrap_err().iter().map(|error| format!("{error} {error:?}")).collect();
+        let message: String = broken.parse().unwrap_err().iter().map(|error| format!("{error} {error:?}")).collect();
         for (_, value) in &sample.members {
             if let Some(text) = value.as_str().filter(|text| text.len() >= 20) {
-                prop_assert!(!said.contains(text));
+                prop_assert!(!message.contains(text));
             }
         }
     }

@@ -58,7 +58,7 @@ fn metadata(key: KeyId, revision: i64) -> SealedMetadata {
     SealedMetadata { key, revision, blob: Blob::from_bytes(Vec::new()) }
 }
 
-fn said(metadata: Option<SealedMetadata>) -> StoredMetadata {
+fn described(metadata: Option<SealedMetadata>) -> StoredMetadata {
     StoredMetadata { metadata, labels: Vec::new(), vend: VendRule::Any }
 }
 
@@ -76,7 +76,7 @@ fn save(number: u8, idempotency: Option<Idempotency>, limit: i64) -> SaveCredent
         kind: CredentialType::DirectLink,
         namespace: Namespace::parse("backups", "").unwrap(),
         sealed: sealed(KEY),
-        description: said(None),
+        description: described(None),
         code: CODE,
         expires_at: None,
         check: None,
@@ -251,12 +251,13 @@ fn replaced_key_is_not_used_for_storing() {
         decide_saves(facts(), [Authorized { command: &command, key_active }]).remove(0).into_answer()
     };
     assert_eq!(evaluate(save(1, None, 1), false), Err(Refusal::Contended));
-    let two_keys = SaveCredential { description: said(Some(metadata(other, 1))), ..save(1, None, 1) };
+    let two_keys = SaveCredential { description: described(Some(metadata(other, 1))), ..save(1, None, 1) };
     assert_eq!(evaluate(two_keys, true), Err(Refusal::Contended));
     assert_eq!(evaluate(save(1, None, 1), true), Ok(credential(1)));
 
     let facts = CredentialFacts { metadata_key: Some(KEY), ..FACTS };
-    let with = |said_metadata| ChangeCredential { description: Some(said(said_metadata)), ..replace(1, &FACTS, None) };
+    let with =
+        |said_metadata| ChangeCredential { description: Some(described(said_metadata)), ..replace(1, &FACTS, None) };
     assert_eq!(check_one(changes_of(facts), with(Some(metadata(other, 4))), true), Err(Refusal::Contended));
     // Unchanged metadata under another key was resealed concurrently.
     assert_eq!(check_one(changes_of(facts), with(Some(metadata(other, 3))), true), Err(Refusal::Contended));

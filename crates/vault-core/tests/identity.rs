@@ -65,17 +65,17 @@ proptest! {
     /// A token matches a trust only if every claim is equal. The refusal names the claim that differs.
     #[test]
     fn every_claim_must_match(claims in btree_map("[a-z]{1,8}", scalar(), 1..6), sub in "[a-z/:]{1,20}", other in scalar()) {
-        let mut said: serde_json::Map<_, _> = claims.into_iter().filter(|(name, _)| name != "sub").collect();
-        said.insert("sub".to_owned(), sub.into());
-        let asked: serde_json::Map<_, _> = said.iter().map(|(name, value)| (format!("/{name}"), value.clone())).collect();
+        let mut claims_of_token: serde_json::Map<_, _> = claims.into_iter().filter(|(name, _)| name != "sub").collect();
+        claims_of_token.insert("sub".to_owned(), sub.into());
+        let asked: serde_json::Map<_, _> = claims_of_token.iter().map(|(name, value)| (format!("/{name}"), value.clone())).collect();
         let all = trusts(&[Value::Object(asked)]);
-        let token = Value::Object(said.clone());
+        let token = Value::Object(claims_of_token.clone());
         prop_assert!(match_trusts(&all, &workload(&token), TIMES).is_ok());
         // An issuer that was added later under the same name has another ID.
         let later = issuer(IssuerId::from_bytes([8; 16]), "https://issuer.example", Vec::new());
         prop_assert!(match_trusts(&all, &Workload::new(&later, token), TIMES).is_err());
-        for changed in said.keys() {
-            let mut token = said.clone();
+        for changed in claims_of_token.keys() {
+            let mut token = claims_of_token.clone();
             if token[changed] == other {
                 continue;
             }

@@ -216,7 +216,7 @@ proptest! {
     /// The MAC of a credential's row does not verify if a column is changed or the MAC is moved to another row.
     #[test]
     fn mac_covers_one_state_of_one_credential(
-        one in any::<[u8; 16]>(), two in any::<[u8; 16]>(), (version, staged, revision, said) in any::<(u8, bool, u8, bool)>(),
+        one in any::<[u8; 16]>(), two in any::<[u8; 16]>(), (version, staged, revision, with_metadata) in any::<(u8, bool, u8, bool)>(),
     ) {
         let (organization, id) = (OrganizationId::from_bytes([1; 16]), CredentialId::from_bytes(one));
         let (here, there) = (Namespace::parse("imports", "").unwrap(), Namespace::parse("exports", "").unwrap());
@@ -238,7 +238,7 @@ proptest! {
             highest: version + 1,
             listed: &listed,
             revision,
-            metadata_revision: said.then_some(revision),
+            metadata_revision: with_metadata.then_some(revision),
         };
         let code = state.code(&Hashes, organization, id);
         prop_assert_eq!(code, state.code(&Hashes, organization, id));
@@ -254,7 +254,7 @@ proptest! {
             CredentialState { listed: other_id, ..state },
             CredentialState { listed: other_end, ..state },
             CredentialState { revision: revision + 1, ..state },
-            CredentialState { metadata_revision: if said { None } else { Some(revision) }, ..state },
+            CredentialState { metadata_revision: if with_metadata { None } else { Some(revision) }, ..state },
         ];
         for other in others {
             prop_assert!(code != other.code(&Hashes, organization, id), "{other:?}");

@@ -48,7 +48,7 @@ fn sqlite_is_compiled_without_shared_locks() {
     let memory = rusqlite::Connection::open_in_memory().unwrap();
     let mut statement = memory.prepare("PRAGMA compile_options").unwrap();
     let options: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
-    let has_option = |option: &str| options.iter().any(|said| said == option);
+    let has_option = |option: &str| options.iter().any(|message| message == option);
     assert!(has_option("THREADSAFE=2") && has_option("DEFAULT_MEMSTATUS=0"), "see .cargo/config.toml: {options:?}");
     assert!(!has_option("ENABLE_MEMORY_MANAGEMENT"), "see .cargo/config.toml: {options:?}");
 }
@@ -246,8 +246,8 @@ async fn failed_commit_closes_store() {
             .env(FAILING, "1")
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&run.stdout);
-        return assert!(run.status.success() && said.contains("1 passed"), "{said}");
+        let message = String::from_utf8_lossy(&run.stdout);
+        return assert!(run.status.success() && message.contains("1 passed"), "{message}");
     }
     let (scratch, store, world) = setting().await;
     let log = fs::metadata(scratch.path().with_extension("db-wal")).unwrap().len();

@@ -175,7 +175,7 @@ mod tests {
     fn uri_errors_name_parameter_without_value() {
         let least = "pkcs11:token=a;id=12345678?module-path=/m&pin-source=/p";
         assert!(least.parse::<TokenUri>().is_ok());
-        for (from, to, said) in [
+        for (from, to, expected) in [
             ("pkcs11:", "pkcs12:", "begin with pkcs11:"),
             ("token=a;", "", "needs the token"),
             (";id=12345678", "", "needs the key's id"),
@@ -193,7 +193,7 @@ mod tests {
         ] {
             let text = least.replace(from, to);
             let refusal = refused(&text);
-            assert!(refusal.contains(said), "{text}: {refusal}");
+            assert!(refusal.contains(expected), "{text}: {refusal}");
             assert!(!refusal.contains("4711"), "{refusal}");
         }
     }

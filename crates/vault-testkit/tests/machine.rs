@@ -40,8 +40,8 @@ fn failing_sequence_is_printed_as_code() {
         runtime.block_on(play(&subject, batches))
     };
     let failed = catch_unwind(AssertUnwindSafe(|| check(2_000, wrong))).unwrap_err();
-    let said = failed.downcast_ref::<String>().unwrap();
-    assert!(said.contains("play(&subject, &[vec![("), "{said}");
-    let saves = said.lines().nth(1).unwrap().matches("Save(").count();
-    assert!(saves > 4, "the room of four was filled: {said}");
+    let message = failed.downcast_ref::<String>().unwrap();
+    assert!(message.contains("play(&subject, &[vec![("), "{message}");
+    let saves = message.lines().nth(1).unwrap().matches("Save(").count();
+    assert!(saves > 4, "the room of four was filled: {message}");
 }

@@ -45,12 +45,12 @@ pub(super) fn fail(ground: &Ground<'_>) -> Report {
         let why = format!("{} is not there: cargo build -p vault-simulator --examples", library.display());
         return Report::skipped(NAME, ground.database, &why);
     }
-    let mut chance = ground.chance();
+    let mut random = ground.random();
     let mut memory = Memory::new(ground, library);
     match ground.options.rounds {
         Some(rounds) => {
             for round in 0..rounds.get() {
-                let place = 1 + chance.below(FAR);
+                let place = 1 + random.below(FAR);
                 memory.fail(ALL[round % ALL.len()], place);
             }
         }

@@ -10,11 +10,11 @@
 
 use super::Ground;
 use super::server::amcheck;
-use crate::chance::Chance;
 use crate::crew::{Stop, Tally};
 use crate::image::{self, Mounted};
 use crate::ledger::Outcome;
 use crate::log::AckLog;
+use crate::random::Random;
 use crate::record::{Acknowledged, Cut, Record, Recorder};
 use crate::report::Report;
 use crate::rig::Rig;
@@ -71,12 +71,12 @@ pub(super) fn cut(ground: &Ground<'_>) -> Report {
     cluster.stop();
     drop(first);
 
-    let mut chance = ground.chance();
-    let (record, acknowledged, anchors) = record(&mut rig, &cluster, &disk, &mounted, &mut chance);
+    let mut random = ground.random();
+    let (record, acknowledged, anchors) = record(&mut rig, &cluster, &disk, &mounted, &mut random);
     rig.report.figure("recorded", record.text());
     let (trial, anchor) = (place.path().join("trial"), anchor(&rig));
     let mut unmountable = 0_usize;
-    record.disks(ground.options.rounds(DISKS), &mut chance, |image, cut| {
+    record.disks(ground.options.rounds(DISKS), &mut random, |image, cut| {
         fs::write(&trial, image).unwrap();
         // The anchor on the host of the service at that time: it is at least as new as the anchor at the end of the
         // flushed part.
@@ -114,7 +114,7 @@ fn record(
     cluster: &Cluster,
     disk: &Path,
     mounted: &Path,
-    chance: &mut Chance,
+    random: &mut Random,
 ) -> (Record, Vec<Acknowledged>, Anchors) {
     let before = fs::read(disk).unwrap();
     let recorder = Recorder::start(disk, mounted);
@@ -132,7 +132,7 @@ fn record(
             .collect();
         scope.spawn(move || {
             while continues() {
-                thread::sleep(chance.millis(20, 200));
+                thread::sleep(random.millis(20, 200));
                 cluster.execute(&url, "CHECKPOINT");
             }
         });

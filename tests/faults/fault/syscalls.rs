@@ -89,7 +89,7 @@ fn each_call(
     let mut rig = Rig::new(name, ground);
     rig.server.take().expect("its server runs").stop();
     let mut places: BTreeMap<(usize, &str), usize> = BTreeMap::new();
-    let mut chance = ground.chance();
+    let mut random = ground.random();
     let mut step = |rig: &mut Rig, writes: usize, call: &str, place: usize| {
         let run = run(rig, writes, call, place, injection);
         evaluate(&run, &mut rig.report.losses);
@@ -102,9 +102,9 @@ fn each_call(
         // A random selection of the calls.
         Some(rounds) => {
             for _ in 0..rounds.get() {
-                let writes = scenarios[chance.below(scenarios.len())];
-                let call = calls[chance.below(calls.len())];
-                let place = 1 + chance.below(if call == "pwrite64" { 100 } else { 12 });
+                let writes = scenarios[random.below(scenarios.len())];
+                let call = calls[random.below(calls.len())];
+                let place = 1 + random.below(if call == "pwrite64" { 100 } else { 12 });
                 if step(&mut rig, writes, call, place) {
                     *places.entry((writes, call)).or_default() += 1;
                 }
@@ -224,11 +224,11 @@ fn command(
     make: impl Fn() -> Vault,
     again: impl Fn(&Vault) -> binary::Run,
 ) -> usize {
-    let mut chance = ground.chance();
+    let mut random = ground.random();
     let mut places = 0;
     for call in WRITING {
         for count in 1.. {
-            let place = if ground.options.rounds.is_some() { 1 + chance.below(6) } else { count };
+            let place = if ground.options.rounds.is_some() { 1 + random.below(6) } else { count };
             let vault = make();
             assert_eq!(vault.database(), Database::Sqlite);
             let trace = vault.scratch("trace");

@@ -3,10 +3,10 @@
 
 mod history;
 
-use crate::chance::Chance;
 use crate::crew::Tally;
 use crate::ledger::Outcome;
 use crate::log::AckLog;
+use crate::random::Random;
 use history::{Operation, Request, Response, is_explained};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -53,7 +53,7 @@ struct Credential {
 
 /// One of the clients.
 pub(crate) struct Sharer {
-    chance: Chance,
+    random: Random,
     /// The last entity tag of each credential in a response, and the version that this client staged.
     known: Vec<(Option<String>, Option<i64>)>,
     left: usize,
@@ -61,7 +61,7 @@ pub(crate) struct Sharer {
 
 impl Sharer {
     pub(crate) fn new(seed: u64, number: usize) -> Self {
-        Self { chance: Chance::of(seed, 1_000 + number as u64), known: Vec::new(), left: MOST }
+        Self { random: Random::of(seed, 1_000 + number as u64), known: Vec::new(), left: MOST }
     }
 
     /// Discards the credentials of the last round.
@@ -78,11 +78,11 @@ impl Sharer {
             return Outcome::Done;
         }
         self.left -= 1;
-        let place = self.chance.below(shared.credentials.len());
+        let place = self.random.below(shared.credentials.len());
         let (tag, staged) = self.known[place].clone();
         let value = || shared.values.fetch_add(1, Ordering::Relaxed) + 1;
         let is_indeterminate = shared.credentials[place].indeterminate.load(Ordering::Relaxed) >= MAX_INDETERMINATE;
-        let request = match (self.chance.below(100), tag, staged) {
+        let request = match (self.random.below(100), tag, staged) {
             _ if is_indeterminate => Request::Show,
             (0..2, ..) => Request::Delete,
             (2..7, ..) => Request::Activate,

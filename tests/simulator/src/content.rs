@@ -1,6 +1,6 @@
 //! Content of a file, as processes see it and as a power cut could leave it.
 
-use crate::chance::Chance;
+use crate::random::Random;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -88,9 +88,9 @@ impl Content {
             if let Some((_, sector)) = fate.choose(versions) {
                 let length = range.len();
                 left[range].copy_from_slice(&sector[..length]);
-            } else if range.start >= self.kept.len() && fate.chance.below(8) == 0 {
+            } else if range.start >= self.kept.len() && fate.random.below(8) == 0 {
                 // An allocated block that was not written contains old data of another file.
-                left[range].fill_with(|| fate.chance.next().to_le_bytes()[0]);
+                left[range].fill_with(|| fate.random.next().to_le_bytes()[0]);
             }
         }
         left
@@ -105,7 +105,7 @@ fn within(number: usize, size: usize) -> Range<usize> {
 /// Decides which unsynced writes survive a power cut.
 pub(crate) struct Fate {
     rule: Rule,
-    pub(crate) chance: Chance,
+    pub(crate) random: Random,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -123,19 +123,19 @@ enum Rule {
 
 impl Fate {
     /// Returns a random rule for a cut at the call `last`.
-    pub(crate) fn of(mut chance: Chance, last: u64) -> Self {
-        let rule = match chance.below(10) {
+    pub(crate) fn of(mut random: Random, last: u64) -> Self {
+        let rule = match random.below(10) {
             0 => Rule::Nothing,
             1 => Rule::Everything,
             // Most batches need a few hundred calls.
-            2 | 3 => Rule::Until(last.saturating_sub(chance.next() % 200)),
+            2 | 3 => Rule::Until(last.saturating_sub(random.next() % 200)),
             4 => Rule::Each { newest: 98, oldest: 2 },
             5 => Rule::Each { newest: 2, oldest: 98 },
             6 => Rule::Each { newest: 90, oldest: 5 },
             7 => Rule::Each { newest: 0, oldest: 0 },
             _ => Rule::Each { newest: 50, oldest: 30 },
         };
-        Self { rule, chance }
+        Self { rule, random }
     }
 
     /// Returns the surviving version, given those since the last sync (oldest first), or `None` for the synced one.
@@ -145,13 +145,13 @@ impl Fate {
             Rule::Everything => versions.last(),
             Rule::Until(last) => {
                 let before = versions.partition_point(|(call, _)| *call < last);
-                let torn = versions.get(before).filter(|(call, _)| *call == last && self.chance.below(2) == 0);
+                let torn = versions.get(before).filter(|(call, _)| *call == last && self.random.below(2) == 0);
                 torn.or_else(|| versions[..before].last())
             }
-            Rule::Each { newest, oldest } => match self.chance.below(100) {
+            Rule::Each { newest, oldest } => match self.random.below(100) {
                 chosen if chosen < newest => versions.last(),
                 chosen if chosen < newest + oldest => None,
-                _ => self.chance.below(versions.len() + 1).checked_sub(1).map(|index| &versions[index]),
+                _ => self.random.below(versions.len() + 1).checked_sub(1).map(|index| &versions[index]),
             },
         }
     }
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     fn fate(seed: u64, last: u64) -> Fate {
-        Fate::of(Chance::of(seed, 1), last)
+        Fate::of(Random::of(seed, 1), last)
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! A disk in memory with the files of one database. Synced data survives a power cut. Whether unsynced data survives is
 //! random.
 
-use crate::chance::Chance;
 use crate::content::{Content, Fate};
 use crate::locks::{FileLocks, SharedMemory};
+use crate::random::Random;
 use rusqlite::ffi;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -118,9 +118,9 @@ impl Disk {
     }
 
     /// Returns the disk as it is after a power cut at this moment.
-    pub(crate) fn cut(&self, chance: Chance) -> Self {
+    pub(crate) fn cut(&self, random: Random) -> Self {
         let state = self.state();
-        let mut fate = Fate::of(chance, state.calls);
+        let mut fate = Fate::of(random, state.calls);
         let mut names = state.kept_names.clone();
         let mut changes: BTreeMap<&String, Vec<(u64, Option<u64>)>> = BTreeMap::new();
         for (call, (name, file)) in &state.name_changes {
@@ -358,7 +358,7 @@ impl Disk {
         match (self.lie, state.failure) {
             (_, Some(Failure::Calls { numbers, reread })) if Failure::hits(numbers, call) => {
                 state.failed += 1;
-                let mut fate = Fate::of(Chance::of(call, numbers.0), call);
+                let mut fate = Fate::of(Random::of(call, numbers.0), call);
                 state.file(handle)?.content.fail_sync(&mut fate, reread);
                 return Err(ffi::SQLITE_IOERR_FSYNC);
             }
@@ -459,7 +459,7 @@ mod tests {
 
     /// Returns how many of 100 power cuts the log survives.
     fn logs(disk: &Disk) -> usize {
-        (0..100).filter(|seed| disk.cut(Chance::of(*seed, 1)).exists(LOG)).count()
+        (0..100).filter(|seed| disk.cut(Random::of(*seed, 1)).exists(LOG)).count()
     }
 
     #[test]
@@ -488,7 +488,7 @@ mod tests {
         let mut bytes = [0; 700];
         assert_eq!(next.read(&database, 0, &mut bytes), Ok(700));
         assert_eq!(bytes, [1; 700]);
-        let cut = next.cut(Chance::of(0, 1));
+        let cut = next.cut(Random::of(0, 1));
         let database = cut.open(Some(""), false, false).unwrap();
         assert!(cut.size(&database).unwrap() <= 700);
     }

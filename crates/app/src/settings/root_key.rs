@@ -146,8 +146,8 @@ mod tests {
             "s3cret",
             "file:/s3cret",
         ] {
-            let said = parse(wrong).unwrap_err();
-            assert!(!said.contains("s3cret") && !said.is_empty(), "{said}");
+            let message = parse(wrong).unwrap_err();
+            assert!(!message.contains("s3cret") && !message.is_empty(), "{message}");
         }
     }
 }

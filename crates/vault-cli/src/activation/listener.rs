@@ -138,13 +138,13 @@ impl Listener {
     /// Describes a failed request: the operation, the cause and the next step.
     fn failure(&self, doing: &str, error: &ClientError) -> Failure {
         let address = &self.address;
-        let said = Failure::from(error);
+        let message = Failure::from(error);
         Failure::new(match (error, error.code()) {
             (ClientError::Transport { source, .. }, _) => {
                 let kind = source.downcast_ref().map(io::Error::kind);
                 let unreachable = matches!(kind, Some(ErrorKind::NotFound | ErrorKind::ConnectionRefused));
                 let hint = if unreachable { ". Is the server running with --activation-listen?" } else { "" };
-                format!("cannot {doing}: {said}{hint}")
+                format!("cannot {doing}: {message}{hint}")
             }
             // The format of the token was checked before the request. The server does not disclose which of these
             // causes applies.
@@ -154,10 +154,10 @@ impl Listener {
                 self.source, problem.request_id
             ),
             (ClientError::Problem(_), Some(ProblemCode::NotFound)) => format!(
-                "cannot {doing} at {address}: {said}\n  If the namespace has credentials, check that --activation-url is the \
+                "cannot {doing} at {address}: {message}\n  If the namespace has credentials, check that --activation-url is the \
                  activation listener's"
             ),
-            _ => format!("cannot {doing}: {said}"),
+            _ => format!("cannot {doing}: {message}"),
         })
     }
 }

@@ -58,12 +58,12 @@ fn document_fields_are_parsed() {
 
 #[test]
 fn violations_name_file_line_and_field() {
-    let said = refused(
+    let message = refused(
         "set: etl\nunknown: 1\npeople:\n  - {email: a@b.example}\nintegrations:\n  - name: n\ncredentials:\n  - namespace: a\n    name: n\n    \
          type: s3\n    labels: {name: x, team: 7}\n    data:\n      secret_access_key: hunter2\n      colour: red\n      bucket: {path: x}\n",
     );
     assert_eq!(
-        said,
+        message,
         [
             "etl.yaml:2: unknown: is unknown here; expected set, people, integrations, receivers, credentials",
             "etl.yaml:4: role: is required",
@@ -96,7 +96,7 @@ fn violations_name_file_line_and_field() {
 #[test]
 fn values_that_server_would_refuse_are_reported_with_line() {
     assert_eq!(validate(&parse(DOCUMENT).expect("a document")), []);
-    let said = |from: &str, to: &str| {
+    let message = |from: &str, to: &str| {
         let manifest = parse(&DOCUMENT.replace(from, to)).expect("a document");
         validate(&manifest).iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
     };
@@ -111,7 +111,7 @@ fn values_that_server_would_refuse_are_reported_with_line() {
         ("team: data", "team: a b", "etl.yaml:13: labels/team: "),
         ("vend: short", "vend: shrt", "etl.yaml:13: vend: must be any or short"),
     ] {
-        assert!(said(from, to).contains(reason), "{to}: {}", said(from, to));
+        assert!(message(from, to).contains(reason), "{to}: {}", message(from, to));
     }
     assert!(refused("set: a b\n")[0].contains("etl.yaml:1: set: must be 1 to 63"));
     for (receiver, reason) in [
@@ -120,13 +120,13 @@ fn values_that_server_would_refuse_are_reported_with_line() {
         ("{email: a@b.example, url: {env: HOOK}}", "receivers: must have webhook and url, or email"),
         ("{email: a@b.example, event: []}", "event: is unknown here"),
     ] {
-        let said = refused(&format!("set: a\nreceivers:\n  - {receiver}\n"));
-        assert!(said[0].contains(reason), "{said:?}");
+        let message = refused(&format!("set: a\nreceivers:\n  - {receiver}\n"));
+        assert!(message[0].contains(reason), "{message:?}");
     }
     let text = "set: a\nreceivers:\n  - {email: unknown}\n  - {webhook: \"https://a.example/x\", url: {env: HOOK}, events: [backup.failed]}\n";
-    let said: Vec<_> = validate(&parse(text).expect("a document")).iter().map(ToString::to_string).collect();
-    assert!(said[0].contains("etl.yaml:3: email: ") && said[1].contains("events/0"), "{said:?}");
-    assert!(said[2].contains("webhook: must be the URL as it is shown"), "{said:?}");
+    let message: Vec<_> = validate(&parse(text).expect("a document")).iter().map(ToString::to_string).collect();
+    assert!(message[0].contains("etl.yaml:3: email: ") && message[1].contains("events/0"), "{message:?}");
+    assert!(message[2].contains("webhook: must be the URL as it is shown"), "{message:?}");
 }
 
 fn issuer() -> IssuerItem {
@@ -529,11 +529,11 @@ fn references_fill_only_secrets_and_ids() {
                     kind.as_str()
                 );
                 let is_shown = field.class == vault_core::credential::FieldClass::Location;
-                let said = parse(&text).err().unwrap_or_default();
+                let message = parse(&text).err().unwrap_or_default();
                 assert_eq!(
-                    said.iter().any(|line| line.contains("is shown to every user")),
+                    message.iter().any(|line| line.contains("is shown to every user")),
                     is_shown,
-                    "{text}: {said:?}"
+                    "{text}: {message:?}"
                 );
             }
         }
@@ -543,31 +543,35 @@ fn references_fill_only_secrets_and_ids() {
 #[test]
 fn unplannable_changes_have_a_reason() {
     let manifest = parse(DOCUMENT).expect("a document");
-    let said = |present: &Present| {
+    let message = |present: &Present| {
         plan(&manifest, present, false).expect_err("refused").iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     assert!(
-        said(&Present::default())[0].contains("etl.yaml:10: issuer: github is no issuer here"),
+        message(&Present::default())[0].contains("etl.yaml:10: issuer: github is no issuer here"),
         "{:?}",
-        said(&Present::default())
+        message(&Present::default())
     );
     let mut present = Present { issuers: vec![issuer()], ..Present::default() };
     let mut item = saved("etl", &manifest.credentials[0]);
     item.labels.get_or_insert_default().insert(DATA_VERSION.to_owned(), "3".to_owned());
     present.credentials = vec![item.clone()];
-    assert!(said(&present)[0].contains("data_version: is 2, and 3 was sent already"));
+    assert!(message(&present)[0].contains("data_version: is 2, and 3 was sent already"));
     item.labels.get_or_insert_default().insert(DATA_VERSION.to_owned(), "2".to_owned());
     item.information.get_or_insert_default().insert("bucket".to_owned(), json!("other"));
     present.credentials = vec![item.clone()];
-    assert!(said(&present)[0].contains("bucket: differs from the stored value: increase data_version"));
+    assert!(message(&present)[0].contains("bucket: differs from the stored value: increase data_version"));
     item.labels.get_or_insert_default().insert(MANAGED_BY.to_owned(), "other".to_owned());
     present.credentials = vec![item.clone()];
-    assert!(said(&present)[0].contains("the set other describes it, too"));
+    assert!(message(&present)[0].contains("the set other describes it, too"));
     present.credentials = vec![item.clone(), item];
-    assert!(said(&present)[0].contains("several credentials"));
+    assert!(message(&present)[0].contains("several credentials"));
     let made = Change::CreateIntegration(manifest.integrations[0].clone());
     let foreign = applied(&Present { issuers: vec![issuer()], ..Present::default() }, "other", &[made]);
-    assert!(said(&foreign)[0].contains("etl.yaml:6: name: the set other describes it, too"), "{:?}", said(&foreign));
+    assert!(
+        message(&foreign)[0].contains("etl.yaml:6: name: the set other describes it, too"),
+        "{:?}",
+        message(&foreign)
+    );
 }
 
 #[test]

@@ -215,8 +215,8 @@ pub(super) fn text(rows: &[(RecordedRow, RowState)]) -> Option<String> {
 
 /// Returns the state of `row` in the text of an entry.
 pub(super) fn find(text: &str, row: RecordedRow) -> Option<RowState> {
-    let said = text.lines().find_map(|line| line.strip_prefix(row.as_str())?.strip_prefix(' '))?;
-    RowState::parse(said)
+    let stored = text.lines().find_map(|line| line.strip_prefix(row.as_str())?.strip_prefix(' '))?;
+    RowState::parse(stored)
 }
 
 #[cfg(test)]

@@ -172,8 +172,8 @@ async fn failed_checkpoint_closes_store() {
             .env(FAILING, "1")
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&run.stdout);
-        return assert!(run.status.success() && said.contains("1 passed"), "{said}");
+        let message = String::from_utf8_lossy(&run.stdout);
+        return assert!(run.status.success() && message.contains("1 passed"), "{message}");
     }
     let folder = tempfile::tempdir().unwrap();
     let open = || {

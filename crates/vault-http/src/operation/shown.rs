@@ -161,9 +161,10 @@ fn size(listed: &ListedCredential) -> usize {
     const FRAME: usize = 740;
     let information = listed.information.as_ref().map_or(0, |information| information.as_json().len());
     let metadata = listed.metadata.as_ref();
-    let labels = metadata.map_or(0, |said| said.labels.iter().map(|(name, value)| name.len() + value.len() + 6).sum());
+    let labels =
+        metadata.map_or(0, |metadata| metadata.labels.iter().map(|(name, value)| name.len() + value.len() + 6).sum());
     // JSON escaping at most doubles the size.
-    let description = metadata.and_then(|said| said.description.as_ref());
+    let description = metadata.and_then(|metadata| metadata.description.as_ref());
     let description = description.map_or(0, |text: &Description| 2 * text.as_str().len());
     FRAME + listed.namespace.as_str().len() + information + labels + description
 }

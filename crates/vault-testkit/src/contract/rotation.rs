@@ -68,7 +68,8 @@ impl World<'_> {
         change: CredentialChange,
         metadata: Option<SealedMetadata>,
     ) -> Command<ChangeCredential> {
-        let description = metadata.map(|said| StoredMetadata { metadata: Some(said), ..undescribed() });
+        let description =
+            metadata.map(|sealed_metadata| StoredMetadata { metadata: Some(sealed_metadata), ..undescribed() });
         let payload = ChangeCredential {
             organization: self.organization,
             id: read.current.id,
@@ -234,8 +235,8 @@ pub async fn concurrently_changed_rows_are_not_resealed(suite: &dyn ContractStor
     let read = world.versions(&principal, ids[0]).await;
     world.store.change_credential(world.replace_under(&principal, &read, next)).await.unwrap();
     let read = world.versions(&principal, ids[1]).await;
-    let said = Some(metadata_under(next, ids[1], 2));
-    let command = world.change_under(&principal, &read, CredentialChange::Describe, said);
+    let sealed_metadata = Some(metadata_under(next, ids[1], 2));
+    let command = world.change_under(&principal, &read, CredentialChange::Describe, sealed_metadata);
     world.store.change_credential(command).await.unwrap();
     assert!(world.store.delete_credential(world.delete(&principal, ids[2])).await.unwrap());
     let mut before = Vec::new();

@@ -172,13 +172,13 @@ fn is_unknown<T>(result: Result<T, SealError>) -> bool {
 pub async fn sealed_data_opens<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
-    let (sealed, said) = (deployment.seal(place).await, deployment.seal_metadata(place).await);
-    assert_eq!(said.revision, place.version);
+    let (sealed, message) = (deployment.seal(place).await, deployment.seal_metadata(place).await);
+    assert_eq!(message.revision, place.version);
     let deployment = deployment.restarted();
     let ports = &deployment.ports;
     assert_eq!(ports.open(place, &sealed).await.unwrap().to_canonical_json().expose(), LINK);
     assert_eq!(ports.list(place, &sealed).await.unwrap().as_json(), INFORMATION);
-    assert_eq!(ports.read(place, &said).await.unwrap(), Metadata::from_json(METADATA).unwrap());
+    assert_eq!(ports.read(place, &message).await.unwrap(), Metadata::from_json(METADATA).unwrap());
     assert!(is_damaged(ports.opener.open(place, &namespace(), CredentialType::S3, &sealed).await));
 }
 
@@ -206,7 +206,7 @@ pub async fn credential_is_sealed_under_the_key_that_is_named<S: SealingSubject>
 pub async fn credential_opens_only_in_its_row<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let (place, strange) = (deployment.place().await, deployment.place().await);
-    let (sealed, said) = (deployment.seal(place).await, deployment.seal_metadata(place).await);
+    let (sealed, message) = (deployment.seal(place).await, deployment.seal_metadata(place).await);
     let ports = &deployment.ports;
     let next = CredentialContext { version: place.version + 1, ..place };
     let moved = CredentialContext { organization: strange.organization, ..place };
@@ -215,7 +215,7 @@ pub async fn credential_opens_only_in_its_row<S: SealingSubject>(make: impl Asyn
     for other in [next, deployment.neighbour(place), moved, renewed, unlisted] {
         assert!(is_damaged(ports.open(other, &sealed).await), "{other:?}");
         assert!(is_damaged(ports.list(other, &sealed).await), "{other:?}");
-        assert!(is_damaged(ports.read(other, &said).await), "{other:?}");
+        assert!(is_damaged(ports.read(other, &message).await), "{other:?}");
         // It cannot be decrypted under a key of the other organization either.
         let key = deployment.active_key(other.organization).await;
         let renamed = SealedCredential { key, ..sealed.clone() };
@@ -233,7 +233,7 @@ pub async fn credential_opens_only_in_its_row<S: SealingSubject>(make: impl Asyn
     let exchanged =
         SealedCredential { data: sealed.information.clone(), information: sealed.data.clone(), ..sealed.clone() };
     assert!(is_damaged(ports.open(place, &exchanged).await) && is_damaged(ports.list(place, &exchanged).await));
-    let exchanged = SealedCredential { information: said.blob, ..sealed.clone() };
+    let exchanged = SealedCredential { information: message.blob, ..sealed.clone() };
     assert!(is_damaged(ports.list(place, &exchanged).await));
     let exchanged = SealedMetadata { blob: sealed.information, ..deployment.seal_metadata(place).await };
     assert!(is_damaged(ports.read(place, &exchanged).await));
@@ -327,8 +327,8 @@ pub async fn new_keys_have_unique_ids<S: SealingSubject>(make: impl AsyncFn() ->
         let [first] = &made.keys[..] else { panic!("{} keys", made.keys.len()) };
         let next = deployment.ports.sealer.new_organization_key(organization, now).unwrap();
         for key in [first, &next] {
-            let said = (key.organization, key.state, key.uses, key.created_at);
-            assert_eq!(said, (organization, KeyState::Active, 0, now));
+            let message = (key.organization, key.state, key.uses, key.created_at);
+            assert_eq!(message, (organization, KeyState::Active, 0, now));
         }
         assert!([made.fingerprint_key, first.id, next.id].into_iter().all(|id| ids.insert(id)));
     }
@@ -339,18 +339,18 @@ pub async fn new_keys_have_unique_ids<S: SealingSubject>(make: impl AsyncFn() ->
 pub async fn moved_data_opens_only_with_its_new_key<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
-    let (before, said) = (deployment.seal(place).await, deployment.seal_metadata(place).await);
+    let (before, message) = (deployment.seal(place).await, deployment.seal_metadata(place).await);
     let to = deployment.next_key(place.organization).await;
     let content = SealedContent::Version(before.clone());
     let Ok(SealedContent::Version(after)) = deployment.rewrap(place, to, content).await else {
         panic!("a version stays one")
     };
-    let content = SealedContent::Metadata(said.clone());
+    let content = SealedContent::Metadata(message.clone());
     let Ok(SealedContent::Metadata(said_after)) = deployment.rewrap(place, to, content).await else {
         panic!("metadata stays metadata")
     };
     assert_eq!((after.key, &after.data), (to, &before.data));
-    assert_eq!((said_after.key, said_after.revision), (to, said.revision));
+    assert_eq!((said_after.key, said_after.revision), (to, message.revision));
 
     deployment.destroy_key(place.organization, before.key).await;
     let deployment = deployment.restarted();
@@ -359,7 +359,7 @@ pub async fn moved_data_opens_only_with_its_new_key<S: SealingSubject>(make: imp
     assert_eq!(ports.list(place, &after).await.unwrap().as_json(), INFORMATION);
     assert_eq!(ports.read(place, &said_after).await.unwrap(), Metadata::from_json(METADATA).unwrap());
     assert!(is_unknown(ports.open(place, &before).await) && is_unknown(ports.list(place, &before).await));
-    assert!(is_unknown(ports.read(place, &said).await));
+    assert!(is_unknown(ports.read(place, &message).await));
     let from_there = deployment.rewrap(place, to, SealedContent::Version(before.clone())).await;
     assert!(is_unknown(from_there), "from a key that is gone");
     assert!(is_unknown(deployment.rewrap(place, before.key, SealedContent::Version(after)).await), "to such a key");
@@ -369,9 +369,9 @@ pub async fn moved_data_opens_only_with_its_new_key<S: SealingSubject>(make: imp
 pub async fn unopenable_data_is_not_resealed<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
-    let (sealed, said) = (deployment.seal(place).await, deployment.seal_metadata(place).await);
+    let (sealed, message) = (deployment.seal(place).await, deployment.seal_metadata(place).await);
     let to = deployment.next_key(place.organization).await;
-    let contents = [SealedContent::Version(sealed), SealedContent::Metadata(said)];
+    let contents = [SealedContent::Version(sealed), SealedContent::Metadata(message)];
     let next = CredentialContext { version: place.version + 1, ..place };
     for content in contents {
         let renewed = CredentialContext { id: deployment.place().await.id, ..place };
@@ -405,7 +405,7 @@ pub async fn errors_contain_no_secret<S: SealingSubject>(make: impl AsyncFn() ->
     ];
     for error in errors {
         let error = error.expect("it is refused");
-        let said = format!("{error} {error:?} {:?}", error.source());
-        assert!(!said.contains("c2VjcmV0") && !said.contains("signature"), "a secret is in the error");
+        let message = format!("{error} {error:?} {:?}", error.source());
+        assert!(!message.contains("c2VjcmV0") && !message.contains("signature"), "a secret is in the error");
     }
 }

@@ -59,7 +59,7 @@ pub(super) fn namespace(text: &str) -> Namespace {
 
 /// Returns a decoy. Cases share it, because it does not affect decisions.
 pub(super) fn decoy() -> u16 {
-    u16::try_from(chance() % u64::from(DECOYS)).unwrap()
+    u16::try_from(random() % u64::from(DECOYS)).unwrap()
 }
 
 /// Returns whether no account was found.
@@ -76,7 +76,7 @@ pub(super) async fn conclude<S: LoginAttemptRepository + ?Sized>(
 }
 
 /// Returns a number that no case in another process is likely to draw.
-pub(super) fn chance() -> u64 {
+pub(super) fn random() -> u64 {
     scramble(RandomState::new().hash_one(std::process::id()))
 }
 

@@ -63,9 +63,9 @@ async fn metadata_is_shown_patched_and_filtered() {
     };
     let id = vault.save(&saver, request).await.unwrap();
     let shown = vault.show(&saver, id).await.unwrap();
-    let said = shown.metadata.unwrap();
-    assert_eq!(said.labels, labels(r#"{"team":"data","env":"prod"}"#));
-    assert_eq!(said.description.as_ref().map(Description::as_str), Some("Nightly import"));
+    let metadata = shown.metadata.unwrap();
+    assert_eq!(metadata.labels, labels(r#"{"team":"data","env":"prod"}"#));
+    assert_eq!(metadata.description.as_ref().map(Description::as_str), Some("Nightly import"));
     assert_eq!((shown.expires_at, shown.health.state), (Some(setting.now().plus_seconds(100)), HealthState::Expiring));
 
     let change = CredentialPatch {
@@ -76,8 +76,8 @@ async fn metadata_is_shown_patched_and_filtered() {
     };
     vault.describe(&saver, id.into(), change.clone()).await.unwrap();
     let shown = vault.show(&saver, id).await.unwrap();
-    let said = shown.metadata.unwrap();
-    assert_eq!((said.labels, said.description), (labels(r#"{"team":"data","tier":"1"}"#), None));
+    let metadata = shown.metadata.unwrap();
+    assert_eq!((metadata.labels, metadata.description), (labels(r#"{"team":"data","tier":"1"}"#), None));
     assert_eq!((shown.expires_at, shown.revision), (None, 2));
     // A patch that changes nothing writes nothing.
     vault.describe(&saver, id.into(), change).await.unwrap();

@@ -314,8 +314,8 @@ impl Rows {
         let outcome = decide_changes(facts, [Authorized { command, key_active }]).swap_remove(0);
         if let (Outcome::Done { answer, effects }, Some(mut row)) = (&outcome, row) {
             row.change(effects, now);
-            if let Some(said) = &payload.description {
-                row.describe(said);
+            if let Some(description) = &payload.description {
+                row.describe(description);
             }
             row.code = *payload.code.as_bytes();
             row.listed = payload.listed.as_bytes().to_vec();

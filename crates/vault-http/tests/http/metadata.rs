@@ -55,13 +55,13 @@ fn save_sets_metadata_and_patch_changes_it() {
     for absent in ["description", "expires_at", "last_activated_at", "staged_version"] {
         assert_eq!(plain.get(absent), None, "{absent}");
     }
-    let said = json!({
+    let metadata = json!({
         "labels": {"team": "data", "env": ""}, "description": "of the \u{fc}bersee job",
         "expires_at": "2030-06-01T12:00:00.9+02:00", "vend": "any",
     });
-    let id = saved(&world, &token, &said);
+    let id = saved(&world, &token, &metadata);
     let item = show(&world, &token, &id);
-    assert_eq!((&item["labels"], &item["description"]), (&said["labels"], &said["description"]));
+    assert_eq!((&item["labels"], &item["description"]), (&metadata["labels"], &metadata["description"]));
     assert_eq!(item["expires_at"], "2030-06-01T10:00:00Z");
 
     let patched = patch(&world, &token, &id, &json!({"labels": {"env": null, "tier": "1"}, "description": null}));
