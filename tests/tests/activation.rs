@@ -193,9 +193,9 @@ fn admins_administer_integrations_over_http(database: Database) {
     let (session, client) = (vault.admin_session(), activation_listener.client());
     session.save(&small("imports", 1));
     let create = json!({"name": "import", "namespaces": ["imports"], "expires_at": "2999-01-01T00:00:00Z"});
-    let made = session.call("POST", "/v1/integrations").json(&create).send().expect(201).json();
+    let created = session.call("POST", "/v1/integrations").json(&create).send().expect(201).json();
     session.call("POST", "/v1/integrations").json(&create).send().problem("conflict");
-    let first = Integration::of(&vault, "import", &made);
+    let first = Integration::of(&vault, "import", &created);
     first.activate(&client, "imports").expect(201);
 
     let listed = session.call("GET", "/v1/integrations").send().expect(200);

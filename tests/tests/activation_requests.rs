@@ -145,9 +145,9 @@ fn activations_are_isolated_by_organization(database: Database) {
     let stage = Stage::set(database);
     let other = stage.vault.account("Globex", "admin").log_in(&stage.vault.client());
     other.save(&small("b", 3));
-    let made = json!({"name": "import", "namespaces": ["b", "imports/*"]}); // names are unique per organization
-    let made = other.call("POST", "/v1/integrations").json(&made).send().expect(201).json();
-    let theirs = Integration::of(&stage.vault, "import", &made);
+    let created = json!({"name": "import", "namespaces": ["b", "imports/*"]}); // names are unique per organization
+    let created = other.call("POST", "/v1/integrations").json(&created).send().expect(201).json();
+    let theirs = Integration::of(&stage.vault, "import", &created);
     let buckets = |integration: &Integration| {
         let answer = integration.activate(&stage.client, "b").expect(201).json();
         let opened = answer["credentials"].as_array().unwrap().clone();
@@ -180,18 +180,18 @@ fn token_expires_at_stated_time(database: Database) {
     let end = stage.integration.activate_with(&stage.client, &body).expect(201).json()["expires_at"].clone();
     // No activation outlives its integration.
     let soon = end.as_str().unwrap().to_owned();
-    let made = json!({"name": "short", "namespaces": ["b"], "expires_at": soon});
-    let made = stage.session.call("POST", "/v1/integrations").json(&made).send().expect(201).json();
-    let short = Integration::of(&stage.vault, "short", &made);
+    let created = json!({"name": "short", "namespaces": ["b"], "expires_at": soon});
+    let created = stage.session.call("POST", "/v1/integrations").json(&created).send().expect(201).json();
+    let short = Integration::of(&stage.vault, "short", &created);
     let activation = short.activate_with(&stage.client, &body).expect(201).json();
     assert!(activation["expires_at"].as_str().unwrap() <= soon.as_str(), "{activation} and {soon}");
 
     // Poll an activation of an integration that expires during the activation.
     let minute = stage.integration.activate_with(&stage.client, &json!({"namespace": "b", "ttl": 60})).expect(201);
     let last = moment(&minute.json()["expires_at"]) - Duration::seconds(60 - 5);
-    let made = json!({"name": "over", "namespaces": ["b"], "expires_at": last.format(&Rfc3339).unwrap()});
-    let made = stage.session.call("POST", "/v1/integrations").json(&made).send().expect(201).json();
-    let over = Integration::of(&stage.vault, "over", &made);
+    let created = json!({"name": "over", "namespaces": ["b"], "expires_at": last.format(&Rfc3339).unwrap()});
+    let created = stage.session.call("POST", "/v1/integrations").json(&created).send().expect(201).json();
+    let over = Integration::of(&stage.vault, "over", &created);
     let refused = loop {
         let answer = over.activate(&stage.client, "b");
         if answer.status != 201 {

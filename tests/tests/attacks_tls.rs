@@ -218,8 +218,8 @@ fn certificate_of_the_page_is_accepted() {
     let vault = Vault::init(Database::Sqlite);
     let address = own_address();
     let recipe = recipe.replace("DNS:vault.example.com", &format!("IP:{address}"));
-    let made = Command::new("sh").arg("-ec").arg(&recipe).current_dir(vault.scratch("")).output().unwrap();
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let created = Command::new("sh").arg("-ec").arg(&recipe).current_dir(vault.scratch("")).output().unwrap();
+    assert!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
     let read = |name: &str| fs::read_to_string(vault.scratch(name)).unwrap();
     let identity = Identity { certificate: read("tls.pem"), key: read("tls.key") };
     let server = serve(&vault, &identity, &[]);

@@ -37,12 +37,12 @@ fn backup_is_one_private_file_that_is_never_overwritten() {
     fs::create_dir(&directory).unwrap();
     fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
 
-    let made = vault.json(&["backup", text(&directory)]);
-    let file = PathBuf::from(made["backup"].as_str().unwrap());
+    let created = vault.json(&["backup", text(&directory)]);
+    let file = PathBuf::from(created["backup"].as_str().unwrap());
     assert_eq!(names(&directory), [file.file_name().unwrap().to_str().unwrap()], "nothing else is left");
     assert_eq!(mode(&file), 0o600);
-    assert_eq!(made["tables"]["credentials"], 1);
-    assert_eq!(made["bytes"], fs::metadata(&file).unwrap().len());
+    assert_eq!(created["tables"]["credentials"], 1);
+    assert_eq!(created["bytes"], fs::metadata(&file).unwrap().len());
     let bytes = fs::read(&file).unwrap();
     let root = fs::read(vault.data_dir().join("root.key")).unwrap();
     for secret in [&root[..], admin.email.as_bytes(), b"imports", b"SQLite format 3"] {

@@ -94,8 +94,8 @@ impl Bench {
                     drop(self.session.delete(&id).expect(204));
                 }
                 "activate and end" => {
-                    let made = self.integration.activate(&self.activation_listener, "crew/one").expect(201).json();
-                    let id = made["id"].as_str().expect("an id");
+                    let created = self.integration.activate(&self.activation_listener, "crew/one").expect(201).json();
+                    let id = created["id"].as_str().expect("an id");
                     let end = self.activation_listener.request("DELETE", &format!("/v1/activations/{id}"));
                     end.bearer(&self.integration.token).send().expect(204);
                 }

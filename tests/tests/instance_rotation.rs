@@ -246,8 +246,8 @@ fn concurrent_rotators_refuse_no_login_or_change(database: Database) {
                     round += 1;
                     let admin = admin.on(client);
                     let body = json!({"name": format!("made-{round}"), "namespaces": ["imports/*"]});
-                    let made = admin.call("POST", "/v1/integrations").json(&body).send().expect(201).json();
-                    let path = format!("/v1/integrations/{}", text(&made["id"]));
+                    let created = admin.call("POST", "/v1/integrations").json(&body).send().expect(201).json();
+                    let path = format!("/v1/integrations/{}", text(&created["id"]));
                     admin.call("POST", &format!("{path}/rotate")).send().expect(200);
                     admin.call("DELETE", &path).send().expect(204);
                     let invited = admin.invite(&format!("round-{round}@example.com"), "viewer").expect(201).json();

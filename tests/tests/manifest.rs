@@ -411,19 +411,19 @@ fn killed_or_concurrent_applies_converge(database: Database) {
         let mut command = desk.command(&["apply", "-f", "etl.yaml", "--yes"]);
         command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     };
-    let made = || {
+    let created = || {
         let integrations = desk.vault.json(&["integration", "list", "--org", "Acme"]).as_array().unwrap().len();
         integrations + desk.session.list().len()
     };
     // Kill it whenever a new object exists, repeatedly.
     loop {
-        let before = made();
+        let before = created();
         let mut running = start();
         let ended = loop {
             if running.try_wait().unwrap().is_some() {
                 break true;
             }
-            if made() > before {
+            if created() > before {
                 running.kill().unwrap();
                 running.wait().unwrap();
                 break false;
@@ -435,7 +435,7 @@ fn killed_or_concurrent_applies_converge(database: Database) {
     }
     desk.apply(&[]).done();
     assert!(desk.plan(&[]).is_empty());
-    assert_eq!((made(), desk.session.list().len()), (16, 8), "each once");
+    assert_eq!((created(), desk.session.list().len()), (16, 8), "each once");
 
     // Two concurrent runs with eight more objects.
     let more: String =

@@ -73,7 +73,7 @@ struct Stage {
     invited: String,
     /// Account of Acme that is unlocked and re-enrolled.
     colleague: Account,
-    made: Cell<u32>,
+    created: Cell<u32>,
 }
 
 impl Stage {
@@ -90,7 +90,7 @@ impl Stage {
         let invited = sessions[2].invite("invited@example.com", "admin").expect(201);
         let invited = invited.json()["enrolment_code"].as_str().unwrap().to_owned();
         let [logged_out, disabled, deleted] = tokens.map(|session| session.token);
-        let made = Cell::new(0);
+        let created = Cell::new(0);
         Self {
             client,
             viewer,
@@ -103,7 +103,7 @@ impl Stage {
             deleted,
             invited,
             colleague,
-            made,
+            created,
         }
     }
 
@@ -150,8 +150,8 @@ impl Stage {
     }
 
     fn number(&self) -> u32 {
-        self.made.set(self.made.get() + 1);
-        self.made.get()
+        self.created.set(self.created.get() + 1);
+        self.created.get()
     }
 
     fn ask(&self, rule: &Rule, caller: Caller) -> Answer {
@@ -195,8 +195,9 @@ impl Stage {
                 invited["id"].as_str().unwrap().to_owned()
             }
             "/v1/integrations/" => {
-                let made = admin.call("POST", "/v1/integrations").json(&self.integration()).send().expect(201).json();
-                made["id"].as_str().unwrap().to_owned()
+                let created =
+                    admin.call("POST", "/v1/integrations").json(&self.integration()).send().expect(201).json();
+                created["id"].as_str().unwrap().to_owned()
             }
             "/v1/receivers/" => {
                 // An organization has at most ten receivers, so delete the previous one.
@@ -204,8 +205,8 @@ impl Stage {
                     let path = format!("/v1/receivers/{}", receiver["id"].as_str().unwrap());
                     admin.call("DELETE", &path).send().expect(204);
                 }
-                let made = admin.call("POST", "/v1/receivers").json(&receiver()).send().expect(201).json();
-                made["id"].as_str().unwrap().to_owned()
+                let created = admin.call("POST", "/v1/receivers").json(&receiver()).send().expect(201).json();
+                created["id"].as_str().unwrap().to_owned()
             }
             "/v1/account/sessions/" => {
                 let own = matches!(caller, Caller::Viewer | Caller::Editor | Caller::Admin);

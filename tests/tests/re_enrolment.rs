@@ -274,13 +274,13 @@ fn concurrent_login_leaves_no_session_after_re_enrolment(database: Database) {
         let logins = [0; 3].map(|_| grace.sound_login());
         let clients = [0; 3].map(|_| vault.client());
         let there = admin.on(&vault.client());
-        let [first, second, third, made] = concurrently([
+        let [first, second, third, created] = concurrently([
             &|| clients[0].log_in(&logins[0]),
             &|| clients[1].log_in(&logins[1]),
             &|| clients[2].log_in(&logins[2]),
             &|| there.re_enrol(&grace.id),
         ]);
-        made.expect(201);
+        created.expect(201);
         for answer in [first, second, third] {
             if answer.status == 200 {
                 assert!(!Session::new(&client, &answer).is_live());

@@ -386,7 +386,7 @@ fn expiries_are_reported() {
     let soon = time::OffsetDateTime::now_utc() + time::Duration::seconds(24 * 3600 + 8);
     let text = soon.format(&time::format_description::well_known::Rfc3339).unwrap();
     let body = json!({"name": "nightly", "namespaces": ["imports"], "expires_at": text});
-    let made = admin.call("POST", "/v1/integrations").json(&body).send().expect(201).json();
+    let created = admin.call("POST", "/v1/integrations").json(&body).send().expect(201).json();
     let mut save = small("imports", 1);
     save["expires_at"] = json!(text);
     let credential = admin.save(&save);
@@ -396,7 +396,7 @@ fn expiries_are_reported() {
         let data = message["body"]["data"].clone();
         reported.insert(data["id"].as_str().unwrap().to_owned(), message["body"]["type"].clone());
     }
-    let integration = made["id"].as_str().unwrap().to_owned();
+    let integration = created["id"].as_str().unwrap().to_owned();
     let expected = [(credential, json!("credential.expiring")), (integration, json!("integration.token-expiring"))];
     assert_eq!(reported, BTreeMap::from(expected));
     let _ = vault;

@@ -109,16 +109,16 @@ impl Alike {
             return self.line(before);
         }
         let is_part = |letter: char| letter.is_ascii_alphanumeric() || "-_:./".contains(letter);
-        let (mut made, mut rest) = (String::new(), line);
+        let (mut created, mut rest) = (String::new(), line);
         while let Some(at) = rest.find(is_part) {
             let (other, words) = rest.split_at(at);
             let (word, after) = words.split_at(words.find(|letter| !is_part(letter)).unwrap_or(words.len()));
-            made += other;
-            made += &self.word(word);
+            created += other;
+            created += &self.word(word);
             rest = after;
         }
         // Columns are as wide as their longest cell.
-        (made + rest).split_whitespace().collect::<Vec<_>>().join(" ")
+        (created + rest).split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
     fn word(&mut self, word: &str) -> String {

@@ -36,8 +36,8 @@ fn elsewhere(vault: &Vault, name: &str) -> PathBuf {
 /// Creates a backup and returns its path.
 fn backed_up(vault: &Vault, name: &str) -> PathBuf {
     let file = vault.scratch(name);
-    let made = vault.json(&["backup", text(&file)]);
-    assert_eq!(made["backup"], text(&file));
+    let created = vault.json(&["backup", text(&file)]);
+    assert_eq!(created["backup"], text(&file));
     file
 }
 

@@ -54,8 +54,8 @@ fn credential_of_systemd_is_the_root_key() {
     private(&credentials.join("root.key"), &key(1));
     let flag = "--root-key-source=credential:root.key";
     let variable = ("CREDENTIALS_DIRECTORY", &*credentials);
-    let made = run(&vault, variable, &["init", flag, "--json"]).done().json();
-    assert_eq!(made["root_key_file"], json!(text(&credentials.join("root.key"))));
+    let created = run(&vault, variable, &["init", flag, "--json"]).done().json();
+    assert_eq!(created["root_key_file"], json!(text(&credentials.join("root.key"))));
     assert!(!vault.data_dir().join("root.key").exists());
     run(&vault, variable, &["org", "create", "Acme", flag]).done();
     let doctor = run(&vault, variable, &["doctor", flag]).stdout;
@@ -121,9 +121,9 @@ fn vault_works_with_root_key_in_token(database: Database) {
     let vault = Vault::absent(database);
     let token = Token::of(&vault);
     let flag = token.flag(ID);
-    let made = token.run(&vault, &["init", &flag, "--json"]).done().json();
-    assert_eq!(made["root_key_source"], json!(token.uri(ID)));
-    assert_eq!(made["root_key_file"], json!(null));
+    let created = token.run(&vault, &["init", &flag, "--json"]).done().json();
+    assert_eq!(created["root_key_source"], json!(token.uri(ID)));
+    assert_eq!(created["root_key_file"], json!(null));
     token.run(&vault, &["org", "create", "Acme", &flag]).done();
     let account = ["account", "create", "--org", "Acme", "--email", "a@example.com", "--role", "admin", "--json"];
     let account = token.run(&vault, &[&account[..], &[&flag]].concat()).done().json();

@@ -244,16 +244,16 @@ fn concurrent_replacements_get_distinct_numbers(database: Database) {
     let id = session.save(&small("a", 1));
     let answers =
         concurrently(&session, &vault, |number, session| session.replace(&id, &small("a", number), number % 4 == 0));
-    let made: Vec<i64> = answers
+    let created: Vec<i64> = answers
         .iter()
         .filter(|answer| answer.status == 201)
         .map(|answer| answer.json()["version"].as_i64().unwrap())
         .collect();
     // A request that loses repeatedly must be retried by the client.
     assert!(answers.iter().all(|answer| matches!(answer.status, 201 | 503)), "{:?}", statuses(&answers));
-    assert!(!made.is_empty());
-    let numbers: HashSet<i64> = made.iter().copied().collect();
-    assert_eq!(numbers, (2..2 + i64::try_from(made.len()).unwrap()).collect::<HashSet<_>>());
+    assert!(!created.is_empty());
+    let numbers: HashSet<i64> = created.iter().copied().collect();
+    assert_eq!(numbers, (2..2 + i64::try_from(created.len()).unwrap()).collect::<HashSet<_>>());
     let versions = session.versions(&id);
     assert_eq!(versions.iter().filter(|(_, state)| state == "current").count(), 1);
     assert!(versions.iter().filter(|(_, state)| state == "staged").count() <= 1 && versions.len() <= 5, "{versions:?}");

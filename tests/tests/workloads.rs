@@ -41,10 +41,10 @@ impl Stage {
         vault.run(&["issuer", "add", "github", "--issuer", &issuer.url()]).done();
         let create =
             ["integration", "create", "--org", "Acme", "--name", "etl", "--namespace", "imports/*", "--no-token"];
-        let made = vault.json(&[&create[..], &["--trust", "github:acme/etl@main"]].concat());
-        assert_eq!(made.get("token"), None);
-        let integration = made["id"].as_str().unwrap().to_owned();
-        assert_eq!(made["audience"], audience(&integration));
+        let created = vault.json(&[&create[..], &["--trust", "github:acme/etl@main"]].concat());
+        assert_eq!(created.get("token"), None);
+        let integration = created["id"].as_str().unwrap().to_owned();
+        assert_eq!(created["audience"], audience(&integration));
         Self { vault, activation_listener, issuer, integration }
     }
 
@@ -366,8 +366,8 @@ fn workloads_of_every_kind_are_recognized(database: Database) {
     ];
     let create = ["integration", "create", "--org", "Acme", "--name", "etl", "--namespace", "imports/*", "--no-token"];
     let trusts: Vec<_> = trusts.iter().flat_map(|trust| ["--trust", *trust]).collect();
-    let made = vault.json(&[&create[..], &trusts].concat());
-    let integration = made["id"].as_str().unwrap();
+    let created = vault.json(&[&create[..], &trusts].concat());
+    let integration = created["id"].as_str().unwrap();
     let (aud, now) = (audience(integration), now());
     let body = json!({"namespace": "imports/nightly"});
     let activate = |claims: Value| {
@@ -407,8 +407,8 @@ fn github_presets_match_subjects_with_and_without_ids(database: Database) {
     let add = ["issuer", "add", "github", "--issuer", &issuer.url(), "--require-claim", "/repository_owner_id"];
     let create = ["integration", "create", "--org", "Acme", "--namespace", "imports/*", "--no-token"];
     let integration = |name: &str, trust: &str| {
-        let made = vault.json(&[&create[..], &["--name", name, "--trust", trust]].concat());
-        made["id"].as_str().unwrap().to_owned()
+        let created = vault.json(&[&create[..], &["--name", name, "--trust", trust]].concat());
+        created["id"].as_str().unwrap().to_owned()
     };
     let activate = |integration: &str, changes: Value| {
         let mut claims = issuer.claims(integration, "repo:example-org@1000001/etl@2000002:ref:refs/heads/main");
@@ -464,8 +464,8 @@ fn clusters_of_one_name_have_separate_keys(database: Database) {
     });
     let create = ["integration", "create", "--org", "Acme", "--name", "etl", "--namespace", "imports/*", "--no-token"];
     let trusts = ["--trust", "kubernetes:a:etl/one", "--trust", "kubernetes:b:etl/two"];
-    let made = vault.json(&[&create[..], &trusts].concat());
-    let (aud, now) = (audience(made["id"].as_str().unwrap()), now());
+    let created = vault.json(&[&create[..], &trusts].concat());
+    let (aud, now) = (audience(created["id"].as_str().unwrap()), now());
     let body = json!({"namespace": "imports/nightly"});
     for (cluster_of, account, status) in
         [(0, "one", 201), (1, "two", 201), (0, "two", 401), (1, "one", 401), (2, "one", 401), (2, "two", 401)]
@@ -509,8 +509,8 @@ fn foreign_issuer_tokens_are_parsed(database: Database) {
         json!({"issuer": "mock", "claims": {"/sub": "job:etl/nightly"}}).to_string(),
         json!({"issuer": "provider", "claims": {"/sub": "etl-client", "/client_id": "etl-client"}}).to_string(),
     ];
-    let made = vault.json(&[&create[..], &["--trust", &trusts[0], "--trust", &trusts[1]]].concat());
-    let aud = audience(made["id"].as_str().unwrap());
+    let created = vault.json(&[&create[..], &["--trust", &trusts[0], "--trust", &trusts[1]]].concat());
+    let aud = audience(created["id"].as_str().unwrap());
     let activate = |asked: Value| {
         let token = issuers.token(&asked);
         let body = json!({"namespace": "imports/nightly"});
@@ -535,9 +535,9 @@ fn trusts_are_added_listed_and_removed_over_http(database: Database) {
     assert_eq!((&issuers[0]["name"], &issuers[0]["issuer"]), (&json!("github"), &json!(stage.issuer.url())));
     let body = json!({"name": "hourly", "namespaces": ["imports/*"], "token": false,
         "trusts": [{"issuer": "github", "claims": {"/sub": "repo:acme/hourly:*"}, "max_lifetime": 900}]});
-    let made = admin.call("POST", "/v1/integrations").json(&body).send().expect(201).json();
-    assert_eq!(made.get("token"), None);
-    let id = made["id"].as_str().unwrap();
+    let created = admin.call("POST", "/v1/integrations").json(&body).send().expect(201).json();
+    assert_eq!(created.get("token"), None);
+    let id = created["id"].as_str().unwrap();
     let path = format!("/v1/integrations/{id}/trusts");
     let trust = json!({"issuer": "github", "claims": {"/sub": "repo:acme/daily:environment:prod", "/run_attempt": 1}});
     let second = admin.call("POST", &path).json(&trust).send().expect(201).json();

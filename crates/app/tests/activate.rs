@@ -30,7 +30,7 @@ fn credential_is_printed_in_format_of_its_tool() {
         activation_listener.run(&[&ACTIVATE[..], &["--format", "aws-ini", "--name", "night"]].concat()).done();
     assert!(section.starts_with("[night]\n"), "{section}");
     assert_eq!(
-        activation_listener.asked()[..2],
+        activation_listener.requests()[..2],
         [
             r#"POST /v1/activations {"namespace":"a/b"}"#.to_owned(),
             r#"POST /v1/activations {"namespace":"a/b","purpose":"nightly","ttl":60,"vend":"raw"}"#.to_owned(),
@@ -52,7 +52,7 @@ fn json_contains_whole_activation() {
     let one = activation_listener.run(&[&ACTIVATE[..], &["--type", "gcs", "--base-path", "/v2"]].concat()).done();
     let one: Value = serde_json::from_str(&one).unwrap();
     assert_eq!((one["credentials"].as_array().unwrap().len(), &one["credentials"][0]["id"]), (1, &json!(GCS_ID)));
-    assert!(activation_listener.asked().last().unwrap().starts_with("POST /v2/activations "));
+    assert!(activation_listener.requests().last().unwrap().starts_with("POST /v2/activations "));
 }
 
 #[test]
@@ -65,9 +65,9 @@ fn ambiguous_or_unsupported_format_is_refused_and_activation_ended() {
     assert!(message.contains(&format!("credential {GCS_ID}: format aws-ini is not available for")), "{message}");
     refused(&["--format", "env", "--type", "direct-link"], 1);
     refused(&["--format", "object-store", "--name", "a=s3", "--name", "b=gcs"], 2);
-    let asked = activation_listener.asked();
-    assert_eq!(asked.len(), 8);
-    assert!(asked.iter().skip(1).step_by(2).all(|line| *line == ended()), "{asked:?}");
+    let requests = activation_listener.requests();
+    assert_eq!(requests.len(), 8);
+    assert!(requests.iter().skip(1).step_by(2).all(|line| *line == ended()), "{requests:?}");
     let both = ["--format", "env", "--name", "from=s3", "--name", &format!("to={GCS_ID}")];
     let lines = activation_listener.run(&[&ACTIVATE[..], &both].concat()).done();
     assert!(
@@ -81,7 +81,7 @@ fn server_refusals_are_reported() {
     let activation_listener = ActivationListener::new(403, problem(403, "frozen"));
     let message = activation_listener.run(&ACTIVATE).refused(1);
     assert_eq!(message, "orgvault: cannot activate a/b: T: D\n  request r\n");
-    assert_eq!(activation_listener.asked().len(), 1);
+    assert_eq!(activation_listener.requests().len(), 1);
     let unknown = ActivationListener::new(401, problem(401, "invalid-token"));
     let (socket, token) = (unknown.path("socket"), unknown.path("token"));
     assert_eq!(
@@ -140,7 +140,7 @@ fn wrong_usage_is_refused_before_anything_is_sent() {
     ] {
         activation_listener.run(&[&["activate"], flags].concat()).refused(2);
     }
-    assert!(activation_listener.asked().is_empty());
+    assert!(activation_listener.requests().is_empty());
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn token_that_others_can_read_is_not_used() {
     write_private(&activation_listener.path("token"), "ovi_something");
     let message = activation_listener.run(&ACTIVATE).refused(1);
     assert!(message.contains("not copied whole") && !message.contains("something"), "{message}");
-    assert!(activation_listener.asked().is_empty());
+    assert!(activation_listener.requests().is_empty());
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn check_prints_remedy_and_exits_by_severity() {
         let ran = activation_listener.run(&[&ACTIVATE[..], &check, &["--json"]].concat());
         assert_eq!((ran.status, serde_json::from_str::<Value>(&ran.stdout).unwrap()), (Some(status), report));
         let sent = r#"{"namespace":"a/b","operations":["read","list"],"until":"2026-11-21T05:00:00Z"}"#;
-        assert_eq!(activation_listener.asked()[0], format!("POST /v1/activations/check {sent}"));
-        assert_eq!(activation_listener.asked().len(), 2, "nothing is activated");
+        assert_eq!(activation_listener.requests()[0], format!("POST /v1/activations/check {sent}"));
+        assert_eq!(activation_listener.requests().len(), 2, "nothing is activated");
     }
 }

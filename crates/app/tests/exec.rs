@@ -23,9 +23,9 @@ fn pid(child: &Child) -> Pid {
 /// Asserts that the activation was started and ended, and that no file remains.
 #[track_caller]
 fn nothing_is_left(activation_listener: &ActivationListener) {
-    let asked = activation_listener.asked();
-    assert_eq!(asked.last(), Some(&format!("DELETE /v1/activations/{ACTIVATION}")), "{asked:?}");
-    assert_eq!(asked.len() % 2, 0, "{asked:?}");
+    let requests = activation_listener.requests();
+    assert_eq!(requests.last(), Some(&format!("DELETE /v1/activations/{ACTIVATION}")), "{requests:?}");
+    assert_eq!(requests.len() % 2, 0, "{requests:?}");
     assert_eq!(activation_listener.left_behind(), 0);
 }
 
@@ -45,7 +45,7 @@ fn command_environment_excludes_activation_token() {
         assert_eq!(value(name), None, "{name}");
     }
     assert!(!ran.contains(&support::token()));
-    assert_eq!(activation_listener.asked()[0], r#"POST /v1/activations {"namespace":"a/b","purpose":"p"}"#);
+    assert_eq!(activation_listener.requests()[0], r#"POST /v1/activations {"namespace":"a/b","purpose":"p"}"#);
     nothing_is_left(&activation_listener);
     assert_eq!(fs::read_dir(activation_listener.path("work")).unwrap().count(), 0, "no vault was made");
 }
@@ -169,7 +169,7 @@ fn endpoint_is_requested_without_a_proxy() {
 fn links(target: &'static str) -> (String, mpsc::Receiver<String>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let (asked, asks) = mpsc::channel();
+    let (requests, asks) = mpsc::channel();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = BufReader::new(stream.unwrap());
@@ -182,7 +182,7 @@ fn links(target: &'static str) -> (String, mpsc::Receiver<String>) {
                 "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n".to_owned()
             };
             let key = lines.iter().find_map(|line| line.strip_prefix("X-Key: ")).unwrap_or_default();
-            asked.send(format!("{path} {key}")).unwrap_or_default();
+            requests.send(format!("{path} {key}")).unwrap_or_default();
             std::io::Write::write_all(stream.get_mut(), format!("{response}Connection: close\r\n\r\na,b").as_bytes())
                 .unwrap();
         }
@@ -210,14 +210,14 @@ fn curl_fetches_links_with_generated_configuration() {
     };
     let header = r#""headers":{"X-Key":"a \"quoted\" \\ key"},"#;
     let (address, asks) = links("/in.csv");
-    for (path, headers, status, fetched, asked) in [
+    for (path, headers, status, fetched, requests) in [
         ("/report[2026]{a,b}.csv", "", 0, "a,b", vec!["/report[2026]{a,b}.csv?Signature=madeup "]),
         ("/report[1-9].csv", header, 0, "a,b", vec![r#"/report[1-9].csv?Signature=madeup a "quoted" \ key"#]),
         ("/moved", "", 0, "a,b", vec!["/moved?Signature=madeup ", "/in.csv "]),
         ("/moved", header, 47, "", vec![r#"/moved?Signature=madeup a "quoted" \ key"#]),
     ] {
         assert_eq!(fetch(&address, path, headers), (Some(status), fetched.to_owned()), "{path} {headers}");
-        assert_eq!(asks.try_iter().collect::<Vec<_>>(), asked, "{path} {headers}");
+        assert_eq!(asks.try_iter().collect::<Vec<_>>(), requests, "{path} {headers}");
     }
     let (address, _asks) = links("ftp://127.0.0.1/in.csv");
     assert_eq!(fetch(&address, "/moved", "").0, Some(1), "another protocol");
@@ -241,9 +241,12 @@ fn renewed_credentials_reach_command() {
     assert!(ran.stderr.contains("was renewed after all, until 2999-11-20"), "{ran:?}");
     let printed = ran.done();
     assert!(printed.contains("AKIAREPLACED") && printed.contains("2999-11-20") && printed.ends_with("\"version\":2\n"));
-    let asked = activation_listener.asked();
+    let requests = activation_listener.requests();
     let renewal = format!(r#"POST /v1/activations/{ACTIVATION}/renew {{"ttl":900}}"#);
-    assert_eq!(asked[1..], [&renewal, &renewal, &format!("DELETE /v1/activations/{ACTIVATION}")].map(String::as_str));
+    assert_eq!(
+        requests[1..],
+        [&renewal, &renewal, &format!("DELETE /v1/activations/{ACTIVATION}")].map(String::as_str)
+    );
     assert_eq!(activation_listener.left_behind(), 0);
 }
 
@@ -274,7 +277,11 @@ fn google_library_accepts_short_lived_tokens() {
     let mut command = activation_listener.command(&run);
     command.env("HTTP_PROXY", "http://127.0.0.1:9").env_remove("NO_PROXY").env_remove("no_proxy");
     assert_eq!(support::Ran::of(command.output().unwrap()).done(), "google.auth.identity_pool\nya29.second\n");
-    assert_eq!((activation_listener.asked().len(), activation_listener.left_behind()), (3, 0), "begun, renewed, ended");
+    assert_eq!(
+        (activation_listener.requests().len(), activation_listener.left_behind()),
+        (3, 0),
+        "begun, renewed, ended"
+    );
 }
 
 #[test]
@@ -309,7 +316,7 @@ fn exec_reactivates_when_renewal_is_refused() {
         assert_eq!(ran.stderr.matches(expected).count(), 1, "{ran:?}");
     }
     ran.done();
-    assert_eq!(activation_listener.asked().len(), 6);
+    assert_eq!(activation_listener.requests().len(), 6);
 }
 
 #[test]
@@ -389,7 +396,7 @@ fn exit_status_is_that_of_command() {
     let refusing = ActivationListener::new(404, problem(404, "not-found"));
     let message = refusing.exec(&[], "echo started").refused(125);
     assert!(message.starts_with("orgvault: cannot activate a/b at unix:/"), "{message}");
-    assert_eq!(refusing.asked().len(), 1);
+    assert_eq!(refusing.requests().len(), 1);
     // Errors before the first request have the same exit status.
     fs::remove_file(refusing.path("token")).unwrap();
     refusing.exec(&[], "echo started").refused(125);
@@ -481,10 +488,10 @@ fn stop_before_start_prevents_command() {
 
 /// Starts a listener that never responds to requests of this method. The channel returns a value for each of them.
 fn silent(method: &'static str) -> (ActivationListener, mpsc::Receiver<()>) {
-    let (asked, asks) = mpsc::channel();
+    let (requests, asks) = mpsc::channel();
     let hook = move |line: &str| {
         if line.starts_with(method) {
-            asked.send(()).unwrap();
+            requests.send(()).unwrap();
             loop {
                 std::thread::park();
             }

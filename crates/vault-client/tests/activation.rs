@@ -27,7 +27,7 @@ fn client(path: &str, deadline: Duration) -> ActivationClient {
 /// Sends the responses in order, each on a separate connection. The thread returns the requests.
 fn serve(listener: UnixListener, answers: Vec<String>) -> JoinHandle<Vec<String>> {
     std::thread::spawn(move || {
-        let asked = answers.into_iter().map(|answer| {
+        let requests = answers.into_iter().map(|answer| {
             let (mut stream, _) = listener.accept().unwrap();
             let mut request = Vec::new();
             while !is_whole(&request) {
@@ -38,7 +38,7 @@ fn serve(listener: UnixListener, answers: Vec<String>) -> JoinHandle<Vec<String>
             stream.write_all(answer.as_bytes()).unwrap();
             String::from_utf8(request).unwrap()
         });
-        asked.collect()
+        requests.collect()
     })
 }
 
@@ -94,16 +94,16 @@ fn namespace_is_activated_listed_checked_and_ended_over_a_socket() {
     let checked = client.check(&check).unwrap();
     assert_eq!(checked.credentials[0].checks[1].remedy.as_deref(), Some("Ask."));
     client.end("../a").unwrap();
-    let asked = server.join().unwrap();
-    for (asked, (line, body)) in asked.iter().zip([
+    let requests = server.join().unwrap();
+    for (requests, (line, body)) in requests.iter().zip([
         ("POST /v9/activations ", r#"{"namespace":"n","purpose":"nightly","ttl":60,"vend":"short"}"#),
         ("GET /v9/activations ", ""),
         ("POST /v9/activations/a%2Fb/renew ", r#"{"ttl":60}"#),
         ("POST /v9/activations/check ", r#"{"namespace":"n","operations":["read"],"until":"u"}"#),
         ("DELETE /v9/activations/%2E%2E%2Fa ", ""),
     ]) {
-        assert!(asked.starts_with(line) && asked.ends_with(&format!("\r\n\r\n{body}")), "{asked}");
-        assert!(asked.to_lowercase().contains("authorization: bearer ovi_token\r\n"), "{asked}");
+        assert!(requests.starts_with(line) && requests.ends_with(&format!("\r\n\r\n{body}")), "{requests}");
+        assert!(requests.to_lowercase().contains("authorization: bearer ovi_token\r\n"), "{requests}");
     }
 }
 

@@ -155,11 +155,11 @@ proptest! {
     }
 
     #[test]
-    fn lifetime_of_an_activation_is_never_silently_changed(wished in option::of(prop_oneof![0_i64..50_000, any::<i64>()])) {
-        match ActivationTtl::parse(wished) {
-            Ok(ttl) => prop_assert_eq!(i64::from(ttl.as_seconds()), wished.unwrap_or(3_600)),
+    fn lifetime_of_an_activation_is_never_silently_changed(requested in option::of(prop_oneof![0_i64..50_000, any::<i64>()])) {
+        match ActivationTtl::parse(requested) {
+            Ok(ttl) => prop_assert_eq!(i64::from(ttl.as_seconds()), requested.unwrap_or(3_600)),
             Err(error) => {
-                prop_assert!(!(60..=43_200).contains(&wished.unwrap()));
+                prop_assert!(!(60..=43_200).contains(&requested.unwrap()));
                 prop_assert_eq!(error.pointer, "/ttl");
             }
         }

@@ -9,7 +9,7 @@ use support::{ANY_SECRET, Sample, UPPER_SECRET, key_files, samples};
 use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
 use vault_core::field::{FieldCode, FieldError, ViolationKind};
 use vault_core::json::{self, Limits};
-use vault_testkit::strategy::refused::{spoilt, spoilt_by_space};
+use vault_testkit::strategy::refused::{corrupted, corrupted_by_space};
 
 fn codes(errors: &[FieldError]) -> Vec<(String, FieldCode)> {
     errors.iter().map(|error| (error.pointer.clone(), error.code)).collect()
@@ -19,12 +19,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn spoilt_value_is_refused_by_its_name(sample in samples(ANY_SECRET)) {
+    fn corrupted_value_is_refused_by_its_name(sample in samples(ANY_SECRET)) {
         for (name, value) in &sample.members {
             let Value::String(text) = value else { continue };
-            let mut cases = spoilt(text);
+            let mut cases = corrupted(text);
             if *name != "service_account_key" {
-                cases.extend(spoilt_by_space(text));
+                cases.extend(corrupted_by_space(text));
             }
             for (value, code) in cases {
                 let errors = sample.with(name, json!(value)).parse().unwrap_err();
@@ -34,10 +34,10 @@ proptest! {
     }
 
     #[test]
-    fn spoilt_header_is_refused_by_its_name(sample in samples(ANY_SECRET)) {
+    fn corrupted_header_is_refused_by_its_name(sample in samples(ANY_SECRET)) {
         let Some(headers) = sample.get("headers").and_then(Value::as_object) else { return Ok(()) };
         for (name, value) in headers {
-            for (value, code) in spoilt(value.as_str().unwrap()).into_iter().filter(|(value, _)| value.is_ascii()) {
+            for (value, code) in corrupted(value.as_str().unwrap()).into_iter().filter(|(value, _)| value.is_ascii()) {
                 let mut headers = headers.clone();
                 headers.insert(name.clone(), json!(value));
                 let errors = sample.with("headers", json!(headers)).parse().unwrap_err();
@@ -47,7 +47,7 @@ proptest! {
     }
 
     #[test]
-    fn spoilt_part_of_a_key_file_is_refused(file in key_files(), as_text in any::<bool>()) {
+    fn corrupted_part_of_a_key_file_is_refused(file in key_files(), as_text in any::<bool>()) {
         for name in ["type", "project_id", "private_key_id", "private_key", "client_email"] {
             for value in [json!(null), json!(1), json!(""), json!("***"), json!("${X}"), json!("<redacted>"), json!("a b\u{0}")] {
                 let mut file = file.clone();
@@ -95,8 +95,8 @@ proptest! {
         // Every field is spoilt in a way that keeps its text.
         let mut broken = sample.clone();
         for (name, value) in &sample.members {
-            let spoilt = value.as_str().map_or_else(|| json!([value]), |text| json!(format!("\"{text}\"")));
-            broken = broken.with(name, spoilt);
+            let corrupted = value.as_str().map_or_else(|| json!([value]), |text| json!(format!("\"{text}\"")));
+            broken = broken.with(name, corrupted);
         }
         let message: String = broken.parse().unwrap_err().iter().map(|error| format!("{error} {error:?}")).collect();
         for (_, value) in &sample.members {

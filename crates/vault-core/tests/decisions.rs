@@ -157,8 +157,8 @@ proptest! {
                 prop_assert!(count < command.payload.limit && *active);
                 count += 1;
                 if let Some(of) = of {
-                    let made = EarlierRequest { body: *of.body.current(), credential: command.payload.id, version: 1 };
-                    prop_assert!(requests.insert(of.key.clone(), made).is_none(), "a key is used once");
+                    let created = EarlierRequest { body: *of.body.current(), credential: command.payload.id, version: 1 };
+                    prop_assert!(requests.insert(of.key.clone(), created).is_none(), "a key is used once");
                 }
             }
         }
@@ -224,8 +224,8 @@ proptest! {
 fn repeated_request_gets_original_response_after_changes() {
     let earlier = || {
         let mut earlier = EarlierRequests::default();
-        let made = EarlierRequest { body: Digest::from_bytes([7; 32]), credential: credential(9), version: 5 };
-        earlier.insert(AccountId::from_bytes([4; 16]), "1".to_owned(), made);
+        let created = EarlierRequest { body: Digest::from_bytes([7; 32]), credential: credential(9), version: 5 };
+        earlier.insert(AccountId::from_bytes([4; 16]), "1".to_owned(), created);
         earlier
     };
     // Neither room nor an active key nor the credential is left.

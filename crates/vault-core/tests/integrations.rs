@@ -249,11 +249,11 @@ proptest! {
     }
 
     #[test]
-    fn overlap_is_never_silently_changed(wished in option::of(prop_oneof![-2_i64..700_000, any::<i64>()])) {
-        match Overlap::parse(wished, "/overlap") {
-            Ok(overlap) => prop_assert_eq!(overlap.as_seconds(), wished.unwrap_or(86_400)),
+    fn overlap_is_never_silently_changed(requested in option::of(prop_oneof![-2_i64..700_000, any::<i64>()])) {
+        match Overlap::parse(requested, "/overlap") {
+            Ok(overlap) => prop_assert_eq!(overlap.as_seconds(), requested.unwrap_or(86_400)),
             Err(error) => {
-                prop_assert!(!(0..=MAX_OVERLAP_SECONDS).contains(&wished.unwrap()));
+                prop_assert!(!(0..=MAX_OVERLAP_SECONDS).contains(&requested.unwrap()));
                 prop_assert_eq!(error.pointer, "/overlap");
             }
         }

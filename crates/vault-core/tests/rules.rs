@@ -51,13 +51,13 @@ proptest! {
     }
 
     #[test]
-    fn lifetime_out_of_bounds_is_refused(wished in any::<Option<i64>>(), ceiling in any::<u32>()) {
-        match Ttl::parse(wished, ceiling) {
+    fn lifetime_out_of_bounds_is_refused(requested in any::<Option<i64>>(), ceiling in any::<u32>()) {
+        match Ttl::parse(requested, ceiling) {
             Ok(ttl) => {
                 prop_assert!((Ttl::MIN..=Ttl::MAX).contains(&ttl.as_seconds()));
                 prop_assert!(ttl.as_seconds() <= ceiling.max(Ttl::MIN));
-                if let Some(wished) = wished {
-                    prop_assert_eq!(i64::from(ttl.as_seconds()), wished);
+                if let Some(requested) = requested {
+                    prop_assert_eq!(i64::from(ttl.as_seconds()), requested);
                 }
             }
             Err(error) => prop_assert_eq!(error.pointer, "/ttl"),
@@ -65,8 +65,8 @@ proptest! {
     }
 
     #[test]
-    fn lifetime_within_bounds_is_accepted(wished in 60_i64..=86_400) {
-        prop_assert_eq!(i64::from(Ttl::parse(Some(wished), Ttl::MAX).unwrap().as_seconds()), wished);
+    fn lifetime_within_bounds_is_accepted(requested in 60_i64..=86_400) {
+        prop_assert_eq!(i64::from(Ttl::parse(Some(requested), Ttl::MAX).unwrap().as_seconds()), requested);
     }
 
     #[test]

@@ -103,14 +103,14 @@ proptest! {
         ttl in strategy::ttl(),
         activation in strategy::activation_ttl(),
         overlap in strategy::overlap(),
-        (wished, ceiling) in refused::ttl(),
+        (requested, ceiling) in refused::ttl(),
         no_activation in refused::activation_ttl(),
         no_overlap in refused::overlap(),
     ) {
         prop_assert_eq!(Ttl::parse(Some(ttl.as_seconds().into()), Ttl::MAX), Ok(ttl));
         prop_assert_eq!(ActivationTtl::parse(Some(activation.as_seconds().into())), Ok(activation));
         prop_assert_eq!(Overlap::parse(Some(overlap.as_seconds()), ""), Ok(overlap));
-        names(Ttl::parse(Some(wished), ceiling).unwrap_err(), "/ttl", FieldCode::OutOfRange, "")?;
+        names(Ttl::parse(Some(requested), ceiling).unwrap_err(), "/ttl", FieldCode::OutOfRange, "")?;
         names(ActivationTtl::parse(Some(no_activation)).unwrap_err(), "/ttl", FieldCode::OutOfRange, "")?;
         names(Overlap::parse(Some(no_overlap), "/o").unwrap_err(), "/o", FieldCode::OutOfRange, "")?;
     }

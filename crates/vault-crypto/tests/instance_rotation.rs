@@ -68,12 +68,12 @@ impl Deployment {
             _directory: directory,
         };
         let now = deployment.clock.now();
-        let made = Keyring::create(&*deployment.root, Arc::new(OsEntropy), InstanceId::from_bytes([1; 16]), now)
+        let created = Keyring::create(&*deployment.root, Arc::new(OsEntropy), InstanceId::from_bytes([1; 16]), now)
             .await
             .unwrap();
-        let environment = deployment.environment(&made.keyring);
+        let environment = deployment.environment(&created.keyring);
         let audit = environment.record(now, None, Actor::Operator, AuditAction::InstanceCreated, Subject::Instance);
-        let command = CreateInstance { instance: made.instance, keys: made.keys, audit };
+        let command = CreateInstance { instance: created.instance, keys: created.keys, audit };
         assert!(deployment.store.create_instance(command).await.unwrap());
         deployment.start().await.operator.create_organization("Acme").await.unwrap();
         deployment
@@ -197,9 +197,9 @@ impl Process {
             role: Role::Editor,
             password: Some(PASSWORD.into()),
         };
-        let made = self.accounts.create(request).await.unwrap();
-        let recovery = made.recovery_codes.into_iter().map(|code| code.0).collect();
-        Person { id: made.grant.account, email: made.grant.email, password: PASSWORD.to_owned(), recovery }
+        let created = self.accounts.create(request).await.unwrap();
+        let recovery = created.recovery_codes.into_iter().map(|code| code.0).collect();
+        Person { id: created.grant.account, email: created.grant.email, password: PASSWORD.to_owned(), recovery }
     }
 
     async fn log_in(&self, person: &Person, passcode: SecretString) -> Result<LoggedIn, Error> {
@@ -401,9 +401,9 @@ async fn process_started_before_rotations_refuses_no_one() {
         let set = AccountCommand::SetPassword(PASSWORD.into());
         old.accounts.change(&Principal::Operator, AccountRef::email(person.email.as_str()), set).await.unwrap();
         deployment.rotate().await;
-        let made = old.operator.create_organization(&format!("Organization {round}")).await.unwrap();
+        let created = old.operator.create_organization(&format!("Organization {round}")).await.unwrap();
         deployment.rotate().await;
-        old.keys.rotate_organization(made.id).await.unwrap();
+        old.keys.rotate_organization(created.id).await.unwrap();
     }
     assert_eq!((deployment.under(first).await, deployment.damage()), (0, 0));
     old.digester.reload_keys().await.unwrap();
@@ -761,7 +761,7 @@ proptest! {
             for _ in 0..3 {
                 processes.push((deployment.start().await, None));
             }
-            let mut made = Vec::new();
+            let mut created = Vec::new();
             for act in acts {
                 match act {
                     Act::Step(place) => {
@@ -781,11 +781,11 @@ proptest! {
                     }
                     Act::Restart(place) => processes[place] = (deployment.start().await, None),
                     Act::Make(place) => {
-                        let name = format!("integration-{}", made.len());
-                        made.push(processes[place].0.integration(organization, &name).await);
+                        let name = format!("integration-{}", created.len());
+                        created.push(processes[place].0.integration(organization, &name).await);
                     }
                     Act::Change(place, which) => {
-                        if let Some(id) = made.get(which) {
+                        if let Some(id) = created.get(which) {
                             processes[place].0.edit(organization, *id, IntegrationState::Active).await.unwrap();
                         }
                     }
@@ -797,7 +797,7 @@ proptest! {
             let last = deployment.start().await;
             assert_eq!(last.findings().await, [""; 0]);
             assert_eq!(deployment.damage(), 0);
-            for id in made {
+            for id in created {
                 last.edit(organization, id, IntegrationState::Disabled).await.unwrap();
             }
         });

@@ -41,9 +41,9 @@ impl<'a> Vault<'a> {
 
     /// Creates a scheduled backup with the date of this day in its name.
     async fn scheduled(&self, directory: &Path, day: u32) -> PathBuf {
-        let made = self.back_up(BackupTarget::Scheduled(directory)).await.unwrap();
+        let created = self.back_up(BackupTarget::Scheduled(directory)).await.unwrap();
         let dated = directory.join(format!("orgvault-202601{day:02}T000000Z.backup"));
-        fs::rename(made, &dated).unwrap();
+        fs::rename(created, &dated).unwrap();
         dated
     }
 
@@ -111,9 +111,9 @@ async fn next_backup_removes_files_of_killed_backups() {
     }
     let held = fs::File::open(backups.join(running)).unwrap();
     held.lock().unwrap();
-    let made = vault.back_up(BackupTarget::Named(&backups)).await.unwrap();
-    let made = made.file_name().unwrap().to_str().unwrap();
-    assert_eq!(names(&backups), [".notes.unfinished", running, made].map(str::to_owned).into());
+    let created = vault.back_up(BackupTarget::Named(&backups)).await.unwrap();
+    let created = created.file_name().unwrap().to_str().unwrap();
+    assert_eq!(names(&backups), [".notes.unfinished", running, created].map(str::to_owned).into());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -187,9 +187,9 @@ async fn activation_restarts_once_if_key_is_unknown() {
             trusts: Vec::new(),
             managed_by: None,
         };
-        let made =
+        let created =
             setting.fake.integrations().create(&Principal::Operator, setting.organization, request).await.unwrap();
-        let principal = activations.authenticate(made.token.unwrap().text(), None).await.unwrap();
+        let principal = activations.authenticate(created.token.unwrap().text(), None).await.unwrap();
         let namespace: Namespace = "imports".parse().unwrap();
         let done = if checks {
             let request = CheckNamespaceRequest { namespace, operations: Vec::new(), until: None, vend: VendMode::Raw };

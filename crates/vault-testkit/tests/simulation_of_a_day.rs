@@ -67,11 +67,11 @@ impl Day {
             role: Role::Editor,
             password: Some(PASSWORD.into()),
         };
-        let made = alone(fake.accounts().create(request)).unwrap();
+        let created = alone(fake.accounts().create(request)).unwrap();
         let step = TimeStep::at(fake.clock.now());
-        let secret = made.passcode.secret.expose_secret();
+        let secret = created.passcode.secret.expose_secret();
         let passcode = FakePasscodes::shown_by_authenticator(secret, step).unwrap();
-        let recovery_code = made.recovery_codes[0].0.expose_secret().to_owned();
+        let recovery_code = created.recovery_codes[0].0.expose_secret().to_owned();
         let request = CreateIntegrationRequest {
             name: "nightly".to_owned(),
             namespaces: vec!["imports".to_owned()],
@@ -141,7 +141,7 @@ impl Day {
                 network: Network::V4([192, 0, 2]),
                 client: None,
             };
-            let outcome = accounts.log_in(request).await.map(|made| made.token.0.expose_secret().to_owned());
+            let outcome = accounts.log_in(request).await.map(|created| created.token.0.expose_secret().to_owned());
             reported.sessions.borrow_mut().extend(outcome.as_ref().ok().map(|token| (passcode, token.clone())));
             format!("{outcome:?}")
         };

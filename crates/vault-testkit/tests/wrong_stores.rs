@@ -498,10 +498,10 @@ fn counts_late(store: Wrong) -> Wrong {
 /// Uses the active key instead of the one that the value was sealed under.
 fn under_any_key(store: Wrong) -> Wrong {
     let active = Arc::new(Mutex::new(HashMap::<OrganizationId, KeyId>::new()));
-    let (made, replaced) = (Arc::clone(&active), Arc::clone(&active));
+    let (created, replaced) = (Arc::clone(&active), Arc::clone(&active));
     store
         .altered(move |command: &mut CreateOrganization| {
-            made.lock().unwrap().insert(command.organization.id, command.keys.keys[0].id);
+            created.lock().unwrap().insert(command.organization.id, command.keys.keys[0].id);
         })
         .altered(move |command: &mut ReplaceOrganizationKey| {
             replaced.lock().unwrap().insert(command.next.organization, command.next.id);

@@ -33,7 +33,7 @@ pub(crate) fn fairness(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     let mut rates = Vec::new();
     for connections in FLOODS {
         let target = format!("/v1/organization-vault?limit={MANY}");
-        let mut flood = Flood { request: request::list_at(address, &flooding.token, &target), wished: 200 };
+        let mut flood = Flood { request: request::list_at(address, &flooding.token, &target), expected_status: 200 };
         let mut sample = Sample::empty()?;
         for _ in 0..ground.options.rounds {
             sample.add(flood.under_load(&ground.round(connections), reader)?.0)?;

@@ -108,8 +108,8 @@ fn under_load(ground: &Ground<'_>, one: &Organization, report: &mut Report) -> R
         refused.add(saved)?;
         refusals.add(neighbours)?;
     }
-    let (rate, wished) = (refused.rate(), 0.9 * made.rate());
-    let target = Target::new("≥ 0.9 of rate next to accepted saves", rate >= wished);
+    let (rate, required) = (refused.rate(), 0.9 * made.rate());
+    let target = Target::new("≥ 0.9 of rate next to accepted saves", rate >= required);
     let references = vec![Bound::new("during saves", made.rate()), Bound::new("refusals", refusals.rate())];
     let what = "save during refused saves of another organization".to_owned();
     report.rate(Rate { what, connections: EACH, sample: refused, references, target: Some(target) });

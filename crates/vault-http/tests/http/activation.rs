@@ -242,8 +242,8 @@ fn unauthorized_integration_learns_nothing() {
     assert_eq!(world.send(&format!("DELETE /v1/integrations/{id}"), &[&admin], "").status, 204);
     assert_eq!(replaced, refused(&third));
     let body = json!({"name": "bounded", "namespaces": ["imports"], "expires_at": "2030-01-01T00:01:00Z"});
-    let made = world.send_json("POST /v1/integrations", &admin, body).json();
-    let bounded = format!("Authorization: Bearer {}", made["token"].as_str().unwrap());
+    let created = world.send_json("POST /v1/integrations", &admin, body).json();
+    let bounded = format!("Authorization: Bearer {}", created["token"].as_str().unwrap());
     let started = activation_listener.activate(&bounded, "imports").json();
     assert_eq!(started["expires_at"], "2030-01-01T00:01:00Z", "no activation outlives its integration");
     world.clock.advance_seconds(60);

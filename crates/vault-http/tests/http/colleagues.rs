@@ -84,11 +84,11 @@ fn user_without_phone_and_codes_re_enrols() {
     let response = post(&world, &token, id, "re-enrol");
     assert_standard_headers(&response, "re-enrol");
     assert_eq!((response.status, response.header("content-type")), (201, Some("application/json")));
-    let made = response.json();
-    let members: Vec<_> = made.as_object().unwrap().keys().map(String::as_str).collect();
+    let created = response.json();
+    let members: Vec<_> = created.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(members, ["enrolment_code", "expires_at"]);
-    let code = text(&made["enrolment_code"]);
-    assert_eq!((code.len(), text(&made["expires_at"])), (26, "2030-01-04T00:00:00Z"));
+    let code = text(&created["enrolment_code"]);
+    assert_eq!((code.len(), text(&created["expires_at"])), (26, "2030-01-04T00:00:00Z"));
     let mut expected = before.clone();
     expected["state"] = json!("re-enrolling");
     expected["invitation_expires_at"] = json!("2030-01-04T00:00:00Z");

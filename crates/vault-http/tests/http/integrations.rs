@@ -43,11 +43,11 @@ fn integration_is_created_listed_rotated_and_deleted() {
     let response = create(&world, &token, &body);
     assert_standard_headers(&response, "an integration");
     assert_eq!((response.status, response.header("content-type")), (201, Some("application/json")));
-    let made = response.json();
-    assert_eq!(members(&made), ["expires_at", "id", "name", "namespaces", "token"]);
-    assert_eq!((text(&made["name"]), text(&made["expires_at"])), ("Nightly", "2030-02-01T00:00:00Z"));
-    assert_eq!(made["namespaces"], json!(["exports", "imports/*"]));
-    let (id, first) = (text(&made["id"]), text(&made["token"]));
+    let created = response.json();
+    assert_eq!(members(&created), ["expires_at", "id", "name", "namespaces", "token"]);
+    assert_eq!((text(&created["name"]), text(&created["expires_at"])), ("Nightly", "2030-02-01T00:00:00Z"));
+    assert_eq!(created["namespaces"], json!(["exports", "imports/*"]));
+    let (id, first) = (text(&created["id"]), text(&created["token"]));
     assert!(first.starts_with("ovi_") && first.len() == 53, "{first}");
     let mut expected = json!({
         "id": id, "name": "Nightly", "namespaces": ["exports", "imports/*"], "state": "active",
@@ -59,9 +59,9 @@ fn integration_is_created_listed_rotated_and_deleted() {
     assert_standard_headers(&response, "a rotation");
     assert_eq!(response.status, 200, "{}", response.text());
     let rotated = response.json();
-    assert_eq!(members(&rotated), members(&made));
-    assert_eq!(rotated["id"], made["id"]);
-    assert_ne!(rotated["token"], made["token"]);
+    assert_eq!(members(&rotated), members(&created));
+    assert_eq!(rotated["id"], created["id"]);
+    assert_ne!(rotated["token"], created["token"]);
     expected["previous_token_until"] = json!("2030-01-01T01:00:00Z");
     assert_eq!(list(&world, &token), [expected.clone()]);
     world.clock.advance_seconds(3_599);

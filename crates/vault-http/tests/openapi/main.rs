@@ -20,13 +20,13 @@ fn committed() -> std::path::PathBuf {
 
 #[test]
 fn committed_description_matches_code() {
-    let made = serde_json::to_string_pretty(&document::document()).unwrap() + "\n";
+    let created = serde_json::to_string_pretty(&document::document()).unwrap() + "\n";
     if std::env::var_os("ORGVAULT_UPDATE").is_some() {
-        std::fs::write(committed(), &made).unwrap();
+        std::fs::write(committed(), &created).unwrap();
     }
     let found = std::fs::read_to_string(committed()).unwrap();
     assert!(
-        found == made,
+        found == created,
         "openapi.json is out of date: run `ORGVAULT_UPDATE=1 cargo test -p vault-http --test openapi`"
     );
 }

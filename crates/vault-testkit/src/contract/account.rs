@@ -23,16 +23,16 @@ pub async fn account_is_found_as_created(suite: &dyn AccountSubject) {
     assert_eq!(outcome, Ok(()));
 
     let found = world.read(&holder).await;
-    let made = Account {
+    let created = Account {
         signed: holder.signed.clone(),
         digest: holder.signed.digest(&FakeDigester::default()),
         created_at: world.now(),
         logins: AccountLogins::default(),
         enrolment_until: None,
     };
-    assert_eq!(found, made);
-    assert_eq!(world.accounts(Some(world.organization)).await, [made.listed()]);
-    assert!(world.accounts(None).await.contains(&made.listed()));
+    assert_eq!(found, created);
+    assert_eq!(world.accounts(Some(world.organization)).await, [created.listed()]);
+    assert!(world.accounts(None).await.contains(&created.listed()));
     assert_eq!(world.audited(AuditAction::AccountCreated).await, 1);
 }
 

@@ -18,10 +18,10 @@ pub async fn admin_session_manages_only_own_integrations(suite: &(impl Integrati
     let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
     let [session, _] = suite.sessions(world.organization, Role::Admin, world.now()).await;
     let (authority, own) = (Principal::Session(session), Scope::One(world.organization));
-    let made = world.new_integration("nightly");
-    let outcome = world.store.create_integration(world.create_integration(&authority, &made)).await.decided();
+    let created = world.new_integration("nightly");
+    let outcome = world.store.create_integration(world.create_integration(&authority, &created)).await.decided();
     assert_eq!(outcome, Ok(()));
-    let stored = world.find_integration(&authority, IntegrationKey::Id(made.id)).await.unwrap();
+    let stored = world.find_integration(&authority, IntegrationKey::Id(created.id)).await.unwrap();
     assert_eq!(world.integrations(&authority, own).await, std::slice::from_ref(&stored));
 
     let strange = other.integration().await;
@@ -48,8 +48,8 @@ pub async fn ended_session_cannot_manage_integrations(suite: &(impl IntegrationS
     suite.end_session(session.clone(), world.now()).await;
     let entries = world.audit_length().await;
     let (authority, ended) = (Principal::Session(session), Denial::SessionEnded);
-    let made = world.create_integration(&authority, &stored.integration);
-    assert_eq!(world.store.create_integration(made).await.settled(), Err(ended));
+    let created = world.create_integration(&authority, &stored.integration);
+    assert_eq!(world.store.create_integration(created).await.settled(), Err(ended));
     let deletion = world.change_integration(&authority, &stored, IntegrationChange::Delete);
     let stale = with(deletion, |payload| payload.version -= 1);
     assert_eq!(world.store.change_integration(stale).await.settled(), Err(ended));

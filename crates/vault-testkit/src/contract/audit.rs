@@ -119,10 +119,10 @@ pub async fn mismatched_checkpoint_changes_nothing(suite: &dyn OperatorSubject) 
     let world = World::of_operators(suite).await;
     let entries: Vec<_> = (0..3).map(|_| world.audit(AuditAction::CredentialShown)).collect();
     world.store.append(entries.clone()).await.unwrap();
-    let made = seal(&world, &entries[..1]).await;
-    let number = made.checkpoint.number;
+    let created = seal(&world, &entries[..1]).await;
+    let number = created.checkpoint.number;
     let add = async |number: i64, ids: Vec<AuditId>| {
-        let checkpoint = Checkpoint { number, at: world.now(), entries: ids, hash: made.checkpoint.hash };
+        let checkpoint = Checkpoint { number, at: world.now(), entries: ids, hash: created.checkpoint.hash };
         world.store.add_checkpoint(FakeAuditSealer.seal_checkpoint(checkpoint)).await.unwrap()
     };
     assert!(!add(number, vec![entries[1].record.id]).await, "the number is taken");
@@ -133,7 +133,7 @@ pub async fn mismatched_checkpoint_changes_nothing(suite: &dyn OperatorSubject) 
         assert!(!add(next, ids).await, "an entry is sealed, or not there");
     }
     assert_eq!(unsealed(&world, &entries).await, 2);
-    assert_eq!(world.store.checkpoints(number - 1, 1).await.unwrap()[0].sealed, Some(made));
+    assert_eq!(world.store.checkpoints(number - 1, 1).await.unwrap()[0].sealed, Some(created));
 }
 
 /// If several processes add a checkpoint with the same number, exactly one succeeds, so that concurrent sealers create

@@ -243,8 +243,8 @@ pub async fn concurrent_saves_are_decided_independently(suite: &dyn CredentialSu
     let mut saved: Vec<(usize, CredentialId)> = Vec::new();
     for (number, (id, outcome)) in outcomes.into_iter().enumerate() {
         match (expected(number), outcome) {
-            (Ok(()), Ok(made)) => {
-                assert_eq!(made, id);
+            (Ok(()), Ok(created)) => {
+                assert_eq!(created, id);
                 saved.push((number, id));
             }
             (Err(expected), Err(found)) => assert_eq!(format!("{found:?}"), format!("{expected:?}"), "{number}"),
@@ -276,7 +276,7 @@ pub async fn concurrent_repeats_do_not_count_towards_limit(suite: &dyn Credentia
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let first = keyed(&world, &principal, "key 0", "body");
-    let made = world.store.save_credential(first).await.unwrap();
+    let created = world.store.save_credential(first).await.unwrap();
     let outcomes = race((0..64).map(|number| {
         let key = number % 4;
         let body = if number % 16 == 15 { "another body" } else { "body" };
@@ -288,8 +288,8 @@ pub async fn concurrent_repeats_do_not_count_towards_limit(suite: &dyn Credentia
         async move { (key, command.payload.idempotency.is_some(), store.save_credential(command).await.decided()) }
     }))
     .await;
-    let mut of_key = std::collections::HashMap::from([(0, made)]);
-    let mut effects = std::collections::HashSet::from([made]);
+    let mut of_key = std::collections::HashMap::from([(0, created)]);
+    let mut effects = std::collections::HashSet::from([created]);
     for (key, repeatable, outcome) in outcomes {
         match outcome {
             Ok(id) if repeatable => {
@@ -307,7 +307,7 @@ pub async fn concurrent_repeats_do_not_count_towards_limit(suite: &dyn Credentia
     assert_eq!((effects.len(), world.listed(&principal).await.len()), (12, 12));
     assert_eq!(world.audited(AuditAction::CredentialSaved).await, 12);
     let again = with(keyed(&world, &principal, "key 0", "body"), |save| save.limit = 0);
-    assert_eq!(world.store.save_credential(again).await.decided(), Ok(made));
+    assert_eq!(world.store.save_credential(again).await.decided(), Ok(created));
 }
 
 /// Concurrent deletes are decided as if they ran one after the other.

@@ -18,14 +18,14 @@ pub async fn request_has_one_effect(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let first = keyed(&world, &principal, "key", "body");
-    let made = first.payload.id;
+    let created = first.payload.id;
     world.store.save_credential(first).await.unwrap();
     for _ in 0..3 {
         world.clock.advance_seconds(3_600);
-        assert_eq!(save(&world, &principal, "key", "body").await, Ok(made));
+        assert_eq!(save(&world, &principal, "key", "body").await, Ok(created));
         assert_eq!(save(&world, &principal, "key", "other body").await, Err(Refusal::IdempotencyMismatch));
     }
-    assert_eq!(world.listed(&principal).await, [made]);
+    assert_eq!(world.listed(&principal).await, [created]);
     assert_eq!(world.audited(AuditAction::CredentialSaved).await, 1);
 }
 
@@ -77,9 +77,9 @@ pub async fn keys_are_compared_exactly(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let longest = "k".repeat(255);
-    let mut made = HashSet::new();
+    let mut created = HashSet::new();
     for key in ["Key", "key", "KEY", "%", "_", "'\\\"", &longest, &longest[1..]] {
-        assert!(made.insert(save(&world, &principal, key, "body").await.unwrap()), "{key}");
+        assert!(created.insert(save(&world, &principal, key, "body").await.unwrap()), "{key}");
     }
 }
 
@@ -114,9 +114,9 @@ pub async fn earlier_save_is_found(suite: &dyn CredentialSubject) {
     };
     assert_eq!(find("body").await.unwrap(), None);
     let command = keyed(&world, &principal, "key", "body");
-    let made = command.payload.id;
+    let created = command.payload.id;
     world.store.save_credential(command).await.unwrap();
-    assert_eq!(find("body").await.unwrap(), Some((made, 1)));
+    assert_eq!(find("body").await.unwrap(), Some((created, 1)));
     assert!(matches!(find("other body").await, Err(Error::Refused(Refusal::IdempotencyMismatch))));
     suite.set_state(world.organization, OrganizationState::Disabled).await;
     assert!(matches!(find("body").await, Err(Error::Denied(Denial::OrganizationClosed))));

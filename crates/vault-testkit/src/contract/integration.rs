@@ -20,26 +20,26 @@ const OPERATOR: Principal = Principal::Operator;
 pub async fn integration_is_found_as_created(suite: &dyn IntegrationSubject) {
     let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
     let many: Vec<_> = (0..64).map(|n| format!("Namespace.{n}/{}*", "x/".repeat(n % 20))).collect();
-    let mut made = world.new_integration("Nightly “Ωmega” % _ \\ '");
-    for (patterns, expires_at) in [(many, None), (vec!["one".to_owned()], made.expires_at)] {
-        made = Integration {
+    let mut created = world.new_integration("Nightly “Ωmega” % _ \\ '");
+    for (patterns, expires_at) in [(many, None), (vec!["one".to_owned()], created.expires_at)] {
+        created = Integration {
             patterns: NamespacePatterns::parse(&patterns, "").unwrap(),
             expires_at,
-            name: IntegrationName::parse(&format!("{} {}", made.name, patterns.len()), "").unwrap(),
-            ..Integration { id: world.new_integration("x").id, token: world.token(), ..made }
+            name: IntegrationName::parse(&format!("{} {}", created.name, patterns.len()), "").unwrap(),
+            ..Integration { id: world.new_integration("x").id, token: world.token(), ..created }
         };
-        let command = world.create_integration(&OPERATOR, &made);
+        let command = world.create_integration(&OPERATOR, &created);
         let digest = command.payload.digest;
         world.store.create_integration(command).await.unwrap();
 
-        let found = world.read_integration(&made).await.unwrap();
-        assert_eq!((&found.integration, found.digest), (&made, digest));
-        let upper = IntegrationName::parse(&made.name.as_str().to_ascii_uppercase(), "").unwrap();
-        for key in [IntegrationKey::Name(made.name.clone()), IntegrationKey::Name(upper)] {
+        let found = world.read_integration(&created).await.unwrap();
+        assert_eq!((&found.integration, found.digest), (&created, digest));
+        let upper = IntegrationName::parse(&created.name.as_str().to_ascii_uppercase(), "").unwrap();
+        for key in [IntegrationKey::Name(created.name.clone()), IntegrationKey::Name(upper)] {
             assert_eq!(world.find_integration(&OPERATOR, key.clone()).await.as_ref(), Some(&found));
             assert_eq!(other.find_integration(&OPERATOR, key).await, None);
         }
-        assert_eq!(other.read_integration(&made).await, None);
+        assert_eq!(other.read_integration(&created).await, None);
     }
     assert_eq!(world.audited(AuditAction::IntegrationCreated).await, 2);
 }
@@ -68,9 +68,9 @@ pub async fn parallel_integrations_of_one_name_create_one(suite: &dyn Integratio
         async move { store.create_integration(command).await.decided() }
     }))
     .await;
-    let made = outcomes.iter().filter(|outcome| **outcome == Ok(())).count();
+    let created = outcomes.iter().filter(|outcome| **outcome == Ok(())).count();
     let taken = outcomes.iter().filter(|outcome| **outcome == Err(Refusal::NameTaken)).count();
-    assert_eq!((made, taken), (1, 7));
+    assert_eq!((created, taken), (1, 7));
     assert_eq!(world.audited(AuditAction::IntegrationCreated).await, 1);
 }
 
@@ -196,10 +196,10 @@ pub async fn integration_is_deleted_with_organization(suite: &dyn IntegrationSub
 pub async fn embedder_administers_only_its_organization(suite: &dyn IntegrationSubject) {
     let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
     let user = world.embedder();
-    let made = world.new_integration("nightly");
-    let outcome = world.store.create_integration(world.create_integration(&user, &made)).await.decided();
+    let created = world.new_integration("nightly");
+    let outcome = world.store.create_integration(world.create_integration(&user, &created)).await.decided();
     assert_eq!(outcome, Ok(()));
-    let stored = world.find_integration(&user, IntegrationKey::Id(made.id)).await.unwrap();
+    let stored = world.find_integration(&user, IntegrationKey::Id(created.id)).await.unwrap();
     let frozen = world.store.freeze_namespace(world.freeze(&user, "contract", true)).await.unwrap();
     assert_eq!(frozen.map(|freezing| (freezing.changed, freezing.integrations)), Some((true, 1)));
 
@@ -223,7 +223,7 @@ pub async fn embedder_administers_only_its_organization(suite: &dyn IntegrationS
         };
     }
     denied!(create_integration(world.create_integration(&user, &world.new_integration("later"))));
-    let key = IntegrationKey::Id(made.id);
+    let key = IntegrationKey::Id(created.id);
     denied!(find_integration(Find { principal: user.clone(), of, key, now }));
     denied!(list_integrations(world.list_integrations(&user, own)));
     let key = CountedPeriod { since: Timestamp::from_millis(0), integration: None };
@@ -235,7 +235,7 @@ pub async fn embedder_administers_only_its_organization(suite: &dyn IntegrationS
     denied!(list_frozen(world.list_integrations(&user, own)));
     denied!(list_namespaces(List { principal: user.clone(), ..world.list_namespaces() }));
     assert_eq!(world.audit_length().await, entries);
-    assert_eq!(world.read_integration(&made).await, Some(stored));
+    assert_eq!(world.read_integration(&created).await, Some(stored));
 }
 
 fn names(listed: &[StoredIntegration]) -> Vec<&str> {

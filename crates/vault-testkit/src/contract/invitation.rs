@@ -144,7 +144,7 @@ pub async fn twenty_addresses_in_use_stop_invitations(suite: &dyn AccountSubject
 pub async fn parallel_invitations_of_one_address_create_one(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let (_, wanted) = world.invitation(Role::Viewer);
-    let made = race((0..16).map(|index| {
+    let created = race((0..16).map(|index| {
         let store = Arc::clone(&world.store);
         let (invitation, _) = world.invitation(Role::Viewer);
         let invite = world.invite(&Principal::Operator, &invitation, wanted);
@@ -158,7 +158,7 @@ pub async fn parallel_invitations_of_one_address_create_one(suite: &dyn AccountS
         }
     }))
     .await;
-    assert_eq!(made.iter().filter(|made| **made).count(), 1);
+    assert_eq!(created.iter().filter(|created| **created).count(), 1);
     assert_eq!(world.accounts(Some(world.organization)).await.len(), 1);
 }
 
@@ -247,9 +247,9 @@ pub async fn confirmed_invitation_creates_account(suite: &dyn AccountSubject) {
     let signed = SignedAccount::new(grant, draft.password.id, draft.seed.id);
     let digest = signed.digest(&FakeDigester::default());
     let logins = AccountLogins::default();
-    let made = Account { signed, digest, created_at: world.now(), logins, enrolment_until: None };
-    assert_eq!(account, made);
-    assert_eq!(world.accounts(Some(world.organization)).await, [made.listed()]);
+    let created = Account { signed, digest, created_at: world.now(), logins, enrolment_until: None };
+    assert_eq!(account, created);
+    assert_eq!(world.accounts(Some(world.organization)).await, [created.listed()]);
     assert!(world.open(&invitation).await.is_none());
     assert!(!world.store.write_draft(world.write_draft(&invitation)).await.unwrap());
     assert!(!world.confirms(world.confirm_enrolment(&open, TimeStep(step.0 + 1))).await);

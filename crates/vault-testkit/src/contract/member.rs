@@ -12,13 +12,13 @@ pub async fn idempotency_key_outlives_its_session(suite: &(impl CredentialSubjec
     let world = World::of_credentials(suite).await;
     let [session, later] = suite.sessions(world.organization, Role::Editor, world.now()).await;
     let command = keyed(&world, &Principal::Session(session.clone()), "key", "body");
-    let made = command.payload.id;
+    let created = command.payload.id;
     world.store.save_credential(command).await.unwrap();
     suite.end_session(session.clone(), world.now()).await;
     let again = keyed(&world, &Principal::Session(session), "key", "body");
     assert_eq!(world.store.save_credential(again).await.settled(), Err(Denial::SessionEnded));
     let later = keyed(&world, &Principal::Session(later), "key", "body");
-    assert_eq!(world.store.save_credential(later).await.decided(), Ok(made));
+    assert_eq!(world.store.save_credential(later).await.decided(), Ok(created));
 }
 
 /// A session is authorized until it ends, only within its own organization, account and role.

@@ -29,32 +29,32 @@ pub async fn parallel_creations_of_one_name_create_one(suite: &dyn OperatorSubje
     let taken = format!("Parallel {}", world.ids.random());
     let commands: Vec<_> = (0..16).map(|_| another(&world, &taken)).collect();
     let ids: Vec<_> = commands.iter().map(|command| command.organization.id).collect();
-    let made = race(commands.into_iter().map(|command| {
+    let created = race(commands.into_iter().map(|command| {
         let store = Arc::clone(&world.store);
         async move { store.create_organization(command).await.unwrap() }
     }))
     .await;
-    assert_eq!(made.iter().filter(|made| **made).count(), 1);
-    for (id, made) in ids.into_iter().zip(made) {
-        assert_eq!(world.store.organization(id).await.unwrap().is_some(), made);
-        assert_eq!(world.audited_in(id, AuditAction::OrganizationCreated).await, usize::from(made));
+    assert_eq!(created.iter().filter(|created| **created).count(), 1);
+    for (id, created) in ids.into_iter().zip(created) {
+        assert_eq!(world.store.organization(id).await.unwrap().is_some(), created);
+        assert_eq!(world.audited_in(id, AuditAction::OrganizationCreated).await, usize::from(created));
     }
 }
 
 /// An organization is found as it was created, by id and by name without regard to ASCII case; others are not found.
 pub async fn organization_is_found_by_id_and_name(suite: &dyn OperatorSubject) {
     let world = World::of_operators(suite).await;
-    let made = Organization {
+    let created = Organization {
         id: world.organization,
         name: world.name.clone(),
         state: OrganizationState::Active,
         created_at: world.now(),
     };
-    assert_eq!(world.store.organization(made.id).await.unwrap().as_ref(), Some(&made));
-    for spelling in [made.name.as_str().to_ascii_uppercase(), made.name.as_str().to_ascii_lowercase()] {
-        assert_eq!(world.store.find_organization(&name(&spelling)).await.unwrap().as_ref(), Some(&made));
+    assert_eq!(world.store.organization(created.id).await.unwrap().as_ref(), Some(&created));
+    for spelling in [created.name.as_str().to_ascii_uppercase(), created.name.as_str().to_ascii_lowercase()] {
+        assert_eq!(world.store.find_organization(&name(&spelling)).await.unwrap().as_ref(), Some(&created));
     }
-    let nonexistent = name(&format!("{}%", &made.name.as_str()[..20]));
+    let nonexistent = name(&format!("{}%", &created.name.as_str()[..20]));
     assert_eq!(world.store.find_organization(&nonexistent).await.unwrap(), None);
     let nonexistent = OrganizationId::from_uuid(world.ids.random());
     assert_eq!(world.store.organization(nonexistent).await.unwrap(), None);

@@ -25,12 +25,12 @@ use vault_core::sealed::SealedSeed;
 pub async fn owner_reads_own_account(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
-    let made = world.now();
+    let created = world.now();
     world.clock.advance_seconds(5);
     let session = world.log_in(&holder).await;
     let own = world.own_account(&session).await;
     assert_eq!((own.signed, own.organization), (holder.signed.clone(), world.name.clone()));
-    assert_eq!((own.passcode_enrolled_at, own.recovery_codes_left, own.notices), (made, 10, Vec::new()));
+    assert_eq!((own.passcode_enrolled_at, own.recovery_codes_left, own.notices), (created, 10, Vec::new()));
 
     let (seed, code) = (world.seed(), world.recovery_code());
     let change = AccountChange::Passcode { seed: seed.clone(), recovery_codes: vec![code, world.recovery_code()] };
@@ -39,7 +39,7 @@ pub async fn owner_reads_own_account(suite: &dyn AccountSubject) {
     world.clock.advance_seconds(5);
     let session = by_code(&world, &holder, code).await;
     let own = world.own_account(&session).await;
-    assert_eq!((own.passcode_enrolled_at, own.recovery_codes_left), (made.plus_seconds(5), 1));
+    assert_eq!((own.passcode_enrolled_at, own.recovery_codes_left), (created.plus_seconds(5), 1));
 }
 
 /// A session that is no longer valid sees nothing of its account and confirms nothing.

@@ -323,14 +323,14 @@ pub async fn new_keys_have_unique_ids<S: SealingSubject>(make: impl AsyncFn() ->
     let name = OrganizationName::parse("Acme").unwrap();
     let mut ids = HashSet::new();
     for _ in 0..2 {
-        let made = deployment.ports.sealer.new_organization_keys(organization, &name, now).unwrap();
-        let [first] = &made.keys[..] else { panic!("{} keys", made.keys.len()) };
+        let created = deployment.ports.sealer.new_organization_keys(organization, &name, now).unwrap();
+        let [first] = &created.keys[..] else { panic!("{} keys", created.keys.len()) };
         let next = deployment.ports.sealer.new_organization_key(organization, now).unwrap();
         for key in [first, &next] {
             let message = (key.organization, key.state, key.uses, key.created_at);
             assert_eq!(message, (organization, KeyState::Active, 0, now));
         }
-        assert!([made.fingerprint_key, first.id, next.id].into_iter().all(|id| ids.insert(id)));
+        assert!([created.fingerprint_key, first.id, next.id].into_iter().all(|id| ids.insert(id)));
     }
 }
 

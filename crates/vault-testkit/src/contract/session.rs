@@ -42,14 +42,14 @@ pub async fn sessions_are_listed_to_their_owner(suite: &dyn AccountSubject) {
     let [current, other] = &last;
     assert_eq!(world.sessions(current).await, [current.session, other.session, ended.session, dying.session]);
     let listed = world.store.list_sessions(current.clone(), world.now()).await.unwrap();
-    let made = NewSession {
+    let created = NewSession {
         id: current.session,
         created_at: made_at,
         expires_at: made_at.plus_seconds(SESSION_SECONDS),
         network: "192.0.2.0/24".to_owned(),
         client: Some("curl/8.0".to_owned()),
     };
-    assert_eq!(listed[0], StoredSession { session: made, last_used_at: made_at });
+    assert_eq!(listed[0], StoredSession { session: created, last_used_at: made_at });
 
     assert!(world.store.end_session(world.end_session(&ended)).await.unwrap());
     world.clock.advance_seconds(SESSION_SECONDS - 2);

@@ -20,9 +20,9 @@ async fn integration_gets_credentials_of_its_namespace() {
     let second = setting.saved(setting.acme, "imports/nightly", ROLE_S3).await;
     setting.saved(setting.acme, "imports", PLAIN_S3).await;
     setting.saved(setting.other, "imports/nightly", PLAIN_S3).await;
-    let made = setting.integration("nightly", &["imports/*"]).await;
+    let created = setting.integration("nightly", &["imports/*"]).await;
     let network = Some(Network::V4([192, 0, 2]));
-    let principal = setting.activations().authenticate(made.token.text(), network).await.unwrap();
+    let principal = setting.activations().authenticate(created.token.text(), network).await.unwrap();
 
     let activated = setting.activated(&principal, "imports/nightly", VendMode::Raw).await.unwrap();
     assert_eq!(activated.credentials.iter().map(|one| one.id).collect::<Vec<_>>(), [first, second]);
@@ -34,7 +34,7 @@ async fn integration_gets_credentials_of_its_namespace() {
     assert!(setting.storage.vended().is_empty());
 
     let record = &setting.audited(AuditAction::NamespaceActivated)[0];
-    assert_eq!(record.actor, Actor::Integration(made.integration.id));
+    assert_eq!(record.actor, Actor::Integration(created.integration.id));
     assert_eq!((record.organization, record.subject), (Some(setting.acme), Subject::Activation(activated.id)));
     let note = record.note.as_ref().unwrap();
     let raw = |credential| IssuedCredential { credential, version: 1, form: VendedForm::Raw, expires_at: None };
@@ -59,13 +59,13 @@ async fn refusals_disclose_minimum_and_are_recorded() {
     for name in ["imports", "secret", "frozen"] {
         setting.saved(setting.acme, name, PLAIN_S3).await;
     }
-    let made = setting.integration("nightly", &["imports", "empty", "large", "frozen"]).await;
+    let created = setting.integration("nightly", &["imports", "empty", "large", "frozen"]).await;
     for _ in 0..101 {
         setting.saved(setting.acme, "large", PLAIN_S3).await;
     }
     setting.freeze("frozen").await;
     setting.freeze("secret").await;
-    let principal = setting.principal(&made.token).await;
+    let principal = setting.principal(&created.token).await;
     let refusal = async |name: &str| match setting.activated(&principal, name, VendMode::Raw).await {
         Err(Error::Refused(refusal)) => refusal,
         other => panic!("{name}: {other:?}"),
@@ -94,8 +94,8 @@ async fn refusals_disclose_minimum_and_are_recorded() {
 async fn activation_detects_concurrent_changes() {
     let setting = Setting::new().await;
     setting.saved(setting.acme, "imports", PLAIN_S3).await;
-    let made = setting.integration("nightly", &["imports"]).await;
-    let principal = setting.principal(&made.token).await;
+    let created = setting.integration("nightly", &["imports"]).await;
+    let principal = setting.principal(&created.token).await;
     // A token that is replaced after it was accepted remains valid during the overlap, and not afterwards.
     setting.rotate("nightly", 60).await;
     setting.activated(&principal, "imports", VendMode::Raw).await.unwrap();
@@ -123,8 +123,8 @@ async fn activation_ends_with_its_integration() {
     setting.saved(setting.acme, "imports", PLAIN_S3).await;
     let end = setting.now().plus_seconds(100);
     let bounded = CreateIntegrationRequest { expires_at: Some(end), ..creation("x", &["imports"]) };
-    let made = setting.integrations().create(&OPERATOR, setting.acme, bounded).await.unwrap();
-    let principal = setting.principal(&made.token.unwrap()).await;
+    let created = setting.integrations().create(&OPERATOR, setting.acme, bounded).await.unwrap();
+    let principal = setting.principal(&created.token.unwrap()).await;
     let activated = setting.activated(&principal, "imports", VendMode::Raw).await.unwrap();
     assert_eq!(activated.expires_at, end);
     let shorter =
@@ -145,8 +145,8 @@ async fn requested_form_is_issued_or_nothing() {
         setting.saved(setting.acme, name, ROLE_S3).await;
     }
     setting.saved(setting.acme, "both", PLAIN_S3).await;
-    let made = setting.integration("nightly", &["plain", "role", "both"]).await;
-    let principal = setting.principal(&made.token).await;
+    let created = setting.integration("nightly", &["plain", "role", "both"]).await;
+    let principal = setting.principal(&created.token).await;
 
     let activated = setting.activated(&principal, "role", VendMode::Short).await.unwrap();
     let one = &activated.credentials[0];

@@ -34,8 +34,8 @@ fn gcs() -> CredentialData {
 async fn invalid_storage_credentials_are_not_issued() {
     let setting = Setting::new().await;
     let credential = setting.saved(setting.acme, "imports", ROLE_S3).await;
-    let made = setting.integration("nightly", &["imports"]).await;
-    let principal = setting.principal(&made.token).await;
+    let created = setting.integration("nightly", &["imports"]).await;
+    let principal = setting.principal(&created.token).await;
     let cases = [(s3(ROLE_S3), 1, true), (s3(ROLE_S3), 0, false), (s3(ROLE_S3), -1, false), (gcs(), 1, false)];
     for (data, lasts, sound) in cases {
         let activations = setting.activations().vendor(Some(Arc::new(Vendor { data, lasts })));
@@ -58,8 +58,8 @@ async fn invalid_storage_credentials_are_not_issued() {
 async fn latest_activation_is_recorded_to_the_minute() {
     let setting = Setting::new().await;
     let credential = setting.saved(setting.acme, "imports", ROLE_S3).await;
-    let made = setting.integration("nightly", &["imports"]).await;
-    let principal = setting.principal(&made.token).await;
+    let created = setting.integration("nightly", &["imports"]).await;
+    let principal = setting.principal(&created.token).await;
     for seconds in [0, 1, 60, 3_600] {
         setting.clock.advance_seconds(seconds);
         setting.activated(&principal, "imports", VendMode::Raw).await.unwrap();

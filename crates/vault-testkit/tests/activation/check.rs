@@ -28,8 +28,8 @@ async fn dry_run_checks_credentials_without_activation() {
     let setting = Setting::new().await;
     setting.saved(setting.acme, "imports", PLAIN_S3).await;
     setting.saved(setting.acme, "imports", ROLE_S3).await;
-    let made = setting.integration("nightly", &["imports", "empty"]).await;
-    let principal = setting.principal(&made.token).await;
+    let created = setting.integration("nightly", &["imports", "empty"]).await;
+    let principal = setting.principal(&created.token).await;
     let operations = [StorageOperation::List, StorageOperation::Read];
     let checked =
         setting.activations().check(&principal, request("imports", &operations, Some(60), &setting)).await.unwrap();
@@ -45,7 +45,7 @@ async fn dry_run_checks_credentials_without_activation() {
     assert_eq!(checked[0].report.checks, expected);
     assert_eq!(setting.live(&principal).await.unwrap(), []);
     let record = &setting.audited(AuditAction::NamespaceChecked)[0];
-    assert_eq!((record.actor, record.subject), (Actor::Integration(made.integration.id), Subject::Vault));
+    assert_eq!((record.actor, record.subject), (Actor::Integration(created.integration.id), Subject::Vault));
 
     setting.storage.fail(Some(CheckReason::UnknownKey));
     let checked =

@@ -31,7 +31,7 @@ struct State {
     is_open: bool,
     /// The checkpoints that were acknowledged as sealed.
     sealed: Database,
-    made: u8,
+    created: u8,
     restores: u8,
 }
 
@@ -71,7 +71,7 @@ impl Model for Anchored {
             copies: Vec::new(),
             is_open: true,
             sealed: none(),
-            made: 0,
+            created: 0,
             restores: 0,
         }]
     }
@@ -79,7 +79,7 @@ impl Model for Anchored {
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
         if state.is_open {
             actions.extend([Action::Follow, Action::Stop]);
-            if state.made < CHECKPOINTS {
+            if state.created < CHECKPOINTS {
                 actions.push(Action::Seal);
             }
         } else {
@@ -100,8 +100,8 @@ impl Model for Anchored {
         let mut state = before.clone();
         match action {
             Action::Seal => {
-                state.made += 1;
-                state.database.push(state.made);
+                state.created += 1;
+                state.database.push(state.created);
                 state.sealed = state.database.clone();
                 if self.0 == Mistake::AnchorsFirst {
                     // The host fails between the two writes.

@@ -42,7 +42,7 @@ struct State {
     servers: [(Vec<Term>, bool); 2],
     /// Active sessions: their start, and the key of their token.
     tokens: Vec<(u8, u8)>,
-    made: u8,
+    created: u8,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,7 +90,7 @@ impl Model for Keys {
     fn init_states(&self) -> Vec<State> {
         let first = vec![(1, true, 0)];
         let servers = [(first.clone(), true), (first.clone(), true)];
-        vec![State { now: 0, stored: first, servers, tokens: Vec::new(), made: 1 }]
+        vec![State { now: 0, stored: first, servers, tokens: Vec::new(), created: 1 }]
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
@@ -106,7 +106,7 @@ impl Model for Keys {
                 actions.push(Action::Issue(server));
             }
         }
-        if state.made <= REPLACEMENTS && state.stored.len() == 1 {
+        if state.created <= REPLACEMENTS && state.stored.len() == 1 {
             actions.push(Action::Replace);
         }
         let free = state.stored.iter().filter(|key| self.is_free(state, **key));
@@ -128,8 +128,8 @@ impl Model for Keys {
             }
             Action::Replace => {
                 state.stored.iter_mut().for_each(|key| (key.1, key.2) = (false, state.now));
-                state.made += 1;
-                state.stored.push((state.made, true, state.now));
+                state.created += 1;
+                state.stored.push((state.created, true, state.now));
             }
             Action::Destroy(number) => state.stored.retain(|key| key.0 != number),
         }

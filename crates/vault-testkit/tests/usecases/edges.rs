@@ -22,7 +22,7 @@ async fn longest_password_logs_in() {
         (email.to_owned(), password)
     };
     let (email, password) = request("long@example.com", MAX_BYTES);
-    let made = service
+    let created = service
         .accounts
         .create(CreateAccountRequest {
             organization: service.organization_named("Acme").await,
@@ -32,7 +32,7 @@ async fn longest_password_logs_in() {
         })
         .await
         .unwrap();
-    let passcode = || service.code(&super::service::exposed(&made.passcode));
+    let passcode = || service.code(&super::service::exposed(&created.passcode));
     let proof = |password: &str| OwnerProof { password: password.into(), passcode: passcode(), network: network() };
     for longer in [MAX_BYTES + 1, MAX_BYTES + 2, 2 * MAX_BYTES] {
         let (_, longer) = request("", longer);

@@ -71,8 +71,8 @@ impl World {
         let body = json!({ "name": name, "namespaces": namespaces });
         let response = self.send_json("POST /v1/integrations", admin, body);
         assert_eq!(response.status, 201, "{}", response.text());
-        let made = response.json();
-        let text = |member: &str| made[member].as_str().expect("a string").to_owned();
+        let created = response.json();
+        let text = |member: &str| created[member].as_str().expect("a string").to_owned();
         (text("id"), format!("Authorization: Bearer {}", text("token")))
     }
 

@@ -172,13 +172,13 @@ impl World {
     /// An account whose password is [`PASSWORD`].
     pub(crate) fn account(&self, organization: &str, email: &str, role: Role) {
         let name = OrganizationName::parse(organization).unwrap();
-        let made = self.runtime().block_on(async {
+        let created = self.runtime().block_on(async {
             let organization = self.store.find_organization(&name).await.unwrap().unwrap().id;
             let password = Some(PASSWORD.into());
             let request = CreateAccountRequest { organization, email: email.to_owned(), role, password };
             self.fakes.accounts().create(request).await
         });
-        let codes = made.expect("an account").recovery_codes.into_iter().map(|code| code.0);
+        let codes = created.expect("an account").recovery_codes.into_iter().map(|code| code.0);
         self.codes.lock().unwrap().insert(email.to_owned(), codes.collect());
     }
 
