@@ -90,7 +90,7 @@ fn request(stream: &mut BufReader<std::net::TcpStream>) -> (String, String) {
 
 /// Lines that a log service rejects are sent again in the same order. Saves continue in the meantime.
 #[test]
-fn http_server_that_fails_gets_the_same_entries_again() {
+fn failing_http_server_gets_the_same_entries_again() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let sink = format!("http://{}/ingest", listener.local_addr().unwrap());
     let (reported, requests) = mpsc::channel();

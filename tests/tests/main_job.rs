@@ -8,8 +8,8 @@ on_both_databases! {
     main_job_succeeds,
     login_returns_token_lifetime,
     equal_data_is_recognizable_only_within_organization,
-    restart_keeps_everything,
-    killed_server_keeps_everything,
+    restart_loses_no_data,
+    killed_server_loses_no_data,
 }
 
 fn main_job_succeeds(database: Database) {
@@ -147,11 +147,11 @@ fn equal_data_is_recognizable_only_within_organization(database: Database) {
     assert_ne!(first, fingerprint(&globex, &request), "another organization");
 }
 
-fn restart_keeps_everything(database: Database) {
+fn restart_loses_no_data(database: Database) {
     survives(database, Vault::restart);
 }
 
-fn killed_server_keeps_everything(database: Database) {
+fn killed_server_loses_no_data(database: Database) {
     survives(database, Vault::kill_and_restart);
 }
 

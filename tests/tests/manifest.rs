@@ -311,7 +311,7 @@ fn one_time_secrets_are_written_to_a_file_or_not_created() {
 }
 
 #[test]
-fn deleted_credentials_are_created_again_and_interrupted_replacements_continue_with_other_data() {
+fn deleted_credentials_are_recreated_and_interrupted_replacements_continue() {
     let desk = Desk::open(Database::Sqlite);
     let write = |version: usize, secret: &str| {
         desk.write("secrets/one", secret);

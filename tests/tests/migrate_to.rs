@@ -23,7 +23,7 @@ fn activated(integration: &Integration, client: &Client, namespace: &str) -> Val
 }
 
 #[test]
-fn vault_works_on_postgres_as_before() {
+fn vault_works_on_postgres_after_migration() {
     let (mut vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     let admin = vault.admin();
     let session = admin.log_in(&vault.client());

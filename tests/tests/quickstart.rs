@@ -118,7 +118,7 @@ fn quickstart_signs_in_and_serves_jobs(database: Database) {
 }
 
 #[test]
-fn jobs_wait_for_a_vault_that_is_started_again() {
+fn jobs_wait_for_restarting_vault() {
     let desk = Desk::new(Database::Sqlite);
     let (server, _) = desk.quickstart(&[]);
     desk.save("imports/daily", "https://s3.example.com").done();

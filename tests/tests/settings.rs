@@ -9,7 +9,7 @@ use vault_tests::samples::every_type;
 use vault_tests::{Database, Session, Vault};
 
 #[test]
-fn wrong_usage_has_a_status_of_its_own() {
+fn wrong_usage_has_its_own_exit_status() {
     let vault = Vault::init(Database::Sqlite);
     let commands: [&[&str]; 10] = [
         &[],

@@ -381,15 +381,15 @@ macro_rules! store_contract {
                 disabling_revokes_sessions_permanently
                 deletion_leaves_only_audit_log
                 deletion_frees_name_and_addresses
-                deletion_leaves_others_alone
+                deletion_affects_no_other_organization
                 unrecordable_change_is_rolled_back
                 sessions_list_their_own_organizations_entries
             }
             standing in "SECURITY.md" {
-                ended_session_is_refused_everything
-                expired_session_is_refused_everything
-                changed_account_is_refused_everything
-                disabled_organization_is_refused_everything
+                ended_session_is_refused_by_every_operation
+                expired_session_is_refused_by_every_operation
+                changed_account_is_refused_by_every_operation
+                disabled_organization_is_refused_by_every_operation
                 session_is_refused_for_other_organizations
                 session_end_takes_effect_immediately
                 credentials_outlive_account_that_saved_them
@@ -619,7 +619,7 @@ macro_rules! credential_contract {
         $crate::contract_cases! { $make;
             tenant in "embed/own-store.md" {
                 embedder_is_authorized_while_organization_is_active
-                closed_organization_is_denied_everything
+                closed_organization_is_denied_every_operation
                 deleted_organization_keeps_its_audit_log
                 uses_and_checks_require_activation_process
             }

@@ -158,7 +158,7 @@ fn request_has_one_effect_in_every_storm() {
 }
 
 #[test]
-fn same_seed_is_the_same_run() {
+fn same_seed_repeats_the_run() {
     for seed in [0, 7, 4_711] {
         assert_eq!(play(seed), play(seed));
     }

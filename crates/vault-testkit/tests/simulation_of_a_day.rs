@@ -257,7 +257,7 @@ fn simulated_days_end_in_expected_state() {
 }
 
 #[test]
-fn same_seed_is_the_same_day() {
+fn same_seed_repeats_the_day() {
     for seed in [0, 7, 4_711] {
         assert_eq!(play(seed), play(seed));
     }

@@ -164,7 +164,7 @@ wrong_stores! {
     } => version::destroyed_version_is_deleted_immediately;
     it_shows_to_anybody: |store: Wrong| {
         store.altered(|query: &mut Find<CredentialId>| query.principal = Principal::Operator)
-    } => tenant::closed_organization_is_denied_everything;
+    } => tenant::closed_organization_is_denied_every_operation;
     it_counts_each_comparison_in_an_hour_of_its_own: |store: Wrong| {
         let hours = Mutex::new(0);
         store.altered(move |command: &mut Command<MatchCredential>| {
@@ -199,7 +199,7 @@ wrong_stores! {
     it_acknowledges_every_session_end: returns_true("end_session") => session::session_ends_once_in_parallel;
     it_disables_no_account: |store: Wrong| {
         store.altered(|command: &mut SetOrganizationState| command.state = OrganizationState::Active)
-    } => standing::disabled_organization_is_refused_everything;
+    } => standing::disabled_organization_is_refused_by_every_operation;
     it_remembers_one_network: |store: Wrong| {
         store.altered(|command: &mut ReserveAttempt| command.network = Digest::from_bytes([0; 32]))
     } => lockout::known_networks_have_separate_buckets;

@@ -31,7 +31,7 @@ async fn acknowledged_writes_survive_power_cuts() {
 }
 
 #[tokio::test]
-async fn same_seed_is_the_same_run() {
+async fn same_seed_repeats_the_run() {
     assert_eq!(seeds(100..104, Planted::default()).await, seeds(100..104, Planted::default()).await);
 }
 

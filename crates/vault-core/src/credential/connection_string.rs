@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_does_not_parse() {
+    fn unparsable_text_is_refused() {
         for (text, code) in [
             ("nonsense", FieldCode::Malformed),
             ("AccountKey=c2VjcmV0", FieldCode::Malformed),

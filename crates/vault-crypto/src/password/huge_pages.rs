@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_shorter_than_a_huge_page_is_left_alone() {
+    fn memory_shorter_than_a_huge_page_is_unchanged() {
         let mut none: [MaybeUninit<u64>; 0] = [];
         advise(&mut none).unwrap();
         advise(&mut [MaybeUninit::<u64>::uninit(); 3]).unwrap();

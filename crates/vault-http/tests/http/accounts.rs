@@ -150,7 +150,7 @@ fn invitation_is_created_changed_and_withdrawn() {
 }
 
 #[test]
-fn taken_address_is_a_conflict() {
+fn used_address_is_a_conflict() {
     let world = World::start();
     let token = world.token(Role::Admin);
     let other = world.token_in("Other", Role::Admin);
@@ -172,7 +172,7 @@ fn taken_address_is_a_conflict() {
 
 /// After 20 addresses in use within an hour, invitations are refused until the hour has passed.
 #[test]
-fn twenty_taken_addresses_stop_invitations_for_the_hour() {
+fn twenty_used_addresses_stop_invitations_for_the_hour() {
     let world = World::start();
     let token = world.token(Role::Admin);
     let other = world.token_in("Other", Role::Admin);

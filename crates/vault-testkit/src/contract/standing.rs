@@ -23,7 +23,7 @@ async fn editor_at_work(world: &World<'_>) -> (SessionPrincipal, CredentialId) {
 }
 
 /// Every request of an ended session is denied without effect.
-pub async fn ended_session_is_refused_everything(suite: &dyn ContractStore) {
+pub async fn ended_session_is_refused_by_every_operation(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let (session, credential) = editor_at_work(&world).await;
     assert!(world.store.end_session(world.end_session(&session)).await.unwrap());
@@ -31,7 +31,7 @@ pub async fn ended_session_is_refused_everything(suite: &dyn ContractStore) {
 }
 
 /// A session is valid until its expiry, exclusively.
-pub async fn expired_session_is_refused_everything(suite: &dyn ContractStore) {
+pub async fn expired_session_is_refused_by_every_operation(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let (session, credential) = editor_at_work(&world).await;
     world.clock.advance_millis(SESSION_SECONDS * 1000 - 1);
@@ -41,7 +41,7 @@ pub async fn expired_session_is_refused_everything(suite: &dyn ContractStore) {
 }
 
 /// Requests are denied if the account has another role than the token specifies, or does not exist.
-pub async fn changed_account_is_refused_everything(suite: &dyn ContractStore) {
+pub async fn changed_account_is_refused_by_every_operation(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let credential = world.saved(&world.embedder()).await;
     for (role, state) in [(Role::Viewer, AccountState::Active), (Role::Editor, AccountState::Disabled)] {
@@ -53,7 +53,7 @@ pub async fn changed_account_is_refused_everything(suite: &dyn ContractStore) {
 }
 
 /// Requests for accounts of a disabled organization are denied, whatever their sessions.
-pub async fn disabled_organization_is_refused_everything(suite: &dyn ContractStore) {
+pub async fn disabled_organization_is_refused_by_every_operation(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let (session, credential) = editor_at_work(&world).await;
     world.set_state(OrganizationState::Disabled).await;

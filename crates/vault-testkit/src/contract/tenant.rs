@@ -38,7 +38,7 @@ pub async fn embedder_is_authorized_while_organization_is_active(suite: &dyn Cre
 
 /// An unauthorized principal is denied before any other check: before replays, limits and keys, and regardless of
 /// whether the credential exists. Nothing is recorded.
-pub async fn closed_organization_is_denied_everything(suite: &dyn CredentialSubject) {
+pub async fn closed_organization_is_denied_every_operation(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let first = keyed(&world, &principal, "key", "body");

@@ -83,7 +83,7 @@ pub async fn deletion_frees_name_and_addresses(suite: &dyn ContractStore) {
 }
 
 /// Deletion does not affect another organization.
-pub async fn deletion_leaves_others_alone(suite: &dyn ContractStore) {
+pub async fn deletion_affects_no_other_organization(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let holder = other.holder(Role::Editor).await;
     let principal = Principal::Session(other.log_in(&holder).await);

@@ -65,7 +65,7 @@ async fn login_at_last_free_attempt_ends_no_lockout() {
 }
 
 #[tokio::test]
-async fn account_with_a_taken_address_costs_no_hash() {
+async fn account_with_used_address_costs_no_hash() {
     let service = Service::new().await;
     service.person("Acme", "jane", Role::Viewer).await;
     service.work.take();
