@@ -54,7 +54,7 @@ pub async fn list_is_filtered_by_health(suite: &dyn ContractStore) {
     let at = |seconds: i64| Some(world.now().plus_seconds(seconds));
     let mut ids = Vec::new();
     for expiry in [at(300), at(-10), None, at(100), at(100), at(EXPIRING_SECONDS + 100)] {
-        ids.push(world.described(&principal, &["some"], expiry).await);
+        ids.push(world.saved_with_metadata(&principal, &["some"], expiry).await);
     }
     let [third, expired, never, first, second, later] = ids[..] else { panic!("six were saved") };
     let health = |health| ListCredentials { health: Some(health), ..world.list(&principal) };

@@ -20,7 +20,7 @@ use vault_core::{Command, Refusal};
 
 impl<S: CredentialStore + ?Sized> World<'_, S> {
     /// Saves a credential with labels and an expiry.
-    pub(super) async fn described(
+    pub(super) async fn saved_with_metadata(
         &self,
         principal: &Principal,
         labels: &[&str],
@@ -78,7 +78,7 @@ impl<S: CredentialStore + ?Sized> World<'_, S> {
 pub async fn credential_metadata_is_replaced(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
-    let id = world.described(&principal, &["a", "b"], None).await;
+    let id = world.saved_with_metadata(&principal, &["a", "b"], None).await;
     let read = world.versions(&principal, id).await;
     assert_eq!((&read.current.metadata, read.current.expires_at), (&None, None));
     let sealed = SealedMetadata { key: world.key, revision: 2, blob: blob("metadata") };
@@ -131,8 +131,8 @@ pub async fn list_is_filtered_by_labels(suite: &dyn CredentialSubject) {
         let all = ["two", "three", "four"];
         let labels: Vec<_> = all.into_iter().zip([2, 3, 4]).filter(|(_, by)| number % by == 0).collect();
         let labels: Vec<_> = labels.into_iter().map(|(label, _)| label).collect();
-        let id = world.described(&principal, &labels, None).await;
-        other.described(&stranger, &labels, None).await;
+        let id = world.saved_with_metadata(&principal, &labels, None).await;
+        other.saved_with_metadata(&stranger, &labels, None).await;
         saved.insert(0, (id, labels));
     }
     for wanted in [vec!["two"], vec!["three", "two"], vec!["four", "two", "three"], vec!["five"], vec!["two", "five"]] {
@@ -161,7 +161,7 @@ pub async fn list_is_filtered_by_expiry(suite: &dyn CredentialSubject) {
     let at = |seconds: i64| Some(world.now().plus_seconds(seconds));
     let mut ids = Vec::new();
     for expiry in [at(300), at(-10), None, at(100), at(100)] {
-        ids.push(world.described(&principal, &["some"], expiry).await);
+        ids.push(world.saved_with_metadata(&principal, &["some"], expiry).await);
     }
     let [third, expired, _, first, second] = ids[..] else { panic!("five were saved") };
     let before = |seconds| ListCredentials { expires_before: at(seconds), ..world.list(&principal) };
