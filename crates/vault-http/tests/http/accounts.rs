@@ -29,7 +29,7 @@ fn text(value: &Value) -> &str {
     value.as_str().expect("a string")
 }
 
-/// The id of the account with this address.
+/// Returns the ID of the account with this address.
 fn id_of(world: &World, token: &str, email: &str) -> String {
     let accounts = list(world, token);
     let account = accounts.iter().find(|account| account["email"] == email).expect("an account of this address");

@@ -1,4 +1,4 @@
-//! What integrations are handed, and what they are refused.
+//! Activations: issued credentials and refusals.
 
 use crate::support::{ActivationListener, World, assert_problem, assert_standard_headers, s3};
 use serde_json::{Value, json};

@@ -9,7 +9,7 @@ use vault_http::{Rate, Readiness, activation_routes, routes};
 
 const JSON: &str = "Content-Type: application/json";
 
-/// Every route that asks for a token.
+/// Every route that requires a token.
 fn protected() -> Vec<String> {
     let routes = activation_routes().filter(|route| !matches!(route.operation, "live" | "ready"));
     let lines: Vec<_> = routes.map(|route| format!("{} {}", route.method, route.template)).collect();
@@ -211,7 +211,7 @@ fn integration_is_rate_limited() {
             r#"{"namespace":"imports","operations":[]}"#,
         )
     };
-    // Far more than a rate of one a second lets through while they are sent.
+    // Far more than a rate of one per second permits in this time.
     let answers =
         (0..200).map(|turn| if turn % 2 == 0 { activation_listener.activate(&token, "imports") } else { check() });
     let refused = { answers }.find(|response| response.status == 429).expect("a refusal");

@@ -5,7 +5,7 @@ use serde_json::json;
 use vault_core::role::Role;
 use vault_http::routes;
 
-/// A body of the form that an operation takes.
+/// A body in the form that an operation accepts.
 fn sound_body(line: &str) -> String {
     let body = match line {
         "PATCH /v1/organization-vault" => return s3("a", "b"),
@@ -30,7 +30,7 @@ fn sound_body(line: &str) -> String {
     body.to_string()
 }
 
-/// Every route that asks for a token.
+/// Every route that requires a token.
 fn protected() -> Vec<String> {
     let free = [
         "live",

@@ -11,8 +11,8 @@ use vault_http::Readiness;
 
 const JSON: &str = "Content-Type: application/json";
 
-/// Requests whose answers close the connection, with the status of each. All of them end where they seem to: what
-/// follows could be read as another request.
+/// Requests whose responses close the connection, with the status of each. All of them are complete, so the following
+/// bytes could be parsed as another request.
 fn closing(token: &str) -> Vec<(&'static str, Vec<u8>, u16)> {
     let with = |line: &str, headers: &[&str], body: &str| request(line, &[headers, &[token]].concat(), body);
     let long = format!("GET /{}", "a".repeat(9_000));
@@ -116,7 +116,8 @@ fn requests_after_closing_response_on_unix_socket_are_not_executed() {
 
 #[test]
 fn pipelined_requests_are_independent() {
-    // Of the first, the answer waits until the others were sent. Each of them would change its length or its connection.
+    // The response to the first request is delayed until the others are sent. Each of these would change its length or
+    // its connection.
     for behind in [
         request("HEAD /livez", &[], ""),
         request("GET /livez", &["Connection: close"], ""),

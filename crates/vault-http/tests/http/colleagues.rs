@@ -1,4 +1,4 @@
-//! `{base_url}/accounts/<id>/unlock` and `…/re-enrol`: how admins help their colleagues.
+//! `{base_url}/accounts/<id>/unlock` and `…/re-enrol`: how admins unlock and re-enrol other users.
 
 use crate::support::{PASSWORD, Response, World, assert_problem, assert_standard_headers};
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ fn bearer(session: &Response) -> String {
     format!("Authorization: Bearer {}", text(&session.json()["access_token"]))
 }
 
-/// Has the account enrol again, and gives the code.
+/// Starts a re-enrolment of the account, and returns the code.
 fn re_enrol(world: &World, token: &str, id: &str) -> String {
     let response = post(world, token, id, "re-enrol");
     assert_eq!(response.status, 201, "{}", response.text());
@@ -213,7 +213,7 @@ fn unlock_and_re_enrol_hide_foreign_accounts() {
         let response = world.send(&line.replace("POST", "GET"), &[&token], "");
         assert_problem(&response, 405, "method-not-allowed", what);
         assert_eq!(response.header("allow"), Some("POST"));
-        // No body can give a role, or a state.
+        // No body can set a role or a state.
         let response = world.send_json(&line, &token, json!({"role": "admin", "state": "active"}));
         assert!([201, 204].contains(&response.status), "{}", response.text());
         assert_eq!(listed(&world, &token, &format!("{what}@acme.example"))["role"], "viewer");

@@ -6,7 +6,7 @@ use vault_core::role::Role;
 
 const EMAIL: &str = "new@acme.example";
 
-/// Invites, and gives the enrolment code.
+/// Invites a user, and returns the enrolment code.
 fn invite(world: &World, token: &str, email: &str) -> String {
     let response = world.send_json("POST /v1/accounts", token, json!({"email": email, "role": "editor"}));
     assert_eq!(response.status, 201, "{}", response.text());

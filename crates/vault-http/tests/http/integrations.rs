@@ -292,7 +292,7 @@ fn integrations_are_paginated() {
     }
 }
 
-/// The member `name` of every item, page by page of two, as `Link` leads from one to the next.
+/// Returns the field `name` of every item, in pages of two, following `Link`.
 fn pages(world: &World, token: &str, path: &str, name: &str) -> Vec<Vec<String>> {
     let mut pages = Vec::new();
     let mut next = Some(format!("{path}?limit=2"));

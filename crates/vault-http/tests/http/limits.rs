@@ -1,4 +1,4 @@
-//! How often one network may ask for what needs no token.
+//! Rate limits by network for operations without a token.
 
 use crate::support::{World, WorldBuilder, assert_problem, logged, request};
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -10,7 +10,7 @@ use vault_core::role::Role;
 use vault_http::Rate;
 
 const JSON: &str = "Content-Type: application/json";
-/// Far more than a rate of one a second lets through while they are sent.
+/// Far more than a rate of one per second permits in this time.
 const MANY: usize = 40;
 
 fn world(trusted: &'static str) -> World {
@@ -23,7 +23,7 @@ fn world(trusted: &'static str) -> World {
         .start()
 }
 
-/// The statuses of logins that each claim to come from a network of their own.
+/// Returns the statuses of logins that each claim to be from a different network.
 fn statuses(world: &World) -> Vec<u16> {
     let from = |number| format!("X-Forwarded-For: 203.0.{number}.7");
     (0..MANY).map(|number| world.send("POST /v1/login", &[JSON, &from(number)], "{}").status).collect()
@@ -101,7 +101,7 @@ fn routes_without_token_require_a_rate() {
 
 #[test]
 fn concurrent_requests_are_limited_by_account_and_organization() {
-    // The bounds, and who is refused while one request is under way: its account, a colleague, another organization.
+    // The limits, and which callers are refused during a request: its account, another user, another organization.
     for ((account, organization), refused) in [((1, 2), [true, false, false]), ((2, 1), [true, true, false])] {
         let ((started, begins), (release, released)) = (channel(), channel::<()>());
         let released = Mutex::new(released);
@@ -123,7 +123,7 @@ fn concurrent_requests_are_limited_by_account_and_organization() {
         let mut wire = world.wire();
         wire.send(list());
         begins.recv_timeout(Duration::from_secs(60)).expect("it is carried out");
-        // A client that goes away ends nothing: its request counts until it is carried out.
+        // The request of a disconnected client counts until it has finished.
         drop(wire);
         for (token, refused) in [&token, &others[0], &others[1]].into_iter().zip(refused) {
             let response = world.send("GET /v1/account", &[token], "");

@@ -1,4 +1,4 @@
-//! The HTTP interface as a client meets it: the real server on a real port, over the memory store.
+//! The HTTP API from the view of a client: the real server on a real port, with the memory store.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "a test fails by panicking")]
 

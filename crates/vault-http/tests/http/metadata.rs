@@ -9,7 +9,7 @@ const JSON: &str = "Content-Type: application/json";
 const PATCH: &str = "Content-Type: application/merge-patch+json";
 const VAULT: &str = "/v1/organization-vault";
 
-/// The body of a save with these members more.
+/// Returns the body of a save with these additional fields.
 fn body(more: &Value) -> String {
     let mut body: Value = serde_json::from_str(&s3("imports", "b1")).unwrap();
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -181,7 +181,7 @@ fn vend_rule_is_enforced_and_only_admin_lifts_it() {
     assert_eq!(patch(&world, &admin, &id, &json!({"vend": "any"})).json()["vend"], "any");
     assert_eq!(replace(&without).status, 201);
     assert_problem(&patch(&world, &admin, &id, &json!({"vend": "short"})), 422, "refused-value", "no short form");
-    // The way back is to data that has one.
+    // A rollback restores data that has a short form.
     let promoted = |version: i64| {
         world.send(&format!("POST {VAULT}/{id}/promote"), &[&admin, JSON], json!({"version": version}).to_string())
     };
@@ -222,7 +222,7 @@ fn lists_are_filtered_by_labels_health_and_expiry() {
     ] {
         assert_eq!(ids(&world, &token, query).iter().collect::<Vec<_>>(), expected, "{query} at {now}");
     }
-    // Page by page, by the links alone.
+    // In pages, following only the links.
     for query in [
         "label=team:data&label=team:data&limit=1",
         "expires_before=2030-02-01T00:00:00.5Z&limit=1",
@@ -239,7 +239,7 @@ fn lists_are_filtered_by_labels_health_and_expiry() {
         }
         assert_eq!(found, all, "{query}");
     }
-    // A cursor is of one list.
+    // A cursor is valid for one list.
     let page = world.send(&format!("GET {VAULT}?label=team:data&limit=1"), &[&token], "");
     let link = page.header("link").unwrap();
     let cursor = link.split("cursor=").nth(1).unwrap().split('>').next().unwrap();
@@ -271,7 +271,7 @@ fn data_comparisons_are_limited_per_hour() {
     let refused = send(&token, &same.to_string());
     assert_problem(&refused, 429, "too-many-requests", "the eleventh");
     assert!(refused.header("retry-after").unwrap().parse::<u32>().unwrap() <= 3_601);
-    // Of another credential it may be asked.
+    // The limit is per credential.
     let elsewhere = saved(&world, &token, &json!({}));
     let line = format!("POST {VAULT}/{elsewhere}/match");
     assert_eq!(world.send(&line, &[&token, JSON], same.to_string()).status, 200);

@@ -6,14 +6,14 @@ use vault_core::role::Role;
 
 const EMAIL: &str = "me@acme.example";
 
-/// An account of this test's own.
+/// Creates an account for this test.
 fn world() -> World {
     let world = World::start();
     world.account("Acme", EMAIL, Role::Viewer);
     world
 }
 
-/// Logs in; the header with the token.
+/// Logs in. Returns the header with the token.
 fn log_in(world: &World) -> String {
     let response = world.send_json("POST /v1/login", "", world.login_body(EMAIL));
     assert_eq!(response.status, 200, "{}", response.text());
@@ -39,7 +39,7 @@ fn is_live(world: &World, token: &str) -> bool {
     response.status == 200
 }
 
-/// Password and passcode that are right.
+/// Returns the correct password and passcode.
 fn proof(world: &World) -> Value {
     json!({"password": PASSWORD, "passcode": world.code(EMAIL)})
 }
@@ -195,7 +195,7 @@ fn failed_re_authentication_counts_as_failed_login() {
         }
     }
     assert!(answers.windows(2).all(|pair| pair[0] == pair[1]), "whatever was wrong: {answers:?}");
-    // The counter is the login's own: nine of them reached the hash, so a login must wait.
+    // Logins use the same counter: nine attempts were hashed, so a login is locked out.
     let body = world.login_body(EMAIL);
     assert_problem(&world.send_json("POST /v1/login", "", body), 401, "invalid-login", "a wait");
 }

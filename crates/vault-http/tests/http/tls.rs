@@ -14,7 +14,7 @@ use std::time::Duration;
 use vault_core::role::Role;
 use vault_http::{ListenerSettings, ServerSettings, Tls};
 
-/// Far longer than anything takes that has an end.
+/// Far longer than any operation that ends.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A certificate for `localhost`, with its key.
@@ -37,7 +37,7 @@ impl Identity {
         CertificateDer::from_pem_slice(self.certificate.as_bytes()).unwrap()
     }
 
-    /// A client that trusts this certificate alone.
+    /// Returns a client that trusts only this certificate.
     fn client(&self, versions: &[&'static SupportedProtocolVersion], protocols: &[&str]) -> ClientConfig {
         let mut roots = RootCertStore::empty();
         roots.add(self.der()).unwrap();
@@ -119,7 +119,7 @@ fn plaintext_responses_have_no_hsts_header() {
     }
 }
 
-/// The first record of a handshake whose newest version is 3.`version` (3.3 is TLS 1.2).
+/// Returns the first record of a handshake whose newest version is 3.`version` (3.3 is TLS 1.2).
 fn hello(version: u8) -> Vec<u8> {
     let random = [7; 32];
     let (suites, extensions) = (
@@ -168,7 +168,7 @@ fn plain_http_on_tls_port_is_closed() {
     assert_eq!(wire(&world, &identity).exchange(request("GET /livez", &[], "")).status, 200);
 }
 
-/// A world over TLS that differs from the usual one.
+/// Starts a world over TLS with other settings.
 fn world_with(identity: &Identity, change: impl FnOnce(&mut ListenerSettings) + 'static) -> World {
     let tls = identity.tls();
     let change = move |settings: &mut ServerSettings| {
@@ -210,7 +210,7 @@ fn certificates_are_reloaded_during_connections() {
     assert_eq!(open.exchange(request("GET /livez", &[], "")).status, 200, "open connections stay open");
 }
 
-/// An authority for clients, and what it issues.
+/// A certificate authority for clients.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
@@ -220,7 +220,7 @@ impl Authority {
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
 
-    /// A certificate with its key for a client.
+    /// Issues a certificate with its key for a client.
     fn issue(&self, usage: ExtendedKeyUsagePurpose) -> (CertificateDer<'static>, PrivateKeyDer<'static>) {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec!["batch".to_owned()]).unwrap();
@@ -230,7 +230,7 @@ impl Authority {
     }
 }
 
-/// Whether a client with this certificate is answered.
+/// Returns whether a client with this certificate gets a response.
 fn is_served(
     address: SocketAddr,
     server: &Identity,

@@ -1,4 +1,4 @@
-//! Trying a credential out before it is saved.
+//! Checks of a credential before it is saved.
 
 use crate::support::{World, WorldBuilder, assert_problem, s3};
 use serde_json::{Value, json};

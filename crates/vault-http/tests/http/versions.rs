@@ -14,7 +14,7 @@ fn data(bucket: &str) -> Value {
     serde_json::from_str::<Value>(&s3("a", bucket)).unwrap()["data"].clone()
 }
 
-/// A credential and who changes it.
+/// A credential and the account that changes it.
 struct Credential {
     world: World,
     token: String,
@@ -32,7 +32,7 @@ impl Credential {
         Self { world, token, id }
     }
 
-    /// A request about it, with a JSON body unless that is empty.
+    /// Sends a request for it, with a JSON body unless that is empty.
     fn send(&self, method: &str, below: &str, headers: &[&str], body: &str) -> Response {
         let mut all = vec![&*self.token];
         all.extend((!body.is_empty()).then_some(JSON));
@@ -66,7 +66,7 @@ impl Credential {
         response
     }
 
-    /// Number, state and bucket of each version.
+    /// Returns number, state and bucket of each version.
     fn versions(&self) -> Vec<(i64, String, String)> {
         let response = self.send("GET", "/versions", &[], "");
         assert_eq!(response.status, 200, "{}", response.text());

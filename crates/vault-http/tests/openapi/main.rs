@@ -34,7 +34,7 @@ fn committed_description_matches_code() {
 #[test]
 fn exactly_all_routes_are_described() {
     let routes = vault_http::routes().chain(vault_http::activation_routes());
-    // The description describes neither itself nor the pages of the console.
+    // The description omits itself and the pages of the console.
     let routes: BTreeSet<_> =
         routes.map(|route| route.operation).filter(|name| !document::UNDESCRIBED.contains(name)).collect();
     let described: Vec<_> = OPERATIONS.iter().map(|operation| operation.name).collect();
@@ -42,7 +42,7 @@ fn exactly_all_routes_are_described() {
     assert_eq!(described.len(), routes.len(), "an operation is described twice");
 }
 
-/// Every `$ref` leads somewhere, and every schema is used.
+/// Every `$ref` resolves, and every schema is used.
 #[test]
 fn references_resolve_to_schemas() {
     fn references<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
@@ -70,7 +70,7 @@ fn references_resolve_to_schemas() {
     }
 }
 
-/// What stands as an example is taken by the type that reads it.
+/// The type of each example parses it.
 #[test]
 fn examples_are_accepted() {
     for Operation { name, request, .. } in OPERATIONS {
