@@ -99,7 +99,7 @@ proptest! {
             Some(changed) => accounts[place] = changed,
             None => { accounts.remove(place); }
         }
-        // Refused exactly if there was an admin and there would be none.
+        // A change is refused exactly if it would remove the last admin.
         prop_assert_eq!(refused, before > 0 && admins(&accounts) == 0);
     }
 
@@ -139,7 +139,7 @@ proptest! {
         };
         let equal = covered(&one, first) == covered(&two, second);
         prop_assert_eq!(one.digest(first, &Hashes) == two.digest(second, &Hashes), equal);
-        // What an invitation carries fits no account, and the other way round.
+        // The digest of an invitation verifies for no account, and the reverse.
         let account = SignedAccount::new(one.grant.clone(), PasswordId::from_bytes([1; 16]), SeedId::from_bytes(*one.grant.account.as_bytes()));
         prop_assert!(one.digest(first, &Hashes) != account.digest(&Hashes));
     }
@@ -186,7 +186,7 @@ proptest! {
                 }
             }
         }
-        // However they come, no more than twice as many fit into any hour.
+        // At any rate of requests, at most twice the limit is permitted in any hour.
         for from in &counted {
             let within = counted.iter().filter(|at| *at >= from && **at < from.plus_seconds(HOUR_SECONDS));
             prop_assert!(within.count() <= 2 * usize::try_from(HourlyLimit::ADDRESS_CONFLICTS).unwrap());
@@ -208,7 +208,7 @@ proptest! {
         prop_assert_eq!(HourlyLimit::default().plus_one(now), HourlyLimit { count: 1, since: Some(now) });
     }
 
-    /// Each of the three alone keeps the owner out.
+    /// Each of the three conditions alone locks the account.
     #[test]
     fn account_is_locked_if_owner_cannot_log_in(closed in any::<bool>(), waits in any::<bool>(), wrong in 0_u32..40) {
         let since = (closed || waits).then_some(at(7));
@@ -277,7 +277,7 @@ proptest! {
         let again = EnrolmentCode::read(code.text()).unwrap();
         prop_assert_eq!(code.digest(&Hashes), again.digest(&Hashes));
         prop_assert!(code.text().expose_secret().bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()));
-        // Five bits of each byte are in it: 130 in all.
+        // The code contains five bits of each byte: 130 in total.
         let mut other = random.clone();
         other[7] ^= 0b0001_0000;
         let other = EnrolmentCode::generate(&Bytes(other)).unwrap();

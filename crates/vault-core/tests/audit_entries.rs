@@ -45,7 +45,7 @@ fn note(namespace: &str) -> AuditNote {
     AuditNote::of(Namespace::parse(namespace, "").unwrap())
 }
 
-/// An entry with as little as one can have.
+/// Returns an entry with only the required fields.
 fn bare() -> AuditRecord {
     AuditRecord {
         id: AuditId::from_uuid(uuid(1)),
@@ -62,7 +62,7 @@ fn bare() -> AuditRecord {
     }
 }
 
-/// An entry with everything.
+/// Returns an entry with all fields.
 fn full() -> AuditRecord {
     let credentials = vec![issued_credentials(5, Some(at(9_000))), issued_credentials(6, None)];
     AuditRecord {
@@ -83,7 +83,7 @@ fn full() -> AuditRecord {
 
 type Change = fn(&mut AuditRecord);
 
-/// Changes of one thing each. Those of what an entry need not have give it to one that has it not.
+/// Returns changes of one field each. Changes of optional fields add them if they are absent.
 fn changes() -> Vec<(&'static str, Change)> {
     fn noted(record: &mut AuditRecord) -> &mut AuditNote {
         record.note.get_or_insert_with(|| note("imports"))
@@ -135,7 +135,7 @@ fn entry_mac_covers_every_field() {
 
 #[test]
 fn entry_mac_covers_later_field() {
-    // Each alone decides in which form the entry is written.
+    // Each field alone selects the encoding of the entry.
     let alone: [fn(&mut AuditRecord, bool); 5] = [
         |record, second| record.actor = integration(if second { 8 } else { 9 }),
         |record, second| record.note = Some(note(if second { "imports" } else { "exports" })),
@@ -171,7 +171,7 @@ fn entry_is_stored_as_it_was_recorded() {
         count: 1,
         namespace: Some("imports".to_owned()),
         purpose: Some("nightly".to_owned()),
-        // The note's goes before the request's.
+        // The network of the note precedes that of the request.
         network: Some("192.0.2.0/24".to_owned()),
         credentials: Some(format!("{} 3 short 9000\n{} 3 short", text(5), text(6))),
         request: Some(text(4)),
@@ -228,7 +228,7 @@ fn entry_mac_covers_every_column() {
             assert!(!changed.is_genuine(&FakeAuditSealer), "{column}");
         }
     }
-    // An empty text is not the same as none.
+    // An empty text differs from an absent one.
     let entry = FakeAuditSealer.seal(bare()).to_entry();
     let emptied: [ColumnChange; 9] = [
         |entry| entry.organization = Some(String::new()),
@@ -324,7 +324,7 @@ fn finding_names_its_object() {
     assert_eq!(missing(4, 6), "checkpoints 4 to 6 are missing");
 }
 
-/// An entry whose request did several things is found by each of them.
+/// An entry of a request with several actions matches the filter of each.
 #[test]
 fn entry_matches_filter_for_each_action() {
     let changed = |action, subject, fields: &[ChangedField]| {
@@ -346,7 +346,7 @@ fn entry_matches_filter_for_each_action() {
     assert!(role.is_action("account.role-changed") && !role.is_action("account.disabled"));
 }
 
-/// An activation is found by the credentials that it issued and by the integration; a freeze by the namespace.
+/// An activation matches its credentials and its integration, and a freeze its namespace.
 #[test]
 fn entry_matches_filter_for_each_participant() {
     let entry = sealed(full()).to_entry();

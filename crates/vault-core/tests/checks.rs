@@ -1,4 +1,4 @@
-//! Properties of what a dry run can tell without a store, for all inputs.
+//! Properties of checks without a storage provider, for all inputs.
 
 use proptest::collection::vec;
 use proptest::option;
@@ -185,14 +185,14 @@ proptest! {
 fn short_lived_credentials_require_suitable_type_and_data() {
     assert_eq!(allows_short(&link("q=1")), Err(CheckReason::TypeHasNone));
     assert_eq!(allows_short(&s3("")), Err(CheckReason::NoRole));
-    // Other stores issue sessions of the keys themselves.
+    // Other stores issue sessions for the keys directly.
     for place in ["endpoint", "sts_endpoint"] {
         assert_eq!(allows_short(&s3(&format!(r#","{place}":"https://store.example""#))), Ok(()));
     }
     for data in [s3(ROLE), container("AccountName=acct"), gcs("")] {
         assert_eq!(allows_short(&data), Ok(()));
     }
-    // All that there is without a container, or without the account's name, is the application's own token.
+    // Without a container or account name, only the application's token can be issued.
     assert_eq!(allows_short(&azure("AccountName=acct")), Err(CheckReason::NoContainer));
     let unidentified = data(
         CredentialType::AzureIdentity,
@@ -203,7 +203,7 @@ fn short_lived_credentials_require_suitable_type_and_data() {
     assert_eq!(allows_short(&unnamed), Err(CheckReason::NoAccount));
 }
 
-/// Saved before such endpoints were refused.
+/// Data that was saved before such endpoints were refused.
 #[test]
 fn settings_fail_when_the_endpoint_contains_the_bucket() {
     let settings = |more: &str| {
@@ -218,7 +218,7 @@ fn settings_fail_when_the_endpoint_contains_the_bucket() {
     assert_eq!(right, Check::passed(CheckKind::Settings));
 }
 
-/// The prefix `in` covers `in2/a` too, for every provider that compares the beginning of names.
+/// The prefix `in` also covers `in2/a`, for every provider that compares the start of names.
 #[test]
 fn prefix_beyond_a_folder_is_reported_for_short_lived_credentials() {
     let warned = |data: &CredentialData| {
@@ -255,7 +255,7 @@ fn names_are_unique_and_read_as_they_are_written() {
 }
 
 proptest! {
-    /// Of several buckets, the report has the worst result of each kind, and names the bucket.
+    /// The report of several buckets has the worst result of each kind, with the bucket.
     #[test]
     fn bucket_report_contains_worst_result_of_each(results in vec((0_usize..4, 0_usize..4), 1..6)) {
         let reason = CheckReason::Denied;
@@ -278,7 +278,7 @@ proptest! {
         prop_assert_eq!(report.checks, vec![worst(|result| result.0, first), worst(|result| result.1, second)]);
     }
 
-    /// A boundary of Google's has ten rules, one for each bucket. The saved facts decide as the data does.
+    /// A Google access boundary has ten rules, one for each bucket. The saved facts have the same result as the data.
     #[test]
     fn token_is_narrowed_to_ten_buckets_at_most(count in 1_usize..15) {
         let names: Vec<String> = (0..count).map(|number| format!("\"b{number}\"")).collect();

@@ -1,4 +1,4 @@
-//! Properties of credential data: one canonical form, which opens again.
+//! Properties of credential data: one canonical form, which round-trips.
 
 use crate::support;
 

@@ -1,4 +1,4 @@
-//! What may be seen of a credential, and that nothing else can be.
+//! The visible information of a credential: permitted fields only.
 
 use crate::support;
 
@@ -11,7 +11,7 @@ fn information(sample: &Sample) -> String {
     sample.parse().unwrap().information(Fingerprint::from_digest(&[0x1f; 32])).as_json().to_owned()
 }
 
-/// The generated part of every secret: the runs of characters that nothing else is made of.
+/// Returns the generated part of every secret: characters that occur nowhere else.
 fn secret_runs(value: &Value, runs: &mut Vec<String>) {
     match value {
         Value::String(text) => {
@@ -39,7 +39,7 @@ proptest! {
                 let window = std::str::from_utf8(window).unwrap();
                 prop_assert!(!shown.contains(window));
             }
-            // Nor in the lower case that hosts are shown in.
+            // Hosts are shown in lower case, so that is searched, too.
             prop_assert!(!shown.contains(&run.to_lowercase()));
         }
     }
@@ -85,7 +85,7 @@ proptest! {
     fn secret_in_visible_field_is_refused(sample in samples(UPPER_SECRET)) {
         if let Some(secret) = sample.get("secret_access_key") {
             for name in ["bucket", "region", "key_prefix", "access_key_id"] {
-                // A region is shorter than some secrets; then its own rule refuses.
+                // A region is shorter than some secrets. Then its own rule refuses the value.
                 let errors = sample.with(name, secret.clone()).parse().unwrap_err();
                 prop_assert_eq!(&errors[0].pointer, &format!("/data/{name}"));
             }

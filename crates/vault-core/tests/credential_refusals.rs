@@ -92,7 +92,7 @@ proptest! {
 
     #[test]
     fn no_refusal_repeats_a_value(sample in samples(UPPER_SECRET)) {
-        // Every field is spoilt in a way that keeps its text.
+        // Every field is corrupted in a way that keeps its text.
         let mut broken = sample.clone();
         for (name, value) in &sample.members {
             let corrupted = value.as_str().map_or_else(|| json!([value]), |text| json!(format!("\"{text}\"")));
@@ -181,7 +181,7 @@ fn s3(members: Vec<(&'static str, Value)>) -> Sample {
 }
 
 proptest! {
-    /// Tools add the bucket to the endpoint, so one that contains it leads to a folder of the bucket's name.
+    /// Tools add the bucket to the endpoint, so an endpoint that contains it addresses a folder with the name of the bucket.
     #[test]
     fn endpoint_is_refused_when_it_contains_the_bucket(
         bucket in "[a-z][a-z0-9-]{5,30}[a-z0-9]",
@@ -216,7 +216,7 @@ proptest! {
         }
     }
 
-    /// All three fields of the application, or none if the connection string opens the account.
+    /// All three fields of the application, or none if the connection string suffices.
     #[test]
     fn application_is_complete_or_connection_string_is_usable(given: [bool; 3], opens in 0..3_usize) {
         let names = ["tenant_id", "client_id", "client_secret"];

@@ -16,7 +16,7 @@ use vault_core::port::ListPosition;
 use vault_core::time::Timestamp;
 use vault_core::{Error, Refusal};
 
-/// Reads a cursor. A digester without keys has nothing to wait for.
+/// Decodes a cursor. The future of a digester without keys is always ready.
 fn read(organization: OrganizationId, filter: &ListFilter, text: &str) -> Result<ListPosition, Error> {
     match pin!(decode(&Hashes, organization, filter, text)).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(read) => read,
@@ -52,7 +52,7 @@ fn positions() -> impl Strategy<Value = ListPosition> {
 }
 
 proptest! {
-    /// The moment of expiry is part of the position where the list is in the order of expiry, and nowhere else.
+    /// A position contains the expiry only in lists that are ordered by expiry.
     #[test]
     fn cursor_returns_its_position(filter in filters(), last in positions()) {
         let text = encode(&Hashes, organization(1), &filter, last);
@@ -68,7 +68,7 @@ proptest! {
             matches!(read(organization, filter, &text), Err(Error::Refused(Refusal::Cursor)))
         };
         prop_assert!(refused(organization(2), &filter), "of another organization");
-        // With one filter exchanged for that of another list.
+        // One filter is replaced by that of another list.
         let exchanged = [
             ListFilter { namespace: other.namespace.clone(), ..filter.clone() },
             ListFilter { kind: other.kind, ..filter.clone() },

@@ -23,7 +23,7 @@ use vault_core::{Command, Refusal};
 
 const KEY: KeyId = KeyId::from_bytes([1; 16]);
 const ORGANIZATION: OrganizationId = OrganizationId::from_bytes([2; 16]);
-/// No rule looks at it.
+/// No rule reads this value.
 const CODE: Digest = Digest::from_bytes([9; 32]);
 const NOW: Timestamp = Timestamp::from_millis(1_000);
 
@@ -123,14 +123,14 @@ fn changes_of(facts: CredentialFacts) -> ChangeFacts {
     ChangeFacts { credentials: HashMap::from([(credential(1), facts)]), earlier: EarlierRequests::default() }
 }
 
-/// The answer to one change.
+/// Returns the result of one change.
 fn check_one(facts: ChangeFacts, payload: ChangeCredential, key_active: bool) -> Result<i64, Refusal> {
     let command = command(payload);
     decide_changes(facts, [Authorized { command: &command, key_active }]).remove(0).into_answer()
 }
 
 proptest! {
-    /// However saves are cut into batches, they come to the same.
+    /// Saves have the same results in any batches.
     #[test]
     fn batched_saves_equal_sequential_saves(
         saves in vec((prop::option::of((0_u8..4, 0_u8..2)), any::<bool>(), 0_i64..8), 0..12),
@@ -164,7 +164,7 @@ proptest! {
         }
     }
 
-    /// Of several deletions of one credential, one deletes it; a revision that has passed deletes nothing.
+    /// If several requests delete one credential, exactly one succeeds. A stale revision deletes nothing.
     #[test]
     fn credential_is_deleted_once(deletes in vec((0_u8..4, prop::option::of(0_i64..3)), 0..12)) {
         let revisions: HashMap<_, _> = (0..3).map(|number| (credential(number), 1)).collect();
@@ -190,7 +190,7 @@ proptest! {
         }
     }
 
-    /// Of several changes of one revision, the first is made.
+    /// If several requests change one revision, the first succeeds.
     #[test]
     fn one_change_of_a_revision_succeeds(changes in 1_usize..6) {
         let commands: Vec<_> = (0..changes).map(|_| command(replace(1, &FACTS, None))).collect();
@@ -201,7 +201,7 @@ proptest! {
         prop_assert!(answers[1..].iter().all(|answer| *answer == Err(Refusal::Changed)));
     }
 
-    /// A staged version is gone from the row as soon as it is promoted or destroyed, and only then.
+    /// A staged version is removed from the row exactly when it is promoted or destroyed.
     #[test]
     fn staged_version_stays_until_it_is_promoted_or_destroyed(number in 3_i64..6, promotes in any::<bool>()) {
         let facts = CredentialFacts { staged: Some(4), highest: 5, ..FACTS };
@@ -228,7 +228,7 @@ fn repeated_request_gets_original_response_after_changes() {
         earlier.insert(AccountId::from_bytes([4; 16]), "1".to_owned(), created);
         earlier
     };
-    // Neither room nor an active key nor the credential is left.
+    // The limit is reached, no key is active, and the credential is deleted.
     let saved = |body| {
         let command = command(save(1, Some(idempotency(1, body)), 0));
         let facts = SaveFacts { credentials: None, earlier: earlier() };

@@ -53,7 +53,7 @@ fn scalar() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// Trusts are stored and read as they are, whatever they say.
+    /// Any trusts round-trip.
     #[test]
     fn trusts_are_parsed_as_stored(claims in btree_map("/[a-z]{1,8}", scalar(), 0..10), sub in "[a-z/:]{1,20}") {
         let mut claims: serde_json::Map<_, _> = claims.into_iter().collect();
@@ -96,7 +96,7 @@ proptest! {
         prop_assert_eq!(fits, [!rest.is_empty(), false, false]);
     }
 
-    /// A token is valid from its issue to its end, with half a minute on either side.
+    /// A token is valid from its issue to its expiry, with a leeway of 30 s on either side.
     #[test]
     fn token_times_are_verified_by_server_clock(issued in 1_000_i64..2_000, life in 1_i64..600, now in 500_i64..3_000) {
         let claims = json!({"iat": issued, "nbf": issued, "exp": issued + life});
@@ -107,7 +107,7 @@ proptest! {
         }
     }
 
-    /// An audience names one integration, in one spelling.
+    /// An audience identifies one integration, in one spelling.
     #[test]
     fn audience_identifies_one_integration(bits in any::<u128>()) {
         let id = IntegrationId::from_uuid(uuid::Uuid::from_u128(bits));

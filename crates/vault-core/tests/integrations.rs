@@ -83,7 +83,7 @@ proptest! {
         prop_assert!(text.starts_with("ovi_") && text[4..].bytes().all(|byte| byte.is_ascii_alphanumeric()));
         let again = IntegrationToken::read(token.text()).unwrap();
         prop_assert!(token.digest(&Hashes) == again.digest(&Hashes));
-        // Given where a namespace belongs, it would come to stand in lists and in the audit.
+        // A token entered as a namespace would appear in lists and in the audit log.
         let refusal = Namespace::parse(text, "/namespace").unwrap_err();
         prop_assert_eq!((&*refusal.pointer, refusal.code), ("/namespace", FieldCode::NotAllowed));
         let shown = format!("{refusal:?}");
@@ -113,7 +113,7 @@ proptest! {
 
     #[test]
     fn other_text_is_not_parsed_as_token(text in "(ovi_)?\\PC{0,60}|ovi_[0-9A-Za-z]{49}") {
-        // One in 2^32 of the right form would be one.
+        // One in 2^32 texts of this form has a correct checksum.
         prop_assert!(IntegrationToken::read(&SecretString::from(text)).is_none());
     }
 
@@ -214,7 +214,7 @@ proptest! {
         }
         if let Ok(principal) = integration.principal(token, digest(9), now) {
             prop_assert_eq!(Ok(principal.slot), verdict);
-            // It works exactly until then.
+            // The token is valid exactly until then.
             let facts = IntegrationFacts { digest: Some(digest(9)), organization_active: true };
             for later in now.as_millis()..8 {
                 let evaluated = check_integration(&principal, facts, at(later));
@@ -233,7 +233,7 @@ proptest! {
     ) {
         let integration = Integration { expires_at: None, state: IntegrationState::Active, ..integration };
         let (old, new) = (integration.token, digest(9));
-        // No clock is before 1970.
+        // Clocks are never before 1970.
         let now = at(1_000_000);
         let rotated = integration.clone().rotated(new, Overlap::parse(Some(overlap), "").unwrap(), now);
         let end = now.plus_seconds(overlap);
@@ -305,7 +305,7 @@ proptest! {
     }
 }
 
-/// Entries of one moment that differ in who acted and on what namespace.
+/// Returns entries of one time that differ in actor and namespace.
 fn entries() -> impl Strategy<Value = AuditRecord> {
     let actor = prop_oneof![
         Just(Actor::Operator),
@@ -365,7 +365,7 @@ fn entry_without_integration_keeps_its_encoding() {
         rows: Vec::new(),
         changes: Vec::new(),
     };
-    // Nine parts, each with its length before it.
+    // Nine parts, each preceded by its length.
     let lengths = [16, 8, 0, "operator".len(), 0, 0, "session.logged-out".len(), "vault".len(), 8];
     assert_eq!(entry.to_authenticated_bytes().len(), lengths.iter().map(|length| 4 + length).sum::<usize>());
 }

@@ -1,4 +1,4 @@
-//! The strict reader of JSON: it never panics, never guesses and stays within its limits.
+//! The strict JSON parser: it never panics, never guesses, and enforces its limits.
 
 use proptest::prelude::*;
 use serde_json::Value;

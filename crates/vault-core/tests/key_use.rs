@@ -1,4 +1,4 @@
-//! How often an organization key may seal.
+//! Limits of the uses of an organization key.
 
 use proptest::prelude::*;
 use vault_core::key_use::{KeyUseDecision, KeyUseLimits};

@@ -1,4 +1,4 @@
-//! Properties of the document that names a deployment's keys.
+//! Properties of the keyring document, which lists the keys of a deployment.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -8,7 +8,7 @@ use vault_core::keyring::{KeyPurpose, KeyringDocument, KeyringEntry, KeyringEntr
 use vault_core::sealed::KeyState;
 use vault_core::time::Timestamp;
 
-/// A change of the set of keys.
+/// A change of the keyring.
 #[derive(Clone, Debug)]
 enum Change {
     Replace(KeyPurpose),
@@ -45,7 +45,7 @@ fn first() -> KeyringDocument {
     KeyringDocument::first([1, 2, 3, 4, 5].map(key), Timestamp::from_millis(0))
 }
 
-/// All documents of a history, and every key that was dropped in it.
+/// Returns all documents of a history, and every key that was dropped in it.
 fn history(changes: &[Change], begin: usize) -> (Vec<KeyringDocument>, Vec<KeyId>) {
     let (mut documents, mut dropped) = (vec![first()], Vec::new());
     for (number, change) in changes.iter().enumerate() {
@@ -103,7 +103,7 @@ proptest! {
         prop_assert_eq!(twice, Err(KeyringEntryError::Known(known)));
     }
 
-    /// A later document of the same history is accepted, however much later; an earlier one, and one of another history, never.
+    /// Only later documents of the same history are accepted, at any distance.
     #[test]
     fn only_successor_keyring_is_accepted(changes in changes(40), others in changes(40), from: Index, to: Index) {
         let (documents, _) = history(&changes, 10);
@@ -146,7 +146,7 @@ proptest! {
     }
 }
 
-/// A server that slept through more changes than a document remembers does not accept it, rather than guess.
+/// A server that missed more changes than a document lists does not accept the document.
 #[test]
 fn document_lists_256_predecessors() {
     let changes: Vec<_> = (0..300).map(|_| Change::Replace(KeyPurpose::Token)).collect();

@@ -89,7 +89,7 @@ proptest! {
         prop_assert!(violations.iter().all(|violation| !violation.to_string().contains(&value)));
     }
 
-    /// RFC 7396: what a patch does not name stays, what it sets to null goes.
+    /// RFC 7396: fields that a patch omits are unchanged, and fields set to null are removed.
     #[test]
     fn merge_patch_changes_only_named_fields(
         before in btree_map(names(), values(), 0..8),
@@ -135,7 +135,7 @@ proptest! {
         let (gone, kept): (Vec<_>, Vec<_>) = previous.iter().copied().partition(|(number, _)| destroyed.contains(number));
         prop_assert!(kept.len() + others <= versions.max(2));
         prop_assert!(kept.iter().all(|(_, superseded)| now.millis_since(superseded.at) < previous_seconds * 1_000));
-        // What goes before its time was superseded before everything that stays.
+        // A version that is deleted early was superseded before every version that is kept.
         for (_, gone) in gone.iter().filter(|(_, superseded)| superseded.is_kept(now)) {
             prop_assert!(kept.iter().all(|(_, kept)| kept.at >= gone.at));
             prop_assert_eq!(kept.len() + others, versions.max(2));

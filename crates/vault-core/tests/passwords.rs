@@ -1,4 +1,4 @@
-//! Which passwords are taken.
+//! Accepted and refused passwords.
 
 use proptest::prelude::*;
 use secrecy::{ExposeSecret, SecretString};

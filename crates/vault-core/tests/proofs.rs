@@ -113,13 +113,13 @@ proptest! {
             let facts = ProofFacts { account: now.clone(), ..facts(0, 0, true) };
             prop_assert_eq!(verify_proof(&reserved, claim, &facts), Err(LoginRefusal::Overtaken));
         }
-        // A version that rose for another reason does not matter.
+        // A higher version for another reason has no effect.
         let versioned = SignedAccount { version: 7, ..account() };
         prop_assert!(is_as_reserved(&reserved, &versioned));
     }
 
-    /// A refusal records one entry and one more for each thing that it closes; only a wrong passcode of an account that is
-    /// there counts.
+    /// A refusal records one entry, and another for each bucket or method that it locks. Only a wrong passcode of an
+    /// existing account is counted.
     #[test]
     fn refusal_lists_its_writes(kind in 0_u8..4, wrong in 0_u32..=WRONG_PASSCODES, closes in any::<bool>(), there in any::<bool>()) {
         let presented = match kind {

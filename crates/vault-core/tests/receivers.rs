@@ -142,7 +142,7 @@ proptest! {
         let ids: BTreeSet<_> = reported.iter().map(|occurrence| occurrence.id).collect();
         prop_assert_eq!(ids.len(), reported.len());
         prop_assert!(reported.is_sorted_by_key(|occurrence| occurrence.at));
-        // With one look for each second, nothing is left out.
+        // Checks every second miss no threshold.
         let passed = |days: &i64| {
             let at = end.plus_seconds(-days * DAY);
             at > NOW && at <= after
@@ -165,7 +165,7 @@ proptest! {
         let days = |occurrence: &Occurrence| occurrence.data["days"].as_i64();
         prop_assert_eq!(missed.as_ref().and_then(days), nearest);
         prop_assert!(missed.iter().all(|occurrence| occurrence.at == NOW && occurrence.kind != EventKind::CredentialExpired));
-        // Every later look at the clock announces another threshold, with another id.
+        // Every later check announces another threshold, with another ID.
         let mut ids: Vec<_> = missed.iter().map(|occurrence| occurrence.id).collect();
         for hours in 0..41 * 24 {
             let (after, now) = (NOW.plus_seconds(hours * 3600 - 1), NOW.plus_seconds((hours + 1) * 3600 - 1));
@@ -258,7 +258,7 @@ fn invalid_webhook_urls_are_refused() {
     }
 }
 
-/// A receiver's row, or a delivery's, that was changed does not fit its code.
+/// The MAC of a changed receiver or delivery row does not verify.
 #[test]
 fn changed_rows_fail_their_macs() {
     let digester = FakeDigester::default();

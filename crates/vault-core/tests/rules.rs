@@ -1,4 +1,4 @@
-//! Properties of the rules that decide who gets in, for all inputs.
+//! Properties of the rules for logins and sessions, for all inputs.
 
 use proptest::prelude::*;
 use secrecy::SecretString;
@@ -90,7 +90,7 @@ proptest! {
                 evaluated += 1;
             }
         }
-        // Five are free; every further one costs at least the first wait.
+        // Five attempts are free. Every further one causes at least the first lockout.
         prop_assert!(evaluated <= i64::from(FREE_ATTEMPTS) + now / 30_000);
         prop_assert!(class.attempts <= CLOSING_ATTEMPTS);
     }
@@ -141,7 +141,7 @@ proptest! {
         }
     }
 
-    /// Digits of nearly the right number, nearly all digits, and nearly the right groups.
+    /// Generates text of almost the right length, with almost only digits, or in almost the right groups.
     #[test]
     fn near_passcodes_are_refused(text in "[0-9]{0,25}|[0-9]{4,6}[0-9a]|[0-9]{18,20}[0-9a]|[0-9]{5}(-[0-9]{5}){2,4}|[0-9]{4,6}(-[0-9]{5}){3}|[0-9]{5}(-[0-9]{5}){2}-[0-9a]{5}") {
         let is = |length: usize| text.len() == length && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -182,7 +182,7 @@ proptest! {
         }
     }
 
-    /// What a client calls itself is shown to the account's owner: nothing in it may lead the eye astray.
+    /// The name of a client is shown to the account's owner, so it must not contain misleading characters.
     #[test]
     fn session_stores_first_characters_of_client_name(text in "\\PC{0,120}", control in "\\p{Cc}{0,3}") {
         let kept: String = text.chars().filter(|c| !c.is_control()).take(CLIENT_LENGTH).collect();
@@ -229,7 +229,7 @@ fn spellings_of_one_address_are_one_account() {
     }
 }
 
-/// An address of this many bytes, of which `local` stand before the `@`.
+/// Returns an address of this length in bytes, with `local` of them before the `@`.
 fn long_address(local: usize, length: usize) -> String {
     let mut domain = "d".repeat(length - local - 1);
     for place in (60..domain.len() - 1).step_by(61) {
@@ -246,7 +246,7 @@ fn address_length_is_limited() {
         assert_eq!(text.len(), length);
         assert_eq!(EmailAddress::parse(&text).is_ok(), sound, "{local} of {length}");
     }
-    // A soft hyphen vanishes from a domain. The text may be four times as long as the address, and no longer.
+    // A soft hyphen is removed from a domain. The text may be at most four times as long as the address.
     let padded = |bytes: usize| {
         let text = format!("ab@{}example.com", "\u{ad}".repeat((bytes - "ab@example.com".len()) / 2));
         assert_eq!(text.len(), bytes);
@@ -291,7 +291,7 @@ fn states_and_refusals_have_unique_names() {
     assert_eq!((name.to_string().as_str(), name.uniqueness_key().as_str()), ("Acme & Söhne", "acme & söhne"));
 }
 
-/// The figures of docs/SECURITY.md and docs/API.md: a change of one is a decision, not an accident.
+/// The numbers in docs/SECURITY.md and docs/API.md. Changing one must be deliberate.
 #[test]
 fn limits_match_documentation() {
     assert_eq!((FREE_ATTEMPTS, CLOSING_ATTEMPTS, WRONG_PASSCODES), (5, 100, 20));

@@ -1,4 +1,4 @@
-//! What each type of the domain takes, and what it refuses and how, for the values that strategies make of both.
+//! Accepted and refused values of each type of the domain, from strategies for both.
 
 use proptest::prelude::*;
 use secrecy::{ExposeSecret, SecretString};
@@ -151,7 +151,7 @@ proptest! {
         prop_assert_eq!(LabelFilter::parse(&format!("{}:{}", filter.name, filter.value), ""), Ok(filter));
         prop_assert_eq!(Metadata::from_json(&metadata.to_json()), Ok(metadata));
         prop_assert!(Information::from_json(information.as_json().to_owned()).is_ok());
-        // Made again, a patch changes nothing more.
+        // A repeated patch changes nothing.
         if let Ok(once) = labels.patched(&patch, "") {
             prop_assert_eq!(once.patched(&patch, ""), Ok(once.clone()));
         }
@@ -191,7 +191,7 @@ proptest! {
     }
 }
 
-/// Each value of a closed list is read as it is written, and no other spelling is.
+/// Each value of an enumeration round-trips, and no other spelling is accepted.
 macro_rules! closed_lists {
     ($($test:ident: $values:expr, $read:expr, $write:expr;)*) => {
         proptest! {$(
