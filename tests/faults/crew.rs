@@ -23,7 +23,7 @@ pub(crate) struct Tally {
     /// Writes that were rejected without effect.
     pub(crate) refused: u64,
     /// Writes with unknown outcome.
-    pub(crate) unsure: u64,
+    pub(crate) indeterminate: u64,
     /// Responses by status. 0 represents a missing response.
     pub(crate) statuses: BTreeMap<u16, u64>,
     /// The slowest response.
@@ -70,8 +70,8 @@ impl Tally {
                 Outcome::Refused
             }
             _ => {
-                self.unsure += 1;
-                Outcome::Unsure
+                self.indeterminate += 1;
+                Outcome::Indeterminate
             }
         }
     }
@@ -80,7 +80,7 @@ impl Tally {
     pub(crate) fn add(&mut self, other: Self) {
         self.done += other.done;
         self.refused += other.refused;
-        self.unsure += other.unsure;
+        self.indeterminate += other.indeterminate;
         for (status, count) in other.statuses {
             *self.statuses.entry(status).or_default() += count;
         }

@@ -118,7 +118,7 @@ impl Doorman {
         for token in self.live.drain(..) {
             let status = status(&token);
             if status != 200 {
-                losses.push(format!("a session that was begun was answered {status}"));
+                losses.push(format!("a session that was started was answered {status}"));
             }
         }
     }

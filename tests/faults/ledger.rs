@@ -6,7 +6,7 @@ pub(crate) enum State {
     /// Deleted, or never saved.
     Absent,
     /// The value with this number.
-    Holds(usize),
+    Stored(usize),
 }
 
 /// The outcome of a write.
@@ -17,7 +17,7 @@ pub(crate) enum Outcome {
     /// Rejected without effect.
     Refused,
     /// Unknown: no response, or a status from 500.
-    Unsure,
+    Indeterminate,
 }
 
 /// The possible states of one key: the last acknowledged state, or that of a later write with unknown outcome. A key
@@ -39,7 +39,7 @@ impl Possible {
         match outcome {
             Outcome::Done => self.states = vec![state],
             Outcome::Refused => {}
-            Outcome::Unsure => self.states.push(state),
+            Outcome::Indeterminate => self.states.push(state),
         }
     }
 
@@ -56,7 +56,7 @@ impl Possible {
             }
             None => {
                 let expected = std::mem::replace(&mut self.states, vec![found]);
-                Err(format!("holds {found:?}, expected one of {expected:?}"))
+                Err(format!("contains {found:?}, expected one of {expected:?}"))
             }
         }
     }
@@ -88,35 +88,35 @@ mod tests {
     }
 
     #[test]
-    fn what_was_acknowledged_must_be_there() {
+    fn acknowledged_writes_must_exist() {
         use Outcome::Done;
-        use State::{Absent, Holds};
-        assert!(key(&[(Holds(1), Done)]).seen(Absent).is_err(), "a lost save");
-        assert!(key(&[(Holds(1), Done), (Holds(2), Done)]).seen(Holds(1)).is_err(), "a lost replacement");
-        assert!(key(&[(Holds(1), Done), (Absent, Done)]).seen(Holds(1)).is_err(), "a deletion undone");
-        assert!(key(&[(Holds(1), Done), (Absent, Done)]).seen(Absent).is_ok());
+        use State::{Absent, Stored};
+        assert!(key(&[(Stored(1), Done)]).seen(Absent).is_err(), "a lost save");
+        assert!(key(&[(Stored(1), Done), (Stored(2), Done)]).seen(Stored(1)).is_err(), "a lost replacement");
+        assert!(key(&[(Stored(1), Done), (Absent, Done)]).seen(Stored(1)).is_err(), "a deletion undone");
+        assert!(key(&[(Stored(1), Done), (Absent, Done)]).seen(Absent).is_ok());
     }
 
     #[test]
-    fn what_was_refused_must_not_be_there() {
+    fn refused_writes_must_not_exist() {
         use Outcome::{Done, Refused};
-        use State::Holds;
-        let mut key = key(&[(Holds(1), Done), (Holds(2), Refused)]);
-        assert!(key.clone().seen(Holds(2)).is_err());
-        assert!(key.seen(Holds(1)).is_ok());
+        use State::Stored;
+        let mut key = key(&[(Stored(1), Done), (Stored(2), Refused)]);
+        assert!(key.clone().seen(Stored(2)).is_err());
+        assert!(key.seen(Stored(1)).is_ok());
     }
 
     #[test]
-    fn an_unknown_write_may_stand_or_not_and_stays_once_it_was_seen() {
-        use Outcome::{Done, Unsure};
-        use State::Holds;
-        let writes = [(Holds(1), Done), (Holds(2), Unsure)];
+    fn indeterminate_write_is_stable_once_read() {
+        use Outcome::{Done, Indeterminate};
+        use State::Stored;
+        let writes = [(Stored(1), Done), (Stored(2), Indeterminate)];
         assert_eq!(key(&writes).sure(), None);
         let mut late = key(&writes);
-        assert!(late.seen(Holds(1)).is_ok());
-        assert!(late.seen(Holds(2)).is_ok(), "it may still be on its way");
-        assert_eq!(late.sure(), Some(Holds(2)));
-        assert!(late.seen(Holds(1)).is_err(), "what was seen is lost");
-        assert!(late.seen(Holds(1)).is_ok(), "and that was told");
+        assert!(late.seen(Stored(1)).is_ok());
+        assert!(late.seen(Stored(2)).is_ok(), "it may still be in flight");
+        assert_eq!(late.sure(), Some(Stored(2)));
+        assert!(late.seen(Stored(1)).is_err(), "a value that was read is lost");
+        assert!(late.seen(Stored(1)).is_ok(), "and the loss was reported");
     }
 }

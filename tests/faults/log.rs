@@ -53,7 +53,7 @@ impl AckLog {
     }
 
     /// Returns the path of a file next to the log.
-    pub(crate) fn beside(&self, what: &str) -> PathBuf {
+    pub(crate) fn with_extension(&self, what: &str) -> PathBuf {
         self.path.with_extension(what)
     }
 

@@ -17,7 +17,6 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a campaign ends where its rig fails")]
 
-mod chance;
 mod cluster;
 mod crew;
 mod doorman;
@@ -29,6 +28,7 @@ mod marks;
 mod network;
 mod options;
 mod proxy;
+mod random;
 mod record;
 mod report;
 mod rig;

@@ -1,7 +1,7 @@
 //! A proxy between the service and PostgreSQL that simulates a network: it forwards, hangs, is slow, or loses the
 //! response to a COMMIT.
 
-use crate::chance::Chance;
+use crate::random::Random;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -38,7 +38,7 @@ struct Shared {
     server: PathBuf,
     mode: AtomicU8,
     lost: AtomicUsize,
-    chance: Mutex<Chance>,
+    random: Mutex<Random>,
 }
 
 impl Shared {
@@ -57,22 +57,22 @@ impl Shared {
             thread::sleep(LOOK);
         }
         if self.mode() == Mode::Slow {
-            let late = self.chance.lock().unwrap().millis(20, 60);
+            let late = self.random.lock().unwrap().millis(20, 60);
             thread::sleep(late);
         }
     }
 
     fn loses(&self) -> bool {
-        self.mode() == Mode::LoseCommits && self.chance.lock().unwrap().below(10) == 0
+        self.mode() == Mode::LoseCommits && self.random.lock().unwrap().below(10) == 0
     }
 }
 
 impl Proxy {
     /// Starts a proxy at `address` for the server with the socket `server`.
-    pub(crate) fn start(address: SocketAddr, server: &Path, chance: Chance) -> Self {
+    pub(crate) fn start(address: SocketAddr, server: &Path, random: Random) -> Self {
         let listener = TcpListener::bind(address).unwrap();
-        let (server, chance) = (server.to_owned(), Mutex::new(chance));
-        let shared = Arc::new(Shared { server, mode: AtomicU8::new(0), lost: AtomicUsize::new(0), chance });
+        let (server, random) = (server.to_owned(), Mutex::new(random));
+        let shared = Arc::new(Shared { server, mode: AtomicU8::new(0), lost: AtomicUsize::new(0), random });
         let taken = Arc::clone(&shared);
         thread::spawn(move || {
             for client in listener.incoming().flatten() {

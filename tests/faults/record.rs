@@ -5,9 +5,9 @@
 //! The writes behind an acknowledgement were flushed before the response, so the length of the record at that moment
 //! defines the data that a disk must contain.
 
-use crate::chance::Chance;
 use crate::image::{EXPORTED, Export, Mounted};
 use crate::ledger::{Outcome, Possible, State};
+use crate::random::Random;
 use crate::worker::Write;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
@@ -90,7 +90,7 @@ impl Record {
     }
 
     /// Derives about `rounds` disks, spread over the whole record, and calls `look` for each.
-    pub(crate) fn disks(mut self, rounds: usize, chance: &mut Chance, mut look: impl FnMut(&[u8], Cut)) {
+    pub(crate) fn disks(mut self, rounds: usize, random: &mut Random, mut look: impl FnMut(&[u8], Cut)) {
         // The same number of disks for each interval between flushes.
         let each = rounds.div_ceil(self.flushes.len()).max(1);
         let step = self.flushes.len().div_ceil(rounds).max(1);
@@ -103,9 +103,9 @@ impl Record {
                 for kind in 0..each {
                     let mut image = self.bytes.clone();
                     // All writes up to this flush, once. Otherwise a random part of them.
-                    let whole = if each > 1 { kind == 0 } else { chance.below(4) == 0 };
+                    let whole = if each > 1 { kind == 0 } else { random.below(4) == 0 };
                     for entry in pending {
-                        lay(&mut image, entry, (!whole).then_some(&mut *chance));
+                        lay(&mut image, entry, (!whole).then_some(&mut *random));
                     }
                     look(&image, Cut { flushed: if whole { after } else { before }, written: after });
                 }
@@ -119,14 +119,14 @@ impl Record {
 }
 
 /// Applies a write to the disk: completely, or at random completely, some sectors or not at all.
-fn lay(image: &mut [u8], entry: &Entry, chance: Option<&mut Chance>) {
-    let Some(chance) = chance else {
+fn lay(image: &mut [u8], entry: &Entry, random: Option<&mut Random>) {
+    let Some(random) = random else {
         image[entry.place..entry.place + entry.data.len()].copy_from_slice(&entry.data);
         return;
     };
-    let how = chance.below(4);
+    let how = random.below(4);
     for (number, sector) in entry.data.chunks(SECTOR).enumerate() {
-        if how < 2 || how == 2 && chance.below(2) == 0 {
+        if how < 2 || how == 2 && random.below(2) == 0 {
             let place = entry.place + number * SECTOR;
             image[place..place + sector.len()].copy_from_slice(sector);
         }
@@ -165,7 +165,7 @@ pub(crate) struct Acknowledged {
 pub(crate) fn compare(acknowledged: &[Acknowledged], listed: &[Value], cut: Cut) -> Vec<String> {
     let mut keys: BTreeMap<(String, usize), (Option<String>, Possible)> = BTreeMap::new();
     for done in acknowledged.iter().filter(|done| done.before < cut.written) {
-        let outcome = if done.after <= cut.flushed { Outcome::Done } else { Outcome::Unsure };
+        let outcome = if done.after <= cut.flushed { Outcome::Done } else { Outcome::Indeterminate };
         let Write { namespace, save, id, state } = done.write.clone();
         let key = keys.entry((namespace, save)).or_insert_with(|| (None, Possible::new()));
         key.0 = key.0.take().or(id);
@@ -174,12 +174,12 @@ pub(crate) fn compare(acknowledged: &[Acknowledged], listed: &[Value], cut: Cut)
     let mut found: HashMap<String, usize> = listed.iter().map(value).collect();
     let mut losses = Vec::new();
     for ((namespace, save), (id, mut possible)) in keys {
-        let state = id.as_ref().and_then(|id| found.remove(id)).map_or(State::Absent, State::Holds);
+        let state = id.as_ref().and_then(|id| found.remove(id)).map_or(State::Absent, State::Stored);
         if let Err(loss) = possible.seen(state) {
             losses.push(format!("{namespace} save {save} {loss}"));
         }
     }
-    losses.extend(found.into_keys().map(|id| format!("{id} is there, and nobody saved it or it was deleted")));
+    losses.extend(found.into_keys().map(|id| format!("{id} exists, but was never saved or was deleted")));
     losses
 }
 

@@ -79,9 +79,9 @@ impl Report {
     pub(crate) fn text(&self) -> String {
         let Self { fault, database, rounds, tally, losses, figures, log } = self;
         let mut lines = vec![format!(
-            "{fault}, {database:?}: {rounds} rounds, {} writes acknowledged, {} unsure, {} lost or wrong",
+            "{fault}, {database:?}: {rounds} rounds, {} writes acknowledged, {} indeterminate, {} lost or wrong",
             tally.done,
-            tally.unsure,
+            tally.indeterminate,
             losses.len()
         )];
         lines.extend(figures.iter().map(|(name, value)| format!("  {name}: {value}")));
@@ -99,7 +99,7 @@ impl Report {
             figures.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
         json!({
             "fault": fault, "database": format!("{database:?}"), "rounds": rounds, "acknowledged": tally.done,
-            "unsure": tally.unsure, "refused": tally.refused, "lost": losses.len(), "losses": losses,
+            "unsure": tally.indeterminate, "refused": tally.refused, "lost": losses.len(), "losses": losses,
             "figures": figures, "log": log,
         })
     }
@@ -114,8 +114,8 @@ pub(crate) fn table(reports: &[Report]) -> String {
     lines.extend(reports.iter().map(|report| {
         let figures: Vec<String> = report.figures.iter().map(|(name, value)| format!("{name}: {value}")).collect();
         let Report { fault, database, rounds, tally, losses, .. } = report;
-        let (done, unsure, lost, figures) = (tally.done, tally.unsure, losses.len(), figures.join("; "));
-        format!("| {fault} | {database:?} | {rounds} | {done} | {unsure} | {lost} | {figures} |")
+        let (done, indeterminate, lost, figures) = (tally.done, tally.indeterminate, losses.len(), figures.join("; "));
+        format!("| {fault} | {database:?} | {rounds} | {done} | {indeterminate} | {lost} | {figures} |")
     }));
     lines.join("\n")
 }

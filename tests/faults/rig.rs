@@ -109,12 +109,12 @@ impl Rig {
         self.crew.sharers = (0..CLIENTS).map(|number| Sharer::new(seed, number)).collect();
         self.crew.shared = Some(Shared::new(&self.token, integration, self.activation_listener.client()));
         let client = self.client();
-        self.share_anew(&client);
+        self.share_again(&client);
         self
     }
 
     /// Creates new shared credentials.
-    fn share_anew(&mut self, client: &Client) {
+    fn share_again(&mut self, client: &Client) {
         if let Some(shared) = &mut self.crew.shared {
             shared.begin(client, &mut self.report.losses);
             self.crew.sharers.iter_mut().for_each(Sharer::begin);
@@ -326,7 +326,7 @@ impl Rig {
         if let Some(shared) = &mut self.crew.shared {
             shared.evaluate(client, &self.log, &mut self.report.losses);
         }
-        self.share_anew(client);
+        self.share_again(client);
         self.crew.doorman.check(client, &mut self.report.losses);
         self.crew.doorman.refill(&self.vault);
         if let Some(server) = &self.server {
@@ -358,7 +358,7 @@ impl Rig {
             let credentials = answer["credentials"].as_array().expect("credentials");
             for (id, data) in expected {
                 let given = credentials.iter().find(|credential| credential["id"] == *id).map(|found| &found["data"]);
-                if !given.is_some_and(|given| holds(given, &data)) {
+                if !given.is_some_and(|given| matches_saved(given, &data)) {
                     self.report.losses.push(format!("{id} was opened to something else than was saved"));
                 }
             }
@@ -437,13 +437,13 @@ impl Rig {
             for given in answer.json()["credentials"].as_array().expect("credentials") {
                 let id = given["id"].as_str().expect("an id");
                 let Some(data) = expected.get(id) else {
-                    if worker.is_unsure(id) {
+                    if worker.is_indeterminate(id) {
                         continue;
                     }
-                    return Err(format!("{} was handed out, and nobody saved it", given["id"]));
+                    return Err(format!("{} was issued, but never saved", given["id"]));
                 };
-                if !holds(&given["data"], data) {
-                    return Err(format!("{} was handed out with other data than was saved", given["id"]));
+                if !matches_saved(&given["data"], data) {
+                    return Err(format!("{} was issued with other data than was saved", given["id"]));
                 }
             }
         }
@@ -473,7 +473,7 @@ impl Rig {
         self.report.losses.extend(panics(&self.vault.log()));
         if !self.report.losses.is_empty() {
             // The log of the servers is deleted with the vault.
-            let _ = std::fs::copy(self.vault.scratch("log"), self.log.beside("server"));
+            let _ = std::fs::copy(self.vault.scratch("log"), self.log.with_extension("server"));
         }
         self.report.log = self.log.seal();
         self.report
@@ -481,7 +481,7 @@ impl Rig {
 }
 
 /// Returns `true` if an activation contains all saved values.
-fn holds(given: &Value, saved: &Value) -> bool {
+fn matches_saved(given: &Value, saved: &Value) -> bool {
     saved.as_object().unwrap().iter().all(|(name, value)| given[name] == *value)
 }
 

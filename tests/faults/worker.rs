@@ -1,9 +1,9 @@
 //! A client that is the only writer of its keys.
 
-use crate::chance::Chance;
 use crate::crew::Tally;
 use crate::ledger::{Outcome, Possible, State};
 use crate::log::AckLog;
+use crate::random::Random;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::time::Instant;
@@ -13,7 +13,7 @@ use vault_tests::{Answer, Client};
 /// Maximum number of credentials of a client.
 const MOST: usize = 12;
 /// Number of saves with unknown outcome, and of credentials with unknown value, from which a client resolves them.
-const MOST_UNSURE: usize = 5;
+const MAX_INDETERMINATE: usize = 5;
 const VAULT: &str = "/v1/organization-vault";
 
 /// The kind of a write.
@@ -28,7 +28,7 @@ pub(crate) enum Act {
 pub(crate) struct Worker {
     namespace: String,
     token: String,
-    chance: Chance,
+    random: Random,
     keys: Vec<Key>,
     /// Number of its last write.
     last: usize,
@@ -58,7 +58,7 @@ impl Key {
     }
 
     fn is_there(&self) -> bool {
-        matches!(self.possible.sure(), Some(State::Holds(_)))
+        matches!(self.possible.sure(), Some(State::Stored(_)))
     }
 
     /// Returns `true` if the credential was saved and a later write has an unknown outcome.
@@ -70,11 +70,11 @@ impl Key {
 impl Worker {
     /// Creates the client with this number and with a separate token.
     pub(crate) fn new(seed: u64, number: usize, token: &str) -> Self {
-        let chance = Chance::of(seed, number as u64 + 1);
+        let random = Random::of(seed, number as u64 + 1);
         Self {
             namespace: format!("crew/{number}"),
             token: token.to_owned(),
-            chance,
+            random,
             keys: Vec::new(),
             last: 0,
             last_write: None,
@@ -89,14 +89,14 @@ impl Worker {
     pub(crate) fn write(&mut self, client: &Client, log: &AckLog, tally: &mut Tally) -> Outcome {
         let there: Vec<usize> =
             (0..self.keys.len()).filter(|n| self.keys[*n].is_sure() && self.keys[*n].is_there()).collect();
-        let choice = self.chance.below(100);
+        let choice = self.random.below(100);
         // A client repeats a save with unknown outcome.
-        let mut unsure = (0..self.keys.len()).filter(|n| self.keys[*n].id.is_none());
-        if let (Some(first), Some(_)) = (unsure.next(), unsure.nth(MOST_UNSURE - 2)) {
+        let mut indeterminate = (0..self.keys.len()).filter(|n| self.keys[*n].id.is_none());
+        if let (Some(first), Some(_)) = (indeterminate.next(), indeterminate.nth(MAX_INDETERMINATE - 2)) {
             return self.repeat(first, client, log, tally);
         }
         let mut doubtful = (0..self.keys.len()).filter(|n| self.keys[*n].is_doubtful());
-        if let (Some(first), Some(_)) = (doubtful.next(), doubtful.nth(MOST_UNSURE - 2)) {
+        if let (Some(first), Some(_)) = (doubtful.next(), doubtful.nth(MAX_INDETERMINATE - 2)) {
             return self.delete(first, client, log, tally);
         }
         match there.len() {
@@ -161,11 +161,11 @@ impl Worker {
         let outcome = tally.count(&answer, started.elapsed());
         log.note(&format!("{} save {number}", self.namespace), outcome);
         let mut possible = Possible::new();
-        possible.attempted(State::Holds(number), outcome);
+        possible.attempted(State::Stored(number), outcome);
         let id = answer.ok().filter(|_| outcome == Outcome::Done).map(|answer| id_of(&answer));
         if outcome != Outcome::Refused {
             let namespace = self.namespace.clone();
-            self.last_write = Some(Write { namespace, save: number, id: id.clone(), state: State::Holds(number) });
+            self.last_write = Some(Write { namespace, save: number, id: id.clone(), state: State::Stored(number) });
             self.keys.push(Key { save: number, id, possible });
         }
         outcome
@@ -181,7 +181,7 @@ impl Worker {
         if let (Outcome::Done, Ok(answer)) = (outcome, answer) {
             let key = &mut self.keys[place];
             key.id = Some(id_of(&answer));
-            key.possible.attempted(State::Holds(save), outcome);
+            key.possible.attempted(State::Stored(save), outcome);
         }
         outcome
     }
@@ -193,7 +193,7 @@ impl Worker {
         let body = json!({"data": small(&self.namespace, number)["data"], "stage": false});
         let started = Instant::now();
         let answer = self.call(client, "POST", &format!("{VAULT}/{id}/versions"), None, Some(&body));
-        self.came_to(place, State::Holds(number), &answer, started, log, tally)
+        self.came_to(place, State::Stored(number), &answer, started, log, tally)
     }
 
     fn delete(&mut self, place: usize, client: &Client, log: &AckLog, tally: &mut Tally) -> Outcome {
@@ -242,28 +242,30 @@ impl Worker {
         }
         let name = &self.namespace;
         // Saves with unknown outcome are repeated even if their credentials are found.
-        let unsure: Vec<usize> = (0..self.keys.len()).filter(|n| self.keys[*n].id.is_none()).collect();
+        let indeterminate: Vec<usize> = (0..self.keys.len()).filter(|n| self.keys[*n].id.is_none()).collect();
         for key in &mut self.keys {
             if key.id.is_none() {
                 let id = found.iter().find(|(_, number)| **number == key.save).map(|(id, _)| (*id).to_owned());
                 key.id = id;
             }
-            let state = key.id.as_deref().and_then(|id| found.remove(id)).map_or(State::Absent, State::Holds);
+            let state = key.id.as_deref().and_then(|id| found.remove(id)).map_or(State::Absent, State::Stored);
             if let Err(loss) = key.possible.seen(state) {
                 losses.push(format!("{name} save {} ({:?}) {loss}", key.save, key.id));
             }
         }
-        losses.extend(found.iter().map(|(id, number)| {
-            format!("{name} has {id} with value {number}, which nobody saved or which was deleted")
-        }));
-        self.repeat_unsure_saves(&unsure, client, losses);
+        losses.extend(
+            found.iter().map(|(id, number)| {
+                format!("{name} has {id} with value {number}, which was never saved or was deleted")
+            }),
+        );
+        self.repeat_indeterminate_saves(&indeterminate, client, losses);
         // Certainly deleted credentials need no further check: they must not be listed, as all credentials without a
         // save must not be.
         self.keys.retain(|key| key.possible.sure() != Some(State::Absent));
     }
 
-    fn repeat_unsure_saves(&mut self, unsure: &[usize], client: &Client, losses: &mut Vec<String>) {
-        for place in unsure.iter().copied() {
+    fn repeat_indeterminate_saves(&mut self, indeterminate: &[usize], client: &Client, losses: &mut Vec<String>) {
+        for place in indeterminate.iter().copied() {
             let Key { save, ref id, .. } = self.keys[place];
             let id = id.clone();
             let body = small(&self.namespace, save);
@@ -276,7 +278,7 @@ impl Worker {
                         losses.push(format!("{} save {save} was repeated and saved twice", self.namespace));
                     }
                     key.id = Some(saved);
-                    key.possible.attempted(State::Holds(save), Outcome::Done);
+                    key.possible.attempted(State::Stored(save), Outcome::Done);
                 }
                 answer => losses.push(format!("{} save {save} cannot be repeated: {answer:?}", self.namespace)),
             }
@@ -284,17 +286,17 @@ impl Worker {
     }
 
     /// Returns `true` if the state of this credential is unknown.
-    pub(crate) fn is_unsure(&self, id: &str) -> bool {
+    pub(crate) fn is_indeterminate(&self, id: &str) -> bool {
         self.keys.iter().any(|key| key.id.as_deref() == Some(id) && key.possible.sure().is_none())
     }
 
     /// Returns the expected result of an activation of its namespace: the data of each credential by its ID.
     pub(crate) fn expected(&self) -> HashMap<String, Value> {
-        let holds = |key: &Key| match key.possible.sure() {
-            Some(State::Holds(number)) => Some((key.id.clone()?, small(&self.namespace, number)["data"].clone())),
+        let stored = |key: &Key| match key.possible.sure() {
+            Some(State::Stored(number)) => Some((key.id.clone()?, small(&self.namespace, number)["data"].clone())),
             _ => None,
         };
-        self.keys.iter().filter_map(holds).collect()
+        self.keys.iter().filter_map(stored).collect()
     }
 }
 

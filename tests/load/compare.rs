@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn what_exceeds_counts_one_and_what_is_equal_half() {
+    fn greater_values_count_one_and_equal_values_half() {
         assert_eq!(auc(&[3.0, 4.0], &[1.0, 2.0]), 1.0);
         assert_eq!(auc(&[1.0, 2.0], &[3.0, 4.0]), 0.0);
         assert_eq!(auc(&[1.0, 1.0], &[1.0]), 0.5);
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn more_samples_stray_less() {
+    fn more_samples_reduce_deviation() {
         assert!((stray(300, 300) - 0.0236).abs() < 0.0001);
         assert!(stray(3_000, 3_000) < 0.008);
     }

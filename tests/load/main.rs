@@ -65,7 +65,7 @@ fn note(text: &str) {
 
 fn run(options: &Options) -> Result<()> {
     let program = std::env::current_exe()?;
-    let target = program.parent().ok_or("this program lies nowhere")?;
+    let target = program.parent().ok_or("the path of this program has no parent directory")?;
     let binary = target.join("orgvault");
     let missing = References::missing(target);
     if !binary.is_file() || !missing.is_empty() {

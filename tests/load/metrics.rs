@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_series_is_found_by_its_whole_name() {
+    fn series_is_found_by_its_whole_name() {
         let text = "# TYPE orgvault_logins_total counter\norgvault_logins_total{outcome=\"wrong-password\"} 12\n\
                     orgvault_password_evaluations_total_more 3\norgvault_password_evaluations_total 17\n";
         let metrics = Metrics(text.to_owned());

@@ -39,8 +39,8 @@ impl References {
     fn figures(&self, program: &str, arguments: &[String]) -> Result<Value> {
         let output = Command::new(self.programs.join(program)).args(arguments).stdin(Stdio::null()).output()?;
         if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            return Err(format!("{program} {}: {}", arguments.join(" "), said.trim()).into());
+            let message = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("{program} {}: {}", arguments.join(" "), message.trim()).into());
         }
         Ok(serde_json::from_slice(&output.stdout)?)
     }

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_is_worse_beyond_the_tolerance() {
+    fn operation_is_worse_beyond_the_tolerance() {
         use Build::{Other, This};
         let equal = [(Other, 100.0), (Other, 90.0), (Other, 300.0), (This, 104.0), (This, 1.0), (This, 900.0)];
         assert_eq!(costs(&equal).compare(5.0).1, Vec::<String>::new(), "medians of 100 and 104");
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_of_one_build_is_not_passed_over() {
+    fn operation_of_one_build_is_reported() {
         for build in [Build::Other, Build::This] {
             assert_eq!(costs(&[(build, 100.0)]).compare(5.0).1.len(), 1);
         }

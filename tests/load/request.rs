@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_changes_in_all_its_places() {
+    fn template_is_filled_at_all_positions() {
         let template = Template::save(SocketAddr::from((Ipv4Addr::LOCALHOST, 80)), "token");
         let mut request = Vec::new();
         template.write_number(0xBEEF, &mut request);

@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_lost_and_no_order_is_preferred() {
+    fn shuffle_is_uniform_and_complete() {
         let mut shuffler = Shuffler::new();
         let mut first = [0; 4];
         for _ in 0..4_000 {

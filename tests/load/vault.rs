@@ -68,8 +68,8 @@ impl Vault {
     pub(crate) fn run(&self, arguments: &[&str]) -> Result<Value> {
         let output = self.command(arguments).arg("--json").output()?;
         if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            return Err(format!("orgvault {}: {}: {}", arguments.join(" "), output.status, said.trim()).into());
+            let message = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("orgvault {}: {}: {}", arguments.join(" "), output.status, message.trim()).into());
         }
         if output.stdout.iter().all(u8::is_ascii_whitespace) {
             Ok(Value::Null)

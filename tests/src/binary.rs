@@ -93,7 +93,7 @@ impl Run {
     fn failed_with(self, status: i32) -> Self {
         assert_eq!(self.status, Some(status), "{self:?}");
         assert_eq!(self.stdout, "", "a refusal prints nothing on standard output");
-        assert!(!self.stderr.trim().is_empty(), "a refusal says why");
+        assert!(!self.stderr.trim().is_empty(), "a refusal has a reason");
         assert!(!self.stderr.contains("panicked"), "{}", self.stderr);
         self
     }

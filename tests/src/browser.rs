@@ -156,8 +156,8 @@ impl Browser {
 
     /// Opens another tab, sends further commands to it, and returns its handle.
     pub fn new_tab(&self) -> String {
-        let made = self.command("POST", "/window/new", &json!({"type": "tab"})).unwrap();
-        let handle = made["handle"].as_str().unwrap().to_owned();
+        let created = self.command("POST", "/window/new", &json!({"type": "tab"})).unwrap();
+        let handle = created["handle"].as_str().unwrap().to_owned();
         self.switch(&handle);
         self.devtools("Page.addScriptToEvaluateOnNewDocument", &json!({"source": WATCH}));
         handle

@@ -71,7 +71,7 @@ impl Canaries {
     #[track_caller]
     pub fn assert_absent(&self, place: &str, text: &[u8]) {
         let found = self.find(text);
-        assert!(found.is_empty(), "{place} holds {found:?}");
+        assert!(found.is_empty(), "{place} contains {found:?}");
     }
 }
 

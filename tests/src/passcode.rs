@@ -46,5 +46,5 @@ pub fn within_one_step<T>(mut attempt: impl FnMut(i64) -> T) -> T {
             return observed;
         }
     }
-    panic!("20 attempts, each longer than what was left of its step")
+    panic!("20 attempts, each longer than the rest of its step")
 }

@@ -5,7 +5,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
     /// No token.
-    Nobody,
+    Anonymous,
     /// A token that this vault never issued.
     Forger,
     /// A token of an admin after logout.
@@ -29,7 +29,7 @@ pub enum Caller {
 impl Caller {
     /// All callers, in the order of the table's columns.
     pub const ALL: [Self; 10] = [
-        Self::Nobody,
+        Self::Anonymous,
         Self::Forger,
         Self::LoggedOut,
         Self::Disabled,
@@ -77,7 +77,7 @@ const fn rule(method: &'static str, template: &'static str, granted: &'static st
 /// The authorization table. The columns are in the order of [`Caller::ALL`].
 #[rustfmt::skip]
 pub const POLICY: [Rule; 62] = [
-    //                                                                      Nobody  LoggedOut Deleted Viewer  Admin
+    //                                                                      Anon.   LoggedOut Deleted Viewer  Admin
     //                                                                          Forger  Disabled  Invited Editor  Stranger
     rule("POST",   "{base}/login",                    "invalid-login",     "yes yes yes yes yes yes yes yes yes yes"),
     rule("POST",   "{base}/enrol",                    "invalid-enrolment", "yes yes yes yes yes yes yes yes yes yes"),

@@ -108,7 +108,7 @@ impl Server {
     }
 
     /// Returns whether the public listener's end of the connection to `peer` is still open.
-    pub fn holds(&self, peer: SocketAddr) -> bool {
+    pub fn is_connected(&self, peer: SocketAddr) -> bool {
         const ESTABLISHED: &str = "01";
         // Format of the kernel: hexadecimal address in native byte order, and port.
         let written = |address: SocketAddr| match address.ip() {

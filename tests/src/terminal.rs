@@ -85,7 +85,7 @@ impl Terminal {
     fn read(&mut self) -> bool {
         let deadline = Timespec { tv_sec: i64::try_from(LIMIT.as_secs()).unwrap(), tv_nsec: 0 };
         let ready = poll(&mut [PollFd::new(&self.keyboard, PollFlags::IN)], Some(&deadline)).unwrap();
-        assert!(ready > 0, "the program says nothing: {}", String::from_utf8_lossy(&self.shown));
+        assert!(ready > 0, "the program prints nothing: {}", String::from_utf8_lossy(&self.shown));
         let mut bytes = [0; 4096];
         match self.keyboard.read(&mut bytes) {
             Ok(0) => false,

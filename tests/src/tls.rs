@@ -21,8 +21,8 @@ impl Identity {
     #[allow(clippy::new_without_default, reason = "no two are alike")]
     pub fn new() -> Self {
         let names = [own_address().to_string(), "127.0.0.1".to_owned()];
-        let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
-        Self { certificate: made.cert.pem(), key: made.signing_key.serialize_pem() }
+        let created = rcgen::generate_simple_self_signed(names).expect("a certificate");
+        Self { certificate: created.cert.pem(), key: created.signing_key.serialize_pem() }
     }
 
     /// Atomically installs both files for servers of `vault`.

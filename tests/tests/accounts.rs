@@ -8,11 +8,11 @@ use vault_tests::samples::small;
 use vault_tests::{Account, Answer, Client, Database, Session, Vault, on_both_databases};
 
 on_both_databases! {
-    one_confirmation_makes_the_account,
-    the_last_admin_stays_however_many_try,
+    one_confirmation_creates_account,
+    last_admin_survives_concurrent_requests,
 }
 
-const PASSWORD: &str = "a sentence that nobody else says";
+const PASSWORD: &str = "a sentence for these tests";
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("{value}"))
@@ -44,7 +44,7 @@ fn member(admin: &Session, email: &str, role: &str) -> Account {
 }
 
 #[test]
-fn an_invitation_becomes_an_account() {
+fn invitation_becomes_an_account() {
     let mut vault = Vault::start(Database::Sqlite);
     let (admin, client) = (vault.admin_session(), vault.client());
     let invited = admin.invite("Grace@Example.COM", "editor").expect(201).json();
@@ -104,7 +104,7 @@ fn an_invitation_becomes_an_account() {
 }
 
 #[test]
-fn an_operator_names_one_of_several_invitations() {
+fn operator_names_one_of_several_invitations() {
     let vault = Vault::init(Database::Sqlite);
     let email = ["--email", "shared@example.com"];
     for organization in ["Acme", "Globex"] {
@@ -114,8 +114,8 @@ fn an_operator_names_one_of_several_invitations() {
     }
     let account = |command: &[&str], more: &[&str]| vault.run(&[&["account"], command, &email, more].concat());
     for command in [&["show"][..], &["delete", "--yes"], &["set-role", "--role", "editor"]] {
-        let said = account(command, &[]).refused().stderr;
-        assert!(said.contains("2 organizations have invited this address: name one with --org"), "{said}");
+        let output = account(command, &[]).refused().stderr;
+        assert!(output.contains("2 organizations have invited this address: name one with --org"), "{output}");
         account(command, &["--org", "Nowhere"]).refused();
     }
     account(&["set-role", "--role", "editor"], &["--org", "globex"]).done();
@@ -127,7 +127,7 @@ fn an_operator_names_one_of_several_invitations() {
 }
 
 #[test]
-fn an_operator_invites_too() {
+fn operator_invites_too() {
     let vault = Vault::start(Database::Sqlite);
     let client = vault.client();
     vault.organization("Acme");
@@ -155,9 +155,9 @@ fn an_operator_invites_too() {
 
     // Text output for pasting (tested in `printed_lines`), and withdrawing the invitation.
     let invite = ["account", "invite", "--org", "Acme", "--email", "second@example.com", "--role", "viewer"];
-    let said = vault.run(&invite).done().stdout;
-    let code = said.lines().find_map(|line| line.trim().strip_prefix("enrolment code ")).unwrap();
-    assert!(said.contains(&format!("/#/enrol/{code}")), "{said}");
+    let output = vault.run(&invite).done().stdout;
+    let code = output.lines().find_map(|line| line.trim().strip_prefix("enrolment code ")).unwrap();
+    assert!(output.contains(&format!("/#/enrol/{code}")), "{output}");
     vault.run(&["account", "delete", "--yes", "--email", "second@example.com"]).done();
     client.enrol(code, PASSWORD).problem("invalid-enrolment");
 }
@@ -190,7 +190,7 @@ fn a15_weak_passwords_are_refused_to_their_owners() {
 }
 
 #[test]
-fn a25_the_code_that_enrolled_does_not_log_in() {
+fn a25_code_that_enrolled_does_not_log_in() {
     let vault = Vault::start(Database::Sqlite);
     let (admin, client) = (vault.admin_session(), vault.client());
     let invited = admin.invite("new@example.com", "viewer").expect(201).json();
@@ -203,7 +203,7 @@ fn a25_the_code_that_enrolled_does_not_log_in() {
 }
 
 #[test]
-fn a45_new_secrets_end_the_other_sessions() {
+fn a45_new_secrets_revoke_other_sessions() {
     let vault = Vault::start(Database::Sqlite);
     let (bystander, client) = (vault.admin_session(), vault.client());
 
@@ -240,7 +240,7 @@ fn a45_new_secrets_end_the_other_sessions() {
 }
 
 #[test]
-fn a49_anothers_session_is_like_an_unknown_one() {
+fn a49_foreign_session_is_like_unknown_one() {
     let vault = Vault::start(Database::Sqlite);
     let client = vault.client();
     let [acme, globex] = ["Acme", "Globex"].map(|name| vault.account(name, "admin").log_in(&client));
@@ -270,7 +270,7 @@ fn a49_anothers_session_is_like_an_unknown_one() {
 }
 
 #[test]
-fn a54_an_invited_person_may_do_nothing() {
+fn a54_invited_user_may_do_nothing() {
     let vault = Vault::start(Database::Sqlite);
     let (admin, client) = (vault.admin_session(), vault.client());
     let id = admin.save(&small("a", 1));
@@ -295,7 +295,7 @@ fn a54_an_invited_person_may_do_nothing() {
     }
     assert_eq!(admin.ids(), [id]);
     // A login with an invited address gets the same response as one with an unknown address.
-    let unknown = client.log_in(&json!({"email": "nobody@example.com", "password": PASSWORD, "passcode": "000000"}));
+    let unknown = client.log_in(&json!({"email": "unknown@example.com", "password": PASSWORD, "passcode": "000000"}));
     assert_eq!(client.log_in(&account.login("000000")).indistinct(), unknown.indistinct());
     // Enrolment is impossible while the organization is disabled.
     vault.run(&["org", "disable", "Acme"]).done();
@@ -306,7 +306,7 @@ fn a54_an_invited_person_may_do_nothing() {
 }
 
 #[test]
-fn a56_a_role_has_one_spelling_over_http() {
+fn a56_role_has_one_spelling_over_http() {
     let vault = Vault::start(Database::Sqlite);
     let admin = vault.admin_session();
     let viewer = vault.account("Acme", "viewer");
@@ -333,7 +333,7 @@ fn a56_a_role_has_one_spelling_over_http() {
 }
 
 /// Returns the statuses of `count` requests that start simultaneously.
-fn at_once(count: usize, act: impl Fn(usize) -> Answer + Sync) -> Vec<u16> {
+fn concurrently(count: usize, act: impl Fn(usize) -> Answer + Sync) -> Vec<u16> {
     let barrier = Barrier::new(count);
     thread::scope(|scope| {
         let (act, barrier) = (&act, &barrier);
@@ -349,20 +349,20 @@ fn at_once(count: usize, act: impl Fn(usize) -> Answer + Sync) -> Vec<u16> {
     })
 }
 
-fn one_confirmation_makes_the_account(database: Database) {
+fn one_confirmation_creates_account(database: Database) {
     let vault = Vault::start(database);
     let (admin, client) = (vault.admin_session(), vault.client());
     let invited = admin.invite("new@example.com", "viewer").expect(201).json();
     let drafted = enrol(&client, &invited);
     let code = Authenticator::new(text(&drafted["totp"]["secret"])).code(current_step());
-    let mut statuses = at_once(8, |_| vault.client().confirm_enrolment(text(&invited["enrolment_code"]), &code));
+    let mut statuses = concurrently(8, |_| vault.client().confirm_enrolment(text(&invited["enrolment_code"]), &code));
     statuses.sort_unstable();
     assert_eq!(statuses, [204, 401, 401, 401, 401, 401, 401, 401]);
     assert_eq!(admin.accounts().len(), 2);
     Account::enrolled("Acme", &invited, &drafted, PASSWORD).log_in(&client);
 }
 
-fn the_last_admin_stays_however_many_try(database: Database) {
+fn last_admin_survives_concurrent_requests(database: Database) {
     let vault = Vault::start(database);
     let client = vault.client();
     for (round, change) in [json!({"role": "viewer"}), json!({"state": "disabled"})].into_iter().enumerate() {
@@ -370,8 +370,9 @@ fn the_last_admin_stays_however_many_try(database: Database) {
         let admins = [0; 2].map(|_| vault.account(&organization, "admin"));
         let sessions = [0, 1].map(|number| admins[number].log_in(&client));
         // Each admin demotes the other.
-        let statuses =
-            at_once(2, |number| sessions[number].on(&vault.client()).change_account(&admins[1 - number].id, &change));
+        let statuses = concurrently(2, |number| {
+            sessions[number].on(&vault.client()).change_account(&admins[1 - number].id, &change)
+        });
         assert!(statuses.contains(&200), "{statuses:?}");
         assert!(statuses.iter().any(|status| matches!(status, 401 | 409)), "{statuses:?}");
         let live: Vec<_> = sessions.iter().filter(|session| session.is_live()).collect();

@@ -8,9 +8,9 @@ use vault_tests::{ActivationListener, Client, Database, Integration, Vault, on_b
 
 on_both_databases! {
     saved_data_is_returned_only_by_activation_listener,
-    a_frozen_namespace_is_activated_no_more,
-    a_rotated_token_works_on_for_as_long_as_was_said,
-    more_than_a_hundred_credentials_are_not_opened,
+    frozen_namespace_cannot_be_activated,
+    rotated_token_works_for_requested_overlap,
+    more_than_a_hundred_credentials_are_refused,
 }
 
 /// Returns the credentials of the activation.
@@ -55,7 +55,7 @@ fn saved_data_is_returned_only_by_activation_listener(database: Database) {
 }
 
 #[test]
-fn the_namespace_is_given_again() {
+fn namespace_is_returned_on_each_activation() {
     let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     let (session, client) = (vault.admin_session(), activation_listener.client());
     for namespace in ["imports", "imports/a", "imports/a/b", "importsx", "other"] {
@@ -90,7 +90,7 @@ fn the_namespace_is_given_again() {
     }
 }
 
-fn a_frozen_namespace_is_activated_no_more(database: Database) {
+fn frozen_namespace_cannot_be_activated(database: Database) {
     let (vault, activation_listener) = ActivationListener::open(database);
     let (session, client) = (vault.admin_session(), activation_listener.client());
     session.save(&small("imports/a", 1));
@@ -114,7 +114,7 @@ fn a_frozen_namespace_is_activated_no_more(database: Database) {
 }
 
 #[test]
-fn a_token_stops_working_with_its_integration() {
+fn token_stops_working_with_its_integration() {
     let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     let (session, client) = (vault.admin_session(), activation_listener.client());
     session.save(&small("imports", 1));
@@ -145,7 +145,7 @@ fn a_token_stops_working_with_its_integration() {
 }
 
 #[test]
-fn an_organization_in_use_again_has_its_tokens_and_none_of_its_sessions() {
+fn reenabled_organization_keeps_tokens_but_no_sessions() {
     let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     let account = vault.admin();
     let session = account.log_in(&vault.client());
@@ -163,7 +163,7 @@ fn an_organization_in_use_again_has_its_tokens_and_none_of_its_sessions() {
     assert_eq!(account.log_in(&vault.client()).ids().len(), 1);
 }
 
-fn a_rotated_token_works_on_for_as_long_as_was_said(database: Database) {
+fn rotated_token_works_for_requested_overlap(database: Database) {
     let (vault, activation_listener) = ActivationListener::open(database);
     let (session, client) = (vault.admin_session(), activation_listener.client());
     session.save(&small("imports", 1));
@@ -191,9 +191,9 @@ fn admins_administer_integrations_over_http() {
     let (session, client) = (vault.admin_session(), activation_listener.client());
     session.save(&small("imports", 1));
     let create = json!({"name": "import", "namespaces": ["imports"], "expires_at": "2999-01-01T00:00:00Z"});
-    let made = session.call("POST", "/v1/integrations").json(&create).send().expect(201).json();
+    let created = session.call("POST", "/v1/integrations").json(&create).send().expect(201).json();
     session.call("POST", "/v1/integrations").json(&create).send().problem("conflict");
-    let first = Integration::of(&vault, "import", &made);
+    let first = Integration::of(&vault, "import", &created);
     first.activate(&client, "imports").expect(201);
 
     let listed = session.call("GET", "/v1/integrations").send().expect(200);
@@ -214,7 +214,7 @@ fn admins_administer_integrations_over_http() {
 }
 
 #[test]
-fn listeners_keep_to_their_own() {
+fn listeners_serve_only_their_routes() {
     let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     let account = vault.admin();
     let session = account.log_in(&vault.client());
@@ -245,7 +245,7 @@ fn listeners_keep_to_their_own() {
     client.get("/readyz").send().expect(200);
 }
 
-fn more_than_a_hundred_credentials_are_not_opened(database: Database) {
+fn more_than_a_hundred_credentials_are_refused(database: Database) {
     let (vault, activation_listener) = ActivationListener::open(database);
     let (session, client) = (vault.admin_session(), activation_listener.client());
     let ids: Vec<String> = (0..101).map(|number| session.save(&small("imports", number))).collect();
@@ -290,7 +290,7 @@ fn live_activations_are_limited_listed_and_ended() {
 }
 
 #[test]
-fn every_decision_is_on_record() {
+fn every_decision_is_recorded() {
     let (vault, activation_listener) = ActivationListener::open(Database::Postgres);
     let (session, client) = (vault.admin_session(), activation_listener.client());
     session.save(&small("imports", 1));
@@ -314,7 +314,7 @@ fn every_decision_is_on_record() {
 }
 
 #[test]
-fn an_integration_planted_or_changed_by_sql_grants_nothing() {
+fn integration_planted_or_changed_by_sql_grants_nothing() {
     let (vault, activation_listener) = ActivationListener::open(Database::Postgres);
     let (session, client, sql) = (vault.admin_session(), activation_listener.client(), Sql::of(&vault));
     session.save(&small("secret", 1));
@@ -341,7 +341,7 @@ fn an_integration_planted_or_changed_by_sql_grants_nothing() {
 }
 
 #[test]
-fn roles_are_processes_on_one_database() {
+fn processes_by_role_share_one_database() {
     let vault = Vault::init(Database::Postgres);
     let activation_listener = ActivationListener { address: free_address() };
     let listen = format!("--activation-listen={}", activation_listener.address);
@@ -370,7 +370,7 @@ fn roles_are_processes_on_one_database() {
 }
 
 #[test]
-fn one_integration_asks_so_often_and_another_is_not_affected() {
+fn rate_limit_applies_per_integration() {
     let (vault, activation_listener) =
         ActivationListener::open_with(Database::Sqlite, &["--activation-rate=1", "--activation-burst=3"]);
     let session = vault.admin_session();

@@ -69,7 +69,7 @@ impl Stage {
 }
 
 #[test]
-fn no_spelling_of_this_machine_is_connected_to() {
+fn no_spelling_of_loopback_is_connected_to() {
     let stage = Stage::set(&[]);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     listener.set_nonblocking(true).unwrap();
@@ -133,7 +133,7 @@ fn no_redirect_is_followed() {
         assert_eq!(stage.reason(&namespace), "redirected", "{namespace}");
     }
     assert!(outside.asked().len() >= 4, "each was asked");
-    assert_eq!(inside.asked(), [], "and nobody else");
+    assert_eq!(inside.asked(), [], "and no other host");
 }
 
 /// A storage server that accepts connections and does not respond until it is released.
@@ -181,7 +181,7 @@ fn answer_in_the_end(mut stream: TcpStream, counted: &AtomicUsize, (open, change
 }
 
 #[test]
-fn what_waits_for_stores_does_not_pile_up() {
+fn requests_waiting_for_stores_are_limited() {
     const MOST: usize = 8;
     let stage = Stage::set(&[LOCAL]);
     let slow = Slow::start();

@@ -85,7 +85,7 @@ fn tool(name: &str, arguments: &[&str]) -> Command {
 }
 
 #[test]
-fn tools_read_what_was_saved() {
+fn tools_accept_saved_credentials() {
     let stage = Stage::set();
     let mut carried = [0; 2];
     for (number, secret) in ODD.into_iter().enumerate() {
@@ -118,7 +118,7 @@ fn tools_read_what_was_saved() {
 }
 
 #[test]
-fn a_command_reads_what_was_saved() {
+fn command_reads_saved_credentials() {
     let stage = Stage::set();
     for (number, secret) in ODD.into_iter().enumerate() {
         let namespace = format!("odd/{number}");

@@ -44,11 +44,11 @@ fn set(database: Database) -> (Vault, Integration) {
 const FOUND: &str = "AKIAQ3EGRIYLK0000001";
 
 #[test]
-fn a_socket_is_for_whom_its_mode_says_and_goes_with_its_server() {
+fn socket_mode_controls_access_and_socket_is_removed_at_exit() {
     let (mut vault, integration) = set(Database::Sqlite);
     let path = socket(&vault);
     let address = format!("unix:{}", path.display());
-    assert_eq!(job(&integration, &address, &[]).status, Some(125), "nobody is there");
+    assert_eq!(job(&integration, &address, &[]).status, Some(125), "there is no listener");
 
     vault.serve_with(&[&listen(&path)]);
     assert!(fs::symlink_metadata(&path).unwrap().file_type().is_socket());
@@ -68,14 +68,14 @@ fn a_socket_is_for_whom_its_mode_says_and_goes_with_its_server() {
 }
 
 #[test]
-fn a_socket_that_is_served_or_is_none_is_left_alone() {
+fn served_socket_or_other_file_is_unchanged() {
     let (mut vault, integration) = set(Database::Postgres);
     let path = socket(&vault);
     vault.serve_with(&[&listen(&path)]);
     let refused = Server::fail(vault.serve_command()).refused();
     assert!(refused.stderr.contains("another process listens on it"), "{}", refused.stderr);
     let address = format!("unix:{}", path.display());
-    assert_eq!(job(&integration, &address, &[]).done().stdout, FOUND, "the first one goes on");
+    assert_eq!(job(&integration, &address, &[]).done().stdout, FOUND, "the first one continues");
 
     let (file, link) = (vault.scratch("file"), vault.scratch("link"));
     fs::write(&file, "precious").unwrap();
@@ -90,7 +90,7 @@ fn a_socket_that_is_served_or_is_none_is_left_alone() {
 }
 
 #[test]
-fn where_it_may_not_be_it_is_refused_by_name() {
+fn forbidden_listener_address_is_refused_by_name() {
     let vault = Vault::init(Database::Sqlite);
     for (flags, named) in [
         (&["--activation-listen=0.0.0.0:18443"][..], "--activation-listen"),
@@ -115,7 +115,7 @@ fn where_it_may_not_be_it_is_refused_by_name() {
 }
 
 #[test]
-fn settings_may_stand_in_the_file_or_the_environment() {
+fn settings_are_read_from_file_and_environment() {
     let (vault, integration) = set(Database::Sqlite);
     let path = socket(&vault);
     let file = format!(
@@ -150,13 +150,13 @@ fn settings_may_stand_in_the_file_or_the_environment() {
 }
 
 #[test]
-fn a_process_for_the_interface_listens_nowhere_else() {
+fn api_process_has_no_activation_listener() {
     let (vault, integration) = set(Database::Sqlite);
     let path = socket(&vault);
     let mut command = vault.command(&["serve", "--role=api", "--verify-on-save"]);
     command.arg(listen(&path));
     let server = Server::start(command, &vault.scratch("output"), &vault.scratch("log"));
-    assert!(!path.exists(), "no door");
+    assert!(!path.exists(), "no socket");
     for (method, address) in [("POST", "/v1/activations"), ("POST", "/v1/activations/check")] {
         let call = server.client();
         let call = call.request(method, address).bearer(&integration.token);
@@ -179,7 +179,7 @@ fn a_process_for_the_interface_listens_nowhere_else() {
 }
 
 #[test]
-fn certificates_on_both_sides() {
+fn mutual_tls_is_supported() {
     let (vault, integration) = set(Database::Sqlite);
     let identity = Identity::new();
     identity.install(&vault);

@@ -50,12 +50,12 @@ impl Replicas {
         vault.run(&["issuer", "add", name, "--issuer", &issuer, "--jwks-file", file.to_str().unwrap()]).done();
         let trust = json!({"issuer": name, "claims": {"/sub": "job:etl/nightly"}}).to_string();
         let create = ["integration", "create", "--org", "Acme", "--name", name, "--namespace", "imports"];
-        let mut made = vault.json(&[&create[..], &["--no-token", "--trust", &trust]].concat());
-        let (aud, now) = (audience(made["id"].as_str().unwrap()), now());
+        let mut created = vault.json(&[&create[..], &["--no-token", "--trust", &trust]].concat());
+        let (aud, now) = (audience(created["id"].as_str().unwrap()), now());
         let claims = json!({"iss": issuer, "aud": aud, "sub": "job:etl/nightly", "iat": now, "exp": now + 3_000});
-        made["token"] = key.sign(&claims).into();
-        let id = made["trusts"][0]["id"].as_str().unwrap().to_owned();
-        (Integration::of(vault, name, &made), id)
+        created["token"] = key.sign(&claims).into();
+        let id = created["trusts"][0]["id"].as_str().unwrap().to_owned();
+        (Integration::of(vault, name, &created), id)
     }
 
     fn client(&self, number: usize) -> Client {
@@ -114,7 +114,7 @@ impl Replicas {
 }
 
 #[test]
-fn nothing_is_activated_after_a_command_was_acknowledged() {
+fn no_activation_succeeds_after_acknowledged_revocation() {
     let replicas = Replicas::start(&["--max-activations=1000000"]);
     let vault = &replicas.vault;
     replicas.none_succeeds("disabled", "invalid-token", |integration| {
@@ -171,7 +171,7 @@ fn activation_limit_applies_across_replicas() {
 }
 
 #[test]
-fn of_two_rotations_at_once_the_later_alone_leaves_a_token() {
+fn concurrent_rotations_leave_only_later_token() {
     let replicas = Replicas::start(&[]);
     let integration = Integration::make(&replicas.vault, "import", &["imports"]);
     let rotate = ["integration", "rotate", "--org", "Acme", "--name", "import", "--overlap", "0", "--json"];

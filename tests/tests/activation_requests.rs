@@ -31,7 +31,7 @@ impl Stage {
 }
 
 #[test]
-fn no_other_spelling_of_a_token_works() {
+fn token_has_one_spelling() {
     let stage = Stage::set(Database::Sqlite);
     let token = &stage.integration.token;
     let mut others: Vec<String> = (0..token.len())
@@ -61,7 +61,7 @@ fn no_other_spelling_of_a_token_works() {
 }
 
 #[test]
-fn a_token_stands_in_one_place_alone() {
+fn token_is_accepted_in_one_header_only() {
     let stage = Stage::set(Database::Sqlite);
     let token = &stage.integration.token;
     let body = json!({"namespace": "b"});
@@ -99,7 +99,7 @@ fn a_token_stands_in_one_place_alone() {
 }
 
 #[test]
-fn a_namespace_has_one_spelling() {
+fn namespace_has_one_spelling() {
     let stage = Stage::set(Database::Sqlite);
     let ask = |namespace: &str| stage.integration.activate(&stage.client, namespace);
     ask("imports/a").expect(201);
@@ -137,13 +137,13 @@ fn a_namespace_has_one_spelling() {
 }
 
 #[test]
-fn organizations_have_nothing_to_do_with_each_other() {
+fn activations_are_isolated_by_organization() {
     let stage = Stage::set(Database::Sqlite);
     let other = stage.vault.account("Globex", "admin").log_in(&stage.vault.client());
     other.save(&small("b", 3));
-    let made = json!({"name": "import", "namespaces": ["b", "imports/*"]}); // names are unique per organization
-    let made = other.call("POST", "/v1/integrations").json(&made).send().expect(201).json();
-    let theirs = Integration::of(&stage.vault, "import", &made);
+    let created = json!({"name": "import", "namespaces": ["b", "imports/*"]}); // names are unique per organization
+    let created = other.call("POST", "/v1/integrations").json(&created).send().expect(201).json();
+    let theirs = Integration::of(&stage.vault, "import", &created);
     let buckets = |integration: &Integration| {
         let answer = integration.activate(&stage.client, "b").expect(201).json();
         let opened = answer["credentials"].as_array().unwrap().clone();
@@ -171,24 +171,24 @@ fn organizations_have_nothing_to_do_with_each_other() {
 }
 
 #[test]
-fn a_token_ends_when_it_was_said() {
+fn token_expires_at_stated_time() {
     let stage = Stage::set(Database::Sqlite);
     let body = json!({"namespace": "b", "ttl": 43_200});
     let end = stage.integration.activate_with(&stage.client, &body).expect(201).json()["expires_at"].clone();
     // No activation outlives its integration.
     let soon = end.as_str().unwrap().to_owned();
-    let made = json!({"name": "short", "namespaces": ["b"], "expires_at": soon});
-    let made = stage.session.call("POST", "/v1/integrations").json(&made).send().expect(201).json();
-    let short = Integration::of(&stage.vault, "short", &made);
+    let created = json!({"name": "short", "namespaces": ["b"], "expires_at": soon});
+    let created = stage.session.call("POST", "/v1/integrations").json(&created).send().expect(201).json();
+    let short = Integration::of(&stage.vault, "short", &created);
     let activation = short.activate_with(&stage.client, &body).expect(201).json();
     assert!(activation["expires_at"].as_str().unwrap() <= soon.as_str(), "{activation} and {soon}");
 
     // Poll an activation of an integration that expires during the activation.
     let minute = stage.integration.activate_with(&stage.client, &json!({"namespace": "b", "ttl": 60})).expect(201);
     let last = moment(&minute.json()["expires_at"]) - Duration::seconds(60 - 5);
-    let made = json!({"name": "over", "namespaces": ["b"], "expires_at": last.format(&Rfc3339).unwrap()});
-    let made = stage.session.call("POST", "/v1/integrations").json(&made).send().expect(201).json();
-    let over = Integration::of(&stage.vault, "over", &made);
+    let created = json!({"name": "over", "namespaces": ["b"], "expires_at": last.format(&Rfc3339).unwrap()});
+    let created = stage.session.call("POST", "/v1/integrations").json(&created).send().expect(201).json();
+    let over = Integration::of(&stage.vault, "over", &created);
     let refused = loop {
         let answer = over.activate(&stage.client, "b");
         if answer.status != 201 {

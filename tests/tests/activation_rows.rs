@@ -43,7 +43,7 @@ impl Stage {
 }
 
 #[test]
-fn a_credential_moved_to_another_namespace_by_sql_is_not_activated() {
+fn credential_moved_to_another_namespace_by_sql_is_not_activated() {
     let stage = Stage::set();
     let failures = stage.vault.metric("orgvault_integrity_failures_total");
     stage.sql(&format!("UPDATE credentials SET namespace = 'mine/now' WHERE id = '{}'", stage.secret));
@@ -64,7 +64,7 @@ fn a_credential_moved_to_another_namespace_by_sql_is_not_activated() {
 }
 
 #[test]
-fn a_rule_lifted_by_sql_is_not_signed_by_the_next_change() {
+fn vend_rule_lifted_by_sql_is_not_resigned() {
     let stage = Stage::set();
     let session = stage.vault.admin_session();
     let mut request = s3().request;
@@ -81,7 +81,7 @@ fn a_rule_lifted_by_sql_is_not_signed_by_the_next_change() {
 }
 
 #[test]
-fn a_replaced_secret_made_current_by_sql_is_not_activated() {
+fn replaced_secret_made_current_by_sql_is_not_activated() {
     let stage = Stage::set();
     let own = &stage.own;
     let session = stage.vault.admin_session();
@@ -135,7 +135,7 @@ fn sealed_data_opens_only_in_its_row() {
 }
 
 #[test]
-fn another_organizations_credential_does_not_open() {
+fn credential_of_another_organization_does_not_open() {
     let stage = Stage::set();
     let other = stage.vault.account("Globex", "admin").log_in(&stage.vault.client());
     let theirs = other.save(&direct_link().request);
@@ -157,7 +157,7 @@ fn another_organizations_credential_does_not_open() {
 }
 
 #[test]
-fn every_column_of_an_integration_is_under_its_code() {
+fn integration_mac_covers_every_column() {
     let stage = Stage::set();
     let id = &stage.narrow.id;
     stage.vault.organization("Globex");
@@ -190,7 +190,7 @@ fn every_column_of_an_integration_is_under_its_code() {
 }
 
 #[test]
-fn a_token_opens_what_its_own_integration_may_whatever_the_rows_say() {
+fn token_is_limited_to_signed_rights_of_integration() {
     let stage = Stage::set();
     let wide = Integration::make(&stage.vault, "wide", &["secret"]);
     let narrow = &stage.narrow;
@@ -214,5 +214,5 @@ fn a_token_opens_what_its_own_integration_may_whatever_the_rows_say() {
     stage.client.request("DELETE", &path).bearer(&stage.narrow.token).send().expect(204);
     stage.sql("UPDATE activations SET vend = 'no such form', credentials = -1");
     let listed = stage.client.get("/v1/activations").bearer(&stage.narrow.token).send();
-    assert_eq!(listed.status, 500, "damage is told, not left out");
+    assert_eq!(listed.status, 500, "damage is reported, not omitted");
 }

@@ -32,45 +32,45 @@ fn set(flags: &[&str]) -> (Vault, ActivationListener, Integration, Canaries) {
 }
 
 #[track_caller]
-fn holds_none(canaries: &Canaries, place: &str, text: impl AsRef<[u8]>) {
+fn assert_none_in(canaries: &Canaries, place: &str, text: impl AsRef<[u8]>) {
     let found = canaries.find(text.as_ref());
-    assert!(found.is_empty(), "{place} holds {found:?}");
+    assert!(found.is_empty(), "{place} contains {found:?}");
 }
 
 #[test]
-fn nothing_of_it_is_written_down() {
+fn activation_writes_no_secret() {
     let (vault, activation_listener, integration, canaries) = set(&[]);
     let client = activation_listener.client();
-    let mut said = Vec::new();
+    let mut responses = Vec::new();
     integration.activate(&client, "imports").expect(201);
-    said.push(integration.check(&client, "imports", &["list", "read", "write"]).expect(200));
+    responses.push(integration.check(&client, "imports", &["list", "read", "write"]).expect(200));
     let asks = [
         json!({"namespace": "imports", "vend": "short"}),
         json!({"namespace": "elsewhere"}),
         json!({"namespace": "imports", "purpose": integration.token, "ttl": 1}),
         json!({"namespace": integration.token, "access_token": integration.token}),
     ];
-    said.extend(asks.map(|ask| integration.activate_with(&client, &ask)));
+    responses.extend(asks.map(|ask| integration.activate_with(&client, &ask)));
     let other = client.request("POST", "/v1/activations").bearer(&format!("{}0", integration.token));
-    said.push(other.json(&json!({"namespace": "imports"})).send());
-    for answer in &said {
-        holds_none(&canaries, "an answer", &answer.body);
+    responses.push(other.json(&json!({"namespace": "imports"})).send());
+    for answer in &responses {
+        assert_none_in(&canaries, "an answer", &answer.body);
     }
     vault.run(&["namespace", "freeze", "imports", "--org", "Acme"]).done();
-    holds_none(&canaries, "a refusal", integration.activate(&client, "imports").problem("frozen").body);
+    assert_none_in(&canaries, "a refusal", integration.activate(&client, "imports").problem("frozen").body);
     let run = integration.run(activation_listener, &["exec", "--namespace", "imports", "--", "true"]).not_run();
-    holds_none(&canaries, "a command's refusal", run.stderr);
+    assert_none_in(&canaries, "a command's refusal", run.stderr);
 
     let log = vault.log();
-    assert!(log.contains("/activations"), "it is the log of what was done");
-    holds_none(&canaries, "the log", log);
-    holds_none(&canaries, "the metrics", vault.server().admin_client().get("/metrics").send().body);
+    assert!(log.contains("/activations"), "the log contains the activations");
+    assert_none_in(&canaries, "the log", log);
+    assert_none_in(&canaries, "the metrics", vault.server().admin_client().get("/metrics").send().body);
     let rows = Sql::of(&vault).everything();
     assert!(rows.iter().any(|row| row[0] == "activations"));
-    rows.iter().for_each(|row| holds_none(&canaries, &row[0], row[1].as_bytes()));
+    rows.iter().for_each(|row| assert_none_in(&canaries, &row[0], row[1].as_bytes()));
     let process = PathBuf::from(format!("/proc/{}", vault.server().id()));
     for place in ["environ", "cmdline"] {
-        holds_none(&canaries, place, fs::read(process.join(place)).unwrap());
+        assert_none_in(&canaries, place, fs::read(process.join(place)).unwrap());
     }
     let limits = fs::read_to_string(process.join("limits")).unwrap();
     let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
@@ -124,7 +124,7 @@ impl Job {
 }
 
 #[test]
-fn nothing_is_left_however_a_command_ends() {
+fn no_secret_remains_after_command_ends() {
     let (vault, activation_listener, integration, canaries) = set(&[]);
     let places = vault.scratch("places");
     fs::create_dir(&places).unwrap();
@@ -138,14 +138,14 @@ fn nothing_is_left_however_a_command_ends() {
         let mut job = Job::start(&integration, activation_listener, &places, "");
         for place in ["environ", "cmdline"] {
             let of_ours = fs::read(format!("/proc/{}/{place}", job.child.id())).unwrap();
-            holds_none(&canaries, place, of_ours);
+            assert_none_in(&canaries, place, of_ours);
         }
         let mut token = Canaries::new();
         token.add("the token", &integration.token);
         // Temporarily empty, while the shell executes the next program.
         let environment = || fs::read(format!("/proc/{}/environ", job.command)).unwrap();
         let environment = std::iter::repeat_with(environment).find(|environment| !environment.is_empty()).unwrap();
-        holds_none(&token, "the command's environment", &environment);
+        assert_none_in(&token, "the command's environment", &environment);
         assert!(!canaries.find(&environment).is_empty(), "it has what it was activated for");
         Job::signal(if to_command { job.command } else { job.child.id() }, signal);
         assert_eq!(job.end(), Some(status), "{signal}");

@@ -111,14 +111,14 @@ fn adapters_do_not_see_each_other() {
         for other in ADAPTERS.iter().chain(&["vault-embed", "app"]).filter(|other| **other != adapter) {
             assert!(!found.contains(other), "{adapter} depends on {other}");
         }
-        assert!(!shipped(&metadata, adapter).contains("vault-testkit"), "{adapter} ships with what is for tests");
+        assert!(!shipped(&metadata, adapter).contains("vault-testkit"), "{adapter} ships with test code");
     }
     assert!(!shipped(&metadata, "app").contains("vault-testkit"));
     assert!(!shipped(&metadata, "vault-client").contains("vault-core"), "a client needs the wire types alone");
 }
 
 #[test]
-fn only_the_program_and_what_opens_a_vault_name_adapters() {
+fn only_app_and_vault_embed_name_adapters() {
     let metadata = metadata();
     for package in metadata.workspace_packages() {
         let name = package.name.as_str();
@@ -237,10 +237,7 @@ fn unsafe_code_is_only_in_named_files() {
         assert_eq!(allowed, expected, "{name}");
     }
     for shipped_from in ["app", "vault-embed"] {
-        assert!(
-            !shipped(&metadata, shipped_from).contains("vault-simulator"),
-            "{shipped_from} ships with what is for tests"
-        );
+        assert!(!shipped(&metadata, shipped_from).contains("vault-simulator"), "{shipped_from} ships with test code");
     }
 }
 
@@ -303,14 +300,14 @@ fn members_inherit_versions_and_lints() {
     for line in dependency_lines(&workspace) {
         let name = line.split(['=', ' ']).next().unwrap();
         if !line.contains("path =") {
-            assert!(used.contains(name), "{name} stands in [workspace.dependencies] and nobody uses it");
+            assert!(used.contains(name), "{name} is in [workspace.dependencies] and unused");
         }
     }
 }
 
 /// Versions below these have relevant defects.
 #[test]
-fn dependencies_stand_above_their_floors() {
+fn dependencies_are_above_minimum_versions() {
     let floors = [
         ("actix-http", "3.12.1"),
         ("libsqlite3-sys", "0.38.0"),
@@ -360,7 +357,7 @@ fn crates_in(listing: &str) -> BTreeSet<&str> {
 /// The public interface of vault-core changes with the versions of these crates. `tests/public-api` creates the listing
 /// and compares it with the source.
 #[test]
-fn the_cores_interface_has_the_types_of_few_crates() {
+fn core_api_uses_types_of_few_crates() {
     let root = metadata().workspace_root;
     let listing = fs::read_to_string(root.join("tests/public-api.txt")).unwrap();
     let page = fs::read_to_string(root.join("docs/EMBEDDING.md")).unwrap();

@@ -20,7 +20,7 @@ fn to_both(vault: &Vault, session: &Session, headers: &[&str], body: &[u8]) -> [
 }
 
 #[test]
-fn a75_a_body_is_bounded() {
+fn a75_body_is_bounded() {
     let vault = Vault::start(Database::Sqlite);
     let session = vault.admin_session();
     let authorization = format!("Authorization: Bearer {}", session.token);
@@ -57,7 +57,7 @@ fn a75_a_body_is_bounded() {
         }
     }
     for mut wire in refused {
-        assert!(wire.ends(), "what follows could not be told from the body");
+        assert!(wire.ends(), "following requests could not be distinguished from the body");
     }
     let grown = vault.server().resident_bytes().saturating_sub(before);
     assert!(grown < 64 << 20, "memory grew by {grown} bytes");
@@ -73,7 +73,7 @@ fn a75_a_body_is_bounded() {
 }
 
 #[test]
-fn a76_a_body_is_shallow() {
+fn a76_body_is_shallow() {
     let vault = Vault::start(Database::Sqlite);
     let session = vault.admin_session();
     let deep = [
@@ -100,7 +100,7 @@ fn a76_a_body_is_shallow() {
 }
 
 #[test]
-fn a77_a_body_costs_little() {
+fn a77_body_costs_little() {
     let vault = Vault::start(Database::Sqlite);
     let session = vault.admin_session();
     let names: Vec<String> = (0..6_000).map(|number| format!("\"{number:x}\":0")).collect();
@@ -128,7 +128,7 @@ fn a77_a_body_costs_little() {
     for body in &bodies {
         for answer in to_both(&vault, &session, &[JSON], body.as_bytes()) {
             assert!(matches!(answer.status, 400 | 422), "{:.60}: {}", body, answer.status);
-            assert!(answer.body.len() < 64 * 1024, "an answer longer than what was asked");
+            assert!(answer.body.len() < 64 * 1024, "an answer longer than the request");
         }
     }
     for body in [
@@ -190,7 +190,7 @@ fn duplicate_members_are_refused_by_name() {
 }
 
 #[test]
-fn a80_a_body_is_plain_json() {
+fn a80_body_is_plain_json() {
     let vault = Vault::start(Database::Sqlite);
     let session = vault.admin_session();
     let body = s3().request.to_string();

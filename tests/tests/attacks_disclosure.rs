@@ -56,7 +56,7 @@ fn a58_responses_disclose_no_software() {
 }
 
 #[test]
-fn a59_no_address_in_a_credential_is_visited() {
+fn a59_urls_in_credentials_are_not_requested() {
     let vault = Vault::start_with(Database::Sqlite, &["--allow-http-links"]);
     let session = vault.admin_session();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -80,6 +80,6 @@ fn a59_no_address_in_a_credential_is_visited() {
     assert_eq!(
         listener.accept().map(drop).map_err(|error| error.kind()),
         Err(ErrorKind::WouldBlock),
-        "somebody called"
+        "a client connected"
     );
 }

@@ -12,7 +12,7 @@ use vault_tests::sql::Sql;
 use vault_tests::{Database, Vault, on_both_databases};
 
 on_both_databases! {
-    a65_a_wrong_root_key_changes_nothing,
+    a65_wrong_root_key_changes_nothing,
     a74_files_are_closed_to_others,
 }
 
@@ -42,17 +42,17 @@ fn stopped(database: Database) -> Vault {
 fn opens_nowhere(vault: &Vault) -> String {
     let before = (store(vault), rows(vault));
     let commands: [&[&str]; 3] = [&["org", "list"], &["org", "create", "Another"], &["account", "list"]];
-    let mut said = String::new();
+    let mut output = String::new();
     for command in commands {
-        said += &vault.run(command).refused().stderr;
+        output += &vault.run(command).refused().stderr;
     }
-    said += &Server::fail(vault.serve_command()).refused().stderr;
+    output += &Server::fail(vault.serve_command()).refused().stderr;
     assert_eq!(store(vault), before.0, "files changed");
     assert_eq!(rows(vault), before.1, "rows changed");
-    said
+    output
 }
 
-fn a65_a_wrong_root_key_changes_nothing(database: Database) {
+fn a65_wrong_root_key_changes_nothing(database: Database) {
     let mut vault = stopped(database);
     let key = vault.data_dir().join("root.key");
     let right = fs::read(&key).unwrap();
@@ -68,11 +68,11 @@ fn a65_a_wrong_root_key_changes_nothing(database: Database) {
         b"0123456789abcdef0123456789abcdef".to_vec(),
     ] {
         fs::write(&key, &wrong).unwrap();
-        let said = opens_nowhere(&vault);
+        let output = opens_nowhere(&vault);
         for secret in [&wrong, &right] {
             assert!(
-                !said.contains(&hex::encode(secret)) && !said.contains(&*String::from_utf8_lossy(secret)),
-                "{said}"
+                !output.contains(&hex::encode(secret)) && !output.contains(&*String::from_utf8_lossy(secret)),
+                "{output}"
             );
         }
     }
@@ -82,7 +82,7 @@ fn a65_a_wrong_root_key_changes_nothing(database: Database) {
 }
 
 #[test]
-fn a66_only_a_sound_root_key_file_is_read() {
+fn a66_only_valid_root_key_file_is_read() {
     let vault = stopped(Database::Sqlite);
     let own = vault.data_dir().join("root.key");
     let key = fs::read(&own).unwrap();
@@ -135,8 +135,8 @@ fn a66_only_a_sound_root_key_file_is_read() {
         let before = (store(&vault), rows(&vault));
         let mut serve = vault.serve_command();
         serve.arg("--root-key-file").arg(path);
-        let said = Server::fail(serve).refused().stderr;
-        assert!(said.contains(path.to_str().unwrap()), "{} is not named: {said}", path.display());
+        let output = Server::fail(serve).refused().stderr;
+        assert!(output.contains(path.to_str().unwrap()), "{} is not named: {output}", path.display());
         assert_eq!((store(&vault), rows(&vault)), before, "{}", path.display());
     }
 

@@ -212,7 +212,7 @@ fn a85_forwarded_headers_are_ignored() {
         client.request("POST", "/v1/login").header("x-forwarded-for", "203.0.113.7").json(&other.sound_login()).send();
     let session = Session::new(&client, &answer.expect(200));
     let network = Sql::of(&vault).value(&format!("SELECT network FROM sessions WHERE account_id = '{}'", other.id));
-    assert_eq!(network, "127.0.0.0/24", "what is kept of it");
+    assert_eq!(network, "127.0.0.0/24", "the stored network");
     for number in 0..2 {
         session.save(&small("a", number));
     }
@@ -291,7 +291,7 @@ fn a86_only_the_method_in_the_line_counts() {
 }
 
 #[test]
-fn a88_every_answer_forbids_what_browsers_would_do() {
+fn a88_every_response_has_browser_protection_headers() {
     // The headers are checked for every response of all tests. This test adds one response of each status.
     let vault = Vault::start_with(Database::Sqlite, &["--max-credentials", "1"]);
     let client = vault.client();
@@ -323,7 +323,7 @@ fn a88_every_answer_forbids_what_browsers_would_do() {
 }
 
 #[test]
-fn a89_no_other_origin_is_let_in() {
+fn a89_other_origins_are_refused() {
     let vault = Vault::start(Database::Sqlite);
     let (session, client) = (vault.admin_session(), vault.client());
     for origin in ["https://evil.example", "null", "http://127.0.0.1:8080", "https://vault.example.evil.example"] {
@@ -353,7 +353,7 @@ fn upgrades_are_refused_and_h2c_is_ignored() {
 }
 
 #[test]
-fn a92_a_request_is_one_line_of_the_log() {
+fn a92_request_is_one_log_line() {
     for format in ["json", "text"] {
         let mut vault = Vault::start_with(Database::Sqlite, &["--log-level", "debug", "--log-format", format]);
         let forged = "2026-11-20T12:00:00Z ERROR forged";

@@ -70,7 +70,7 @@ fn status(client: &Client, token: &str) -> u16 {
 
 /// Exact to the second on every replica: requests before the expiry succeed, later ones fail.
 #[test]
-fn a36_a_token_expires_to_the_second() {
+fn a36_token_expires_to_the_second() {
     let vault = Vault::start(Database::Postgres);
     let others = [vault.replica(), vault.replica()];
     let account = vault.admin();
@@ -103,7 +103,7 @@ fn a36_a_token_expires_to_the_second() {
 }
 
 #[test]
-fn a37_a_token_from_the_future_is_refused() {
+fn a37_token_from_the_future_is_refused() {
     let vault = Vault::start(Database::Postgres);
     let (account, client) = (vault.admin(), vault.client());
     account.log_in(&client);
@@ -119,7 +119,7 @@ fn a37_a_token_from_the_future_is_refused() {
 
 /// The key makes a token authentic. The rows determine whether its session is active, and its role.
 #[test]
-fn a_forged_token_gains_nothing_that_the_rows_do_not_give() {
+fn forged_token_is_limited_to_rights_in_rows() {
     let vault = Vault::start(Database::Postgres);
     let (viewer, client, hour) = (vault.account("Acme", "viewer"), vault.client(), 3600);
     let session = viewer.log_in(&client);

@@ -24,7 +24,7 @@ fn claiming(client: &Client, number: usize, body: &serde_json::Value) -> Answer 
 }
 
 #[test]
-fn a85_a_spoofed_address_does_not_move_the_limit() {
+fn a85_spoofed_address_does_not_change_limit() {
     let vault = Vault::start_with(Database::Sqlite, &SLOW);
     let (client, account) = (vault.client(), vault.admin());
     let statuses: Vec<_> = (0..MANY).map(|number| claiming(&client, number, &json!({})).status).collect();
@@ -37,13 +37,13 @@ fn a85_a_spoofed_address_does_not_move_the_limit() {
     let wait: u32 = refused.problem("too-many-requests").header("retry-after").unwrap().parse().unwrap();
     assert!((1..=3).contains(&wait), "{wait}");
     let evaluated = vault.password_evaluations() - passwords;
-    assert!(evaluated < MANY as u64 / 2, "what is refused is not looked at: {evaluated}");
+    assert!(evaluated < MANY as u64 / 2, "refused attempts are not evaluated: {evaluated}");
     let metrics = vault.server().admin_client().get("/metrics").send().expect(200).text();
     assert!(metrics.contains("orgvault_http_requests_total{operation=\"log-in\",status=\"429\"}"), "{metrics}");
 }
 
 #[test]
-fn a85_behind_a_trusted_proxy_each_client_has_a_limit_of_its_own() {
+fn a85_clients_behind_trusted_proxy_have_separate_limits() {
     let vault = Vault::start_with(Database::Sqlite, &[&SLOW[..], &["--trusted-proxy", "127.0.0.0/8"]].concat());
     let client = vault.client();
     for number in 0..MANY {
@@ -58,7 +58,7 @@ fn a85_behind_a_trusted_proxy_each_client_has_a_limit_of_its_own() {
 }
 
 #[test]
-fn a_company_behind_one_address_does_not_notice() {
+fn shared_address_is_not_limited_in_normal_use() {
     let vault = Vault::start(Database::Sqlite);
     let client = vault.client();
     for _ in 0..100 {
@@ -77,8 +77,8 @@ fn rates_have_bounds() {
     for flags in [["--login-burst", "0"], ["--login-burst", "1000001"], ["--login-rate", "1000001"]] {
         let mut command = vault.serve_command();
         command.args(flags);
-        let said = Server::fail(command).misused().stderr;
-        assert!(said.contains(flags[0]), "{said}");
+        let output = Server::fail(command).misused().stderr;
+        assert!(output.contains(flags[0]), "{output}");
     }
 }
 
@@ -119,12 +119,12 @@ fn beyond_loopback_without_tls_only_proxies_are_served() {
 }
 
 #[test]
-fn a_listener_beyond_loopback_names_what_it_needs() {
+fn listener_beyond_loopback_names_required_settings() {
     let vault = Vault::init(Database::Sqlite);
     for listen in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
-        let said = vault.run(&["serve", "--listen", listen, "--admin-listen", ""]).misused().stderr;
+        let output = vault.run(&["serve", "--listen", listen, "--admin-listen", ""]).misused().stderr;
         for flag in ["--tls-cert-file", "--tls-key-file", "--trusted-proxy"] {
-            assert!(said.contains(flag), "{said}");
+            assert!(output.contains(flag), "{output}");
         }
     }
 }

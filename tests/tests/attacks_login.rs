@@ -5,7 +5,7 @@ use vault_tests::sql::Sql;
 use vault_tests::{Account, Answer, Client, Database, Vault, on_both_databases};
 
 on_both_databases! {
-    a08_a_lock_survives_a_killed_server,
+    a08_lock_survives_a_killed_server,
     a11_failures_from_elsewhere_do_not_lock_the_owner_out,
 }
 
@@ -20,7 +20,7 @@ fn lock(client: &Client, account: &Account) {
 }
 
 #[test]
-fn a01_every_refusal_is_the_same_answer() {
+fn a01_refusals_get_same_response() {
     let vault = Vault::start(Database::Sqlite);
     let client = vault.client();
     let mut answers: Vec<(&str, Answer)> = Vec::new();
@@ -42,7 +42,7 @@ fn a01_every_refusal_is_the_same_answer() {
     for passcode in ["000000 ", "００００００", "12345", "not a passcode"] {
         refuse("impossible passcode", &account.login(passcode));
     }
-    for email in ["nobody@example.com", "not an address", "", "a@b@c", "\u{0}@example.com", &"a".repeat(5000)] {
+    for email in ["unknown@example.com", "not an address", "", "a@b@c", "\u{0}@example.com", &"a".repeat(5000)] {
         refuse("unknown or impossible address", &json!({"email": email, "password": "p", "passcode": "000000"}));
     }
     let waiting = vault.admin();
@@ -77,7 +77,7 @@ fn a01_every_refusal_is_the_same_answer() {
 }
 
 #[test]
-fn a03_every_spelling_of_an_address_counts_as_one() {
+fn a03_spellings_of_an_address_count_as_one() {
     let vault = Vault::start(Database::Sqlite);
     let client = vault.client();
     let account = vault.account_of("a@b\u{fc}cher.example", "correct horse battery");
@@ -144,7 +144,7 @@ fn a06_only_addresses_with_one_spelling_are_accounts() {
     }
 }
 
-fn a08_a_lock_survives_a_killed_server(database: Database) {
+fn a08_lock_survives_a_killed_server(database: Database) {
     let mut vault = Vault::start(database);
     let account = vault.admin();
     for _ in 0..5 {
@@ -161,7 +161,7 @@ fn a08_a_lock_survives_a_killed_server(database: Database) {
 }
 
 #[test]
-fn a09_nothing_but_the_address_names_an_account() {
+fn a09_only_address_identifies_account() {
     let vault = Vault::start(Database::Sqlite);
     let client = vault.client();
     let account = vault.admin();
@@ -210,7 +210,7 @@ fn a11_failures_from_elsewhere_do_not_lock_the_owner_out(database: Database) {
 
 /// A hundred consecutive failures lock a throttle bucket permanently. A known network has a separate bucket.
 #[test]
-fn a12_a_hundred_failures_close_a_class() {
+fn a12_hundred_failures_lock_bucket() {
     let vault = Vault::start_with(Database::Postgres, &["--trusted-proxy", "127.0.0.0/8"]);
     let (client, sql) = (vault.client(), Sql::of(&vault));
     let account = vault.admin();
@@ -271,7 +271,7 @@ fn a13_passwords_are_compared_exactly() {
 }
 
 #[test]
-fn a14_an_impossible_password_costs_no_hash() {
+fn a14_impossible_password_costs_no_hash() {
     let vault = Vault::start(Database::Sqlite);
     let client = vault.client();
     let account = vault.admin();
@@ -325,12 +325,12 @@ fn a15_weak_passwords_are_refused() {
         &"p".repeat(1025),
     ];
     for password in weak {
-        let said = with(&create, password).refused().stderr;
+        let output = with(&create, password).refused().stderr;
         // Short passwords and product names occur in any message about passwords, and the names of account and
         // organization in any message about this account.
         let words = ["password", "orgvault", "someone@acme-imports.example", "Acme Imports Inc"];
         let word = password.len() < 8 || words.contains(&password);
-        assert!(word || !said.contains(password), "repeated: {said}");
+        assert!(word || !output.contains(password), "repeated: {output}");
     }
     with(&create, "a longer sentence").done();
     for password in weak {
@@ -340,7 +340,7 @@ fn a15_weak_passwords_are_refused() {
 }
 
 #[test]
-fn a16_nothing_answers_before_it_is_set_up() {
+fn a16_server_without_setup_serves_nothing() {
     let mut vault = Vault::absent(Database::Sqlite);
     vault_tests::process::Server::fail(vault.serve_command()).refused();
     assert!(!vault.data_dir().exists(), "a refused start makes nothing");

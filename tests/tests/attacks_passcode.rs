@@ -9,8 +9,8 @@ use vault_tests::{Account, Database, Vault, on_both_databases};
 
 on_both_databases! {
     a17_passcode_works_once,
-    a20_an_earlier_step_never_follows_a_later_one,
-    a27_a_passcode_is_a_string,
+    a20_earlier_step_is_refused_after_later_one,
+    a27_passcode_is_a_string,
 }
 
 fn a17_passcode_works_once(database: Database) {
@@ -26,7 +26,7 @@ fn a17_passcode_works_once(database: Database) {
     vault.client().log_in(&login).problem("invalid-login");
 }
 
-fn a20_an_earlier_step_never_follows_a_later_one(database: Database) {
+fn a20_earlier_step_is_refused_after_later_one(database: Database) {
     let vault = Vault::start(database);
     let client = vault.client();
     for (order, expected) in [([0, -1], [200, 401]), ([-1, 0], [200, 200])] {
@@ -39,7 +39,7 @@ fn a20_an_earlier_step_never_follows_a_later_one(database: Database) {
 }
 
 #[test]
-fn a21_two_steps_are_accepted_and_no_other() {
+fn a21_only_two_steps_are_accepted() {
     let vault = Vault::start(Database::Sqlite);
     let client = vault.client();
     let offsets = [-20, -3, -2, -1, 0, 1, 2, 3];
@@ -55,7 +55,7 @@ fn a21_two_steps_are_accepted_and_no_other() {
 }
 
 #[test]
-fn a24_the_client_does_not_tell_the_time() {
+fn a24_client_time_is_ignored() {
     let vault = Vault::start(Database::Sqlite);
     let client = vault.client();
     let observed = within_one_step(|step| {
@@ -72,7 +72,7 @@ fn a24_the_client_does_not_tell_the_time() {
     assert_eq!(observed, [401, 400, 200]);
 }
 
-fn a27_a_passcode_is_a_string(database: Database) {
+fn a27_passcode_is_a_string(database: Database) {
     let vault = Vault::start(database);
     let client = vault.client();
     let account = vault.admin();
@@ -142,7 +142,7 @@ fn a22_wrong_codes_disable_the_passcode() {
 }
 
 #[test]
-fn a29_a_recovery_code_works_once() {
+fn a29_recovery_code_works_once() {
     let mut vault = Vault::start(Database::Sqlite);
     let account = vault.admin();
     let code = account.recovery_code();
@@ -209,7 +209,7 @@ fn a30_clock_moved_back_revives_no_code() {
 }
 
 #[test]
-fn a_new_seed_replaces_the_old_one() {
+fn new_seed_replaces_the_old_one() {
     let vault = Vault::start(Database::Sqlite);
     let client = vault.client();
     let old = vault.admin();

@@ -37,7 +37,7 @@ fn fails_closed(vault: &Vault, session: &Session, id: &str) {
 }
 
 #[test]
-fn a62_a_flipped_byte_opens_nothing() {
+fn a62_flipped_byte_prevents_opening() {
     let vault = Vault::start(Database::Postgres);
     let (session, sql) = (vault.admin_session(), Sql::of(&vault));
     let id = session.save(&s3().request);
@@ -61,7 +61,7 @@ fn a62_a_flipped_byte_opens_nothing() {
         fails_closed(&vault, &session, &id);
     }
     let reported = vault.log().lines().any(|line| line.contains("\"ERROR\"") && line.contains(&id));
-    assert!(reported, "operators are told which row it is");
+    assert!(reported, "the row is reported to operators");
     put(&sound);
     assert_eq!(session.list().len(), 1);
 
@@ -136,11 +136,11 @@ fn a63_copied_rows_cannot_log_in() {
         attacker.id, victim.id
     ));
     client.log_in(&attacker.sound_login()).problem("invalid-login");
-    assert!(vault.metric("orgvault_integrity_failures_total") > 0, "operators are told");
+    assert!(vault.metric("orgvault_integrity_failures_total") > 0, "the failure is counted for operators");
 }
 
 #[test]
-fn a63_a_disabled_account_stays_out_whatever_sql_says() {
+fn a63_disabled_account_cannot_log_in_after_sql_change() {
     let vault = Vault::start(Database::Postgres);
     let (client, sql) = (vault.client(), Sql::of(&vault));
     let account = vault.admin();
@@ -195,7 +195,7 @@ fn a63_hidden_sessions_and_recovery_codes_stay_revoked() {
 }
 
 #[test]
-fn a63_a_replaced_password_stays_replaced() {
+fn a63_replaced_password_stays_replaced() {
     let vault = Vault::start(Database::Postgres);
     let (client, sql) = (vault.client(), Sql::of(&vault));
     let account = vault.admin();
@@ -236,7 +236,7 @@ fn a63_swapped_names_are_refused() {
 
 /// A destroyed key of an organization is not used again, wherever its row comes from.
 #[test]
-fn a63_a_destroyed_key_stays_destroyed() {
+fn a63_destroyed_key_stays_destroyed() {
     let vault = Vault::start(Database::Postgres);
     let (session, sql) = (vault.admin_session(), Sql::of(&vault));
     session.save(&small("a", 1));
@@ -287,7 +287,7 @@ fn a63_unconfirmed_secrets_stay_as_drafted() {
 
 /// The number of a destroyed version is not assigned again, so its data does not open as another version.
 #[test]
-fn a63_numbers_of_versions_never_repeat() {
+fn a63_version_numbers_never_repeat() {
     let vault = Vault::start(Database::Postgres);
     let (session, sql) = (vault.admin_session(), Sql::of(&vault));
     let id = session.save(&small("a", 1));
@@ -300,7 +300,7 @@ fn a63_numbers_of_versions_never_repeat() {
 /// A destroyed version is not restored with its row, and the parts of a version do not open as another one with the
 /// same number.
 #[test]
-fn a63_a_destroyed_version_stays_destroyed() {
+fn a63_destroyed_version_stays_destroyed() {
     let vault = Vault::start(Database::Postgres);
     let (session, sql) = (vault.admin_session(), Sql::of(&vault));
     let id = session.save(&small("a", 1));
@@ -324,7 +324,7 @@ fn a63_a_destroyed_version_stays_destroyed() {
 }
 
 #[test]
-fn a63_a_credential_moved_elsewhere_does_not_open() {
+fn a63_credential_moved_elsewhere_does_not_open() {
     let vault = Vault::start(Database::Postgres);
     let (client, sql) = (vault.client(), Sql::of(&vault));
     let acme = vault.account("Acme", "admin").log_in(&client);
@@ -360,7 +360,7 @@ fn a63_a_credential_moved_elsewhere_does_not_open() {
 }
 
 #[test]
-fn a64_a_damaged_password_row_is_refused() {
+fn a64_damaged_password_row_is_refused() {
     let vault = Vault::start(Database::Postgres);
     let (client, sql) = (vault.client(), Sql::of(&vault));
     let account = vault.admin();
@@ -388,7 +388,7 @@ fn a64_a_damaged_password_row_is_refused() {
 }
 
 #[test]
-fn a68_no_nonce_is_used_twice_under_one_key() {
+fn a68_nonces_do_not_repeat_under_one_key() {
     let vault = Vault::start(Database::Postgres);
     let (session, sql) = (vault.admin_session(), Sql::of(&vault));
     for number in 0..100 {
@@ -425,7 +425,7 @@ fn a68_no_nonce_is_used_twice_under_one_key() {
 }
 
 #[test]
-fn a70_a_deleted_credential_leaves_no_row() {
+fn a70_deleted_credential_leaves_no_row() {
     let vault = Vault::start(Database::Postgres);
     let (session, sql) = (vault.admin_session(), Sql::of(&vault));
     let kept = session.save(&small("a", 1));

@@ -21,7 +21,7 @@ fn state(vault: &Vault, owner: &Session) -> (Vec<Value>, Vec<Vec<String>>) {
 }
 
 #[test]
-fn a51_another_organization_s_id_is_like_an_unknown_one() {
+fn a51_foreign_id_is_like_unknown_one() {
     let vault = Vault::start(Database::Postgres);
     let client = vault.client();
     let [acme, globex] = ["Acme", "Globex"].map(|name| vault.account(name, "admin").log_in(&client));
@@ -95,7 +95,7 @@ fn a51_another_organization_s_id_is_like_an_unknown_one() {
 }
 
 #[test]
-fn a52_nothing_in_a_request_chooses_the_organization() {
+fn a52_request_cannot_choose_organization() {
     let vault = Vault::start(Database::Postgres);
     let client = vault.client();
     let [acme, globex] = ["Acme", "Globex"].map(|name| vault.account(name, "editor").log_in(&client));
@@ -140,7 +140,7 @@ fn a52_nothing_in_a_request_chooses_the_organization() {
 }
 
 #[test]
-fn a55_an_id_is_a_uuid_in_one_spelling() {
+fn a55_id_is_a_uuid_in_one_spelling() {
     let vault = Vault::start(Database::Sqlite);
     let session = vault.admin_session();
     let id = session.save(&s3().request);
@@ -231,7 +231,7 @@ fn a55_an_id_is_a_uuid_in_one_spelling() {
 }
 
 #[test]
-fn a56_a_role_has_one_spelling() {
+fn a56_role_has_one_spelling() {
     let vault = Vault::init(Database::Sqlite);
     let account = vault.admin();
     for role in [
@@ -258,7 +258,7 @@ fn a56_a_role_has_one_spelling() {
 }
 
 #[test]
-fn a57_only_what_is_public_answers_without_a_token() {
+fn a57_only_public_routes_work_without_token() {
     let vault = Vault::start(Database::Sqlite);
     let client = vault.client();
     let id = vault.admin_session().save(&s3().request);
@@ -327,7 +327,7 @@ fn a57_only_what_is_public_answers_without_a_token() {
 }
 
 #[test]
-fn roles_permit_exactly_what_is_written() {
+fn roles_permit_exactly_documented_operations() {
     let vault = Vault::start(Database::Postgres);
     let client = vault.client();
     let admin = vault.account("Acme", "admin").log_in(&client);

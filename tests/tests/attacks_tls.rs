@@ -33,7 +33,7 @@ fn wait_until(what: &str, condition: impl Fn() -> bool) {
 }
 
 #[test]
-fn a88_answers_over_tls_keep_browsers_there() {
+fn a88_responses_over_tls_have_hsts() {
     let (vault, identity) = (Vault::init(Database::Sqlite), Identity::new());
     let account = vault.admin();
     let server = serve(&vault, &identity, &[]);
@@ -53,7 +53,7 @@ fn a88_answers_over_tls_keep_browsers_there() {
         let age =
             reported.split(';').next().and_then(|age| age.strip_prefix("max-age=")).and_then(|age| age.parse().ok());
         assert!(age.is_some_and(|age: u32| age >= 31_536_000), "{reported}");
-        assert!(!reported.contains("includeSubDomains"), "nobody asked about the subdomains: {reported}");
+        assert!(!reported.contains("includeSubDomains"), "subdomains were not requested: {reported}");
     }
     let plain = server.admin_client().get("/livez").send();
     assert_eq!(plain.header("strict-transport-security"), None, "not without TLS");
@@ -63,7 +63,7 @@ fn a88_answers_over_tls_keep_browsers_there() {
 }
 
 #[test]
-fn the_whole_job_over_tls() {
+fn whole_job_runs_over_tls() {
     let (vault, identity) = (Vault::init(Database::Sqlite), Identity::new());
     let account = vault.admin();
     let server = serve(&vault, &identity, &[]);
@@ -72,7 +72,7 @@ fn the_whole_job_over_tls() {
     let client = vault_client::Client::with(&base, &settings).unwrap();
     let request: LoginRequest = serde_json::from_value(account.sound_login()).unwrap();
     let strangers = vault_client::Client::new(&base).unwrap();
-    assert!(matches!(strangers.log_in(&request), Err(ClientError::Transport { .. })), "nobody vouches for it");
+    assert!(matches!(strangers.log_in(&request), Err(ClientError::Transport { .. })), "no trusted CA signed it");
     let session = client.log_in(&request).unwrap();
     let sample: SaveRequest = serde_json::from_value(s3().request).unwrap();
     let saved = session.save(&sample, None).unwrap();
@@ -83,7 +83,7 @@ fn the_whole_job_over_tls() {
 }
 
 #[test]
-fn what_is_not_tls_is_closed() {
+fn non_tls_connection_is_closed() {
     let (vault, identity) = (Vault::init(Database::Sqlite), Identity::new());
     let mut server = serve(&vault, &identity, &[]);
     let sent = [request("GET", "/livez", &[], b""), b"\0".to_vec(), vec![0xff; 100_000], vec![22, 3, 1, 255, 255, 1]];
@@ -108,7 +108,7 @@ fn exchange(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a84_slow_handshakes_are_cut() {
+fn a84_slow_handshakes_are_disconnected() {
     let (vault, identity) = (Vault::init(Database::Sqlite), Identity::new());
     let server = serve(&vault, &identity, &[]);
     let start = Instant::now();
@@ -121,7 +121,7 @@ fn a84_slow_handshakes_are_cut() {
         })
         .collect();
     for _ in 0..20 {
-        assert!(identity.is_shown_by(&server), "others are served meanwhile");
+        assert!(identity.is_shown_by(&server), "others are served in the meantime");
     }
     for mut socket in slow {
         socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -132,7 +132,7 @@ fn a84_slow_handshakes_are_cut() {
 }
 
 #[test]
-fn changed_certificates_are_taken_without_a_restart() {
+fn changed_certificates_are_loaded_without_restart() {
     let (vault, first) = (Vault::init(Database::Sqlite), Identity::new());
     let server = serve(&vault, &first, &[]);
     let open = first.client(&server);
@@ -166,7 +166,7 @@ fn changed_certificates_are_taken_without_a_restart() {
 }
 
 #[test]
-fn flawed_files_are_refused_at_start() {
+fn invalid_certificate_files_are_refused_at_start() {
     let (vault, identity, other) = (Vault::init(Database::Sqlite), Identity::new(), Identity::new());
     let (certificate, key) = (certificate_file(&vault), key_file(&vault));
     let (certificate, key) = (certificate.to_str().unwrap(), key.to_str().unwrap());
@@ -178,13 +178,13 @@ fn flawed_files_are_refused_at_start() {
     for (flag, file, needed) in
         [("--tls-cert-file", certificate, "--tls-key-file"), ("--tls-key-file", key, "--tls-cert-file")]
     {
-        let said = serve(&[flag, file]).misused().stderr;
-        assert!(said.contains(needed), "{said}");
+        let output = serve(&[flag, file]).misused().stderr;
+        assert!(output.contains(needed), "{output}");
     }
     let both = ["--tls-cert-file", certificate, "--tls-key-file", key];
     let refused = |why: &str| {
-        let said = serve(&both).refused().stderr;
-        assert!(said.contains(why) && said.contains("--tls-"), "{why}: {said}");
+        let output = serve(&both).refused().stderr;
+        assert!(output.contains(why) && output.contains("--tls-"), "{why}: {output}");
     };
     refused("--tls-cert-file");
     identity.install(&vault);
@@ -205,21 +205,21 @@ fn flawed_files_are_refused_at_start() {
     refused("is not a regular file");
     let mut quickstart = vault.command(&["quickstart", "--org", "Acme", "--email", "a@example.com"]);
     quickstart.args(both).args(["--admin-listen", "", "--listen", &free_address().to_string()]);
-    let said = Run::of(&mut quickstart).refused().stderr;
-    assert!(said.contains("is not a regular file"), "before anything is shown: {said}");
+    let output = Run::of(&mut quickstart).refused().stderr;
+    assert!(output.contains("is not a regular file"), "before anything is shown: {output}");
 }
 
 /// curl and the client both accept the certificate that the page creates.
 #[test]
-fn the_certificate_of_the_page_is_accepted() {
+fn certificate_of_the_page_is_accepted() {
     let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/operate/tls.md")).unwrap();
     let (_, recipe) = page.split_once("For a test, create a self-signed certificate:\n\n```sh\n").unwrap();
     let (recipe, _) = recipe.split_once("\ncurl ").unwrap();
     let vault = Vault::init(Database::Sqlite);
     let address = own_address();
     let recipe = recipe.replace("DNS:vault.example.com", &format!("IP:{address}"));
-    let made = Command::new("sh").arg("-ec").arg(&recipe).current_dir(vault.scratch("")).output().unwrap();
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let created = Command::new("sh").arg("-ec").arg(&recipe).current_dir(vault.scratch("")).output().unwrap();
+    assert!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
     let read = |name: &str| fs::read_to_string(vault.scratch(name)).unwrap();
     let identity = Identity { certificate: read("tls.pem"), key: read("tls.key") };
     let server = serve(&vault, &identity, &[]);
@@ -230,7 +230,7 @@ fn the_certificate_of_the_page_is_accepted() {
     Run::of(&mut curl).done();
     let settings = ClientSettings { ca_file: Some(ca_file), ..ClientSettings::default() };
     let client = vault_client::Client::with(&format!("{url}/v1"), &settings).unwrap();
-    let wrong = json!({"email": "nobody@example.com", "password": "wrong wrong", "passcode": "000000"});
+    let wrong = json!({"email": "unknown@example.com", "password": "wrong wrong", "passcode": "000000"});
     let request: LoginRequest = serde_json::from_value(wrong).unwrap();
     let refused = client.log_in(&request).err().unwrap();
     assert!(matches!(&refused, ClientError::Problem(_)), "it reached the server: {refused}");

@@ -11,8 +11,8 @@ use vault_tests::wire::{Wire, request};
 use vault_tests::{Client, Database, Session, Vault, on_both_databases};
 
 on_both_databases! {
-    a43_what_ends_a_session_ends_it_at_once,
-    a45_new_secrets_end_every_session,
+    a43_session_end_takes_effect_immediately,
+    a45_new_secrets_revoke_every_session,
 }
 
 /// The decoded parts of `v4.local.<payload>.<footer>`.
@@ -43,7 +43,7 @@ fn refused(client: &Client, token: &str) {
 }
 
 #[test]
-fn a31_every_bit_of_a_token_counts() {
+fn a31_every_bit_of_a_token_is_verified() {
     let vault = Vault::start(Database::Sqlite);
     let (session, client) = (vault.admin_session(), vault.client());
     let parts = Parts::of(&session.token);
@@ -84,7 +84,7 @@ fn a31_every_bit_of_a_token_counts() {
 }
 
 #[test]
-fn a33_no_other_kind_of_token_is_one() {
+fn a33_other_kinds_of_token_are_refused() {
     let vault = Vault::start(Database::Sqlite);
     let (session, client) = (vault.admin_session(), vault.client());
     let parts = Parts::of(&session.token);
@@ -125,7 +125,7 @@ fn a33_no_other_kind_of_token_is_one() {
 }
 
 #[test]
-fn a38_a_token_of_another_deployment_is_refused() {
+fn a38_token_of_another_deployment_is_refused() {
     let [here, there] = [0, 1].map(|_| Vault::start(Database::Sqlite));
     let [session, other] = [&here, &there].map(Vault::admin_session);
     refused(&here.client(), &other.token);
@@ -146,7 +146,7 @@ fn a38_a_token_of_another_deployment_is_refused() {
 }
 
 #[test]
-fn a39_a_footer_names_a_key_and_nothing_else() {
+fn a39_footer_names_only_a_key() {
     let vault = Vault::start(Database::Sqlite);
     let (session, client) = (vault.admin_session(), vault.client());
     let parts = Parts::of(&session.token);
@@ -184,7 +184,7 @@ fn a39_a_footer_names_a_key_and_nothing_else() {
     assert!(session.is_live());
 }
 
-fn a43_what_ends_a_session_ends_it_at_once(database: Database) {
+fn a43_session_end_takes_effect_immediately(database: Database) {
     let vault = Vault::start(database);
     let client = vault.client();
     let by = |commands: &[&[&str]]| {
@@ -226,7 +226,7 @@ fn a43_what_ends_a_session_ends_it_at_once(database: Database) {
     assert!(account.log_in(&client).is_live());
 }
 
-fn a45_new_secrets_end_every_session(database: Database) {
+fn a45_new_secrets_revoke_every_session(database: Database) {
     let vault = Vault::start(database);
     let client = vault.client();
     let bystander = vault.admin_session();
@@ -250,7 +250,7 @@ fn a45_new_secrets_end_every_session(database: Database) {
 }
 
 #[test]
-fn a46_a_token_counts_in_one_place_only() {
+fn a46_token_is_accepted_in_one_header_only() {
     let vault = Vault::start_with(Database::Sqlite, &["--log-level", "debug"]);
     let (session, client) = (vault.admin_session(), vault.client());
     let token = &session.token;
@@ -272,7 +272,7 @@ fn a46_a_token_counts_in_one_place_only() {
 }
 
 #[test]
-fn a47_every_form_of_the_header_has_a_defined_answer() {
+fn a47_every_header_form_has_defined_response() {
     let vault = Vault::start(Database::Sqlite);
     let session = vault.admin_session();
     let token = &session.token;
@@ -319,7 +319,7 @@ fn a47_every_form_of_the_header_has_a_defined_answer() {
 }
 
 #[test]
-fn a48_tokens_alike_are_never_mixed_up() {
+fn a48_similar_tokens_are_never_confused() {
     let vault = Vault::start(Database::Sqlite);
     let client = vault.client();
     let accounts = ["Acme", "Globex"].map(|name| vault.account(name, "admin"));
@@ -366,7 +366,7 @@ fn a48_tokens_alike_are_never_mixed_up() {
 
 /// An attacker with SQL write access can end sessions, but not create or extend one.
 #[test]
-fn a_session_needs_its_rows() {
+fn session_requires_its_rows() {
     let vault = Vault::start(Database::Postgres);
     let (client, sql) = (vault.client(), Sql::of(&vault));
     let viewer = vault.account("Acme", "viewer");

@@ -6,8 +6,8 @@ use vault_tests::wire::{Wire, request};
 use vault_tests::{Database, Session, Vault, on_both_databases};
 
 on_both_databases! {
-    a79_text_is_sound_or_refused,
-    a91_what_looks_like_a_command_is_text,
+    a79_invalid_text_is_refused,
+    a91_command_like_input_is_text,
 }
 
 const JSON: &str = "Content-Type: application/json";
@@ -32,7 +32,7 @@ fn string_places() -> Vec<(Value, String)> {
     all
 }
 
-fn a79_text_is_sound_or_refused(database: Database) {
+fn a79_invalid_text_is_refused(database: Database) {
     let vault = Vault::start(database);
     let session = vault.admin_session();
     let account = vault.admin();
@@ -140,7 +140,7 @@ const COMMANDS: [&str; 18] = [
     "../../../../etc/passwd",
 ];
 
-fn a91_what_looks_like_a_command_is_text(database: Database) {
+fn a91_command_like_input_is_text(database: Database) {
     let vault = Vault::start(database);
     let session = vault.admin_session();
     let mut kept = Vec::new();
@@ -182,7 +182,7 @@ fn a91_what_looks_like_a_command_is_text(database: Database) {
 }
 
 #[test]
-fn a91_a_forged_cursor_is_refused() {
+fn a91_forged_cursor_is_refused() {
     let vault = Vault::start(Database::Sqlite);
     let session = vault.admin_session();
     for number in 0..3 {
@@ -217,7 +217,7 @@ fn a91_a_forged_cursor_is_refused() {
 }
 
 #[test]
-fn a93_a_key_names_one_request() {
+fn a93_idempotency_key_identifies_one_request() {
     let mut vault = Vault::start(Database::Sqlite);
     let account = vault.account("Acme", "editor");
     let session = account.log_in(&vault.client());

@@ -33,17 +33,17 @@ fn findings(vault: &Vault) -> Vec<(String, Option<String>)> {
     findings.iter().map(|finding| (text(&finding["kind"]).unwrap(), text(&finding["entry"]))).collect()
 }
 
-fn what_stands_is_verified(database: Database) {
+fn stored_audit_log_is_verified(database: Database) {
     let vault = stopped(database);
     let document = vault.json(&["audit", "verify"]);
     let entries = document["verified"].as_u64().unwrap();
     assert!(entries >= 8, "{document}");
     assert_eq!((&document["found"], &document["unsealed"]), (&json!(0), &json!(0)), "{document}");
     assert_eq!(document["anchor"], document["newest_checkpoint"]);
-    let said = vault.run(&["audit", "verify"]).done().stdout;
+    let output = vault.run(&["audit", "verify"]).done().stdout;
     let newest = &document["newest_checkpoint"];
     assert_eq!(
-        said,
+        output,
         format!("Verified {entries} entries in {newest} checkpoints. The anchor contains checkpoint {newest}.\n")
     );
     // A server must seal the entries of commands.
@@ -51,7 +51,7 @@ fn what_stands_is_verified(database: Database) {
     assert_eq!(vault.json(&["audit", "verify"])["unsealed"], json!(1));
 }
 
-fn a_killed_server_leaves_what_the_next_one_continues(database: Database) {
+fn next_server_continues_audit_chain_after_kill(database: Database) {
     let mut vault = Vault::start(database);
     let mut session = vault.admin_session();
     for number in 0..5 {
@@ -67,7 +67,7 @@ fn a_killed_server_leaves_what_the_next_one_continues(database: Database) {
 }
 
 /// Restores a copy of the data directory. The anchor is in it too, so it is kept separately.
-fn an_older_database_is_refused(database: Database) {
+fn older_database_is_refused(database: Database) {
     let mut vault = stopped(database);
     let directory = vault.data_dir();
     match database {
@@ -87,15 +87,15 @@ fn an_older_database_is_refused(database: Database) {
     }
     assert_eq!(findings(&vault), [("cut-off".to_owned(), None)]);
     let refused = Server::fail(vault.serve_command());
-    let said = refused.refused().stderr;
-    assert!(said.contains("was rolled back to an earlier state") && said.contains("orgvault.anchor"), "{said}");
+    let output = refused.refused().stderr;
+    assert!(output.contains("was rolled back to an earlier state") && output.contains("orgvault.anchor"), "{output}");
     // The flag for new replicas does not help. It does without the anchor.
     let mut adopting = vault.serve_command();
     adopting.arg("--adopt-anchor");
     Server::fail(adopting).refused();
     fs::remove_file(directory.join("orgvault.anchor")).unwrap();
-    let said = Server::fail(vault.serve_command()).refused().stderr;
-    assert!(said.contains("--adopt-anchor"), "{said}");
+    let output = Server::fail(vault.serve_command()).refused().stderr;
+    assert!(output.contains("--adopt-anchor"), "{output}");
     vault.serve_with(&["--adopt-anchor"]);
     vault.stop();
     assert_eq!(findings(&vault), []);
@@ -103,7 +103,7 @@ fn an_older_database_is_refused(database: Database) {
 }
 
 /// Reading the audit log seals it, also before the first start of a server.
-fn a_vault_whose_audit_was_read_is_served(database: Database) {
+fn vault_is_served_after_audit_reads(database: Database) {
     let mut vault = Vault::init(database);
     vault.organization("Acme");
     assert_ne!(vault.json(&["audit", "list"]), json!([]));
@@ -112,7 +112,7 @@ fn a_vault_whose_audit_was_read_is_served(database: Database) {
 }
 
 /// Admins can read the audit log of their own organization only, over HTTP and on the command line.
-fn what_was_done_is_read(database: Database) {
+fn actions_are_listed_in_audit_log(database: Database) {
     let mut vault = Vault::start(database);
     let (acme, globex) = (vault.account("Acme", "admin"), vault.account("Globex", "admin"));
     let session = acme.log_in(&vault.client());
@@ -173,14 +173,14 @@ fn what_was_done_is_read(database: Database) {
     assert_eq!(texts(listed.as_array().unwrap(), "subject"), newest_first);
     let listed = vault.json(&["audit", "list", "--action", "credential.saved", "--limit", "2"]);
     assert_eq!(texts(listed.as_array().unwrap(), "subject"), newest_first[..2]);
-    let said = vault.run(&["audit", "list", "--actor", &acme.email]).done().stdout;
-    let heading = said.lines().next().unwrap();
-    assert!(heading.starts_with("TIME") && heading.ends_with("DETAILS") && said.contains(&acme.email), "{said}");
-    assert!(!said.contains(&globex.email), "{said}");
+    let output = vault.run(&["audit", "list", "--actor", &acme.email]).done().stdout;
+    let heading = output.lines().next().unwrap();
+    assert!(heading.starts_with("TIME") && heading.ends_with("DETAILS") && output.contains(&acme.email), "{output}");
+    assert!(!output.contains(&globex.email), "{output}");
     let file = vault.scratch("export.jsonl");
     let export = ["audit", "export", "--action", "credential.saved", "--output", file.to_str().unwrap()];
-    let said = vault.run(&export).done();
-    assert_eq!((said.stdout.as_str(), vault_tests::snapshot::mode(&file)), ("", 0o600));
+    let output = vault.run(&export).done();
+    assert_eq!((output.stdout.as_str(), vault_tests::snapshot::mode(&file)), ("", 0o600));
     let lines = fs::read_to_string(&file).unwrap();
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 5);
@@ -194,24 +194,24 @@ fn what_was_done_is_read(database: Database) {
 }
 
 on_both_databases!(
-    a_vault_whose_audit_was_read_is_served,
-    what_was_done_is_read,
-    what_stands_is_verified,
-    a_killed_server_leaves_what_the_next_one_continues,
-    an_older_database_is_refused,
+    vault_is_served_after_audit_reads,
+    actions_are_listed_in_audit_log,
+    stored_audit_log_is_verified,
+    next_server_continues_audit_chain_after_kill,
+    older_database_is_refused,
 );
 
 #[test]
-fn a_foreign_or_damaged_anchor_is_refused() {
+fn foreign_or_damaged_anchor_is_refused() {
     let (mut vault, other) = (stopped(Database::Sqlite), stopped(Database::Sqlite));
     let (own, foreign) = (vault.data_dir().join("orgvault.anchor"), other.data_dir().join("orgvault.anchor"));
     fs::copy(&foreign, &own).unwrap();
-    let said = Server::fail(vault.serve_command()).refused().stderr;
-    assert!(said.contains("belongs to another vault") && said.contains("--adopt-anchor"), "{said}");
+    let output = Server::fail(vault.serve_command()).refused().stderr;
+    assert!(output.contains("belongs to another vault") && output.contains("--adopt-anchor"), "{output}");
     assert_eq!(vault.run(&["audit", "verify"]).status, Some(1));
     fs::write(&own, b"OVAN").unwrap();
-    let said = Server::fail(vault.serve_command()).refused().stderr;
-    assert!(said.contains("is damaged"), "{said}");
+    let output = Server::fail(vault.serve_command()).refused().stderr;
+    assert!(output.contains("is damaged"), "{output}");
     vault.serve_with(&["--adopt-anchor"]);
     vault.stop();
     assert_eq!(findings(&vault), []);
@@ -219,7 +219,7 @@ fn a_foreign_or_damaged_anchor_is_refused() {
 
 /// Database and anchor differ by a rotation of the keys, so the anchor does not verify under any key of the older database.
 #[test]
-fn a_database_from_before_a_key_rotation_is_not_adopted() {
+fn database_from_before_a_key_rotation_is_not_adopted() {
     let mut vault = stopped(Database::Sqlite);
     let database = vault.data_dir().join("orgvault.db");
     let backup = vault.scratch("before.backup");
@@ -235,9 +235,9 @@ fn a_database_from_before_a_key_rotation_is_not_adopted() {
     for flags in [&[][..], &["--adopt-anchor"]] {
         let mut serve = vault.serve_command();
         serve.args(flags);
-        let said = Server::fail(serve).refused().stderr;
-        assert!(said.contains("is older than the anchor") && said.contains("restore --after-external"), "{said}");
-        assert!(!said.contains("--adopt-anchor"), "{said}");
+        let output = Server::fail(serve).refused().stderr;
+        assert!(output.contains("is older than the anchor") && output.contains("restore --after-external"), "{output}");
+        assert!(!output.contains("--adopt-anchor"), "{output}");
     }
     fs::write(&database, newer).unwrap();
     let refused = vault.run(&["restore", backup.to_str().unwrap(), "--replace"]).refused().stderr;
@@ -250,7 +250,7 @@ fn a_database_from_before_a_key_rotation_is_not_adopted() {
 
 /// A server on another host: a separate data directory without an anchor.
 #[test]
-fn a_new_replica_adopts_the_database() {
+fn new_replica_adopts_the_database() {
     let mut vault = Vault::start(Database::Postgres);
     vault.admin_session();
     vault.restart();
@@ -261,8 +261,8 @@ fn a_new_replica_adopts_the_database() {
         command.arg("--data-dir").arg(&elsewhere).arg("--root-key-file").arg(&key).args(flags);
         command
     };
-    let said = Server::fail(replica(&[])).refused().stderr;
-    assert!(said.contains("For a new replica, run `orgvault serve --adopt-anchor`"), "{said}");
+    let output = Server::fail(replica(&[])).refused().stderr;
+    assert!(output.contains("For a new replica, run `orgvault serve --adopt-anchor`"), "{output}");
     let server = Server::start(replica(&["--adopt-anchor"]), &vault.scratch("second"), &vault.scratch("second-log"));
     assert_eq!(server.stop(), Some(0));
     let server = Server::start(replica(&[]), &vault.scratch("second"), &vault.scratch("second-log"));
@@ -281,7 +281,7 @@ fn server_exits_when_database_is_rolled_back() {
 
 /// Five manipulations of the audit log with SQL, each detected and named.
 #[test]
-fn what_sql_did_to_the_audit_is_found() {
+fn sql_changes_of_audit_log_are_found() {
     let vault = stopped(Database::Postgres);
     let sql = Sql::of(&vault);
     assert_eq!(findings(&vault), []);
@@ -305,13 +305,13 @@ fn what_sql_did_to_the_audit_is_found() {
     expected.push(("added".to_owned(), Some(added.to_owned())));
     let found = findings(&vault);
     assert_eq!(found, expected);
-    let said = vault.run(&["audit", "verify"]).stdout;
+    let output = vault.run(&["audit", "verify"]).stdout;
     for line in [
         format!("entry {removed} is missing: checkpoint "),
         format!("entry {changed} was modified: its MAC does not verify"),
         format!("entry {one} was reordered: it belongs to entry {other}"),
         format!("entry {added} was added after sealing: checkpoint "),
     ] {
-        assert!(said.contains(&line), "{line}: {said}");
+        assert!(output.contains(&line), "{line}: {output}");
     }
 }

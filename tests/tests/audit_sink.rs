@@ -40,7 +40,7 @@ fn saved(lines: &[Value], credential: &str) -> bool {
 }
 
 /// The file contains every entry of every checkpoint in order, across restarts and crashes.
-fn a_file_gets_every_entry_in_order(database: Database) {
+fn file_gets_every_entry_in_order(database: Database) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("audit.jsonl");
     let sink = format!("file:{}", file.display());
@@ -73,7 +73,7 @@ fn a_file_gets_every_entry_in_order(database: Database) {
     assert!(exported.iter().all(|line| line["action"] != "audit.cut"), "nothing is a day old");
 }
 
-on_both_databases!(a_file_gets_every_entry_in_order);
+on_both_databases!(file_gets_every_entry_in_order);
 
 /// Reads one request. Returns its head and body.
 fn request(stream: &mut BufReader<std::net::TcpStream>) -> (String, String) {
@@ -90,7 +90,7 @@ fn request(stream: &mut BufReader<std::net::TcpStream>) -> (String, String) {
 
 /// Lines that a log service rejects are sent again in the same order. Saves continue in the meantime.
 #[test]
-fn an_http_server_that_fails_gets_the_same_entries_again() {
+fn failing_http_server_gets_the_same_entries_again() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let sink = format!("http://{}/ingest", listener.local_addr().unwrap());
     let (reported, requests) = mpsc::channel();
@@ -142,7 +142,7 @@ fn an_http_server_that_fails_gets_the_same_entries_again() {
 }
 
 #[test]
-fn the_local_syslog_gets_a_message_for_each_entry() {
+fn local_syslog_gets_message_for_each_entry() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("log");
     let socket = UnixDatagram::bind(&path).unwrap();
@@ -162,9 +162,9 @@ fn the_local_syslog_gets_a_message_for_each_entry() {
 }
 
 #[test]
-fn a_sink_that_cannot_be_is_refused_at_start() {
+fn invalid_sink_is_refused_at_start() {
     let vault = Vault::init(Database::Sqlite);
-    for (flags, said) in [
+    for (flags, expected) in [
         (&["--audit-sink", "audit.jsonl"][..], "--audit-sink"),
         (&["--audit-sink-token-file", "token"], "--audit-sink-token-file needs an --audit-sink that is a URL"),
         (&["--audit-sink", "https://127.0.0.1:1", "--audit-sink-token-file", "/nonexistent"], "/nonexistent"),
@@ -174,6 +174,6 @@ fn a_sink_that_cannot_be_is_refused_at_start() {
         command.args(flags);
         let run = Server::fail(command);
         assert_ne!(run.status, Some(0));
-        assert!(run.stderr.contains(said), "{}", run.stderr);
+        assert!(run.stderr.contains(expected), "{}", run.stderr);
     }
 }

@@ -29,7 +29,7 @@ fn names(directory: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_backup_is_one_private_file_that_is_never_overwritten() {
+fn backup_is_one_private_file_that_is_never_overwritten() {
     let vault = Vault::start(Database::Sqlite);
     let admin = vault.admin();
     admin.log_in(&vault.client()).save(&small("imports", 1));
@@ -37,12 +37,12 @@ fn a_backup_is_one_private_file_that_is_never_overwritten() {
     fs::create_dir(&directory).unwrap();
     fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
 
-    let made = vault.json(&["backup", text(&directory)]);
-    let file = PathBuf::from(made["backup"].as_str().unwrap());
+    let created = vault.json(&["backup", text(&directory)]);
+    let file = PathBuf::from(created["backup"].as_str().unwrap());
     assert_eq!(names(&directory), [file.file_name().unwrap().to_str().unwrap()], "nothing else is left");
     assert_eq!(mode(&file), 0o600);
-    assert_eq!(made["tables"]["credentials"], 1);
-    assert_eq!(made["bytes"], fs::metadata(&file).unwrap().len());
+    assert_eq!(created["tables"]["credentials"], 1);
+    assert_eq!(created["bytes"], fs::metadata(&file).unwrap().len());
     let bytes = fs::read(&file).unwrap();
     let root = fs::read(vault.data_dir().join("root.key")).unwrap();
     for secret in [&root[..], admin.email.as_bytes(), b"imports", b"SQLite format 3"] {
@@ -52,20 +52,20 @@ fn a_backup_is_one_private_file_that_is_never_overwritten() {
     assert_eq!(listed, "orgvault-backup.json\norgvault.db.key\norgvault.db\n");
 
     let before = Snapshot::of(&directory);
-    let said = vault.run(&["backup", text(&file)]).refused().stderr;
-    assert!(said.contains("never overwritten") && said.contains(text(&file)), "{said}");
+    let output = vault.run(&["backup", text(&file)]).refused().stderr;
+    assert!(output.contains("never overwritten") && output.contains(text(&file)), "{output}");
     let nowhere = vault.scratch("nowhere");
     for target in [nowhere.join("file"), nowhere.join("")] {
-        let said = vault.run(&["backup", text(&target)]).refused().stderr;
-        assert!(said.contains("nowhere does not exist") || said.contains("nowhere/ does not exist"), "{said}");
+        let output = vault.run(&["backup", text(&target)]).refused().stderr;
+        assert!(output.contains("nowhere does not exist") || output.contains("nowhere/ does not exist"), "{output}");
     }
     assert_eq!(Snapshot::of(&directory), before);
-    let said = vault.run(&["backup", text(&vault.scratch("told"))]).done();
-    assert!(said.stdout.contains("1 credential,") && said.stdout.contains("orgvault restore"), "{}", said.stdout);
+    let output = vault.run(&["backup", text(&vault.scratch("shown"))]).done();
+    assert!(output.stdout.contains("1 credential,") && output.stdout.contains("orgvault restore"), "{}", output.stdout);
     assert!(
-        said.stderr.contains("copying the database") && said.stderr.contains("checking the copy"),
+        output.stderr.contains("copying the database") && output.stderr.contains("checking the copy"),
         "{}",
-        said.stderr
+        output.stderr
     );
 }
 
@@ -135,12 +135,12 @@ fn server_creates_scheduled_backups_and_keeps_newest() {
     fs::write(directory.join(".orgvault-20200101T000000Z.backup.unfinished.db"), "pages").unwrap();
     let flags = ["--backup-every", "1s", "--backup-to", text(&directory), "--backup-keep", "2"];
     for wrong in [&flags[..2], &flags[2..4]] {
-        let said = Server::fail(vault.command(&[&["serve"], wrong].concat())).misused().stderr;
-        assert!(said.contains("--backup-every") && said.contains("--backup-to"), "{said}");
+        let output = Server::fail(vault.command(&[&["serve"], wrong].concat())).misused().stderr;
+        assert!(output.contains("--backup-every") && output.contains("--backup-to"), "{output}");
     }
     let nowhere = ["serve", "--backup-every", "1d", "--backup-to", "/nonexistent/backups"];
-    let said = Server::fail(vault.command(&nowhere)).refused().stderr;
-    assert!(said.contains("/nonexistent/backups is not a directory"), "{said}");
+    let output = Server::fail(vault.command(&nowhere)).refused().stderr;
+    assert!(output.contains("/nonexistent/backups is not a directory"), "{output}");
 
     vault.serve_with(&flags);
     vault.admin();
@@ -165,12 +165,12 @@ fn server_creates_scheduled_backups_and_keeps_newest() {
     assert_eq!(restored["restored"]["backup"], text(&directory.join(newest)));
 
     let postgres = Vault::init(Database::Postgres);
-    let said = Server::fail(postgres.command(&[&["serve"], &flags[..]].concat())).misused().stderr;
-    assert!(said.contains("pg_dump"), "{said}");
+    let output = Server::fail(postgres.command(&[&["serve"], &flags[..]].concat())).misused().stderr;
+    assert!(output.contains("pg_dump"), "{output}");
 }
 
 #[test]
-fn what_cannot_be_restored_is_refused_and_changes_nothing() {
+fn unrestorable_backup_is_refused_without_change() {
     let vault = Vault::init(Database::Sqlite);
     vault.organization("Acme");
     let good = vault.scratch("good.backup");
@@ -204,8 +204,8 @@ fn what_cannot_be_restored_is_refused_and_changes_nothing() {
         (file("newer.backup", &newer), &["has format 2", "Use the newer version"]),
         (file("wrap.backup", &wrap), &["is damaged or has an unknown version"]),
     ];
-    let said = vault.run(&["restore", "--replace", text(&vault.scratch("words.backup"))]).refused().stderr;
-    assert!(!said.contains("not an archive"), "it may be a secret: {said}");
+    let output = vault.run(&["restore", "--replace", text(&vault.scratch("words.backup"))]).refused().stderr;
+    assert!(!output.contains("not an archive"), "it may be a secret: {output}");
     let empty = vault.scratch("directory");
     fs::create_dir(&empty).unwrap();
     let before = Snapshot::of(&vault.data_dir()).without(&["orgvault.db.lock", "orgvault.db-shm", "orgvault.db-wal"]);
@@ -213,19 +213,19 @@ fn what_cannot_be_restored_is_refused_and_changes_nothing() {
         let now = Snapshot::of(&vault.data_dir()).without(&["orgvault.db.lock", "orgvault.db-shm", "orgvault.db-wal"]);
         assert_eq!(now, before, "{case}");
     };
-    for (backup, says) in &cases {
-        let said = vault.run(&["restore", text(backup), "--replace"]).refused().stderr;
-        for word in says.iter().chain(&[text(backup), "Nothing was changed"]) {
-            assert!(said.contains(word), "{}: {word}: {said}", backup.display());
+    for (backup, words) in &cases {
+        let output = vault.run(&["restore", text(backup), "--replace"]).refused().stderr;
+        for word in words.iter().chain(&[text(backup), "Nothing was changed"]) {
+            assert!(output.contains(word), "{}: {word}: {output}", backup.display());
         }
         unchanged(text(backup));
     }
-    let said = vault.run(&["restore", text(&empty), "--replace"]).refused().stderr;
-    assert!(said.contains("has no backup") && said.contains("Nothing was done"), "{said}");
-    let said = vault.run(&["restore", text(&good)]).refused().stderr;
+    let output = vault.run(&["restore", text(&empty), "--replace"]).refused().stderr;
+    assert!(output.contains("has no backup") && output.contains("Nothing was done"), "{output}");
+    let output = vault.run(&["restore", text(&good)]).refused().stderr;
     assert!(
-        said.contains("a vault exists at") && said.contains("--replace") && said.contains("Nothing was changed"),
-        "{said}"
+        output.contains("a vault exists at") && output.contains("--replace") && output.contains("Nothing was changed"),
+        "{output}"
     );
     vault.run(&["restore"]).misused();
     unchanged("no --replace");
@@ -233,32 +233,32 @@ fn what_cannot_be_restored_is_refused_and_changes_nothing() {
     // Another root key, a missing one, and another vault with the same root key.
     let other = Vault::init(Database::Sqlite);
     let key = other.data_dir().join("root.key");
-    let said = vault.run(&["restore", text(&good), "--replace", "--root-key-file", text(&key)]).refused().stderr;
-    assert!(said.contains("needs root key") && said.contains("but got root key"), "{said}");
+    let output = vault.run(&["restore", text(&good), "--replace", "--root-key-file", text(&key)]).refused().stderr;
+    assert!(output.contains("needs root key") && output.contains("but got root key"), "{output}");
     let missing = vault.scratch("no.key");
-    let said = vault.run(&["restore", text(&good), "--replace", "--root-key-file", text(&missing)]).refused().stderr;
-    assert!(said.contains("no.key not found") && said.contains("No backup contains it"), "{said}");
+    let output = vault.run(&["restore", text(&good), "--replace", "--root-key-file", text(&missing)]).refused().stderr;
+    assert!(output.contains("no.key not found") && output.contains("No backup contains it"), "{output}");
     let nowhere = vault.scratch("nowhere");
-    let said = vault.run(&["restore", text(&good), "--data-dir", text(&nowhere)]).refused().stderr;
-    assert!(said.contains("root.key not found") && !nowhere.exists(), "{said}");
+    let output = vault.run(&["restore", text(&good), "--data-dir", text(&nowhere)]).refused().stderr;
+    assert!(output.contains("root.key not found") && !nowhere.exists(), "{output}");
     unchanged("root keys");
     let twin = vault.scratch("twin");
     let ours = vault.data_dir().join("root.key");
     let there = ["--data-dir", text(&twin), "--root-key-file", text(&ours)];
     vault.run(&[&["init"], &there[..]].concat()).done();
     let before = Snapshot::of(&twin).without(&["orgvault.db.lock", "orgvault.db-shm", "orgvault.db-wal"]);
-    let said = vault.run(&[&["restore", text(&good), "--replace"], &there[..]].concat()).refused().stderr;
-    assert!(said.contains("contains vault") && said.matches("vault ").count() > 1, "{said}");
+    let output = vault.run(&[&["restore", text(&good), "--replace"], &there[..]].concat()).refused().stderr;
+    assert!(output.contains("contains vault") && output.matches("vault ").count() > 1, "{output}");
     assert_eq!(Snapshot::of(&twin).without(&["orgvault.db.lock", "orgvault.db-shm", "orgvault.db-wal"]), before);
 
     // The existing database cannot be decrypted. Its anchor belongs to another vault. Without the anchor, it may too.
     fs::write(twin.join("orgvault.db"), b"rubbish").unwrap();
     let replace = [&["restore", text(&good), "--replace", "--older"], &there[..]].concat();
-    let said = vault.run(&replace).refused().stderr;
-    assert!(said.contains("orgvault.anchor belongs to vault") && said.contains("Nothing was changed"), "{said}");
+    let output = vault.run(&replace).refused().stderr;
+    assert!(output.contains("orgvault.anchor belongs to vault") && output.contains("Nothing was changed"), "{output}");
     fs::remove_file(twin.join("orgvault.anchor")).unwrap();
-    let said = vault.run(&replace).refused().stderr;
-    assert!(said.contains("cannot be opened") && said.contains("Nothing was changed"), "{said}");
+    let output = vault.run(&replace).refused().stderr;
+    assert!(output.contains("cannot be opened") && output.contains("Nothing was changed"), "{output}");
     // With the anchor of this vault, it is moved aside and reported.
     fs::copy(vault.data_dir().join("orgvault.anchor"), twin.join("orgvault.anchor")).unwrap();
     let restored = vault.json(&replace);
@@ -273,7 +273,7 @@ fn what_cannot_be_restored_is_refused_and_changes_nothing() {
 
 /// A backup of a newer version may contain rows that this version does not understand.
 #[test]
-fn a_backup_with_a_newer_schema_is_refused() {
+fn backup_with_a_newer_schema_is_refused() {
     let vault = Vault::init(Database::Sqlite);
     let (backup, unpacked, newer) = (vault.scratch("one.backup"), vault.scratch("unpacked"), vault.scratch("newer"));
     vault.run(&["backup", text(&backup)]).done();
@@ -288,22 +288,22 @@ fn a_backup_with_a_newer_schema_is_refused() {
     let members = tar(&["--list", "--file", text(&backup)]).stdout;
     let members: Vec<&str> = members.lines().collect();
     tar(&[&["--create", "--format=ustar", "--file", text(&newer)], &members[..]].concat());
-    let said = vault.run(&["restore", text(&newer), "--replace"]).refused().stderr;
+    let output = vault.run(&["restore", text(&newer), "--replace"]).refused().stderr;
     for word in ["9999", "newer", "Nothing was changed"] {
-        assert!(said.contains(word), "{word}: {said}");
+        assert!(output.contains(word), "{word}: {output}");
     }
     vault.run(&["restore", text(&backup), "--replace", "--older"]).done();
 }
 
 #[test]
-fn a_stolen_data_directory_opens_nothing_without_its_root_key() {
+fn stolen_data_directory_is_useless_without_root_key() {
     let vault = Vault::absent(Database::Sqlite);
     let keys = vault.scratch("keys");
     fs::create_dir(&keys).unwrap();
     let key = keys.join("root.key");
     let with_key = ["--root-key-file", text(&key)];
-    let said = vault.run(&[&["init"], &with_key[..]].concat()).done().stdout;
-    assert!(!said.contains("same directory"), "{said}");
+    let output = vault.run(&[&["init"], &with_key[..]].concat()).done().stdout;
+    assert!(!output.contains("same directory"), "{output}");
     vault.run(&[&["org", "create", "Acme"], &with_key[..]].concat()).done();
     let create = ["account", "create", "--org", "Acme", "--email", "canary@example.com", "--role", "admin"];
     vault.run(&[&create[..], &with_key[..]].concat()).done();
@@ -326,8 +326,8 @@ fn a_stolen_data_directory_opens_nothing_without_its_root_key() {
     let there = ["--data-dir", text(&stolen)];
     // The output of a default `init` contains the commands for this, and they succeed.
     let default = Vault::absent(Database::Sqlite);
-    let said = default.run(&["init"]).done().stdout;
-    let advice = said.split("To keep it apart: ").nth(1).and_then(|rest| rest.split(" (or").next()).unwrap();
+    let output = default.run(&["init"]).done().stdout;
+    let advice = output.split("To keep it apart: ").nth(1).and_then(|rest| rest.split(" (or").next()).unwrap();
     let moved = advice.replace("OTHER-DISK", text(&keys.join("other")));
     fs::create_dir(keys.join("other")).unwrap();
     let list = default.command(&["org", "list"]);
@@ -345,13 +345,13 @@ fn a_stolen_data_directory_opens_nothing_without_its_root_key() {
         &["restore", text(&backup), "--replace"],
         &["account", "passcode", "--email", "canary@example.com"],
     ] {
-        let said = vault.run(&[command, &there[..]].concat()).refused().stderr;
-        assert!(said.contains("root.key not found"), "{command:?}: {said}");
+        let output = vault.run(&[command, &there[..]].concat()).refused().stderr;
+        assert!(output.contains("root.key not found"), "{command:?}: {output}");
     }
     let other = Vault::init(Database::Sqlite);
     fs::copy(other.data_dir().join("root.key"), stolen.join("root.key")).unwrap();
     for command in [&["org", "list"][..], &["database", "key", "--yes"]] {
-        let said = vault.run(&[command, &there[..]].concat()).refused().stderr;
-        assert!(said.contains("needs root key"), "{command:?}: {said}");
+        let output = vault.run(&[command, &there[..]].concat()).refused().stderr;
+        assert!(output.contains("needs root key"), "{command:?}: {output}");
     }
 }

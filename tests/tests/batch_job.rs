@@ -70,7 +70,7 @@ impl Job {
     #[track_caller]
     fn run(&self, flags: &[&str], script: &str) -> Run {
         let run = Run::of(&mut self.command(flags, script)).done();
-        assert_eq!(self.integration.live(&self.client).len(), 0, "the activation is over");
+        assert_eq!(self.integration.live(&self.client).len(), 0, "the activation has ended");
         let left: Vec<_> = fs::read_dir(self.vault.scratch("private")).unwrap().flatten().collect();
         assert!(left.is_empty(), "{left:?}");
         run
@@ -91,7 +91,7 @@ fn moto() -> (Moto, Value) {
 }
 
 #[test]
-fn the_aws_command_line_copies_out_of_a_bucket() {
+fn aws_cli_copies_from_bucket() {
     let (moto, data) = moto();
     moto.evaluate();
     let job = Job::with(&[], "s3", &data);
@@ -144,7 +144,7 @@ while len(used) < 2:
 /// A running client gets a replaced key with the first renewal. That is after 48 s, because the minimum lifetime of an
 /// activation is a minute.
 #[test]
-fn a_running_client_gets_the_replaced_key() {
+fn running_client_gets_the_replaced_key() {
     let (moto, data) = moto();
     let other = moto.create_user("successor", ALL);
     moto.evaluate();
@@ -167,11 +167,11 @@ fn a_running_client_gets_the_replaced_key() {
     session.replace(&id, &json!({ "data": replaced }), false).expect(201);
     assert_eq!(used(), other.id);
     assert!(running.wait().unwrap().success());
-    assert_eq!(job.integration.live(&job.client).len(), 0, "the activation is over");
+    assert_eq!(job.integration.live(&job.client).len(), 0, "the activation has ended");
 }
 
 #[test]
-fn rclone_copies_out_of_a_bucket() {
+fn rclone_copies_from_s3_bucket() {
     let (moto, data) = moto();
     moto.evaluate();
     let job = Job::with(&[], "s3", &data);
@@ -180,7 +180,7 @@ fn rclone_copies_out_of_a_bucket() {
 }
 
 #[test]
-fn a_role_leaves_the_lasting_secret_in_the_vault() {
+fn role_keeps_long_lived_secret_in_vault() {
     let (moto, mut data) = moto();
     data["role_arn"] = moto.create_role("exporter", ALL).into();
     moto.evaluate();
@@ -199,7 +199,7 @@ fn a_role_leaves_the_lasting_secret_in_the_vault() {
 }
 
 #[test]
-fn rclone_copies_out_of_a_container() {
+fn rclone_copies_from_azure_container() {
     let azurite = Azurite::start(None);
     azurite.create_container("nightly");
     azurite.put("nightly", "in/a.csv", "aWQsYW1vdW50CjEsNDIK");
@@ -214,7 +214,7 @@ fn rclone_copies_out_of_a_container() {
 }
 
 #[test]
-fn rclone_copies_out_of_googles_bucket() {
+fn rclone_copies_from_google_bucket() {
     let (google, tokens) = (GoogleEmulator::start(), directory());
     google.create_bucket("nightly-exports");
     google.put("nightly-exports", "in/a.csv", CONTENT.as_bytes());
@@ -242,7 +242,7 @@ fn directory() -> Scripted {
 }
 
 #[test]
-fn curl_fetches_what_a_link_leads_to() {
+fn curl_fetches_object_of_link() {
     let store = Scripted::start(|asked| {
         let known =
             asked.path == "/in/a.csv?signature=4f2a" && asked.fields.get("x-key").is_some_and(|key| key == "k 1");
@@ -255,7 +255,7 @@ fn curl_fetches_what_a_link_leads_to() {
 }
 
 #[test]
-fn a_job_that_fails_leaves_nothing_behind_either() {
+fn failed_job_leaves_no_secret() {
     let (_moto, data) = moto();
     let job = Job::with(&[], "s3", &data);
     let run = Run::of(&mut job.command(&[], "exit 7"));

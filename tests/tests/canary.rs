@@ -15,7 +15,7 @@ use vault_tests::{
 };
 
 on_both_databases! {
-    a72_no_secret_is_left_anywhere,
+    a72_no_secret_remains_anywhere,
 }
 
 /// Unique secrets, one for each location where a secret can be given.
@@ -214,7 +214,7 @@ fn use_activation_listener(integration: &Integration, activation_listener: &Clie
     answers
 }
 
-fn a72_no_secret_is_left_anywhere(database: Database) {
+fn a72_no_secret_remains_anywhere(database: Database) {
     // A separate PostgreSQL server that logs every statement with its parameters.
     let options = Options { settings: vec!["log_statement=all".into()], ..Options::default() };
     let cluster = (database == Database::Postgres).then(|| Cluster::start(options));
@@ -322,7 +322,7 @@ fn base32(text: &str) -> Vec<u8> {
 
 /// The search itself: a planted canary is found in every encoding and at every position.
 #[test]
-fn the_search_finds_what_is_planted() {
+fn search_finds_planted_secrets() {
     let secrets = Secrets::new("planted");
     let canaries = secrets.canaries();
     assert!(canaries.forms() > 12 * 12, "{}", canaries.forms());
@@ -349,7 +349,7 @@ fn the_search_finds_what_is_planted() {
 
 /// The search includes the database's files: a secret in plain text would be found.
 #[test]
-fn the_search_reaches_the_rows() {
+fn search_covers_rows() {
     let cluster = Cluster::start(Options::default());
     let vault = Vault::start_on(&cluster, &[]);
     let mut canaries = Canaries::new();

@@ -122,7 +122,7 @@ fn each_operation_of_a_tenant_reaches_one_worker_in_one_phase() {
 /// Every node accepts requests.
 #[test]
 #[ignore = "needs the extension Citus: tests/citus"]
-fn a_replica_works_at_a_worker() {
+fn replica_works_on_citus_worker() {
     let cluster = cluster(WORKERS, &[]);
     let mut vault = Vault::absent_on(&cluster).set_up();
     vault.serve();
@@ -140,14 +140,14 @@ fn a_replica_works_at_a_worker() {
         assert!(vault.admin().log_in(&replica.client()).is_live());
         replica.stop();
     }
-    let said = vault.run(&["doctor", "--deep"]);
-    assert_eq!(said.status, Some(0), "{}", said.stdout);
+    let output = vault.run(&["doctor", "--deep"]);
+    assert_eq!(output.status, Some(0), "{}", output.stdout);
 }
 
 /// A vault on a single node is distributed, even if this is interrupted several times.
 #[test]
 #[ignore = "needs the extension Citus: tests/citus"]
-fn a_vault_is_spread_that_was_on_one_machine() {
+fn vault_on_one_host_is_distributed() {
     let cluster = cluster(WORKERS, &[]);
     let mut vault = Vault::absent_on(&cluster);
     let nodes = cluster.execute(vault.url(), "SELECT string_agg(nodename, ' ') FROM pg_dist_node WHERE groupid > 0");
@@ -172,8 +172,8 @@ fn a_vault_is_spread_that_was_on_one_machine() {
     for node in nodes.split(' ') {
         cluster.execute(vault.url(), &format!("SELECT citus_add_node('{node}', 5432)"));
     }
-    let said = vault.run(&["migrate"]).done().stdout;
-    assert!(said.contains("no table is distributed"), "{said}");
+    let output = vault.run(&["migrate"]).done().stdout;
+    assert!(output.contains("no table is distributed"), "{output}");
     // Killed at several moments, it leaves either all tables unchanged, or all distributed.
     for millis in [50, 150, 400, 800] {
         let mut command = vault.owner_command(&["migrate", "--spread"]);
@@ -193,20 +193,20 @@ fn a_vault_is_spread_that_was_on_one_machine() {
     let session = vault.admin_session();
     assert_eq!(session.ids().into_iter().collect::<BTreeSet<_>>(), ids.into_iter().collect());
     session.save(&small("crew/one", 1));
-    let said = vault.run(&["doctor", "--deep"]);
-    assert_eq!(said.status, Some(0), "{}", said.stdout);
+    let output = vault.run(&["doctor", "--deep"]);
+    assert_eq!(output.status, Some(0), "{}", output.stdout);
 
     cluster.execute(vault.url(), "SELECT undistribute_table('receivers')");
-    let said = vault.run(&["doctor"]);
-    assert_eq!(said.status, Some(1));
-    assert!(said.stdout.contains("these tables are not distributed correctly: receivers"), "{}", said.stdout);
+    let output = vault.run(&["doctor"]);
+    assert_eq!(output.status, Some(1));
+    assert!(output.stdout.contains("these tables are not distributed correctly: receivers"), "{}", output.stdout);
 }
 
 /// A vault that is migrated from the embedded database is distributed like a new one. `tests/citus` also runs the tests
 /// of `migrate_to` on such a server.
 #[test]
 #[ignore = "needs the extension Citus: tests/citus"]
-fn a_vault_is_spread_that_moves_here_from_the_embedded_file() {
+fn vault_moved_from_embedded_database_is_distributed() {
     let cluster = cluster(WORKERS, &[]);
     let mut vault = Vault::start(Database::Sqlite);
     let session = vault.admin_session();
@@ -215,9 +215,9 @@ fn a_vault_is_spread_that_moves_here_from_the_embedded_file() {
     let url = cluster.create_database();
     vault.run(&["migrate-to", &url]).done();
     vault.use_postgres(url);
-    let said = vault.run(&["doctor", "--deep"]);
-    assert_eq!(said.status, Some(0), "{}", said.stdout);
-    assert!(said.stdout.contains("27 tables by organization over"), "{}", said.stdout);
+    let output = vault.run(&["doctor", "--deep"]);
+    assert_eq!(output.status, Some(0), "{}", output.stdout);
+    assert!(output.stdout.contains("27 tables by organization over"), "{}", output.stdout);
     vault.serve();
     assert_eq!(session.on(&vault.client()).ids().into_iter().collect::<BTreeSet<_>>(), ids);
 }

@@ -94,8 +94,8 @@ impl Bench {
                     drop(self.session.delete(&id).expect(204));
                 }
                 "activate and end" => {
-                    let made = self.integration.activate(&self.activation_listener, "crew/one").expect(201).json();
-                    let id = made["id"].as_str().expect("an id");
+                    let created = self.integration.activate(&self.activation_listener, "crew/one").expect(201).json();
+                    let id = created["id"].as_str().expect("an id");
                     let end = self.activation_listener.request("DELETE", &format!("/v1/activations/{id}"));
                     end.bearer(&self.integration.token).send().expect(204);
                 }
@@ -141,7 +141,7 @@ fn processes() -> BTreeMap<u32, (u32, u64, u64)> {
 /// Prints the measurements for comparison by a human. A test must not depend on the load of the host.
 #[test]
 #[ignore = "needs the extension Citus: tests/citus"]
-fn processor_time_of_each_operation_beside_one_postgresql() {
+fn processor_time_of_each_operation_compared_to_one_postgresql() {
     let mut benches = [Bench::start(0), Bench::start(WORKERS)];
     let idle = [benches[0].idle(), benches[1].idle()];
     let mut used: BTreeMap<&str, [Duration; 2]> = BTreeMap::new();

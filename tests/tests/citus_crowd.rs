@@ -52,7 +52,7 @@ impl Crowd {
     }
 
     /// Runs all clients continuously while something happens. Returns their observations.
-    fn beside(&mut self, happens: impl FnOnce(&mut Vault)) -> Vec<Seen> {
+    fn during(&mut self, happens: impl FnOnce(&mut Vault)) -> Vec<Seen> {
         let ends = AtomicBool::new(false);
         let Self { vault, session, integration, activation_listener } = self;
         thread::scope(|scope| {
@@ -80,8 +80,8 @@ impl Crowd {
         let stored: BTreeSet<&str> = stored.lines().collect();
         let mut saved = seen.iter().flat_map(|one| &one.saved);
         assert!(saved.all(|id| stored.contains(id.as_str())), "an acknowledged save is lost");
-        let said = self.vault.run(&["doctor", "--deep"]);
-        assert_eq!(said.status, Some(0), "{}", said.stdout);
+        let output = self.vault.run(&["doctor", "--deep"]);
+        assert_eq!(output.status, Some(0), "{}", output.stdout);
         seen.iter().map(|one| one.saved.len()).sum()
     }
 }
@@ -139,7 +139,7 @@ fn cluster(workers: usize) -> Cluster {
 /// its deadline.
 #[test]
 #[ignore = "needs the extension Citus: tests/citus"]
-fn a_new_worker_gets_its_share_beside_requests() {
+fn new_worker_gets_its_share_during_requests() {
     let cluster = cluster(WORKERS + 1);
     let mut last = String::new();
     let mut crowd = Crowd::on(&cluster, |vault| {
@@ -148,7 +148,7 @@ fn a_new_worker_gets_its_share_beside_requests() {
     });
     let url = crowd.vault.url().to_owned();
     let started = Instant::now();
-    let seen = crowd.beside(|_| {
+    let seen = crowd.during(|_| {
         cluster.execute(&url, &format!("SELECT citus_add_node('{last}', 5432)"));
         let start = "SELECT citus_rebalance_start('by_shard_count', shard_transfer_mode := 'force_logical')";
         cluster.execute(&url, start);
@@ -171,14 +171,14 @@ fn a_new_worker_gets_its_share_beside_requests() {
 /// lost, and every client is served again.
 #[test]
 #[ignore = "needs the extension Citus: tests/citus"]
-fn whatever_is_killed_serves_everyone_again() {
+fn service_recovers_after_each_kill() {
     let cluster = cluster(WORKERS);
     let mut crowd = Crowd::on(&cluster, |_| ());
     // Clients know one address, which the successive servers share.
     let address = crowd.vault.address();
     for victim in ["a worker", "the coordinator", "the service"] {
         let mut back = Instant::now();
-        let seen = crowd.beside(|vault| {
+        let seen = crowd.during(|vault| {
             thread::sleep(Duration::from_secs(3));
             match victim {
                 "a worker" => cluster.crash_worker(1),
@@ -200,7 +200,7 @@ fn whatever_is_killed_serves_everyone_again() {
         assert_eq!(served.len(), CLIENTS, "after {victim} was killed, some are not served again");
         let refused: usize = seen.iter().map(|one| one.refused).sum();
         println!(
-            "{victim} killed beside {CLIENTS} clients: {saved} saves, {refused} requests refused, and everyone served \
+            "{victim} killed during requests of {CLIENTS} clients: {saved} saves, {refused} requests refused, and everyone served \
              again {:?} after it was back",
             served.iter().max().unwrap()
         );

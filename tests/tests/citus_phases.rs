@@ -32,7 +32,7 @@ fn execute(cluster: &Cluster, node: usize, url: &str, sql: &str) -> String {
 
 /// Blocks commits and prepared transactions of a node by requiring a nonexistent synchronous standby, or unblocks them.
 fn hold(cluster: &Cluster, node: usize, url: &str, held: bool) {
-    let name = if held { "nobody" } else { "" };
+    let name = if held { "nonexistent" } else { "" };
     execute(cluster, node, url, &format!("ALTER SYSTEM SET synchronous_standby_names = '{name}'"));
     execute(cluster, node, url, "SELECT pg_reload_conf()");
 }
@@ -57,11 +57,11 @@ fn is_between(cluster: &Cluster, held: usize, url: &str) -> bool {
 
 /// Invites users until the commit of an invitation is interrupted between its phases by a crash of the coordinator.
 /// Returns the user.
-fn cut_off(cluster: &Cluster, held: usize, url: &str, session: &Session) -> String {
+fn interrupt_commit(cluster: &Cluster, held: usize, url: &str, session: &Session) -> String {
     let started = Instant::now();
     hold(cluster, held, url, true);
     for number in 0.. {
-        assert!(started.elapsed() < LIMIT, "no invitation was cut off between the phases of its commit");
+        assert!(started.elapsed() < LIMIT, "no invitation was interrupted between the phases of its commit");
         let email = format!("person-{held}-{number}@example.com");
         let cut = thread::scope(|scope| {
             let asked = scope.spawn(|| session.invite(&email, "viewer"));
@@ -103,7 +103,7 @@ fn interrupted_two_phase_commit_is_resolved() {
     let session = vault.admin_session();
     let url = vault.url().to_owned();
     for (held, stands) in [(0, true), (1, false)] {
-        let email = cut_off(&cluster, held, &url, &session);
+        let email = interrupt_commit(&cluster, held, &url, &session);
         assert!(prepared(&cluster, &url) > 0, "nothing waits for its second phase");
         let started = Instant::now();
         while prepared(&cluster, &url) > 0 {
@@ -122,8 +122,8 @@ fn interrupted_two_phase_commit_is_resolved() {
         };
         assert_eq!((listed, again.status), if stands { (true, 409) } else { (false, 201) }, "{}", again.text());
     }
-    let said = vault.run(&["doctor", "--deep"]);
-    assert_eq!(said.status, Some(0), "{}", said.stdout);
+    let output = vault.run(&["doctor", "--deep"]);
+    assert_eq!(output.status, Some(0), "{}", output.stdout);
 }
 
 /// Messages of the extension about a broken environment, and the corresponding output.
@@ -138,15 +138,19 @@ fn doctor_reports_node_errors() {
     let left = "BEGIN; CREATE TABLE left_over (id int); PREPARE TRANSACTION 'citus_left_over'";
     cluster.execute_on_worker(1, &url, left);
     let started = Instant::now();
-    let said = doctor();
-    assert!(said.stdout.contains("none is pending"), "{}", said.stdout);
+    let output = doctor();
+    assert!(output.stdout.contains("none is pending"), "{}", output.stdout);
 
     let node = cluster.execute(&url, "SELECT nodename FROM pg_dist_node WHERE groupid > 0 ORDER BY nodeid LIMIT 1");
     cluster.execute(&url, &format!("SELECT stop_metadata_sync_to_node('{node}', 5432)"));
-    let said = doctor();
-    assert_eq!(said.status, Some(1));
-    assert!(said.stdout.contains("these nodes lack the metadata of the cluster"), "{}", said.stdout);
-    assert!(said.stdout.contains(&node) && said.stdout.contains("start_metadata_sync_to_all_nodes"), "{}", said.stdout);
+    let output = doctor();
+    assert_eq!(output.status, Some(1));
+    assert!(output.stdout.contains("these nodes lack the metadata of the cluster"), "{}", output.stdout);
+    assert!(
+        output.stdout.contains(&node) && output.stdout.contains("start_metadata_sync_to_all_nodes"),
+        "{}",
+        output.stdout
+    );
     cluster.execute(&url, "SELECT start_metadata_sync_to_all_nodes()");
     assert_eq!(doctor().status, Some(0), "{}", doctor().stdout);
 
@@ -154,9 +158,9 @@ fn doctor_reports_node_errors() {
     cluster.execute(&url, "ALTER SYSTEM SET shared_preload_libraries = 'auto_explain'");
     cluster.crash();
     cluster.resume();
-    let said = doctor();
-    assert_eq!(said.status, Some(1));
-    assert!(said.stdout.contains("its server has not loaded it"), "{}", said.stdout);
+    let output = doctor();
+    assert_eq!(output.status, Some(1));
+    assert!(output.stdout.contains("its server has not loaded it"), "{}", output.stdout);
     let refused = vault.run(&["init"]).refused();
     assert!(refused.stderr.contains("has not loaded it"), "{}", refused.stderr);
     cluster.execute(&url, "ALTER SYSTEM SET shared_preload_libraries = 'citus'");
@@ -166,10 +170,10 @@ fn doctor_reports_node_errors() {
     while started.elapsed() < Duration::from_secs(125) {
         thread::sleep(Duration::from_secs(1));
     }
-    let said = doctor();
-    assert_eq!(said.status, Some(1));
-    assert!(said.stdout.contains("1 transaction has waited for more than two minutes"), "{}", said.stdout);
+    let output = doctor();
+    assert_eq!(output.status, Some(1));
+    assert!(output.stdout.contains("1 transaction has waited for more than two minutes"), "{}", output.stdout);
     cluster.execute_on_worker(1, &url, "ROLLBACK PREPARED 'citus_left_over'");
-    let said = doctor();
-    assert_eq!(said.status, Some(0), "{}", said.stdout);
+    let output = doctor();
+    assert_eq!(output.status, Some(0), "{}", output.stdout);
 }

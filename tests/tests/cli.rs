@@ -16,14 +16,14 @@ use vault_tests::snapshot::Snapshot;
 use vault_tests::{Account, Client, Database, Session, Vault, on_both_databases};
 
 on_both_databases! {
-    init_touches_nothing_that_is_there,
+    init_changes_no_existing_file,
     every_command_prints_one_json_document,
-    what_cannot_be_done_is_refused_with_a_reason,
-    commands_work_beside_a_busy_server,
-    a_stop_loses_nothing_that_was_acknowledged,
+    impossible_commands_are_refused_with_reason,
+    commands_work_during_server_load,
+    stop_loses_no_acknowledged_write,
 }
 
-fn init_touches_nothing_that_is_there(database: Database) {
+fn init_changes_no_existing_file(database: Database) {
     let vault = Vault::init(database);
     vault.organization("Acme");
     // Without the embedded database file, whose pages SQLite rearranges at every open.
@@ -125,10 +125,10 @@ fn every_command_prints_one_json_document(database: Database) {
 }
 
 #[test]
-fn text_is_for_people() {
+fn text_output_is_readable() {
     let vault = Vault::absent(Database::Sqlite);
-    let said = vault.run(&["init"]).done().stdout;
-    assert!(said.contains("copy of the root key") && said.contains(vault.data_dir().to_str().unwrap()), "{said}");
+    let output = vault.run(&["init"]).done().stdout;
+    assert!(output.contains("copy of the root key") && output.contains(vault.data_dir().to_str().unwrap()), "{output}");
     vault.run(&["org", "create", "Acme"]).done();
     let created =
         vault.run(&["account", "create", "--org", "Acme", "--email", "a@example.com", "--role", "admin"]).done().stdout;
@@ -144,16 +144,19 @@ fn text_is_for_people() {
     assert!(code.trim_end().len() == 6 && code.trim_end().bytes().all(|byte| byte.is_ascii_digit()), "{code:?}");
 }
 
-fn what_cannot_be_done_is_refused_with_a_reason(database: Database) {
+fn impossible_commands_are_refused_with_reason(database: Database) {
     let vault = Vault::init(database);
     let account = vault.admin();
-    let nobody = ["--email", "nobody@example.com"];
+    let unknown = ["--email", "unknown@example.com"];
     for command in ["show", "disable", "enable", "unlock", "set-password", "reset-passcode", "re-enrol", "passcode"] {
-        let said = vault.run(&[&["account", command][..], &nobody].concat()).refused().stderr;
-        assert!(said.contains("no account has this address; `orgvault account list` shows all"), "{command}: {said}");
+        let output = vault.run(&[&["account", command][..], &unknown].concat()).refused().stderr;
+        assert!(
+            output.contains("no account has this address; `orgvault account list` shows all"),
+            "{command}: {output}"
+        );
     }
-    vault.run(&["account", "delete", "--yes", "--email", "nobody@example.com"]).refused();
-    vault.run(&["account", "set-role", "--role", "admin", "--email", "nobody@example.com"]).refused();
+    vault.run(&["account", "delete", "--yes", "--email", "unknown@example.com"]).refused();
+    vault.run(&["account", "set-role", "--role", "admin", "--email", "unknown@example.com"]).refused();
     for organization in ["Nowhere", "", " Acme", "Acme ", "Ac\nme"] {
         vault.run(&["org", "disable", organization]).refused();
         vault
@@ -238,7 +241,7 @@ fn help_is_complete() {
 
 /// Each command in the help has a manual page, and shell completion uses the same definitions.
 #[test]
-fn manual_pages_and_completions_come_from_the_same_definitions() {
+fn manual_pages_and_completions_match_definitions() {
     let directory = tempfile::tempdir().unwrap();
     let pages = directory.path().join("man");
     let written = Run::of(binary::command().args(["man-pages", pages.to_str().unwrap(), "--json"])).done().json();
@@ -256,7 +259,10 @@ fn manual_pages_and_completions_come_from_the_same_definitions() {
     ] {
         assert!(read(page).contains(part), "{page}: {}", read(page));
     }
-    assert!(!written.to_string().contains("man-pages") && !index.contains("man\\-pages"), "what is hidden has no page");
+    assert!(
+        !written.to_string().contains("man-pages") && !index.contains("man\\-pages"),
+        "hidden commands have no page"
+    );
 
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = Run::of(binary::command().args(["completions", shell])).done().stdout;
@@ -272,8 +278,8 @@ fn manual_pages_and_completions_come_from_the_same_definitions() {
         let mut bash = binary::isolated(Command::new("bash"));
         let path =
             std::env::join_paths([binary.parent().unwrap().to_owned(), "/usr/bin".into(), "/bin".into()]).unwrap();
-        let said = Run::of(bash.args(["--norc", "-c", &script]).env("PATH", path)).done().stdout;
-        said.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>()
+        let output = Run::of(bash.args(["--norc", "-c", &script]).env("PATH", path)).done().stdout;
+        output.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>()
     };
     assert!(complete("orgvault account reset").contains(&"reset-passcode".to_owned()));
     assert!(complete("orgvault serve --activation-bu").contains(&"--activation-burst".to_owned()));
@@ -290,19 +296,19 @@ fn settings_that_would_be_ignored_are_refused() {
         &["quickstart", "--role", "api"],
         &["account", "list", "--public-url", "https://vault.example.com"],
     ] {
-        let said = vault.run(command).misused().stderr;
-        assert!(said.contains(command[command.len() - 2]), "{command:?}: {said}");
+        let output = vault.run(command).misused().stderr;
+        assert!(output.contains(command[command.len() - 2]), "{command:?}: {output}");
     }
     // These commands open no vault.
     for command in [&["completions", "bash"][..], &["exec", "--namespace", "a", "--token-file", "t", "--", "true"]] {
         let mut words = vault.command(command);
-        let said = Run::of(words.env("ORGVAULT_ACTIVATION_URL", "unix:/nowhere")).misused().stderr;
-        assert!(said.contains("--data-dir") && said.contains(command[0]), "{command:?}: {said}");
+        let output = Run::of(words.env("ORGVAULT_ACTIVATION_URL", "unix:/nowhere")).misused().stderr;
+        assert!(output.contains("--data-dir") && output.contains(command[0]), "{command:?}: {output}");
     }
 }
 
 #[test]
-fn a_pattern_that_the_shell_has_replaced_is_refused() {
+fn pattern_that_the_shell_has_replaced_is_refused() {
     let vault = Vault::init(Database::Sqlite);
     vault.organization("Acme");
     let create = |name: &str, namespaces: &[&str]| {
@@ -315,14 +321,14 @@ fn a_pattern_that_the_shell_has_replaced_is_refused() {
     for file in ["imports/a", "imports/b"] {
         fs::write(vault.scratch(file), "").unwrap();
     }
-    let said = create("x", &["--namespace", "imports/a", "imports/b"]).misused().stderr;
-    assert!(said.contains("--namespace 'imports/*'"), "{said}");
+    let output = create("x", &["--namespace", "imports/a", "imports/b"]).misused().stderr;
+    assert!(output.contains("--namespace 'imports/*'"), "{output}");
     create("one", &["--namespace", "imports/a", "--namespace", "imports/b"]).done();
     create("two", &["--namespace", "imports/*", "exports/daily"]).done();
     let flawed = create("x", &["--namespace", "ok", "--namespace", "imports/*x", "--expires", "1999-01-01"]);
-    let said = flawed.refused().stderr;
-    assert!(said.contains("--namespace imports/*x may ") && said.contains("--expires must "), "{said}");
-    assert!(said.contains("cannot create integration x in Acme"), "{said}");
+    let output = flawed.refused().stderr;
+    assert!(output.contains("--namespace imports/*x may ") && output.contains("--expires must "), "{output}");
+    assert!(output.contains("cannot create integration x in Acme"), "{output}");
 }
 
 #[test]
@@ -339,8 +345,8 @@ fn tokens_end_after_durations() {
         assert_eq!(previous().is_string(), valid, "{overlap}");
     }
     for overlap in ["8d", "soon", "1500ms"] {
-        let said = rotate(overlap).misused().stderr;
-        assert!(said.contains("--overlap: must be a duration from 0s to 7days"), "{said}");
+        let output = rotate(overlap).misused().stderr;
+        assert!(output.contains("--overlap: must be a duration from 0s to 7days"), "{output}");
     }
 }
 
@@ -376,7 +382,7 @@ fn operators_change_accounts() {
 }
 
 #[test]
-fn a_passcode_is_printed_once_per_step() {
+fn passcode_is_printed_once_per_step() {
     let vault = Vault::start(Database::Sqlite);
     let client = vault.client();
     let account = vault.admin();
@@ -423,7 +429,7 @@ fn load<T>(
     })
 }
 
-fn commands_work_beside_a_busy_server(database: Database) {
+fn commands_work_during_server_load(database: Database) {
     let vault = Vault::start(database);
     let session = vault.admin_session();
     let other = vault.admin();
@@ -447,7 +453,7 @@ fn commands_work_beside_a_busy_server(database: Database) {
     assert!(ids.len() > commands.len());
 }
 
-fn a_stop_loses_nothing_that_was_acknowledged(database: Database) {
+fn stop_loses_no_acknowledged_write(database: Database) {
     let mut vault = Vault::start(database);
     let account = vault.admin();
     for _ in 0..3 {
@@ -472,7 +478,7 @@ fn a_stop_loses_nothing_that_was_acknowledged(database: Database) {
 
 /// Work in progress in a process must not crash its exit.
 #[test]
-fn every_end_is_orderly() {
+fn every_stop_is_orderly() {
     let vault = Vault::init(Database::Sqlite);
     let account = vault.admin();
     let weak = vault.password_file("short");
@@ -492,8 +498,8 @@ fn every_end_is_orderly() {
 #[test]
 fn one_server_serves_an_embedded_file() {
     let vault = Vault::start(Database::Sqlite);
-    let said = Server::fail(vault.serve_command()).refused().stderr;
-    assert!(said.contains(&vault.server().id().to_string()), "says who holds it: {said}");
+    let output = Server::fail(vault.serve_command()).refused().stderr;
+    assert!(output.contains(&vault.server().id().to_string()), "names the process: {output}");
     vault.run(&["migrate"]).refused();
     Server::fail(vault.command(&["quickstart"])).refused();
     assert_eq!(vault.client().get("/readyz").send().status, 200);

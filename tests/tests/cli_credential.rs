@@ -87,7 +87,7 @@ impl<'a> Machine<'a> {
 }
 
 #[test]
-fn on_a_terminal_who_uses_a_credential_is_told_before_it_changes() {
+fn terminal_lists_users_of_credential_before_change() {
     let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     let machine = Machine::of(&vault, "desk");
     let admin = vault.admin();
@@ -124,12 +124,12 @@ fn on_a_terminal_who_uses_a_credential_is_told_before_it_changes() {
 }
 
 #[test]
-fn a_credential_is_rotated_from_the_command_line() {
+fn credential_is_rotated_from_the_command_line() {
     let vault = Vault::start(Database::Sqlite);
     let machine = Machine::of(&vault, "home");
     let account = vault.account("Acme", "editor");
-    let said = machine.run(&["credential", "list"]).refused().stderr;
-    assert!(said.contains("orgvault login"), "{said}");
+    let output = machine.run(&["credential", "list"]).refused().stderr;
+    assert!(output.contains("orgvault login"), "{output}");
     let login = machine.log_in(&account).done();
     assert_eq!((&login.json()["email"], &login.json()["url"]), (&json!(account.email), &json!(machine.url())));
     assert!(!login.stdout.contains("v4.local"), "{}", login.stdout);
@@ -156,8 +156,8 @@ fn a_credential_is_rotated_from_the_command_line() {
     assert_eq!(machine.json(&["credential", "show", &id])["staged_version"], 2);
     let promoted = machine.json(&["credential", "promote", &id]);
     assert_eq!((&promoted["version"], &promoted["expires_at"]), (&json!(2), &json!("2031-01-31T00:00:00Z")));
-    let said = machine.run(&["credential", "promote", &id]).refused().stderr;
-    assert!(said.contains("no staged version") && said.contains("--version"), "{said}");
+    let output = machine.run(&["credential", "promote", &id]).refused().stderr;
+    assert!(output.contains("no staged version") && output.contains("--version"), "{output}");
     assert_eq!(machine.json(&["credential", "promote", &id, "--version", "1"])["version"], 1);
     let versions = machine.json(&["credential", "versions", &id]);
     assert_eq!((&versions[0]["version"], &versions[1]["state"]), (&json!(1), &json!("previous")));
@@ -202,26 +202,26 @@ fn a_credential_is_rotated_from_the_command_line() {
     // secret.
     let region = machine.file("region.json", &json!({"region": "eu-central-1"}).to_string());
     for flags in [&["--dry-run"][..], &["--yes"]] {
-        let said = machine.run(&[&replace[..], &[&region], flags].concat()).refused().stderr;
-        assert!(said.contains("data field secret_access_key is required"), "{said}");
-        assert!(said.contains("cannot decrypt the stored secret") && !said.contains("errors"), "{said}");
+        let output = machine.run(&[&replace[..], &[&region], flags].concat()).refused().stderr;
+        assert!(output.contains("data field secret_access_key is required"), "{output}");
+        assert!(output.contains("cannot decrypt the stored secret") && !output.contains("errors"), "{output}");
     }
     let wrong = ["credential", "save", "--namespace", "not allowed", "--type", "s4", "--data-file", &second];
-    let said = machine.run(&wrong).refused().stderr;
-    assert!(said.starts_with("orgvault: cannot save the credential: "), "{said}");
-    assert!(said.contains("--namespace may contain only") && said.contains("--type must be s3"), "{said}");
-    let said = machine.run(&["credential", "check", &id]).refused().stderr;
-    assert!(said.contains("--recheck-every"), "{said}");
+    let output = machine.run(&wrong).refused().stderr;
+    assert!(output.starts_with("orgvault: cannot save the credential: "), "{output}");
+    assert!(output.contains("--namespace may contain only") && output.contains("--type must be s3"), "{output}");
+    let output = machine.run(&["credential", "check", &id]).refused().stderr;
+    assert!(output.contains("--recheck-every"), "{output}");
 
     // Destructive commands require a confirmation.
     machine.run(&["credential", "destroy-version", &id, "3"]).misused();
     machine.run(&["credential", "delete", &id]).misused();
     assert_eq!(machine.json(&["credential", "destroy-version", &id, "3", "--yes"]), json!({"id": id, "version": 3}));
-    let said = machine.run(&["credential", "destroy-version", &id, "4", "--yes"]).refused().stderr;
-    assert!(said.contains("current version"), "{said}");
+    let output = machine.run(&["credential", "destroy-version", &id, "4", "--yes"]).refused().stderr;
+    assert!(output.contains("current version"), "{output}");
     assert_eq!(machine.json(&["credential", "delete", &id, "--yes"]), json!({"id": id}));
-    let said = machine.run(&["credential", "show", &id]).refused().stderr;
-    assert!(said.contains(&format!("cannot show credential {id}")), "{said}");
+    let output = machine.run(&["credential", "show", &id]).refused().stderr;
+    assert!(output.contains(&format!("cannot show credential {id}")), "{output}");
 
     assert_eq!(machine.json(&["logout"])["ended"], true);
     assert!(!machine.kept().exists());
@@ -240,14 +240,17 @@ fn data_and_login_violations_omit_values() {
         machine.run(&[&["credential", "replace", &id, "--data-file", &file][..], more].concat())
     };
     for flawed in ["", "h7Qz-secret", "[\"h7Qz-secret\"]", "{\"secret_access_key\": \"h7Qz-secret\""] {
-        let said = replace(flawed, &[]).refused().stderr;
-        assert!(said.contains("does not contain a JSON object") && !said.contains("h7Qz"), "{said}");
+        let output = replace(flawed, &[]).refused().stderr;
+        assert!(output.contains("does not contain a JSON object") && !output.contains("h7Qz"), "{output}");
     }
-    let said = replace("{\"secret_access_key\": \"h7Qz-secret\", \"bucket\": 7}", &[]).refused().stderr;
-    assert!(said.contains("data field access_key_id is required") && said.contains("data field bucket must"), "{said}");
-    assert!(!said.contains("h7Qz"), "{said}");
-    let said = replace(&s3().request["data"].to_string(), &["--verify"]).refused().stderr;
-    assert!(said.contains("--verify-on-save"), "{said}");
+    let output = replace("{\"secret_access_key\": \"h7Qz-secret\", \"bucket\": 7}", &[]).refused().stderr;
+    assert!(
+        output.contains("data field access_key_id is required") && output.contains("data field bucket must"),
+        "{output}"
+    );
+    assert!(!output.contains("h7Qz"), "{output}");
+    let output = replace(&s3().request["data"].to_string(), &["--verify"]).refused().stderr;
+    assert!(output.contains("--verify-on-save"), "{output}");
     for wrong in [&["--promote"][..], &["--verify", "--promote", "--stage"], &["--expires-at", "2031"]] {
         replace("{}", wrong).misused();
     }
@@ -255,14 +258,14 @@ fn data_and_login_violations_omit_values() {
     // A file that others can read.
     let file = machine.file("open.json", "{}");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
-    let said = machine.run(&["credential", "replace", &id, "--data-file", &file]).refused().stderr;
-    assert!(said.contains("--data-file") && said.contains("other users"), "{said}");
+    let output = machine.run(&["credential", "replace", &id, "--data-file", &file]).refused().stderr;
+    assert!(output.contains("--data-file") && output.contains("other users"), "{output}");
     assert_eq!(vault.admin_session().versions(&id).len(), 1);
 
     // A login that has ended.
     vault.run(&["account", "disable", "--email", &account.email]).done();
-    let said = machine.run(&["credential", "list"]).refused().stderr;
-    assert!(said.contains("Run `orgvault login`"), "{said}");
+    let output = machine.run(&["credential", "list"]).refused().stderr;
+    assert!(output.contains("Run `orgvault login`"), "{output}");
     assert_eq!(machine.json(&["logout"])["ended"], false);
     let password = machine.file("password", "h7Qz-wrong");
     let login = ["login", "--url", &machine.url(), "--email", &account.email, "--password-file", &password];
@@ -310,15 +313,15 @@ fn several_logins_are_kept_under_their_profiles() {
 
     machine.json(&["logout", "--profile", "umbrella"]);
     assert!(!kept.exists() && machine.kept().exists());
-    let said = machine.run(&["credential", "list", "--profile", "umbrella"]).refused().stderr;
-    assert!(said.contains("orgvault login --profile umbrella") && said.contains("orgvault profiles"), "{said}");
+    let output = machine.run(&["credential", "list", "--profile", "umbrella"]).refused().stderr;
+    assert!(output.contains("orgvault login --profile umbrella") && output.contains("orgvault profiles"), "{output}");
     for wrong in ["../default", "", ".x"] {
         machine.run(&["credential", "list", "--profile", wrong]).misused();
     }
 }
 
 #[test]
-fn a_terminal_is_asked_for_what_is_missing_and_shows_no_secret() {
+fn terminal_prompts_for_missing_values_without_echo() {
     let vault = Vault::start(Database::Sqlite);
     let machine = Machine::of(&vault, "home");
     let account = vault.account("Acme", "editor");
@@ -378,14 +381,14 @@ fn a_terminal_is_asked_for_what_is_missing_and_shows_no_secret() {
     assert!(piped.contains(namespace) && piped.contains("EXPIRES"), "{piped}");
 
     // A script cannot answer prompts.
-    let said = machine.run(&["credential", "save", "--namespace", "a", "--type", "s3"]).misused().stderr;
-    assert!(said.contains("--data-file"), "{said}");
-    let said = machine.run(&["login", "--url", &machine.url(), "--profile", "new"]).misused().stderr;
-    assert!(said.contains("--email"), "{said}");
+    let output = machine.run(&["credential", "save", "--namespace", "a", "--type", "s3"]).misused().stderr;
+    assert!(output.contains("--data-file"), "{output}");
+    let output = machine.run(&["login", "--url", &machine.url(), "--profile", "new"]).misused().stderr;
+    assert!(output.contains("--email"), "{output}");
 }
 
 #[test]
-fn a_shell_completes_credentials_and_profiles_of_a_login() {
+fn shell_completes_credentials_and_profiles_of_a_login() {
     let vault = Vault::start(Database::Sqlite);
     let machine = Machine::of(&vault, "home");
     let account = vault.account("Acme", "editor");
@@ -393,7 +396,7 @@ fn a_shell_completes_credentials_and_profiles_of_a_login() {
         let mut command = machine.command(&[&["--", "orgvault"], words].concat());
         Run::of(command.env("ORGVAULT_COMPLETE", "fish")).done().stdout
     };
-    assert_eq!(complete(&["credential", "show", ""]).matches("0").count(), 0, "nobody is logged in");
+    assert_eq!(complete(&["credential", "show", ""]).matches("0").count(), 0, "there is no login");
     machine.log_in(&account).done();
     machine.log_in_with(&account, &["--profile", "second"]).done();
     let data = machine.data(1);
@@ -415,7 +418,7 @@ fn a_shell_completes_credentials_and_profiles_of_a_login() {
 
 /// A new key alone is sufficient: the location is copied, and differences are shown.
 #[test]
-fn places_are_taken_over_unless_they_are_named() {
+fn locations_are_kept_unless_given() {
     let vault = Vault::start(Database::Sqlite);
     let machine = Machine::of(&vault, "home");
     machine.log_in(&vault.account("Acme", "editor")).done();

@@ -62,14 +62,14 @@ impl Stage {
 }
 
 #[test]
-fn an_invited_person_enrols_from_the_link_and_signs_in() {
+fn invited_person_enrols_from_the_link_and_signs_in() {
     let stage = Stage::start();
     let (vault, browser) = (&stage.vault, &stage.browser);
     vault.organization("Acme");
     let url = stage.url("").trim_end_matches('/').to_owned();
     let invite = ["account", "invite", "--org", "Acme", "--email", "grace@example.com", "--role", "editor"];
-    let said = vault.run(&[&invite[..], &["--public-url", &url]].concat()).done().stdout;
-    let link = said.lines().find_map(|line| line.trim().strip_prefix(&*format!("{url}/#/enrol/"))).unwrap();
+    let output = vault.run(&[&invite[..], &["--public-url", &url]].concat()).done().stdout;
+    let link = output.lines().find_map(|line| line.trim().strip_prefix(&*format!("{url}/#/enrol/"))).unwrap();
     let link = &*format!("{url}/#/enrol/{link}");
 
     browser.go(link);
@@ -157,7 +157,7 @@ fn wrong_password_is_reported_and_input_is_kept() {
 }
 
 #[test]
-fn the_scripts_are_well_typed() {
+fn scripts_are_well_typed() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/vault-http/console");
     let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|file| file.extension().is_some_and(|extension| extension == "js"));
@@ -173,13 +173,13 @@ fn the_scripts_are_well_typed() {
 
 /// `orgvault import` is tested with the same texts.
 #[test]
-fn pasted_texts_are_read_as_the_vectors_say() {
+fn pasted_texts_are_parsed_as_in_vectors() {
     let here = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/paste_vectors.mjs");
     Run::of(Command::new("node").arg(here)).done();
 }
 
 #[test]
-fn what_people_have_at_hand_fills_the_form_of_each_type() {
+fn pasted_examples_fill_form_of_each_type() {
     let stage = Stage::start();
     let (_, session) = stage.sign_in("editor");
     let browser = &stage.browser;
@@ -270,7 +270,7 @@ fn several_pasted_keys_are_saved_together() {
 
 /// A secret is never put into another field, and an address is never dropped.
 #[test]
-fn pasted_text_fills_the_fields_that_it_names() {
+fn pasted_text_fills_named_fields() {
     let stage = Stage::start();
     stage.sign_in("editor");
     let browser = &stage.browser;
@@ -315,7 +315,7 @@ fn pasted_text_fills_the_fields_that_it_names() {
 }
 
 #[test]
-fn a_refusal_stands_beside_its_field() {
+fn error_is_shown_next_to_its_field() {
     let stage = Stage::start();
     let (_, session) = stage.sign_in("editor");
     let browser = &stage.browser;
@@ -344,7 +344,7 @@ fn a_refusal_stands_beside_its_field() {
 }
 
 #[test]
-fn a_key_is_rotated_and_its_credential_deleted() {
+fn credential_is_rotated_and_deleted_in_console() {
     let stage = Stage::start();
     let (_, session) = stage.sign_in("editor");
     let (browser, number) = (&stage.browser, std::cell::Cell::new(0));
@@ -358,13 +358,13 @@ fn a_key_is_rotated_and_its_credential_deleted() {
         let version = |item: &Value| format!("{} {}", item["version"], item["state"].as_str().unwrap());
         versions.as_array().unwrap().iter().map(version).collect::<Vec<_>>()
     };
-    let replace = |at_once: bool| {
+    let replace = |immediately: bool| {
         number.set(number.get() + 1);
         browser.press("Rotate the key");
         browser.see("Data is replaced as a whole");
         browser.fill("Access key ID", &format!("EXAMPLE-KEY-ID-{}", number.get()));
         browser.fill("Secret access key", &format!("secret number {}", number.get()));
-        if at_once {
+        if immediately {
             browser.choose("Jobs use it", "false");
         }
         browser.press("Save as a new version");
@@ -453,7 +453,7 @@ fn a_key_is_rotated_and_its_credential_deleted() {
 }
 
 #[test]
-fn a_session_that_ends_leads_back_to_where_it_was() {
+fn login_after_expired_session_returns_to_page() {
     let stage = Stage::start();
     let (account, session) = stage.sign_in("editor");
     let browser = &stage.browser;
@@ -516,7 +516,7 @@ fn a_session_that_ends_leads_back_to_where_it_was() {
 }
 
 #[test]
-fn what_is_typed_survives_another_page() {
+fn typed_input_survives_navigation() {
     let stage = Stage::start();
     let (_, session) = stage.sign_in("editor");
     let browser = &stage.browser;
@@ -629,7 +629,7 @@ fn recovery_codes_are_printed_and_nothing_else() {
 }
 
 #[test]
-fn a_saved_credential_is_checked_at_its_storage() {
+fn saved_credential_is_checked_at_its_storage() {
     let moto = Moto::start();
     moto.create_bucket("exports");
     let reader = moto.create_user("reader", ALL);
@@ -690,7 +690,7 @@ fn a_saved_credential_is_checked_at_its_storage() {
 }
 
 #[test]
-fn tables_fit_a_phone_and_break_no_address_in_its_name() {
+fn tables_fit_a_phone_without_breaking_names() {
     let stage = Stage { vault: Vault::start(Database::Sqlite), browser: Browser::open(500, 800) };
     let (_, session) = stage.sign_in("admin");
     let browser = &stage.browser;
@@ -731,7 +731,7 @@ fn tables_fit_a_phone_and_break_no_address_in_its_name() {
 }
 
 #[test]
-fn a_reload_keeps_the_session_and_leaves_nothing_behind() {
+fn reload_keeps_the_session_and_leaves_nothing_behind() {
     let stage = Stage::start();
     let (_, session) = stage.sign_in("viewer");
     let browser = &stage.browser;
@@ -782,7 +782,7 @@ fn open_tabs_share_the_session_until_one_signs_out() {
 }
 
 #[test]
-fn anything_is_found_from_anywhere_and_several_are_changed_at_once() {
+fn search_finds_any_object_and_bulk_changes_work() {
     let stage = Stage::start();
     let (_, session) = stage.sign_in("admin");
     let browser = &stage.browser;
@@ -876,7 +876,7 @@ fn single_keys_and_find_perform_actions() {
 }
 
 #[test]
-fn the_keyboard_alone_signs_in_and_saves() {
+fn keyboard_suffices_to_sign_in_and_save() {
     let stage = Stage::start();
     let account = stage.vault.account("Acme", "editor");
     let session = account.log_in(&stage.vault.client());
@@ -1021,7 +1021,7 @@ fn axe_finds_nothing_on_any_page() {
 }
 
 #[test]
-fn a90_text_of_others_is_only_text() {
+fn a90_foreign_text_is_not_markup() {
     let stage = Stage::start();
     let (_, session) = stage.sign_in("admin");
     let browser = &stage.browser;
@@ -1051,7 +1051,7 @@ fn a90_text_of_others_is_only_text() {
 }
 
 #[test]
-fn admins_add_receivers_and_see_what_they_were_told() {
+fn admins_add_receivers_and_see_deliveries() {
     let receivers = Receivers::start();
     let flags = receivers.flags();
     let listen = format!("--activation-listen={}", free_address());
@@ -1107,7 +1107,7 @@ fn admins_add_receivers_and_see_what_they_were_told() {
 }
 
 #[test]
-fn admins_invite_make_integrations_and_freeze() {
+fn admins_invite_create_integrations_and_freeze() {
     let stage = Stage::start();
     let (_, session) = stage.sign_in("admin");
     let browser = &stage.browser;
@@ -1299,7 +1299,7 @@ fn used_invitation_is_reported_before_a_password_is_chosen() {
 }
 
 #[test]
-fn owners_change_what_they_sign_in_with() {
+fn owners_change_password_and_passcode() {
     let stage = Stage::start();
     let (account, session) = stage.sign_in("viewer");
     let browser = &stage.browser;
@@ -1348,7 +1348,7 @@ fn owners_change_what_they_sign_in_with() {
 }
 
 #[test]
-fn a_long_list_has_pages_and_a_viewer_only_reads() {
+fn long_list_has_pages_and_a_viewer_only_reads() {
     let stage = Stage::start();
     let (_, session) = (stage.vault.admin(), stage.vault.account("Acme", "editor").log_in(&stage.vault.client()));
     for number in 0..120 {

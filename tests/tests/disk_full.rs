@@ -1,6 +1,6 @@
 //! A full disk: writes fail and the server reports the reason, reads continue, and writes resume when there is space.
 
-#![allow(clippy::print_stderr, reason = "a test that cannot run says so")]
+#![allow(clippy::print_stderr, reason = "a test that cannot run prints the reason")]
 
 use rustix::process::getuid;
 use std::fs::{self, File, Permissions};
@@ -71,13 +71,13 @@ fn server_recovers_without_restart_after_disk_full() {
     let (refused, more) = save_until_refused(&session);
     saved.extend(more);
     assert_eq!(refused.header("retry-after"), Some("5"));
-    assert!(!refused.text().contains("space"), "a client is not told: {}", refused.text());
+    assert!(!refused.text().contains("space"), "the cause is not disclosed to clients: {}", refused.text());
     let not_ready = ready(&vault, 503);
     assert!(not_ready.text().contains("no space left on device: free space"), "{}", not_ready.text());
     assert!(!vault.client().get("/readyz").send().text().contains("space"), "nor on the public listener");
     let log = vault.log();
     assert!(log.lines().any(|line| line.contains("\"ERROR\"") && line.contains("no space left on device")), "{log}");
-    assert_eq!(session.ids().len(), saved.len(), "reads go on, and what was acknowledged is there");
+    assert_eq!(session.ids().len(), saved.len(), "reads continue, and acknowledged writes exist");
 
     fs::remove_file(filler).unwrap();
     ready(&vault, 200);
@@ -118,10 +118,10 @@ fn server_recovers_without_restart_after_postgresql_disk_full() {
     let (refused, more) = save_until_refused(&session);
     saved.extend(more);
     assert_eq!(refused.header("retry-after"), Some("5"));
-    assert!(!refused.text().contains("space"), "a client is not told: {}", refused.text());
+    assert!(!refused.text().contains("space"), "the cause is not disclosed to clients: {}", refused.text());
     let log = vault.log();
     assert!(log.lines().any(|line| line.contains("\"ERROR\"") && line.contains("no space left on device")), "{log}");
-    assert_eq!(session.ids().len(), saved.len(), "reads go on, and what was acknowledged is there");
+    assert_eq!(session.ids().len(), saved.len(), "reads continue, and acknowledged writes exist");
     assert_eq!(vault.admin_session().ids().len(), saved.len(), "so do writes to other disks");
 
     fs::remove_file(filler).unwrap();
@@ -132,8 +132,8 @@ fn server_recovers_without_restart_after_postgresql_disk_full() {
 
 /// Neither leaves an incomplete state, and both succeed when there is space.
 #[test]
-fn a_backup_and_a_restore_on_a_full_disk_leave_what_there_was() {
-    if !has_own_mounts("a_backup_and_a_restore_on_a_full_disk_leave_what_there_was") {
+fn backup_and_restore_on_full_disk_change_nothing() {
+    if !has_own_mounts("backup_and_restore_on_full_disk_change_nothing") {
         return;
     }
     let mut vault = Vault::start(Database::Sqlite);
@@ -148,8 +148,8 @@ fn a_backup_and_a_restore_on_a_full_disk_leave_what_there_was() {
     let files = |directory: &Path| fs::read_dir(directory).map_or(0, Iterator::count);
 
     fill(&filler);
-    let said = vault.run(&["backup", backup.to_str().unwrap()]).refused().stderr;
-    assert!(said.contains("no space left on device") && said.contains(disk.to_str().unwrap()), "{said}");
+    let output = vault.run(&["backup", backup.to_str().unwrap()]).refused().stderr;
+    assert!(output.contains("no space left on device") && output.contains(disk.to_str().unwrap()), "{output}");
     assert_eq!(files(&disk), 1, "only what filled it");
     let not_ready = vault.server().admin_client().get("/readyz").send();
     assert_eq!(not_ready.status, 200, "the vault's own disk has space: {}", not_ready.text());
@@ -166,8 +166,8 @@ fn a_backup_and_a_restore_on_a_full_disk_leave_what_there_was() {
     let full = File::options().write(true).open(&filler).unwrap();
     full.set_len(full.metadata().unwrap().len() - 96 * 1024).unwrap();
     drop(full);
-    let said = vault.run(&restore).refused().stderr;
-    assert!(said.contains("no space left on device") && said.contains("Nothing was changed"), "{said}");
+    let output = vault.run(&restore).refused().stderr;
+    assert!(output.contains("no space left on device") && output.contains("Nothing was changed"), "{output}");
     assert!(!elsewhere.join("orgvault.db").exists() && !elsewhere.join("orgvault.db.restore-unfinished").exists());
     fs::remove_file(&filler).unwrap();
     vault.run(&restore).done();

@@ -43,7 +43,7 @@ fn anchor(heading: &str) -> String {
 }
 
 #[test]
-fn links_lead_somewhere() {
+fn links_resolve() {
     let mut files = Vec::new();
     pages(&root(), &mut files);
     assert!(!files.is_empty());
@@ -79,7 +79,7 @@ fn every_page_is_in_the_contents() {
 
 /// Every path of this repository that a page names in code exists.
 #[test]
-fn named_files_are_there() {
+fn named_files_exist() {
     let mut files = Vec::new();
     pages(&root(), &mut files);
     for file in files.iter().filter(|file| !file.ends_with("CHANGELOG.md")) {

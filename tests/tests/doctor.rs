@@ -8,7 +8,7 @@ use vault_tests::process::Server;
 use vault_tests::samples::small;
 use vault_tests::{Database, Vault};
 
-vault_tests::on_both_databases!(a_sound_vault_passes, an_unsound_one_is_told_with_the_remedy);
+vault_tests::on_both_databases!(intact_vault_passes_doctor, damaged_vault_is_reported_with_remedy);
 
 /// Returns the result of each check, and the whole report.
 fn report(stdout: &str) -> (BTreeMap<String, String>, Value) {
@@ -18,23 +18,23 @@ fn report(stdout: &str) -> (BTreeMap<String, String>, Value) {
     (checks.map(|check| (text(check, "check"), text(check, "result"))).collect(), report)
 }
 
-fn a_sound_vault_passes(database: Database) {
+fn intact_vault_passes_doctor(database: Database) {
     let vault = Vault::start(database);
     vault.organization("Acme");
-    let said = vault.run(&["doctor", "--json"]).done().stdout;
-    let (results, report) = report(&said);
+    let output = vault.run(&["doctor", "--json"]).done().stdout;
+    let (results, report) = report(&output);
     for check in ["vault", "directory", "keys"] {
         assert_eq!(results[check], "passed", "{report}");
     }
     match database {
-        Database::Sqlite => assert_eq!(results["root-key"], "warning", "it is beside the database: {report}"),
+        Database::Sqlite => assert_eq!(results["root-key"], "warning", "it is next to the database: {report}"),
         Database::Postgres => assert_eq!(results["clock"], "passed", "{report}"),
     }
     let text = vault.run(&["doctor"]).done().stdout;
     assert!(text.starts_with("CHECK") && text.contains("What to do:"), "{text}");
 }
 
-fn an_unsound_one_is_told_with_the_remedy(database: Database) {
+fn damaged_vault_is_reported_with_remedy(database: Database) {
     let vault = Vault::init(database);
     set_permissions(vault.data_dir(), Permissions::from_mode(0o755)).unwrap();
     let run = vault.run(&["doctor", "--json"]);
@@ -53,7 +53,7 @@ fn an_unsound_one_is_told_with_the_remedy(database: Database) {
 }
 
 #[test]
-fn a_server_that_requires_an_encrypted_disk_starts_on_no_other() {
+fn required_disk_encryption_is_enforced_at_start() {
     let vault = Vault::init(Database::Sqlite);
     let seen = report(&vault.run(&["doctor", "--json"]).done().stdout).0["disk"] == "passed";
     if !seen {

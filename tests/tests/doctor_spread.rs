@@ -81,16 +81,16 @@ const STEPS: [Step; 9] = [
 ];
 
 #[test]
-fn each_state_of_the_extension_is_told_with_its_remedy() {
+fn each_state_of_the_extension_is_reported_with_remedy() {
     let vault = Vault::init(Database::Postgres);
-    let said = || vault.owner_command(&["doctor", "--json"]).output().unwrap();
-    let before = String::from_utf8(said().stdout).unwrap();
+    let doctor = || vault.owner_command(&["doctor", "--json"]).output().unwrap();
+    let before = String::from_utf8(doctor().stdout).unwrap();
     assert!(!before.contains("Citus"), "{before}");
     let sql = Sql::at(vault.url());
     sql.run(CATALOG);
     for Step { sql: step, result, found } in STEPS {
         sql.run(step);
-        let output = said();
+        let output = doctor();
         let text = String::from_utf8(output.stdout).unwrap();
         let report: serde_json::Value = serde_json::from_str(&text).unwrap();
         let has = |check: &&serde_json::Value| check["found"].as_str().unwrap().starts_with(found);

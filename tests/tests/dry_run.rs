@@ -47,7 +47,7 @@ fn verify(session: &Session, data: &Value) -> Answer {
 }
 
 #[test]
-fn a_dry_run_tells_what_will_not_work() {
+fn dry_run_reports_failing_credentials() {
     let (moto, sound) = moto();
     let (vault, activation_listener) = ActivationListener::open_with(Database::Sqlite, &[LOCAL]);
     let (session, client) = (vault.admin_session(), activation_listener.client());
@@ -60,7 +60,7 @@ fn a_dry_run_tells_what_will_not_work() {
             false,
             "authenticate failed signature-mismatch",
         ),
-        (with(&sound, "bucket", "nobody-made-this"), false, "authenticate failed bucket-missing"),
+        (with(&sound, "bucket", "not-created-bucket"), false, "authenticate failed bucket-missing"),
         (with(&sound, "endpoint", "http://127.0.0.1:1"), false, "authenticate failed unreachable"),
         (with(&sound, "endpoint", "http://169.254.169.254"), false, "authenticate failed blocked-egress"),
     ]
@@ -89,7 +89,7 @@ fn a_dry_run_tells_what_will_not_work() {
 }
 
 #[test]
-fn what_does_not_work_is_not_saved() {
+fn failing_credential_is_not_saved() {
     let (_moto, sound) = moto();
     let (vault, _activation_listener) = ActivationListener::open_with(Database::Sqlite, &[LOCAL, "--verify-on-save"]);
     let session = vault.admin_session();
@@ -107,7 +107,7 @@ fn what_does_not_work_is_not_saved() {
 }
 
 #[test]
-fn without_configuration_nothing_is_tried() {
+fn without_configuration_nothing_is_checked() {
     let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     let session = vault.admin_session();
     // Counts connections to itself.

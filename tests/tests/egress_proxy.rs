@@ -36,7 +36,7 @@ fn traced(command: &Command, trace: &str) -> Command {
 
 /// Checks, exports of audit entries and traces use only the proxy, and the server resolves no name.
 #[test]
-fn the_server_connects_only_to_its_proxy() {
+fn server_connects_only_to_its_proxy() {
     let vault = Vault::init(Database::Sqlite);
     let proxy = TestProxy::start();
     proxy.require(AUTHORIZATION);
@@ -95,7 +95,7 @@ fn the_server_connects_only_to_its_proxy() {
 
 /// A proxy that fails is reported with its URL and without its password, by each command that uses it.
 #[test]
-fn a_proxy_that_fails_is_reported() {
+fn proxy_that_fails_is_reported() {
     let vault = Vault::init(Database::Sqlite);
     let credentials = vault.scratch("proxy-credentials");
     write_private(&credentials, &format!("vault:{PASSWORD}\n"));

@@ -1,7 +1,7 @@
 //! The fault injection program, with a few rounds of each inexpensive fault. A seed determines the moments, and the
 //! assertions are independent of them.
 
-#![allow(clippy::print_stdout, reason = "a test that cannot run says so")]
+#![allow(clippy::print_stdout, reason = "a test that cannot run prints the reason")]
 
 use serde_json::Value;
 use std::process::Command;
@@ -9,11 +9,11 @@ use std::process::Command;
 /// Injects a fault for this number of rounds. Any lost or wrong data fails the test.
 #[track_caller]
 fn happens(fault: &str, database: &str, rounds: &str) {
-    let (report, is_clean, said) = report(&[fault, "--database", database, "--rounds", rounds]);
-    assert!(is_clean, "{said}");
+    let (report, is_clean, stderr) = report(&[fault, "--database", database, "--rounds", rounds]);
+    assert!(is_clean, "{stderr}");
     let Some(report) = report else { return };
     assert!(report["rounds"].as_u64().unwrap() > 0 && report["acknowledged"].as_u64().unwrap() > 0, "{report}");
-    assert_eq!(report["lost"], 0, "{said}");
+    assert_eq!(report["lost"], 0, "{stderr}");
 }
 
 /// Returns the program's report, unless this host does not allow the fault, whether it found no error, and its
@@ -22,14 +22,14 @@ fn happens(fault: &str, database: &str, rounds: &str) {
 fn report(arguments: &[&str]) -> (Option<Value>, bool, String) {
     let mut program = Command::new(env!("CARGO_BIN_EXE_faults"));
     let output = program.args(arguments).args(["--json", "--dir"]).arg(std::env::temp_dir()).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {stderr}"));
     let report = &report["reports"][0];
     if let Some(why) = report["figures"]["skipped"].as_str() {
         println!("SKIPPED: {why}");
-        return (None, output.status.success(), said);
+        return (None, output.status.success(), stderr);
     }
-    (Some(report.clone()), output.status.success(), said)
+    (Some(report.clone()), output.status.success(), stderr)
 }
 
 #[test]
@@ -44,27 +44,27 @@ fn killed_at_a_system_call() {
 }
 
 #[test]
-fn the_power_is_cut() {
+fn power_cuts_lose_no_acknowledged_write() {
     happens("power-cut", "sqlite", "8");
 }
 
 #[test]
-fn the_power_is_cut_under_postgresql() {
+fn power_cuts_under_postgresql_lose_no_acknowledged_write() {
     happens("postgres-power-cut", "postgres", "6");
 }
 
 /// The same program with a service, or a PostgreSQL, whose syncs do nothing.
 #[test]
-fn what_is_not_synced_is_seen_to_be_lost() {
+fn unsynced_writes_are_detected_as_lost() {
     for [fault, rounds] in [["power-cut", "60"], ["postgres-power-cut", "10"]] {
-        let (report, is_clean, said) = report(&[fault, "--rounds", rounds, "--without-sync"]);
+        let (report, is_clean, stderr) = report(&[fault, "--rounds", rounds, "--without-sync"]);
         let Some(report) = report else { continue };
-        assert!(!is_clean && report["lost"].as_u64().unwrap() > 0, "{said}");
+        assert!(!is_clean && report["lost"].as_u64().unwrap() > 0, "{stderr}");
     }
 }
 
 #[test]
-fn a_sync_fails() {
+fn sync_fails() {
     happens("failed-syncs", "sqlite", "3");
 }
 
@@ -74,17 +74,17 @@ fn sectors_of_the_disk_fail() {
 }
 
 #[test]
-fn a_write_finds_the_disk_full() {
+fn disk_full_during_write() {
     happens("full-at-syscalls", "sqlite", "3");
 }
 
 #[test]
-fn no_descriptors_are_left() {
+fn file_descriptors_are_exhausted() {
     happens("descriptors", "sqlite", "1");
 }
 
 #[test]
-fn a_read_does_not_end() {
+fn read_hangs() {
     happens("long-read", "sqlite", "1");
 }
 
@@ -99,22 +99,22 @@ fn postgresql_is_killed() {
 }
 
 #[test]
-fn the_answer_to_a_commit_is_lost() {
+fn commit_response_is_lost() {
     happens("lost-commits", "postgres", "1");
 }
 
 #[test]
-fn the_standby_takes_over() {
+fn standby_takes_over() {
     happens("failover", "postgres", "2");
 }
 
 #[test]
-fn packets_are_lost_and_come_twice() {
+fn packets_are_lost_and_duplicated() {
     happens("lossy-network", "postgres", "2");
 }
 
 #[test]
-fn a_direction_of_the_network_is_cut() {
+fn one_network_direction_is_interrupted() {
     happens("one-way-cut", "postgres", "2");
 }
 
@@ -125,12 +125,12 @@ fn keys_are_replaced_under_saves() {
 }
 
 #[test]
-fn two_faults_happen_at_once() {
+fn two_faults_happen_concurrently() {
     happens("pairs", "postgres", "6");
 }
 
 #[test]
-fn a_pooler_is_killed() {
+fn pooler_is_killed() {
     happens("pooler", "postgres", "2");
 }
 
@@ -145,12 +145,12 @@ fn logins_storm() {
 }
 
 #[test]
-fn no_memory_is_left() {
+fn memory_is_exhausted() {
     happens("no-memory", "sqlite", "1");
 }
 
 #[test]
-fn an_allocation_fails() {
+fn allocation_fails() {
     happens("failed-allocations", "sqlite", "15");
 }
 

@@ -11,7 +11,7 @@ use vault_tests::{Client, Database, Vault, on_both_databases};
 
 on_both_databases! {
     signing_keys_are_added_published_and_rotated,
-    files_that_are_no_signing_keys_are_refused,
+    invalid_signing_key_files_are_refused,
 }
 
 const ISSUER: &str = "https://vault.example.com";
@@ -111,7 +111,7 @@ fn signing_keys_are_added_published_and_rotated(database: Database) {
     vault.stop();
 }
 
-fn files_that_are_no_signing_keys_are_refused(database: Database) {
+fn invalid_signing_key_files_are_refused(database: Database) {
     let vault = Vault::init(database);
     let refused = |file: &Path| {
         let refused = federation(&vault, &["key", "add", "--file", file.to_str().unwrap()]).refused();
@@ -119,9 +119,9 @@ fn files_that_are_no_signing_keys_are_refused(database: Database) {
         refused.stderr
     };
     for name in ["refused/1024", "refused/encrypted", "refused/ec", "refused/public"] {
-        let said = refused(&pem(&vault, name));
-        assert!(said.contains("is not an unencrypted RSA private key of 2,048 to 4,096 bits"), "{said}");
-        assert!(said.contains("openssl genpkey"), "{said}");
+        let output = refused(&pem(&vault, name));
+        assert!(output.contains("is not an unencrypted RSA private key of 2,048 to 4,096 bits"), "{output}");
+        assert!(output.contains("openssl genpkey"), "{output}");
     }
     let open = pem(&vault, "accepted/2048");
     fs::set_permissions(&open, Permissions::from_mode(0o644)).unwrap();
@@ -129,7 +129,7 @@ fn files_that_are_no_signing_keys_are_refused(database: Database) {
     assert_eq!(status(&vault)["keys"], json!([]));
     for issuer in ["http://vault.example.com", "https://vault.example.com/", "https://vault.example.com:8443"] {
         let mut command = vault.owner_command(&["federation", "status"]);
-        let said = Run::of(command.env("ORGVAULT_FEDERATION_ISSUER", issuer)).misused().stderr;
-        assert!(said.contains("must be an https URL without port, query and trailing slash"), "{said}");
+        let output = Run::of(command.env("ORGVAULT_FEDERATION_ISSUER", issuer)).misused().stderr;
+        assert!(output.contains("must be an https URL without port, query and trailing slash"), "{output}");
     }
 }

@@ -12,10 +12,10 @@ use vault_tests::snapshot::Snapshot;
 use vault_tests::{Database, Vault, on_both_databases};
 
 on_both_databases! {
-    arguments_are_judged_before_anything_is_made,
-    a_root_key_without_its_vault_is_not_used_for_another,
-    a_missing_root_key_is_never_replaced,
-    a_second_start_says_what_it_ignores_and_what_comes_next,
+    arguments_are_validated_before_anything_is_created,
+    leftover_root_key_is_not_used_for_another_vault,
+    missing_root_key_is_never_replaced,
+    second_start_reports_ignored_options_and_next_steps,
 }
 
 /// Words in messages that could lead to a second vault, or to the loss of one.
@@ -39,11 +39,11 @@ fn random_key(path: &Path) {
     fs::set_permissions(path, Permissions::from_mode(0o600)).unwrap();
 }
 
-fn arguments_are_judged_before_anything_is_made(database: Database) {
+fn arguments_are_validated_before_anything_is_created(database: Database) {
     let vault = Vault::absent(database);
     for arguments in [["--email", "admin"], ["--email", "admin@@example.com"], ["--org", ""], ["--org", " Acme"]] {
-        let said = quickstart_fails(&vault, &arguments).misused().stderr;
-        assert!(said.contains(arguments[0]), "{said}");
+        let output = quickstart_fails(&vault, &arguments).misused().stderr;
+        assert!(output.contains(arguments[0]), "{output}");
         assert!(!vault.data_dir().exists(), "{arguments:?}: something was made");
     }
     // The corrected command succeeds.
@@ -53,21 +53,21 @@ fn arguments_are_judged_before_anything_is_made(database: Database) {
 }
 
 #[test]
-fn a_closed_terminal_stops_the_server_in_order() {
+fn closed_terminal_stops_the_server_in_order() {
     let vault = Vault::absent(Database::Sqlite);
     let (server, _) = quickstart(&vault, &["--email", "admin@example.org", "--org", "Acme"]);
     assert_eq!(server.hang_up(), Some(0));
 }
 
-fn a_root_key_without_its_vault_is_not_used_for_another(database: Database) {
+fn leftover_root_key_is_not_used_for_another_vault(database: Database) {
     let vault = Vault::absent(database);
     fs::create_dir(vault.data_dir()).unwrap();
     let key = vault.data_dir().join("root.key");
     random_key(&key);
     let before = Snapshot::of(&vault.data_dir()).without(&["orgvault.db.lock"]);
-    for said in [vault.run(&["init"]).refused().stderr, quickstart_fails(&vault, &[]).refused().stderr] {
-        assert!(said.contains(key.to_str().unwrap()) && said.contains("no vault was found"), "{said}");
-        assert!(!DANGEROUS.iter().any(|word| said.contains(word)), "{said}");
+    for expected in [vault.run(&["init"]).refused().stderr, quickstart_fails(&vault, &[]).refused().stderr] {
+        assert!(expected.contains(key.to_str().unwrap()) && expected.contains("no vault was found"), "{expected}");
+        assert!(!DANGEROUS.iter().any(|word| expected.contains(word)), "{expected}");
     }
     assert_eq!(Snapshot::of(&vault.data_dir()).without(&["orgvault.db.lock"]), before);
 
@@ -81,32 +81,32 @@ fn a_root_key_without_its_vault_is_not_used_for_another(database: Database) {
     assert!(!key.exists());
 }
 
-fn a_missing_root_key_is_never_replaced(database: Database) {
+fn missing_root_key_is_never_replaced(database: Database) {
     let vault = Vault::init(database);
     let (key, kept) = (vault.data_dir().join("root.key"), vault.scratch("kept.key"));
     fs::rename(&key, &kept).unwrap();
     let before = Snapshot::of(&vault.data_dir()).without(&["orgvault.db.lock"]);
     for command in [&["init"][..], &["migrate"], &["org", "list"]] {
-        let said = vault.run(command).refused().stderr;
+        let output = vault.run(command).refused().stderr;
         if !(database == Database::Postgres && command == ["init"]) {
-            assert!(said.contains(&format!("root key {} not found", key.display())), "{said}");
-            assert!(said.contains("Restore the key") && said.contains("--root-key-file"), "{said}");
+            assert!(output.contains(&format!("root key {} not found", key.display())), "{output}");
+            assert!(output.contains("Restore the key") && output.contains("--root-key-file"), "{output}");
         }
-        assert!(!DANGEROUS.iter().any(|word| said.contains(word)), "{said}");
+        assert!(!DANGEROUS.iter().any(|word| output.contains(word)), "{output}");
     }
     quickstart_fails(&vault, &[]).refused();
     assert_eq!(Snapshot::of(&vault.data_dir()).without(&["orgvault.db.lock"]), before);
     vault.run(&["org", "list", "--root-key-file", kept.to_str().unwrap()]).done();
 }
 
-fn a_second_start_says_what_it_ignores_and_what_comes_next(database: Database) {
+fn second_start_reports_ignored_options_and_next_steps(database: Database) {
     let vault = Vault::absent(database);
     let (server, _) = quickstart(&vault, &["--email", "first@example.com"]);
     assert_eq!(server.stop(), Some(0));
     let (server, printed) = quickstart(&vault, &["--org", "Other", "--email", "second@example.com"]);
     let directory = vault.data_dir();
     assert!(printed.contains(&format!("Serving the existing vault in {}", directory.display())), "{printed}");
-    assert!(server.log_text().contains("ignored --org and --email"), "it says what it ignores");
+    assert!(server.log_text().contains("ignored --org and --email"), "it lists ignored options");
     let next = printed.lines().find(|line| line.contains("account set-password")).unwrap();
     assert!(next.contains("first@example.com") && next.contains(directory.to_str().unwrap()), "{next}");
     assert_eq!(server.stop(), Some(0));
@@ -127,11 +127,11 @@ fn lost_database_is_not_recreated() {
         }
         let before = Snapshot::of(&vault.data_dir()).without(&["orgvault.db.lock"]);
         for command in [&["init"][..], &["migrate"], &["org", "list"]] {
-            let said = vault.run(command).refused().stderr;
-            assert!(said.contains(database.to_str().unwrap()) && said.contains("backup"), "{said}");
+            let output = vault.run(command).refused().stderr;
+            assert!(output.contains(database.to_str().unwrap()) && output.contains("backup"), "{output}");
             assert!(
-                !DANGEROUS.iter().chain(&["orgvault init", "quickstart"]).any(|word| said.contains(word)),
-                "{said}"
+                !DANGEROUS.iter().chain(&["orgvault init", "quickstart"]).any(|word| output.contains(word)),
+                "{output}"
             );
         }
         quickstart_fails(&vault, &[]).refused();
@@ -140,7 +140,7 @@ fn lost_database_is_not_recreated() {
 }
 
 #[test]
-fn a_database_named_by_a_relative_path_is_found_by_every_command() {
+fn relative_database_path_works_for_every_command() {
     let vault = Vault::absent(Database::Sqlite);
     let home = vault.scratch("home");
     fs::create_dir(&home).unwrap();
@@ -163,27 +163,27 @@ fn a_database_named_by_a_relative_path_is_found_by_every_command() {
 }
 
 #[test]
-fn what_is_not_found_is_named_by_an_absolute_path() {
+fn missing_file_is_reported_by_absolute_path() {
     let vault = Vault::absent(Database::Sqlite);
     let home = vault.scratch("home");
     fs::create_dir(&home).unwrap();
-    let said = Run::of(binary::command().args(["org", "list"]).current_dir(&home)).refused().stderr;
-    assert!(said.contains(home.join("orgvault-data/orgvault.db").to_str().unwrap()), "{said}");
-    assert!(said.contains("--data-dir"), "{said}");
+    let output = Run::of(binary::command().args(["org", "list"]).current_dir(&home)).refused().stderr;
+    assert!(output.contains(home.join("orgvault-data/orgvault.db").to_str().unwrap()), "{output}");
+    assert!(output.contains("--data-dir"), "{output}");
     assert_eq!(fs::read_dir(&home).unwrap().count(), 0);
 }
 
 #[test]
-fn a_vault_that_is_served_and_an_address_in_use_are_told_apart() {
+fn served_vault_and_used_address_are_distinguished() {
     let mut vault = Vault::absent(Database::Sqlite);
     let (server, _) = quickstart(&vault, &[]);
     let address = server.address.to_string();
     // The same vault at the same address. The lock is the reason, rather than the address.
     for command in [&["quickstart"][..], &["serve"]] {
         let arguments = [command, &["--listen", &address, "--admin-listen", ""]].concat();
-        let said = vault.run(&arguments).refused().stderr;
-        assert!(said.contains(&format!("quickstart (process {})", server.id())), "{said}");
-        assert!(said.contains(vault.data_dir().to_str().unwrap()) && !said.contains("--listen"), "{said}");
+        let output = vault.run(&arguments).refused().stderr;
+        assert!(output.contains(&format!("quickstart (process {})", server.id())), "{output}");
+        assert!(output.contains(vault.data_dir().to_str().unwrap()) && !output.contains("--listen"), "{output}");
     }
     assert_eq!(server.stop(), Some(0));
 
@@ -191,14 +191,14 @@ fn a_vault_that_is_served_and_an_address_in_use_are_told_apart() {
     let taken = taken.local_addr().unwrap().to_string();
     for (flag, listen, admin) in [("--listen", &taken, &free), ("--admin-listen", &free, &taken)] {
         for command in ["serve", "quickstart"] {
-            let said = vault.run(&[command, "--listen", listen, "--admin-listen", admin]).refused().stderr;
-            assert!(said.contains(&taken) && said.contains(&format!("Choose another with {flag}")), "{said}");
+            let output = vault.run(&[command, "--listen", listen, "--admin-listen", admin]).refused().stderr;
+            assert!(output.contains(&taken) && output.contains(&format!("Choose another with {flag}")), "{output}");
         }
     }
     let socket = vault.scratch("missing/socket");
     let arguments = ["serve", "--listen", &free, "--admin-listen", "", "--activation-listen"];
-    let said = vault.run(&[&arguments[..], &[&format!("unix:{}", socket.display())]].concat()).refused().stderr;
-    assert!(said.contains("does not exist") && said.contains("--activation-listen"), "{said}");
+    let output = vault.run(&[&arguments[..], &[&format!("unix:{}", socket.display())]].concat()).refused().stderr;
+    assert!(output.contains("does not exist") && output.contains("--activation-listen"), "{output}");
     vault.serve();
     vault.stop();
 }

@@ -133,7 +133,7 @@ fn import_saves_valid_credentials_and_explains_others() {
 }
 
 #[test]
-fn one_profile_is_taken_with_its_role() {
+fn one_profile_is_imported_with_its_role() {
     let desk = Desk::open();
     let file = desk.file("credentials", AWS);
     let only =
@@ -153,7 +153,7 @@ fn one_profile_is_taken_with_its_role() {
 
 /// Secret paths become namespaces. Labels may not contain slashes.
 #[test]
-fn secrets_by_path_are_taken_into_namespaces_of_their_paths() {
+fn secrets_by_path_are_imported_into_namespaces() {
     let desk = Desk::open();
     let secret = json!({"access_key": "AKIAIMPORTED00000001", "secret_key": "SECRET0005", "bucket": "b"});
     let file = desk.file(
@@ -207,7 +207,7 @@ fn interrupted_import_continues() {
 
 /// A profile with its settings in the config file and its key in the credentials file.
 #[test]
-fn both_files_of_the_aws_tools_are_read_as_one() {
+fn both_aws_files_are_merged() {
     let desk = Desk::open();
     let config = desk.file(
         "config",
@@ -232,7 +232,7 @@ fn both_files_of_the_aws_tools_are_read_as_one() {
 
 /// A credential with an unrecognized address is not saved as an Amazon S3 key.
 #[test]
-fn an_address_that_is_not_recognized_is_refused_by_name() {
+fn address_that_is_not_recognized_is_refused_by_name() {
     let desk = Desk::open();
     let key = |name: &str, value: &str| json!({"access_key": "AKIAIMPORTED00000008", "secret_key": "SECRET0008", "bucket": "b", name: value});
     let file = desk.file(

@@ -51,7 +51,7 @@ pub(crate) fn live(vault: &Vault, admin: &Session) -> (Account, String) {
     (colleague, kept)
 }
 
-fn what_was_never_changed_from_outside_stands(database: Database) {
+fn unchanged_vault_passes_integrity_check(database: Database) {
     let vault = Vault::start(database);
     let admin = vault.admin_session();
     live(&vault, &admin);
@@ -66,7 +66,7 @@ fn what_was_never_changed_from_outside_stands(database: Database) {
     assert_eq!(findings(&vault), [""; 0]);
 }
 
-on_both_databases!(what_was_never_changed_from_outside_stands);
+on_both_databases!(unchanged_vault_passes_integrity_check);
 
 #[test]
 fn restored_rows_are_detected() {
@@ -330,7 +330,7 @@ const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
 
 /// Rows without an organization do not hide the rows after them.
 #[test]
-fn rows_of_no_organization_hide_no_others() {
+fn rows_without_organization_hide_no_others() {
     let vault = Vault::start(Database::Postgres);
     let (admin, sql) = (vault.admin_session(), Sql::of(&vault));
     let (colleague, credential) = live(&vault, &admin);

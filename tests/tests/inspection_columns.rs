@@ -61,7 +61,7 @@ fn not_checked(all: &[(String, String, String)]) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_column_is_checked_or_is_said_not_to_be() {
+fn every_column_is_checked_or_documented_as_unchecked() {
     let mut vault = filled();
     vault.stop();
     let sql = Sql::of(&vault);

@@ -13,9 +13,9 @@ use vault_tests::samples::small;
 use vault_tests::{Account, ActivationListener, Client, Database, Integration, Session, Vault, on_both_databases};
 
 on_both_databases! {
-    what_was_given_out_works_under_the_next_key,
-    a_killed_rotation_is_continued,
-    rotators_beside_logins_and_changes_refuse_nobody,
+    issued_tokens_and_codes_work_under_next_key,
+    killed_rotation_is_continued,
+    concurrent_rotators_refuse_no_login_or_change,
 }
 
 const PASSWORD: &str = "a long enough password";
@@ -107,7 +107,7 @@ fn rotated(vault: &Vault) -> Value {
     Run::of(&mut vault.owner_command(&["key", "rotate", "--instance", "--json"])).done().json()
 }
 
-fn what_was_given_out_works_under_the_next_key(database: Database) {
+fn issued_tokens_and_codes_work_under_next_key(database: Database) {
     let (mut vault, activation_listener) = ActivationListener::open(database);
     let admin = vault.admin_session();
     admin.save(&small("imports/0", 0));
@@ -169,7 +169,7 @@ fn moves_rows(rotation: &mut Child) -> bool {
     lines.map_while(Result::ok).any(|line| line.contains("moved "))
 }
 
-fn a_killed_rotation_is_continued(database: Database) {
+fn killed_rotation_is_continued(database: Database) {
     const KILLS: usize = 2;
     let (mut vault, activation_listener) = ActivationListener::open(database);
     let admin = vault.admin_session();
@@ -205,7 +205,7 @@ fn a_killed_rotation_is_continued(database: Database) {
     Held { cursor, ..held }.assert_works(&vault.client(), &activation_listener.client(), &admin.on(&vault.client()));
 }
 
-fn rotators_beside_logins_and_changes_refuse_nobody(database: Database) {
+fn concurrent_rotators_refuse_no_login_or_change(database: Database) {
     // On PostgreSQL, another server provides the activation listener.
     let (vault, activation_listener, replica) = match database {
         Database::Sqlite => {
@@ -246,8 +246,8 @@ fn rotators_beside_logins_and_changes_refuse_nobody(database: Database) {
                     round += 1;
                     let admin = admin.on(client);
                     let body = json!({"name": format!("made-{round}"), "namespaces": ["imports/*"]});
-                    let made = admin.call("POST", "/v1/integrations").json(&body).send().expect(201).json();
-                    let path = format!("/v1/integrations/{}", text(&made["id"]));
+                    let created = admin.call("POST", "/v1/integrations").json(&body).send().expect(201).json();
+                    let path = format!("/v1/integrations/{}", text(&created["id"]));
                     admin.call("POST", &format!("{path}/rotate")).send().expect(200);
                     admin.call("DELETE", &path).send().expect(204);
                     let invited = admin.invite(&format!("round-{round}@example.com"), "viewer").expect(201).json();

@@ -29,7 +29,7 @@ fn refused_logins_and_lockouts_are_logged_with_their_reason() {
     let (jane, joe) = (vault.admin(), vault.account("Acme", "viewer"));
     vault.run(&["account", "disable", "--email", &joe.email]).done();
     let wrong_password = json!({"email": jane.email, "password": "a wrong password", "passcode": "000000"});
-    let nobody = json!({"email": "somebody.unknown@example.net", "password": "a password", "passcode": "000000"});
+    let unknown = json!({"email": "someone.unknown@example.net", "password": "a password", "passcode": "000000"});
     let no_address = json!({"email": "no address", "password": "a password", "passcode": "000000"});
     let spent = jane.sound_login();
     client.log_in(&spent).expect(200);
@@ -37,7 +37,7 @@ fn refused_logins_and_lockouts_are_logged_with_their_reason() {
         (&wrong_password, "wrong-password", Some(&jane.id)),
         (&spent, "wrong-passcode", Some(&jane.id)),
         (&joe.sound_login(), "disabled", Some(&joe.id)),
-        (&nobody, "unknown-address", None),
+        (&unknown, "unknown-address", None),
         (&no_address, "malformed", None),
     ] {
         let answer = client.log_in(body);
@@ -64,13 +64,13 @@ fn refused_logins_and_lockouts_are_logged_with_their_reason() {
     assert_eq!((&line["account"], &line["network"]), (&json!(jane.id), &json!("127.0.0.0/24")));
 
     let log = vault.log();
-    for unsaid in ["somebody.unknown", "example.net", "no address", "a wrong password", &jane.email, &jane.password] {
+    for unsaid in ["someone.unknown", "example.net", "no address", "a wrong password", &jane.email, &jane.password] {
         assert!(!log.contains(unsaid), "{unsaid}");
     }
 }
 
 #[test]
-fn acts_are_logged_with_who_did_them() {
+fn actions_are_logged_with_actor() {
     let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     let admin = vault.admin();
     let session = admin.log_in(&vault.client());
@@ -117,11 +117,11 @@ fn acts_are_logged_with_who_did_them() {
     by_admin("session.logged-out", &session.log_out().expect(204), None);
     let log = vault.log();
     assert!(!log.contains("text of the client") && !log.contains(&integration.token), "{log}");
-    assert!(!log.contains("integration.disabled"), "the command itself says what it did");
+    assert!(!log.contains("integration.disabled"), "the command prints its own result");
 }
 
 #[test]
-fn commands_say_who_is_locked_out() {
+fn commands_report_lockouts() {
     let vault = Vault::start(Database::Sqlite);
     let jane = vault.admin();
     let of_jane = ["--email", &*jane.email];
@@ -154,5 +154,5 @@ fn commands_say_who_is_locked_out() {
     assert_eq!((&found["locked"], &found["attempts"]), (&json!(false), &json!(0)));
     jane.log_in(&vault.client());
     assert!(vault.json(&["account", "show", "--email", &jane.email])["last_login_at"].is_string());
-    vault.run(&["account", "show", "--email", "nobody@example.com"]).refused();
+    vault.run(&["account", "show", "--email", "unknown@example.com"]).refused();
 }

@@ -91,7 +91,7 @@ fn forward(
 
 #[test]
 #[ignore = "takes four minutes and more clients than other tests; run by tests/long-job"]
-fn clients_go_on_while_their_keys_end() {
+fn clients_continue_when_their_keys_expire() {
     let moto = Moto::start();
     moto.create_bucket(BUCKET);
     for (tool, _) in TOOLS {
@@ -142,7 +142,7 @@ fn clients_go_on_while_their_keys_end() {
     let seen = seen.lock().unwrap();
     for (tool, is_reported) in TOOLS {
         let (used, refused) = (seen.used[tool].len(), seen.refused.get(tool).copied().unwrap_or_default());
-        let found = format!("{tool}: {used} keys, told {refused} times that one had ended\n");
+        let found = format!("{tool}: {used} keys, {refused} times one had expired\n");
         std::io::stderr().write_all(found.as_bytes()).unwrap();
         assert!(used > 3, "{tool}: {used}");
         assert!(is_reported || refused == 0, "{tool}: {refused}");
@@ -186,14 +186,14 @@ fn await_line(lines: &mpsc::Receiver<String>, part: &str) -> String {
     let deadline = Instant::now() + Duration::from_secs(300);
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        let line = lines.recv_timeout(left).unwrap_or_else(|_| panic!("nobody said: {part}"));
+        let line = lines.recv_timeout(left).unwrap_or_else(|_| panic!("no output contained: {part}"));
         if line.contains(part) {
             return line;
         }
     }
 }
 
-fn a_job_goes_on_after_what_happens_to_its_vault(database: Database) {
+fn check_job_after_faults_of_vault(database: Database) {
     let moto = Moto::start();
     moto.create_bucket(BUCKET);
     moto.put(BUCKET, "in/a.csv", b"id,amount\n1,42\n");
@@ -242,17 +242,17 @@ fn a_job_goes_on_after_what_happens_to_its_vault(database: Database) {
     await_line(&used, &second.id);
     fs::write(job.join("stop"), "").unwrap();
     assert!(running.wait().unwrap().success());
-    assert_eq!(integration.live(&activation_listener.client()).len(), 0, "the activation is over");
+    assert_eq!(integration.live(&activation_listener.client()).len(), 0, "the activation has ended");
 }
 
 #[test]
 #[ignore = "takes three minutes; run by tests/long-job"]
 fn job_survives_faults_of_embedded_vault() {
-    a_job_goes_on_after_what_happens_to_its_vault(Database::Sqlite);
+    check_job_after_faults_of_vault(Database::Sqlite);
 }
 
 #[test]
 #[ignore = "takes three minutes; run by tests/long-job"]
 fn job_survives_faults_of_postgresql_vault() {
-    a_job_goes_on_after_what_happens_to_its_vault(Database::Postgres);
+    check_job_after_faults_of_vault(Database::Postgres);
 }

@@ -5,14 +5,14 @@ use vault_tests::samples::{every_type, s3, small};
 use vault_tests::{Database, Session, Vault, on_both_databases};
 
 on_both_databases! {
-    the_main_job,
-    a_login_says_how_long_its_token_lives,
-    equal_data_shows_within_an_organization_alone,
-    a_restart_keeps_everything,
-    a_killed_server_keeps_everything,
+    main_job_succeeds,
+    login_returns_token_lifetime,
+    equal_data_is_recognizable_only_within_organization,
+    restart_loses_no_data,
+    killed_server_loses_no_data,
 }
 
-fn the_main_job(database: Database) {
+fn main_job_succeeds(database: Database) {
     let vault = Vault::start(database);
     let session = vault.admin_session();
     assert_eq!(session.try_list().expect(200).text(), "[]");
@@ -93,7 +93,7 @@ fn check_time(text: &str) {
     assert_eq!(form, "9999-99-99T99:99:99Z", "{text}");
 }
 
-fn a_login_says_how_long_its_token_lives(database: Database) {
+fn login_returns_token_lifetime(database: Database) {
     let vault = Vault::start_with(database, &["--max-ttl", "7200"]);
     let (admin, client) = (vault.admin(), vault.client());
     for (ttl, lifetime) in [(None, 3600), (Some(60), 60), (Some(7200), 7200)] {
@@ -127,7 +127,7 @@ fn a_login_says_how_long_its_token_lives(database: Database) {
     client.log_in(&admin.login(&code)).expect(200);
 }
 
-fn equal_data_shows_within_an_organization_alone(database: Database) {
+fn equal_data_is_recognizable_only_within_organization(database: Database) {
     let vault = Vault::start(database);
     let client = vault.client();
     let [acme, globex] = ["Acme", "Globex"].map(|name| vault.account(name, "editor").log_in(&client));
@@ -147,11 +147,11 @@ fn equal_data_shows_within_an_organization_alone(database: Database) {
     assert_ne!(first, fingerprint(&globex, &request), "another organization");
 }
 
-fn a_restart_keeps_everything(database: Database) {
+fn restart_loses_no_data(database: Database) {
     survives(database, Vault::restart);
 }
 
-fn a_killed_server_keeps_everything(database: Database) {
+fn killed_server_loses_no_data(database: Database) {
     survives(database, Vault::kill_and_restart);
 }
 
@@ -180,7 +180,7 @@ fn survives(database: Database, mut end: impl FnMut(&mut Vault)) {
 
 /// Two servers on one PostgreSQL database behave like one.
 #[test]
-fn two_replicas_are_one_vault() {
+fn two_replicas_serve_one_vault() {
     let vault = Vault::start(Database::Postgres);
     let second = vault.replica();
     let (here, there) = (vault.client(), second.client());

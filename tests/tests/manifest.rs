@@ -11,7 +11,7 @@ use vault_tests::samples::small;
 use vault_tests::{ActivationListener, Database, Session, Vault, on_both_databases};
 
 on_both_databases! {
-    applies_that_are_killed_or_made_at_once_come_to_one_end,
+    killed_or_concurrent_applies_converge,
 }
 
 /// An admin who is logged in to a vault, with a directory of documents.
@@ -160,7 +160,7 @@ fn document() -> String {
 }
 
 #[test]
-fn what_is_exported_is_applied_elsewhere_byte_for_byte() {
+fn export_applied_elsewhere_is_identical() {
     let desk = Desk::open(Database::Sqlite);
     desk.write("etl.yaml", &document());
     desk.write("secrets/one", "7sGh-source\n");
@@ -247,7 +247,7 @@ fn what_is_exported_is_applied_elsewhere_byte_for_byte() {
 }
 
 #[test]
-fn nothing_is_deleted_unless_it_is_asked_for_and_counted() {
+fn deletion_requires_request_and_count() {
     let desk = Desk::open(Database::Sqlite);
     desk.write("secrets/one", "7sGh-source");
     let credential = |n: usize| format!("  - {{namespace: imports/{n}, name: n, type: s3, data: {DATA}}}\n");
@@ -256,7 +256,7 @@ fn nothing_is_deleted_unless_it_is_asked_for_and_counted() {
     desk.apply(&[]).done();
     let foreign = desk.session.save(&small("imports/0", 1));
     desk.write("etl.yaml", &all(1));
-    assert!(desk.plan(&[]).is_empty(), "what is not described is left alone");
+    assert!(desk.plan(&[]).is_empty(), "undescribed objects are unchanged");
     assert_eq!(desk.plan(&["--prune", "--set", "etl"]).len(), 12);
     desk.run(&["plan", "-f", "etl.yaml", "--prune"]).misused();
     desk.run(&["plan", "-f", "etl.yaml", "--prune", "--set", "other"]).misused();
@@ -285,7 +285,7 @@ fn nothing_is_deleted_unless_it_is_asked_for_and_counted() {
 }
 
 #[test]
-fn what_is_made_once_goes_into_a_file_or_is_not_made() {
+fn one_time_secrets_are_written_to_a_file_or_not_created() {
     let desk = Desk::open(Database::Sqlite);
     let email = "colleague@example.com";
     let document = format!(
@@ -311,7 +311,7 @@ fn what_is_made_once_goes_into_a_file_or_is_not_made() {
 }
 
 #[test]
-fn deleted_credentials_are_created_again_and_interrupted_replacements_continue_with_other_data() {
+fn deleted_credentials_are_recreated_and_interrupted_replacements_continue() {
     let desk = Desk::open(Database::Sqlite);
     let write = |version: usize, secret: &str| {
         desk.write("secrets/one", secret);
@@ -388,19 +388,19 @@ fn all_document_violations_are_reported_before_changes() {
         &format!("set: etl\ncredentials:\n{}", references[..4].iter().map(|file| bad(file)).collect::<String>()),
     );
     let refused = desk.run(&["apply", "-f", "set", "--yes"]).refused();
-    for said in [
+    for expected in [
         "set/b.json:3: secret_access_key: cannot read set/gone",
         "set/b.json:4: secret_access_key: ../secret must be a path below",
         "set/b.json:5: secret_access_key: /etc/hostname must be a path below",
         "set/b.json:6: secret_access_key: the environment variable ORGVAULT_TEST_UNSET is not set",
     ] {
-        assert!(refused.stderr.contains(said), "{said}: {}", refused.stderr);
+        assert!(refused.stderr.contains(expected), "{expected}: {}", refused.stderr);
     }
     assert_eq!(desk.vault.json(&["integration", "list", "--org", "Acme"]), json!([]), "nothing was done");
 }
 
 /// Killed after any request, or run twice concurrently: after another run, each object exists once, as described.
-fn applies_that_are_killed_or_made_at_once_come_to_one_end(database: Database) {
+fn killed_or_concurrent_applies_converge(database: Database) {
     let desk = Desk::open(database);
     desk.write("secrets/one", "7sGh-source");
     let integrations: String = (0..8).map(|n| format!("  - {{name: n{n}, namespaces: [\"imports/{n}\"]}}\n")).collect();
@@ -411,19 +411,19 @@ fn applies_that_are_killed_or_made_at_once_come_to_one_end(database: Database) {
         let mut command = desk.command(&["apply", "-f", "etl.yaml", "--yes"]);
         command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     };
-    let made = || {
+    let created = || {
         let integrations = desk.vault.json(&["integration", "list", "--org", "Acme"]).as_array().unwrap().len();
         integrations + desk.session.list().len()
     };
     // Kill it whenever a new object exists, repeatedly.
     loop {
-        let before = made();
+        let before = created();
         let mut running = start();
         let ended = loop {
             if running.try_wait().unwrap().is_some() {
                 break true;
             }
-            if made() > before {
+            if created() > before {
                 running.kill().unwrap();
                 running.wait().unwrap();
                 break false;
@@ -435,7 +435,7 @@ fn applies_that_are_killed_or_made_at_once_come_to_one_end(database: Database) {
     }
     desk.apply(&[]).done();
     assert!(desk.plan(&[]).is_empty());
-    assert_eq!((made(), desk.session.list().len()), (16, 8), "each once");
+    assert_eq!((created(), desk.session.list().len()), (16, 8), "each once");
 
     // Two concurrent runs with eight more objects.
     let more: String =

@@ -1,6 +1,6 @@
 //! No secret remains in the server's memory after its request (A72).
 
-#![allow(clippy::print_stderr, reason = "a test says what it skips")]
+#![allow(clippy::print_stderr, reason = "a test prints what it skips")]
 
 use rustix::process::geteuid;
 use serde_json::json;
@@ -96,7 +96,7 @@ fn a72_no_secret_stays_in_memory() {
 
 /// The search itself: a text that is in memory is found.
 #[test]
-fn the_search_reaches_the_memory() {
+fn search_covers_memory() {
     if !geteuid().is_root() {
         eprintln!("SKIPPED: only root can read the memory of a process that is closed to debuggers");
         return;

@@ -21,12 +21,12 @@ fn samples(vault: &Vault) -> BTreeMap<String, f64> {
         .collect()
 }
 
-/// Polls until `holds` is true for the samples.
-fn until(vault: &Vault, what: &str, holds: impl Fn(&BTreeMap<String, f64>) -> bool) -> BTreeMap<String, f64> {
+/// Polls until `is_met` is true for the samples.
+fn until(vault: &Vault, what: &str, is_met: impl Fn(&BTreeMap<String, f64>) -> bool) -> BTreeMap<String, f64> {
     let began = Instant::now();
     loop {
         let samples = samples(vault);
-        if holds(&samples) {
+        if is_met(&samples) {
             return samples;
         }
         assert!(began.elapsed() < PATIENCE, "{what}: {samples:?}");
@@ -73,17 +73,17 @@ fn moves(database: Database) {
 }
 
 #[test]
-fn the_metrics_of_an_embedded_vault_move() {
+fn metrics_of_embedded_vault_change() {
     moves(Database::Sqlite);
 }
 
 #[test]
-fn the_metrics_of_a_vault_on_postgresql_move() {
+fn metrics_of_vault_on_postgresql_change() {
     moves(Database::Postgres);
 }
 
 #[test]
-fn what_is_done_again_is_counted() {
+fn retries_are_counted() {
     let vault = Vault::start(Database::Sqlite);
     let session = vault.admin_session();
     let save = || {

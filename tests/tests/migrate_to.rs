@@ -23,7 +23,7 @@ fn activated(integration: &Integration, client: &Client, namespace: &str) -> Val
 }
 
 #[test]
-fn a_vault_works_on_postgres_as_before() {
+fn vault_works_on_postgres_after_migration() {
     let (mut vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     let admin = vault.admin();
     let session = admin.log_in(&vault.client());
@@ -61,7 +61,7 @@ fn a_vault_works_on_postgres_as_before() {
     assert_eq!(again, listed);
     vault.serve();
     let session = session.on(&vault.client());
-    assert!(session.is_live(), "a session goes on");
+    assert!(session.is_live(), "a session continues");
     for (id, shown) in saved.iter().zip(&shown) {
         assert_eq!(session.show(id).expect(200).json(), *shown);
     }
@@ -82,7 +82,7 @@ fn a_vault_works_on_postgres_as_before() {
 }
 
 #[test]
-fn a_running_server_is_not_disturbed_and_keeps_its_vault() {
+fn running_server_keeps_its_vault() {
     let mut vault = Vault::start(Database::Sqlite);
     let session = vault.admin_session();
     let saved = session.save(&small("imports", 1));
@@ -106,7 +106,7 @@ fn a_running_server_is_not_disturbed_and_keeps_its_vault() {
 
 /// Kills the migration after each of its progress lines, until one run completes.
 #[test]
-fn killed_anywhere_and_run_again_it_ends_well() {
+fn killed_migration_completes_when_run_again() {
     let vault = Vault::init(Database::Sqlite);
     vault.account("Acme", "admin");
     let url = new_postgres();
@@ -117,7 +117,7 @@ fn killed_anywhere_and_run_again_it_ends_well() {
         let seen = log.by_ref().take(lines).count();
         if seen < lines {
             assert!(child.wait().unwrap().success());
-            assert!(lines > 5, "progress is told");
+            assert!(lines > 5, "progress is printed");
             break;
         }
         let _ = child.kill();
@@ -141,15 +141,15 @@ fn killed_anywhere_and_run_again_it_ends_well() {
     // If the embedded database was changed since, the other one is not the newest state.
     std::fs::remove_file(vault.data_dir().join("orgvault.db.moved")).unwrap();
     vault.run(&["org", "create", "Later"]).done();
-    let said = vault.run(&["migrate-to", &url]).refused().stderr;
-    assert!(said.contains("already contains this vault") && said.contains("another empty database"), "{said}");
+    let output = vault.run(&["migrate-to", &url]).refused().stderr;
+    assert!(output.contains("already contains this vault") && output.contains("another empty database"), "{output}");
     assert!(!is_moved(&vault));
     assert_eq!(Sql::at(&url).everything(), rows);
     vault.run(&["migrate-to", &new_postgres()]).done();
 }
 
 #[test]
-fn a_target_that_is_not_empty_is_refused_and_left_alone() {
+fn non_empty_target_is_refused_unchanged() {
     let vault = Vault::init(Database::Sqlite);
     let (other, foreign, older, newer) =
         (Vault::init(Database::Postgres), new_postgres(), new_postgres(), new_postgres());
@@ -166,24 +166,24 @@ fn a_target_that_is_not_empty_is_refused_and_left_alone() {
     {
         let before = Sql::at(url).everything();
         for flags in [&["--dry-run"][..], &[]] {
-            let said = vault.run(&[&["migrate-to", url], flags].concat()).refused().stderr;
-            assert!(said.contains(why) && said.contains("Nothing was moved"), "{said}");
-            assert!(said.contains("Create an empty database"), "{said}");
+            let output = vault.run(&[&["migrate-to", url], flags].concat()).refused().stderr;
+            assert!(output.contains(why) && output.contains("Nothing was moved"), "{output}");
+            assert!(output.contains("Create an empty database"), "{output}");
         }
         assert_eq!(Sql::at(url).everything(), before, "{why}");
         assert!(!is_moved(&vault));
     }
-    let said = other.run(&["migrate-to", &new_postgres()]).refused().stderr;
-    assert!(said.contains("on PostgreSQL already"), "{said}");
-    let said = vault.run(&["migrate-to", "sqlite://elsewhere.db"]).misused().stderr;
-    assert!(said.contains("postgres://"), "{said}");
-    let said = vault.run(&["migrate-to", "postgres://user:sesame@127.0.0.1:1/vault"]).refused().stderr;
-    assert!(said.contains("postgres://127.0.0.1:1/vault") && !said.contains("sesame"), "{said}");
+    let output = other.run(&["migrate-to", &new_postgres()]).refused().stderr;
+    assert!(output.contains("on PostgreSQL already"), "{output}");
+    let output = vault.run(&["migrate-to", "sqlite://elsewhere.db"]).misused().stderr;
+    assert!(output.contains("postgres://"), "{output}");
+    let output = vault.run(&["migrate-to", "postgres://user:sesame@127.0.0.1:1/vault"]).refused().stderr;
+    assert!(output.contains("postgres://127.0.0.1:1/vault") && !output.contains("sesame"), "{output}");
     vault.run(&["org", "create", "Acme"]).done();
 }
 
 #[test]
-fn a_moved_file_is_refused_with_the_name_of_the_new_database() {
+fn moved_file_is_refused_naming_new_database() {
     let vault = Vault::init(Database::Sqlite);
     let url = new_postgres().replace("postgres@", "postgres:sesame@");
     let moved = Run::of(vault.command(&["migrate-to"]).env("ORGVAULT_MIGRATE_TO", &url)).done();
@@ -193,8 +193,8 @@ fn a_moved_file_is_refused_with_the_name_of_the_new_database() {
     let refusals = [&["init"][..], &["org", "list"], &["migrate"], &["migrate-to", &url]].map(|words| vault.run(words));
     let servers = ["serve", "quickstart"].map(|server| Server::fail(vault.command(&[server])));
     for refused in refusals.into_iter().chain(servers) {
-        let said = refused.refused().stderr;
-        assert!(said.contains("was moved to postgres://") && said.contains(place), "{said}");
-        assert!(said.contains("--database-url") && !said.contains("sesame"), "{said}");
+        let output = refused.refused().stderr;
+        assert!(output.contains("was moved to postgres://") && output.contains(place), "{output}");
+        assert!(output.contains("--database-url") && !output.contains("sesame"), "{output}");
     }
 }

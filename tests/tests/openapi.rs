@@ -48,7 +48,7 @@ fn schemathesis_of_members(vault: &Vault, directory: &Path, file: &str) -> Comma
 }
 
 #[test]
-fn requests_made_from_the_description_are_answered_as_described() {
+fn generated_requests_get_described_responses() {
     let directory = tempfile::tempdir().unwrap();
     let (vault, mut description) = described(directory.path());
     let session = vault.admin_session();
@@ -66,8 +66,8 @@ fn requests_made_from_the_description_are_answered_as_described() {
         session.token, integration["id"],
     );
     fs::write(directory.path().join("schemathesis.toml"), settings).unwrap();
-    let said = succeed(&mut schemathesis_of_members(&vault, directory.path(), "openapi.json"));
-    assert!(tested(&said) >= 35, "{said}");
+    let output = succeed(&mut schemathesis_of_members(&vault, directory.path(), "openapi.json"));
+    assert!(tested(&output) >= 35, "{output}");
 
     // A wrong description is detected.
     let answer = "/paths/~1v1~1account/get/responses/200/content/application~1json/schema";
@@ -79,13 +79,13 @@ fn requests_made_from_the_description_are_answered_as_described() {
 }
 
 /// Returns the number of operations that Schemathesis reports as tested.
-fn tested(said: &str) -> usize {
-    let count = said.lines().find_map(|line| line.trim().strip_prefix("Tested: "));
-    count.and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("{said}"))
+fn tested(output: &str) -> usize {
+    let count = output.lines().find_map(|line| line.trim().strip_prefix("Tested: "));
+    count.and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("{output}"))
 }
 
 #[test]
-fn requests_of_integrations_are_answered_as_described() {
+fn integration_requests_get_described_responses() {
     /// Namespace of the examples.
     const NAMESPACE: &str = "imports/nightly";
     let directory = tempfile::tempdir().unwrap();
@@ -118,9 +118,9 @@ fn requests_of_integrations_are_answered_as_described() {
         command.args(["--include-tag", "Activation"]);
         command
     };
-    let said = succeed(&mut run("openapi.json"));
-    assert_eq!(tested(&said), 5, "{said}");
-    assert!(integration.live(&client).len() > 1, "some requests were granted: {said}");
+    let output = succeed(&mut run("openapi.json"));
+    assert_eq!(tested(&output), 5, "{output}");
+    assert!(integration.live(&client).len() > 1, "some requests were granted: {output}");
 
     // A wrong description is detected.
     let answer = "/paths/~1v1~1activations/get/responses/200/content/application~1json/schema";
@@ -131,17 +131,17 @@ fn requests_of_integrations_are_answered_as_described() {
 }
 
 #[test]
-fn a_client_generated_from_the_description_logs_in_and_saves() {
+fn client_generated_from_the_description_logs_in_and_saves() {
     let directory = tempfile::tempdir().unwrap();
     let (vault, _) = described(directory.path());
     let account = vault.account("Acme", "editor");
     let mut generate = Command::new(find_tool("openapi-python-client"));
     generate.current_dir(directory.path()).args(["generate", "--path", "openapi.json", "--output-path", "client"]);
     // The generator formats its output with a program in its own directory.
-    let beside = find_tool("openapi-python-client").parent().unwrap().to_owned();
+    let programs = find_tool("openapi-python-client").parent().unwrap().to_owned();
     let path = std::env::var("PATH").unwrap_or_default();
-    let said = succeed(generate.env("PATH", format!("{}:{path}", beside.display())));
-    assert!(!said.contains("WARNING"), "{said}");
+    let output = succeed(generate.env("PATH", format!("{}:{path}", programs.display())));
+    assert!(!output.contains("WARNING"), "{output}");
     let script = r#"
 import json, os, sys
 sys.path.insert(0, "client")
@@ -163,7 +163,7 @@ print(delete.sync_detailed(saved.id, client=client).status_code.value, len(list_
 "#;
     fs::write(directory.path().join("job.py"), script).unwrap();
     fs::write(directory.path().join("login.json"), account.sound_login().to_string()).unwrap();
-    let mut job = Command::new(beside.join("python3"));
+    let mut job = Command::new(programs.join("python3"));
     job.current_dir(directory.path()).arg("job.py").env("VAULT", vault.client().origin());
     job.stdin(fs::File::open(directory.path().join("login.json")).unwrap());
     assert_eq!(succeed(&mut job), "True s3 imports\n204 0\n");

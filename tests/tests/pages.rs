@@ -1,5 +1,5 @@
 //! The getting-started pages work: each command is typed into a terminal as the page shows it.
-#![allow(clippy::print_stderr, reason = "a test says what it skips")]
+#![allow(clippy::print_stderr, reason = "a test prints what it skips")]
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
@@ -23,7 +23,7 @@ struct Step {
     is_server: bool,
     command: String,
     /// Lines of its output, in order and possibly with others in between.
-    says: Vec<String>,
+    expected: Vec<String>,
 }
 
 /// Returns the commands in the `console` blocks of a page. Blocks marked `sh` install software.
@@ -36,13 +36,15 @@ fn steps(page: &str) -> Vec<Step> {
             (None, "```console server") => block = Some(true),
             (Some(_), "```") => block = None,
             (Some(is_server), _) => match line.split_at_checked(2) {
-                Some(("$ ", command)) => steps.push(Step { is_server, command: command.to_owned(), says: Vec::new() }),
+                Some(("$ ", command)) => {
+                    steps.push(Step { is_server, command: command.to_owned(), expected: Vec::new() })
+                }
                 Some(("> ", more)) => {
                     let command = &mut steps.last_mut().unwrap().command;
                     command.push('\n');
                     command.push_str(more);
                 }
-                _ => steps.last_mut().unwrap().says.push(line.to_owned()),
+                _ => steps.last_mut().unwrap().expected.push(line.to_owned()),
             },
             (None, _) => {}
         }
@@ -55,7 +57,7 @@ fn readme_steps(root: &Path) -> Vec<Step> {
     let readme = fs::read_to_string(root.join("README.md")).unwrap();
     let blocks = readme.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap().trim().to_owned());
     let quick_start = blocks.take_while(|command| command != "./tests/run");
-    let step = |(index, command)| Step { is_server: index == 0, command, says: Vec::new() };
+    let step = |(index, command)| Step { is_server: index == 0, command, expected: Vec::new() };
     let steps: Vec<Step> = quick_start.enumerate().map(step).collect();
     assert_eq!(steps.len(), 2, "the commands of the README");
     steps
@@ -115,10 +117,10 @@ fn follow(pages: &[&str], commands: usize) {
             continue;
         }
         terminal.type_line(&step.command);
-        for line in &step.says {
+        for line in &step.expected {
             terminal.wait_for(line);
         }
-        let fails = step.says.iter().any(|line| line.starts_with("orgvault: "));
+        let fails = step.expected.iter().any(|line| line.starts_with("orgvault: "));
         terminal.wait_for(if fails { EXEC_FAILS } else { "<0>" });
     }
 }
@@ -141,12 +143,12 @@ fn readme_to_first_job_runs_as_printed() {
 
 /// An admin's tasks with the vault of the first page.
 #[test]
-fn files_of_others_and_documents_are_taken_as_printed() {
+fn imports_and_documents_run_as_printed() {
     follow(&["start.md", "operate/import.md", "operate/documents.md"], 14);
 }
 
 /// Operators' tasks with the vault of the first pages.
 #[test]
-fn keys_receivers_and_an_emergency_are_as_printed() {
+fn keys_receivers_and_emergency_pages_run_as_printed() {
     follow(&["start.md", "operate/keys.md", "RECEIVERS.md", "operate/emergency.md"], 15);
 }

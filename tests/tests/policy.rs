@@ -9,7 +9,7 @@ use vault_tests::samples::small;
 use vault_tests::{Account, ActivationListener, Answer, Client, Database, Session, Vault};
 
 #[test]
-fn the_table_has_exactly_the_routes_that_there_are() {
+fn table_contains_exactly_the_routes() {
     let compiled: BTreeSet<_> = routes().map(|route| (route.template, route.method)).collect();
     let reviewed: BTreeSet<_> = POLICY.iter().map(|rule| (rule.template, rule.method)).collect();
     assert_eq!(reviewed.len(), POLICY.len(), "no route stands twice");
@@ -17,11 +17,11 @@ fn the_table_has_exactly_the_routes_that_there_are() {
 }
 
 #[test]
-fn what_anybody_may_ask_for_is_marked_as_such() {
+fn public_routes_are_marked_public() {
     for route in routes() {
         let rule = POLICY.iter().find(|rule| (rule.template, rule.method) == (route.template, route.method)).unwrap();
         let public = Caller::ALL.iter().all(|caller| rule.expected(*caller) == rule.granted);
-        assert_eq!(public, rule.expected(Caller::Nobody) == rule.granted, "for everybody or with a token: {route:?}");
+        assert_eq!(public, rule.expected(Caller::Anonymous) == rule.granted, "public or with a token: {route:?}");
         let free = ["live", "ready", "openapi", "docs", "console", "console-file"].contains(&route.operation)
             || route.operation.starts_with("show-federation-");
         assert_eq!(route.is_open, public && !free, "{route:?}");
@@ -29,7 +29,7 @@ fn what_anybody_may_ask_for_is_marked_as_such() {
 }
 
 #[test]
-fn every_route_answers_every_caller_as_the_table_says() {
+fn every_route_responds_as_in_table() {
     // With an activation listener that runs requested checks.
     let (vault, _) = ActivationListener::open_with(Database::Sqlite, &["--recheck-every", "30d"]);
     let stage = Stage::of(&vault);
@@ -70,7 +70,7 @@ struct Stage {
     invited: String,
     /// Account of Acme that is unlocked and re-enrolled.
     colleague: Account,
-    made: Cell<u32>,
+    created: Cell<u32>,
 }
 
 impl Stage {
@@ -87,7 +87,7 @@ impl Stage {
         let invited = sessions[2].invite("invited@example.com", "admin").expect(201);
         let invited = invited.json()["enrolment_code"].as_str().unwrap().to_owned();
         let [logged_out, disabled, deleted] = tokens.map(|session| session.token);
-        let made = Cell::new(0);
+        let created = Cell::new(0);
         Self {
             client,
             viewer,
@@ -100,7 +100,7 @@ impl Stage {
             deleted,
             invited,
             colleague,
-            made,
+            created,
         }
     }
 
@@ -136,7 +136,7 @@ impl Stage {
             [before, other, &after[1..]].concat()
         };
         match caller {
-            Caller::Nobody => None,
+            Caller::Anonymous => None,
             Caller::Forger => Some(forged()),
             Caller::LoggedOut => Some(self.logged_out.clone()),
             Caller::Disabled => Some(self.disabled.clone()),
@@ -147,8 +147,8 @@ impl Stage {
     }
 
     fn number(&self) -> u32 {
-        self.made.set(self.made.get() + 1);
-        self.made.get()
+        self.created.set(self.created.get() + 1);
+        self.created.get()
     }
 
     fn ask(&self, rule: &Rule, caller: Caller) -> Answer {
@@ -192,8 +192,9 @@ impl Stage {
                 invited["id"].as_str().unwrap().to_owned()
             }
             "/v1/integrations/" => {
-                let made = admin.call("POST", "/v1/integrations").json(&self.integration()).send().expect(201).json();
-                made["id"].as_str().unwrap().to_owned()
+                let created =
+                    admin.call("POST", "/v1/integrations").json(&self.integration()).send().expect(201).json();
+                created["id"].as_str().unwrap().to_owned()
             }
             "/v1/receivers/" => {
                 // An organization has at most ten receivers, so delete the previous one.
@@ -201,8 +202,8 @@ impl Stage {
                     let path = format!("/v1/receivers/{}", receiver["id"].as_str().unwrap());
                     admin.call("DELETE", &path).send().expect(204);
                 }
-                let made = admin.call("POST", "/v1/receivers").json(&receiver()).send().expect(201).json();
-                made["id"].as_str().unwrap().to_owned()
+                let created = admin.call("POST", "/v1/receivers").json(&receiver()).send().expect(201).json();
+                created["id"].as_str().unwrap().to_owned()
             }
             "/v1/account/sessions/" => {
                 let own = matches!(caller, Caller::Viewer | Caller::Editor | Caller::Admin);
@@ -227,7 +228,7 @@ impl Stage {
         let (password, passcode) = ("not the password", "000000");
         Some(match (rule.method, rule.template) {
             ("POST", "{base}/login") => {
-                json!({"email": "nobody@example.com", "password": password, "passcode": passcode})
+                json!({"email": "unknown@example.com", "password": password, "passcode": passcode})
             }
             ("POST", "{base}/enrol") => json!({"enrolment_code": "no code", "password": password}),
             ("POST", "{base}/enrol/invitation") => json!({"enrolment_code": "no code"}),
@@ -261,7 +262,7 @@ impl Stage {
             ("POST", "{base}/account/passcode/confirm") => json!({"passcode": passcode}),
             ("GET" | "DELETE", _) | ("POST", "{base}/logout") => return None,
             ("POST", "{base}/accounts/{id}/unlock" | "{base}/accounts/{id}/re-enrol") => return None,
-            other => panic!("what is the body of {other:?}?"),
+            other => panic!("no body is defined for {other:?}"),
         })
     }
 

@@ -25,7 +25,7 @@ fn enrol_at_terminal() -> Terminal {
 }
 
 #[test]
-fn an_owner_enrols_at_a_terminal_with_the_link() {
+fn owner_enrols_at_a_terminal_with_the_link() {
     let vault = Vault::start(Database::Sqlite);
     vault.organization("Acme");
     let public = format!("--public-url=http://{}", vault.address());
@@ -88,7 +88,7 @@ fn enrolment_without_a_terminal_or_with_a_wrong_link_is_refused() {
 }
 
 #[test]
-fn an_invitation_for_this_machine_alone_says_so() {
+fn loopback_invitation_is_marked_as_local() {
     let vault = Vault::init(Database::Sqlite);
     vault.organization("Acme");
     let invite = |email: &str, flags: &[&str]| {
@@ -105,7 +105,7 @@ fn an_invitation_for_this_machine_alone_says_so() {
 }
 
 #[test]
-fn an_integration_is_set_up_with_the_printed_lines() {
+fn printed_lines_set_up_integration() {
     let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     vault.admin_session().save(&small("imports/nightly", 1));
     let create =
@@ -120,7 +120,7 @@ fn an_integration_is_set_up_with_the_printed_lines() {
     let typed = vault.scratch("typed");
     fs::write(&typed, format!("{token}\n")).unwrap();
     let save = block(&text, "(umask");
-    assert!(!save.contains(token), "what is pasted stays in a shell's history: {save}");
+    assert!(!save.contains(token), "pasted text stays in a shell's history: {save}");
     let mut shell = Command::new("bash");
     Run::of(shell.args(["-c", save]).current_dir(&home).stdin(fs::File::open(&typed).unwrap())).done();
     let exec = text.lines().find(|line| line.contains(" exec ")).unwrap();

@@ -40,7 +40,7 @@ fn read(vault: &Vault, picture: &[u8]) -> Option<String> {
 }
 
 #[test]
-fn the_qr_code_is_the_authenticator_s_address() {
+fn qr_code_is_the_authenticator_s_address() {
     let vault = Vault::init(Database::Sqlite);
     vault.organization("Acme & Söhne: Imports/2026");
     let long = format!("{}@{}.example.com", "batch-import+nightly".repeat(3), "a-rather-long-label".repeat(3));

@@ -16,7 +16,7 @@ use vault_tests::{Account, Database, Vault, on_both_databases};
 
 on_both_databases! {
     quickstart_signs_in_and_serves_jobs,
-    run_again_it_changes_nothing,
+    repeated_quickstart_changes_nothing,
 }
 
 /// Runs `quickstart` with these arguments until it is ready. Returns its output and its server.
@@ -118,22 +118,22 @@ fn quickstart_signs_in_and_serves_jobs(database: Database) {
 }
 
 #[test]
-fn jobs_wait_for_a_vault_that_is_started_again() {
+fn jobs_wait_for_restarting_vault() {
     let desk = Desk::new(Database::Sqlite);
     let (server, _) = desk.quickstart(&[]);
     desk.save("imports/daily", "https://s3.example.com").done();
     assert_eq!(server.stop(), Some(0));
-    let at_once = desk.run(&["exec", "--wait", "0", "--namespace", "imports/daily", "--", "true"]).not_run();
-    assert!(!at_once.stderr.contains("Retrying"), "{at_once:?}");
+    let immediate = desk.run(&["exec", "--wait", "0", "--namespace", "imports/daily", "--", "true"]).not_run();
+    assert!(!immediate.stderr.contains("Retrying"), "{immediate:?}");
     let mut job = desk.own(binary::command());
     job.args(["exec", "--namespace", "imports/daily", "--", "true"]).stderr(Stdio::piped());
     let mut job = job.spawn().unwrap();
-    let mut said = BufReader::new(job.stderr.take().unwrap()).lines();
-    assert!(said.next().unwrap().unwrap().contains("cannot reach unix:"));
-    assert_eq!(said.next().unwrap().unwrap(), "  Retrying for 30s");
+    let mut output = BufReader::new(job.stderr.take().unwrap()).lines();
+    assert!(output.next().unwrap().unwrap().contains("cannot reach unix:"));
+    assert_eq!(output.next().unwrap().unwrap(), "  Retrying for 30s");
     let (_server, _) = desk.quickstart(&[]);
     assert!(job.wait().unwrap().success());
-    assert!(said.next().is_none(), "it says so once");
+    assert!(output.next().is_none(), "it is printed once");
 }
 
 #[test]
@@ -147,14 +147,14 @@ fn quickstart_keeps_an_existing_profile() {
     assert!(printed.contains("Not signed in: profile default belongs to ada@example.com"), "{printed}");
     assert_eq!(fs::read_to_string(desk.profile()).unwrap(), other);
     // The token is not sent to another listener, and nothing is read from the current directory.
-    let said = desk.run(&["exec", "--namespace", "imports/daily", "--", "true"]).misused().stderr;
-    assert!(said.contains("--activation-url is missing"), "{said}");
+    let output = desk.run(&["exec", "--namespace", "imports/daily", "--", "true"]).misused().stderr;
+    assert!(output.contains("--activation-url is missing"), "{output}");
 }
 
 /// A process of another user that bypasses the file permissions of the socket still needs a token. A profile that other
 /// users can read or write is rejected.
 #[test]
-fn a28_socket_and_profile_of_another_user_grant_nothing() {
+fn a28_foreign_socket_and_profile_grant_nothing() {
     let desk = Desk::new(Database::Sqlite);
     let (_server, _) = desk.quickstart(&[]);
     let directory = desk.vault.data_dir();
@@ -169,8 +169,8 @@ fn a28_socket_and_profile_of_another_user_grant_nothing() {
     }
     for open in [0o640, 0o604, 0o660] {
         fs::set_permissions(desk.profile(), fs::Permissions::from_mode(open)).unwrap();
-        let said = desk.run(&["exec", "--namespace", "imports/daily", "--", "true"]).not_run().stderr;
-        assert!(said.contains("other users can read or write it"), "{said}");
+        let output = desk.run(&["exec", "--namespace", "imports/daily", "--", "true"]).not_run().stderr;
+        assert!(output.contains("other users can read or write it"), "{output}");
     }
 }
 
@@ -207,7 +207,7 @@ fn loopback_storage_is_for_users_of_this_host() {
 }
 
 #[test]
-fn a_token_goes_into_a_new_private_file() {
+fn token_goes_into_a_new_private_file() {
     let vault = Vault::init(Database::Sqlite);
     vault.organization("Acme");
     let (file, link) = (vault.scratch("nightly.token"), vault.scratch("link.token"));
@@ -216,13 +216,13 @@ fn a_token_goes_into_a_new_private_file() {
         let named = ["integration", "create", "--org", "Acme", "--name", name, "--namespace", "imports/*", "--output"];
         vault.run(&[&named[..], &[file.to_str().unwrap()]].concat())
     };
-    let said = create("nightly", &file).done().stdout;
+    let output = create("nightly", &file).done().stdout;
     let token = fs::read_to_string(&file).unwrap();
-    assert!(token.starts_with("ovi_") && token.ends_with('\n') && !said.contains(token.trim()), "{said}");
+    assert!(token.starts_with("ovi_") && token.ends_with('\n') && !output.contains(token.trim()), "{output}");
     assert_eq!(mode(&file), 0o600);
     for refused in [&file, &link] {
-        let said = create("weekly", refused).refused().stderr;
-        assert!(said.contains("--output: ") && said.contains("is not overwritten"), "{said}");
+        let output = create("weekly", refused).refused().stderr;
+        assert!(output.contains("--output: ") && output.contains("is not overwritten"), "{output}");
     }
     assert_eq!(fs::read_to_string(&file).unwrap(), token);
     assert!(!vault.scratch("elsewhere").exists());
@@ -237,17 +237,17 @@ fn a_token_goes_into_a_new_private_file() {
 }
 
 #[test]
-fn what_is_mistyped_is_refused_before_anything_is_made() {
+fn mistyped_options_are_refused_before_anything_is_created() {
     let vault = Vault::absent(Database::Sqlite);
     for flags in [["--email", "admin"], ["--org", " Acme"], ["--max-ttl", "1s"]] {
-        let said = vault.run(&[&["quickstart"][..], &flags].concat()).misused().stderr;
-        assert!(said.starts_with(&format!("orgvault: {}: ", flags[0])), "{said}");
+        let output = vault.run(&[&["quickstart"][..], &flags].concat()).misused().stderr;
+        assert!(output.starts_with(&format!("orgvault: {}: ", flags[0])), "{output}");
         assert!(!vault.data_dir().exists(), "something was made all the same");
     }
 }
 
 #[test]
-fn a_first_run_that_was_interrupted_is_taken_up_under_another_name() {
+fn interrupted_first_run_continues_under_another_name() {
     let vault = Vault::init(Database::Sqlite);
     vault.organization("Example");
     let (server, printed) = quickstart(&vault, &["--json", "--org", "Acme", "--email", "admin@acme.example"]);
@@ -257,7 +257,7 @@ fn a_first_run_that_was_interrupted_is_taken_up_under_another_name() {
 }
 
 #[test]
-fn the_lines_name_the_public_address() {
+fn printed_lines_contain_public_url() {
     let vault = Vault::absent(Database::Sqlite);
     let (server, printed) = quickstart(&vault, &["--public-url", "https://vault.example.com", "--base-path", "/a/v1"]);
     for part in ["https://vault.example.com/", "login --url https://vault.example.com/a/v1 --email admin@example.com"] {
@@ -266,7 +266,7 @@ fn the_lines_name_the_public_address() {
     assert_eq!(server.stop(), Some(0));
 }
 
-fn run_again_it_changes_nothing(database: Database) {
+fn repeated_quickstart_changes_nothing(database: Database) {
     let vault = Vault::absent(database);
     let (server, printed) = quickstart(&vault, &["--json", "--org", "Acme", "--email", "first@example.com"]);
     let printed: Value = serde_json::from_str(&printed).unwrap();
@@ -280,12 +280,12 @@ fn run_again_it_changes_nothing(database: Database) {
 
     let (server, printed) = quickstart(&vault, &["--json", "--org", "Other", "--email", "second@example.com"]);
     let printed: Value = serde_json::from_str(&printed).unwrap();
-    assert_eq!(printed.get("account"), None, "what was shown once is not shown again");
+    assert_eq!(printed.get("account"), None, "one-time secrets are not shown again");
     assert_eq!(vault.json(&["account", "list"]), accounts);
     assert_eq!(vault.json(&["org", "list"]).as_array().unwrap().len(), 1);
     assert_eq!(fs::read(vault.data_dir().join("root.key")).unwrap(), key);
     let session = session.on(&server.client());
-    assert_eq!(session.list().len(), 1, "it serves what was there");
+    assert_eq!(session.list().len(), 1, "it serves the existing vault");
     account.log_in(&server.client());
     assert_eq!(server.stop(), Some(0));
     assert!(vault.log().contains("ignored --org and --email"), "{}", vault.log());
@@ -298,7 +298,7 @@ fn run_again_it_changes_nothing(database: Database) {
 }
 
 #[test]
-fn it_serves_what_init_and_create_made() {
+fn quickstart_serves_existing_vault() {
     let vault = Vault::init(Database::Sqlite);
     let account = vault.admin();
     let (server, _) = quickstart(&vault, &[]);
@@ -307,7 +307,7 @@ fn it_serves_what_init_and_create_made() {
 }
 
 #[test]
-fn an_address_in_use_is_told_before_anything_is_made() {
+fn used_address_is_reported_before_anything_is_created() {
     let vault = Vault::absent(Database::Sqlite);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = listener.local_addr().unwrap().to_string();
@@ -315,26 +315,26 @@ fn an_address_in_use_is_told_before_anything_is_made() {
     for refused in flags {
         let words = flags.map(|flag| format!("{flag}={}", if flag == refused { &taken } else { "127.0.0.1:0" }));
         let words: Vec<&str> = ["quickstart"].into_iter().chain(words.iter().map(String::as_str)).collect();
-        let said = vault.run(&words).refused().stderr;
-        assert!(said.contains(&taken), "{said}");
+        let output = vault.run(&words).refused().stderr;
+        assert!(output.contains(&taken), "{output}");
         for flag in flags {
-            assert_eq!(said.contains(flag), flag == refused, "{said}");
+            assert_eq!(output.contains(flag), flag == refused, "{output}");
         }
         assert!(!vault.data_dir().exists(), "something was made all the same");
     }
 }
 
 #[test]
-fn who_serves_the_vault_is_told_rather_than_whose_address_it_is() {
+fn serving_process_is_reported_rather_than_used_address() {
     let vault = Vault::start(Database::Sqlite);
     let address = vault.address().to_string();
-    let said = vault.run(&["quickstart", "--listen", &address]).refused().stderr;
-    assert!(said.contains(&vault.server().id().to_string()) && !said.contains(&address), "{said}");
+    let output = vault.run(&["quickstart", "--listen", &address]).refused().stderr;
+    assert!(output.contains(&vault.server().id().to_string()) && !output.contains(&address), "{output}");
 }
 
 /// Standard output and standard error in one pipe. The secrets are shown once, and a log would push them off the screen.
 #[test]
-fn the_log_follows_the_text() {
+fn log_is_printed_after_text() {
     for flags in [&["--log-format", "json"][..], &[]] {
         let vault = Vault::absent(Database::Sqlite);
         let mut command = binary::isolated(Command::new("sh"));

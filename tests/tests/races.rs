@@ -10,12 +10,12 @@ use vault_tests::samples::{s3, small};
 use vault_tests::{Answer, Client, Database, Session, Vault, on_both_databases};
 
 on_both_databases! {
-    one_passcode_logs_in_once_however_many_try,
-    one_key_saves_once_however_many_try,
+    one_passcode_logs_in_once_concurrently,
+    one_idempotency_key_saves_once_concurrently,
     one_credential_is_deleted_once,
-    a_limit_holds_to_the_last_credential,
+    credential_limit_is_exact_across_replicas,
     nothing_is_saved_after_a_logout,
-    nothing_is_saved_after_an_operator_s_change,
+    nothing_is_saved_after_operator_change,
 }
 
 const THREADS: usize = 16;
@@ -41,7 +41,7 @@ impl<'a> Replicas<'a> {
     }
 
     /// Returns the results of threads that start simultaneously.
-    fn at_once<T: Send>(&self, act: impl Fn(usize, Client) -> T + Sync) -> Vec<T> {
+    fn concurrently<T: Send>(&self, act: impl Fn(usize, Client) -> T + Sync) -> Vec<T> {
         let barrier = Barrier::new(THREADS);
         thread::scope(|scope| {
             let threads: Vec<_> = (0..THREADS)
@@ -68,14 +68,14 @@ fn statuses(answers: &[Answer]) -> Vec<u16> {
     answers.iter().map(|answer| answer.status).collect()
 }
 
-fn one_passcode_logs_in_once_however_many_try(database: Database) {
+fn one_passcode_logs_in_once_concurrently(database: Database) {
     let vault = Vault::start(database);
     let replicas = Replicas::of(&vault);
     for _ in 0..5 {
         let answers = within_one_step(|step| {
             let account = vault.admin();
             let login = account.login(&account.authenticator.code(step));
-            replicas.at_once(|_, client| client.log_in(&login))
+            replicas.concurrently(|_, client| client.log_in(&login))
         });
         assert_eq!(count(&answers, 200), 1, "{:?}", statuses(&answers));
         // Rejected, or turned away while too many passwords were hashed.
@@ -83,12 +83,12 @@ fn one_passcode_logs_in_once_however_many_try(database: Database) {
     }
 }
 
-fn one_key_saves_once_however_many_try(database: Database) {
+fn one_idempotency_key_saves_once_concurrently(database: Database) {
     let vault = Vault::start(database);
     let replicas = Replicas::of(&vault);
     let session = vault.admin_session();
     for round in 0..10 {
-        let answers = replicas.at_once(|_, client| {
+        let answers = replicas.concurrently(|_, client| {
             let call = client.request("PATCH", "/v1/organization-vault").bearer(&session.token);
             call.header("idempotency-key", &format!("round-{round}")).json(&s3().request).send()
         });
@@ -100,7 +100,7 @@ fn one_key_saves_once_however_many_try(database: Database) {
     // One key for two different requests: one of them is saved, and all others are rejected.
     for round in 0..10 {
         let before = session.list().len();
-        let answers = replicas.at_once(|number, client| {
+        let answers = replicas.concurrently(|number, client| {
             let call = client.request("PATCH", "/v1/organization-vault").bearer(&session.token);
             call.header("idempotency-key", &format!("mixed-{round}")).json(&small("a", number % 2)).send()
         });
@@ -120,19 +120,19 @@ fn one_credential_is_deleted_once(database: Database) {
     let session = vault.admin_session();
     for _ in 0..10 {
         let id = session.save(&s3().request);
-        let answers = replicas.at_once(|_, client| session.on(&client).delete(&id));
+        let answers = replicas.concurrently(|_, client| session.on(&client).delete(&id));
         assert_eq!((count(&answers, 204), count(&answers, 404)), (1, THREADS - 1), "{:?}", statuses(&answers));
     }
     assert!(session.list().is_empty());
 }
 
-fn a_limit_holds_to_the_last_credential(database: Database) {
+fn credential_limit_is_exact_across_replicas(database: Database) {
     const LIMIT: usize = 40;
     let vault = Vault::start_with(database, &["--max-credentials", &LIMIT.to_string()]);
     let replicas = Replicas::of(&vault);
     let session = vault.admin_session();
     let answers: Vec<Answer> = replicas
-        .at_once(|number, client| {
+        .concurrently(|number, client| {
             (0..5).map(|round| session.on(&client).try_save(&small("a", number * 5 + round))).collect::<Vec<_>>()
         })
         .concat();
@@ -140,7 +140,7 @@ fn a_limit_holds_to_the_last_credential(database: Database) {
     assert_eq!(session.list().len(), LIMIT);
     // Saves and deletes balance, in any order.
     let ids = session.ids();
-    let answers = replicas.at_once(|number, client| {
+    let answers = replicas.concurrently(|number, client| {
         let session = session.on(&client);
         if number % 2 == 0 { session.delete(&ids[number]) } else { session.try_save(&small("b", number)) }
     });
@@ -195,11 +195,11 @@ fn nothing_is_saved_after_a_logout(database: Database) {
             drop(session.on(&replicas.client(round)).log_out().expect(204));
         });
         expected += 1;
-        assert_eq!(watcher.list().len(), expected, "what was acknowledged is there, and nothing else");
+        assert_eq!(watcher.list().len(), expected, "exactly the acknowledged writes exist");
     }
 }
 
-fn nothing_is_saved_after_an_operator_s_change(database: Database) {
+fn nothing_is_saved_after_operator_change(database: Database) {
     let vault = Vault::start(database);
     let replicas = Replicas::of(&vault);
     let watcher = vault.account("Acme", "admin");
@@ -218,6 +218,6 @@ fn nothing_is_saved_after_an_operator_s_change(database: Database) {
             vault.run(&["org", "enable", "Acme"]).done();
         }
         let found = watcher.log_in(&vault.client()).list().len();
-        assert_eq!(found, expected, "{change}: what was acknowledged is there, and nothing else");
+        assert_eq!(found, expected, "{change}: exactly the acknowledged writes exist");
     }
 }

@@ -1,6 +1,6 @@
 //! Sixteen concurrent logins with one second factor on three replicas: exactly one succeeds.
 
-#![allow(clippy::print_stdout, reason = "a test tells its count")]
+#![allow(clippy::print_stdout, reason = "a test prints its count")]
 
 use serde_json::Value;
 use std::sync::Barrier;
@@ -50,7 +50,7 @@ impl Cluster {
     }
 
     /// Returns the statuses of sixteen logins with `body` that start simultaneously.
-    fn at_once(&self, body: &Value) -> Vec<u16> {
+    fn concurrently(&self, body: &Value) -> Vec<u16> {
         let barrier = Barrier::new(LOGINS);
         thread::scope(|scope| {
             let logins: Vec<_> = (0..LOGINS)
@@ -100,7 +100,7 @@ fn a17_one_code_on_three_replicas_logs_in_once() {
     let (double, never) = cluster.race(rounds(), |account| {
         within_one_step(|step| {
             let account = cluster.renewed(account);
-            let statuses = cluster.at_once(&account.login(&account.authenticator.code(step)));
+            let statuses = cluster.concurrently(&account.login(&account.authenticator.code(step)));
             (account, statuses)
         })
     });
@@ -112,7 +112,7 @@ fn a29_one_recovery_code_on_three_replicas_logs_in_once() {
     let cluster = Cluster::start();
     let (double, never) = cluster.race(rounds(), |account| {
         let account = cluster.renewed(account);
-        let statuses = cluster.at_once(&account.sound_login());
+        let statuses = cluster.concurrently(&account.sound_login());
         (account, statuses)
     });
     assert_eq!((double, never), (0, 0));

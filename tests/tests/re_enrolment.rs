@@ -8,14 +8,14 @@ use vault_tests::samples::small;
 use vault_tests::{Account, Answer, Client, Database, Session, Vault, on_both_databases};
 
 on_both_databases! {
-    a45_nothing_old_works_whatever_is_done_meanwhile,
+    a45_old_secrets_stay_revoked_during_re_enrolment,
     one_confirmation_re_enrols,
-    a_role_lowered_beside_a_confirmation_stays_lowered,
-    a_login_beside_a_re_enrolment_leaves_no_session,
-    of_two_admins_who_re_enrol_each_other_one_stays,
+    role_lowered_during_confirmation_stays_lowered,
+    concurrent_login_leaves_no_session_after_re_enrolment,
+    concurrent_mutual_re_enrolments_keep_one_admin,
 }
 
-const PASSWORD: &str = "a sentence that nobody else says";
+const PASSWORD: &str = "a sentence for these tests";
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("{value}"))
@@ -47,7 +47,7 @@ fn notices(session: &Session) -> Vec<(String, Value)> {
 }
 
 #[test]
-fn a_colleague_without_phone_and_codes_enrols_again() {
+fn user_without_phone_and_codes_re_enrols() {
     let mut vault = Vault::start_with(Database::Sqlite, &["--log-level", "debug"]);
     let client = vault.client();
     let (admin, bystander) = (vault.account("Acme", "admin"), vault.account("Acme", "admin"));
@@ -59,11 +59,11 @@ fn a_colleague_without_phone_and_codes_enrols_again() {
 
     let answer = admin.re_enrol(&grace.id).expect(201);
     let code = text(&answer.json()["enrolment_code"]).to_owned();
-    assert!(!session.is_live(), "at once");
+    assert!(!session.is_live(), "immediately");
     let listed = admin.accounts()[&grace.email].clone();
     assert_eq!((text(&listed["state"]), &listed["role"]), ("re-enrolling", &before["role"]));
     assert_eq!(listed["invitation_expires_at"], answer.json()["expires_at"]);
-    let wrong = client.log_in(&json!({"email": "nobody@example.com", "password": "x", "passcode": "123456"}));
+    let wrong = client.log_in(&json!({"email": "unknown@example.com", "password": "x", "passcode": "123456"}));
     let by_step = grace.authenticator.code(current_step());
     for passcode in [grace.recovery_code(), by_step] {
         let refused = client.log_in(&grace.login(&passcode)).problem("invalid-login");
@@ -98,7 +98,7 @@ fn a_colleague_without_phone_and_codes_enrols_again() {
 }
 
 #[test]
-fn an_admin_unlocks_a_colleague() {
+fn admin_unlocks_another_user() {
     let vault = Vault::start(Database::Sqlite);
     let (admin, client) = (vault.admin_session(), vault.client());
     let grace = vault.account("Acme", "viewer");
@@ -115,7 +115,7 @@ fn an_admin_unlocks_a_colleague() {
 }
 
 #[test]
-fn an_operator_helps_the_last_admin() {
+fn operator_re_enrols_the_last_admin() {
     let vault = Vault::start(Database::Sqlite);
     let client = vault.client();
     let admin = vault.account("Acme", "admin");
@@ -136,7 +136,7 @@ fn an_operator_helps_the_last_admin() {
 }
 
 #[test]
-fn a49_anothers_account_is_neither_unlocked_nor_re_enrolled() {
+fn a49_foreign_account_cannot_be_unlocked_or_re_enrolled() {
     let vault = Vault::start(Database::Sqlite);
     let client = vault.client();
     let (admin, stranger) = (vault.account("Acme", "admin"), vault.account("Globex", "viewer"));
@@ -161,7 +161,7 @@ fn a49_anothers_account_is_neither_unlocked_nor_re_enrolled() {
 
 /// The account is disabled, enabled, demoted, promoted and re-enrolled. The old password, passcode and codes stay
 /// invalid, and the role is the last one that an admin set.
-fn a45_nothing_old_works_whatever_is_done_meanwhile(database: Database) {
+fn a45_old_secrets_stay_revoked_during_re_enrolment(database: Database) {
     let vault = Vault::start(database);
     let (admin, client) = (vault.admin_session(), vault.client());
     let grace = vault.account("Acme", "admin");
@@ -200,7 +200,7 @@ fn a45_nothing_old_works_whatever_is_done_meanwhile(database: Database) {
 }
 
 #[test]
-fn nobody_re_enrols_themselves() {
+fn users_cannot_re_enrol_themselves() {
     let vault = Vault::start(Database::Sqlite);
     let client = vault.client();
     let (one, two) = (vault.account("Acme", "admin"), vault.account("Acme", "admin"));
@@ -219,7 +219,7 @@ fn nobody_re_enrols_themselves() {
 }
 
 /// Returns the responses to requests that start simultaneously.
-fn at_once<const N: usize>(acts: [&(dyn Fn() -> Answer + Sync); N]) -> [Answer; N] {
+fn concurrently<const N: usize>(acts: [&(dyn Fn() -> Answer + Sync); N]) -> [Answer; N] {
     let barrier = Barrier::new(N);
     thread::scope(|scope| {
         let threads = acts.map(|act| {
@@ -241,14 +241,14 @@ fn one_confirmation_re_enrols(database: Database) {
     let drafted = client.enrol(&code, PASSWORD).expect(200).json();
     let passcode = passcode(&drafted);
     let confirm = || vault.client().confirm_enrolment(&code, &passcode);
-    let mut statuses = at_once([&confirm; 8]).map(|answer| answer.status);
+    let mut statuses = concurrently([&confirm; 8]).map(|answer| answer.status);
     statuses.sort_unstable();
     assert_eq!(statuses, [204, 401, 401, 401, 401, 401, 401, 401]);
     assert_eq!(admin.accounts().len(), 2);
     Account::enrolled("Acme", &json!({"id": grace.id}), &drafted, PASSWORD).log_in(&client);
 }
 
-fn a_role_lowered_beside_a_confirmation_stays_lowered(database: Database) {
+fn role_lowered_during_confirmation_stays_lowered(database: Database) {
     let vault = Vault::start(database);
     let (admin, client) = (vault.admin_session(), vault.client());
     for _ in 0..3 {
@@ -257,7 +257,7 @@ fn a_role_lowered_beside_a_confirmation_stays_lowered(database: Database) {
         let drafted = client.enrol(&code, PASSWORD).expect(200).json();
         let passcode = passcode(&drafted);
         let (here, there) = (vault.client(), admin.on(&vault.client()));
-        let [confirmed, lowered] = at_once([&|| here.confirm_enrolment(&code, &passcode), &|| {
+        let [confirmed, lowered] = concurrently([&|| here.confirm_enrolment(&code, &passcode), &|| {
             there.change_account(&grace.id, &json!({"role": "viewer"}))
         }]);
         assert_eq!((confirmed.status, lowered.status), (204, 200), "both are decided, one after the other");
@@ -266,7 +266,7 @@ fn a_role_lowered_beside_a_confirmation_stays_lowered(database: Database) {
     }
 }
 
-fn a_login_beside_a_re_enrolment_leaves_no_session(database: Database) {
+fn concurrent_login_leaves_no_session_after_re_enrolment(database: Database) {
     let vault = Vault::start(database);
     let (admin, client) = (vault.admin_session(), vault.client());
     for _ in 0..3 {
@@ -274,13 +274,13 @@ fn a_login_beside_a_re_enrolment_leaves_no_session(database: Database) {
         let logins = [0; 3].map(|_| grace.sound_login());
         let clients = [0; 3].map(|_| vault.client());
         let there = admin.on(&vault.client());
-        let [first, second, third, made] = at_once([
+        let [first, second, third, created] = concurrently([
             &|| clients[0].log_in(&logins[0]),
             &|| clients[1].log_in(&logins[1]),
             &|| clients[2].log_in(&logins[2]),
             &|| there.re_enrol(&grace.id),
         ]);
-        made.expect(201);
+        created.expect(201);
         for answer in [first, second, third] {
             if answer.status == 200 {
                 assert!(!Session::new(&client, &answer).is_live());
@@ -292,14 +292,15 @@ fn a_login_beside_a_re_enrolment_leaves_no_session(database: Database) {
     }
 }
 
-fn of_two_admins_who_re_enrol_each_other_one_stays(database: Database) {
+fn concurrent_mutual_re_enrolments_keep_one_admin(database: Database) {
     let vault = Vault::start(database);
     let client = vault.client();
     for round in 0..3 {
         let organization = format!("Round {round}");
         let admins = [0; 2].map(|_| vault.account(&organization, "admin"));
         let sessions = [0, 1].map(|number| admins[number].log_in(&client).on(&vault.client()));
-        let [one, two] = at_once([&|| sessions[0].re_enrol(&admins[1].id), &|| sessions[1].re_enrol(&admins[0].id)]);
+        let [one, two] =
+            concurrently([&|| sessions[0].re_enrol(&admins[1].id), &|| sessions[1].re_enrol(&admins[0].id)]);
         let mut statuses = [one.status, two.status];
         statuses.sort_unstable();
         assert_eq!(statuses, [201, 401]);

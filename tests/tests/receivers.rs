@@ -16,8 +16,8 @@ use vault_tests::{Database, Integration, Session, Vault, on_both_databases};
 
 on_both_databases! {
     expiries_within_a_threshold_are_announced_once,
-    a_killed_server_tells_everything,
-    the_instance_has_receivers_of_its_own,
+    killed_server_delivers_all_events,
+    instance_has_separate_receivers,
 }
 
 fn open(database: Database) -> (Receivers, Vault, Session) {
@@ -67,7 +67,7 @@ fn events_are_delivered_without_an_activation_listener() {
 }
 
 #[test]
-fn webhooks_are_told_and_verified() {
+fn webhooks_are_delivered_and_verified() {
     let (mut receivers, vault, admin) = open(Database::Sqlite);
     let added = add(&admin, &json!({"kind": "webhook", "url": receivers.url("/hooks?token=hidden")}));
     let (id, secret) = (added["id"].as_str().unwrap(), added["secret"].as_str().unwrap());
@@ -141,7 +141,7 @@ fn webhooks_are_told_and_verified() {
 }
 
 #[test]
-fn a_receiver_that_fails_is_told_later() {
+fn failed_deliveries_are_retried() {
     let (mut receivers, vault, admin) = open(Database::Sqlite);
     let make = |path: &str| {
         let events = ["namespace.frozen", "namespace.thawed"];
@@ -198,7 +198,7 @@ fn a_receiver_that_fails_is_told_later() {
 }
 
 #[test]
-fn mail_goes_to_colleagues_as_a_digest() {
+fn mail_is_sent_to_users_as_digest() {
     let (receivers, vault, admin) = open(Database::Sqlite);
     let colleague = vault.account("Acme", "viewer");
     let added = add(&admin, &json!({"kind": "email", "to": colleague.email}));
@@ -210,8 +210,8 @@ fn mail_goes_to_colleagues_as_a_digest() {
     assert_eq!(mail["from"], "OrgVault <vault@example.com>");
     assert_eq!(mail["auto"], "auto-generated");
     let text = mail["text"].as_str().unwrap();
-    for said in ["A namespace was frozen.", "imports/nightly", "until it is thawed", "http"] {
-        assert!(text.contains(said), "{text}");
+    for expected in ["A namespace was frozen.", "imports/nightly", "until it is thawed", "http"] {
+        assert!(text.contains(expected), "{text}");
     }
     // The other events of the hour are queued. A test message is sent immediately.
     freeze(&admin, "imports/nightly", false);
@@ -233,7 +233,7 @@ fn mail_goes_to_colleagues_as_a_digest() {
 }
 
 #[test]
-fn mail_logs_in_after_starttls_or_says_why_not() {
+fn mail_authenticates_after_starttls_or_reports_error() {
     let receivers = Receivers::start();
     let directory = tempfile::tempdir().unwrap();
     let password = directory.path().join("smtp.password");
@@ -282,7 +282,7 @@ fn expiries_within_a_threshold_are_announced_once(database: Database) {
     assert_eq!(deliveries(&admin, receiver).len(), 2);
 }
 
-fn a_killed_server_tells_everything(database: Database) {
+fn killed_server_delivers_all_events(database: Database) {
     let (receivers, mut vault, admin) = open(database);
     add(&admin, &json!({"kind": "webhook", "url": receivers.url("/hooks")}));
     let names: Vec<String> = (0..12).map(|number| format!("batch/{number}")).collect();
@@ -300,7 +300,7 @@ fn a_killed_server_tells_everything(database: Database) {
     }
 }
 
-fn the_instance_has_receivers_of_its_own(database: Database) {
+fn instance_has_separate_receivers(database: Database) {
     let (receivers, mut vault, admin) = open(database);
     let added = vault.json(&["receiver", "add", "--url", &receivers.url("/ops")]);
     let id = added["id"].as_str().unwrap();
@@ -310,7 +310,7 @@ fn the_instance_has_receivers_of_its_own(database: Database) {
     // Organizations do not see receivers of the instance, which in turn get no events of organizations.
     assert_eq!(admin.call("GET", "/v1/receivers").send().expect(200).json(), json!([]));
     freeze(&admin, "imports", true);
-    let reported = eventually("what was delivered", || {
+    let reported = eventually("deliveries", || {
         let reported = vault.json(&["receiver", "deliveries", id]);
         (reported[0]["state"] == "delivered").then_some(reported)
     });
@@ -380,13 +380,13 @@ fn events_changed_by_sql_are_not_sent() {
 
 /// Expiry events depend on the vault's clock: an integration that expires within a day is announced.
 #[test]
-fn what_expires_is_told() {
+fn expiries_are_reported() {
     let (receivers, vault, admin) = open(Database::Sqlite);
     add(&admin, &json!({"kind": "webhook", "url": receivers.url("/hooks")}));
     let soon = time::OffsetDateTime::now_utc() + time::Duration::seconds(24 * 3600 + 8);
     let text = soon.format(&time::format_description::well_known::Rfc3339).unwrap();
     let body = json!({"name": "nightly", "namespaces": ["imports"], "expires_at": text});
-    let made = admin.call("POST", "/v1/integrations").json(&body).send().expect(201).json();
+    let created = admin.call("POST", "/v1/integrations").json(&body).send().expect(201).json();
     let mut save = small("imports", 1);
     save["expires_at"] = json!(text);
     let credential = admin.save(&save);
@@ -396,7 +396,7 @@ fn what_expires_is_told() {
         let data = message["body"]["data"].clone();
         reported.insert(data["id"].as_str().unwrap().to_owned(), message["body"]["type"].clone());
     }
-    let integration = made["id"].as_str().unwrap().to_owned();
+    let integration = created["id"].as_str().unwrap().to_owned();
     let expected = [(credential, json!("credential.expiring")), (integration, json!("integration.token-expiring"))];
     assert_eq!(reported, BTreeMap::from(expected));
     let _ = vault;

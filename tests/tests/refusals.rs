@@ -23,7 +23,7 @@ fn with(request: &Value, pointer: &str, value: Value) -> Value {
 }
 
 #[test]
-fn flawed_secrets_are_refused_by_name() {
+fn invalid_secrets_are_refused_by_name() {
     let vault = Vault::start(Database::Sqlite);
     let session = vault.admin_session();
     let flawed = [
@@ -94,7 +94,7 @@ fn all_violations_are_named_together() {
 }
 
 #[test]
-fn the_limits_are_exact() {
+fn limits_are_exact() {
     let vault = Vault::start_with(Database::Sqlite, &["--max-credentials", "3"]);
     let session = vault.admin_session();
     let secret =
@@ -120,7 +120,7 @@ fn the_limits_are_exact() {
 }
 
 #[test]
-fn a94_a_save_only_creates() {
+fn a94_save_only_creates() {
     let vault = Vault::start(Database::Sqlite);
     let session = vault.admin_session();
     for value in ["*", "\"1\"", "W/\"1\"", "nonsense"] {

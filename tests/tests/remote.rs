@@ -105,16 +105,16 @@ impl Alike {
             return self.line(before);
         }
         let is_part = |letter: char| letter.is_ascii_alphanumeric() || "-_:./".contains(letter);
-        let (mut made, mut rest) = (String::new(), line);
+        let (mut created, mut rest) = (String::new(), line);
         while let Some(at) = rest.find(is_part) {
             let (other, words) = rest.split_at(at);
             let (word, after) = words.split_at(words.find(|letter| !is_part(letter)).unwrap_or(words.len()));
-            made += other;
-            made += &self.word(word);
+            created += other;
+            created += &self.word(word);
             rest = after;
         }
         // Columns are as wide as their longest cell.
-        (made + rest).split_whitespace().collect::<Vec<_>>().join(" ")
+        (created + rest).split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
     fn word(&mut self, word: &str) -> String {
@@ -355,7 +355,7 @@ fn audit_entries_have_the_same_shape(sites: &[Site; 2]) {
 }
 
 #[test]
-fn confirmation_at_a_terminal_is_the_same_with_a_login() {
+fn terminal_confirmation_is_equal_with_login() {
     let sites = [Place::Database, Place::Server].map(|place| Site::new(place, Database::Sqlite));
     for site in &sites {
         site.run(&["integration", "create", "--org", "--name", "etl", "--namespace", "a"]).done();
@@ -403,7 +403,7 @@ fn commands_without_an_http_operation_run_on_the_server_only() {
 }
 
 #[test]
-fn a_login_is_used_only_for_its_own_organization_and_without_settings() {
+fn login_is_used_only_for_its_own_organization_and_without_settings() {
     let site = Site::new(Place::Server, Database::Sqlite);
     let with = |arguments: &[&str]| site.at_home(&[arguments, &["--profile", "work"]].concat());
     with(&["integration", "list", "--org", "acme"]).done();

@@ -36,18 +36,18 @@ fn elsewhere(vault: &Vault, name: &str) -> PathBuf {
 /// Creates a backup and returns its path.
 fn backed_up(vault: &Vault, name: &str) -> PathBuf {
     let file = vault.scratch(name);
-    let made = vault.json(&["backup", text(&file)]);
-    assert_eq!(made["backup"], text(&file));
+    let created = vault.json(&["backup", text(&file)]);
+    assert_eq!(created["backup"], text(&file));
     file
 }
 
 /// Logs in with a new passcode after an operator has reset it, because recovery codes are invalid after a restore.
-fn log_in_anew(vault: &Vault, account: &Account, client: &Client) -> Session {
+fn log_in_again(vault: &Vault, account: &Account, client: &Client) -> Session {
     account.with_new_passcode(&vault.json(&["account", "reset-passcode", "--email", &account.email])).log_in(client)
 }
 
 #[test]
-fn a_backup_works_on_another_machine() {
+fn backup_works_on_another_host() {
     let (mut vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     let admin = vault.admin();
     let session = admin.log_in(&vault.client());
@@ -188,10 +188,10 @@ fn rights_revoked_since_backup_stay_revoked() {
         let reset = vault.json(&["account", "reset-passcode", "--email", &stopped.email]);
         client.log_in(&stopped.with_new_passcode(&reset).sound_login()).problem("invalid-login");
     }
-    let viewer = log_in_anew(&vault, &demoted, &client);
+    let viewer = log_in_again(&vault, &demoted, &client);
     assert_eq!(viewer.try_save(&small("kept", 9)).status, 403, "demoted since");
 
-    let session = log_in_anew(&vault, &admin, &client);
+    let session = log_in_again(&vault, &admin, &client);
     let mut there = session.ids();
     there.sort();
     assert!(there.contains(&kept) && there.contains(&deleted) && !there.contains(&saved), "{there:?}");
@@ -211,7 +211,7 @@ fn rights_revoked_since_backup_stay_revoked() {
 
 /// Kills the restore after each of its progress lines, until one run completes.
 #[test]
-fn a_restore_killed_anywhere_leaves_the_old_state_or_the_new() {
+fn killed_restore_leaves_old_or_new_state() {
     let vault = Vault::init(Database::Sqlite);
     vault.account("Acme", "admin");
     let backup = backed_up(&vault, "one.backup");
@@ -225,7 +225,7 @@ fn a_restore_killed_anywhere_leaves_the_old_state_or_the_new() {
         let seen = log.by_ref().take(lines).count();
         if seen < lines {
             assert!(child.wait().unwrap().success());
-            assert!(lines > 3, "progress is told");
+            assert!(lines > 3, "progress is printed");
             break;
         }
         let _ = child.kill();
@@ -259,7 +259,7 @@ fn a_restore_killed_anywhere_leaves_the_old_state_or_the_new() {
 
 /// The steps after a restore with PostgreSQL's tools.
 #[test]
-fn pg_restore_brings_a_vault_back() {
+fn pg_restore_restores_vault() {
     let (mut vault, activation_listener) = ActivationListener::open(Database::Postgres);
     let admin = vault.admin();
     let session = admin.log_in(&vault.client());
@@ -294,14 +294,14 @@ fn pg_restore_brings_a_vault_back() {
     for spent in [step - 1, step] {
         client.log_in(&admin.login(&admin.authenticator.code(spent))).problem("invalid-login");
     }
-    let session = log_in_anew(&vault, &admin, &client);
+    let session = log_in_again(&vault, &admin, &client);
     assert_eq!(session.ids().len(), 1, "as it was when the dump began");
     assert_eq!(activated(&integration, &activation_listener.client(), "imports"), before);
 }
 
 /// Physical backup and archived log, up to a moment before an accident.
 #[test]
-fn point_in_time_recovery_brings_a_vault_back() {
+fn point_in_time_recovery_restores_vault() {
     let cluster = Cluster::start(Cluster::archiving());
     let mut vault = Vault::start_on(&cluster, &[]);
     let admin = vault.admin();
@@ -324,7 +324,7 @@ fn point_in_time_recovery_brings_a_vault_back() {
     let client = vault.client();
     assert!(!session.on(&client).is_live(), "an older token is dead");
     client.log_in(&admin.login(&admin.authenticator.code(spent))).problem("invalid-login");
-    let mut ids = log_in_anew(&vault, &admin, &client).ids();
+    let mut ids = log_in_again(&vault, &admin, &client).ids();
     ids.sort();
     saved.sort();
     assert_eq!(ids, saved);

@@ -57,12 +57,12 @@ fn status(task: &Path, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_process_becomes_the_owner_of_the_directory_for_good() {
+fn process_becomes_directory_owner_permanently() {
     let Some(vault) = place(OWNER, GROUP) else { return };
     vault.run(&["init"]).done();
     assert_eq!(vault.run(&["org", "create", "Acme"]).done().stderr, "");
-    let said = vault.run(&["org", "create", "Other", "--log-level", "debug"]).done().stderr;
-    assert!(said.contains("run as user 61234"), "{said}");
+    let output = vault.run(&["org", "create", "Other", "--log-level", "debug"]).done().stderr;
+    assert!(output.contains("run as user 61234"), "{output}");
     let socket = vault.data_dir().join("activation");
     let mut serve = vault.serve_command();
     serve.arg("--activation-listen").arg(format!("unix:{}", socket.display()));
@@ -86,25 +86,25 @@ fn the_process_becomes_the_owner_of_the_directory_for_good() {
 }
 
 #[test]
-fn an_owner_with_an_account_brings_the_groups_of_the_account() {
+fn process_gets_groups_of_owner_account() {
     let accounts = fs::read_to_string("/etc/passwd").unwrap();
     let fields = |line: &str| line.split(':').map(str::to_owned).collect::<Vec<_>>();
     let account = accounts.lines().map(fields).find(|fields| fields[0] == "daemon").unwrap();
     let (uid, gid): (u32, u32) = (account[2].parse().unwrap(), account[3].parse().unwrap());
     let Some(vault) = place(uid, GROUP) else { return };
-    let said = vault.run(&["init", "--log-level", "debug"]).done().stderr;
-    assert!(said.contains("run as user daemon"), "{said}");
+    let output = vault.run(&["init", "--log-level", "debug"]).done().stderr;
+    assert!(output.contains("run as user daemon"), "{output}");
     assert_all_belong_to(uid, gid, &vault.data_dir());
     let refused = vault.run(&["init"]).refused().stderr;
     assert!(!refused.contains("run as user"), "{refused}");
     let unreadable = of_root(&vault, "backup", b"");
     let refused = vault.run(&["restore", "--replace", unreadable.to_str().unwrap()]).refused().stderr;
-    assert!(refused.contains("run as user daemon"), "an access that was denied says as whom: {refused}");
+    assert!(refused.contains("run as user daemon"), "a denied access is reported with the user: {refused}");
 }
 
 /// Attack: the server would open its lock file through a link, change its owner and truncate it.
 #[test]
-fn a_link_in_the_place_of_the_lock_gives_nothing_away() {
+fn link_at_lock_path_discloses_nothing() {
     let Some(vault) = place(OWNER, GROUP) else { return };
     vault.run(&["init"]).done();
     let precious = of_root(&vault, "precious", b"precious");
@@ -115,15 +115,15 @@ fn a_link_in_the_place_of_the_lock_gives_nothing_away() {
             "symbolic" => symlink(&precious, &lock).unwrap(),
             _ => fs::hard_link(&precious, &lock).unwrap(),
         }
-        let said = vault.run(&["migrate"]).refused().stderr;
-        assert!(said.contains("orgvault.db.lock"), "{said}");
+        let output = vault.run(&["migrate"]).refused().stderr;
+        assert!(output.contains("orgvault.db.lock"), "{output}");
         let found = fs::metadata(&precious).unwrap();
         assert_eq!((found.uid(), fs::read(&precious).unwrap()), (0, b"precious".to_vec()), "{kind}");
     }
 }
 
 #[test]
-fn what_the_owners_settings_file_names_is_opened_with_the_owners_rights() {
+fn paths_in_owner_settings_are_opened_as_owner() {
     let Some(vault) = place(OWNER, GROUP) else { return };
     vault.run(&["init"]).done();
     // Move the key to where only root can read it.
@@ -147,7 +147,7 @@ fn what_the_owners_settings_file_names_is_opened_with_the_owners_rights() {
 }
 
 #[test]
-fn files_that_roots_flags_name_are_read_with_roots_rights() {
+fn paths_in_flags_of_root_are_opened_as_root() {
     let Some(vault) = place(OWNER, GROUP) else { return };
     vault.run(&["init"]).done();
     vault.run(&["org", "create", "Acme"]).done();
@@ -159,7 +159,7 @@ fn files_that_roots_flags_name_are_read_with_roots_rights() {
 }
 
 #[test]
-fn a_settings_file_of_roots_leads_to_the_vault_and_one_of_another_users_does_not() {
+fn settings_file_must_belong_to_root_or_owner() {
     let Some(vault) = place(OWNER, GROUP) else { return };
     vault.run(&["init"]).done();
     let key = of_root(&vault, "root.key", &fs::read(vault.data_dir().join("root.key")).unwrap());
@@ -169,15 +169,15 @@ fn a_settings_file_of_roots_leads_to_the_vault_and_one_of_another_users_does_not
     let run = || {
         Run::of(vault_tests::binary::command().args(["org", "list", "--log-level", "debug", "--config"]).arg(&settings))
     };
-    let said = run().done().stderr;
-    assert!(said.contains("run as user 61234"), "{said}");
+    let output = run().done().stderr;
+    assert!(output.contains("run as user 61234"), "{output}");
     chown(&settings, Some(OWNER), None).unwrap();
-    let said = run().refused().stderr;
-    assert!(said.contains("belongs to user 61234, and you are root"), "it names what root alone may open: {said}");
+    let output = run().refused().stderr;
+    assert!(output.contains("belongs to user 61234, and you are root"), "it names what root alone may open: {output}");
 }
 
 #[test]
-fn a_port_that_only_root_may_bind_is_bound_before() {
+fn privileged_port_is_bound_before_switching_user() {
     let Some(vault) = place(OWNER, GROUP) else { return };
     vault.run(&["init"]).done();
     let address = SocketAddr::new(own_address(), 443);
@@ -189,7 +189,7 @@ fn a_port_that_only_root_may_bind_is_bound_before() {
 }
 
 #[test]
-fn a_path_that_others_could_lead_elsewhere_is_refused() {
+fn path_that_others_can_redirect_is_refused() {
     let Some(vault) = place(OWNER, GROUP) else { return };
     vault.run(&["init"]).done();
     let (home, others) = (vault.scratch(""), vault.scratch("others"));
@@ -200,8 +200,8 @@ fn a_path_that_others_could_lead_elsewhere_is_refused() {
         let mut command = vault_tests::binary::command();
         Run::of(command.args(["org", "list", "--data-dir"]).arg(path))
     };
-    let said = run(&others.join("data")).refused().stderr;
-    assert!(said.contains("62345") && said.contains(others.to_str().unwrap()), "{said}");
+    let output = run(&others.join("data")).refused().stderr;
+    assert!(output.contains("62345") && output.contains(others.to_str().unwrap()), "{output}");
     symlink(others.join("data"), home.join("link")).unwrap();
     run(&home.join("link")).refused();
     // Nothing is created in another user's directory.
@@ -219,14 +219,14 @@ fn a_path_that_others_could_lead_elsewhere_is_refused() {
 }
 
 #[test]
-fn a_directory_of_roots_with_a_database_of_anothers_names_the_user_to_run_as() {
+fn directory_of_root_with_foreign_database_names_user() {
     let Some(vault) = place(0, 0) else { return };
     vault.run(&["init"]).done();
     vault.run(&["org", "list"]).done();
     chown(vault.data_dir().join("orgvault.db"), Some(OWNER), Some(GROUP)).unwrap();
-    let said = vault.run(&["org", "list"]).refused().stderr;
-    assert!(said.contains("sudo -u '#61234' orgvault"), "{said}");
-    assert!(said.contains("belongs to user 61234, and you are root"), "{said}");
+    let output = vault.run(&["org", "list"]).refused().stderr;
+    assert!(output.contains("sudo -u '#61234' orgvault"), "{output}");
+    assert!(output.contains("belongs to user 61234, and you are root"), "{output}");
     // The same database, named in a settings file.
     let elsewhere = vault.scratch("elsewhere");
     make(&elsewhere, OWNER, GROUP);
@@ -236,22 +236,22 @@ fn a_directory_of_roots_with_a_database_of_anothers_names_the_user_to_run_as() {
     )
     .unwrap();
     fs::remove_file(vault.data_dir().join("orgvault.db")).unwrap();
-    let said = vault.run(&["org", "list"]).refused().stderr;
-    assert!(said.contains("sudo -u '#61234' orgvault"), "{said}");
+    let output = vault.run(&["org", "list"]).refused().stderr;
+    assert!(output.contains("sudo -u '#61234' orgvault"), "{output}");
 }
 
 #[test]
-fn a_directory_that_its_owner_cannot_reach_is_refused() {
+fn directory_that_its_owner_cannot_reach_is_refused() {
     let Some(vault) = place(OWNER, GROUP) else { return };
     vault.run(&["init"]).done();
     fs::set_permissions(vault.scratch(""), Permissions::from_mode(0o700)).unwrap();
-    let said = vault.run(&["org", "list"]).refused().stderr;
-    assert!(said.contains("user 61234 cannot reach"), "{said}");
-    assert!(said.contains(vault.data_dir().to_str().unwrap()), "{said}");
+    let output = vault.run(&["org", "list"]).refused().stderr;
+    assert!(output.contains("user 61234 cannot reach"), "{output}");
+    assert!(output.contains(vault.data_dir().to_str().unwrap()), "{output}");
 }
 
 #[test]
-fn a_key_that_root_hands_to_the_services_group_opens_for_both() {
+fn group_readable_root_key_opens_for_both() {
     let Some(vault) = place(OWNER, GROUP) else { return };
     vault.run(&["init"]).done();
     let key = of_root(&vault, "root.key", &fs::read(vault.data_dir().join("root.key")).unwrap());
@@ -259,5 +259,5 @@ fn a_key_that_root_hands_to_the_services_group_opens_for_both() {
     chown(&key, Some(0), Some(GROUP)).unwrap();
     let flag = ["--root-key-file", key.to_str().unwrap()];
     vault.run(&[&["org", "list"][..], &flag].concat()).done();
-    assert_eq!(fs::metadata(&key).unwrap().permissions().mode() & 0o7777, 0o440, "nothing tells root to close it");
+    assert_eq!(fs::metadata(&key).unwrap().permissions().mode() & 0o7777, 0o440, "its mode is unchanged");
 }

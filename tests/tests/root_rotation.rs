@@ -12,9 +12,9 @@ use vault_tests::samples::small;
 use vault_tests::{Account, ActivationListener, Client, Database, Integration, Vault, on_both_databases};
 
 on_both_databases! {
-    the_root_key_is_replaced_beside_a_running_server,
-    the_instance_key_and_at_once_the_root_key_are_replaced,
-    a_root_key_is_not_replaced_by_accident,
+    root_key_is_replaced_while_server_runs,
+    instance_key_and_root_key_are_replaced_concurrently,
+    root_key_replacement_requires_confirmation,
 }
 
 fn text(path: &Path) -> &str {
@@ -37,7 +37,7 @@ fn put_in_place(printed: &str) {
     assert!(std::process::Command::new("sh").args(["-c", line]).status().unwrap().success(), "{line}");
 }
 
-fn the_root_key_is_replaced_beside_a_running_server(database: Database) {
+fn root_key_is_replaced_while_server_runs(database: Database) {
     let (mut vault, activation_listener) = ActivationListener::open(database);
     let session = vault.admin_session();
     session.save(&small("imports/nightly", 1));
@@ -49,8 +49,8 @@ fn the_root_key_is_replaced_beside_a_running_server(database: Database) {
     let printed = rotate(&vault, &["--new-root-key-file", text(&new_file)]).done().stdout;
     assert_eq!(fs::metadata(&new_file).unwrap().permissions().mode() & 0o777, 0o600);
     assert!(printed.contains(&format!("Replaced root key {}", old.as_str().unwrap())), "{printed}");
-    for said in [text(&new_file), "Earlier backups need the old root key", "Running servers continue"] {
-        assert!(printed.contains(said), "{said}: {printed}");
+    for expected in [text(&new_file), "Earlier backups need the old root key", "Running servers continue"] {
+        assert!(printed.contains(expected), "{expected}: {printed}");
     }
 
     // The server continues, and another one starts with only the new root key.
@@ -84,7 +84,7 @@ fn the_root_key_is_replaced_beside_a_running_server(database: Database) {
 }
 
 /// Replaces both keys in immediate succession. Servers that have noticed neither continue and can be restarted.
-fn the_instance_key_and_at_once_the_root_key_are_replaced(database: Database) {
+fn instance_key_and_root_key_are_replaced_concurrently(database: Database) {
     let (mut vault, activation_listener) = ActivationListener::open(database);
     let session = vault.admin_session();
     session.save(&small("imports/nightly", 1));
@@ -101,8 +101,8 @@ fn the_instance_key_and_at_once_the_root_key_are_replaced(database: Database) {
     assert!(session.on(&vault.client()).is_live());
     assert_eq!(activated(&integration, &activation_listener.client()), before);
     vault.stop();
-    let said = vault.run(&["doctor", "--deep"]);
-    assert!(said.stdout.contains("rows can be decrypted and match the audit log"), "{said:?}");
+    let output = vault.run(&["doctor", "--deep"]);
+    assert!(output.stdout.contains("rows can be decrypted and match the audit log"), "{output:?}");
 }
 
 /// Creates an account with a command that uses the root key in `file`.
@@ -113,7 +113,7 @@ fn colleague(vault: &Vault, file: &Path) -> Account {
     Account::new(&created, None)
 }
 
-fn a_root_key_is_not_replaced_by_accident(database: Database) {
+fn root_key_replacement_requires_confirmation(database: Database) {
     let vault = Vault::init(database);
     let key = fs::read(vault.data_dir().join("root.key")).unwrap();
     for misused in [
@@ -132,16 +132,17 @@ fn a_root_key_is_not_replaced_by_accident(database: Database) {
     fs::write(&weak, [0; 32]).unwrap();
     fs::set_permissions(&weak, Permissions::from_mode(0o600)).unwrap();
     let nowhere = vault.scratch("none/new.key");
-    for (file, said) in [(&open, "other users can read"), (&weak, "all bytes are zero"), (&nowhere, "No such file")] {
+    for (file, expected) in [(&open, "other users can read"), (&weak, "all bytes are zero"), (&nowhere, "No such file")]
+    {
         let refused = rotate(&vault, &["--new-root-key-file", text(file)]).refused().stderr;
-        assert!(refused.contains(said) && refused.contains("cannot replace the root key"), "{refused}");
+        assert!(refused.contains(expected) && refused.contains("cannot replace the root key"), "{refused}");
     }
     assert_eq!(vault.json(&["key", "status"])["other_root_keys"], json!([]));
     assert_eq!(fs::read(vault.data_dir().join("root.key")).unwrap(), key);
 }
 
 #[test]
-fn backups_need_the_root_key_that_was_in_use_and_a_move_takes_the_new_one() {
+fn backups_require_root_key_in_use_at_backup_time() {
     let mut vault = Vault::start(Database::Sqlite);
     let session = vault.admin_session();
     let id = session.save(&small("imports/nightly", 1));
@@ -180,7 +181,7 @@ fn backups_need_the_root_key_that_was_in_use_and_a_move_takes_the_new_one() {
 
 /// A service's vault with a root key that only root can read.
 #[test]
-fn root_replaces_a_key_of_its_own_for_a_service() {
+fn root_replaces_root_owned_key_of_service() {
     if !geteuid().is_root() {
         return;
     }

@@ -13,8 +13,8 @@ use vault_tests::samples::small;
 use vault_tests::{Database, Vault, on_both_databases};
 
 on_both_databases! {
-    a_vault_lives_under_a_key_in_a_token,
-    a_server_waits_for_a_token_that_is_away,
+    vault_works_with_root_key_in_token,
+    server_waits_for_unavailable_token,
 }
 
 const ID: &str = "00112233445566778899aabbccddeeff";
@@ -45,15 +45,15 @@ fn run(vault: &Vault, variable: (&str, &Path), arguments: &[&str]) -> Run {
 
 /// Like `LoadCredential=`: a directory that only the service can enter, named in the environment.
 #[test]
-fn a_credential_of_systemd_is_the_root_key() {
+fn credential_of_systemd_is_the_root_key() {
     let vault = Vault::absent(Database::Sqlite);
     let credentials = vault.scratch("credentials");
     fs::create_dir(&credentials).unwrap();
     private(&credentials.join("root.key"), &key(1));
     let flag = "--root-key-source=credential:root.key";
     let variable = ("CREDENTIALS_DIRECTORY", &*credentials);
-    let made = run(&vault, variable, &["init", flag, "--json"]).done().json();
-    assert_eq!(made["root_key_file"], json!(text(&credentials.join("root.key"))));
+    let created = run(&vault, variable, &["init", flag, "--json"]).done().json();
+    assert_eq!(created["root_key_file"], json!(text(&credentials.join("root.key"))));
     assert!(!vault.data_dir().join("root.key").exists());
     run(&vault, variable, &["org", "create", "Acme", flag]).done();
     let doctor = run(&vault, variable, &["doctor", flag]).stdout;
@@ -61,8 +61,8 @@ fn a_credential_of_systemd_is_the_root_key() {
 
     // Outside the service.
     let refused = vault.run(&["org", "list", flag]).misused().stderr;
-    for said in ["CREDENTIALS_DIRECTORY", "LoadCredential=root.key:", "--root-key-file"] {
-        assert!(refused.contains(said), "{refused}");
+    for expected in ["CREDENTIALS_DIRECTORY", "LoadCredential=root.key:", "--root-key-file"] {
+        assert!(refused.contains(expected), "{refused}");
     }
     vault.run(&["org", "list", "--root-key-file", text(&credentials.join("root.key"))]).done();
     let refused = run(&vault, variable, &["org", "list", "--root-key-source=credential:other.key"]).refused().stderr;
@@ -105,7 +105,7 @@ impl Token {
     fn run(&self, vault: &Vault, arguments: &[&str]) -> Run {
         let (name, value) = self.hsm.variable();
         let run = run(vault, (name, &value), arguments);
-        assert!(![&run.stdout, &run.stderr].iter().any(|said| said.contains(SoftHsm::PIN)), "{run:?}");
+        assert!(![&run.stdout, &run.stderr].iter().any(|output| output.contains(SoftHsm::PIN)), "{run:?}");
         run
     }
 
@@ -115,13 +115,13 @@ impl Token {
     }
 }
 
-fn a_vault_lives_under_a_key_in_a_token(database: Database) {
+fn vault_works_with_root_key_in_token(database: Database) {
     let vault = Vault::absent(database);
     let token = Token::of(&vault);
     let flag = token.flag(ID);
-    let made = token.run(&vault, &["init", &flag, "--json"]).done().json();
-    assert_eq!(made["root_key_source"], json!(token.uri(ID)));
-    assert_eq!(made["root_key_file"], json!(null));
+    let created = token.run(&vault, &["init", &flag, "--json"]).done().json();
+    assert_eq!(created["root_key_source"], json!(token.uri(ID)));
+    assert_eq!(created["root_key_file"], json!(null));
     token.run(&vault, &["org", "create", "Acme", &flag]).done();
     let account = ["account", "create", "--org", "Acme", "--email", "a@example.com", "--role", "admin", "--json"];
     let account = token.run(&vault, &[&account[..], &[&flag]].concat()).done().json();
@@ -159,7 +159,7 @@ fn a_vault_lives_under_a_key_in_a_token(database: Database) {
         Run::of(&mut restore).done();
     }
 
-    for (wrong, said) in [
+    for (wrong, expected) in [
         (token.flag(OTHER), "needs root key"),
         (token.flag("0000000000000000"), "needs root key"),
         (flag.replace("token=vault", "token=other"), "no token matches pkcs11:token=other"),
@@ -167,7 +167,7 @@ fn a_vault_lives_under_a_key_in_a_token(database: Database) {
         (flag.replace("/pin", "/no-pin"), "no-pin not found"),
     ] {
         let refused = token.run(&vault, &["org", "list", &wrong]).refused().stderr;
-        assert!(refused.contains(said), "{refused}");
+        assert!(refused.contains(expected), "{refused}");
     }
     private(&token.pin, b"0000");
     let refused = token.run(&vault, &["org", "list", &flag]).refused().stderr;
@@ -178,7 +178,7 @@ fn a_vault_lives_under_a_key_in_a_token(database: Database) {
 }
 
 #[test]
-fn the_root_key_moves_into_a_token_and_out_again() {
+fn root_key_is_moved_into_token_and_back() {
     let vault = Vault::init(Database::Sqlite);
     let token = Token::of(&vault);
     vault.run(&["org", "create", "Acme"]).done();
@@ -212,7 +212,7 @@ fn wait_for(server: &mut Server, client: &vault_tests::Client, status: u16) -> S
     }
 }
 
-fn a_server_waits_for_a_token_that_is_away(database: Database) {
+fn server_waits_for_unavailable_token(database: Database) {
     let vault = Vault::absent(database);
     let token = Token::of(&vault);
     let flag = token.flag(ID);
@@ -246,8 +246,8 @@ fn a_server_waits_for_a_token_that_is_away(database: Database) {
     let (client, admin) = (server.client(), server.admin_client());
     let why = wait_for(&mut server, &admin, 503);
     assert!(why.contains("no token matches"), "{why}");
-    let said = wait_for(&mut server, &client, 503);
-    assert!(!said.contains("token"), "the public is not told why: {said}");
+    let output = wait_for(&mut server, &client, 503);
+    assert!(!output.contains("token"), "the cause is not disclosed to the public: {output}");
     client.get("/livez").send().expect(200);
     admin.get("/livez").send().expect(200);
     let refused = client.get("/v1/organization-vault").send().expect(503);
@@ -281,7 +281,7 @@ fn a_server_waits_for_a_token_that_is_away(database: Database) {
 }
 
 #[test]
-fn a_vault_lives_under_a_key_in_aws_kms() {
+fn vault_works_with_root_key_in_aws_kms() {
     let vault = Vault::init(Database::Sqlite);
     vault.run(&["org", "create", "Acme"]).done();
     let moto = Moto::start();

@@ -11,10 +11,10 @@ use vault_tests::samples::small;
 use vault_tests::{ActivationListener, Client, Database, Integration, Session, Vault, on_both_databases};
 
 on_both_databases! {
-    a_rotated_key_is_destroyed_and_everything_opens,
-    a_killed_rotation_is_continued,
-    two_rotators_beside_traffic_lose_nothing,
-    the_keys_of_all_organizations_are_rotated,
+    rotated_key_is_destroyed_and_everything_opens,
+    killed_rotation_is_continued,
+    two_rotators_during_traffic_lose_nothing,
+    keys_of_all_organizations_are_rotated,
 }
 
 /// Number of credentials per namespace, limited to those of one activation.
@@ -97,7 +97,7 @@ fn status(vault: &Vault) -> Value {
     found.unwrap().clone()
 }
 
-fn a_rotated_key_is_destroyed_and_everything_opens(database: Database) {
+fn rotated_key_is_destroyed_and_everything_opens(database: Database) {
     let (vault, activation_listener) = ActivationListener::open(database);
     let session = vault.admin_session();
     let saved = save_all(&session, || vault.client(), 300);
@@ -128,7 +128,7 @@ fn a_rotated_key_is_destroyed_and_everything_opens(database: Database) {
     let text = vault.run(&["key", "status"]).done().stdout;
     assert!(text.contains("Root key") && text.contains("Instance key") && text.contains("active"), "{text}");
     vault.run(&["key", "rotate"]).misused();
-    vault.run(&["key", "rotate", "--organization", "Nobody"]).refused();
+    vault.run(&["key", "rotate", "--organization", "Unknown"]).refused();
 }
 
 /// Starts a rotation of the key of `Acme`.
@@ -144,7 +144,7 @@ fn moves_rows(rotation: &mut Child) -> bool {
     lines.map_while(Result::ok).any(|line| line.contains("moved "))
 }
 
-fn a_killed_rotation_is_continued(database: Database) {
+fn killed_rotation_is_continued(database: Database) {
     const KILLS: usize = 3;
     let (vault, activation_listener) = ActivationListener::open(database);
     let session = vault.admin_session();
@@ -189,7 +189,7 @@ fn a_killed_rotation_is_continued(database: Database) {
     assert_all_open(activation_listener, &integration, &session, &saved);
 }
 
-fn two_rotators_beside_traffic_lose_nothing(database: Database) {
+fn two_rotators_during_traffic_lose_nothing(database: Database) {
     let (vault, activation_listener) = ActivationListener::open(database);
     let session = vault.admin_session();
     let saved = save_all(&session, || vault.client(), 1_000);
@@ -282,7 +282,7 @@ fn two_rotators_beside_traffic_lose_nothing(database: Database) {
     assert_eq!(vault.metric("orgvault_integrity_failures_total"), 0);
 }
 
-fn the_keys_of_all_organizations_are_rotated(database: Database) {
+fn keys_of_all_organizations_are_rotated(database: Database) {
     let vault = Vault::start(database);
     vault.organization("Acme");
     vault.organization("Other");

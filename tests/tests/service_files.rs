@@ -1,6 +1,6 @@
 //! Files for operators: systemd unit, container files, PostgreSQL grants, alerts and dashboard.
 
-#![allow(clippy::print_stderr, reason = "a test says what it skips")]
+#![allow(clippy::print_stderr, reason = "a test prints what it skips")]
 
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -23,21 +23,21 @@ fn docs(name: &str) -> PathBuf {
 }
 
 #[test]
-fn the_page_shows_the_unit() {
+fn page_contains_the_unit() {
     let page = fs::read_to_string(docs("operate/service.md")).unwrap();
     let unit = fs::read_to_string(docs("orgvault.service")).unwrap();
     assert!(page.contains(&format!("```ini\n{unit}```\n")), "the page shows another unit than orgvault.service");
 }
 
 #[test]
-fn the_unit_confines_the_service() {
+fn unit_confines_the_service() {
     let unit = docs("orgvault.service");
     let mut analyze = Command::new("systemd-analyze");
     analyze.args(["security", "--offline=true", "--no-pager", "--threshold", EXPOSURE]).arg(&unit);
     match analyze.output() {
         Ok(found) => {
-            let said = [found.stdout, found.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
-            assert!(found.status.success() && said.contains("Overall exposure level"), "{said}");
+            let output = [found.stdout, found.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+            assert!(found.status.success() && output.contains("Overall exposure level"), "{output}");
         }
         Err(error) => {
             eprintln!("SKIPPED: systemd-analyze cannot be run ({error}); install systemd to measure the unit")
@@ -61,7 +61,7 @@ fn composition() -> Value {
 /// The Kubernetes schemas accept the manifests, the kustomization contains all of them, and the program accepts their
 /// flags.
 #[test]
-fn kubernetes_takes_the_manifests_and_the_program_their_flags() {
+fn kubernetes_manifests_and_flags_are_valid() {
     let directory = docs("../packaging/kubernetes");
     let all = |name: &str| documents(&directory.join(name));
     let mut listed: BTreeSet<String> = all("kustomization.yaml")[0]["resources"]
@@ -77,8 +77,8 @@ fn kubernetes_takes_the_manifests_and_the_program_their_flags() {
     for name in files.iter().filter(|name| !name.contains("external-secret") && **name != "kustomization.yaml") {
         let mut validate = Command::new(find_tool("kubernetes-validate"));
         let run = Run::of(validate.arg("--strict").arg(directory.join(name))).done();
-        let said = [run.stdout, run.stderr].concat();
-        assert!(said.contains("passed for resource") && !said.contains("WARN"), "{name}: {said}");
+        let output = [run.stdout, run.stderr].concat();
+        assert!(output.contains("passed for resource") && !output.contains("WARN"), "{name}: {output}");
     }
 
     let (vault, database) = (all("vault.yaml"), all("database.yaml"));
@@ -113,7 +113,7 @@ fn kubernetes_takes_the_manifests_and_the_program_their_flags() {
 }
 
 #[test]
-fn the_composition_confines_the_service_and_names_files_that_the_page_makes() {
+fn compose_file_confines_service_and_uses_documented_files() {
     let composition = composition();
     let service = &composition["services"]["orgvault"];
     assert_eq!((&service["read_only"], &service["cap_drop"][0]), (&json!(true), &json!("ALL")));
@@ -157,7 +157,7 @@ fn the_composition_confines_the_service_and_names_files_that_the_page_makes() {
 }
 
 #[test]
-fn the_health_check_of_the_image_tells_a_ready_server_from_none() {
+fn image_health_check_detects_ready_server() {
     let vault = Vault::start(Database::Sqlite);
     let check = |admin: SocketAddr| {
         let mut command = Command::new(docs("../packaging/healthcheck"));
@@ -197,7 +197,7 @@ fn every_alert_is_described() {
 /// Alerts and dashboard use metrics that the page describes. The dashboard shows all of them except those that others
 /// are derived from.
 #[test]
-fn alerts_and_dashboard_ask_for_metrics_that_there_are() {
+fn alerts_and_dashboard_use_existing_metrics() {
     let page = fs::read_to_string(docs("operate/monitoring.md")).unwrap();
     let section = page.split("\n## ").next().unwrap();
     let rows: Vec<&str> = section.lines().filter(|line| line.starts_with("| `orgvault_")).collect();
@@ -234,7 +234,7 @@ fn alerts_and_dashboard_ask_for_metrics_that_there_are() {
 }
 
 #[test]
-fn the_service_has_a_right_on_every_table_and_none_that_would_hide_its_traces() {
+fn service_role_has_minimal_rights_on_every_table() {
     let vault = Vault::init(Database::Postgres);
     let sql = Sql::of(&vault);
     let without = format!(
@@ -265,22 +265,22 @@ fn the_service_has_a_right_on_every_table_and_none_that_would_hide_its_traces() 
 }
 
 #[test]
-fn a_missing_right_is_named_with_its_table_and_its_page() {
+fn missing_right_is_named_with_its_table_and_its_page() {
     let vault = Vault::init(Database::Postgres);
     let sql = Sql::of(&vault);
     for (table, command) in [("organizations", &["org", "list"][..]), ("schema_versions", &["account", "list"])] {
         sql.run(&format!("REVOKE ALL ON {table} FROM {SERVICE}"));
-        let said = vault.run(command).refused().stderr;
-        assert!(said.contains(&format!("permission denied for table {table}")), "{said}");
-        assert!(said.contains("postgresql-grants.sql") && said.contains("docs/operate/postgresql.md"), "{said}");
+        let output = vault.run(command).refused().stderr;
+        assert!(output.contains(&format!("permission denied for table {table}")), "{output}");
+        assert!(output.contains("postgresql-grants.sql") && output.contains("docs/operate/postgresql.md"), "{output}");
         grant(vault.url());
         vault.run(command).done();
     }
     // The service's role does not create tables.
     let url = grant_nothing();
-    let said =
+    let output =
         Run::of(&mut Vault::absent(Database::Sqlite).command(&["init", "--database-url", &url])).refused().stderr;
-    assert!(said.contains("permission denied for schema public") && said.contains("as the owner"), "{said}");
+    assert!(output.contains("permission denied for schema public") && output.contains("as the owner"), "{output}");
 }
 
 /// Returns the URL of an empty database for a role without any rights in it.

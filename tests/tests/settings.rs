@@ -9,7 +9,7 @@ use vault_tests::samples::every_type;
 use vault_tests::{Database, Session, Vault};
 
 #[test]
-fn wrong_usage_has_a_status_of_its_own() {
+fn wrong_usage_has_its_own_exit_status() {
     let vault = Vault::init(Database::Sqlite);
     let commands: [&[&str]; 10] = [
         &[],
@@ -29,8 +29,8 @@ fn wrong_usage_has_a_status_of_its_own() {
     for listen in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
         let mut serve = vault.serve_command();
         serve.args(["--listen", listen, "--admin-listen", ""]);
-        let said = Run::of(&mut serve).misused().stderr;
-        assert!(said.contains("--trusted-proxy"), "{listen}: says how: {said}");
+        let output = Run::of(&mut serve).misused().stderr;
+        assert!(output.contains("--trusted-proxy"), "{listen}: names the remedy: {output}");
     }
     for url in ["mysql://localhost/x", "nonsense", "sqlite://", "postgres:/x"] {
         Run::of(binary::command().args(["org", "list", "--database-url", url])).misused();
@@ -81,45 +81,45 @@ fn settings_come_from_flags_then_environment_then_file() {
         ("# h7Qz\n\ndatabase-url = \"postgres://a:h7Qz@b\n", "line 3: not valid TOML"),
     ] {
         fs::write(&file, text).unwrap();
-        let said = vault.run(&["org", "list"]).misused().stderr;
-        assert!(said.contains(&format!("orgvault.toml {place}")), "{text:?}: {said}");
-        assert!(!said.contains("h7Qz"), "a value was repeated: {said}");
+        let output = vault.run(&["org", "list"]).misused().stderr;
+        assert!(output.contains(&format!("orgvault.toml {place}")), "{text:?}: {output}");
+        assert!(!output.contains("h7Qz"), "a value was repeated: {output}");
     }
     fs::remove_file(&file).unwrap();
     vault.run(&["org", "list", "--config", "/nowhere/orgvault.toml"]).misused();
 }
 
 #[test]
-fn a_bad_value_is_named_by_its_source() {
+fn invalid_value_is_reported_with_source() {
     let vault = Vault::init(Database::Sqlite);
-    let said = vault.run(&["serve", "--max-ttl", "h7Qz"]).misused().stderr;
+    let output = vault.run(&["serve", "--max-ttl", "h7Qz"]).misused().stderr;
     assert!(
-        said.starts_with("orgvault: --max-ttl: must be a duration from 1m to 1day") && !said.contains("h7Qz"),
-        "{said}"
+        output.starts_with("orgvault: --max-ttl: must be a duration from 1m to 1day") && !output.contains("h7Qz"),
+        "{output}"
     );
     let mut command = vault.command(&["org", "list"]);
-    let said = Run::of(command.env("ORGVAULT_DATABASE_URL", "mysql://a:h7Qz@b")).misused().stderr;
+    let output = Run::of(command.env("ORGVAULT_DATABASE_URL", "mysql://a:h7Qz@b")).misused().stderr;
     assert!(
-        said.starts_with("orgvault: ORGVAULT_DATABASE_URL: must be sqlite://PATH") && !said.contains("h7Qz"),
-        "{said}"
+        output.starts_with("orgvault: ORGVAULT_DATABASE_URL: must be sqlite://PATH") && !output.contains("h7Qz"),
+        "{output}"
     );
     // A flag overrides the environment.
     let mut command = vault.serve_command();
     command.args(["--max-ttl", "2h", "--listen", "h7Qz"]).env("ORGVAULT_MAX_TTL", "h7Qz");
-    let said = Run::of(&mut command).misused().stderr;
-    assert!(said.starts_with("orgvault: --listen: "), "{said}");
+    let output = Run::of(&mut command).misused().stderr;
+    assert!(output.starts_with("orgvault: --listen: "), "{output}");
 }
 
 #[test]
-fn a_variable_that_is_no_setting_is_warned_of() {
+fn unknown_variable_is_reported() {
     let vault = Vault::init(Database::Sqlite);
     let mut command = vault.command(&["org", "list"]);
     command.env("ORGVAULT_LISTN", "h7Qz").env("ORGVAULT_LISTEN", "127.0.0.1:1");
     // These variables belong to commands of the activation process.
     command.env("ORGVAULT_ACTIVATION_URL", "unix:/nowhere").env("ORGVAULT_INTEGRATION_TOKEN_FILE", "/nowhere");
-    let said = Run::of(&mut command).done().stderr;
-    assert_eq!(said.matches("is not a setting").count(), 1, "{said}");
-    assert!(said.contains("ORGVAULT_LISTN ") && !said.contains("h7Qz"), "{said}");
+    let output = Run::of(&mut command).done().stderr;
+    assert_eq!(output.matches("is not a setting").count(), 1, "{output}");
+    assert!(output.contains("ORGVAULT_LISTN ") && !output.contains("h7Qz"), "{output}");
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn paths_in_the_file_are_relative_to_the_file() {
 }
 
 #[test]
-fn the_base_path_is_a_setting() {
+fn base_path_is_a_setting() {
     let vault = Vault::start_with(Database::Sqlite, &["--base-path", "/vaults/v1"]);
     let client = vault.client();
     let account = vault.admin();
@@ -170,7 +170,7 @@ fn http_links_are_a_setting() {
 }
 
 #[test]
-fn a_proxy_makes_listening_beyond_loopback_possible() {
+fn trusted_proxy_permits_listening_beyond_loopback() {
     let vault = Vault::init(Database::Sqlite);
     let mut serve = vault.serve_command();
     serve.args(["--trusted-proxy", "10.0.0.0/8,192.0.2.0/24"]);
@@ -181,7 +181,7 @@ fn a_proxy_makes_listening_beyond_loopback_possible() {
 }
 
 #[test]
-fn a_database_url_with_a_password_comes_from_a_file() {
+fn database_url_with_a_password_comes_from_a_file() {
     let vault = Vault::init(Database::Postgres);
     let url = vault.url().to_owned();
     let with_password = match url.contains('?') {
@@ -195,21 +195,21 @@ fn a_database_url_with_a_password_comes_from_a_file() {
         Run::of(command.arg("--data-dir").arg(vault.data_dir()).args([flag, value, "org", "list"]))
     };
     fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
-    let said = list("--database-url-file", file.to_str().unwrap()).refused().stderr;
-    assert!(said.contains("--database-url-file") && said.contains("0644"), "{said}");
+    let output = list("--database-url-file", file.to_str().unwrap()).refused().stderr;
+    assert!(output.contains("--database-url-file") && output.contains("0644"), "{output}");
     fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
-    let said = list("--database-url-file", file.to_str().unwrap()).done();
-    assert!(!said.stderr.contains("password"), "{}", said.stderr);
-    let said = list("--database-url", &with_password).done().stderr;
-    assert!(said.contains("--database-url-file") && !said.contains("hunter2"), "{said}");
+    let output = list("--database-url-file", file.to_str().unwrap()).done();
+    assert!(!output.stderr.contains("password"), "{}", output.stderr);
+    let output = list("--database-url", &with_password).done().stderr;
+    assert!(output.contains("--database-url-file") && !output.contains("hunter2"), "{output}");
     fs::write(&file, "not a url with hunter2").unwrap();
-    let said = list("--database-url-file", file.to_str().unwrap()).misused().stderr;
-    assert!(said.contains("--database-url-file") && !said.contains("hunter2"), "{said}");
+    let output = list("--database-url-file", file.to_str().unwrap()).misused().stderr;
+    assert!(output.contains("--database-url-file") && !output.contains("hunter2"), "{output}");
 }
 
 /// As in `orgvault-admin`, which sets the variables of the service.
 #[test]
-fn a_flag_overrides_the_other_setting_for_the_same_object() {
+fn flag_overrides_the_other_setting_for_the_same_object() {
     let vault = Vault::init(Database::Sqlite);
     let url = vault.scratch("url");
     fs::write(&url, format!("sqlite://{}/orgvault.db\n", vault.data_dir().display())).unwrap();

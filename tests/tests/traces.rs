@@ -98,7 +98,7 @@ fn trace_of(spans: &[Span], request_id: &str) -> (Span, Vec<Span>) {
 }
 
 #[test]
-fn a_save_and_a_login_are_traced_without_their_secrets() {
+fn save_and_a_login_are_traced_without_their_secrets() {
     const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     const TOKEN: &str = "s3cret-of-the-collector";
     let collector = Collector::start(200);
@@ -171,7 +171,7 @@ fn a_save_and_a_login_are_traced_without_their_secrets() {
 
 /// While the collector rejects traces, requests succeed. The log reports the failure once, and its end once.
 #[test]
-fn a_collector_that_refuses_is_reported_once() {
+fn refusing_collector_is_reported_once() {
     let collector = Collector::start(400);
     let mut vault = Vault::start_with(Database::Sqlite, &["--otlp-endpoint", &collector.url()]);
     let session = vault.admin_session();
@@ -195,21 +195,21 @@ fn session_count(log: &str) -> usize {
 
 /// A server starts, serves and stops in time although its collector does not respond.
 #[test]
-fn a_collector_that_is_away_delays_nothing() {
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let mut vault = Vault::start_with(Database::Sqlite, &["--otlp-endpoint", &format!("http://{nobody}")]);
+fn unavailable_collector_delays_nothing() {
+    let unknown = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut vault = Vault::start_with(Database::Sqlite, &["--otlp-endpoint", &format!("http://{unknown}")]);
     vault.admin_session().save(&small("imports", 1));
     vault.stop();
     assert_eq!(vault.log().matches("traces are not accepted").count(), 1, "{}", vault.log());
 }
 
 #[test]
-fn settings_of_traces_are_checked() {
+fn trace_settings_are_validated() {
     let vault = Vault::init(Database::Sqlite);
     let file = vault.scratch("headers");
     write_private(&file, "no header\n");
     let file = file.to_str().unwrap();
-    for (flags, said) in [
+    for (flags, expected) in [
         (&["--otlp-endpoint", "localhost:4318"][..], "must be an http or https URL"),
         (&["--otlp-endpoint", "http://user:password@127.0.0.1:4318"], "must be an http or https URL"),
         (&["--otlp-headers-file", file], "--otlp-headers-file needs --otlp-endpoint"),
@@ -220,6 +220,6 @@ fn settings_of_traces_are_checked() {
         command.args(flags);
         let run = Server::fail(command);
         assert_ne!(run.status, Some(0));
-        assert!(run.stderr.contains(said), "{flags:?}: {}", run.stderr);
+        assert!(run.stderr.contains(expected), "{flags:?}: {}", run.stderr);
     }
 }

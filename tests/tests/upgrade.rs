@@ -15,9 +15,9 @@ use vault_tests::sql::Sql;
 use vault_tests::{Account, ActivationListener, Database, Integration, Session, Vault};
 
 vault_tests::on_both_databases!(
-    a_vault_of_a_build_before_the_first_release_is_refused,
-    a_vault_of_an_earlier_version_works_as_before,
-    an_upgrade_that_is_killed_anywhere_is_finished_by_the_next
+    vault_of_a_build_before_the_first_release_is_refused,
+    vault_of_an_earlier_version_works_as_before,
+    killed_upgrade_is_completed_by_next_start
 );
 
 /// Serves the migrated vault and asserts that all its data exists and works.
@@ -61,14 +61,14 @@ fn earlier(scratch: &Path) -> Vec<Earlier> {
     Earlier::all().into_iter().chain([Earlier::read(make(scratch))]).collect()
 }
 
-fn a_vault_of_an_earlier_version_works_as_before(database: Database) {
+fn vault_of_an_earlier_version_works_as_before(database: Database) {
     let scratch = tempfile::tempdir().unwrap();
     for earlier in earlier(scratch.path()) {
         is_whole(&earlier, earlier.restored(database).upgraded());
     }
 }
 
-fn a_vault_of_a_build_before_the_first_release_is_refused(database: Database) {
+fn vault_of_a_build_before_the_first_release_is_refused(database: Database) {
     let vault = Vault::init(database);
     const EARLIER: &str = "DELETE FROM schema_versions; \
         INSERT INTO schema_versions (version, applied_at) VALUES ('0001_foundation', 1), ('0018_filters', 2)";
@@ -96,7 +96,7 @@ fn a_vault_of_a_build_before_the_first_release_is_refused(database: Database) {
     assert_eq!((versions(), files()), (rows, content), "nothing was written");
 }
 
-fn an_upgrade_that_is_killed_anywhere_is_finished_by_the_next(database: Database) {
+fn killed_upgrade_is_completed_by_next_start(database: Database) {
     let scratch = tempfile::tempdir().unwrap();
     for earlier in earlier(scratch.path()) {
         let restored = earlier.restored(database);
@@ -191,7 +191,7 @@ fn dump(database: &Connection) -> String {
 /// Creates the stored vault of the newest schema. Run before a release, with the released binary.
 #[test]
 #[ignore = "makes a pinned vault"]
-fn make_the_vault_of_this_version() {
+fn create_vault_archive_of_this_version() {
     make(&folders());
 }
 

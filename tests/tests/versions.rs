@@ -9,10 +9,10 @@ use vault_tests::samples::{every_type, small};
 use vault_tests::{ActivationListener, Answer, Client, Database, Integration, Session, Vault, on_both_databases};
 
 on_both_databases! {
-    a_rotation_leaves_no_gap,
-    an_activation_gets_one_version_and_never_an_old_one,
-    replacements_at_once_get_numbers_of_their_own,
-    one_key_replaces_once_however_many_try,
+    rotation_has_no_gap,
+    activation_gets_exactly_the_current_version,
+    concurrent_replacements_get_distinct_numbers,
+    one_idempotency_key_replaces_once_concurrently,
 }
 
 const THREADS: usize = 16;
@@ -23,7 +23,7 @@ fn activated(integration: &Integration, client: &Client, namespace: &str) -> Vec
     answer["credentials"].as_array().unwrap().clone()
 }
 
-fn a_rotation_leaves_no_gap(database: Database) {
+fn rotation_has_no_gap(database: Database) {
     let (vault, activation_listener) = ActivationListener::open(database);
     let (session, client) = (vault.admin_session(), activation_listener.client());
     let id = session.save(&small("imports", 1));
@@ -58,7 +58,7 @@ fn a_rotation_leaves_no_gap(database: Database) {
 }
 
 #[test]
-fn every_type_is_replaced_by_its_own_alone() {
+fn credential_is_replaced_only_by_same_type() {
     let vault = Vault::start(Database::Sqlite);
     let session = vault.admin_session();
     let samples = every_type();
@@ -83,7 +83,7 @@ fn every_type_is_replaced_by_its_own_alone() {
 }
 
 #[test]
-fn as_many_versions_are_kept_as_is_set() {
+fn configured_number_of_versions_is_kept() {
     let vault = Vault::start_with(Database::Sqlite, &["--keep-versions", "3"]);
     let session = vault.admin_session();
     let id = session.save(&small("a", 1));
@@ -106,7 +106,7 @@ fn as_many_versions_are_kept_as_is_set() {
 }
 
 #[test]
-fn a_frozen_namespace_accepts_new_versions() {
+fn frozen_namespace_accepts_new_versions() {
     let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     let session = vault.admin_session();
     let id = session.save(&small("imports", 1));
@@ -123,7 +123,7 @@ fn a_frozen_namespace_accepts_new_versions() {
 
 /// The data of each replacement contains its version number. So an issued credential is consistent exactly if its parts
 /// match, and current exactly if its number is not below the last one acknowledged before the request.
-fn an_activation_gets_one_version_and_never_an_old_one(database: Database) {
+fn activation_gets_exactly_the_current_version(database: Database) {
     const REPLACEMENTS: i64 = 100;
     let (vault, activation_listener) =
         ActivationListener::open_with(database, &["--activation-rate=0", "--max-activations=1000000"]);
@@ -184,11 +184,11 @@ fn an_activation_gets_one_version_and_never_an_old_one(database: Database) {
     let whole: usize = counts.iter().map(|(whole, _)| whole).sum();
     let contended: usize = counts.iter().map(|(_, contended)| contended).sum();
     // Usually some hundred consistent ones, and some dozen retries.
-    assert!(whole > THREADS && whole > contended, "{whole} whole, {contended} told to retry");
+    assert!(whole > THREADS && whole > contended, "{whole} whole, {contended} asked to retry");
 }
 
 /// Returns the responses of threads that start simultaneously.
-fn at_once(session: &Session, vault: &Vault, act: impl Fn(usize, &Session) -> Answer + Sync) -> Vec<Answer> {
+fn concurrently(session: &Session, vault: &Vault, act: impl Fn(usize, &Session) -> Answer + Sync) -> Vec<Answer> {
     let barrier = Barrier::new(THREADS);
     thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS)
@@ -212,7 +212,7 @@ fn statuses(answers: &[Answer]) -> Vec<u16> {
 }
 
 #[test]
-fn of_changes_under_one_tag_one_is_made() {
+fn one_change_per_entity_tag_succeeds() {
     let vault = Vault::start(Database::Sqlite);
     let session = vault.admin_session();
     for _ in 0..5 {
@@ -220,7 +220,7 @@ fn of_changes_under_one_tag_one_is_made() {
         session.replace(&id, &small("a", 2), true).expect(201);
         let tag = session.show(&id).expect(200).header("etag").unwrap().to_owned();
         let path = format!("/v1/organization-vault/{id}");
-        let answers = at_once(&session, &vault, |number, session| {
+        let answers = concurrently(&session, &vault, |number, session| {
             let call = |method, below| session.call(method, &format!("{path}{below}")).header("if-match", &tag);
             match number % 4 {
                 0 => call("POST", "/promote").json(&json!({"version": 2})).send(),
@@ -238,33 +238,33 @@ fn of_changes_under_one_tag_one_is_made() {
     }
 }
 
-fn replacements_at_once_get_numbers_of_their_own(database: Database) {
+fn concurrent_replacements_get_distinct_numbers(database: Database) {
     let vault = Vault::start(database);
     let session = vault.admin_session();
     let id = session.save(&small("a", 1));
     let answers =
-        at_once(&session, &vault, |number, session| session.replace(&id, &small("a", number), number % 4 == 0));
-    let made: Vec<i64> = answers
+        concurrently(&session, &vault, |number, session| session.replace(&id, &small("a", number), number % 4 == 0));
+    let created: Vec<i64> = answers
         .iter()
         .filter(|answer| answer.status == 201)
         .map(|answer| answer.json()["version"].as_i64().unwrap())
         .collect();
     // A request that loses repeatedly must be retried by the client.
     assert!(answers.iter().all(|answer| matches!(answer.status, 201 | 503)), "{:?}", statuses(&answers));
-    assert!(!made.is_empty());
-    let numbers: HashSet<i64> = made.iter().copied().collect();
-    assert_eq!(numbers, (2..2 + i64::try_from(made.len()).unwrap()).collect::<HashSet<_>>());
+    assert!(!created.is_empty());
+    let numbers: HashSet<i64> = created.iter().copied().collect();
+    assert_eq!(numbers, (2..2 + i64::try_from(created.len()).unwrap()).collect::<HashSet<_>>());
     let versions = session.versions(&id);
     assert_eq!(versions.iter().filter(|(_, state)| state == "current").count(), 1);
     assert!(versions.iter().filter(|(_, state)| state == "staged").count() <= 1 && versions.len() <= 5, "{versions:?}");
 }
 
-fn one_key_replaces_once_however_many_try(database: Database) {
+fn one_idempotency_key_replaces_once_concurrently(database: Database) {
     let vault = Vault::start(database);
     let session = vault.admin_session();
     let id = session.save(&small("a", 1));
     for round in 0..5 {
-        let answers = at_once(&session, &vault, |_, session| {
+        let answers = concurrently(&session, &vault, |_, session| {
             let call = session.call("POST", &format!("/v1/organization-vault/{id}/versions"));
             let body = json!({"data": small("a", 100 + round)["data"]});
             call.header("idempotency-key", &format!("round-{round}")).json(&body).send()

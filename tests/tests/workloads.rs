@@ -10,8 +10,8 @@ use vault_tests::sql::Sql;
 use vault_tests::{ActivationListener, Client, Database, Vault, on_both_databases};
 
 on_both_databases! {
-    a_workload_activates_without_a_stored_token,
-    forged_and_foreign_tokens_open_nothing,
+    workload_activates_without_a_stored_token,
+    forged_and_foreign_tokens_are_refused,
 }
 
 const SUBJECT: &str = "repo:acme/etl:ref:refs/heads/main";
@@ -32,10 +32,10 @@ impl Stage {
         vault.run(&["issuer", "add", "github", "--issuer", &issuer.url()]).done();
         let create =
             ["integration", "create", "--org", "Acme", "--name", "etl", "--namespace", "imports/*", "--no-token"];
-        let made = vault.json(&[&create[..], &["--trust", "github:acme/etl@main"]].concat());
-        assert_eq!(made.get("token"), None);
-        let integration = made["id"].as_str().unwrap().to_owned();
-        assert_eq!(made["audience"], audience(&integration));
+        let created = vault.json(&[&create[..], &["--trust", "github:acme/etl@main"]].concat());
+        assert_eq!(created.get("token"), None);
+        let integration = created["id"].as_str().unwrap().to_owned();
+        assert_eq!(created["audience"], audience(&integration));
         Self { vault, activation_listener, issuer, integration }
     }
 
@@ -72,7 +72,7 @@ impl Stage {
     }
 }
 
-fn a_workload_activates_without_a_stored_token(database: Database) {
+fn workload_activates_without_a_stored_token(database: Database) {
     let stage = Stage::open(database);
     let token = stage.issuer.token(&stage.integration, SUBJECT);
     let activated = stage.activate(&token).expect(201).json();
@@ -106,7 +106,7 @@ fn a_workload_activates_without_a_stored_token(database: Database) {
 }
 
 /// The attacks of RFC 8725 and others: responses reveal nothing about a token whose signature was not verified.
-fn forged_and_foreign_tokens_open_nothing(database: Database) {
+fn forged_and_foreign_tokens_are_refused(database: Database) {
     let mut stage = Stage::open(database);
     let (claims, key) = (stage.claims(), &stage.issuer.key);
     let head = |changes: Value| {
@@ -209,7 +209,7 @@ fn forged_and_foreign_tokens_open_nothing(database: Database) {
 
 /// An attacker with SQL write access adds a key to an issuer, or a trust to an integration.
 #[test]
-fn an_issuer_or_a_trust_changed_by_sql_grants_nothing() {
+fn issuer_or_a_trust_changed_by_sql_grants_nothing() {
     let stage = Stage::open(Database::Postgres);
     let (own, genuine) = (SigningKey::new("first"), stage.issuer.token(&stage.integration, SUBJECT));
     let sql = |statement: &str| Sql::of(&stage.vault).run(statement);
@@ -243,7 +243,7 @@ fn an_issuer_or_a_trust_changed_by_sql_grants_nothing() {
 }
 
 #[test]
-fn keys_are_exchanged_and_an_issuer_may_be_away() {
+fn issuer_keys_are_rotated_and_cached_during_outage() {
     let mut stage = Stage::open(Database::Sqlite);
     stage.activate(&stage.issuer.token(&stage.integration, SUBJECT)).expect(201);
     // While the issuer is unavailable, the stored keys are used for a day.
@@ -282,7 +282,7 @@ fn concurrent_forged_tokens_cause_one_key_request() {
 }
 
 #[test]
-fn an_issuer_is_added_only_if_it_can_be_believed() {
+fn only_trustworthy_issuer_is_added() {
     let vault = Vault::init(Database::Sqlite);
     let issuer = TestIssuer::start();
     let url = issuer.url();
@@ -311,25 +311,25 @@ fn an_issuer_is_added_only_if_it_can_be_believed() {
     let create =
         ["integration", "create", "--org", "Acme", "--name", "etl", "--namespace", "a", "--no-token", "--trust"];
     let trust = |text: &str| vault.run(&[&create[..], &[text]].concat());
-    let said = trust(r#"{"issuer": "own", "claims": {"/sub": "repo:acme/etl:*"}}"#).refused().stderr;
-    assert!(said.contains("--trust") && said.contains("/repository_id exactly"), "{said}");
-    let said = trust(r#"{"issuer": "other", "claims": {"/sub": "repo:acme/etl:*"}}"#).refused().stderr;
-    assert!(said.contains("is no issuer"), "{said}");
+    let output = trust(r#"{"issuer": "own", "claims": {"/sub": "repo:acme/etl:*"}}"#).refused().stderr;
+    assert!(output.contains("--trust") && output.contains("/repository_id exactly"), "{output}");
+    let output = trust(r#"{"issuer": "other", "claims": {"/sub": "repo:acme/etl:*"}}"#).refused().stderr;
+    assert!(output.contains("is no issuer"), "{output}");
     for reaching in ["repo:*", "repo:acme*", "*", "repo:acme/*x*", "system:serviceaccount:*", "project_path:*"] {
         let asked = json!({"issuer": "own", "claims": {"/sub": reaching, "/repository_id": "7"}});
-        let said = trust(&asked.to_string()).refused().stderr;
-        assert!(said.contains("--trust") && said.contains("`*`"), "{reaching}: {said}");
+        let output = trust(&asked.to_string()).refused().stderr;
+        assert!(output.contains("--trust") && output.contains("`*`"), "{reaching}: {output}");
     }
     trust(r#"{"issuer": "own", "claims": {"/sub": "repo:acme/etl:*", "/repository_id": "7"}}"#).done();
-    let said = vault.run(&["issuer", "remove", "own"]).refused().stderr;
-    assert!(said.contains("etl of Acme") && said.contains("--force"), "{said}");
+    let output = vault.run(&["issuer", "remove", "own"]).refused().stderr;
+    assert!(output.contains("etl of Acme") && output.contains("--force"), "{output}");
     vault.run(&["issuer", "remove", "own", "--force"]).done();
     assert_eq!(vault.json(&["issuer", "list"]), json!([]));
 }
 
 /// Each kind of workload with its own claims: a cluster with a stored key set, and SPIFFE without `iss`.
 #[test]
-fn workloads_of_every_kind_are_known() {
+fn workloads_of_every_kind_are_recognized() {
     let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     vault.admin_session().save(&small("imports/nightly", 1));
     let issuer = TestIssuer::start();
@@ -347,8 +347,8 @@ fn workloads_of_every_kind_are_known() {
     };
     let mesh = ["issuer", "add", "mesh", "--issuer", "spiffe://acme.example", "--jwks-file", bundle.to_str().unwrap()];
     fs::write(&bundle, json!({"keys": [key_for("x509-svid"), issuer.key.public()]}).to_string()).unwrap();
-    let said = vault.run(&mesh).refused().stderr;
-    assert!(said.contains("2 keys: 1 sig, 1 x509-svid") && said.contains("jwt-svid"), "{said}");
+    let output = vault.run(&mesh).refused().stderr;
+    assert!(output.contains("2 keys: 1 sig, 1 x509-svid") && output.contains("jwt-svid"), "{output}");
     let keys_of_bundle = [SigningKey::new("other").public(), key_for("jwt-svid")];
     fs::write(&bundle, json!({"keys": keys_of_bundle, "spiffe_sequence": 12}).to_string()).unwrap();
     vault.run(&mesh).done();
@@ -360,8 +360,8 @@ fn workloads_of_every_kind_are_known() {
     ];
     let create = ["integration", "create", "--org", "Acme", "--name", "etl", "--namespace", "imports/*", "--no-token"];
     let trusts: Vec<_> = trusts.iter().flat_map(|trust| ["--trust", *trust]).collect();
-    let made = vault.json(&[&create[..], &trusts].concat());
-    let integration = made["id"].as_str().unwrap();
+    let created = vault.json(&[&create[..], &trusts].concat());
+    let integration = created["id"].as_str().unwrap();
     let (aud, now) = (audience(integration), now());
     let body = json!({"namespace": "imports/nightly"});
     let activate = |claims: Value| {
@@ -402,8 +402,8 @@ fn github_presets_match_subjects_with_and_without_ids() {
     let add = ["issuer", "add", "github", "--issuer", &issuer.url(), "--require-claim", "/repository_owner_id"];
     let create = ["integration", "create", "--org", "Acme", "--namespace", "imports/*", "--no-token"];
     let integration = |name: &str, trust: &str| {
-        let made = vault.json(&[&create[..], &["--name", name, "--trust", trust]].concat());
-        made["id"].as_str().unwrap().to_owned()
+        let created = vault.json(&[&create[..], &["--name", name, "--trust", trust]].concat());
+        created["id"].as_str().unwrap().to_owned()
     };
     let activate = |integration: &str, changes: Value| {
         let mut claims = issuer.claims(integration, "repo:example-org@1000001/etl@2000002:ref:refs/heads/main");
@@ -447,7 +447,7 @@ fn github_presets_match_subjects_with_and_without_ids() {
 
 /// Clusters share an `iss`, but tokens are verified with the keys of their own cluster.
 #[test]
-fn clusters_of_one_name_have_keys_of_their_own() {
+fn clusters_of_one_name_have_separate_keys() {
     let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     vault.admin_session().save(&small("imports/nightly", 1));
     let cluster = "https://kubernetes.default.svc";
@@ -460,8 +460,8 @@ fn clusters_of_one_name_have_keys_of_their_own() {
     });
     let create = ["integration", "create", "--org", "Acme", "--name", "etl", "--namespace", "imports/*", "--no-token"];
     let trusts = ["--trust", "kubernetes:a:etl/one", "--trust", "kubernetes:b:etl/two"];
-    let made = vault.json(&[&create[..], &trusts].concat());
-    let (aud, now) = (audience(made["id"].as_str().unwrap()), now());
+    let created = vault.json(&[&create[..], &trusts].concat());
+    let (aud, now) = (audience(created["id"].as_str().unwrap()), now());
     let body = json!({"namespace": "imports/nightly"});
     for (cluster_of, account, status) in
         [(0, "one", 201), (1, "two", 201), (0, "two", 401), (1, "one", 401), (2, "one", 401), (2, "two", 401)]
@@ -475,7 +475,7 @@ fn clusters_of_one_name_have_keys_of_their_own() {
 
 /// A trust that SQL inserted again is useless: it contains the ID of the removed issuer.
 #[test]
-fn a_later_issuer_of_the_same_name_revives_no_trust() {
+fn later_issuer_of_the_same_name_revives_no_trust() {
     let mut stage = Stage::open(Database::Postgres);
     let token = || stage.issuer.token(&stage.integration, SUBJECT);
     stage.activate(&token()).expect(201);
@@ -492,7 +492,7 @@ fn a_later_issuer_of_the_same_name_revives_no_trust() {
 
 /// Independent issuer implementations with every permitted algorithm.
 #[test]
-fn foreign_issuers_are_understood() {
+fn foreign_issuer_tokens_are_parsed() {
     let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     vault.admin_session().save(&small("imports/nightly", 1));
     let issuers = ForeignIssuers::start();
@@ -504,8 +504,8 @@ fn foreign_issuers_are_understood() {
         json!({"issuer": "mock", "claims": {"/sub": "job:etl/nightly"}}).to_string(),
         json!({"issuer": "provider", "claims": {"/sub": "etl-client", "/client_id": "etl-client"}}).to_string(),
     ];
-    let made = vault.json(&[&create[..], &["--trust", &trusts[0], "--trust", &trusts[1]]].concat());
-    let aud = audience(made["id"].as_str().unwrap());
+    let created = vault.json(&[&create[..], &["--trust", &trusts[0], "--trust", &trusts[1]]].concat());
+    let aud = audience(created["id"].as_str().unwrap());
     let activate = |asked: Value| {
         let token = issuers.token(&asked);
         let body = json!({"namespace": "imports/nightly"});
@@ -524,16 +524,16 @@ fn foreign_issuers_are_understood() {
 }
 
 #[test]
-fn trusts_are_made_shown_and_ended_over_http() {
+fn trusts_are_added_listed_and_removed_over_http() {
     let stage = Stage::open(Database::Sqlite);
     let admin = stage.vault.admin_session();
     let issuers = admin.call("GET", "/v1/issuers").send().expect(200).json();
     assert_eq!((&issuers[0]["name"], &issuers[0]["issuer"]), (&json!("github"), &json!(stage.issuer.url())));
     let body = json!({"name": "hourly", "namespaces": ["imports/*"], "token": false,
         "trusts": [{"issuer": "github", "claims": {"/sub": "repo:acme/hourly:*"}, "max_lifetime": 900}]});
-    let made = admin.call("POST", "/v1/integrations").json(&body).send().expect(201).json();
-    assert_eq!(made.get("token"), None);
-    let id = made["id"].as_str().unwrap();
+    let created = admin.call("POST", "/v1/integrations").json(&body).send().expect(201).json();
+    assert_eq!(created.get("token"), None);
+    let id = created["id"].as_str().unwrap();
     let path = format!("/v1/integrations/{id}/trusts");
     let trust = json!({"issuer": "github", "claims": {"/sub": "repo:acme/daily:environment:prod", "/run_attempt": 1}});
     let second = admin.call("POST", &path).json(&trust).send().expect(201).json();
@@ -573,7 +573,7 @@ fn trusts_are_made_shown_and_ended_over_http() {
 }
 
 #[test]
-fn a_job_runs_by_its_identity_token() {
+fn job_runs_by_its_identity_token() {
     let stage = Stage::open(Database::Sqlite);
     let file = stage.vault.scratch("identity");
     fs::write(&file, format!("{}\n", stage.issuer.token(&stage.integration, SUBJECT))).unwrap();
@@ -595,10 +595,10 @@ fn a_job_runs_by_its_identity_token() {
     assert!(!run.stderr.contains("eyJ"), "{}", run.stderr);
     // The message suffices to find an error in a trust.
     let other = stage.issuer.token(&stage.integration, "repo:acme/etl:ref:refs/heads/feature");
-    let said = job("ORGVAULT_IDENTITY_TOKEN", &other, &exec);
-    assert_eq!(said.status, Some(125), "{said:?}");
-    let said = said.stderr;
-    assert!(said.contains("claim /sub is repo:acme/etl:ref:refs/heads/feature"), "{said}");
+    let output = job("ORGVAULT_IDENTITY_TOKEN", &other, &exec);
+    assert_eq!(output.status, Some(125), "{output:?}");
+    let output = output.stderr;
+    assert!(output.contains("claim /sub is repo:acme/etl:ref:refs/heads/feature"), "{output}");
     // The claims of the token are printed, but not the token.
     let run = job("ORGVAULT_IDENTITY_TOKEN", &other, &["identity", "inspect"]).done();
     for reported in ["repo:acme/etl:ref:refs/heads/feature", &audience(&stage.integration), &stage.issuer.url()] {
@@ -609,10 +609,10 @@ fn a_job_runs_by_its_identity_token() {
     let run = job("ORGVAULT_IDENTITY_TOKEN", &wrong, &["identity", "inspect"]).done();
     assert!(run.stdout.contains("must be exactly one audience"), "{}", run.stdout);
     // Without a token, the command lists the possible sources.
-    let said = job("X", "", &exec);
-    assert_eq!(said.status, Some(2), "{said:?}");
-    let said = said.stderr;
-    assert!(said.contains("ORGVAULT_IDENTITY_TOKEN_FILE") && said.contains("id-token: write"), "{said}");
+    let output = job("X", "", &exec);
+    assert_eq!(output.status, Some(2), "{output:?}");
+    let output = output.stderr;
+    assert!(output.contains("ORGVAULT_IDENTITY_TOKEN_FILE") && output.contains("id-token: write"), "{output}");
     // GitHub issues a token for the integration's audience on request.
     let given = json!({"value": token}).to_string();
     let path = format!("/request?api-version=2.0&audience={}", audience(&stage.integration).replace(':', "%3A"));

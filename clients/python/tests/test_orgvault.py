@@ -27,7 +27,7 @@ def test_the_activation_ends_if_the_block_fails(job):
     assert live() == []
 
 
-def test_a_renewal_goes_on_and_one_that_has_ended_begins_anew(job):
+def test_renewal_continues_and_restarts_after_its_end(job):
     from orgvault._listener import Listener
 
     with orgvault.activate("imports/nightly", ttl=600) as activation:

@@ -1023,7 +1023,7 @@ mod tests {
 
     /// Commands and settings distinguish their flags by ID, so the IDs must not overlap.
     #[test]
-    fn no_flag_of_a_command_is_taken_for_a_setting() {
+    fn command_flags_are_not_settings() {
         fn ids(command: &clap::Command) -> Vec<String> {
             let own = command.get_arguments().map(|flag| flag.get_id().to_string());
             own.chain(command.get_subcommands().flat_map(ids)).collect()
@@ -1053,7 +1053,7 @@ mod tests {
 
     /// `ORGVAULT_UPDATE=1` regenerates the page.
     #[test]
-    fn the_commands_are_documented_as_they_are_declared() {
+    fn command_reference_matches_declarations() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operate/commands.md");
         let mut rows = Vec::new();
         let mut all = command();
@@ -1091,7 +1091,7 @@ mod tests {
 
     /// All command lines in the pages must parse, so that a renamed flag fails here.
     #[test]
-    fn the_commands_of_the_pages_are_taken() {
+    fn commands_on_pages_are_parsed() {
         let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
         let directories = ["", "operate", "jobs", "embed", "why"].map(|name| docs.join(name));
         let files = directories.iter().flat_map(|directory| std::fs::read_dir(directory).expect("pages"));
@@ -1137,7 +1137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn command_line_definition_is_valid() {
         command().debug_assert();
     }
 

@@ -157,7 +157,7 @@ pub(crate) fn open_mode(directory: &Path) -> Option<u32> {
 
 /// Returns whether the database key is wrapped under two root keys, because a replacement is incomplete.
 fn is_root_key_being_replaced(settings: &Settings) -> bool {
-    let key_file = settings.database.file().map(DatabaseKeyFile::beside);
+    let key_file = settings.database.file().map(DatabaseKeyFile::next_to);
     key_file.and_then(|file| file.root_keys().ok()).is_some_and(|roots| roots.len() > 1)
 }
 

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_gateway_is_that_of_the_default_route() {
+    fn gateway_is_read_from_default_route() {
         let head = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\n";
         let row = |destination: &str, gateway: Ipv4Addr| {
             format!("eth0\t{destination}\t{:08X}\t0003\t0\t0\t0\t00000000\n", u32::from_ne_bytes(gateway.octets()))

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_is_followed_down_to_dm_crypt() {
+    fn volume_is_followed_down_to_dm_crypt() {
         let devices = Devices::new();
         devices
             .add("8:0", "sda", None, &[])
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_in_a_ring_are_left() {
+    fn cyclic_devices_are_not_followed() {
         let devices = Devices::new();
         fs::create_dir_all(devices.0.path().join("block/dm-1")).unwrap();
         devices.add("253:0", "dm-0", Some("LVM-a"), &["dm-1"]).add("253:1", "dm-1", Some("LVM-b"), &["dm-0"]);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn file_systems_without_a_device_are_named() {
+    fn file_systems_without_a_device_are_reported() {
         let mounts =
             "22 1 0:21 / / rw - overlay overlay rw,lowerdir=/a\n23 22 0:22 / /tmp rw shared:2 - tmpfs tmpfs rw\n";
         let place = |numbers| Devices::new().below(numbers, mounts);

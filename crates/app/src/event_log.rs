@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_has_so_many_lines_a_second_and_the_rest_is_counted() {
+    fn log_lines_are_rate_limited_by_kind_and_counted() {
         let mut windows = Windows::default();
         let storm = |windows: &mut Windows, kind, now| (0..100).filter(|_| windows.admit(kind, now).0).count();
         assert_eq!(storm(&mut windows, REFUSED, BEGAN), 20);
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_is_told_when_no_further_line_comes() {
+    fn suppressed_count_is_logged_without_further_lines() {
         let mut windows = Windows::default();
         for _ in 0..25 {
             windows.admit(REFUSED, BEGAN);
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_back_keeps_nothing_quiet() {
+    fn clock_moved_back_suppresses_no_line() {
         let mut windows = Windows::default();
         for _ in 0..30 {
             windows.admit(REFUSED, BEGAN);
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_names_account_network_reason_and_request() {
+    fn line_contains_account_network_reason_and_request() {
         let lines = Lines::default();
         let written = lines.clone();
         let subscriber = tracing_subscriber::fmt().json().flatten_event(true).with_span_list(false);

@@ -24,7 +24,7 @@ const BATCH: &str = "orgvault_store_batch_changes";
 const CONNECTIONS: &str = "orgvault_store_connections";
 const CONNECTION_LIMIT: &str = "orgvault_store_connection_limit";
 const CONNECTION_WAITS: &str = "orgvault_store_connection_wait_seconds";
-const SEATS: &str = "orgvault_password_seats";
+const HASH_SLOTS: &str = "orgvault_password_seats";
 const KEY_USES: &str = "orgvault_key_uses_ratio";
 const AUDIT_LAG: &str = "orgvault_audit_unsealed_age_seconds";
 const DISK_FREE: &str = "orgvault_disk_free_bytes";
@@ -50,7 +50,7 @@ pub(crate) fn describe() {
         metrics::Unit::Seconds,
         "Wait time for a database connection if none was free, by outcome"
     );
-    metrics::describe_gauge!(SEATS, "Slots in the queue of the password hash, by state");
+    metrics::describe_gauge!(HASH_SLOTS, "Slots in the queue of the password hash, by state");
     metrics::describe_gauge!(
         KEY_USES,
         "Used share of the most used active key's limit, by purpose; at 1 it cannot encrypt"
@@ -97,8 +97,8 @@ pub(crate) fn show_load(vault: &OpenVault, data_dir: &Path) {
     metrics::gauge!(CONNECTIONS, "state" => "in-use").set(number(load.store.in_use));
     metrics::gauge!(CONNECTIONS, "state" => "idle").set(number(load.store.idle));
     metrics::gauge!(CONNECTION_LIMIT).set(number(load.store.limit));
-    metrics::gauge!(SEATS, "state" => "taken").set(number(load.slots_taken));
-    metrics::gauge!(SEATS, "state" => "free").set(number(load.hash_slots.saturating_sub(load.slots_taken)));
+    metrics::gauge!(HASH_SLOTS, "state" => "taken").set(number(load.slots_taken));
+    metrics::gauge!(HASH_SLOTS, "state" => "free").set(number(load.hash_slots.saturating_sub(load.slots_taken)));
 }
 
 /// Samples keys, audit log and credentials until it is cancelled. Every replica reports the same values.

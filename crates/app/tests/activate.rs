@@ -17,7 +17,7 @@ fn ended() -> String {
 }
 
 #[test]
-fn a_credential_is_printed_as_its_tool_reads_it() {
+fn credential_is_printed_in_format_of_its_tool() {
     let activation_listener = ActivationListener::new(201, activation(&[s3()]));
     let lines = activation_listener.run(&[&ACTIVATE[..], &["--format", "env"]].concat()).done();
     let script = format!("{lines}printf %s \"$AWS_SECRET_ACCESS_KEY\"");
@@ -30,18 +30,18 @@ fn a_credential_is_printed_as_its_tool_reads_it() {
         activation_listener.run(&[&ACTIVATE[..], &["--format", "aws-ini", "--name", "night"]].concat()).done();
     assert!(section.starts_with("[night]\n"), "{section}");
     assert_eq!(
-        activation_listener.asked()[..2],
+        activation_listener.requests()[..2],
         [
             r#"POST /v1/activations {"namespace":"a/b"}"#.to_owned(),
             r#"POST /v1/activations {"namespace":"a/b","purpose":"nightly","ttl":60,"vend":"raw"}"#.to_owned(),
         ],
-        "what is printed stays activated"
+        "printed credentials stay activated"
     );
     assert_eq!(fs::read_dir(activation_listener.path("work")).unwrap().count(), 0, "no vault was made");
 }
 
 #[test]
-fn json_is_the_whole_activation() {
+fn json_contains_whole_activation() {
     let activation_listener = ActivationListener::new(201, activation(&[s3(), gcs()]));
     for flags in [&[][..], &["--json"], &["--format", "json"]] {
         let printed: Value =
@@ -52,22 +52,22 @@ fn json_is_the_whole_activation() {
     let one = activation_listener.run(&[&ACTIVATE[..], &["--type", "gcs", "--base-path", "/v2"]].concat()).done();
     let one: Value = serde_json::from_str(&one).unwrap();
     assert_eq!((one["credentials"].as_array().unwrap().len(), &one["credentials"][0]["id"]), (1, &json!(GCS_ID)));
-    assert!(activation_listener.asked().last().unwrap().starts_with("POST /v2/activations "));
+    assert!(activation_listener.requests().last().unwrap().starts_with("POST /v2/activations "));
 }
 
 #[test]
-fn what_is_not_clear_or_has_no_such_form_is_refused_and_ended() {
+fn ambiguous_or_unsupported_format_is_refused_and_activation_ended() {
     let activation_listener = ActivationListener::new(201, activation(&[s3(), gcs()]));
     let refused = |flags: &[&str], status| activation_listener.run(&[&ACTIVATE[..], flags].concat()).refused(status);
-    let said = refused(&["--format", "env"], 1);
-    assert!(said.contains(S3_ID) && said.contains(GCS_ID) && said.contains("--type"), "{said}");
-    let said = refused(&["--format", "aws-ini", "--type", "gcs"], 1);
-    assert!(said.contains(&format!("credential {GCS_ID}: format aws-ini is not available for")), "{said}");
+    let message = refused(&["--format", "env"], 1);
+    assert!(message.contains(S3_ID) && message.contains(GCS_ID) && message.contains("--type"), "{message}");
+    let message = refused(&["--format", "aws-ini", "--type", "gcs"], 1);
+    assert!(message.contains(&format!("credential {GCS_ID}: format aws-ini is not available for")), "{message}");
     refused(&["--format", "env", "--type", "direct-link"], 1);
     refused(&["--format", "object-store", "--name", "a=s3", "--name", "b=gcs"], 2);
-    let asked = activation_listener.asked();
-    assert_eq!(asked.len(), 8);
-    assert!(asked.iter().skip(1).step_by(2).all(|line| *line == ended()), "{asked:?}");
+    let requests = activation_listener.requests();
+    assert_eq!(requests.len(), 8);
+    assert!(requests.iter().skip(1).step_by(2).all(|line| *line == ended()), "{requests:?}");
     let both = ["--format", "env", "--name", "from=s3", "--name", &format!("to={GCS_ID}")];
     let lines = activation_listener.run(&[&ACTIVATE[..], &both].concat()).done();
     assert!(
@@ -79,9 +79,9 @@ fn what_is_not_clear_or_has_no_such_form_is_refused_and_ended() {
 #[test]
 fn server_refusals_are_reported() {
     let activation_listener = ActivationListener::new(403, problem(403, "frozen"));
-    let said = activation_listener.run(&ACTIVATE).refused(1);
-    assert_eq!(said, "orgvault: cannot activate a/b: T: D\n  request r\n");
-    assert_eq!(activation_listener.asked().len(), 1);
+    let message = activation_listener.run(&ACTIVATE).refused(1);
+    assert_eq!(message, "orgvault: cannot activate a/b: T: D\n  request r\n");
+    assert_eq!(activation_listener.requests().len(), 1);
     let unknown = ActivationListener::new(401, problem(401, "invalid-token"));
     let (socket, token) = (unknown.path("socket"), unknown.path("token"));
     assert_eq!(
@@ -94,16 +94,16 @@ fn server_refusals_are_reported() {
         )
     );
     let empty = ActivationListener::new(404, problem(404, "not-found"));
-    let said = empty.run(&ACTIVATE).refused(1);
+    let message = empty.run(&ACTIVATE).refused(1);
     assert!(
-        said.starts_with(&format!("orgvault: cannot activate a/b at unix:{}: T: D", empty.path("socket").display()))
+        message.starts_with(&format!("orgvault: cannot activate a/b at unix:{}: T: D", empty.path("socket").display()))
     );
-    let said = empty.run(&[&ACTIVATE[..], &["--check"]].concat()).refused(1);
-    assert!(said.starts_with("orgvault: cannot check a/b at unix:"), "{said}");
+    let message = empty.run(&[&ACTIVATE[..], &["--check"]].concat()).refused(1);
+    assert!(message.starts_with("orgvault: cannot check a/b at unix:"), "{message}");
     fs::remove_file(empty.path("socket")).unwrap();
-    let said = empty.run(&[&ACTIVATE[..], &["--wait", "0"]].concat()).refused(1);
+    let message = empty.run(&[&ACTIVATE[..], &["--wait", "0"]].concat()).refused(1);
     assert_eq!(
-        said,
+        message,
         format!(
             "orgvault: cannot activate a/b: cannot reach unix:{}: No such file or directory (os error 2). Is the server \
              running with --activation-listen?\n",
@@ -111,8 +111,8 @@ fn server_refusals_are_reported() {
         )
     );
     let younger = ActivationListener::new(201, activation(&[s3().replace("\"s3\"", "\"tape\"")]));
-    let said = younger.run(&ACTIVATE).refused(1);
-    assert!(said.contains("older than the server"), "{said}");
+    let message = younger.run(&ACTIVATE).refused(1);
+    assert!(message.contains("older than the server"), "{message}");
 }
 
 #[test]
@@ -140,23 +140,23 @@ fn wrong_usage_is_refused_before_anything_is_sent() {
     ] {
         activation_listener.run(&[&["activate"], flags].concat()).refused(2);
     }
-    assert!(activation_listener.asked().is_empty());
+    assert!(activation_listener.requests().is_empty());
 }
 
 #[test]
-fn a_token_that_others_can_read_is_not_used() {
+fn token_that_others_can_read_is_not_used() {
     let activation_listener = ActivationListener::new(201, activation(&[s3()]));
     fs::set_permissions(activation_listener.path("token"), fs::Permissions::from_mode(0o644)).unwrap();
-    let said = activation_listener.run(&ACTIVATE).refused(1);
-    assert!(said.contains("token has mode 0644") && said.contains("expected 0600"), "{said}");
+    let message = activation_listener.run(&ACTIVATE).refused(1);
+    assert!(message.contains("token has mode 0644") && message.contains("expected 0600"), "{message}");
     write_private(&activation_listener.path("token"), "ovi_something");
-    let said = activation_listener.run(&ACTIVATE).refused(1);
-    assert!(said.contains("not copied whole") && !said.contains("something"), "{said}");
-    assert!(activation_listener.asked().is_empty());
+    let message = activation_listener.run(&ACTIVATE).refused(1);
+    assert!(message.contains("not copied whole") && !message.contains("something"), "{message}");
+    assert!(activation_listener.requests().is_empty());
 }
 
 #[test]
-fn a_check_says_what_to_do_and_its_status_whether_it_must_be_done() {
+fn check_prints_remedy_and_exits_by_severity() {
     let check = ["--check", "--operation", "read", "--operation", "list", "--until", "2026-11-21T06:00:00+01:00"];
     for (usable, status) in [(true, 0), (false, 1)] {
         let report = json!({"namespace": "a/b", "usable": usable, "credentials": [{
@@ -172,7 +172,7 @@ fn a_check_says_what_to_do_and_its_status_whether_it_must_be_done() {
         let ran = activation_listener.run(&[&ACTIVATE[..], &check, &["--json"]].concat());
         assert_eq!((ran.status, serde_json::from_str::<Value>(&ran.stdout).unwrap()), (Some(status), report));
         let sent = r#"{"namespace":"a/b","operations":["read","list"],"until":"2026-11-21T05:00:00Z"}"#;
-        assert_eq!(activation_listener.asked()[0], format!("POST /v1/activations/check {sent}"));
-        assert_eq!(activation_listener.asked().len(), 2, "nothing is activated");
+        assert_eq!(activation_listener.requests()[0], format!("POST /v1/activations/check {sent}"));
+        assert_eq!(activation_listener.requests().len(), 2, "nothing is activated");
     }
 }

@@ -23,19 +23,19 @@ fn pid(child: &Child) -> Pid {
 /// Asserts that the activation was started and ended, and that no file remains.
 #[track_caller]
 fn nothing_is_left(activation_listener: &ActivationListener) {
-    let asked = activation_listener.asked();
-    assert_eq!(asked.last(), Some(&format!("DELETE /v1/activations/{ACTIVATION}")), "{asked:?}");
-    assert_eq!(asked.len() % 2, 0, "{asked:?}");
+    let requests = activation_listener.requests();
+    assert_eq!(requests.last(), Some(&format!("DELETE /v1/activations/{ACTIVATION}")), "{requests:?}");
+    assert_eq!(requests.len() % 2, 0, "{requests:?}");
     assert_eq!(activation_listener.left_behind(), 0);
 }
 
 #[test]
-fn a_command_gets_its_variables_and_nothing_of_what_activates() {
+fn command_environment_excludes_activation_token() {
     let activation_listener = ActivationListener::new(201, activation(&[s3()]));
     let mut command =
         activation_listener.command(&["exec", "--namespace", "a/b", "--purpose", "p", "--static", "--", "env", "-0"]);
     let displaced = ["AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_ENDPOINT_URL", "RCLONE_S3_ENDPOINT"];
-    command.envs(displaced.map(|name| (name, "of somebody else"))).env("KEPT", "as it is");
+    command.envs(displaced.map(|name| (name, "of another user"))).env("KEPT", "as it is");
     let ran = support::Ran::of(command.output().unwrap()).done();
     let value = |name: &str| ran.split('\0').find_map(|set| set.strip_prefix(name)?.strip_prefix('='));
     assert_eq!(value("AWS_SECRET_ACCESS_KEY"), Some(SECRET));
@@ -45,7 +45,7 @@ fn a_command_gets_its_variables_and_nothing_of_what_activates() {
         assert_eq!(value(name), None, "{name}");
     }
     assert!(!ran.contains(&support::token()));
-    assert_eq!(activation_listener.asked()[0], r#"POST /v1/activations {"namespace":"a/b","purpose":"p"}"#);
+    assert_eq!(activation_listener.requests()[0], r#"POST /v1/activations {"namespace":"a/b","purpose":"p"}"#);
     nothing_is_left(&activation_listener);
     assert_eq!(fs::read_dir(activation_listener.path("work")).unwrap().count(), 0, "no vault was made");
 }
@@ -56,7 +56,7 @@ until curl -sS -H "Authorization: $AWS_CONTAINER_AUTHORIZATION_TOKEN" "$AWS_CONT
     grep -q "$1" answer; do sleep 0.05; done; cat answer"#;
 
 #[test]
-fn an_s3_credential_is_asked_for_at_an_endpoint_of_this_run() {
+fn s3_credential_is_served_by_endpoint_of_this_run() {
     let activation_listener = ActivationListener::new(201, activation(&[s3()]));
     let script = r#"env; cat "$AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"; echo
         test "$(cat "$AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")" = "$AWS_CONTAINER_AUTHORIZATION_TOKEN"
@@ -101,7 +101,7 @@ print(client.meta.config.s3)
 /// Settings of the user apply to the command's tools. Identities and addresses of the user do not, although each of these
 /// files and variables has priority over the endpoint in botocore.
 #[test]
-fn settings_of_the_user_reach_the_command_without_identities() {
+fn user_settings_reach_command_without_identities() {
     let activation_listener = ActivationListener::new(201, activation(&[s3()]));
     let home = activation_listener.path("home");
     fs::create_dir_all(home.join(".aws")).unwrap();
@@ -169,7 +169,7 @@ fn endpoint_is_requested_without_a_proxy() {
 fn links(target: &'static str) -> (String, mpsc::Receiver<String>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let (asked, asks) = mpsc::channel();
+    let (requests, asks) = mpsc::channel();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = BufReader::new(stream.unwrap());
@@ -182,7 +182,7 @@ fn links(target: &'static str) -> (String, mpsc::Receiver<String>) {
                 "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n".to_owned()
             };
             let key = lines.iter().find_map(|line| line.strip_prefix("X-Key: ")).unwrap_or_default();
-            asked.send(format!("{path} {key}")).unwrap_or_default();
+            requests.send(format!("{path} {key}")).unwrap_or_default();
             std::io::Write::write_all(stream.get_mut(), format!("{response}Connection: close\r\n\r\na,b").as_bytes())
                 .unwrap();
         }
@@ -193,7 +193,7 @@ fn links(target: &'static str) -> (String, mpsc::Receiver<String>) {
 /// The documented command downloads the link's target, or fails. It never prints the link, and sends header fields only
 /// to the link's host.
 #[test]
-fn curl_fetches_links_by_the_configuration() {
+fn curl_fetches_links_with_generated_configuration() {
     let link = |url: &str, headers: &str| {
         let data = format!(r#"{{{headers}"url":"{url}"}}"#);
         format!(r#"{{"id":"{S3_ID}","type":"direct-link","version":1,"form":"raw","data":{data}}}"#)
@@ -210,14 +210,14 @@ fn curl_fetches_links_by_the_configuration() {
     };
     let header = r#""headers":{"X-Key":"a \"quoted\" \\ key"},"#;
     let (address, asks) = links("/in.csv");
-    for (path, headers, status, fetched, asked) in [
+    for (path, headers, status, fetched, requests) in [
         ("/report[2026]{a,b}.csv", "", 0, "a,b", vec!["/report[2026]{a,b}.csv?Signature=madeup "]),
         ("/report[1-9].csv", header, 0, "a,b", vec![r#"/report[1-9].csv?Signature=madeup a "quoted" \ key"#]),
         ("/moved", "", 0, "a,b", vec!["/moved?Signature=madeup ", "/in.csv "]),
         ("/moved", header, 47, "", vec![r#"/moved?Signature=madeup a "quoted" \ key"#]),
     ] {
         assert_eq!(fetch(&address, path, headers), (Some(status), fetched.to_owned()), "{path} {headers}");
-        assert_eq!(asks.try_iter().collect::<Vec<_>>(), asked, "{path} {headers}");
+        assert_eq!(asks.try_iter().collect::<Vec<_>>(), requests, "{path} {headers}");
     }
     let (address, _asks) = links("ftp://127.0.0.1/in.csv");
     assert_eq!(fetch(&address, "/moved", "").0, Some(1), "another protocol");
@@ -229,7 +229,7 @@ fn short_lived(credentials: &[String]) -> String {
 }
 
 #[test]
-fn what_is_renewed_reaches_the_command() {
+fn renewed_credentials_reach_command() {
     let activation_listener = ActivationListener::new(201, short_lived(&[s3()]));
     let replaced = s3().replace("AKIA", "AKIAREPLACED").replace(r#""version":1"#, r#""version":2"#);
     // A failed renewal is retried.
@@ -241,9 +241,12 @@ fn what_is_renewed_reaches_the_command() {
     assert!(ran.stderr.contains("was renewed after all, until 2999-11-20"), "{ran:?}");
     let printed = ran.done();
     assert!(printed.contains("AKIAREPLACED") && printed.contains("2999-11-20") && printed.ends_with("\"version\":2\n"));
-    let asked = activation_listener.asked();
+    let requests = activation_listener.requests();
     let renewal = format!(r#"POST /v1/activations/{ACTIVATION}/renew {{"ttl":900}}"#);
-    assert_eq!(asked[1..], [&renewal, &renewal, &format!("DELETE /v1/activations/{ACTIVATION}")].map(String::as_str));
+    assert_eq!(
+        requests[1..],
+        [&renewal, &renewal, &format!("DELETE /v1/activations/{ACTIVATION}")].map(String::as_str)
+    );
     assert_eq!(activation_listener.left_behind(), 0);
 }
 
@@ -262,7 +265,7 @@ print(credentials.token)
 "#;
 
 #[test]
-fn googles_library_takes_short_lived_tokens() {
+fn google_library_accepts_short_lived_tokens() {
     let short = |token: &str, end: &str| {
         let data = format!(r#"{{"access_token":"{token}","bucket":"b"}}"#);
         format!(r#"{{"id":"{GCS_ID}","type":"gcs","version":1,"form":"short","data":{data},"expires_at":"{end}"}}"#)
@@ -274,19 +277,23 @@ fn googles_library_takes_short_lived_tokens() {
     let mut command = activation_listener.command(&run);
     command.env("HTTP_PROXY", "http://127.0.0.1:9").env_remove("NO_PROXY").env_remove("no_proxy");
     assert_eq!(support::Ran::of(command.output().unwrap()).done(), "google.auth.identity_pool\nya29.second\n");
-    assert_eq!((activation_listener.asked().len(), activation_listener.left_behind()), (3, 0), "begun, renewed, ended");
+    assert_eq!(
+        (activation_listener.requests().len(), activation_listener.left_behind()),
+        (3, 0),
+        "begun, renewed, ended"
+    );
 }
 
 #[test]
 fn exec_reactivates_when_renewal_is_refused() {
     // The activation has expired, or cannot be renewed.
     for (status, code) in [(404, "not-found"), (409, "conflict")] {
-        let (reported, tells) = mpsc::channel();
+        let (reported, receiver) = mpsc::channel();
         let hook = move |line: &str| reported.send(line.to_owned()).unwrap_or_default();
         let activation_listener = ActivationListener::with_hook(201, short_lived(&[s3()]), Box::new(hook));
         activation_listener.renew_with(vec![(status, problem(status, code))]);
         let (child, ..) = start(&activation_listener, "echo ready; exec sleep 600 >/dev/null");
-        let lines: Vec<String> = tells.iter().take(4).collect();
+        let lines: Vec<String> = receiver.iter().take(4).collect();
         let (begin, end) = ("POST /v1/activations", format!("DELETE /v1/activations/{ACTIVATION}"));
         assert_eq!(lines, [begin, &format!("{begin}/{ACTIVATION}/renew"), begin, &end], "{code}");
         kill_process(pid(&child), Signal::TERM).unwrap();
@@ -305,11 +312,11 @@ fn exec_reactivates_when_renewal_is_refused() {
     ]);
     let ran =
         activation_listener.run(&["exec", "--namespace", "a/b", "--", "sh", "-euc", ASK_UNTIL, "sh", "AKIAREPLACED"]);
-    for said in ["now has another endpoint, region, bucket, prefix or role", "is no longer in the namespace"] {
-        assert_eq!(ran.stderr.matches(said).count(), 1, "{ran:?}");
+    for expected in ["now has another endpoint, region, bucket, prefix or role", "is no longer in the namespace"] {
+        assert_eq!(ran.stderr.matches(expected).count(), 1, "{ran:?}");
     }
     ran.done();
-    assert_eq!(activation_listener.asked().len(), 6);
+    assert_eq!(activation_listener.requests().len(), 6);
 }
 
 #[test]
@@ -323,7 +330,7 @@ fn without_refresh_nothing_is_renewed() {
 }
 
 #[test]
-fn files_are_private_while_it_runs_and_gone_when_it_has_ended() {
+fn files_are_private_and_deleted_after_exit() {
     let activation_listener = ActivationListener::new(201, activation(&[gcs()]));
     let script = r#"umask; stat -c %a "$GOOGLE_APPLICATION_CREDENTIALS" "$(dirname "$GOOGLE_APPLICATION_CREDENTIALS")"
         dirname "$(dirname "$GOOGLE_APPLICATION_CREDENTIALS")"; cat "$GOOGLE_APPLICATION_CREDENTIALS""#;
@@ -340,7 +347,7 @@ fn files_are_private_while_it_runs_and_gone_when_it_has_ended() {
 }
 
 #[test]
-fn a_directory_of_the_session_that_is_open_to_others_is_not_used() {
+fn runtime_directory_open_to_others_is_not_used() {
     let activation_listener = ActivationListener::new(201, activation(&[gcs()]));
     fs::set_permissions(activation_listener.runtime(), fs::Permissions::from_mode(0o755)).unwrap();
     let printed = activation_listener.exec(&[], r#"dirname "$GOOGLE_APPLICATION_CREDENTIALS""#).done();
@@ -350,7 +357,7 @@ fn a_directory_of_the_session_that_is_open_to_others_is_not_used() {
 }
 
 #[test]
-fn several_have_names() {
+fn several_credentials_have_names() {
     let activation_listener = ActivationListener::new(201, activation(&[s3(), gcs()]));
     let names = ["--name", "from=s3", "--name", "to=gcs"];
     let printed = activation_listener
@@ -358,13 +365,13 @@ fn several_have_names() {
     assert_eq!(printed.done(), "AKIA\n");
     nothing_is_left(&activation_listener);
     // Without names the credential is ambiguous, and no command is started.
-    let said = activation_listener.exec(&[], "echo started").refused(125);
-    assert!(said.contains("a/b has 2 matching credentials") && said.contains(S3_ID), "{said}");
+    let message = activation_listener.exec(&[], "echo started").refused(125);
+    assert!(message.contains("a/b has 2 matching credentials") && message.contains(S3_ID), "{message}");
     nothing_is_left(&activation_listener);
 }
 
 #[test]
-fn the_exit_status_is_the_commands() {
+fn exit_status_is_that_of_command() {
     let activation_listener = ActivationListener::new(201, activation(&[gcs()]));
     for (script, status) in [("exit 0", 0), ("exit 7", 7), ("exit 255", 255), ("kill -9 $$", 137), ("kill -15 $$", 143)]
     {
@@ -377,8 +384,8 @@ fn the_exit_status_is_the_commands() {
     for (program, status) in
         [("/nowhere/program", 127), ("no-such-program-anywhere", 127), (plain.to_str().unwrap(), 126)]
     {
-        let said = activation_listener.run(&["exec", "--namespace", "a/b", "--", program]).refused(status);
-        assert!(said.contains(&format!("cannot start {program}")), "{said}");
+        let message = activation_listener.run(&["exec", "--namespace", "a/b", "--", program]).refused(status);
+        assert!(message.contains(&format!("cannot start {program}")), "{message}");
         nothing_is_left(&activation_listener);
     }
     for misused in
@@ -387,9 +394,9 @@ fn the_exit_status_is_the_commands() {
         activation_listener.run(misused).refused(2);
     }
     let refusing = ActivationListener::new(404, problem(404, "not-found"));
-    let said = refusing.exec(&[], "echo started").refused(125);
-    assert!(said.starts_with("orgvault: cannot activate a/b at unix:/"), "{said}");
-    assert_eq!(refusing.asked().len(), 1);
+    let message = refusing.exec(&[], "echo started").refused(125);
+    assert!(message.starts_with("orgvault: cannot activate a/b at unix:/"), "{message}");
+    assert_eq!(refusing.requests().len(), 1);
     // Errors before the first request have the same exit status.
     fs::remove_file(refusing.path("token")).unwrap();
     refusing.exec(&[], "echo started").refused(125);
@@ -463,7 +470,7 @@ fn signals_that_were_ignored_before_stay_ignored() {
 }
 
 #[test]
-fn told_to_stop_before_the_command_is_there_it_does_not_start_it() {
+fn stop_before_start_prevents_command() {
     let (tell, reported) = mpsc::channel();
     let stop = move |line: &str| {
         if line.starts_with("POST ") {
@@ -474,17 +481,17 @@ fn told_to_stop_before_the_command_is_there_it_does_not_start_it() {
     let mut command = activation_listener.command(&["exec", "--namespace", "a/b", "--", "echo", "started"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     tell.send(pid(&child)).unwrap();
-    let said = support::Ran::of(child.wait_with_output().unwrap()).refused(143);
-    assert!(said.contains("stopped before echo was started"), "{said}");
+    let message = support::Ran::of(child.wait_with_output().unwrap()).refused(143);
+    assert!(message.contains("stopped before echo was started"), "{message}");
     assert_eq!(activation_listener.left_behind(), 0);
 }
 
 /// Starts a listener that never responds to requests of this method. The channel returns a value for each of them.
 fn silent(method: &'static str) -> (ActivationListener, mpsc::Receiver<()>) {
-    let (asked, asks) = mpsc::channel();
+    let (requests, asks) = mpsc::channel();
     let hook = move |line: &str| {
         if line.starts_with(method) {
-            asked.send(()).unwrap();
+            requests.send(()).unwrap();
             loop {
                 std::thread::park();
             }
@@ -494,15 +501,15 @@ fn silent(method: &'static str) -> (ActivationListener, mpsc::Receiver<()>) {
 }
 
 #[test]
-fn a_listener_that_never_answers_keeps_nobody() {
+fn unresponsive_listener_does_not_block_exit() {
     for (signal, status) in [(Signal::TERM, 143), (Signal::INT, 130), (Signal::HUP, 129)] {
         let (activation_listener, asks) = silent("POST ");
         let mut command = activation_listener.command(&["exec", "--namespace", "a/b", "--", "echo", "started"]);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         asks.recv().unwrap();
         kill_process(pid(&child), signal).unwrap();
-        let said = support::Ran::of(child.wait_with_output().unwrap()).refused(status);
-        assert!(said.contains("stopped before echo was started"), "{said}");
+        let message = support::Ran::of(child.wait_with_output().unwrap()).refused(status);
+        assert!(message.contains("stopped before echo was started"), "{message}");
     }
     // If the request that ends the activation gets no response, the exit status is still the command's.
     for signal in [Signal::TERM, Signal::INT] {
@@ -521,25 +528,25 @@ fn a_listener_that_never_answers_keeps_nobody() {
 #[test]
 fn command_gets_term_when_exec_is_killed() {
     let activation_listener = ActivationListener::new(201, activation(&[gcs()]));
-    let script = "trap 'echo told; exit' TERM; echo ready; while :; do sleep 0.05; done";
+    let script = "trap 'echo stopped; exit' TERM; echo ready; while :; do sleep 0.05; done";
     let (mut killed, mut stdout, _) = start(&activation_listener, script);
     killed.kill().unwrap();
     killed.wait().unwrap();
-    let mut said = String::new();
-    stdout.read_to_string(&mut said).unwrap();
-    assert_eq!(said, "told\n");
+    let mut message = String::new();
+    stdout.read_to_string(&mut message).unwrap();
+    assert_eq!(message, "stopped\n");
 }
 
 #[test]
-fn a_command_runs_under_its_own_name_and_never_without_exec() {
+fn command_has_its_own_name_and_dies_with_exec() {
     let activation_listener = ActivationListener::new(201, activation(&[gcs()]));
     let printed = activation_listener.exec(&[], "tr '\\0' ' ' </proc/$$/cmdline; grep PPid /proc/$$/status").done();
     assert!(printed.starts_with("sh -c tr ") && !printed.contains("orgvault"), "{printed}");
     // If `exec` exited before the command requested a signal at its death, the command is not started.
     let mut late = Command::new(env!("CARGO_BIN_EXE_orgvault"));
     let late = late.arg0("orgvault-exec-command").args(["1", "echo", "started"]).output().unwrap();
-    let said = support::Ran::of(late).refused(126);
-    assert!(said.contains("echo was not started, because orgvault exec has exited"), "{said}");
+    let message = support::Ran::of(late).refused(126);
+    assert!(message.contains("echo was not started, because orgvault exec has exited"), "{message}");
 }
 
 /// Starts `exec` and kills it. Returns its remaining directory, and output and id of the command, which still runs.
@@ -555,7 +562,7 @@ fn killed(
 }
 
 #[test]
-fn what_a_killed_run_left_is_removed_by_the_next_when_its_command_has_ended() {
+fn next_run_removes_files_of_killed_run() {
     let activation_listener = ActivationListener::new(201, activation(&[gcs()]));
     let (left, mut stdout, command) = killed(&activation_listener, "trap '' TERM; echo $$; exec sleep 600");
     // The command ignores the signal, so its files are kept.
@@ -571,7 +578,7 @@ fn what_a_killed_run_left_is_removed_by_the_next_when_its_command_has_ended() {
 
 /// Commands that start other programs often close inherited descriptors, including the one with the directory's lock.
 #[test]
-fn a_command_that_closed_what_it_inherited_keeps_its_files_too() {
+fn command_that_closed_inherited_descriptors_keeps_files() {
     const SCRIPT: &str = r#"exec python3 -c '
 import os, signal, sys
 signal.signal(signal.SIGTERM, signal.SIG_IGN)

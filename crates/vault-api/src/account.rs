@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_names_only_what_changes() {
+    fn change_contains_only_changed_fields() {
         let change = ChangeAccountRequest { role: Some("viewer".into()), ..ChangeAccountRequest::default() };
         let text = r#"{"role":"viewer"}"#;
         assert_eq!(serde_json::to_string(&change).unwrap_or_default(), text);

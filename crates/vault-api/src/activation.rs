@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn data_crosses_the_wire_as_it_stands_and_is_not_printed() {
+    fn data_is_sent_unchanged_and_not_printed() {
         let text = concat!(
             r#"{"id":"a","namespace":"n","expires_at":"t","credentials":[{"id":"c","type":"s3","version":1,"#,
             r#""form":"raw","data":{"secret_access_key":"hidden \" \u00e4"}}]}"#
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_left_out_is_left_out() {
+    fn optional_fields_are_omitted() {
         for text in [r#"{"namespace":"a"}"#, r#"{"namespace":"a","purpose":"p","ttl":60,"vend":"raw"}"#] {
             let request: Option<ActivateRequest> = serde_json::from_str(text).ok();
             assert_eq!(request.and_then(|request| serde_json::to_string(&request).ok()).as_deref(), Some(text));

@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_check_that_passed_has_no_reason() {
+    fn check_that_passed_has_no_reason() {
         for text in [
             r#"{"check":"authenticate","result":"passed"}"#,
             r#"{"check":"list","result":"failed","reason":"denied","remedy":"Ask."}"#,

@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_be_left_out_is_left_out() {
+    fn optional_fields_are_omitted() {
         let request: Option<RotateIntegrationRequest> = serde_json::from_str("{}").ok();
         assert_eq!(request, Some(RotateIntegrationRequest::default()));
         assert_eq!(serde_json::to_string(&RotateIntegrationRequest::default()).unwrap_or_default(), "{}");
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_crosses_the_wire_and_is_not_printed() {
+    fn token_is_serialized_and_not_printed() {
         let text = r#"{"id":"i","name":"n","namespaces":["a"],"token":"ovi_secret"}"#;
         let issued: Option<IssuedIntegration> = serde_json::from_str(text).ok();
         assert!(!format!("{issued:?}").contains("secret"));

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn members_stand_in_the_documented_order() {
+    fn fields_are_in_documented_order() {
         let problem = Problem::new(ProblemCode::NotFound, "There is nothing here.", "r");
         assert_eq!(
             serde_json::to_string(&problem).unwrap_or_default(),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_problem_of_a_younger_server_is_read() {
+    fn problem_of_newer_server_is_parsed() {
         let text = r#"{"type":"x","title":"t","status":499,"detail":"d","code":"brand-new","request_id":"r","more":1}"#;
         let problem: Option<Problem> = serde_json::from_str(text).ok();
         assert_eq!(problem.map(|problem| problem.known_code()), Some(None));

@@ -17,7 +17,7 @@ pub fn apply() -> Result<(), Failure> {
 
 /// Prevents core files and other users' debuggers from reading the memory. Changes nothing that a command would
 /// inherit.
-pub(crate) fn apply_beside_a_command() -> Result<(), Failure> {
+pub(crate) fn apply_next_to_a_command() -> Result<(), Failure> {
     Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
 

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_is_cut_to_the_terminal_but_for_its_ids() {
+    fn table_is_truncated_to_terminal_except_ids() {
         let heading = ["ID", "NAMESPACE", "STAGED", "HEALTH"];
         let whole = fitted(&heading, &rows(), 100);
         assert_eq!(whole, columns(&heading, &rows(), &natural_widths(&heading, &rows())));

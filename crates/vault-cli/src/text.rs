@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn foreign_text_commands_no_terminal() {
+    fn control_sequences_in_text_are_escaped() {
         let planted = "a\x1b]0;title\x07b\r\u{9b}2J\u{61c}\u{202e}\u{2066}\u{200b}\tc\x7f";
         let shown = "a\\u{1b}]0;title\\u{7}b\\u{d}\\u{9b}2J\\u{61c}\\u{202e}\\u{2066}\\u{200b}\\u{9}c\\u{7f}";
         assert_eq!(legible(planted), shown);
@@ -218,18 +218,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_pasted_into_a_shell_stays_as_it_is() {
+    fn shell_quoting_preserves_text() {
         for text in ["plain", "", "it's", "$HOME `id` \\", "a b", "imports/*", "~", "\"", "a\nb"] {
-            let said = |script: String| {
-                let said = std::process::Command::new("sh").args(["-c", &script]).output().expect("a shell");
-                String::from_utf8(said.stdout).expect("text")
+            let message = |script: String| {
+                let message = std::process::Command::new("sh").args(["-c", &script]).output().expect("a shell");
+                String::from_utf8(message.stdout).expect("text")
             };
-            assert_eq!(said(format!("printf %s {}", quoted(text))), text);
+            assert_eq!(message(format!("printf %s {}", quoted(text))), text);
         }
     }
 
     #[test]
-    fn a_moment_is_a_date_a_time_or_a_duration() {
+    fn instant_is_date_time_or_duration() {
         let now = Timestamp::from_millis(1_000);
         for (text, shown) in [
             ("2027-01-31", "2027-01-31T00:00:00Z"),
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_have_units_or_are_seconds() {
+    fn durations_without_unit_are_seconds() {
         let read = seconds(60_u32, 86_400);
         for (text, seconds) in [
             ("60", 60),

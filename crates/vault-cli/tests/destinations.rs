@@ -108,7 +108,7 @@ fn every_form_puts_the_bucket_in_the_path() {
     expect(Form::Rclone, &bucket("daily", ""), &["provider = AWS\n", "!force_path_style"]);
 }
 
-/// The crate `object_store` addresses Amazon by path unless told otherwise, and like DuckDB knows one of its domains only.
+/// The crate `object_store` addresses Amazon by path unless configured otherwise, and like DuckDB supports only one of its domains.
 #[test]
 fn amazon_is_found_in_each_partition() {
     expect(Form::ObjectStore, &plain_s3(), &[r#""aws_virtual_hosted_style_request":"true""#, "!aws_endpoint"]);
@@ -123,7 +123,7 @@ const REFUSED: &str = "would send the application's secret to the directory of t
 
 /// An application signs in at the directory of its account's cloud.
 #[test]
-fn application_of_another_cloud_signs_in_there_or_is_refused() {
+fn application_of_another_cloud_uses_its_authority_or_is_refused() {
     let vended = azure_with(true, GOVERNMENT);
     let blobs = "https://madeupacct.blob.core.usgovcloudapi.net";
     for form in [Form::Rclone, Form::Fsspec, Form::Duckdb, Form::Iceberg] {
@@ -151,7 +151,7 @@ fn application_of_another_cloud_signs_in_there_or_is_refused() {
 
 /// Keys and signatures open the account at its own address, whatever its cloud is.
 #[test]
-fn key_or_signature_opens_the_account_at_its_address() {
+fn key_or_signature_uses_endpoint_of_account() {
     for application in [true, false] {
         let key = azure_with(application, &format!("{GOVERNMENT};AccountKey=c2VjcmV0"));
         let signed = azure_with(application, &format!("{GOVERNMENT};SharedAccessSignature=sv=1&sig=x"));
@@ -174,7 +174,7 @@ fn key_or_signature_opens_the_account_at_its_address() {
     }
 }
 
-/// The secret is not in what tools read if nobody knows the directory that issued it.
+/// The secret is omitted from the output if the directory that issued it is unknown.
 #[test]
 fn application_of_an_unknown_cloud_is_refused() {
     for connection in [
@@ -210,7 +210,7 @@ fn application_of_an_unknown_cloud_is_refused() {
 
 /// An account in a DNS zone is in the public cloud, at a host that is not the usual one.
 #[test]
-fn account_in_a_dns_zone_is_asked_at_its_own_host() {
+fn account_in_dns_zone_uses_its_own_host() {
     let zone = "BlobEndpoint=https://madeupacct33.z07.blob.storage.azure.net/";
     let (application, signed) =
         (azure_with(true, zone), azure_with(true, &format!("{zone};SharedAccessSignature=sv=1&sig=x")));
@@ -238,7 +238,7 @@ fn account_in_a_dns_zone_is_asked_at_its_own_host() {
 
 /// A key of another universe is shown to that universe only.
 #[test]
-fn key_of_another_universe_leads_there() {
+fn key_of_another_universe_uses_its_endpoint() {
     let key = |more: &str| {
         raw(
             CredentialType::Gcs,
@@ -274,7 +274,7 @@ fn key_of_another_universe_leads_there() {
 
 /// One key for several buckets: a format that names one bucket requires a choice, the others name all of them.
 #[test]
-fn several_buckets_are_all_named_or_one_is_chosen() {
+fn several_buckets_are_all_listed_or_one_is_chosen() {
     const KEYS: &str = r#""access_key_id":"A","key_prefix":"in/","secret_access_key":"s""#;
     let several = || raw(CredentialType::S3, &format!(r#"{{{KEYS},"bucket":["daily","hourly"]}}"#));
     expect(Form::Duckdb, &several(), &["SCOPE ['s3://daily/in/', 's3://hourly/in/'])"]);

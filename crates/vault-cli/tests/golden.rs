@@ -138,7 +138,7 @@ fn object_store() {
 
 /// A bucket or prefix that no address can hold is refused, not changed.
 #[test]
-fn an_address_holds_bucket_and_prefix_or_there_is_none() {
+fn url_contains_bucket_and_prefix_or_is_absent() {
     let s3 = |bucket: &str, prefix: &str| {
         let json =
             format!(r#"{{"access_key_id":"A","bucket":"{bucket}","key_prefix":"{prefix}","secret_access_key":"s"}}"#);
@@ -318,7 +318,7 @@ fn iceberg() {
 
 /// What a form has no place for is refused by name.
 #[test]
-fn each_form_carries_what_it_can() {
+fn each_format_contains_all_it_supports() {
     let carried = |form: Form| all().iter().map(|vended| render(form, vended).is_ok()).collect::<Vec<_>>();
     let [y, n] = [true, false];
     for (form, expected) in [
@@ -349,7 +349,7 @@ fn each_form_carries_what_it_can() {
 
 /// A command gets the variables, rclone's too, and files where only files will do.
 #[test]
-fn a_command_gets_all_that_tools_read() {
+fn command_environment_covers_all_tools() {
     let of = |vended: &Vended| EnvironmentVariables::for_command(&subject(vended, None)).unwrap();
     let s3 = s3("AKIA", "s", "t");
     let environment = of(&s3);
@@ -392,7 +392,7 @@ fn a_command_gets_all_that_tools_read() {
 
 /// Of an S3-style credential whose tools ask an endpoint for it, the key is in its answer alone. All else is as without one.
 #[test]
-fn a_served_command_is_led_to_its_endpoint() {
+fn served_command_gets_its_endpoint() {
     let endpoint = CredentialEndpoint {
         url: "http://127.0.0.1:1/c".to_owned(),
         token_url: "http://127.0.0.1:1/t".to_owned(),
@@ -447,10 +447,10 @@ fn a_served_command_is_led_to_its_endpoint() {
     let (served, plain) = (of(&short_gcs()), EnvironmentVariables::for_command(&subject(&short_gcs(), None)).unwrap());
     let Some(EndpointAnswer::AccessToken(token)) = &served.answer else { panic!("no token") };
     assert_eq!(token.expose(), "ya29.x");
-    let holds_token = |environment: &EnvironmentVariables| {
+    let count_tokens = |environment: &EnvironmentVariables| {
         environment.variables.iter().filter(|set| set.value.expose().contains("ya29.x")).count()
     };
-    assert_eq!((holds_token(&plain), holds_token(&served)), (3, 0));
+    assert_eq!((count_tokens(&plain), count_tokens(&served)), (3, 0));
     assert!(served.variables.iter().any(|set| set.name == "RCLONE_CONFIG_ORGVAULT_ENV_AUTH"));
     for name in ["GOOGLE_APPLICATION_CREDENTIALS", "CLOUDSDK_AUTH_CREDENTIAL_FILE_OVERRIDE"] {
         let file = served.files.iter().find(|file| file.variable == name).unwrap();
@@ -477,7 +477,7 @@ fn exported(lines: &str) -> &str {
 
 /// What a command would inherit does not mix with what it gets; nor, in a shell, with what the lines set.
 #[test]
-fn nothing_mixes_with_half_of_another_credential() {
+fn variables_of_another_credential_are_unset() {
     const KEPT: [&str; 4] = ["AWS_REGION", "AWS_DEFAULT_REGION", "GOOGLE_CLOUD_PROJECT", "AWS_CONFIG_FILE"];
     const MIXED: [(CredentialType, &[&str]); 4] = [
         (
@@ -543,7 +543,7 @@ fn nothing_mixes_with_half_of_another_credential() {
 /// As a shell sees it: a token and an endpoint that were there before are gone.
 #[cfg(unix)]
 #[test]
-fn a_shell_that_evaluates_the_lines_forgets_what_was_there() {
+fn evaluated_lines_unset_earlier_variables() {
     let lines = render(Form::Env, &plain_s3()).unwrap();
     let script = format!("set -eu\n{lines}env");
     let mut shell = std::process::Command::new("sh");

@@ -1,4 +1,4 @@
-//! Whatever a value holds: its reader gets exactly that value, or there is no form.
+//! Readers get exactly the value, whatever its characters, or it is refused.
 
 use super::samples::*;
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ fn values() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Reads lines as a shell does that knows `unset`, `export`, single quotes and the backslash.
+/// Reads lines like a shell with `unset`, `export`, single quotes and the backslash.
 fn read_shell(text: &str) -> BTreeMap<String, String> {
     let mut variables = BTreeMap::new();
     let mut rest = text;
@@ -153,10 +153,10 @@ fn is_refusal(result: &Result<String, FormError>) -> bool {
 
 proptest! {
     #[test]
-    fn a_shell_reads_every_value_as_it_is(id in values(), secret in values(), token in values()) {
+    fn shell_reads_values_unchanged(id in values(), secret in values(), token in values()) {
         let rendered = render(Form::Env, &s3(&id, &secret, &token));
         if [&id, &secret, &token].iter().any(|value| value.contains('\0')) {
-            prop_assert!(is_refusal(&rendered), "no variable holds a NUL");
+            prop_assert!(is_refusal(&rendered), "no variable can contain a NUL");
             return Ok(());
         }
         let read = read_shell(&rendered.unwrap());
@@ -167,10 +167,10 @@ proptest! {
     }
 
     #[test]
-    fn duckdb_reads_every_value_as_it_is(id in values(), secret in values(), token in values()) {
+    fn duckdb_reads_values_unchanged(id in values(), secret in values(), token in values()) {
         let rendered = render(Form::Duckdb, &s3(&id, &secret, &token));
         if [&id, &secret, &token].iter().any(|value| value.contains('\0')) {
-            prop_assert!(is_refusal(&rendered), "no statement holds a NUL");
+            prop_assert!(is_refusal(&rendered), "no statement can contain a NUL");
             return Ok(());
         }
         let read = read_sql(&rendered.unwrap());
@@ -179,7 +179,7 @@ proptest! {
     }
 
     #[test]
-    fn spark_reads_every_value_as_it_is(id in values(), secret in values(), token in values()) {
+    fn spark_reads_values_unchanged(id in values(), secret in values(), token in values()) {
         let rendered = render(Form::Hadoop, &s3(&id, &secret, &token));
         if [&id, &secret, &token].iter().any(|value| value.trim_matches(|c| c <= ' ') != **value) {
             prop_assert!(is_refusal(&rendered), "Spark cuts it off");
@@ -192,7 +192,7 @@ proptest! {
     }
 
     #[test]
-    fn python_reads_every_value_as_it_is(id in values(), secret in values(), token in values()) {
+    fn python_reads_values_unchanged(id in values(), secret in values(), token in values()) {
         let vended = s3(&id, &secret, &token);
         let fsspec: serde_json::Value = serde_json::from_str(&render(Form::Fsspec, &vended).unwrap()).unwrap();
         let iceberg: serde_json::Value = serde_json::from_str(&render(Form::Iceberg, &vended).unwrap()).unwrap();
@@ -205,7 +205,7 @@ proptest! {
     }
 
     #[test]
-    fn a_shell_reads_links_and_connection_strings_as_they_are(url in values(), header in values()) {
+    fn shell_reads_links_and_connection_strings_unchanged(url in values(), header in values()) {
         let rendered = render(Form::Env, &link(&url, &header));
         let azure_rendered = render(Form::AzureEnv, &azure(&url));
         if url.contains('\0') {
@@ -221,7 +221,7 @@ proptest! {
     }
 
     #[test]
-    fn ini_readers_read_every_value_as_it_is_or_there_is_no_section(id in values(), secret in values()) {
+    fn ini_readers_read_values_unchanged_or_section_is_refused(id in values(), secret in values()) {
         let vended = s3(&id, &secret, "token");
         let ini = render(Form::AwsIni, &vended);
         match &ini {
@@ -240,7 +240,7 @@ proptest! {
                 prop_assert_eq!(&read["access_key_id"], &id);
                 prop_assert_eq!(&read["secret_access_key"], &secret);
                 prop_assert_eq!(read.len(), 10);
-                prop_assert!(ini.is_ok(), "rclone's reader knows no less");
+                prop_assert!(ini.is_ok(), "rclone's reader accepts the same");
             }
             Err(_) => prop_assert!(is_refusal(&rclone)),
         }
@@ -254,7 +254,7 @@ proptest! {
     }
 
     #[test]
-    fn json_readers_read_every_value_as_it_is(id in values(), secret in values(), token in values()) {
+    fn json_readers_read_values_unchanged(id in values(), secret in values(), token in values()) {
         let vended = s3(&id, &secret, &token);
         let read = |form| serde_json::from_str::<serde_json::Value>(&render(form, &vended).unwrap()).unwrap();
         let process = render(Form::AwsCredentialProcess, &keys_of_s3(&id, &secret, &token)).unwrap();
@@ -286,7 +286,7 @@ proptest! {
     }
 
     #[test]
-    fn a_command_gets_every_value_as_it_is(secret in values()) {
+    fn command_gets_values_unchanged(secret in values()) {
         let vended = s3("AKIA", &secret, "t");
         match EnvironmentVariables::for_command(&subject(&vended, None)) {
             Ok(environment) => {
@@ -301,7 +301,7 @@ proptest! {
 /// The shell of this machine agrees with the one above.
 #[cfg(unix)]
 #[test]
-fn a_real_shell_reads_them_too() {
+fn real_shell_reads_values_unchanged() {
     let secret = "a'b\"c$HOME`id`\\ #;\t*?[x] {y} !z \u{e4}\n$(exit 3)'";
     let lines = render(Form::Env, &s3("AKIA", secret, "t")).unwrap();
     let script = format!("{lines}printf %s \"$AWS_SECRET_ACCESS_KEY\"");

@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_travel_over_sockets_tls_and_this_machine_only() {
+    fn tokens_are_sent_over_sockets_tls_and_loopback_only() {
         for (text, sound) in [
             ("unix:/run/orgvault/activation.sock", true),
             ("https://vault.example:8443/v1", true),
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn base_paths_behind_a_socket_are_paths() {
+    fn base_paths_are_kept_behind_socket() {
         let address: ActivationAddress = "unix:/run/a".parse().expect("an address");
         for (base_path, sound) in [("/v1", true), ("", true), ("/a/b/", true), ("v1", false), ("/v1?a", false)] {
             let settings = ActivationSettings { base_path: base_path.to_owned(), ..ActivationSettings::default() };

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_have_a_scheme_and_a_host_and_no_more_than_a_path() {
+    fn urls_have_scheme_host_and_optional_path() {
         for (text, sound) in [
             ("http://127.0.0.1:8080/v1", Some("http://127.0.0.1:8080/v1")),
             ("https://vault.example/v1/", Some("https://vault.example/v1")),

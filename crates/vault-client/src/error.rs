@@ -102,10 +102,10 @@ mod tests {
     use vault_api::CheckItem;
 
     #[test]
-    fn a_title_that_the_detail_repeats_is_left_out() {
-        let said = |detail: &'static str| describe(&Problem::new(ProblemCode::Frozen, detail, "r"));
-        assert_eq!(said("The namespace is frozen. Ask."), "The namespace is frozen. Ask.\n  request r");
-        assert_eq!(said("Ask."), "The namespace is frozen: Ask.\n  request r");
+    fn title_repeated_in_detail_is_omitted() {
+        let message = |detail: &'static str| describe(&Problem::new(ProblemCode::Frozen, detail, "r"));
+        assert_eq!(message("The namespace is frozen. Ask."), "The namespace is frozen. Ask.\n  request r");
+        assert_eq!(message("Ask."), "The namespace is frozen: Ask.\n  request r");
     }
 
     #[test]

@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn queries_hold_what_was_asked_for() {
+    fn queries_contain_requested_filters() {
         assert_eq!(ListFilter::default().query(None), "");
         let filter = ListFilter {
             namespace: Some("a/b&c".into()),
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_cursor_of_the_next_page_is_taken() {
+    fn only_cursor_is_read_from_next_link() {
         assert_eq!(
             next_cursor("</v1/organization-vault?limit=2&cursor=aB-_9>; rel=\"next\"").as_deref(),
             Some("aB-_9")

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_without_certificates_is_refused() {
+    fn file_without_certificates_is_refused() {
         for path in ["/nowhere/ca.pem", "/dev/null", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")] {
             let violation = tls(Some(Path::new(path)), None).err();
             assert!(
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn an_identity_is_a_certificate_and_its_key() {
+    fn identity_is_a_certificate_and_its_key() {
         let made = rcgen::generate_simple_self_signed(["client".to_owned()]).expect("a certificate");
         let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
         let identity = ClientIdentity::from_pem(chain.as_bytes(), key.as_bytes()).expect("an identity");

@@ -27,7 +27,7 @@ fn client(path: &str, deadline: Duration) -> ActivationClient {
 /// Sends the responses in order, each on a separate connection. The thread returns the requests.
 fn serve(listener: UnixListener, answers: Vec<String>) -> JoinHandle<Vec<String>> {
     std::thread::spawn(move || {
-        let asked = answers.into_iter().map(|answer| {
+        let requests = answers.into_iter().map(|answer| {
             let (mut stream, _) = listener.accept().unwrap();
             let mut request = Vec::new();
             while !is_whole(&request) {
@@ -38,7 +38,7 @@ fn serve(listener: UnixListener, answers: Vec<String>) -> JoinHandle<Vec<String>
             stream.write_all(answer.as_bytes()).unwrap();
             String::from_utf8(request).unwrap()
         });
-        asked.collect()
+        requests.collect()
     })
 }
 
@@ -60,7 +60,7 @@ fn of(namespace: &str) -> ActivateRequest {
 }
 
 #[test]
-fn a_namespace_is_activated_listed_checked_and_ended_over_a_socket() {
+fn namespace_is_activated_listed_checked_and_ended_over_a_socket() {
     let (_directory, listener, client) = activation_listener(Duration::from_secs(60));
     let data = format!(r#"{{"bucket":"{}"}}"#, "b".repeat(300_000));
     let credential = format!(
@@ -94,16 +94,16 @@ fn a_namespace_is_activated_listed_checked_and_ended_over_a_socket() {
     let checked = client.check(&check).unwrap();
     assert_eq!(checked.credentials[0].checks[1].remedy.as_deref(), Some("Ask."));
     client.end("../a").unwrap();
-    let asked = server.join().unwrap();
-    for (asked, (line, body)) in asked.iter().zip([
+    let requests = server.join().unwrap();
+    for (requests, (line, body)) in requests.iter().zip([
         ("POST /v9/activations ", r#"{"namespace":"n","purpose":"nightly","ttl":60,"vend":"short"}"#),
         ("GET /v9/activations ", ""),
         ("POST /v9/activations/a%2Fb/renew ", r#"{"ttl":60}"#),
         ("POST /v9/activations/check ", r#"{"namespace":"n","operations":["read"],"until":"u"}"#),
         ("DELETE /v9/activations/%2E%2E%2Fa ", ""),
     ]) {
-        assert!(asked.starts_with(line) && asked.ends_with(&format!("\r\n\r\n{body}")), "{asked}");
-        assert!(asked.to_lowercase().contains("authorization: bearer ovi_token\r\n"), "{asked}");
+        assert!(requests.starts_with(line) && requests.ends_with(&format!("\r\n\r\n{body}")), "{requests}");
+        assert!(requests.to_lowercase().contains("authorization: bearer ovi_token\r\n"), "{requests}");
     }
 }
 
@@ -121,16 +121,16 @@ fn redirects_are_not_followed_and_problems_are_reported() {
 }
 
 #[test]
-fn no_answer_ends_with_the_deadline() {
+fn missing_response_fails_at_deadline() {
     let (directory, _listener, client) = activation_listener(Duration::from_millis(50));
     let path = |name: &str| directory.path().join(name).display().to_string();
     // The connection is queued and never gets a response.
     let silent = (path("activation.sock"), client.list());
-    let nobody = (path("nobody.sock"), self::client(&path("nobody.sock"), Duration::from_secs(60)).list());
+    let absent = (path("absent.sock"), self::client(&path("absent.sock"), Duration::from_secs(60)).list());
     let long = format!("/{}", "a".repeat(300));
     let too_long = (long.clone(), self::client(&long, Duration::from_secs(60)).list());
     for ((path, listed), kind) in
-        [(silent, ErrorKind::TimedOut), (nobody, ErrorKind::NotFound), (too_long, ErrorKind::InvalidFilename)]
+        [(silent, ErrorKind::TimedOut), (absent, ErrorKind::NotFound), (too_long, ErrorKind::InvalidFilename)]
     {
         let error = listed.unwrap_err();
         assert_eq!(error.to_string(), format!("cannot reach unix:{path}"));

@@ -53,7 +53,7 @@ fn session(client: &Client) -> Session {
 }
 
 #[test]
-fn a_login_gives_a_session_that_does_not_show_its_token() {
+fn login_returns_session_that_hides_token() {
     let body = r#"{"access_token":"v4.local.secret","token_type":"Bearer","expires_in":60,"expires_at":"2026-11-20T12:00:00Z"}"#;
     let (client, server) = server(vec![answer("200 OK", "", body), answer("204 No Content", "", "")]);
     let request = LoginRequest {
@@ -70,30 +70,30 @@ fn a_login_gives_a_session_that_does_not_show_its_token() {
     );
     assert!(!format!("{session:?}").contains("v4.local"), "{session:?}");
     session.log_out().unwrap();
-    let asked = server.join().unwrap();
-    assert!(asked[0].starts_with("POST /v1/login HTTP/1.1\r\n"));
-    assert!(asked[0].to_lowercase().contains("content-type: application/json\r\n"));
-    assert!(asked[0].ends_with(r#"{"email":"a@x.io","password":"hun\"ter2","passcode":"123456","ttl":60}"#));
-    assert!(asked[1].starts_with("POST /v1/logout HTTP/1.1\r\n"));
-    assert!(asked[1].to_lowercase().contains("authorization: bearer v4.local.secret\r\n"));
+    let requests = server.join().unwrap();
+    assert!(requests[0].starts_with("POST /v1/login HTTP/1.1\r\n"));
+    assert!(requests[0].to_lowercase().contains("content-type: application/json\r\n"));
+    assert!(requests[0].ends_with(r#"{"email":"a@x.io","password":"hun\"ter2","passcode":"123456","ttl":60}"#));
+    assert!(requests[1].starts_with("POST /v1/logout HTTP/1.1\r\n"));
+    assert!(requests[1].to_lowercase().contains("authorization: bearer v4.local.secret\r\n"));
 }
 
 #[test]
-fn data_is_saved_as_it_stands() {
+fn data_is_saved_unchanged() {
     let (client, server) = server(vec![answer("201 Created", "", r#"{"id":"i"}"#)]);
     let request = |data: &str| SaveRequest::new("s3", "a/b", SecretString::from(data).into());
     let saved = session(&client).save(&request(r#"{"bucket": "b"}"#), Some("key-1")).unwrap();
     assert_eq!(saved.id, "i");
     let error = session(&client).save(&request("secret, not JSON"), None).unwrap_err();
     assert!(matches!(error, ClientError::Request(_)) && !error.to_string().contains("secret"), "{error}");
-    let asked = server.join().unwrap().remove(0);
-    assert!(asked.starts_with("PATCH /v1/organization-vault HTTP/1.1\r\n"));
-    assert!(asked.to_lowercase().contains("idempotency-key: key-1\r\n"));
-    assert!(asked.ends_with(r#"{"type":"s3","namespace":"a/b","data":{"bucket": "b"}}"#));
+    let requests = server.join().unwrap().remove(0);
+    assert!(requests.starts_with("PATCH /v1/organization-vault HTTP/1.1\r\n"));
+    assert!(requests.to_lowercase().contains("idempotency-key: key-1\r\n"));
+    assert!(requests.ends_with(r#"{"type":"s3","namespace":"a/b","data":{"bucket": "b"}}"#));
 }
 
 #[test]
-fn pages_are_followed_by_their_cursor_alone() {
+fn pages_are_followed_by_cursor_only() {
     let link = "Link: <http://elsewhere.example/v9?cursor=abc>; rel=\"next\"\r\n";
     let (client, server) =
         server(vec![answer("200 OK", link, &format!("[{ITEM},{ITEM}]")), answer("200 OK", "", &format!("[{ITEM}]"))]);
@@ -102,13 +102,13 @@ fn pages_are_followed_by_their_cursor_alone() {
     let found = found.unwrap();
     let fingerprint = found[0].information.as_ref().map(|shown| &shown["fingerprint"]);
     assert_eq!((found.len(), &*found[0].kind, fingerprint), (3, "s3", Some(&"f".into())));
-    let asked = server.join().unwrap();
-    assert!(asked[0].starts_with("GET /v1/organization-vault?namespace=a%2Fb&limit=2 HTTP/1.1\r\n"));
-    assert!(asked[1].starts_with("GET /v1/organization-vault?namespace=a%2Fb&limit=2&cursor=abc HTTP/1.1\r\n"));
+    let requests = server.join().unwrap();
+    assert!(requests[0].starts_with("GET /v1/organization-vault?namespace=a%2Fb&limit=2 HTTP/1.1\r\n"));
+    assert!(requests[1].starts_with("GET /v1/organization-vault?namespace=a%2Fb&limit=2&cursor=abc HTTP/1.1\r\n"));
 }
 
 #[test]
-fn versions_are_made_promoted_and_destroyed() {
+fn versions_are_added_promoted_and_destroyed() {
     let version = r#"{"version":2,"state":"staged","information":{"fingerprint":"f"},"created_at":"c"}"#;
     let item = ITEM.replace("\"version\":1", "\"version\":2,\"staged_version\":3,\"expires_at\":\"e\"");
     let (client, server) = server(vec![
@@ -130,8 +130,8 @@ fn versions_are_made_promoted_and_destroyed() {
     let promoted = session.promote("i", 2, tag.as_deref()).unwrap();
     assert_eq!((promoted.staged_version, promoted.expires_at.as_deref()), (Some(3), Some("e")));
     session.destroy_version("i", 1, None).unwrap();
-    let asked = server.join().unwrap();
-    for (asked, (line, body, headers)) in asked.iter().zip([
+    let requests = server.join().unwrap();
+    for (requests, (line, body, headers)) in requests.iter().zip([
         (
             "POST /v1/organization-vault/%2E%2E%2Fi/versions?verify=true ",
             r#"{"data":{"bucket": "b"},"expires_at":"t","stage":true}"#,
@@ -142,15 +142,15 @@ fn versions_are_made_promoted_and_destroyed() {
         ("POST /v1/organization-vault/i/promote ", r#"{"version":2}"#, &["if-match: \"7\""]),
         ("DELETE /v1/organization-vault/i/versions/1 ", "", &[]),
     ]) {
-        assert!(asked.starts_with(line) && asked.ends_with(&format!("\r\n\r\n{body}")), "{asked}");
-        let head = asked.to_lowercase();
-        assert!(headers.iter().all(|header| head.contains(&format!("\r\n{header}\r\n"))), "{asked}");
+        assert!(requests.starts_with(line) && requests.ends_with(&format!("\r\n\r\n{body}")), "{requests}");
+        let head = requests.to_lowercase();
+        assert!(headers.iter().all(|header| head.contains(&format!("\r\n{header}\r\n"))), "{requests}");
         assert_eq!(head.matches("if-match").count(), headers.iter().filter(|name| name.contains("match")).count());
     }
 }
 
 #[test]
-fn what_is_said_of_a_credential_is_changed_and_asked_for() {
+fn credential_metadata_is_changed_and_filtered() {
     let used = r#"[{"integration":"nightly","at":"t","expires_at":"u","version":2,"form":"raw","purpose":"p"}]"#;
     let (client, server) = server(vec![
         answer("200 OK", "", ITEM),
@@ -188,8 +188,8 @@ fn what_is_said_of_a_credential_is_changed_and_asked_for() {
         ..ListFilter::default()
     };
     assert_eq!(session.list(filter).count(), 0);
-    let asked = server.join().unwrap();
-    for (asked, (line, body)) in asked.iter().zip([
+    let requests = server.join().unwrap();
+    for (requests, (line, body)) in requests.iter().zip([
         ("PATCH /v1/organization-vault/i ", r#"{"labels":{"env":null,"team":"data"},"description":null,"vend":"short"}"#),
         ("POST /v1/organization-vault/i/match ", r#"{"data":{"bucket": "b"}}"#),
         ("POST /v1/organization-vault/i/check ", "{}"),
@@ -201,12 +201,12 @@ fn what_is_said_of_a_credential_is_changed_and_asked_for() {
             "",
         ),
     ]) {
-        assert!(asked.starts_with(line) && asked.ends_with(&format!("\r\n\r\n{body}")), "{asked}");
+        assert!(requests.starts_with(line) && requests.ends_with(&format!("\r\n\r\n{body}")), "{requests}");
     }
 }
 
 #[test]
-fn problems_are_told_from_answers_of_somebody_else() {
+fn problems_are_distinguished_from_foreign_responses() {
     let problem = r#"{"type":"urn:orgvault:problem:not-found","title":"Not found","status":404,"detail":"d","code":"not-found","request_id":"r","errors":[{"pointer":"/a","code":"blank","detail":"must not be empty"}]}"#;
     let (client, server) = server(vec![
         answer("404 Not Found", "", problem),
@@ -224,13 +224,13 @@ fn problems_are_told_from_answers_of_somebody_else() {
         assert!(matches!(error, ClientError::Unexpected { status: found, .. } if found == status), "{error:?}");
     }
     session.delete("i").unwrap();
-    let asked = server.join().unwrap();
-    assert!(asked[0].starts_with("GET /v1/organization-vault/%2E%2E%2Flogin HTTP/1.1\r\n"));
-    assert!(asked[4].starts_with("DELETE /v1/organization-vault/i HTTP/1.1\r\n"));
+    let requests = server.join().unwrap();
+    assert!(requests[0].starts_with("GET /v1/organization-vault/%2E%2E%2Flogin HTTP/1.1\r\n"));
+    assert!(requests[4].starts_with("DELETE /v1/organization-vault/i HTTP/1.1\r\n"));
 }
 
 #[test]
-fn no_answer_is_a_transport_error() {
+fn missing_response_is_transport_error() {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let client = Client::new(&format!("http://{address}/v1")).unwrap();
     assert!(matches!(session(&client).delete("i"), Err(ClientError::Transport { .. })));
@@ -281,8 +281,8 @@ fn accounts_are_administered_and_enrolled() {
     let drafted = client.enrol(&enrol).unwrap();
     assert_eq!(drafted.totp.secret.into_secret().expose_secret(), "s");
     client.confirm_enrolment(&ConfirmEnrolmentRequest { enrolment_code: secret("c"), passcode: secret("1") }).unwrap();
-    let asked = server.join().unwrap();
-    for (asked, (line, body)) in asked.iter().zip([
+    let requests = server.join().unwrap();
+    for (requests, (line, body)) in requests.iter().zip([
         ("GET /v1/accounts ", ""),
         ("POST /v1/accounts ", r#"{"email":"e","role":"viewer"}"#),
         ("PATCH /v1/accounts/%2E%2E%2Fi ", r#"{"state":"disabled"}"#),
@@ -293,13 +293,13 @@ fn accounts_are_administered_and_enrolled() {
         ("POST /v1/enrol ", r#"{"enrolment_code":"c","password":"p"}"#),
         ("POST /v1/enrol/confirm ", r#"{"enrolment_code":"c","passcode":"1"}"#),
     ]) {
-        assert!(asked.starts_with(line) && asked.ends_with(&format!("\r\n\r\n{body}")), "{asked}");
-        assert_eq!(asked.to_lowercase().contains("authorization: bearer"), !line.contains("/enrol"), "{asked}");
+        assert!(requests.starts_with(line) && requests.ends_with(&format!("\r\n\r\n{body}")), "{requests}");
+        assert_eq!(requests.to_lowercase().contains("authorization: bearer"), !line.contains("/enrol"), "{requests}");
     }
 }
 
 #[test]
-fn ones_own_account_is_looked_after() {
+fn own_account_is_managed() {
     let account = r#"{"id":"i","email":"e","role":"viewer","organization":"o","organization_id":"oi","passcode_enrolled_at":"t",
         "recovery_codes_left":2,"notices":[{"code":"recovery-codes-low","detail":"d"},{"code":"new","at":"t","detail":"d"}]}"#;
     let item =
@@ -324,8 +324,8 @@ fn ones_own_account_is_looked_after() {
     assert_eq!(totp.uri.into_secret().expose_secret(), "u");
     session.confirm_passcode(SecretString::from("2")).unwrap();
     assert_eq!(session.replace_recovery_codes(&proof()).unwrap().len(), 1);
-    let asked = server.join().unwrap();
-    for (asked, (line, body)) in asked.iter().zip([
+    let requests = server.join().unwrap();
+    for (requests, (line, body)) in requests.iter().zip([
         ("GET /v1/account ", ""),
         ("GET /v1/account/sessions ", ""),
         ("DELETE /v1/account/sessions/i ", ""),
@@ -334,7 +334,7 @@ fn ones_own_account_is_looked_after() {
         ("POST /v1/account/passcode/confirm ", r#"{"passcode":"2"}"#),
         ("POST /v1/account/recovery-codes ", r#"{"password":"p","passcode":"1"}"#),
     ]) {
-        assert!(asked.starts_with(line) && asked.ends_with(&format!("\r\n\r\n{body}")), "{asked}");
-        assert!(asked.to_lowercase().contains("authorization: bearer"), "{asked}");
+        assert!(requests.starts_with(line) && requests.ends_with(&format!("\r\n\r\n{body}")), "{requests}");
+        assert!(requests.to_lowercase().contains("authorization: bearer"), "{requests}");
     }
 }

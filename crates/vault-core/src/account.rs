@@ -96,7 +96,7 @@ impl ValidSessions {
 /// sessions are valid.
 ///
 /// If the MAC does not verify, the row grants nothing, so write access to the database alone does not permit a login.
-/// The MAC of a complete old row that is put back still verifies.
+/// The MAC of a complete old row that an attacker restores still verifies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedAccount {
     /// Rights of the account.

@@ -152,7 +152,7 @@ mod tests {
     /// Each credential is counted according to its own health, whatever its expiry, and in the periods in which it
     /// expires.
     #[test]
-    fn a_group_counts_as_each_of_its_credentials_would() {
+    fn group_count_equals_sum_of_credentials() {
         for expiring_seconds in [0, HOUR, 3 * DAY, 14 * DAY, 400 * DAY] {
             let bounds = ExpiryBounds::new(NOW, expiring_seconds);
             let near = [-400 * DAY, -1, 0, 1, HOUR, DAY, 3 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, 400 * DAY];

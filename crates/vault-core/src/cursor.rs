@@ -256,7 +256,7 @@ mod tests {
 
     /// One row more than the page contains is read. It is not returned, but shows that there is a next page.
     #[test]
-    fn a_page_has_a_cursor_if_there_is_more() {
+    fn page_has_cursor_if_more_rows_exist() {
         for (limit, stored) in (0_usize..5).flat_map(|limit| (0_usize..8).map(move |stored| (limit, stored))) {
             let request = PageRequest { limit, cursor: None };
             let read: Vec<_> = (0..stored).take(request.rows()).collect();

@@ -22,9 +22,9 @@ pub enum Requester {
     },
 }
 
-/// An occupied slot. Return it with [`HashSlots::give_back`].
+/// An occupied slot. Return it with [`HashSlots::release`].
 #[derive(Debug)]
-#[must_use = "a seat that is dropped is never free again"]
+#[must_use = "a slot that is dropped is never released"]
 pub struct HashSlot(Requester);
 
 /// The slots of one process.
@@ -85,7 +85,7 @@ impl HashSlots {
     }
 
     /// Releases a slot.
-    pub fn give_back(&mut self, hash_slot: HashSlot) {
+    pub fn release(&mut self, hash_slot: HashSlot) {
         self.taken = self.taken.saturating_sub(1);
         if let Requester::Network { network, known } = hash_slot.0 {
             self.taken_by_unknown = self.taken_by_unknown.saturating_sub(usize::from(!known));

@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_spread_over_all_decoys() {
+    fn addresses_are_distributed_over_all_decoys() {
         let digest = |number: u16| {
             let mut bytes = [0; 32];
             bytes[..2].copy_from_slice(&number.to_be_bytes());

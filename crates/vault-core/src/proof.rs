@@ -147,8 +147,8 @@ pub fn conclude_proof<'a>(
     }
     match (verify_proof(&command.reserved, command.presented.claim(), facts), &command.presented) {
         (Ok(()), VerifiedFactors::Proof(proof)) if is_current(proof, facts) => ProofOutcome::Done(proof),
-        (judgement, _) => {
-            let refusal = judgement.err().unwrap_or(LoginRefusal::Overtaken);
+        (result, _) => {
+            let refusal = result.err().unwrap_or(LoginRefusal::Overtaken);
             ProofOutcome::Refused(refuse(command, facts, refusal))
         }
     }

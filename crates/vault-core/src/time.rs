@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn points_in_time_have_a_text() {
+    fn timestamps_are_formatted() {
         for (millis, text) in [
             (0, "1970-01-01T00:00:00Z"),
             (951_782_399_999, "2000-02-28T23:59:59Z"),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_may_have_an_offset_and_a_fraction() {
+    fn timestamps_may_have_offset_and_fraction() {
         let read = |text| Timestamp::from_rfc3339(text).map(Timestamp::as_millis);
         for text in ["2026-11-20T12:00:00Z", "2026-11-20T13:00:00+01:00", "2026-11-20T12:00:00.0009Z"] {
             assert_eq!(read(text), Some(1_795_176_000_000), "{text}");

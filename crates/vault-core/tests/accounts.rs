@@ -82,7 +82,7 @@ fn invitations() -> impl Strategy<Value = Invitation> {
 
 proptest! {
     #[test]
-    fn no_change_by_the_rule_leaves_an_organization_without_admins(
+    fn permitted_changes_keep_an_active_admin(
         states in vec((select(&Role::ALL[..]), select(&STATES[..])), 1..6),
         target in any::<prop::sample::Index>(),
         after in prop::option::of((select(&Role::ALL[..]), select(&STATES[..]))),
@@ -99,7 +99,7 @@ proptest! {
             Some(changed) => accounts[place] = changed,
             None => { accounts.remove(place); }
         }
-        // Refused exactly if there was an admin and there would be none.
+        // A change is refused exactly if it would remove the last admin.
         prop_assert_eq!(refused, before > 0 && admins(&accounts) == 0);
     }
 
@@ -109,11 +109,11 @@ proptest! {
         if !before.is_active_admin() {
             prop_assert!(!takes_last_admin(&before, None, others));
         }
-        prop_assert!(!takes_last_admin(&before, Some(&before), others), "what stays as it is takes nobody");
+        prop_assert!(!takes_last_admin(&before, Some(&before), others), "an unchanged account removes no admin");
     }
 
     #[test]
-    fn a_session_reaches_its_own_organization_only(own in 0_u128..3, other in 0_u128..3, role in select(&Role::ALL[..])) {
+    fn session_is_limited_to_its_organization(own in 0_u128..3, other in 0_u128..3, role in select(&Role::ALL[..])) {
         let organization = OrganizationId::from_uuid(Uuid::from_u128(own));
         let principal = SessionPrincipal {
             organization,
@@ -130,7 +130,7 @@ proptest! {
     }
 
     #[test]
-    fn an_invitations_digest_covers_all_it_grants(
+    fn invitation_digest_covers_all_rights(
         (one, first) in (invitations(), 1_i64..3),
         (two, second) in (invitations(), 1_i64..3),
     ) {
@@ -139,18 +139,18 @@ proptest! {
         };
         let equal = covered(&one, first) == covered(&two, second);
         prop_assert_eq!(one.digest(first, &Hashes) == two.digest(second, &Hashes), equal);
-        // What an invitation carries fits no account, and the other way round.
+        // The digest of an invitation verifies for no account, and the reverse.
         let account = SignedAccount::new(one.grant.clone(), PasswordId::from_bytes([1; 16]), SeedId::from_bytes(*one.grant.account.as_bytes()));
         prop_assert!(one.digest(first, &Hashes) != account.digest(&Hashes));
     }
 
     #[test]
-    fn an_accounts_digest_covers_all_that_lets_somebody_in(one in signed(), two in signed()) {
+    fn account_digest_covers_login_fields(one in signed(), two in signed()) {
         prop_assert_eq!(one.digest(&Hashes) == two.digest(&Hashes), one == two);
     }
 
     #[test]
-    fn every_change_of_an_account_has_a_version_of_its_own(account in signed(), grant in grants(), seed in 5_u8..9) {
+    fn every_account_change_has_its_own_version(account in signed(), grant in grants(), seed in 5_u8..9) {
         let (password, seed) = (PasswordId::from_bytes([seed; 16]), SeedId::from_bytes([seed; 16]));
         let after = [account.with_grant(grant), account.with_password(password), account.with_seed(seed)];
         for changed in &after {
@@ -169,7 +169,7 @@ proptest! {
     }
 
     #[test]
-    fn too_often_is_refused_for_the_rest_of_an_hour(steps in vec(0_i64..HOUR_SECONDS, 1..100)) {
+    fn hourly_limit_refuses_until_hour_ends(steps in vec(0_i64..HOUR_SECONDS, 1..100)) {
         let mut counts = HourlyLimit::default();
         let (mut now, mut counted) = (at(0), Vec::new());
         for step in steps {
@@ -186,7 +186,7 @@ proptest! {
                 }
             }
         }
-        // However they come, no more than twice as many fit into any hour.
+        // At any rate of requests, at most twice the limit is permitted in any hour.
         for from in &counted {
             let within = counted.iter().filter(|at| *at >= from && **at < from.plus_seconds(HOUR_SECONDS));
             prop_assert!(within.count() <= 2 * usize::try_from(HourlyLimit::ADDRESS_CONFLICTS).unwrap());
@@ -194,7 +194,7 @@ proptest! {
     }
 
     #[test]
-    fn an_hour_begins_with_the_first_time_and_ends(count in 0_u32..30, since in 0_i64..1 << 40, later in 0..2 * HOUR_SECONDS * 1000) {
+    fn hour_starts_with_first_attempt_and_expires(count in 0_u32..30, since in 0_i64..1 << 40, later in 0..2 * HOUR_SECONDS * 1000) {
         let counts = HourlyLimit { count, since: Some(at(since)) };
         let now = at(since + later);
         let expected = if later < HOUR_SECONDS * 1000 {
@@ -208,9 +208,9 @@ proptest! {
         prop_assert_eq!(HourlyLimit::default().plus_one(now), HourlyLimit { count: 1, since: Some(now) });
     }
 
-    /// Each of the three alone keeps the owner out.
+    /// Each of the three conditions alone locks the account.
     #[test]
-    fn an_account_is_locked_if_anything_keeps_its_owner_out(closed in any::<bool>(), waits in any::<bool>(), wrong in 0_u32..40) {
+    fn account_is_locked_if_owner_cannot_log_in(closed in any::<bool>(), waits in any::<bool>(), wrong in 0_u32..40) {
         let since = (closed || waits).then_some(at(7));
         let attempts = AttemptLock { attempts: 1, waits_until: waits.then_some(at(1)), closed, since };
         let wrong_passcode_at = (wrong > 0).then_some(at(3));
@@ -221,7 +221,7 @@ proptest! {
     }
 
     #[test]
-    fn an_invitation_with_another_role_is_a_later_version(invitation in invitations(), version in 1_i64..9, role in select(&Role::ALL[..])) {
+    fn invitation_with_another_role_is_a_later_version(invitation in invitations(), version in 1_i64..9, role in select(&Role::ALL[..])) {
         let before = StoredInvitation::sign(invitation, version, &Hashes);
         let after = before.with_role(role, &Hashes);
         prop_assert!(before.mac_is_valid(&Hashes) && after.mac_is_valid(&Hashes));
@@ -240,7 +240,7 @@ proptest! {
     }
 
     #[test]
-    fn a_re_enrolment_gives_no_right_that_was_not_there(before in signed(), seed in 1_u8..5) {
+    fn re_enrolment_grants_no_new_right(before in signed(), seed in 1_u8..5) {
         let (password, seed) = (PasswordId::from_bytes([seed + 4; 16]), SeedId::from_bytes([seed; 16]));
         let waiting = before.without_secrets();
         prop_assert!(waiting.awaits_enrolment() && !waiting.grant.is_active_admin());
@@ -251,7 +251,7 @@ proptest! {
         prop_assert!(!after.awaits_enrolment());
         prop_assert_eq!(after.enabled_state(), AccountState::Active);
         prop_assert_eq!(after.grant.state, if disabled { AccountState::Disabled } else { AccountState::Active });
-        // Whatever is changed meanwhile holds, and nothing that was decided on the row before fits it.
+        // Concurrent changes of role and state persist, and no decision on the earlier row matches.
         for state in [AccountState::Active, AccountState::Disabled, AccountState::ReEnrolling] {
             let changed = waiting.with_grant(AccountRights { role: Role::Viewer, state, ..waiting.grant.clone() });
             let after = changed.re_enrolled(password, seed);
@@ -267,17 +267,17 @@ proptest! {
     }
 
     #[test]
-    fn an_invitation_is_open_until_its_end(invitation in invitations(), now in -1_i64..6) {
+    fn invitation_is_open_until_expiry(invitation in invitations(), now in -1_i64..6) {
         prop_assert_eq!(invitation.is_open(at(now)), at(now) < invitation.expires_at);
     }
 
     #[test]
-    fn an_enrolment_code_is_read_as_it_is_written(random in vec(any::<u8>(), 26)) {
+    fn enrolment_code_round_trips(random in vec(any::<u8>(), 26)) {
         let code = EnrolmentCode::generate(&Bytes(random.clone())).unwrap();
         let again = EnrolmentCode::read(code.text()).unwrap();
         prop_assert_eq!(code.digest(&Hashes), again.digest(&Hashes));
         prop_assert!(code.text().expose_secret().bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()));
-        // Five bits of each byte are in it: 130 in all.
+        // The code contains five bits of each byte: 130 in total.
         let mut other = random.clone();
         other[7] ^= 0b0001_0000;
         let other = EnrolmentCode::generate(&Bytes(other)).unwrap();
@@ -285,13 +285,13 @@ proptest! {
     }
 
     #[test]
-    fn nothing_but_26_of_the_letters_is_an_enrolment_code(text in "[a-z2-9A-Z -]{0,30}|\\PC{26}") {
+    fn only_26_letters_form_an_enrolment_code(text in "[a-z2-9A-Z -]{0,30}|\\PC{26}") {
         let sound = text.len() == 26 && text.bytes().all(|byte| b"abcdefghijkmnpqrstuvwxyz23456789".contains(&byte));
         prop_assert_eq!(EnrolmentCode::read(&SecretString::from(text)).is_some(), sound);
     }
 
     #[test]
-    fn a_waiting_seed_is_tried_few_times_and_in_time(expires_at in 0_i64..10, tried in 0_u32..10, now in 0_i64..10) {
+    fn pending_seed_has_limited_attempts_and_lifetime(expires_at in 0_i64..10, tried in 0_u32..10, now in 0_i64..10) {
         let open = may_be_confirmed(at(expires_at), tried, at(now));
         prop_assert_eq!(open, now < expires_at && tried < CONFIRMATIONS);
     }
@@ -315,7 +315,7 @@ proptest! {
 }
 
 #[test]
-fn names_are_read_as_they_are_written() {
+fn names_round_trip() {
     for state in STATES {
         assert_eq!(AccountState::parse(state.as_str()), Some(state));
     }

@@ -46,9 +46,9 @@ fn issued_credentials() -> impl Strategy<Value = Vec<IssuedCredential>> {
 }
 
 proptest! {
-    /// Each fact alone refuses with its own reason; of several the first is told, and what mends it tells the next.
+    /// Each fact alone is refused with its own reason. If several apply, the first one is returned.
     #[test]
-    fn taking_is_refused_for_the_first_reason(facts in taking(), most in 0_usize..4) {
+    fn activation_is_refused_for_first_reason(facts in taking(), most in 0_usize..4) {
         let reasons = [
             facts.frozen.then_some(Refusal::Frozen),
             (facts.credentials == 0).then_some(Refusal::NamespaceEmpty),
@@ -58,10 +58,10 @@ proptest! {
         let all: Vec<_> = reasons.into_iter().flatten().collect();
         prop_assert_eq!(check_activation(facts, most).err(), all.first().cloned());
         let check = ActivationFacts { live: None, ..facts };
-        prop_assert_ne!(check_activation(check, most), Err(Refusal::TooManyLive), "a check begins nothing");
+        prop_assert_ne!(check_activation(check, most), Err(Refusal::TooManyLive), "a check starts no activation");
     }
 
-    /// What is handed out was allowed by everything; and one more revocation always forbids it.
+    /// A credential is issued only if every rule permits it, and each revocation forbids it.
     #[test]
     fn forbidden_credentials_are_not_issued(
         integration in option::of(select(vec![IntegrationRefusal::Disabled, IntegrationRefusal::Changed])),

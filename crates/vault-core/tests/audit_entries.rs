@@ -1,4 +1,4 @@
-//! Entries of the audit: what is stored of a record, what its code covers, and what verifying says.
+//! Audit entries: the stored form of a record, the fields that its MAC covers, and the findings of verification.
 
 use uuid::Uuid;
 use vault_core::activation::{IssuedCredential, Purpose, VendedForm};
@@ -45,7 +45,7 @@ fn note(namespace: &str) -> AuditNote {
     AuditNote::of(Namespace::parse(namespace, "").unwrap())
 }
 
-/// An entry with as little as one can have.
+/// Returns an entry with only the required fields.
 fn bare() -> AuditRecord {
     AuditRecord {
         id: AuditId::from_uuid(uuid(1)),
@@ -62,7 +62,7 @@ fn bare() -> AuditRecord {
     }
 }
 
-/// An entry with everything.
+/// Returns an entry with all fields.
 fn full() -> AuditRecord {
     let credentials = vec![issued_credentials(5, Some(at(9_000))), issued_credentials(6, None)];
     AuditRecord {
@@ -83,7 +83,7 @@ fn full() -> AuditRecord {
 
 type Change = fn(&mut AuditRecord);
 
-/// Changes of one thing each. Those of what an entry need not have give it to one that has it not.
+/// Returns changes of one field each. Changes of optional fields add them if they are absent.
 fn changes() -> Vec<(&'static str, Change)> {
     fn noted(record: &mut AuditRecord) -> &mut AuditNote {
         record.note.get_or_insert_with(|| note("imports"))
@@ -116,7 +116,7 @@ fn changes() -> Vec<(&'static str, Change)> {
 }
 
 #[test]
-fn nothing_of_an_entry_can_be_changed_without_its_code() {
+fn entry_mac_covers_every_field() {
     for record in [bare(), full()] {
         let mut forms = vec![("nothing", record.clone())];
         forms.extend(changes().into_iter().map(|(what, change)| {
@@ -126,16 +126,16 @@ fn nothing_of_an_entry_can_be_changed_without_its_code() {
         }));
         let bytes: Vec<_> = forms.iter().map(|(_, record)| record.to_authenticated_bytes()).collect();
         for (index, (what, _)) in forms.iter().enumerate() {
-            for (other, (beside, _)) in forms.iter().enumerate().skip(index + 1) {
-                assert_ne!(bytes[index], bytes[other], "{what} beside {beside}");
+            for (other, (second, _)) in forms.iter().enumerate().skip(index + 1) {
+                assert_ne!(bytes[index], bytes[other], "{what} and {second}");
             }
         }
     }
 }
 
 #[test]
-fn an_entry_of_one_later_field_covers_that_field() {
-    // Each alone decides in which form the entry is written.
+fn entry_mac_covers_later_field() {
+    // Each field alone selects the encoding of the entry.
     let alone: [fn(&mut AuditRecord, bool); 5] = [
         |record, second| record.actor = integration(if second { 8 } else { 9 }),
         |record, second| record.note = Some(note(if second { "imports" } else { "exports" })),
@@ -154,7 +154,7 @@ fn an_entry_of_one_later_field_covers_that_field() {
 }
 
 #[test]
-fn an_entry_is_stored_as_it_was_recorded() {
+fn entry_is_stored_as_it_was_recorded() {
     let sealed = FakeAuditSealer.seal(full());
     let entry = sealed.to_entry();
     let text = |number: u128| uuid(number).hyphenated().to_string();
@@ -171,7 +171,7 @@ fn an_entry_is_stored_as_it_was_recorded() {
         count: 1,
         namespace: Some("imports".to_owned()),
         purpose: Some("nightly".to_owned()),
-        // The note's goes before the request's.
+        // The network of the note precedes that of the request.
         network: Some("192.0.2.0/24".to_owned()),
         credentials: Some(format!("{} 3 short 9000\n{} 3 short", text(5), text(6))),
         request: Some(text(4)),
@@ -195,7 +195,7 @@ fn an_entry_is_stored_as_it_was_recorded() {
 }
 
 #[test]
-fn no_column_of_an_entry_can_be_changed_unseen() {
+fn entry_mac_covers_every_column() {
     type ColumnChange = fn(&mut AuditEntry);
     let columns: [(&str, ColumnChange); 18] = [
         ("id", |entry| entry.id = uuid(99).to_string()),
@@ -228,7 +228,7 @@ fn no_column_of_an_entry_can_be_changed_unseen() {
             assert!(!changed.is_genuine(&FakeAuditSealer), "{column}");
         }
     }
-    // An empty text is not the same as none.
+    // An empty text differs from an absent one.
     let entry = FakeAuditSealer.seal(bare()).to_entry();
     let emptied: [ColumnChange; 9] = [
         |entry| entry.organization = Some(String::new()),
@@ -249,7 +249,7 @@ fn no_column_of_an_entry_can_be_changed_unseen() {
 }
 
 #[test]
-fn the_actor_is_the_principal() {
+fn actor_is_principal() {
     let (organization, account) = (OrganizationId::from_uuid(uuid(1)), AccountId::from_uuid(uuid(2)));
     let session = SessionId::from_uuid(uuid(3));
     let holder = SessionPrincipal { organization, account, session, role: Role::Viewer, version: 1 };
@@ -269,7 +269,7 @@ fn the_actor_is_the_principal() {
 }
 
 #[test]
-fn of_two_states_of_a_row_the_later_one_has_the_higher_number() {
+fn later_row_state_has_higher_number() {
     let grants = |version| RowState::Grants { version, digest: Digest::from_bytes([0; 32]) };
     assert_eq!([grants(1), grants(2)].map(RowState::number), [1, 2]);
     assert_eq!(RowState::Revision(3).number(), 3);
@@ -295,7 +295,7 @@ fn rows_are_named_after_their_tables() {
 }
 
 #[test]
-fn a_finding_names_what_it_is_about() {
+fn finding_names_its_object() {
     let entry = AuditId::from_uuid(uuid(1));
     let text = || "a row".to_owned();
     let findings = [
@@ -307,23 +307,26 @@ fn a_finding_names_what_it_is_about() {
         (AuditFinding::CheckpointsMissing { first: 4, last: 6 }, "checkpoint-missing", None, Some(4)),
         (AuditFinding::CheckpointChanged { checkpoint: 4 }, "checkpoint-changed", None, Some(4)),
         (AuditFinding::CheckpointReplaced { checkpoint: 4 }, "checkpoint-replaced", None, Some(4)),
-        (AuditFinding::CutOff { newest: 3, anchored: 4 }, "cut-off", None, Some(4)),
+        (AuditFinding::Truncated { newest: 3, anchored: 4 }, "cut-off", None, Some(4)),
         (AuditFinding::AnchorDiffers { checkpoint: 4 }, "anchor-differs", None, Some(4)),
     ];
     for (finding, kind, entry, checkpoint) in findings {
         assert_eq!((finding.kind(), finding.entry(), finding.checkpoint()), (kind, entry.clone(), checkpoint));
-        let said = finding.to_string();
-        assert!(entry.is_none_or(|entry| said.contains(&entry)), "{said}");
-        assert!(checkpoint.is_none_or(|number| said.contains(&number.to_string())) || kind == "changed", "{said}");
+        let message = finding.to_string();
+        assert!(entry.is_none_or(|entry| message.contains(&entry)), "{message}");
+        assert!(
+            checkpoint.is_none_or(|number| message.contains(&number.to_string())) || kind == "changed",
+            "{message}"
+        );
     }
     let missing = |first, last| AuditFinding::CheckpointsMissing { first, last }.to_string();
     assert_eq!(missing(4, 4), "checkpoint 4 is missing");
     assert_eq!(missing(4, 6), "checkpoints 4 to 6 are missing");
 }
 
-/// An entry whose request did several things is found by each of them.
+/// An entry of a request with several actions matches the filter of each.
 #[test]
-fn an_entry_is_found_by_everything_that_was_done() {
+fn entry_matches_filter_for_each_action() {
     let changed = |action, subject, fields: &[ChangedField]| {
         let changes = fields.iter().map(|field| AuditChange::untold(*field)).collect();
         sealed(AuditRecord { action, subject, changes, ..bare() }).to_entry()
@@ -343,9 +346,9 @@ fn an_entry_is_found_by_everything_that_was_done() {
     assert!(role.is_action("account.role-changed") && !role.is_action("account.disabled"));
 }
 
-/// An activation is found by the credentials that it issued and by the integration; a freeze by the namespace.
+/// An activation matches its credentials and its integration, and a freeze its namespace.
 #[test]
-fn an_entry_is_found_by_all_that_had_a_part_in_it() {
+fn entry_matches_filter_for_each_participant() {
     let entry = sealed(full()).to_entry();
     let (issued, integration, stranger) = (uuid(5), uuid(3), uuid(77));
     for found in [
@@ -368,7 +371,7 @@ fn an_entry_is_found_by_all_that_had_a_part_in_it() {
     assert!(!frozen.concerns("namespace:imports"));
 }
 
-/// What was changed is read back as it was written; a damaged text says nothing.
+/// Changes are parsed as they were written. A damaged text yields no changes.
 #[test]
 fn changes_are_read_as_they_were_written() {
     let changes = vec![

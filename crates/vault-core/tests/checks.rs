@@ -1,4 +1,4 @@
-//! Properties of what a dry run can tell without a store, for all inputs.
+//! Properties of checks without a storage provider, for all inputs.
 
 use proptest::collection::vec;
 use proptest::option;
@@ -59,7 +59,7 @@ fn lifetime(data: &CredentialData, until: Option<i64>, now: i64) -> Option<Check
 
 proptest! {
     #[test]
-    fn what_ends_lasts_until_its_end(
+    fn activation_lasts_until_expiry(
         end in NOON - 100..NOON + 100,
         until in option::of(NOON - 150..NOON + 150),
         now in NOON - 150..NOON + 150,
@@ -71,7 +71,7 @@ proptest! {
             _ => {
                 let end = end - NOON;
                 let (minute, second) = ((end + 120) / 60, (end + 120) % 60);
-                // 11:58:00 and so many seconds.
+                // 11:58:00 plus this number of seconds.
                 let (hour, minute) = if minute < 2 { (11, 58 + minute) } else { (12, minute - 2) };
                 let end = format!("2026-11-20T{hour:02}%3A{minute:02}%3A{second:02}Z");
                 let signature = format!("SharedAccessSignature=sv=2024-11-04&se={end}&sig=x");
@@ -88,12 +88,12 @@ proptest! {
         };
         prop_assert_eq!(lifetime(&data, until, now), Some(expected));
         prop_assert_eq!(report.is_usable(), expected == CheckResult::Passed);
-        // Nobody asks a store about what is dead; about what ends too soon, they do.
+        // No storage is requested for an expired credential, but for one that expires too soon it is.
         prop_assert_eq!(reach(&report) == StorageReach::Spare, end <= now);
     }
 
     #[test]
-    fn what_does_not_end_is_not_judged_by_the_clock(until in option::of(any::<i32>()), now in any::<i32>()) {
+    fn activation_without_expiry_ignores_clock(until in option::of(any::<i32>()), now in any::<i32>()) {
         let (until, now) = (until.map(i64::from), i64::from(now));
         for data in [link("q=1"), s3(""), gcs(""), azure("AccountName=acct;AccountKey=c2VjcmV0")] {
             let passed = until.map(|_| CheckResult::Passed);
@@ -106,7 +106,7 @@ proptest! {
     }
 
     #[test]
-    fn only_amazons_own_store_needs_a_region(region in any::<bool>(), endpoint in any::<bool>()) {
+    fn only_aws_s3_requires_region(region in any::<bool>(), endpoint in any::<bool>()) {
         let region_member = if region { r#","region":"eu-west-1""# } else { "" };
         let endpoint_member = if endpoint { r#""endpoint":"https://s3.example","# } else { "" };
         let json = format!(
@@ -122,7 +122,7 @@ proptest! {
     }
 
     #[test]
-    fn a_report_is_usable_unless_something_failed(results in vec((0_usize..4, select(CheckReason::ALL)), 0..6)) {
+    fn report_is_usable_unless_a_check_failed(results in vec((0_usize..4, select(CheckReason::ALL)), 0..6)) {
         let check = |(result, reason): (usize, CheckReason)| match result {
             0 => Check::passed(CheckKind::Authenticate),
             1 => Check::failed(CheckKind::Authenticate, reason),
@@ -155,18 +155,18 @@ proptest! {
     }
 
     #[test]
-    fn a_lifetime_of_an_activation_is_never_silently_changed(wished in option::of(prop_oneof![0_i64..50_000, any::<i64>()])) {
-        match ActivationTtl::parse(wished) {
-            Ok(ttl) => prop_assert_eq!(i64::from(ttl.as_seconds()), wished.unwrap_or(3_600)),
+    fn lifetime_of_an_activation_is_never_silently_changed(requested in option::of(prop_oneof![0_i64..50_000, any::<i64>()])) {
+        match ActivationTtl::parse(requested) {
+            Ok(ttl) => prop_assert_eq!(i64::from(ttl.as_seconds()), requested.unwrap_or(3_600)),
             Err(error) => {
-                prop_assert!(!(60..=43_200).contains(&wished.unwrap()));
+                prop_assert!(!(60..=43_200).contains(&requested.unwrap()));
                 prop_assert_eq!(error.pointer, "/ttl");
             }
         }
     }
 
     #[test]
-    fn a_purpose_is_printable_and_kept(text in "\\PC{0,210}|[ -~]{0,210}|.{0,8}") {
+    fn purpose_is_printable_and_unchanged(text in "\\PC{0,210}|[ -~]{0,210}|.{0,8}") {
         match Purpose::parse(&text, "/purpose") {
             Ok(purpose) => {
                 prop_assert_eq!(purpose.as_str(), &text);
@@ -182,17 +182,17 @@ proptest! {
 }
 
 #[test]
-fn something_short_lived_needs_a_type_and_data_that_allow_it() {
+fn short_lived_credentials_require_suitable_type_and_data() {
     assert_eq!(allows_short(&link("q=1")), Err(CheckReason::TypeHasNone));
     assert_eq!(allows_short(&s3("")), Err(CheckReason::NoRole));
-    // Other stores issue sessions of the keys themselves.
+    // Other stores issue sessions for the keys directly.
     for place in ["endpoint", "sts_endpoint"] {
         assert_eq!(allows_short(&s3(&format!(r#","{place}":"https://store.example""#))), Ok(()));
     }
     for data in [s3(ROLE), container("AccountName=acct"), gcs("")] {
         assert_eq!(allows_short(&data), Ok(()));
     }
-    // All that there is without a container, or without the account's name, is the application's own token.
+    // Without a container or account name, only the application's token can be issued.
     assert_eq!(allows_short(&azure("AccountName=acct")), Err(CheckReason::NoContainer));
     let unidentified = data(
         CredentialType::AzureIdentity,
@@ -203,7 +203,7 @@ fn something_short_lived_needs_a_type_and_data_that_allow_it() {
     assert_eq!(allows_short(&unnamed), Err(CheckReason::NoAccount));
 }
 
-/// Saved before such endpoints were refused.
+/// Data that was saved before such endpoints were refused.
 #[test]
 fn settings_fail_when_the_endpoint_contains_the_bucket() {
     let settings = |more: &str| {
@@ -218,9 +218,9 @@ fn settings_fail_when_the_endpoint_contains_the_bucket() {
     assert_eq!(right, Check::passed(CheckKind::Settings));
 }
 
-/// The prefix `in` covers `in2/a` too, for every provider that compares the beginning of names.
+/// The prefix `in` also covers `in2/a`, for every provider that compares the start of names.
 #[test]
-fn a_prefix_that_covers_more_than_a_folder_is_told_where_a_short_form_would_be_confined_to_it() {
+fn prefix_beyond_a_folder_is_reported_for_short_lived_credentials() {
     let warned = |data: &CredentialData| {
         let warning = Check::warning(CheckKind::LeastPrivilege, CheckReason::PrefixOpen);
         verify_locally(data, None, seconds(NOON)).checks.contains(&warning)
@@ -255,9 +255,9 @@ fn names_are_unique_and_read_as_they_are_written() {
 }
 
 proptest! {
-    /// Of several buckets, the report has the worst result of each kind, and names the bucket.
+    /// The report of several buckets has the worst result of each kind, with the bucket.
     #[test]
-    fn a_report_of_buckets_has_the_worst_of_each(results in vec((0_usize..4, 0_usize..4), 1..6)) {
+    fn bucket_report_contains_worst_result_of_each(results in vec((0_usize..4, 0_usize..4), 1..6)) {
         let reason = CheckReason::Denied;
         let (first, second) = (CheckKind::Authenticate, CheckKind::Operation(StorageOperation::List));
         let make = |kind, rank| match rank {
@@ -278,9 +278,9 @@ proptest! {
         prop_assert_eq!(report.checks, vec![worst(|result| result.0, first), worst(|result| result.1, second)]);
     }
 
-    /// A boundary of Google's has ten rules, one for each bucket. The saved facts decide as the data does.
+    /// A Google access boundary has ten rules, one for each bucket. The saved facts have the same result as the data.
     #[test]
-    fn a_token_is_narrowed_to_ten_buckets_at_most(count in 1_usize..15) {
+    fn token_is_narrowed_to_ten_buckets_at_most(count in 1_usize..15) {
         let names: Vec<String> = (0..count).map(|number| format!("\"b{number}\"")).collect();
         let saved = data(CredentialType::Gcs, &format!(r#"{{"bucket":[{}],"service_account_key":{{}}}}"#, names.join(",")));
         let expected = if count > 10 { Err(CheckReason::TooManyBuckets) } else { Ok(()) };

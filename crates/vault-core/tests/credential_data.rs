@@ -1,4 +1,4 @@
-//! Properties of credential data: one canonical form, which opens again.
+//! Properties of credential data: one canonical form, which round-trips.
 
 use crate::support;
 
@@ -24,7 +24,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_is_lost_or_added(sample in samples(ANY_SECRET)) {
+    fn data_round_trip_preserves_all_fields(sample in samples(ANY_SECRET)) {
         let stored: Value = serde_json::from_str(&canonical(&sample.parse().unwrap())).unwrap();
         for (name, given) in &sample.members {
             let expected = match (*name, given) {
@@ -37,7 +37,7 @@ proptest! {
     }
 
     #[test]
-    fn the_canonical_form_is_sorted_and_without_white_space(sample in samples(ANY_SECRET)) {
+    fn canonical_form_is_sorted_without_whitespace(sample in samples(ANY_SECRET)) {
         let text = canonical(&sample.parse().unwrap());
         // serde_json writes its maps sorted and compact.
         let value: Value = serde_json::from_str(&text).unwrap();
@@ -45,14 +45,14 @@ proptest! {
     }
 
     #[test]
-    fn the_order_of_members_does_not_matter(sample in samples(ANY_SECRET), at in any::<prop::sample::Index>()) {
+    fn field_order_does_not_matter(sample in samples(ANY_SECRET), at in any::<prop::sample::Index>()) {
         let mut turned = sample.clone();
         turned.members.rotate_left(at.index(sample.members.len()));
         prop_assert_eq!(canonical(&turned.parse().unwrap()), canonical(&sample.parse().unwrap()));
     }
 
     #[test]
-    fn a_key_file_is_the_same_as_object_and_as_text(file in key_files()) {
+    fn key_file_is_equal_as_object_and_text(file in key_files()) {
         let read = |key: Value| {
             let members = vec![("service_account_key", key), ("bucket", json!("bucket"))];
             canonical(&Sample { kind: CredentialType::Gcs, members }.parse().unwrap())
@@ -67,7 +67,7 @@ proptest! {
     }
 
     #[test]
-    fn data_of_one_type_is_not_data_of_another(sample in samples(ANY_SECRET)) {
+    fn data_of_another_type_is_refused(sample in samples(ANY_SECRET)) {
         let text = canonical(&sample.parse().unwrap());
         for kind in CredentialType::ALL.into_iter().filter(|kind| *kind != sample.kind) {
             let error = CredentialData::from_canonical_json(kind, text.as_bytes());
@@ -89,7 +89,7 @@ fn type_names_are_exact() {
 }
 
 #[test]
-fn what_today_refuses_still_opens() {
+fn stored_data_that_new_rules_refuse_is_readable() {
     for (kind, text) in [
         (CredentialType::S3, r#"{"access_key_id":"***","bucket":" a/b ","secret_access_key":"${VAR}"}"#),
         (
@@ -116,7 +116,7 @@ fn links_may_be_http_only_where_allowed() {
 }
 
 #[test]
-fn no_debug_form_shows_a_value() {
+fn debug_output_contains_no_value() {
     for text in [
         r#"{"access_key_id":"canary-1","bucket":"b","secret_access_key":"canary-2","external_id":"canary-3"}"#,
         r#"{"access_key_id":"AKIACANARY","bucket":"b","secret_access_key":"canary/canary"}"#,

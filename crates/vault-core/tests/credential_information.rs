@@ -1,4 +1,4 @@
-//! What may be seen of a credential, and that nothing else can be.
+//! The visible information of a credential: permitted fields only.
 
 use crate::support;
 
@@ -11,7 +11,7 @@ fn information(sample: &Sample) -> String {
     sample.parse().unwrap().information(Fingerprint::from_digest(&[0x1f; 32])).as_json().to_owned()
 }
 
-/// The generated part of every secret: the runs of characters that nothing else is made of.
+/// Returns the generated part of every secret: characters that occur nowhere else.
 fn secret_runs(value: &Value, runs: &mut Vec<String>) {
     match value {
         Value::String(text) => {
@@ -25,7 +25,7 @@ fn secret_runs(value: &Value, runs: &mut Vec<String>) {
 
 proptest! {
     #[test]
-    fn no_part_of_a_secret_can_be_seen(sample in samples(UPPER_SECRET)) {
+    fn information_contains_no_part_of_secret(sample in samples(UPPER_SECRET)) {
         let shown = information(&sample);
         let mut runs = Vec::new();
         for field in sample.kind.fields().iter().filter(|field| field.class == FieldClass::Secret) {
@@ -39,13 +39,13 @@ proptest! {
                 let window = std::str::from_utf8(window).unwrap();
                 prop_assert!(!shown.contains(window));
             }
-            // Nor in the lower case that hosts are shown in.
+            // Hosts are shown in lower case, so that is searched, too.
             prop_assert!(!shown.contains(&run.to_lowercase()));
         }
     }
 
     #[test]
-    fn at_most_four_characters_and_a_quarter_of_an_id(sample in samples(UPPER_SECRET)) {
+    fn ids_show_at_most_four_characters_and_a_quarter(sample in samples(UPPER_SECRET)) {
         let shown: Value = serde_json::from_str(&information(&sample)).unwrap();
         for field in sample.kind.fields().iter().filter(|field| field.class == FieldClass::Id) {
             let Some(id) = sample.get(field.name).and_then(Value::as_str) else { continue };
@@ -57,7 +57,7 @@ proptest! {
     }
 
     #[test]
-    fn places_in_full_and_secrets_by_name(sample in samples(UPPER_SECRET)) {
+    fn information_contains_locations_and_names_of_secrets(sample in samples(UPPER_SECRET)) {
         let shown: Value = serde_json::from_str(&information(&sample)).unwrap();
         let mut names = Vec::new();
         for field in sample.kind.fields() {
@@ -82,10 +82,10 @@ proptest! {
     }
 
     #[test]
-    fn a_secret_in_a_field_that_can_be_seen_is_refused(sample in samples(UPPER_SECRET)) {
+    fn secret_in_visible_field_is_refused(sample in samples(UPPER_SECRET)) {
         if let Some(secret) = sample.get("secret_access_key") {
             for name in ["bucket", "region", "key_prefix", "access_key_id"] {
-                // A region is shorter than some secrets; then its own rule refuses.
+                // A region is shorter than some secrets. Then its own rule refuses the value.
                 let errors = sample.with(name, secret.clone()).parse().unwrap_err();
                 prop_assert_eq!(&errors[0].pointer, &format!("/data/{name}"));
             }

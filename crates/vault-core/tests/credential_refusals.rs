@@ -1,4 +1,4 @@
-//! What is refused, where, and that a refusal never repeats the value.
+//! Refused values and their positions. A refusal never repeats the value.
 
 use crate::support;
 
@@ -9,7 +9,7 @@ use support::{ANY_SECRET, Sample, UPPER_SECRET, key_files, samples};
 use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
 use vault_core::field::{FieldCode, FieldError, ViolationKind};
 use vault_core::json::{self, Limits};
-use vault_testkit::strategy::refused::{spoilt, spoilt_by_space};
+use vault_testkit::strategy::refused::{corrupted, corrupted_by_space};
 
 fn codes(errors: &[FieldError]) -> Vec<(String, FieldCode)> {
     errors.iter().map(|error| (error.pointer.clone(), error.code)).collect()
@@ -19,12 +19,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn a_spoilt_value_is_refused_by_its_name(sample in samples(ANY_SECRET)) {
+    fn corrupted_value_is_refused_by_its_name(sample in samples(ANY_SECRET)) {
         for (name, value) in &sample.members {
             let Value::String(text) = value else { continue };
-            let mut cases = spoilt(text);
+            let mut cases = corrupted(text);
             if *name != "service_account_key" {
-                cases.extend(spoilt_by_space(text));
+                cases.extend(corrupted_by_space(text));
             }
             for (value, code) in cases {
                 let errors = sample.with(name, json!(value)).parse().unwrap_err();
@@ -34,10 +34,10 @@ proptest! {
     }
 
     #[test]
-    fn a_spoilt_header_is_refused_by_its_name(sample in samples(ANY_SECRET)) {
+    fn corrupted_header_is_refused_by_its_name(sample in samples(ANY_SECRET)) {
         let Some(headers) = sample.get("headers").and_then(Value::as_object) else { return Ok(()) };
         for (name, value) in headers {
-            for (value, code) in spoilt(value.as_str().unwrap()).into_iter().filter(|(value, _)| value.is_ascii()) {
+            for (value, code) in corrupted(value.as_str().unwrap()).into_iter().filter(|(value, _)| value.is_ascii()) {
                 let mut headers = headers.clone();
                 headers.insert(name.clone(), json!(value));
                 let errors = sample.with("headers", json!(headers)).parse().unwrap_err();
@@ -47,7 +47,7 @@ proptest! {
     }
 
     #[test]
-    fn a_spoilt_part_of_a_key_file_is_refused(file in key_files(), as_text in any::<bool>()) {
+    fn corrupted_part_of_a_key_file_is_refused(file in key_files(), as_text in any::<bool>()) {
         for name in ["type", "project_id", "private_key_id", "private_key", "client_email"] {
             for value in [json!(null), json!(1), json!(""), json!("***"), json!("${X}"), json!("<redacted>"), json!("a b\u{0}")] {
                 let mut file = file.clone();
@@ -92,23 +92,23 @@ proptest! {
 
     #[test]
     fn no_refusal_repeats_a_value(sample in samples(UPPER_SECRET)) {
-        // Every field is spoilt in a way that keeps its text.
+        // Every field is corrupted in a way that keeps its text.
         let mut broken = sample.clone();
         for (name, value) in &sample.members {
-            let spoilt = value.as_str().map_or_else(|| json!([value]), |text| json!(format!("\"{text}\"")));
-            broken = broken.with(name, spoilt);
+            let corrupted = value.as_str().map_or_else(|| json!([value]), |text| json!(format!("\"{text}\"")));
+            broken = broken.with(name, corrupted);
         }
-        let said: String = broken.parse().unwrap_err().iter().map(|error| format!("{error} {error:?}")).collect();
+        let message: String = broken.parse().unwrap_err().iter().map(|error| format!("{error} {error:?}")).collect();
         for (_, value) in &sample.members {
             if let Some(text) = value.as_str().filter(|text| text.len() >= 20) {
-                prop_assert!(!said.contains(text));
+                prop_assert!(!message.contains(text));
             }
         }
     }
 }
 
 #[test]
-fn data_that_is_no_object() {
+fn non_object_data_is_refused() {
     for text in ["null", "[]", "\"{}\"", "1", "true"] {
         let errors = support::read(CredentialType::S3, text).unwrap_err();
         assert_eq!(codes(&errors), [("/data".to_owned(), FieldCode::WrongType)]);
@@ -116,13 +116,13 @@ fn data_that_is_no_object() {
 }
 
 #[test]
-fn key_files_that_do_not_parse() {
+fn unparsable_key_files_are_refused() {
     for key in ["\"nonsense\"", "\"[]\"", "\"{\\\"type\\\":1,\\\"type\\\":2}\"", "\"\\\"{}\"", "\"MIIE\""] {
         let text = format!(r#"{{"bucket":"b","service_account_key":{key}}}"#);
         let errors = support::read(CredentialType::Gcs, &text).unwrap_err();
         assert_eq!(codes(&errors), [("/data/service_account_key".to_owned(), FieldCode::Malformed)], "{key}");
     }
-    // An empty object lacks each of the five members, and all are said at once.
+    // An empty object lacks each of the five fields, and all are reported together.
     let errors = support::read(CredentialType::Gcs, r#"{"bucket":"b","service_account_key":{}}"#).unwrap_err();
     assert_eq!(errors.len(), 5);
     let fraction = r#"{"bucket":"b","service_account_key":{"x":[{"y":0.1}]}}"#;
@@ -130,7 +130,7 @@ fn key_files_that_do_not_parse() {
 }
 
 #[test]
-fn headers_that_cannot_be_sent() {
+fn unsendable_headers_are_refused() {
     let read = |headers: Value| {
         let members = vec![("url", json!("https://host/path")), ("headers", headers)];
         Sample { kind: CredentialType::DirectLink, members }.parse()
@@ -154,7 +154,7 @@ fn headers_that_cannot_be_sent() {
 }
 
 #[test]
-fn places_do_not_name_users() {
+fn locations_contain_no_user() {
     let sample = Sample {
         kind: CredentialType::S3,
         members: vec![
@@ -181,7 +181,7 @@ fn s3(members: Vec<(&'static str, Value)>) -> Sample {
 }
 
 proptest! {
-    /// Tools add the bucket to the endpoint, so one that contains it leads to a folder of the bucket's name.
+    /// Tools add the bucket to the endpoint, so an endpoint that contains it addresses a folder with the name of the bucket.
     #[test]
     fn endpoint_is_refused_when_it_contains_the_bucket(
         bucket in "[a-z][a-z0-9-]{5,30}[a-z0-9]",
@@ -216,9 +216,9 @@ proptest! {
         }
     }
 
-    /// All three fields of the application, or none if the connection string opens the account.
+    /// All three fields of the application, or none if the connection string suffices.
     #[test]
-    fn application_is_complete_or_the_string_opens_the_account(given: [bool; 3], opens in 0..3_usize) {
+    fn application_is_complete_or_connection_string_is_usable(given: [bool; 3], opens in 0..3_usize) {
         let names = ["tenant_id", "client_id", "client_secret"];
         let opening = ["", ";AccountKey=c2VjcmV0", ";SharedAccessSignature=sv=2024-11-04&sig=abc%3D"][opens];
         let mut members = vec![("connection_string", json!(format!("AccountName=madeupacct{opening}")))];
@@ -239,7 +239,7 @@ proptest! {
 
     /// The token of one universe is requested in that universe only.
     #[test]
-    fn token_uri_is_in_the_universe_of_the_key(mut file in key_files(), universe in "[a-z]{3,10}\\.(example|goog)") {
+    fn token_uri_is_in_universe_of_key(mut file in key_files(), universe in "[a-z]{3,10}\\.(example|goog)") {
         let read = |file: &Value| {
             Sample { kind: CredentialType::Gcs, members: vec![("service_account_key", file.clone()), ("bucket", json!("b"))] }.parse()
         };
@@ -269,7 +269,7 @@ proptest! {
 }
 
 #[test]
-fn endpoint_of_a_store_may_start_like_a_bucket() {
+fn store_endpoint_may_start_with_bucket_name() {
     for (bucket, endpoint) in [
         ("minio", "https://minio.example.com:9000"),
         ("storage", "https://storage.googleapis.com"),
@@ -311,7 +311,7 @@ fn with_buckets(bucket: Value) -> Result<CredentialData, Vec<FieldError>> {
 }
 
 #[test]
-fn a_wrong_bucket_of_a_list_is_refused_at_its_position() {
+fn wrong_bucket_of_a_list_is_refused_at_its_position() {
     let long: Vec<String> = (0..101).map(|number| format!("bucket-{number}")).collect();
     for (bucket, expected) in [
         (json!([]), ("/data/bucket", FieldCode::Blank)),

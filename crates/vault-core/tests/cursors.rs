@@ -16,7 +16,7 @@ use vault_core::port::ListPosition;
 use vault_core::time::Timestamp;
 use vault_core::{Error, Refusal};
 
-/// Reads a cursor. A digester without keys has nothing to wait for.
+/// Decodes a cursor. The future of a digester without keys is always ready.
 fn read(organization: OrganizationId, filter: &ListFilter, text: &str) -> Result<ListPosition, Error> {
     match pin!(decode(&Hashes, organization, filter, text)).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(read) => read,
@@ -52,9 +52,9 @@ fn positions() -> impl Strategy<Value = ListPosition> {
 }
 
 proptest! {
-    /// The moment of expiry is part of the position where the list is in the order of expiry, and nowhere else.
+    /// A position contains the expiry only in lists that are ordered by expiry.
     #[test]
-    fn a_cursor_leads_to_the_place_that_it_was_made_for(filter in filters(), last in positions()) {
+    fn cursor_returns_its_position(filter in filters(), last in positions()) {
         let text = encode(&Hashes, organization(1), &filter, last);
         let ordered = filter.expires_before.is_some();
         let expires_at = ordered.then(|| last.expires_at.unwrap_or(Timestamp::from_millis(0)));
@@ -62,13 +62,13 @@ proptest! {
     }
 
     #[test]
-    fn a_cursor_is_of_one_list(filter in filters(), other in filters(), last in positions()) {
+    fn cursor_of_another_list_is_refused(filter in filters(), other in filters(), last in positions()) {
         let text = encode(&Hashes, organization(1), &filter, last);
         let refused = |organization, filter: &ListFilter| {
             matches!(read(organization, filter, &text), Err(Error::Refused(Refusal::Cursor)))
         };
         prop_assert!(refused(organization(2), &filter), "of another organization");
-        // With one filter exchanged for that of another list.
+        // One filter is replaced by that of another list.
         let exchanged = [
             ListFilter { namespace: other.namespace.clone(), ..filter.clone() },
             ListFilter { kind: other.kind, ..filter.clone() },
@@ -82,7 +82,7 @@ proptest! {
     }
 
     #[test]
-    fn no_character_of_a_cursor_can_be_changed(filter in filters(), last in positions(), place in any::<prop::sample::Index>()) {
+    fn modified_cursor_is_refused(filter in filters(), last in positions(), place in any::<prop::sample::Index>()) {
         let mut text = encode(&Hashes, organization(1), &filter, last).into_bytes();
         let place = place.index(text.len());
         text[place] = if text[place] == b'A' { b'B' } else { b'A' };

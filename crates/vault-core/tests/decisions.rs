@@ -23,7 +23,7 @@ use vault_core::{Command, Refusal};
 
 const KEY: KeyId = KeyId::from_bytes([1; 16]);
 const ORGANIZATION: OrganizationId = OrganizationId::from_bytes([2; 16]);
-/// No rule looks at it.
+/// No rule reads this value.
 const CODE: Digest = Digest::from_bytes([9; 32]);
 const NOW: Timestamp = Timestamp::from_millis(1_000);
 
@@ -58,7 +58,7 @@ fn metadata(key: KeyId, revision: i64) -> SealedMetadata {
     SealedMetadata { key, revision, blob: Blob::from_bytes(Vec::new()) }
 }
 
-fn said(metadata: Option<SealedMetadata>) -> StoredMetadata {
+fn described(metadata: Option<SealedMetadata>) -> StoredMetadata {
     StoredMetadata { metadata, labels: Vec::new(), vend: VendRule::Any }
 }
 
@@ -76,7 +76,7 @@ fn save(number: u8, idempotency: Option<Idempotency>, limit: i64) -> SaveCredent
         kind: CredentialType::DirectLink,
         namespace: Namespace::parse("backups", "").unwrap(),
         sealed: sealed(KEY),
-        description: said(None),
+        description: described(None),
         code: CODE,
         expires_at: None,
         check: None,
@@ -123,16 +123,16 @@ fn changes_of(facts: CredentialFacts) -> ChangeFacts {
     ChangeFacts { credentials: HashMap::from([(credential(1), facts)]), earlier: EarlierRequests::default() }
 }
 
-/// The answer to one change.
+/// Returns the result of one change.
 fn check_one(facts: ChangeFacts, payload: ChangeCredential, key_active: bool) -> Result<i64, Refusal> {
     let command = command(payload);
     decide_changes(facts, [Authorized { command: &command, key_active }]).remove(0).into_answer()
 }
 
 proptest! {
-    /// However saves are cut into batches, they come to the same.
+    /// Saves have the same results in any batches.
     #[test]
-    fn saves_decided_together_come_to_what_they_come_to_one_by_one(
+    fn batched_saves_equal_sequential_saves(
         saves in vec((prop::option::of((0_u8..4, 0_u8..2)), any::<bool>(), 0_i64..8), 0..12),
         credentials in 0_i64..6,
     ) {
@@ -143,7 +143,7 @@ proptest! {
         let authorized = |(command, key_active)| Authorized { command, key_active };
         let facts = SaveFacts { credentials: Some(credentials), earlier: EarlierRequests::default() };
         let together = decide_saves(facts, saves.iter().map(|(save, active)| authorized((save, *active))));
-        // A plain model: what is stored after each.
+        // A plain model of the stored requests after each save.
         let (mut count, mut requests) = (credentials, BTreeMap::new());
         for ((command, active), outcome) in saves.iter().zip(together) {
             let mut earlier = EarlierRequests::default();
@@ -157,16 +157,16 @@ proptest! {
                 prop_assert!(count < command.payload.limit && *active);
                 count += 1;
                 if let Some(of) = of {
-                    let made = EarlierRequest { body: *of.body.current(), credential: command.payload.id, version: 1 };
-                    prop_assert!(requests.insert(of.key.clone(), made).is_none(), "a key is used once");
+                    let created = EarlierRequest { body: *of.body.current(), credential: command.payload.id, version: 1 };
+                    prop_assert!(requests.insert(of.key.clone(), created).is_none(), "a key is used once");
                 }
             }
         }
     }
 
-    /// Of several deletions of one credential, one deletes it; a revision that has passed deletes nothing.
+    /// If several requests delete one credential, exactly one succeeds. A stale revision deletes nothing.
     #[test]
-    fn a_credential_is_deleted_once(deletes in vec((0_u8..4, prop::option::of(0_i64..3)), 0..12)) {
+    fn credential_is_deleted_once(deletes in vec((0_u8..4, prop::option::of(0_i64..3)), 0..12)) {
         let revisions: HashMap<_, _> = (0..3).map(|number| (credential(number), 1)).collect();
         let acts: Vec<_> = deletes
             .iter()
@@ -190,9 +190,9 @@ proptest! {
         }
     }
 
-    /// Of several changes of one revision, the first is made.
+    /// If several requests change one revision, the first succeeds.
     #[test]
-    fn one_change_of_a_revision_is_made(changes in 1_usize..6) {
+    fn one_change_of_a_revision_succeeds(changes in 1_usize..6) {
         let commands: Vec<_> = (0..changes).map(|_| command(replace(1, &FACTS, None))).collect();
         let authorized = commands.iter().map(|command| Authorized { command, key_active: true });
         let answers: Vec<_> =
@@ -201,9 +201,9 @@ proptest! {
         prop_assert!(answers[1..].iter().all(|answer| *answer == Err(Refusal::Changed)));
     }
 
-    /// A staged version is gone from the row as soon as it is promoted or destroyed, and only then.
+    /// A staged version is removed from the row exactly when it is promoted or destroyed.
     #[test]
-    fn a_staged_version_stays_until_it_is_promoted_or_destroyed(number in 3_i64..6, promotes in any::<bool>()) {
+    fn staged_version_stays_until_it_is_promoted_or_destroyed(number in 3_i64..6, promotes in any::<bool>()) {
         let facts = CredentialFacts { staged: Some(4), highest: 5, ..FACTS };
         let destroy_at = NOW.plus_seconds(60);
         let done = match promotes {
@@ -221,14 +221,14 @@ proptest! {
 }
 
 #[test]
-fn a_request_that_was_carried_out_is_answered_as_then_whatever_has_changed() {
+fn repeated_request_gets_original_response_after_changes() {
     let earlier = || {
         let mut earlier = EarlierRequests::default();
-        let made = EarlierRequest { body: Digest::from_bytes([7; 32]), credential: credential(9), version: 5 };
-        earlier.insert(AccountId::from_bytes([4; 16]), "1".to_owned(), made);
+        let created = EarlierRequest { body: Digest::from_bytes([7; 32]), credential: credential(9), version: 5 };
+        earlier.insert(AccountId::from_bytes([4; 16]), "1".to_owned(), created);
         earlier
     };
-    // Neither room nor an active key nor the credential is left.
+    // The limit is reached, no key is active, and the credential is deleted.
     let saved = |body| {
         let command = command(save(1, Some(idempotency(1, body)), 0));
         let facts = SaveFacts { credentials: None, earlier: earlier() };
@@ -243,7 +243,7 @@ fn a_request_that_was_carried_out_is_answered_as_then_whatever_has_changed() {
 }
 
 #[test]
-fn nothing_is_stored_under_a_key_that_was_replaced() {
+fn replaced_key_is_not_used_for_storing() {
     let other = KeyId::from_bytes([8; 16]);
     let facts = || SaveFacts { credentials: Some(0), earlier: EarlierRequests::default() };
     let evaluate = |payload, key_active| {
@@ -251,20 +251,21 @@ fn nothing_is_stored_under_a_key_that_was_replaced() {
         decide_saves(facts(), [Authorized { command: &command, key_active }]).remove(0).into_answer()
     };
     assert_eq!(evaluate(save(1, None, 1), false), Err(Refusal::Contended));
-    let two_keys = SaveCredential { description: said(Some(metadata(other, 1))), ..save(1, None, 1) };
+    let two_keys = SaveCredential { description: described(Some(metadata(other, 1))), ..save(1, None, 1) };
     assert_eq!(evaluate(two_keys, true), Err(Refusal::Contended));
     assert_eq!(evaluate(save(1, None, 1), true), Ok(credential(1)));
 
     let facts = CredentialFacts { metadata_key: Some(KEY), ..FACTS };
-    let with = |said_metadata| ChangeCredential { description: Some(said(said_metadata)), ..replace(1, &FACTS, None) };
+    let with =
+        |said_metadata| ChangeCredential { description: Some(described(said_metadata)), ..replace(1, &FACTS, None) };
     assert_eq!(check_one(changes_of(facts), with(Some(metadata(other, 4))), true), Err(Refusal::Contended));
-    // Metadata that is stored again as it was read was moved to another key meanwhile.
+    // Unchanged metadata under another key was resealed concurrently.
     assert_eq!(check_one(changes_of(facts), with(Some(metadata(other, 3))), true), Err(Refusal::Contended));
     assert_eq!(check_one(changes_of(facts), with(Some(metadata(KEY, 3))), true), Ok(3));
 }
 
 #[test]
-fn an_organization_that_is_gone_has_no_room() {
+fn save_for_deleted_organization_is_refused() {
     let command = command(save(1, None, 10));
     let facts = SaveFacts { credentials: None, earlier: EarlierRequests::default() };
     let outcome = decide_saves(facts, [Authorized { command: &command, key_active: true }]).remove(0);
@@ -272,7 +273,7 @@ fn an_organization_that_is_gone_has_no_room() {
 }
 
 #[test]
-fn a_credential_that_is_gone_is_not_changed() {
+fn deleted_credential_is_not_changed() {
     let facts = ChangeFacts { credentials: HashMap::new(), earlier: EarlierRequests::default() };
     assert_eq!(check_one(facts, replace(1, &FACTS, None), true), Err(Refusal::NotFound));
 }

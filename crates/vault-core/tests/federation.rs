@@ -117,7 +117,7 @@ proptest! {
     }
 
     #[test]
-    fn subject_of_no_credential_belongs_to_no_organization(random in any::<u128>(), one in 1..u128::MAX, other in any::<u128>()) {
+    fn subject_of_unknown_credential_has_no_organization(random in any::<u128>(), one in 1..u128::MAX, other in any::<u128>()) {
         let probe = FederationSubject::of_no_credential(Uuid::from_u128(random)).to_string();
         prop_assert_ne!(&probe, &FederationSubject::new(organization(one), credential(other)).to_string());
         prop_assert!(probe.starts_with("organization:00000000-0000-0000-0000-000000000000:credential:"));
@@ -157,7 +157,7 @@ proptest! {
 
     /// Whatever an editor saves, a token for AWS is sent to AWS only, and its session is used at AWS only.
     #[test]
-    fn no_saved_endpoint_directs_a_token_or_session_of_aws_elsewhere(
+    fn saved_endpoint_cannot_redirect_aws_tokens_or_sessions(
         sts in proptest::option::of(hosts()),
         endpoint in proptest::option::of(prop_oneof![hosts(), "s3(-fips)?(\\.dualstack)?\\.eu-central-1\\.amazonaws\\.com(\\.cn)?"]),
         region in proptest::option::of("[a-z.]{1,4}-[a-z]{1,6}-[0-9]|[a-z.]{1,10}"),
@@ -446,7 +446,7 @@ fn claims_have_the_documented_names_and_times() {
 }
 
 #[test]
-fn steps_for_aws_are_a_command_and_a_policy() {
+fn aws_steps_contain_command_and_policy() {
     let data = parsed(CredentialType::S3Federated, &s3(&[("region", "eu-central-1")])).unwrap();
     let settings = FederationSettings { issuer: issuer(), session_tags: false };
     let (organization, credential) = (organization(1), credential(2));
@@ -481,7 +481,7 @@ fn steps_for_aws_are_a_command_and_a_policy() {
 }
 
 #[test]
-fn steps_for_other_providers_name_the_whole_subject() {
+fn steps_for_other_providers_contain_whole_subject() {
     let settings = FederationSettings { issuer: issuer(), session_tags: true };
     let (organization, credential) = (organization(1), credential(2));
     let texts = |kind, data: &Value| -> Vec<String> {
@@ -539,7 +539,7 @@ fn closed_trusts_are_valid_for_an_hour() {
 }
 
 #[test]
-fn closed_trusts_are_limited_and_the_oldest_is_forgotten() {
+fn closed_trusts_are_limited_and_oldest_is_evicted() {
     let closed = ClosedTrusts::default();
     let start = Timestamp::from_millis(1_800_000_000_000);
     let at = |number: usize| Timestamp::from_millis(start.as_millis() + i64::try_from(number).unwrap());

@@ -170,7 +170,7 @@ impl World {
             assert!(promoted.confirmed_at.is_some() || self.was_found(promoted), "{promoted:?}");
         }
         self.apply(changed);
-        assert_eq!(self.set().due(|key| self.was_found(key), now), [], "all due changes were made at once");
+        assert_eq!(self.set().due(|key| self.was_found(key), now), [], "all due changes were made in one step");
     }
 }
 
@@ -340,7 +340,7 @@ fn publication_check_compares_issuer_and_caching() {
 }
 
 #[test]
-fn newest_key_signs_when_an_old_state_was_restored() {
+fn newest_key_signs_after_restore() {
     let current = |number, seconds| FederationKey {
         state: FederationKeyState::Current,
         active_at: Some(at(seconds)),

@@ -1,4 +1,4 @@
-//! Who gets a seat in the queue of the password hash.
+//! Slots in the queue of the password hash: properties of the rule that assigns them.
 
 use proptest::prelude::*;
 use vault_core::digest::Digest;
@@ -8,7 +8,7 @@ fn network(number: u8, known: bool) -> Requester {
     Requester::Network { network: Digest::from_bytes([number; 32]), known }
 }
 
-/// A network is known or unknown as a whole, but becomes known by a login while it holds seats.
+/// A network is known or unknown as a whole, but can become known by a login while it has slots.
 fn requester() -> impl Strategy<Value = Requester> {
     prop_oneof![
         1 => Just(Requester::Trusted),
@@ -16,7 +16,7 @@ fn requester() -> impl Strategy<Value = Requester> {
     ]
 }
 
-/// Take a seat, or give back the one at an index.
+/// Acquire a slot, or release the one at an index.
 fn steps() -> impl Strategy<Value = Vec<Result<Requester, prop::sample::Index>>> {
     let step = prop_oneof![3 => requester().prop_map(Ok), 1 => any::<prop::sample::Index>().prop_map(Err)];
     prop::collection::vec(step, 0..200)
@@ -49,7 +49,7 @@ proptest! {
                             }
                         };
                     let hash_slot = hash_slots.take(requester);
-                    prop_assert_eq!(hash_slot.is_some(), allowed, "{:?} beside {:?}", requester, held);
+                    prop_assert_eq!(hash_slot.is_some(), allowed, "{:?} in addition to {:?}", requester, held);
                     prop_assert_eq!((hash_slots.taken(), hash_slots.total()), (held.len() + usize::from(allowed), total));
                     if let Some(hash_slot) = hash_slot {
                         held.push(requester);
@@ -59,14 +59,14 @@ proptest! {
                 Err(index) if !held.is_empty() => {
                     let index = index.index(held.len());
                     held.swap_remove(index);
-                    hash_slots.give_back(tokens.swap_remove(index));
+                    hash_slots.release(tokens.swap_remove(index));
                 }
                 Err(_) => {}
             }
         }
     }
 
-    /// However many unknown networks ask, each of them as often as it likes, half of the seats stay for known ones.
+    /// Half of the slots remain for known networks, however many requests unknown networks send.
     #[test]
     fn unknown_networks_leave_half_of_hash_slots(total in 1_usize..40) {
         let mut hash_slots = HashSlots::new(total);
@@ -83,13 +83,13 @@ proptest! {
             }
         }
         prop_assert_eq!(held.len(), total);
-        // All that was given back can be taken again.
-        held.into_iter().for_each(|hash_slot| hash_slots.give_back(hash_slot));
+        // Released slots can be acquired again.
+        held.into_iter().for_each(|hash_slot| hash_slots.release(hash_slot));
         let all: Vec<_> = std::iter::from_fn(|| hash_slots.take(Requester::Trusted)).collect();
         prop_assert_eq!(all.len(), total);
     }
 
-    /// One network, known or not, holds a quarter and leaves the rest to the others.
+    /// One network, known or not, gets at most a quarter of the slots.
     #[test]
     fn one_network_gets_a_quarter_of_hash_slots(total in 4_usize..40, known in any::<bool>()) {
         let mut hash_slots = HashSlots::new(total);
@@ -100,12 +100,12 @@ proptest! {
 }
 
 #[test]
-fn the_smallest_queue_serves_everybody_in_turn() {
+fn smallest_queue_serves_networks_round_robin() {
     let mut hash_slots = HashSlots::new(1);
     for requester in [network(1, false), network(2, true), Requester::Trusted] {
         let hash_slot = hash_slots.take(requester).unwrap();
         assert!(hash_slots.take(Requester::Trusted).is_none());
-        hash_slots.give_back(hash_slot);
+        hash_slots.release(hash_slot);
     }
     assert!(HashSlots::new(0).take(Requester::Trusted).is_none());
 }

@@ -1,4 +1,4 @@
-//! Which workloads may act for an integration: properties of trusts and of their judgement.
+//! Workload identity: properties of trusts and of the rule that matches tokens with them.
 
 use proptest::collection::btree_map;
 use proptest::prelude::*;
@@ -53,30 +53,29 @@ fn scalar() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// Trusts are stored and read as they are, whatever they say.
+    /// Any trusts round-trip.
     #[test]
-    fn trusts_are_read_as_they_were_stored(claims in btree_map("/[a-z]{1,8}", scalar(), 0..10), sub in "[a-z/:]{1,20}") {
+    fn trusts_are_parsed_as_stored(claims in btree_map("/[a-z]{1,8}", scalar(), 0..10), sub in "[a-z/:]{1,20}") {
         let mut claims: serde_json::Map<_, _> = claims.into_iter().collect();
         claims.insert("/sub".to_owned(), sub.into());
         let all = trusts(&[Value::Object(claims)]);
         prop_assert_eq!(Trusts::from_stored(&all.to_stored()), Some(all));
     }
 
-    /// A token that says exactly what a trust says fits it; one that says anything else in one claim does not, and that claim is
-    /// the one that is named.
+    /// A token matches a trust only if every claim is equal. The refusal names the claim that differs.
     #[test]
-    fn every_claim_counts(claims in btree_map("[a-z]{1,8}", scalar(), 1..6), sub in "[a-z/:]{1,20}", other in scalar()) {
-        let mut said: serde_json::Map<_, _> = claims.into_iter().filter(|(name, _)| name != "sub").collect();
-        said.insert("sub".to_owned(), sub.into());
-        let asked: serde_json::Map<_, _> = said.iter().map(|(name, value)| (format!("/{name}"), value.clone())).collect();
+    fn every_claim_must_match(claims in btree_map("[a-z]{1,8}", scalar(), 1..6), sub in "[a-z/:]{1,20}", other in scalar()) {
+        let mut claims_of_token: serde_json::Map<_, _> = claims.into_iter().filter(|(name, _)| name != "sub").collect();
+        claims_of_token.insert("sub".to_owned(), sub.into());
+        let asked: serde_json::Map<_, _> = claims_of_token.iter().map(|(name, value)| (format!("/{name}"), value.clone())).collect();
         let all = trusts(&[Value::Object(asked)]);
-        let token = Value::Object(said.clone());
+        let token = Value::Object(claims_of_token.clone());
         prop_assert!(match_trusts(&all, &workload(&token), TIMES).is_ok());
         // An issuer that was added later under the same name has another ID.
         let later = issuer(IssuerId::from_bytes([8; 16]), "https://issuer.example", Vec::new());
         prop_assert!(match_trusts(&all, &Workload::new(&later, token), TIMES).is_err());
-        for changed in said.keys() {
-            let mut token = said.clone();
+        for changed in claims_of_token.keys() {
+            let mut token = claims_of_token.clone();
             if token[changed] == other {
                 continue;
             }
@@ -88,16 +87,16 @@ proptest! {
         }
     }
 
-    /// A prefix fits what is longer and begins so, and nothing else.
+    /// A prefix matches only longer values that start with it.
     #[test]
-    fn a_prefix_reaches_below_its_owner(owner in "[a-z]{1,6}", rest in "[a-z:/]{0,8}") {
+    fn prefix_matches_below_its_owner(owner in "[a-z]{1,6}", rest in "[a-z:/]{0,8}") {
         let pattern = ClaimPattern::parse(&json!(format!("repo:{owner}/etl:*")), "").unwrap();
-        let (below, beside) = (format!("repo:{owner}/etl:{rest}"), format!("repo:{owner}x/etl:{rest}"));
-        let fits = [json!(below), json!(beside), json!([below])].map(|value| pattern.fits(&value));
+        let (below, outside) = (format!("repo:{owner}/etl:{rest}"), format!("repo:{owner}x/etl:{rest}"));
+        let fits = [json!(below), json!(outside), json!([below])].map(|value| pattern.fits(&value));
         prop_assert_eq!(fits, [!rest.is_empty(), false, false]);
     }
 
-    /// A token is valid from its issue to its end, with half a minute on either side.
+    /// A token is valid from its issue to its expiry, with a leeway of 30 s on either side.
     #[test]
     fn token_times_are_verified_by_server_clock(issued in 1_000_i64..2_000, life in 1_i64..600, now in 500_i64..3_000) {
         let claims = json!({"iat": issued, "nbf": issued, "exp": issued + life});
@@ -108,9 +107,9 @@ proptest! {
         }
     }
 
-    /// An audience names one integration, in one spelling.
+    /// An audience identifies one integration, in one spelling.
     #[test]
-    fn an_audience_names_one_integration(bits in any::<u128>()) {
+    fn audience_identifies_one_integration(bits in any::<u128>()) {
         let id = IntegrationId::from_uuid(uuid::Uuid::from_u128(bits));
         prop_assert_eq!(integration_of(&audience(id)), Some(id));
         for other in [audience(id).to_uppercase(), format!("{}/", audience(id)), id.to_string()] {
@@ -120,7 +119,7 @@ proptest! {
 }
 
 #[test]
-fn wildcards_that_reach_too_far_are_refused() {
+fn overly_broad_wildcards_are_refused() {
     for wrong in [
         "*",
         "repo:*",
@@ -153,7 +152,7 @@ fn nearest_trust_names_mismatched_claim() {
     assert_eq!((mismatch.pointer.as_str(), mismatch.found.as_deref()), ("/environment", Some("test\u{fffd}")));
     let refused = WorkloadRefusal::NotTrusted(mismatch);
     assert!(refused.cause().ends_with("the token is from issuer own, and the closest trust requires prod"));
-    assert!(!refused.to_string().contains("prod"), "the sender does not learn what is trusted");
+    assert!(!refused.to_string().contains("prod"), "the trusted value is not disclosed to the sender");
     let nested = trusts(&[json!({"/sub": "a", "/kubernetes.io/namespace": "etl"})]);
     let token = json!({"sub": "a", "kubernetes.io": {"namespace": "etl"}});
     assert!(match_trusts(&nested, &workload(&token), TIMES).is_ok());
@@ -162,7 +161,7 @@ fn nearest_trust_names_mismatched_claim() {
 }
 
 #[test]
-fn an_issuer_is_known_by_its_url_or_trust_domain() {
+fn issuer_is_identified_by_url_or_trust_domain() {
     let issuer = |url: &str, organizations| issuer(OWN, url, organizations);
     let own = issuer("https://issuer.example", Vec::new());
     assert!(own.made(Some("https://issuer.example"), None));

@@ -76,14 +76,14 @@ fn integrations() -> impl Strategy<Value = Integration> {
 
 proptest! {
     #[test]
-    fn a_token_is_read_as_it_is_written(random in uniform32(any::<u8>())) {
+    fn token_round_trips(random in uniform32(any::<u8>())) {
         let token = IntegrationToken::generate(&Bytes(random)).unwrap();
         let text = token.text().expose_secret();
         prop_assert_eq!(text.len(), IntegrationToken::LENGTH);
         prop_assert!(text.starts_with("ovi_") && text[4..].bytes().all(|byte| byte.is_ascii_alphanumeric()));
         let again = IntegrationToken::read(token.text()).unwrap();
         prop_assert!(token.digest(&Hashes) == again.digest(&Hashes));
-        // Given where a namespace belongs, it would come to stand in lists and in the audit.
+        // A token entered as a namespace would appear in lists and in the audit log.
         let refusal = Namespace::parse(text, "/namespace").unwrap_err();
         prop_assert_eq!((&*refusal.pointer, refusal.code), ("/namespace", FieldCode::NotAllowed));
         let shown = format!("{refusal:?}");
@@ -91,7 +91,7 @@ proptest! {
     }
 
     #[test]
-    fn every_bit_of_chance_is_in_the_token(random in uniform32(any::<u8>()), place in 0_usize..256) {
+    fn token_contains_every_random_bit(random in uniform32(any::<u8>()), place in 0_usize..256) {
         let mut other = random;
         other[place / 8] ^= 1 << (place % 8);
         let [one, two] = [random, other].map(|bytes| IntegrationToken::generate(&Bytes(bytes)).unwrap());
@@ -99,7 +99,7 @@ proptest! {
     }
 
     #[test]
-    fn a_mistyped_token_is_no_token(random in uniform32(any::<u8>()), place in any::<Index>(), typed in "\\PC") {
+    fn mistyped_token_is_refused(random in uniform32(any::<u8>()), place in any::<Index>(), typed in "\\PC") {
         let token = IntegrationToken::generate(&Bytes(random)).unwrap();
         let text = token.text().expose_secret();
         let place = place.index(text.len());
@@ -112,32 +112,32 @@ proptest! {
     }
 
     #[test]
-    fn other_text_is_no_token(text in "(ovi_)?\\PC{0,60}|ovi_[0-9A-Za-z]{49}") {
-        // One in 2^32 of the right form would be one.
+    fn other_text_is_not_parsed_as_token(text in "(ovi_)?\\PC{0,60}|ovi_[0-9A-Za-z]{49}") {
+        // One in 2^32 texts of this form has a correct checksum.
         prop_assert!(IntegrationToken::read(&SecretString::from(text)).is_none());
     }
 
     #[test]
-    fn an_exact_pattern_allows_itself_alone(pattern in namespaces(), namespace in namespaces()) {
+    fn exact_pattern_matches_only_itself(pattern in namespaces(), namespace in namespaces()) {
         let exact = NamespacePattern::parse(pattern.as_str(), "").unwrap();
         prop_assert_eq!(exact.allows(&namespace), pattern == namespace);
         prop_assert!(exact.allows(&pattern));
     }
 
     #[test]
-    fn a_prefix_allows_all_below_it_and_nothing_else(prefix in namespaces(), rest in "[A-Za-z0-9._/-]{0,20}") {
+    fn prefix_pattern_matches_only_namespaces_below(prefix in namespaces(), rest in "[A-Za-z0-9._/-]{0,20}") {
         let below = NamespacePattern::parse(&format!("{prefix}/*"), "").unwrap();
         prop_assert!(!below.allows(&prefix));
         if let Ok(namespace) = Namespace::parse(&format!("{prefix}/{rest}"), "") {
             prop_assert_eq!(below.allows(&namespace), !rest.is_empty());
         }
-        if let Ok(beside) = Namespace::parse(&format!("{prefix}{rest}"), "") {
-            prop_assert_eq!(below.allows(&beside), rest.starts_with('/') && rest.len() > 1);
+        if let Ok(outside) = Namespace::parse(&format!("{prefix}{rest}"), "") {
+            prop_assert_eq!(below.allows(&outside), rest.starts_with('/') && rest.len() > 1);
         }
     }
 
     #[test]
-    fn any_of_the_patterns_is_enough(patterns in patterns(), namespace in namespaces()) {
+    fn one_matching_pattern_suffices(patterns in patterns(), namespace in namespaces()) {
         let any = patterns.iter().any(|pattern| pattern.allows(&namespace));
         prop_assert_eq!(patterns.allow(&namespace), any);
         prop_assert_eq!(NamespacePatterns::from_stored(&patterns.to_stored()), Some(patterns.clone()));
@@ -146,14 +146,14 @@ proptest! {
     }
 
     #[test]
-    fn a_star_stands_at_the_end_behind_a_slash(text in "[a-z/*]{1,12}") {
+    fn star_is_valid_only_after_final_slash(text in "[a-z/*]{1,12}") {
         let namespace = text.strip_suffix("/*").unwrap_or(&text);
         let sound = Namespace::parse(namespace, "").is_ok();
         prop_assert_eq!(NamespacePattern::parse(&text, "").is_ok(), sound);
     }
 
     #[test]
-    fn flawed_patterns_are_refused_at_their_places(flawed in vec(any::<bool>(), 1..70)) {
+    fn invalid_patterns_are_refused_at_their_positions(flawed in vec(any::<bool>(), 1..70)) {
         let texts: Vec<_> = flawed.iter().map(|flawed| if *flawed { "*" } else { "sound" }).collect();
         match NamespacePatterns::parse(&texts, "/namespaces") {
             Ok(patterns) => {
@@ -173,7 +173,7 @@ proptest! {
     }
 
     #[test]
-    fn a_name_is_printable_and_kept(text in "\\PC{0,70}|[a-z ]{0,70}|.{0,8}") {
+    fn name_is_printable_and_unchanged(text in "\\PC{0,70}|[a-z ]{0,70}|.{0,8}") {
         let printable = |c: char| !c.is_control() && !matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}'
             | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
         let sound = !text.is_empty()
@@ -194,13 +194,13 @@ proptest! {
     }
 
     #[test]
-    fn an_integrations_digest_covers_all_it_grants(one in integrations(), two in integrations()) {
+    fn integration_digest_covers_all_rights(one in integrations(), two in integrations()) {
         let same = Integration { created_at: two.created_at, ..one.clone() } == two;
         prop_assert_eq!(one.digest(&Hashes) == two.digest(&Hashes), same);
     }
 
     #[test]
-    fn a_token_works_while_nothing_says_otherwise(integration in integrations(), token in 0_u8..4, now in 0_i64..7) {
+    fn token_is_valid_unless_expired_or_disabled(integration in integrations(), token in 0_u8..4, now in 0_i64..7) {
         let (token, now) = (digest(token), at(now));
         let previous = integration.previous.filter(|previous| previous.digest == token && integration.token != token);
         let known = integration.token == token || previous.is_some();
@@ -210,11 +210,11 @@ proptest! {
         let verdict = integration.authorize(token, now);
         prop_assert_eq!(verdict.is_ok(), known && in_time && alive);
         if !known {
-            prop_assert_eq!(verdict, Err(IntegrationRefusal::Unknown), "a stranger is told nothing else");
+            prop_assert_eq!(verdict, Err(IntegrationRefusal::Unknown), "nothing else is disclosed to a stranger");
         }
         if let Ok(principal) = integration.principal(token, digest(9), now) {
             prop_assert_eq!(Ok(principal.slot), verdict);
-            // It works exactly until then.
+            // The token is valid exactly until then.
             let facts = IntegrationFacts { digest: Some(digest(9)), organization_active: true };
             for later in now.as_millis()..8 {
                 let evaluated = check_integration(&principal, facts, at(later));
@@ -226,14 +226,14 @@ proptest! {
     }
 
     #[test]
-    fn after_a_rotation_both_tokens_work_for_the_overlap(
+    fn both_tokens_work_during_overlap_after_rotation(
         integration in integrations(),
         overlap in prop_oneof![Just(0), 0..=MAX_OVERLAP_SECONDS],
         early in 1_i64..1_000_000,
     ) {
         let integration = Integration { expires_at: None, state: IntegrationState::Active, ..integration };
         let (old, new) = (integration.token, digest(9));
-        // No clock is before 1970.
+        // Clocks are never before 1970.
         let now = at(1_000_000);
         let rotated = integration.clone().rotated(new, Overlap::parse(Some(overlap), "").unwrap(), now);
         let end = now.plus_seconds(overlap);
@@ -249,18 +249,18 @@ proptest! {
     }
 
     #[test]
-    fn an_overlap_is_never_silently_changed(wished in option::of(prop_oneof![-2_i64..700_000, any::<i64>()])) {
-        match Overlap::parse(wished, "/overlap") {
-            Ok(overlap) => prop_assert_eq!(overlap.as_seconds(), wished.unwrap_or(86_400)),
+    fn overlap_is_never_silently_changed(requested in option::of(prop_oneof![-2_i64..700_000, any::<i64>()])) {
+        match Overlap::parse(requested, "/overlap") {
+            Ok(overlap) => prop_assert_eq!(overlap.as_seconds(), requested.unwrap_or(86_400)),
             Err(error) => {
-                prop_assert!(!(0..=MAX_OVERLAP_SECONDS).contains(&wished.unwrap()));
+                prop_assert!(!(0..=MAX_OVERLAP_SECONDS).contains(&requested.unwrap()));
                 prop_assert_eq!(error.pointer, "/overlap");
             }
         }
     }
 
     #[test]
-    fn an_integration_acts_only_on_the_row_that_was_verified(
+    fn integration_is_authorized_on_verified_row_only(
         integration in integrations(),
         row in option::of(0_u8..3),
         open in any::<bool>(),
@@ -300,12 +300,12 @@ proptest! {
 
 proptest! {
     #[test]
-    fn an_entrys_code_covers_integration_and_note(one in entries(), two in entries()) {
+    fn entry_mac_covers_integration_and_note(one in entries(), two in entries()) {
         prop_assert_eq!(one.to_authenticated_bytes() == two.to_authenticated_bytes(), one == two);
     }
 }
 
-/// Entries of one moment that differ in who acted and on what namespace.
+/// Returns entries of one time that differ in actor and namespace.
 fn entries() -> impl Strategy<Value = AuditRecord> {
     let actor = prop_oneof![
         Just(Actor::Operator),
@@ -351,7 +351,7 @@ fn entries() -> impl Strategy<Value = AuditRecord> {
 }
 
 #[test]
-fn an_entry_of_before_integrations_has_the_bytes_it_had() {
+fn entry_without_integration_keeps_its_encoding() {
     let entry = AuditRecord {
         id: AuditId::from_uuid(Uuid::nil()),
         at: at(0),
@@ -365,13 +365,13 @@ fn an_entry_of_before_integrations_has_the_bytes_it_had() {
         rows: Vec::new(),
         changes: Vec::new(),
     };
-    // Nine parts, each with its length before it.
+    // Nine parts, each preceded by its length.
     let lengths = [16, 8, 0, "operator".len(), 0, 0, "session.logged-out".len(), "vault".len(), 8];
     assert_eq!(entry.to_authenticated_bytes().len(), lengths.iter().map(|length| 4 + length).sum::<usize>());
 }
 
 #[test]
-fn a_known_token_stays_what_it_is() {
+fn token_format_is_pinned() {
     // 0x00 0x01 … 0x1f to base 62, and the CRC-32 of those digits.
     let random = std::array::from_fn(|index| u8::try_from(index).unwrap());
     let token = IntegrationToken::generate(&Bytes(random)).unwrap();
@@ -381,7 +381,7 @@ fn a_known_token_stays_what_it_is() {
 }
 
 #[test]
-fn states_are_read_as_they_are_written() {
+fn states_round_trip() {
     for state in [IntegrationState::Active, IntegrationState::Disabled] {
         assert_eq!(IntegrationState::parse(state.as_str()), Some(state));
     }
@@ -389,7 +389,7 @@ fn states_are_read_as_they_are_written() {
 }
 
 #[test]
-fn names_and_patterns_say_what_is_wrong_with_them() {
+fn name_and_pattern_errors_name_the_violation() {
     let name = |length: usize| IntegrationName::parse(&"ä".repeat(length), "/name");
     assert!(name(64).is_ok());
     assert_eq!(name(65).unwrap_err().code, FieldCode::TooLong);

@@ -1,4 +1,4 @@
-//! The strict reader of JSON: it never panics, never guesses and stays within its limits.
+//! The strict JSON parser: it never panics, never guesses, and enforces its limits.
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -45,13 +45,13 @@ proptest! {
     }
 
     #[test]
-    fn near_json_agrees_with_the_library(text in r#"[\[\]{}:,"\\/0-9eE.+\-truefalsn \n]{0,24}"#) {
+    fn near_json_is_parsed_as_by_serde_json(text in r#"[\[\]{}:,"\\/0-9eE.+\-truefalsn \n]{0,24}"#) {
         let ours = parse(text.as_bytes(), Limits::REQUEST).is_ok();
         prop_assert_eq!(ours, serde_json::from_str::<Value>(&text).is_ok());
     }
 
     #[test]
-    fn what_is_written_is_read(value in values(), pretty in any::<bool>()) {
+    fn written_values_are_parsed(value in values(), pretty in any::<bool>()) {
         let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) };
         let document = parse(text.unwrap().as_bytes(), Limits::REQUEST).unwrap();
         prop_assert!(document.duplicates.is_empty());
@@ -59,7 +59,7 @@ proptest! {
     }
 
     #[test]
-    fn a_duplicate_is_found_wherever_it_stands(
+    fn duplicate_is_found_at_any_position(
         outside in prop::collection::vec(prop_oneof!["[a-z]{1,8}".prop_map(Some), Just(None)], 0..12),
         mut names in prop::collection::btree_set("[a-z]{1,6}", 1..40).prop_map(Vec::from_iter).prop_shuffle(),
         from in any::<prop::sample::Index>(),
@@ -83,7 +83,7 @@ proptest! {
     }
 
     #[test]
-    fn depth_is_limited_exactly(depth in 1..40_usize, limit in 1..40_usize, in_objects in any::<bool>()) {
+    fn depth_limit_is_exact(depth in 1..40_usize, limit in 1..40_usize, in_objects in any::<bool>()) {
         let (open, close) = if in_objects { ("{\"a\":", "}") } else { ("[", "]") };
         let text = format!("{}1{}", open.repeat(depth), close.repeat(depth));
         let result = parse(text.as_bytes(), Limits { depth: limit, members: 100 });
@@ -91,7 +91,7 @@ proptest! {
     }
 
     #[test]
-    fn members_are_limited_exactly(counts in prop::collection::vec(0..20_usize, 1..8), limit in 0..100_usize) {
+    fn field_limit_is_exact(counts in prop::collection::vec(0..20_usize, 1..8), limit in 0..100_usize) {
         let arrays: Vec<_> = counts.iter().map(|count| format!("[{}]", vec!["0"; *count].join(","))).collect();
         let text = format!("[{}]", arrays.join(","));
         let total = counts.len() + counts.iter().sum::<usize>();
@@ -101,7 +101,7 @@ proptest! {
 }
 
 #[test]
-fn the_first_of_several_stays() {
+fn first_duplicate_is_kept() {
     let document = parse(br#"{"a":1,"b":{"c":1,"c":2},"a":{"d":1,"d":2},"a":3}"#, Limits::REQUEST).unwrap();
     let pointers: Vec<_> = document.duplicates.iter().map(|error| error.pointer.as_str()).collect();
     assert_eq!(pointers, ["/b/c", "/a/d", "/a"]);
@@ -109,7 +109,7 @@ fn the_first_of_several_stays() {
 }
 
 #[test]
-fn only_plain_names_are_repeated() {
+fn only_plain_names_appear_in_errors() {
     for (text, pointer) in [
         (r#"{"a b":1,"a b":2}"#, ""),
         (r#"{"o":{"<script>":1,"<script>":2,"?":1,"?":2}}"#, "/o"),
@@ -126,7 +126,7 @@ fn only_plain_names_are_repeated() {
 }
 
 #[test]
-fn what_is_not_json() {
+fn non_json_is_refused() {
     let digits = format!("1{}", "0".repeat(400));
     for text in [
         "",
@@ -169,7 +169,7 @@ fn depth_cannot_exhaust_the_stack() {
 }
 
 #[test]
-fn many_members_are_refused_and_many_allowed_ones_are_cheap() {
+fn too_many_fields_are_refused_and_the_maximum_is_cheap() {
     let object = |count: usize| {
         let members: Vec<_> = (0..count).map(|number| format!("\"name-that-is-long-{number:06}\":0")).collect();
         format!("{{{}}}", members.join(","))
@@ -182,7 +182,7 @@ fn many_members_are_refused_and_many_allowed_ones_are_cheap() {
 }
 
 #[test]
-fn no_form_of_an_error_or_a_document_shows_content() {
+fn errors_and_debug_output_contain_no_content() {
     let document = parse(br#"{"canary": ["canary", {"x": "canary"}]}"#, Limits::REQUEST).unwrap();
     assert!(!format!("{document:?}").contains("canary"));
     if let Node::Object(members) = &document.root {

@@ -1,4 +1,4 @@
-//! Reading the members of an object, all flaws at once.
+//! Parsing the fields of an object. All violations are reported together.
 
 use proptest::prelude::*;
 use vault_core::field::{FieldCode, FieldError};
@@ -18,7 +18,7 @@ fn violations(errors: &[FieldError]) -> Vec<(&str, FieldCode)> {
 
 proptest! {
     #[test]
-    fn integers_are_exact_or_at_the_end_of_their_range(number in any::<i128>()) {
+    fn integers_are_exact_or_saturate(number in any::<i128>()) {
         let expected = i64::try_from(number).unwrap_or(if number < 0 { i64::MIN } else { i64::MAX });
         prop_assert_eq!(node(&number.to_string()).as_integer(), Some(expected));
     }
@@ -31,7 +31,7 @@ proptest! {
     }
 
     #[test]
-    fn every_member_is_either_read_or_reported(
+    fn every_field_is_read_or_reported(
         names in prop::collection::btree_set("[a-z]{1,4}", 0..20),
         asked in prop::collection::btree_set("[a-z]{1,4}", 0..20),
     ) {
@@ -60,7 +60,7 @@ fn reads_each_kind() {
 }
 
 #[test]
-fn null_is_a_wrong_type_and_never_absence() {
+fn null_is_a_wrong_type() {
     let mut reader = reader(r#"{"a":null,"b":null,"c":null,"e":null,"f":null}"#);
     assert!(reader.string("a").is_none());
     assert!(reader.optional_string("b").is_none());
@@ -91,7 +91,7 @@ fn all_violations_are_returned_together() {
 }
 
 #[test]
-fn a_document_that_is_no_object() {
+fn non_object_document_is_refused() {
     let errors = parse(br#"[{"a":1,"a":2}]"#, Limits::REQUEST).unwrap().into_reader().err().unwrap();
     assert_eq!(violations(&errors), [("/0/a", FieldCode::Duplicate), ("", FieldCode::WrongType)]);
 }

@@ -1,10 +1,10 @@
-//! How often an organization key may seal.
+//! Limits of the uses of an organization key.
 
 use proptest::prelude::*;
 use vault_core::key_use::{KeyUseDecision, KeyUseLimits};
 
 #[test]
-fn the_limits_are_those_of_the_documentation() {
+fn limits_match_documentation() {
     let limits = KeyUseLimits::default();
     assert_eq!((limits.block(), limits.replace_at(), limits.stop_at()), (65_536, 1 << 24, 1 << 28));
     assert_eq!(limits.decide(0), KeyUseDecision::Take);
@@ -22,16 +22,16 @@ fn limits_can_only_be_lowered() {
 }
 
 #[test]
-fn at_the_whole_of_its_uses_a_key_seals_nothing_more() {
+fn exhausted_key_seals_nothing() {
     let limits = KeyUseLimits::new(10, 20, 400);
     let parts = [0, 1, 100, 400, 500].map(|taken| limits.part_used(taken));
     assert_eq!(parts, [0.0, 0.0025, 0.25, 1.0, 1.25]);
 }
 
 proptest! {
-    /// Whoever takes blocks as the rule says never takes more than `stop_at`, even where no replacement succeeds.
+    /// A process that reserves blocks by the rule never reserves more than `stop_at` uses, even if no replacement succeeds.
     #[test]
-    fn no_more_uses_are_taken_than_allowed(
+    fn reserved_uses_never_exceed_limit(
         block in 1_i64..100, replace_at in 1_i64..1_000, stop_at in 1_i64..1_000,
     ) {
         let limits = KeyUseLimits::new(block, replace_at, stop_at);

@@ -1,4 +1,4 @@
-//! Properties of the document that names a deployment's keys.
+//! Properties of the keyring document, which lists the keys of a deployment.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -8,7 +8,7 @@ use vault_core::keyring::{KeyPurpose, KeyringDocument, KeyringEntry, KeyringEntr
 use vault_core::sealed::KeyState;
 use vault_core::time::Timestamp;
 
-/// A change of the set of keys.
+/// A change of the keyring.
 #[derive(Clone, Debug)]
 enum Change {
     Replace(KeyPurpose),
@@ -27,7 +27,7 @@ fn key(number: usize) -> KeyId {
     KeyId::from_bytes(u128::try_from(number).unwrap().to_be_bytes())
 }
 
-/// A stand-in for SHA-256: what tells the documents of these tests apart.
+/// A stand-in for SHA-256 that distinguishes the documents of these tests.
 fn hash(document: &KeyringDocument) -> Digest {
     use std::hash::{DefaultHasher, Hash as _, Hasher as _};
     let mut hasher = DefaultHasher::new();
@@ -45,7 +45,7 @@ fn first() -> KeyringDocument {
     KeyringDocument::first([1, 2, 3, 4, 5].map(key), Timestamp::from_millis(0))
 }
 
-/// All documents of a history, and every key that was dropped in it.
+/// Returns all documents of a history, and every key that was dropped in it.
 fn history(changes: &[Change], begin: usize) -> (Vec<KeyringDocument>, Vec<KeyId>) {
     let (mut documents, mut dropped) = (vec![first()], Vec::new());
     for (number, change) in changes.iter().enumerate() {
@@ -75,9 +75,9 @@ fn history(changes: &[Change], begin: usize) -> (Vec<KeyringDocument>, Vec<KeyId
 }
 
 proptest! {
-    /// Whatever is done, each purpose has one active key, no key is there twice, and what was dropped stays away.
+    /// After any changes, each purpose has one active key, no key is listed twice, and dropped keys do not return.
     #[test]
-    fn every_history_keeps_the_rules(changes in changes(40)) {
+    fn every_keyring_history_is_valid(changes in changes(40)) {
         let (documents, dropped) = history(&changes, 10);
         for (number, document) in (1..).zip(&documents) {
             prop_assert_eq!(document.number(), number);
@@ -103,9 +103,9 @@ proptest! {
         prop_assert_eq!(twice, Err(KeyringEntryError::Known(known)));
     }
 
-    /// A later document of the same history is accepted, however much later; an earlier one, and one of another history, never.
+    /// Only later documents of the same history are accepted, at any distance.
     #[test]
-    fn only_what_follows_is_accepted(changes in changes(40), others in changes(40), from: Index, to: Index) {
+    fn only_successor_keyring_is_accepted(changes in changes(40), others in changes(40), from: Index, to: Index) {
         let (documents, _) = history(&changes, 10);
         let (from, to) = (from.index(documents.len()), to.index(documents.len()));
         let later = &documents[to];
@@ -116,9 +116,9 @@ proptest! {
         }
     }
 
-    /// A key signs when every server knows it, and is drained only when it retires, long after.
+    /// A key signs only after every server has loaded it. It is drained only long after it retires.
     #[test]
-    fn a_term_settles_before_it_can_drain(since in 0..1_000_000_i64, after in -10_000..200_000_i64, retires: bool) {
+    fn entry_settles_before_it_drains(since in 0..1_000_000_i64, after in -10_000..200_000_i64, retires: bool) {
         let state = if retires { KeyState::Retiring } else { KeyState::Active };
         let term = KeyringEntry { purpose: KeyPurpose::Token, id: key(1), state, since: Timestamp::from_millis(since) };
         let now = Timestamp::from_millis(since + after);
@@ -128,7 +128,7 @@ proptest! {
     }
 
     #[test]
-    fn its_bytes_are_read_as_it_was(changes in changes(40)) {
+    fn keyring_round_trips(changes in changes(40)) {
         let (documents, _) = history(&changes, 10);
         for document in &documents {
             let bytes = document.to_bytes();
@@ -139,16 +139,16 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_are_too_strange(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn arbitrary_bytes_are_refused_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         if let Some(read) = KeyringDocument::from_bytes(&bytes) {
             prop_assert_eq!(read.to_bytes(), bytes);
         }
     }
 }
 
-/// A server that slept through more changes than a document remembers does not accept it, rather than guess.
+/// A server that missed more changes than a document lists does not accept the document.
 #[test]
-fn a_document_remembers_256_before_it() {
+fn document_lists_256_predecessors() {
     let changes: Vec<_> = (0..300).map(|_| Change::Replace(KeyPurpose::Token)).collect();
     let (documents, _) = history(&changes, 10);
     let last = documents.last().unwrap();

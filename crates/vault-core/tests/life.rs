@@ -72,7 +72,7 @@ proptest! {
     }
 
     #[test]
-    fn valid_labels_are_kept_as_they_are(members in btree_map(names(), values(), 0..=16)) {
+    fn valid_labels_are_unchanged(members in btree_map(names(), values(), 0..=16)) {
         prop_assert_eq!(read(&Labels::parse(object(&members), "/labels").unwrap()), members);
     }
 
@@ -89,9 +89,9 @@ proptest! {
         prop_assert!(violations.iter().all(|violation| !violation.to_string().contains(&value)));
     }
 
-    /// RFC 7396: what a patch does not name stays, what it sets to null goes.
+    /// RFC 7396: fields that a patch omits are unchanged, and fields set to null are removed.
     #[test]
-    fn a_merge_patch_changes_what_it_names(
+    fn merge_patch_changes_only_named_fields(
         before in btree_map(names(), values(), 0..8),
         patch in btree_map(names(), prop::option::of(values()), 0..8),
     ) {
@@ -111,7 +111,7 @@ proptest! {
     }
 
     #[test]
-    fn a_filter_is_a_label(name in names(), value in values()) {
+    fn filter_is_a_label(name in names(), value in values()) {
         prop_assert_eq!(
             LabelFilter::parse(&format!("{name}:{value}"), "label").unwrap(),
             LabelFilter { name: name.clone(), value }
@@ -120,7 +120,7 @@ proptest! {
     }
 
     #[test]
-    fn no_more_versions_stay_than_allowed_and_the_newest_stay(
+    fn newest_versions_are_kept_up_to_limit(
         versions in 0_usize..8,
         previous_seconds in 0_i64..100,
         times in vec(0_i64..200, 0..12),
@@ -135,7 +135,7 @@ proptest! {
         let (gone, kept): (Vec<_>, Vec<_>) = previous.iter().copied().partition(|(number, _)| destroyed.contains(number));
         prop_assert!(kept.len() + others <= versions.max(2));
         prop_assert!(kept.iter().all(|(_, superseded)| now.millis_since(superseded.at) < previous_seconds * 1_000));
-        // What goes before its time was superseded before everything that stays.
+        // A version that is deleted early was superseded before every version that is kept.
         for (_, gone) in gone.iter().filter(|(_, superseded)| superseded.is_kept(now)) {
             prop_assert!(kept.iter().all(|(_, kept)| kept.at >= gone.at));
             prop_assert_eq!(kept.len() + others, versions.max(2));
@@ -144,7 +144,7 @@ proptest! {
     }
 
     #[test]
-    fn health_is_the_first_state_that_holds(
+    fn health_is_first_matching_state(
         now in 0_i64..2_000,
         expires_at in prop::option::of(0_i64..2_000),
         warned in 0_i64..500,
@@ -170,7 +170,7 @@ proptest! {
     }
 
     #[test]
-    fn a_state_lasts_while_checks_agree(results in vec(any::<bool>(), 1..20)) {
+    fn health_state_starts_with_first_agreeing_check(results in vec(any::<bool>(), 1..20)) {
         let mut last: Option<LastCheck> = None;
         let mut began = 0;
         for (second, fails) in (0_i64..).zip(&results) {
@@ -184,7 +184,7 @@ proptest! {
     }
 
     #[test]
-    fn the_earlier_expiry_counts(one in prop::option::of(0_i64..9), two in prop::option::of(0_i64..9)) {
+    fn earlier_expiry_applies(one in prop::option::of(0_i64..9), two in prop::option::of(0_i64..9)) {
         let both: Vec<_> = [one, two].into_iter().flatten().collect();
         let at = |millis: Option<i64>| millis.map(Timestamp::from_millis);
         prop_assert_eq!(effective_expiry(at(one), at(two)), at(both.into_iter().min()));
@@ -213,10 +213,10 @@ proptest! {
         }
     }
 
-    /// Whoever changes a column of a credential's row, or moves its code to another row, cannot sign it.
+    /// The MAC of a credential's row does not verify if a column is changed or the MAC is moved to another row.
     #[test]
     fn mac_covers_one_state_of_one_credential(
-        one in any::<[u8; 16]>(), two in any::<[u8; 16]>(), (version, staged, revision, said) in any::<(u8, bool, u8, bool)>(),
+        one in any::<[u8; 16]>(), two in any::<[u8; 16]>(), (version, staged, revision, with_metadata) in any::<(u8, bool, u8, bool)>(),
     ) {
         let (organization, id) = (OrganizationId::from_bytes([1; 16]), CredentialId::from_bytes(one));
         let (here, there) = (Namespace::parse("imports", "").unwrap(), Namespace::parse("exports", "").unwrap());
@@ -238,7 +238,7 @@ proptest! {
             highest: version + 1,
             listed: &listed,
             revision,
-            metadata_revision: said.then_some(revision),
+            metadata_revision: with_metadata.then_some(revision),
         };
         let code = state.code(&Hashes, organization, id);
         prop_assert_eq!(code, state.code(&Hashes, organization, id));
@@ -254,7 +254,7 @@ proptest! {
             CredentialState { listed: other_id, ..state },
             CredentialState { listed: other_end, ..state },
             CredentialState { revision: revision + 1, ..state },
-            CredentialState { metadata_revision: if said { None } else { Some(revision) }, ..state },
+            CredentialState { metadata_revision: if with_metadata { None } else { Some(revision) }, ..state },
         ];
         for other in others {
             prop_assert!(code != other.code(&Hashes, organization, id), "{other:?}");
@@ -263,7 +263,7 @@ proptest! {
 }
 
 #[test]
-fn labels_that_are_none_are_refused() {
+fn invalid_labels_are_refused() {
     for text in
         ["[]", "\"a\"", "1", "{\"A\": \"x\"}", "{\"\": \"x\"}", "{\"a\": 1}", "{\"a\": \"ä\"}", "{\"a b\": \"x\"}"]
     {

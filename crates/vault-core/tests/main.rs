@@ -1,4 +1,4 @@
-//! Tests of the rules. One program: each file is a module of it, so nothing is linked more often than it has to be.
+//! Tests of the rules. Each file is a module of one program, which is linked once.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! Which passwords are taken.
+//! Accepted and refused passwords.
 
 use proptest::prelude::*;
 use secrecy::{ExposeSecret, SecretString};
@@ -12,7 +12,7 @@ fn check(password: &str) -> Result<(), PasswordError> {
 }
 
 #[test]
-fn refuses_what_attackers_try_first() {
+fn common_passwords_are_refused() {
     assert_eq!(check("short"), Err(PasswordError::TooShort));
     assert_eq!(check(&"x".repeat(1_025)), Err(PasswordError::TooLong));
     for common in ["password", "Password1", "12345678", "QWERTYUIOP", "iloveyou", "trustno1"] {
@@ -24,7 +24,7 @@ fn refuses_what_attackers_try_first() {
 }
 
 #[test]
-fn an_address_that_ends_with_digits_is_guessed_with_more_of_them() {
+fn address_with_other_trailing_digits_is_refused_as_password() {
     let email = EmailAddress::parse("jane1985@corp.example").unwrap();
     for guess in ["jane1985", "jane19850", "Jane1985!"] {
         let checked = check_new_password(&SecretString::from(guess), &email, "Area 51");
@@ -34,7 +34,7 @@ fn an_address_that_ends_with_digits_is_guessed_with_more_of_them() {
 }
 
 #[test]
-fn takes_any_characters_and_no_composition_rules() {
+fn any_characters_are_accepted_without_composition_rules() {
     for sound in
         ["eight ch", "correct horse battery staple ", "пароль-пароль", "🔐🔑🗝️🔒🔏🔐🔑🗝", "with\u{0}nul inside"]
     {
@@ -56,7 +56,7 @@ impl Entropy for Bytes {
 
 proptest! {
     #[test]
-    fn a_generated_password_is_always_taken(seed in any::<u8>()) {
+    fn generated_password_is_always_accepted(seed in any::<u8>()) {
         let password = generate_password(&Bytes(seed)).unwrap();
         prop_assert_eq!(password.expose_secret().len(), 26);
         prop_assert_eq!(check(password.expose_secret()), Ok(()));

@@ -1,4 +1,4 @@
-//! Properties of the rules that judge a login, for all inputs.
+//! Properties of the rules that decide a login, for all inputs.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -69,13 +69,13 @@ fn classes() -> impl Strategy<Value = ThrottleCounters> {
 
 proptest! {
     #[test]
-    fn no_passcode_makes_up_for_a_wrong_password(last in 0_i64..5, wrong in 0_u32..25, stored in any::<bool>()) {
+    fn passcode_does_not_compensate_wrong_password(last in 0_i64..5, wrong in 0_u32..25, stored in any::<bool>()) {
         let evaluated = verify_proof(&account(), Claim::WrongPassword, &facts(last, wrong, stored));
         prop_assert_eq!(evaluated, Err(LoginRefusal::WrongPassword));
     }
 
     #[test]
-    fn a_step_proves_once_and_only_while_steps_are_enabled(step in 0_i64..5, last in 0_i64..5, wrong in 0_u32..25) {
+    fn step_is_accepted_once_while_steps_are_enabled(step in 0_i64..5, last in 0_i64..5, wrong in 0_u32..25) {
         let evaluated = verify_proof(&account(), Claim::Passcode(PasscodeProof::Step(TimeStep(step))), &facts(last, wrong, true));
         let expected = match (wrong >= WRONG_PASSCODES, step > last) {
             (true, _) => Err(LoginRefusal::PasscodeDisabled),
@@ -86,14 +86,14 @@ proptest! {
     }
 
     #[test]
-    fn a_recovery_code_proves_while_it_is_stored(last in 0_i64..5, wrong in 0_u32..25, stored in any::<bool>()) {
+    fn recovery_code_is_accepted_while_stored(last in 0_i64..5, wrong in 0_u32..25, stored in any::<bool>()) {
         let claim = Claim::Passcode(PasscodeProof::RecoveryCode(network(7)));
         let evaluated = verify_proof(&account(), claim, &facts(last, wrong, stored));
         prop_assert_eq!(evaluated, if stored { Ok(()) } else { Err(LoginRefusal::WrongPasscode) });
     }
 
     #[test]
-    fn what_changed_since_the_reservation_proves_nothing(which in 0_usize..9) {
+    fn secrets_changed_since_reservation_are_rejected(which in 0_usize..9) {
         let reserved = account();
         let mut now = Some(account());
         let row = now.as_mut().unwrap();
@@ -113,15 +113,15 @@ proptest! {
             let facts = ProofFacts { account: now.clone(), ..facts(0, 0, true) };
             prop_assert_eq!(verify_proof(&reserved, claim, &facts), Err(LoginRefusal::Overtaken));
         }
-        // A version that rose for another reason does not matter.
+        // A higher version for another reason has no effect.
         let versioned = SignedAccount { version: 7, ..account() };
         prop_assert!(is_as_reserved(&reserved, &versioned));
     }
 
-    /// A refusal records one entry and one more for each thing that it closes; only a wrong passcode of an account that is
-    /// there counts.
+    /// A refusal records one entry, and another for each bucket or method that it locks. Only a wrong passcode of an
+    /// existing account is counted.
     #[test]
-    fn a_refusal_says_what_it_writes(kind in 0_u8..4, wrong in 0_u32..=WRONG_PASSCODES, closes in any::<bool>(), there in any::<bool>()) {
+    fn refusal_lists_its_writes(kind in 0_u8..4, wrong in 0_u32..=WRONG_PASSCODES, closes in any::<bool>(), there in any::<bool>()) {
         let presented = match kind {
             0 => VerifiedFactors::WrongPassword { recovery_code: None },
             1 => VerifiedFactors::WrongPasscode,
@@ -158,23 +158,23 @@ proptest! {
     }
 
     #[test]
-    fn wrong_passcodes_are_forgiven_by_the_week_and_never_below_zero(count in 0_u32..19, weeks in 0_i64..40, rest in 0..WEEK) {
+    fn wrong_passcode_count_decays_weekly_to_zero(count in 0_u32..19, weeks in 0_i64..40, rest in 0..WEEK) {
         let wrong = WrongPasscodes { count, latest: Some(at(0)) };
         let expected = i64::from(count).saturating_sub(weeks).max(0);
         prop_assert_eq!(i64::from(wrong.at(at(weeks * WEEK + rest))), expected);
-        prop_assert_eq!(wrong.at(at(-rest - 1)), count, "a clock that was set back forgives nothing");
+        prop_assert_eq!(wrong.at(at(-rest - 1)), count, "a clock that was moved back does not reduce the count");
     }
 
     #[test]
-    fn what_disables_is_never_forgiven(count in WRONG_PASSCODES..100, now in any::<i64>()) {
+    fn count_that_disabled_steps_never_decays(count in WRONG_PASSCODES..100, now in any::<i64>()) {
         let wrong = WrongPasscodes { count, latest: Some(at(0)) };
         prop_assert!(wrong.disables());
         prop_assert_eq!(wrong.at(at(now)), count);
     }
 
-    /// Whoever has the password gains one guess a week by waiting.
+    /// An attacker with the password gains one guess a week by waiting.
     #[test]
-    fn guesses_are_bounded(steps in vec(0..2 * WEEK, 1..200)) {
+    fn password_guesses_are_bounded(steps in vec(0..2 * WEEK, 1..200)) {
         let (mut wrong, mut now, mut guesses) = (WrongPasscodes::default(), 0_i64, 0_i64);
         for step in steps {
             now += step;
@@ -188,14 +188,14 @@ proptest! {
     }
 
     #[test]
-    fn a_login_makes_its_network_known_and_keeps_eight(classes in classes(), number in 0_u8..14, now in 0_i64..1 << 34) {
+    fn login_adds_known_network_and_keeps_eight(classes in classes(), number in 0_u8..14, now in 0_i64..1 << 34) {
         let (network, now) = (network(number), at(now));
         let after = classes.after_login(&network, now);
         let (key, class) = classes.counting(&network, now);
         prop_assert!(!after.forgotten.contains(&network));
         let others = classes.networks.iter().filter(|kept| kept.network != network).count();
         prop_assert_eq!(others - after.forgotten.len(), others.min(KNOWN_NETWORKS - 1));
-        // The class that it came in by begins anew, and a closed shared one with it.
+        // The bucket of this login restarts, and so does a locked shared bucket.
         match key {
             BucketKey::Shared => {
                 prop_assert_eq!(class, classes.shared);
@@ -215,7 +215,7 @@ proptest! {
     }
 
     #[test]
-    fn a_network_counts_for_itself_for_90_days(last in 0_i64..1 << 40, since in 0..2 * NETWORK_KNOWN_SECONDS * 1000) {
+    fn known_network_has_its_own_bucket_for_90_days(last in 0_i64..1 << 40, since in 0..2 * NETWORK_KNOWN_SECONDS * 1000) {
         let row = LoginNetwork { network: network(1), last_login_at: at(last), class: ThrottleCounter::default() };
         let classes = ThrottleCounters { networks: vec![row], ..ThrottleCounters::default() };
         let known = since <= NETWORK_KNOWN_SECONDS * 1000;
@@ -225,7 +225,7 @@ proptest! {
     }
 
     #[test]
-    fn a_lock_says_what_counts(classes in classes(), now in 0_i64..1 << 34) {
+    fn lock_names_the_counted_attempts(classes in classes(), now in 0_i64..1 << 34) {
         let now = at(now);
         let lock = classes.lock(now);
         let keys = (0..14).map(|number| classes.counting(&network(number), now).1).collect::<Vec<_>>();
@@ -238,7 +238,7 @@ proptest! {
 }
 
 #[test]
-fn a_proof_changes_the_owners_account_alone() {
+fn re_authentication_changes_only_owner_account() {
     let owner = |account| SessionPrincipal {
         organization: OrganizationId::from_bytes([2; 16]),
         account: AccountId::from_bytes([account; 16]),
@@ -310,7 +310,7 @@ fn concluding(presented: VerifiedFactors, closes: bool) -> FinishAccountAttempt 
 }
 
 #[test]
-fn a_proof_names_the_keys_that_its_change_is_under() {
+fn re_authentication_names_keys_of_its_change() {
     let key = |number: u8| KeyId::from_bytes([number; 16]);
     assert_eq!(blob(1).key(), Some(key(1)));
     for none in [vec![], vec![Blob::VERSION; 17], [&[Blob::VERSION + 1, 0][..], &[1; 16]].concat()] {

@@ -1,4 +1,4 @@
-//! What receivers are told, and what follows from telling them.
+//! Events for receivers, and the results of delivery attempts.
 
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -48,9 +48,9 @@ fn expiring(at: Timestamp, known_since: Timestamp, credential: bool) -> Expiring
 }
 
 proptest! {
-    /// Attempts go on until one is accepted or a day is over, each later than the one before; then none is made.
+    /// Attempts continue at increasing times until one is accepted or a day has passed. Then they stop.
     #[test]
-    fn attempts_end(id: [u8; 16], failures in prop::collection::vec(strategy::delivery_failure(), 300)) {
+    fn delivery_attempts_are_limited(id: [u8; 16], failures in prop::collection::vec(strategy::delivery_failure(), 300)) {
         let (mut delivery, mut status, mut now) = (delivery(id), ReceiverStatus::NEW, NOW);
         let mut ended = false;
         for failure in failures {
@@ -76,10 +76,10 @@ proptest! {
         prop_assert!(ended, "it is given up");
     }
 
-    /// What is accepted is not attempted again, and ends every failure of its receiver. A failure never makes a receiver wait
-    /// less, and one answer that says that a message is refused holds back nothing else.
+    /// An accepted event is not attempted again and resets the failures of its receiver. A failure never shortens the pause of
+    /// a receiver. A response that refuses one message does not delay others.
     #[test]
-    fn an_attempt_changes_its_receiver(
+    fn attempt_updates_its_receiver(
         id: [u8; 16],
         outcome in outcome(),
         wait in 0_i64..10_000,
@@ -104,10 +104,10 @@ proptest! {
             }
             Err(failure) => {
                 prop_assert!(after.not_before >= before.not_before);
-                let holds_back = !matches!(failure, DeliveryFailure::Refused | DeliveryFailure::Damaged);
-                prop_assert_eq!(attempted.goes_on, !holds_back);
+                let delays = !matches!(failure, DeliveryFailure::Refused | DeliveryFailure::Damaged);
+                prop_assert_eq!(attempted.continues, !delays);
                 let pause = after.not_before.millis_since(NOW) / 1_000;
-                prop_assert_eq!(pause > wait, holds_back && wait < pause);
+                prop_assert_eq!(pause > wait, delays && wait < pause);
                 prop_assert!(pause <= wait.max(LONGEST_PAUSE_SECONDS));
                 if failure == DeliveryFailure::Unreachable && channel == Channel::Webhook {
                     prop_assert_eq!(pause, wait.max(FIRST_RETRY_SECONDS));
@@ -120,8 +120,8 @@ proptest! {
         }
     }
 
-    /// However time is cut into looks, each threshold that lies in the future is told once, the last of several in one look;
-    /// and an integration that has expired needs no telling.
+    /// Each future threshold is reported once, whatever the intervals between checks. If one check passes several thresholds,
+    /// only the last one is reported. An expired integration is not reported.
     #[test]
     fn each_threshold_is_reported_once(
         ends_in in -5_i64..40 * DAY,
@@ -142,7 +142,7 @@ proptest! {
         let ids: BTreeSet<_> = reported.iter().map(|occurrence| occurrence.id).collect();
         prop_assert_eq!(ids.len(), reported.len());
         prop_assert!(reported.is_sorted_by_key(|occurrence| occurrence.at));
-        // With one look for each second, nothing is left out.
+        // Checks every second miss no threshold.
         let passed = |days: &i64| {
             let at = end.plus_seconds(-days * DAY);
             at > NOW && at <= after
@@ -165,14 +165,14 @@ proptest! {
         let days = |occurrence: &Occurrence| occurrence.data["days"].as_i64();
         prop_assert_eq!(missed.as_ref().and_then(days), nearest);
         prop_assert!(missed.iter().all(|occurrence| occurrence.at == NOW && occurrence.kind != EventKind::CredentialExpired));
-        // Every later look at the clock announces another threshold, with another id.
+        // Every later check announces another threshold, with another ID.
         let mut ids: Vec<_> = missed.iter().map(|occurrence| occurrence.id).collect();
         for hours in 0..41 * 24 {
             let (after, now) = (NOW.plus_seconds(hours * 3600 - 1), NOW.plus_seconds((hours + 1) * 3600 - 1));
             ids.extend(Occurrence::of_expiry(&thing, after, now, &digester).map(|occurrence| occurrence.id));
         }
         prop_assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len());
-        // What is announced for one threshold of one expiry has one id, however it is read.
+        // The event for one threshold of one expiry always has the same ID.
         if let (Some(missed), Some(days)) = (missed, nearest) {
             let earlier = expiring(thing.expires_at, NOW.plus_seconds(-100 * DAY), credential);
             let at = thing.expires_at.plus_seconds(-days * DAY);
@@ -181,7 +181,7 @@ proptest! {
         }
     }
 
-    /// Events are stored and read as they are; a receiver of an organization is told none of the instance's.
+    /// Event kinds round-trip. A receiver of an organization gets no event of the instance's.
     #[test]
     fn events_are_read_as_they_were_stored(kinds in strategy::event_kinds(), organization: bool) {
         prop_assert_eq!(EventKinds::from_stored(&kinds.to_stored()), Some(kinds.clone()));
@@ -197,9 +197,9 @@ proptest! {
         }
     }
 
-    /// What is shown of a webhook's URL is its host: neither path nor query.
+    /// Only the host of a webhook's URL is shown, without path and query.
     #[test]
-    fn a_shown_url_is_its_host(host in "[a-z]{1,10}", path in "[A-Z0-9]{8,20}", query in "[A-Z0-9]{8,20}") {
+    fn only_host_of_url_is_shown(host in "[a-z]{1,10}", path in "[A-Z0-9]{8,20}", query in "[A-Z0-9]{8,20}") {
         let url = check_url(&format!("https://{host}.example/{path}?{query}"), "").unwrap();
         prop_assert_eq!(url.masked(), format!("https://{host}.example/…"));
         prop_assert_eq!(url.as_str(), format!("https://{host}.example/{path}?{query}"));
@@ -207,39 +207,39 @@ proptest! {
 }
 
 #[test]
-fn addresses_that_are_no_webhooks_are_refused() {
+fn invalid_webhook_urls_are_refused() {
     for wrong in [
         "",
-        "nobody.test",
-        "ftp://nobody.test",
-        "http://nobody.test",
+        "unknown.test",
+        "ftp://unknown.test",
+        "http://unknown.test",
         "http://10.0.0.1/x",
-        "https://user@nobody.test",
-        "https://nobody.test/#part",
+        "https://user@unknown.test",
+        "https://unknown.test/#part",
         "mailto:a@example.com",
         "https:///x",
-        "https:nobody.test",
-        "https://nobody.test:0/",
-        "https://nobody.test/a\r\nb",
-        " https://nobody.test/",
-        "https://nobody.test/a b",
-        "https://nobody\u{202e}.test/",
-        "https://nobody.test\\x",
+        "https:unknown.test",
+        "https://unknown.test:0/",
+        "https://unknown.test/a\r\nb",
+        " https://unknown.test/",
+        "https://unknown.test/a b",
+        "https://unknown\u{202e}.test/",
+        "https://unknown.test\\x",
     ] {
         let error = check_url(wrong, "/url").unwrap_err();
         assert_eq!(error.pointer, "/url");
         assert!(wrong.is_empty() || !error.detail.contains(wrong), "{wrong}");
     }
-    assert!(check_url(&format!("https://nobody.test/{}", "x".repeat(2_048)), "/url").is_err());
-    for right in ["https://nobody.test", "https://[2001:db8::1]:8443/x?y", "http://127.0.0.1:9/x", "http://localhost/"]
+    assert!(check_url(&format!("https://unknown.test/{}", "x".repeat(2_048)), "/url").is_err());
+    for right in ["https://unknown.test", "https://[2001:db8::1]:8443/x?y", "http://127.0.0.1:9/x", "http://localhost/"]
     {
         assert!(check_url(right, "/url").is_ok(), "{right}");
     }
 }
 
-/// A receiver's row, or a delivery's, that was changed does not fit its code.
+/// The MAC of a changed receiver or delivery row does not verify.
 #[test]
-fn changed_rows_do_not_fit_their_codes() {
+fn changed_rows_fail_their_macs() {
     let digester = FakeDigester::default();
     let sound = delivery([7; 16]);
     assert!(sound.mac_is_valid(&digester));

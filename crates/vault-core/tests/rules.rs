@@ -1,4 +1,4 @@
-//! Properties of the rules that decide who gets in, for all inputs.
+//! Properties of the rules for logins and sessions, for all inputs.
 
 use proptest::prelude::*;
 use secrecy::SecretString;
@@ -39,7 +39,7 @@ proptest! {
     }
 
     #[test]
-    fn ascii_case_never_makes_another_account(text in addresses()) {
+    fn ascii_case_does_not_distinguish_accounts(text in addresses()) {
         let upper = text.chars().map(|c| c.to_ascii_uppercase()).collect::<String>();
         prop_assert_eq!(EmailAddress::parse(&text), EmailAddress::parse(&upper));
     }
@@ -51,13 +51,13 @@ proptest! {
     }
 
     #[test]
-    fn a_lifetime_is_within_its_bounds_or_refused(wished in any::<Option<i64>>(), ceiling in any::<u32>()) {
-        match Ttl::parse(wished, ceiling) {
+    fn lifetime_out_of_bounds_is_refused(requested in any::<Option<i64>>(), ceiling in any::<u32>()) {
+        match Ttl::parse(requested, ceiling) {
             Ok(ttl) => {
                 prop_assert!((Ttl::MIN..=Ttl::MAX).contains(&ttl.as_seconds()));
                 prop_assert!(ttl.as_seconds() <= ceiling.max(Ttl::MIN));
-                if let Some(wished) = wished {
-                    prop_assert_eq!(i64::from(ttl.as_seconds()), wished);
+                if let Some(requested) = requested {
+                    prop_assert_eq!(i64::from(ttl.as_seconds()), requested);
                 }
             }
             Err(error) => prop_assert_eq!(error.pointer, "/ttl"),
@@ -65,12 +65,12 @@ proptest! {
     }
 
     #[test]
-    fn every_lifetime_within_the_bounds_is_granted(wished in 60_i64..=86_400) {
-        prop_assert_eq!(i64::from(Ttl::parse(Some(wished), Ttl::MAX).unwrap().as_seconds()), wished);
+    fn lifetime_within_bounds_is_accepted(requested in 60_i64..=86_400) {
+        prop_assert_eq!(i64::from(Ttl::parse(Some(requested), Ttl::MAX).unwrap().as_seconds()), requested);
     }
 
     #[test]
-    fn waits_rise_to_their_ceiling_and_never_fall(attempts in 0_u32..1_000) {
+    fn lockouts_increase_up_to_maximum(attempts in 0_u32..1_000) {
         let class = |attempts| ThrottleCounter { attempts, latest: None };
         prop_assert!(class(attempts).wait_seconds() <= class(attempts + 1).wait_seconds());
         prop_assert!(class(attempts).wait_seconds() <= LONGEST_WAIT_SECONDS);
@@ -78,7 +78,7 @@ proptest! {
     }
 
     #[test]
-    fn however_attempts_are_spread_few_are_evaluated(steps in prop::collection::vec(0_i64..120_000, 1..400)) {
+    fn distributed_attempts_are_limited(steps in prop::collection::vec(0_i64..120_000, 1..400)) {
         let mut class = ThrottleCounter::default();
         let mut now = 0;
         let mut evaluated = 0;
@@ -90,7 +90,7 @@ proptest! {
                 evaluated += 1;
             }
         }
-        // Five are free; every further one costs at least the first wait.
+        // Five attempts are free. Every further one causes at least the first lockout.
         prop_assert!(evaluated <= i64::from(FREE_ATTEMPTS) + now / 30_000);
         prop_assert!(class.attempts <= CLOSING_ATTEMPTS);
     }
@@ -102,19 +102,19 @@ proptest! {
     }
 
     #[test]
-    fn a_closed_class_stays_closed(attempts in CLOSING_ATTEMPTS.., now in any::<i64>()) {
+    fn locked_bucket_stays_locked(attempts in CLOSING_ATTEMPTS.., now in any::<i64>()) {
         let class = ThrottleCounter { attempts, latest: None };
         prop_assert_eq!(class.decide(Timestamp::from_millis(now)), AttemptDecision::Closed);
     }
 
     #[test]
-    fn a_namespace_is_kept_to_the_letter(text in "[A-Za-z0-9][A-Za-z0-9._/-]{0,127}") {
+    fn namespace_is_unchanged(text in "[A-Za-z0-9][A-Za-z0-9._/-]{0,127}") {
         let namespace = Namespace::parse(&text, "/namespace").unwrap();
         prop_assert_eq!(namespace.as_str(), text);
     }
 
     #[test]
-    fn any_other_namespace_is_refused_at_its_field(text in any::<String>()) {
+    fn invalid_namespace_is_refused_at_its_field(text in any::<String>()) {
         let sound = (1..=128).contains(&text.len())
             && text.starts_with(|c: char| c.is_ascii_alphanumeric())
             && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c));
@@ -128,7 +128,7 @@ proptest! {
     }
 
     #[test]
-    fn only_exact_digits_are_a_passcode(text in "\\PC{0,24}") {
+    fn only_exact_digits_form_a_passcode(text in "\\PC{0,24}") {
         let read = Passcode::read(&SecretString::from(text.as_str()));
         let digits = text.chars().filter(char::is_ascii_digit).count();
         match read {
@@ -141,9 +141,9 @@ proptest! {
         }
     }
 
-    /// Digits of nearly the right number, nearly all digits, and nearly the right groups.
+    /// Generates text of almost the right length, with almost only digits, or in almost the right groups.
     #[test]
-    fn what_nearly_is_a_passcode_is_none(text in "[0-9]{0,25}|[0-9]{4,6}[0-9a]|[0-9]{18,20}[0-9a]|[0-9]{5}(-[0-9]{5}){2,4}|[0-9]{4,6}(-[0-9]{5}){3}|[0-9]{5}(-[0-9]{5}){2}-[0-9a]{5}") {
+    fn near_passcodes_are_refused(text in "[0-9]{0,25}|[0-9]{4,6}[0-9a]|[0-9]{18,20}[0-9a]|[0-9]{5}(-[0-9]{5}){2,4}|[0-9]{4,6}(-[0-9]{5}){3}|[0-9]{5}(-[0-9]{5}){2}-[0-9a]{5}") {
         let is = |length: usize| text.len() == length && text.bytes().all(|byte| byte.is_ascii_digit());
         let groups: Vec<_> = text.split('-').collect();
         let grouped = groups.len() == 4 && groups.iter().all(|group| group.len() == 5 && group.bytes().all(|byte| byte.is_ascii_digit()));
@@ -157,7 +157,7 @@ proptest! {
     }
 
     #[test]
-    fn hyphens_between_groups_make_no_difference(groups in prop::collection::vec("[0-9]{5}", 4)) {
+    fn hyphens_between_groups_are_ignored(groups in prop::collection::vec("[0-9]{5}", 4)) {
         let plain = Passcode::read(&SecretString::from(groups.concat()));
         let hyphened = Passcode::read(&SecretString::from(groups.join("-")));
         match (plain, hyphened) {
@@ -167,14 +167,14 @@ proptest! {
     }
 
     #[test]
-    fn a_time_lies_in_its_step(millis in -1_i64 << 40..1 << 40) {
+    fn time_is_within_its_step(millis in -1_i64 << 40..1 << 40) {
         let time = Timestamp::from_millis(millis);
         let step = TimeStep::at(time);
         prop_assert!(step.begins_at() <= time && time < step.next().begins_at());
     }
 
     #[test]
-    fn rounding_down_leaves_whole_seconds_and_minutes(millis in -1_i64 << 40..1 << 40) {
+    fn rounding_down_yields_whole_seconds_and_minutes(millis in -1_i64 << 40..1 << 40) {
         let time = Timestamp::from_millis(millis);
         for (rounded, unit) in [(time.floor_to_second(), 1_000), (time.floor_to_minute(), 60_000)] {
             prop_assert_eq!(rounded.as_millis().rem_euclid(unit), 0);
@@ -182,9 +182,9 @@ proptest! {
         }
     }
 
-    /// What a client calls itself is shown to the account's owner: nothing in it may lead the eye astray.
+    /// The name of a client is shown to the account's owner, so it must not contain misleading characters.
     #[test]
-    fn a_session_keeps_the_first_characters_of_its_clients_name(text in "\\PC{0,120}", control in "\\p{Cc}{0,3}") {
+    fn session_stores_first_characters_of_client_name(text in "\\PC{0,120}", control in "\\p{Cc}{0,3}") {
         let kept: String = text.chars().filter(|c| !c.is_control()).take(CLIENT_LENGTH).collect();
         let expected = (!kept.is_empty()).then_some(kept);
         prop_assert_eq!(client_name(&text), expected.clone());
@@ -193,7 +193,7 @@ proptest! {
     }
 
     #[test]
-    fn a_network_forgets_the_host(a in any::<[u8; 4]>(), last in any::<u8>()) {
+    fn network_excludes_host_bits(a in any::<[u8; 4]>(), last in any::<u8>()) {
         let other = [a[0], a[1], a[2], last];
         prop_assert_eq!(Network::of(a.into()), Network::of(other.into()));
         let mapped = std::net::Ipv4Addr::from(a).to_ipv6_mapped();
@@ -201,7 +201,7 @@ proptest! {
     }
 
     #[test]
-    fn a_session_acts_only_while_every_fact_holds(live in any::<bool>(), role in 0_usize..4, open in any::<bool>(), since in 1_i64..4) {
+    fn session_is_authorized_only_while_all_facts_are_true(live in any::<bool>(), role in 0_usize..4, open in any::<bool>(), since in 1_i64..4) {
         let id = uuid::Uuid::nil();
         let principal = SessionPrincipal {
             organization: vault_core::id::OrganizationId::from_uuid(id),
@@ -229,7 +229,7 @@ fn spellings_of_one_address_are_one_account() {
     }
 }
 
-/// An address of this many bytes, of which `local` stand before the `@`.
+/// Returns an address of this length in bytes, with `local` of them before the `@`.
 fn long_address(local: usize, length: usize) -> String {
     let mut domain = "d".repeat(length - local - 1);
     for place in (60..domain.len() - 1).step_by(61) {
@@ -239,14 +239,14 @@ fn long_address(local: usize, length: usize) -> String {
 }
 
 #[test]
-fn an_address_has_its_lengths() {
+fn address_length_is_limited() {
     for (local, length, sound) in [(64, 254, true), (64, 255, false), (65, 254, false), (1, 254, true), (1, 255, false)]
     {
         let text = long_address(local, length);
         assert_eq!(text.len(), length);
         assert_eq!(EmailAddress::parse(&text).is_ok(), sound, "{local} of {length}");
     }
-    // A soft hyphen vanishes from a domain. The text may be four times as long as the address, and no longer.
+    // A soft hyphen is removed from a domain. The text may be at most four times as long as the address.
     let padded = |bytes: usize| {
         let text = format!("ab@{}example.com", "\u{ad}".repeat((bytes - "ab@example.com".len()) / 2));
         assert_eq!(text.len(), bytes);
@@ -257,27 +257,27 @@ fn an_address_has_its_lengths() {
 }
 
 #[test]
-fn an_address_is_shown_in_its_canonical_spelling() {
+fn address_is_shown_in_canonical_spelling() {
     let address = EmailAddress::parse("Ada@Example.COM").unwrap();
     assert_eq!((address.to_string().as_str(), address.local_part()), ("ada@example.com", "ada"));
     assert_eq!(format!("{address:?}"), "EmailAddress(ada@example.com)");
 }
 
 #[test]
-fn secrets_are_not_shown() {
+fn secrets_are_redacted() {
     let digits = Passcode::read(&SecretString::from("123456"));
     assert_eq!(format!("{digits:?}"), "TimeBased(Digits(…))");
     assert_eq!(format!("{:?}", Digest::from_bytes([7; 32])), "Digest(…)");
 }
 
 #[test]
-fn digests_of_different_purposes_have_keys_of_their_own() {
+fn digests_of_different_purposes_have_different_keys() {
     let labels: HashSet<_> = DigestPurpose::ALL.iter().map(|purpose| purpose.label()).collect();
     assert_eq!(labels.len(), DigestPurpose::ALL.len());
 }
 
 #[test]
-fn states_and_refusals_have_names_of_their_own() {
+fn states_and_refusals_have_unique_names() {
     assert_eq!(
         [VersionState::Current, VersionState::Staged, VersionState::Previous].map(VersionState::as_str),
         ["current", "staged", "previous"]
@@ -291,9 +291,9 @@ fn states_and_refusals_have_names_of_their_own() {
     assert_eq!((name.to_string().as_str(), name.uniqueness_key().as_str()), ("Acme & Söhne", "acme & söhne"));
 }
 
-/// The figures of docs/SECURITY.md and docs/API.md: a change of one is a decision, not an accident.
+/// The numbers in docs/SECURITY.md and docs/API.md. Changing one must be deliberate.
 #[test]
-fn the_limits_are_those_of_the_documentation() {
+fn limits_match_documentation() {
     assert_eq!((FREE_ATTEMPTS, CLOSING_ATTEMPTS, WRONG_PASSCODES), (5, 100, 20));
     let waits = [4, 5, 6, 7, 8, 9, 10, 11, 21, 36, 99]
         .map(|attempts| ThrottleCounter { attempts, latest: None }.wait_seconds());
@@ -301,7 +301,10 @@ fn the_limits_are_those_of_the_documentation() {
     assert_eq!(LONGEST_WAIT_SECONDS, 900);
     let class = ThrottleCounter { attempts: FREE_ATTEMPTS, latest: Some(Timestamp::from_millis(0)) };
     assert_eq!(class.decide(Timestamp::from_millis(29_999)), AttemptDecision::Wait);
-    assert!(matches!(class.decide(Timestamp::from_millis(30_000)), AttemptDecision::Evaluate(_)), "the wait is over");
+    assert!(
+        matches!(class.decide(Timestamp::from_millis(30_000)), AttemptDecision::Evaluate(_)),
+        "the lockout has expired"
+    );
     assert_eq!(NETWORK_KNOWN_SECONDS, 7_776_000, "90 days");
     assert_eq!(FORGIVEN_SECONDS, 604_800, "7 days");
     assert_eq!(INVITATION_SECONDS, 259_200, "72 h");
@@ -312,7 +315,7 @@ fn the_limits_are_those_of_the_documentation() {
 }
 
 #[test]
-fn roles_permit_what_the_interface_says() {
+fn roles_permit_documented_operations() {
     let actions = [Action::Save, Action::List, Action::Delete, Action::ManageAccounts];
     let permitted = |role: Role| actions.map(|action| role.permits(action));
     assert_eq!(permitted(Role::Admin), [true, true, true, true]);

@@ -1,4 +1,4 @@
-//! What each type of the domain takes, and what it refuses and how, for the values that strategies make of both.
+//! Accepted and refused values of each type of the domain, from strategies for both.
 
 use proptest::prelude::*;
 use secrecy::{ExposeSecret, SecretString};
@@ -27,7 +27,7 @@ fn node(text: &str) -> Node {
     json::parse(text.as_bytes(), Limits::REQUEST).unwrap().root
 }
 
-/// That `refused` names its place and says the expected; what was refused, `text`, never stands in it.
+/// Checks that `refused` names its position and the expected code, and does not contain the refused `text`.
 fn names(refused: FieldError, pointer: &str, code: FieldCode, text: &str) -> Result<(), TestCaseError> {
     prop_assert_eq!((refused.pointer.as_str(), refused.code), (pointer, code), "{:?}", text);
     prop_assert!(text.len() < 12 || !refused.to_string().contains(text));
@@ -103,14 +103,14 @@ proptest! {
         ttl in strategy::ttl(),
         activation in strategy::activation_ttl(),
         overlap in strategy::overlap(),
-        (wished, ceiling) in refused::ttl(),
+        (requested, ceiling) in refused::ttl(),
         no_activation in refused::activation_ttl(),
         no_overlap in refused::overlap(),
     ) {
         prop_assert_eq!(Ttl::parse(Some(ttl.as_seconds().into()), Ttl::MAX), Ok(ttl));
         prop_assert_eq!(ActivationTtl::parse(Some(activation.as_seconds().into())), Ok(activation));
         prop_assert_eq!(Overlap::parse(Some(overlap.as_seconds()), ""), Ok(overlap));
-        names(Ttl::parse(Some(wished), ceiling).unwrap_err(), "/ttl", FieldCode::OutOfRange, "")?;
+        names(Ttl::parse(Some(requested), ceiling).unwrap_err(), "/ttl", FieldCode::OutOfRange, "")?;
         names(ActivationTtl::parse(Some(no_activation)).unwrap_err(), "/ttl", FieldCode::OutOfRange, "")?;
         names(Overlap::parse(Some(no_overlap), "/o").unwrap_err(), "/o", FieldCode::OutOfRange, "")?;
     }
@@ -138,7 +138,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_said_of_a_credential(
+    fn credential_metadata_values(
         labels in strategy::labels(),
         filter in strategy::label_filter(),
         metadata in strategy::metadata(),
@@ -151,7 +151,7 @@ proptest! {
         prop_assert_eq!(LabelFilter::parse(&format!("{}:{}", filter.name, filter.value), ""), Ok(filter));
         prop_assert_eq!(Metadata::from_json(&metadata.to_json()), Ok(metadata));
         prop_assert!(Information::from_json(information.as_json().to_owned()).is_ok());
-        // Made again, a patch changes nothing more.
+        // A repeated patch changes nothing.
         if let Ok(once) = labels.patched(&patch, "") {
             prop_assert_eq!(once.patched(&patch, ""), Ok(once.clone()));
         }
@@ -191,7 +191,7 @@ proptest! {
     }
 }
 
-/// Each value of a closed list is read as it is written, and no other spelling is.
+/// Each value of an enumeration round-trips, and no other spelling is accepted.
 macro_rules! closed_lists {
     ($($test:ident: $values:expr, $read:expr, $write:expr;)*) => {
         proptest! {$(

@@ -1,4 +1,4 @@
-//! Whether the time that checking a passcode takes tells anything about the code: two kinds of code in random order, a
+//! Whether the time of a passcode check discloses anything about the code: two kinds of code in random order, a
 //! million checks, Welch's t-test of their times ("dudect": Reparaz, Balasch and Verbauwhede, 2017). Below 4.5 either
 //! way, no difference is seen.
 

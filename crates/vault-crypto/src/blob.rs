@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_reason_in_port_errors_is_what_the_error_says() {
+    fn port_errors_contain_reason_of_error() {
         let errors = [
             OpenError::Truncated,
             OpenError::UnknownVersion,

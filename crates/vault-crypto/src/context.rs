@@ -252,7 +252,7 @@ impl Context {
     /// Returns the id of the row in [`Context::table`], for errors.
     pub fn object(&self) -> String {
         match (self.column, self.organization) {
-            // The context holds the id of the key, but the key is a column of the organization's row.
+            // The context contains the id of the key, but the key is a column of the organization's row.
             (Column::FingerprintKey, Some(organization)) => organization.to_string(),
             _ => self.object.0.hyphenated().to_string(),
         }

@@ -36,7 +36,7 @@ pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
 }
 
 fn put(path: &Path, content: &[u8], rename: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
-    let unfinished = beside(path);
+    let unfinished = next_to(path);
     // A crash before the rename leaves this file behind. It is never read.
     match std::fs::remove_file(&unfinished) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -52,7 +52,7 @@ fn put(path: &Path, content: &[u8], rename: impl FnOnce(&Path) -> io::Result<()>
     }
 }
 
-fn beside(path: &Path) -> PathBuf {
+fn next_to(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
     PathBuf::from(name)

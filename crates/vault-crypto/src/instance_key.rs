@@ -52,7 +52,7 @@ mod tests {
     use vault_core::id::InstanceId;
 
     #[tokio::test]
-    async fn the_same_keys_open_under_the_other_root_key_only() {
+    async fn rewrapped_keys_open_only_under_new_root_key() {
         let (_directory, first) = root();
         let directory = tempfile::tempdir().unwrap();
         let second = crate::RootKeyFile::generate(&directory.path().join("root.key"), Arc::new(OsEntropy)).unwrap();

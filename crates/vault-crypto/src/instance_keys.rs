@@ -165,7 +165,7 @@ impl Document {
     "the keyring document {found} does not follow document {known}, which this process has read: the database was rolled back \
      to an earlier state. Restore it with `orgvault restore`, or use the newer database"
 )]
-struct PutBack {
+struct OlderKeyring {
     found: i64,
     known: i64,
 }
@@ -373,7 +373,7 @@ impl InstanceKeyring {
         };
         let known = held.document.mark();
         if !document.is_at_or_after(known) {
-            return Err(fault(PutBack { found: document.content.number(), known: known.number }));
+            return Err(fault(OlderKeyring { found: document.content.number(), known: known.number }));
         }
         let mut others = Vec::new();
         for row in retiring.iter().filter(|row| document.is_retiring(row.id)) {

@@ -189,7 +189,7 @@ impl InstanceRewrapper for InstanceKeyRewrapper {
             InstanceRow::OrganizationKey { organization, key, wrapped } => {
                 self.unwraps(&Context::organization_key(instance, *organization, *key), wrapped)
             }
-            // The signed row says whether there is something to decrypt.
+            // The signed row states whether there is something to decrypt.
             InstanceRow::Account { signed, password, seed, .. } if signed.awaits_enrolment() => {
                 match is_blank(&password.blob) && is_blank(&seed.blob) {
                     true => Ok(()),

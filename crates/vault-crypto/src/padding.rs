@@ -37,7 +37,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn padding_comes_off(text in prop::collection::vec(any::<u8>(), 0..1100)) {
+        fn padding_is_removed(text in prop::collection::vec(any::<u8>(), 0..1100)) {
             let mut padded = b"header".to_vec();
             padded.extend_from_slice(&text);
             pad(&mut padded, 6);

@@ -216,11 +216,11 @@ async fn open(vectors: &Vectors, root: &RootKeyFile) -> (Keyring, Bench, Credent
 }
 
 #[tokio::test]
-async fn keys_open_for_ever() {
+async fn key_format_is_pinned() {
     let (vectors, directory) = (Vectors::read(), tempfile::tempdir().unwrap());
     let root = load_root(directory.path(), vectors.bytes("root-key"));
     assert_eq!(root.id(), vectors.key("root-key.id"));
-    let file = DatabaseKeyFile::beside(&directory.path().join("orgvault.db"));
+    let file = DatabaseKeyFile::next_to(&directory.path().join("orgvault.db"));
     for name in ["database-key.file", "database-key.file-while-rotating"] {
         std::fs::write(directory.path().join("orgvault.db.key"), vectors.bytes(name)).unwrap();
         let key = file.load(&root).await.unwrap();
@@ -230,7 +230,7 @@ async fn keys_open_for_ever() {
 }
 
 #[tokio::test]
-async fn codes_stay_as_they_are() {
+async fn macs_are_pinned() {
     let (vectors, directory) = (Vectors::read(), tempfile::tempdir().unwrap());
     let root = load_root(directory.path(), vectors.bytes("root-key"));
     let (keyring, _bench, crypto) = open(&vectors, &root).await;
@@ -246,7 +246,7 @@ async fn codes_stay_as_they_are() {
 }
 
 #[tokio::test]
-async fn sealed_forms_open_for_ever() {
+async fn sealed_formats_are_pinned() {
     let (vectors, directory) = (Vectors::read(), tempfile::tempdir().unwrap());
     let root = load_root(directory.path(), vectors.bytes("root-key"));
     let (keyring, _bench, crypto) = open(&vectors, &root).await;
@@ -307,7 +307,7 @@ async fn write() {
     vectors.put("root-key", std::fs::read(path).unwrap());
     vectors.put("root-key.id", root.id().as_bytes());
 
-    let file_of_key = DatabaseKeyFile::beside(&directory.path().join("orgvault.db"));
+    let file_of_key = DatabaseKeyFile::next_to(&directory.path().join("orgvault.db"));
     let key = file_of_key.create(&root, &*entropy).await.unwrap();
     vectors.put("database-key", hex::decode(key.expose_hex().expose_secret()).unwrap());
     vectors.put("database-key.file", std::fs::read(directory.path().join("orgvault.db.key")).unwrap());

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_moved_to_another_receiver_or_number_does_not_open() {
+    fn secret_moved_to_another_receiver_or_number_does_not_open() {
         let (crypto, receiver) = (crypto(), ReceiverId::from_uuid(id(3)));
         let (.., target) = target(&crypto, receiver);
         let refused = |receiver, target: &SealedTarget| {
@@ -163,7 +163,7 @@ mod tests {
 
     /// Example from the libraries of the specification.
     #[test]
-    fn signatures_are_those_of_standard_webhooks() {
+    fn signatures_match_standard_webhooks() {
         let secret = SecretString::from("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
         let at = Timestamp::from_millis(1_614_265_330_000);
         let signature = crypto().opener.sign(&secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", at, r#"{"test": 2432232314}"#);

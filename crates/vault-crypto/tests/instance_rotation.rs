@@ -1,5 +1,5 @@
-//! The instance key is rotated beside its use, with real keys: interrupted after every step, by processes that were started
-//! before, while and after.
+//! Rotation of the instance key during its use, with real keys: interrupted after every step, and by processes that were
+//! started before, during and after it.
 
 use proptest::prelude::*;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -68,12 +68,12 @@ impl Deployment {
             _directory: directory,
         };
         let now = deployment.clock.now();
-        let made = Keyring::create(&*deployment.root, Arc::new(OsEntropy), InstanceId::from_bytes([1; 16]), now)
+        let created = Keyring::create(&*deployment.root, Arc::new(OsEntropy), InstanceId::from_bytes([1; 16]), now)
             .await
             .unwrap();
-        let environment = deployment.environment(&made.keyring);
+        let environment = deployment.environment(&created.keyring);
         let audit = environment.record(now, None, Actor::Operator, AuditAction::InstanceCreated, Subject::Instance);
-        let command = CreateInstance { instance: made.instance, keys: made.keys, audit };
+        let command = CreateInstance { instance: created.instance, keys: created.keys, audit };
         assert!(deployment.store.create_instance(command).await.unwrap());
         deployment.start().await.operator.create_organization("Acme").await.unwrap();
         deployment
@@ -181,7 +181,7 @@ impl Deployment {
     }
 }
 
-/// Somebody who logs in.
+/// A user who logs in.
 struct Person {
     id: AccountId,
     email: EmailAddress,
@@ -197,9 +197,9 @@ impl Process {
             role: Role::Editor,
             password: Some(PASSWORD.into()),
         };
-        let made = self.accounts.create(request).await.unwrap();
-        let recovery = made.recovery_codes.into_iter().map(|code| code.0).collect();
-        Person { id: made.grant.account, email: made.grant.email, password: PASSWORD.to_owned(), recovery }
+        let created = self.accounts.create(request).await.unwrap();
+        let recovery = created.recovery_codes.into_iter().map(|code| code.0).collect();
+        Person { id: created.grant.account, email: created.grant.email, password: PASSWORD.to_owned(), recovery }
     }
 
     async fn log_in(&self, person: &Person, passcode: SecretString) -> Result<LoggedIn, Error> {
@@ -277,7 +277,7 @@ async fn states_are_recorded_again_before_their_entries_are_removed() {
 
 /// Whatever was begun before a step is gone on with after it, by a process from before the rotation and by a new one.
 #[tokio::test(flavor = "multi_thread")]
-async fn interrupted_after_every_step_everything_works() {
+async fn vault_works_after_interruption_at_every_step() {
     let deployment = Deployment::new().await;
     let (old, organization) = (deployment.start().await, deployment.organization().await);
     let mut person = old.person(organization, "jane").await;
@@ -322,7 +322,7 @@ async fn interrupted_after_every_step_everything_works() {
     let count = |action| audit.iter().filter(|record| record.action == action).count();
     assert_eq!((count(AuditAction::InstanceKeyReplaced), count(AuditAction::InstanceKeyDestroyed)), (1, 1));
 
-    // The process from before the rotation goes on, and what it writes is under the key that is active now.
+    // The process from before the rotation continues, and writes under the key that is active now.
     for process in [&old, &deployment.start().await] {
         process.passes(&deployment, &person).await;
         let recovery = person.recovery.remove(0);
@@ -344,7 +344,7 @@ async fn interrupted_after_every_step_everything_works() {
         let own = |row: &InstanceRow| row.keys().iter().all(|key| *key == active);
         assert!(rows.iter().all(own), "{rows:?}");
     }
-    // Accounts, invitations and integrations that nobody changed since are in the states that the audit recorded before.
+    // Unchanged accounts, invitations and integrations are in the states that the audit log recorded before.
     for process in [&old, &deployment.start().await] {
         assert_eq!(process.findings().await, [""; 0]);
     }
@@ -352,7 +352,7 @@ async fn interrupted_after_every_step_everything_works() {
 
 /// Who reads the audit learns no code that a row would accept.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_recorded_state_is_a_code() {
+async fn recorded_states_are_not_macs() {
     let deployment = Deployment::new().await;
     let (process, organization) = (deployment.start().await, deployment.organization().await);
     process.person(organization, "jane").await;
@@ -379,9 +379,9 @@ async fn no_recorded_state_is_a_code() {
     }
 }
 
-/// A process that knows none of the keys that there are by now reads them before it judges, seals or signs.
+/// A process that has loaded none of the current keys reads them before it verifies, seals or signs.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_from_before_several_rotations_refuses_nobody() {
+async fn process_started_before_rotations_refuses_no_one() {
     let deployment = Deployment::new().await;
     let (old, organization) = (deployment.start().await, deployment.organization().await);
     let person = old.person(organization, "jane").await;
@@ -401,16 +401,16 @@ async fn a_process_from_before_several_rotations_refuses_nobody() {
         let set = AccountCommand::SetPassword(PASSWORD.into());
         old.accounts.change(&Principal::Operator, AccountRef::email(person.email.as_str()), set).await.unwrap();
         deployment.rotate().await;
-        let made = old.operator.create_organization(&format!("Organization {round}")).await.unwrap();
+        let created = old.operator.create_organization(&format!("Organization {round}")).await.unwrap();
         deployment.rotate().await;
-        old.keys.rotate_organization(made.id).await.unwrap();
+        old.keys.rotate_organization(created.id).await.unwrap();
     }
     assert_eq!((deployment.under(first).await, deployment.damage()), (0, 0));
     old.digester.reload_keys().await.unwrap();
     assert_eq!(old.digester.active_key(), deployment.active().await);
 }
 
-/// A row that does not fit its code is not signed anew: it grants nothing before and after, and keeps the key.
+/// A row whose MAC does not verify is not signed again. It grants nothing before and after, and keeps the key.
 #[tokio::test(flavor = "multi_thread")]
 async fn planted_row_is_not_resigned() {
     let deployment = Deployment::new().await;
@@ -480,8 +480,8 @@ async fn unreadable_blobs_are_findings_and_keep_the_old_key() {
     }
 }
 
-/// Tokens and audit entries are made under new keys, once every process knows them, and those of before go on. A key before is
-/// destroyed when nothing needs it any more.
+/// Tokens and audit entries use new keys after every process has loaded them, and earlier ones stay valid. An old key is
+/// destroyed when it is no longer needed.
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_of_tokens_and_the_audit_are_replaced_too() {
     let deployment = Deployment::new().await;
@@ -497,18 +497,18 @@ async fn keys_of_tokens_and_the_audit_are_replaced_too() {
     let purposes: Vec<_> = retiring().await.iter().map(|term| term.purpose).collect();
     assert_eq!(purposes, [KeyPurpose::Lookup, KeyPurpose::Audit, KeyPurpose::Token, KeyPurpose::Receiver]);
 
-    // A process that has not read the keys since takes what one that has read them issues at once.
+    // A process that has not loaded the new keys accepts tokens of one that has, immediately.
     let token = |logged_in: &LoggedIn| logged_in.token.0.expose_secret().to_owned();
     let new = deployment.start().await;
-    let at_once = new.log_in(&person, person.recovery[0].clone()).await.unwrap();
-    assert!(running.accounts.authenticate(&token(&at_once)).is_ok());
+    let same_key = new.log_in(&person, person.recovery[0].clone()).await.unwrap();
+    assert!(running.accounts.authenticate(&token(&same_key)).is_ok());
     running.digester.reload_keys().await.unwrap();
     deployment.clock.advance_seconds(5);
     let after = new.log_in(&person, person.recovery[1].clone()).await.unwrap();
     let kid = |logged_in: &LoggedIn| token(logged_in).rsplit_once('.').unwrap().1.to_owned();
-    assert_eq!((kid(&at_once) == kid(&before), kid(&after) == kid(&before)), (true, false));
+    assert_eq!((kid(&same_key) == kid(&before), kid(&after) == kid(&before)), (true, false));
     for process in [&running, &new] {
-        for logged_in in [&before, &at_once, &after] {
+        for logged_in in [&before, &same_key, &after] {
             assert!(process.accounts.authenticate(&token(logged_in)).is_ok());
         }
         assert_eq!(process.findings().await, [""; 0]);
@@ -557,10 +557,10 @@ impl Process {
     }
 }
 
-/// What is found or verified by a digest is so while the look-up key is replaced, by processes that have read of it and by one that has
-/// not, and after the old key was destroyed. An address stays unique throughout.
+/// Lookups and verifications by digest succeed while the lookup key is replaced, in processes that have loaded the new key
+/// and in one that has not, and after the old key is destroyed. An address stays unique throughout.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_looked_up_is_found_under_the_next_key() {
+async fn lookups_succeed_under_next_key() {
     let deployment = Deployment::new().await;
     let (running, organization) = (deployment.start().await, deployment.organization().await);
     let mut person = running.person(organization, "jane").await;
@@ -644,7 +644,7 @@ async fn what_is_looked_up_is_found_under_the_next_key() {
     assert_eq!(again.moved(), 0, "all rows are under the key in use");
 }
 
-/// What is sealed of a receiver is made again under the new receiver key, and says the same.
+/// The sealed data of a receiver is resealed under the new receiver key, with the same content.
 #[tokio::test(flavor = "multi_thread")]
 async fn receivers_move_to_the_new_key() {
     let deployment = Deployment::new().await;
@@ -673,9 +673,9 @@ async fn receivers_move_to_the_new_key() {
     assert_eq!(rewrapper.receiver(id, &mail).unwrap().secret, mail.secret);
 }
 
-/// Whoever writes rows can bring back neither a key that was destroyed, by its row, nor the set of keys that named it.
+/// An attacker who writes rows can restore neither a destroyed key, by its row, nor the keyring that named it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_destroyed_key_does_not_come_back() {
+async fn destroyed_key_is_not_restored() {
     let deployment = Deployment::new().await;
     let (process, organization) = (deployment.start().await, deployment.organization().await);
     let id = process.integration(organization, "nightly").await;
@@ -713,15 +713,15 @@ async fn a_destroyed_key_does_not_come_back() {
     // The set of keys that named it, too: a process that has read the newer one refuses it, and so does one with an anchor.
     store.tamper_with_instance(while_retiring, retiring);
     let refused = running.digester.reload_keys().await.unwrap_err();
-    assert!(format!("{refused:?}").contains("PutBack"), "{refused:?}");
+    assert!(format!("{refused:?}").contains("OlderKeyring"), "{refused:?}");
     assert!(!is_valid(&running));
-    let (put_back, _) = deployment.open().await;
-    let known = anchor(&put_back).load().unwrap().unwrap();
-    assert!(!put_back.anchors().keyring_follows(known.keyring));
+    let (restored, _) = deployment.open().await;
+    let known = anchor(&restored).load().unwrap().unwrap();
+    assert!(!restored.anchors().keyring_follows(known.keyring));
     assert!(keyring.anchors().keyring_follows(known.keyring));
 }
 
-/// What happens to a deployment beside its rotations.
+/// Events in a deployment during its rotations.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     /// A process steps; begins a rotation if it has none.
@@ -761,7 +761,7 @@ proptest! {
             for _ in 0..3 {
                 processes.push((deployment.start().await, None));
             }
-            let mut made = Vec::new();
+            let mut created = Vec::new();
             for act in acts {
                 match act {
                     Act::Step(place) => {
@@ -781,11 +781,11 @@ proptest! {
                     }
                     Act::Restart(place) => processes[place] = (deployment.start().await, None),
                     Act::Make(place) => {
-                        let name = format!("integration-{}", made.len());
-                        made.push(processes[place].0.integration(organization, &name).await);
+                        let name = format!("integration-{}", created.len());
+                        created.push(processes[place].0.integration(organization, &name).await);
                     }
                     Act::Change(place, which) => {
-                        if let Some(id) = made.get(which) {
+                        if let Some(id) = created.get(which) {
                             processes[place].0.edit(organization, *id, IntegrationState::Active).await.unwrap();
                         }
                     }
@@ -797,7 +797,7 @@ proptest! {
             let last = deployment.start().await;
             assert_eq!(last.findings().await, [""; 0]);
             assert_eq!(deployment.damage(), 0);
-            for id in made {
+            for id in created {
                 last.edit(organization, id, IntegrationState::Disabled).await.unwrap();
             }
         });

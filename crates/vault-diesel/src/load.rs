@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_names_the_act_of_its_command() {
+    fn span_names_payload_of_command() {
         use vault_core::Command;
         use vault_core::port::SaveCredential;
         assert_eq!(subject::<Command<SaveCredential>>(), "SaveCredential");

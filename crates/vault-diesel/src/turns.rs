@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn organizations_take_turns_however_many_requests_of_one_wait() {
+    fn organizations_are_served_round_robin() {
         let turns = FairSemaphore::new(1);
         let first = only(&turns);
         let mut callers = ask(&turns, &[1, 1, 1, 1, 1, 2, 2, 3, 0, 0]);
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_that_gives_up_leaves_nothing() {
+    fn cancelled_flood_leaves_no_waiters() {
         let turns = FairSemaphore::new(1);
         let first = only(&turns);
         for _ in 0..1_000 {

@@ -144,7 +144,7 @@ fn rows_of(world: &World, table: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_deleted_organization_leaves_rows_in_the_audit_alone_on_sqlite() {
+async fn deleted_organization_leaves_only_audit_rows_on_sqlite() {
     let (scratch, store) = on_sqlite().await;
     let world = delete_all(&*store).await;
     let tables = column(
@@ -160,7 +160,7 @@ async fn a_deleted_organization_leaves_rows_in_the_audit_alone_on_sqlite() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deleted_organization_leaves_rows_in_the_audit_alone_on_postgres() {
+async fn deleted_organization_leaves_only_audit_rows_on_postgres() {
     let store = store(database()).await;
     let world = delete_all(&*store).await;
     let tables = query(
@@ -176,7 +176,7 @@ async fn a_deleted_organization_leaves_rows_in_the_audit_alone_on_postgres() {
 }
 
 #[tokio::test]
-async fn damage_is_named_and_nothing_is_left_out() {
+async fn damaged_rows_are_reported_and_none_is_omitted() {
     let (scratch, store) = on_sqlite().await;
     let world = World::make(&*store, NUMBERS).await;
     let stored = world.integration(&*store).await;

@@ -81,7 +81,7 @@ impl Setting {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_entry_that_is_removed_changed_or_moved_in_the_file_is_found() {
+async fn entry_that_is_removed_changed_or_moved_in_the_file_is_found() {
     let (setting, ids) = setting().await;
     let none: [String; 0] = [];
     assert_eq!(setting.findings(None).await, none);
@@ -108,7 +108,7 @@ async fn an_entry_that_is_removed_changed_or_moved_in_the_file_is_found() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_damaged_checkpoint_is_found_and_does_not_stop_the_next() {
+async fn damaged_checkpoint_is_found_and_next_is_checked() {
     let (setting, _) = setting().await;
     let anchor = setting.operator.newest_checkpoint().await.unwrap();
     setting.with_key(|file| {
@@ -123,7 +123,7 @@ async fn a_damaged_checkpoint_is_found_and_does_not_stop_the_next() {
 
 /// The sealer skips an entry whose ID is malformed, and the verification reports it.
 #[tokio::test(flavor = "multi_thread")]
-async fn entries_with_foreign_ids_are_found_and_stop_nothing() {
+async fn entries_with_foreign_ids_are_found() {
     let (setting, ids) = setting().await;
     let (first, columns) = (ids[0], "at, organization_id, actor, action, subject, count, key_id, code");
     setting.with_key(|file| {
@@ -212,13 +212,13 @@ async fn oldest_entries_go_and_new_ones_are_delivered<S: Store + 'static>(store:
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn oldest_entries_go_from_the_file() {
+async fn oldest_entries_are_deleted_from_file() {
     let scratch = Scratch::new();
     oldest_entries_go_and_new_ones_are_delivered(scratch.migrated().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn oldest_entries_go_from_postgres() {
+async fn oldest_entries_are_deleted_from_postgres() {
     let address = Cluster::shared().create_database();
     let store = support::postgres::patient_store(&address).await;
     store.migrate(NOW, &mut |_| {}).await.unwrap();

@@ -25,10 +25,10 @@ macro_rules! on_all_stores {
 }
 
 on_all_stores! {
-    signing_keys_change_in_the_version_that_was_read:
-        signing_keys_change_in_the_version_that_was_read_in_memory,
-        signing_keys_change_in_the_version_that_was_read_on_sqlite,
-        signing_keys_change_in_the_version_that_was_read_on_postgres;
+    signing_keys_change_only_in_version_read:
+        signing_keys_change_only_in_version_read_in_memory,
+        signing_keys_change_only_in_version_read_on_sqlite,
+        signing_keys_change_only_in_version_read_on_postgres;
     signing_keys_change_with_the_keyring:
         signing_keys_change_with_the_keyring_in_memory,
         signing_keys_change_with_the_keyring_on_sqlite,

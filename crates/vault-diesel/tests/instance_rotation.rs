@@ -25,10 +25,10 @@ macro_rules! on_all_stores {
 }
 
 on_all_stores! {
-    nothing_comes_under_a_replaced_instance_key:
-        nothing_comes_under_a_replaced_instance_key_in_memory,
-        nothing_comes_under_a_replaced_instance_key_on_sqlite,
-        nothing_comes_under_a_replaced_instance_key_on_postgres;
+    replaced_instance_key_protects_no_new_row:
+        replaced_instance_key_protects_no_new_row_in_memory,
+        replaced_instance_key_protects_no_new_row_on_sqlite,
+        replaced_instance_key_protects_no_new_row_on_postgres;
     rows_move_to_the_next_instance_key:
         rows_move_to_the_next_instance_key_in_memory,
         rows_move_to_the_next_instance_key_on_sqlite,
@@ -37,8 +37,8 @@ on_all_stores! {
         receivers_move_to_the_next_receiver_key_in_memory,
         receivers_move_to_the_next_receiver_key_on_sqlite,
         receivers_move_to_the_next_receiver_key_on_postgres;
-    a_key_that_nothing_needs_is_destroyed:
-        a_key_that_nothing_needs_is_destroyed_in_memory,
-        a_key_that_nothing_needs_is_destroyed_on_sqlite,
-        a_key_that_nothing_needs_is_destroyed_on_postgres;
+    unused_key_is_destroyed:
+        unused_key_is_destroyed_in_memory,
+        unused_key_is_destroyed_on_sqlite,
+        unused_key_is_destroyed_on_postgres;
 }

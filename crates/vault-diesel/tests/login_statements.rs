@@ -52,7 +52,7 @@ enum Cost {
         columns: usize,
         tables: usize,
         rows_ordered: bool,
-        parsed_anew: bool,
+        was_parsed: bool,
     },
     Writes,
     /// Starts or ends a transaction.
@@ -68,7 +68,7 @@ fn cost(sql: &str, kept: &HashSet<String>) -> Cost {
             columns: columns.split(',').count(),
             tables: 1 + from.matches(" JOIN ").count(),
             rows_ordered: from.contains("ORDER BY"),
-            parsed_anew: !kept.contains(sql),
+            was_parsed: !kept.contains(sql),
         },
         None => Cost::Other(sql.to_owned()),
     }
@@ -94,7 +94,7 @@ async fn attempt(
 }
 
 #[tokio::test]
-async fn every_refused_login_costs_the_same_statements() {
+async fn refused_logins_execute_equal_statements() {
     set_default_instrumentation(note).unwrap();
     let scratch = Scratch::new();
     let store = scratch.migrated().await;
@@ -122,8 +122,8 @@ async fn every_refused_login_costs_the_same_statements() {
 
     let unknown = attempt(&store, &world, 99, wrong(), now).await;
     assert_eq!(unknown.iter().filter(|cost| **cost == Cost::Writes).count(), 3, "{unknown:?}");
-    let anew = |cost: &Cost| matches!(cost, Cost::Reads { parsed_anew: true, .. });
-    assert!(!unknown.iter().any(anew), "{unknown:?}");
+    let was_parsed = |cost: &Cost| matches!(cost, Cost::Reads { was_parsed: true, .. });
+    assert!(!unknown.iter().any(was_parsed), "{unknown:?}");
     for number in [wrong_password, waiting, closed, disabled, re_enrolling] {
         assert_eq!(attempt(&store, &world, number, wrong(), now).await, unknown, "owner-{number}");
     }

@@ -74,13 +74,13 @@ fn migrations_keep_to_the_portable_subset() {
         let statements = migration.sql.lines().filter(|line| !line.trim_start().starts_with("--"));
         let sql = statements.collect::<Vec<_>>().join("\n").to_uppercase();
         for foreign in ["AUTOINCREMENT", "SERIAL", "TRIGGER", "INTEGER", "TIMESTAMP", "JSON", "NOW()", "VARCHAR"] {
-            assert!(!sql.contains(foreign), "{} says {foreign}", migration.version);
+            assert!(!sql.contains(foreign), "{} contains {foreign}", migration.version);
         }
     }
 }
 
 #[tokio::test]
-async fn the_documentation_lists_every_table() {
+async fn documentation_lists_every_table() {
     let scratch = Scratch::new();
     scratch.migrated().await.close().await;
     let connection = scratch.bare();
@@ -97,7 +97,7 @@ async fn the_documentation_lists_every_table() {
 }
 
 #[tokio::test]
-async fn keys_and_indexes_of_tenants_begin_with_the_organization_on_sqlite() {
+async fn tenant_keys_and_indexes_start_with_organization_on_sqlite() {
     let scratch = Scratch::new();
     scratch.migrated().await.close().await;
     let connection = scratch.bare();
@@ -119,7 +119,7 @@ async fn keys_and_indexes_of_tenants_begin_with_the_organization_on_sqlite() {
 }
 
 #[tokio::test]
-async fn keys_and_indexes_of_tenants_begin_with_the_organization_on_postgres() {
+async fn tenant_keys_and_indexes_start_with_organization_on_postgres() {
     let found = query(
         database(),
         "SELECT t.relname, i.relname, a.attname FROM pg_index x \
@@ -137,7 +137,7 @@ async fn keys_and_indexes_of_tenants_begin_with_the_organization_on_postgres() {
 }
 
 #[tokio::test]
-async fn a_database_is_brought_up_to_date_once_on_sqlite() {
+async fn database_is_migrated_once_on_sqlite() {
     let scratch = Scratch::new();
     let store = scratch.open();
     assert_eq!(store.schema_state().await.unwrap(), SchemaState::Empty);
@@ -153,7 +153,7 @@ async fn a_database_is_brought_up_to_date_once_on_sqlite() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_is_brought_up_to_date_once_by_several_on_postgres() {
+async fn database_is_migrated_once_by_several_on_postgres() {
     let address = Cluster::shared().create_database();
     let migrations = (0..6).map(|_| {
         let address = address.clone();

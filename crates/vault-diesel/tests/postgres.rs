@@ -36,7 +36,7 @@ fn now() -> Timestamp {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn an_acknowledged_logout_is_followed_by_no_save() {
+async fn no_save_succeeds_after_acknowledged_logout() {
     for _ in 0..16 {
         let (here, there) = (store(database()).await, store(database()).await);
         let world = Arc::new(World::make(&*here, number()).await);
@@ -109,7 +109,7 @@ impl Revocation {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_revocation_waits_for_the_saves_that_it_did_not_stop() {
+async fn revocation_waits_for_saves_in_flight() {
     use Revocation::{AccountDeleted, Logout, OrganizationDeleted, OrganizationDisabled};
     let address = Cluster::shared().create_database();
     let (here, there) = (patient_store(&address).await, patient_store(&address).await);
@@ -144,7 +144,7 @@ async fn a_revocation_waits_for_the_saves_that_it_did_not_stop() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_servers_clock_is_measured() {
+async fn servers_clock_is_measured() {
     let store = store(database()).await;
     let skew = store.check(now()).await.unwrap().unwrap();
     assert!(skew.abs() < 30_000, "{skew}");
@@ -153,7 +153,7 @@ async fn the_servers_clock_is_measured() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_row_held_by_another_ends_in_a_refusal_without_effect() {
+async fn locked_row_causes_refusal_without_effect() {
     let store = store(database()).await;
     let world = World::make(&*store, number()).await;
     let holder = client(database()).await;
@@ -168,7 +168,7 @@ async fn a_row_held_by_another_ends_in_a_refusal_without_effect() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_that_were_cut_are_replaced_unnoticed() {
+async fn interrupted_connections_are_replaced_transparently() {
     let address = Cluster::shared().create_database();
     let store = store(&address).await;
     store.migrate(now(), &mut |_| {}).await.unwrap();
@@ -183,7 +183,7 @@ async fn connections_that_were_cut_are_replaced_unnoticed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_crashed_is_unavailable_until_it_is_back() {
+async fn crashed_database_server_is_unavailable_until_restart() {
     let cluster = Cluster::start(Options::default());
     let store = store(&cluster.create_database()).await;
     store.migrate(now(), &mut |_| {}).await.unwrap();

@@ -103,7 +103,7 @@ fn settled<T>(outcome: Result<T, StoreError>) -> Result<T, Denial> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_two_admins_who_lower_each_other_one_stays() {
+async fn concurrent_mutual_demotions_keep_one_admin() {
     let (here, there) = servers().await;
     for _ in 0..ROUNDS {
         let world = World::make(&*here, number()).await;
@@ -116,7 +116,7 @@ async fn of_two_admins_who_lower_each_other_one_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_two_admins_who_lower_themselves_one_stays() {
+async fn concurrent_self_demotions_keep_one_admin() {
     let (here, there) = servers().await;
     for _ in 0..ROUNDS {
         let world = World::make(&*here, number()).await;
@@ -127,7 +127,7 @@ async fn of_two_admins_who_lower_themselves_one_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_two_sessions_that_end_each_other_one_stays() {
+async fn sessions_that_end_each_other_leave_one() {
     let (here, there) = servers().await;
     let end = |world: &World, principal: &SessionPrincipal, session| Command {
         principal: principal.clone().into(),
@@ -151,7 +151,7 @@ async fn of_two_sessions_that_end_each_other_one_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_sixteen_uses_of_a_recovery_code_on_two_servers_one_logs_in() {
+async fn recovery_code_logs_in_once_on_two_servers() {
     let (here, there) = servers().await;
     for _ in 0..ROUNDS / 4 {
         let world = World::make(&*here, number()).await;
@@ -169,7 +169,7 @@ async fn of_sixteen_uses_of_a_recovery_code_on_two_servers_one_logs_in() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_sixteen_confirmations_of_an_enrolment_on_two_servers_one_makes_the_account() {
+async fn enrolment_is_confirmed_once_on_two_servers() {
     let (here, there) = servers().await;
     for _ in 0..ROUNDS / 4 {
         let world = World::make(&*here, number()).await;
@@ -292,7 +292,7 @@ async fn locking_attempt_does_not_wait_for_account_lock() {
 /// Attempts lock the shared bucket before that of their network. Changes of all buckets of an account use the same
 /// order, however the rows are stored.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn classes_are_taken_in_one_order() {
+async fn throttle_buckets_are_locked_in_one_order() {
     // A table scan without indexes returns rows in the order in which they were written.
     let address_of = Cluster::shared().create_database();
     let name = address_of.rsplit('/').next().unwrap().to_owned();
@@ -402,7 +402,7 @@ async fn concurrent_re_enrolments_do_not_deadlock() {
         assert!(here.write_draft(draft(drafted())).await.unwrap());
         let waiting = &first.payload.after;
 
-        let mut deeds: Vec<BoxFuture<'_, bool>> = Vec::new();
+        let mut operations: Vec<BoxFuture<'_, bool>> = Vec::new();
         for server in [&here, &there] {
             for _ in 0..2 {
                 let confirmation = ConfirmEnrolment {
@@ -417,9 +417,9 @@ async fn concurrent_re_enrolments_do_not_deadlock() {
                     now: NOW,
                     audit: world.audit(Actor::Unknown, AuditAction::AccountEnrolled, Subject::Vault),
                 };
-                deeds.push(async move { decided(server.confirm_enrolment(confirmation).await) }.boxed());
+                operations.push(async move { decided(server.confirm_enrolment(confirmation).await) }.boxed());
                 let again = draft(drafted());
-                deeds.push(async move { made(server.write_draft(again).await) }.boxed());
+                operations.push(async move { made(server.write_draft(again).await) }.boxed());
             }
             for (by, whom, version) in [
                 (by_one, target, waiting.version),
@@ -429,7 +429,7 @@ async fn concurrent_re_enrolments_do_not_deadlock() {
             ] {
                 let again = re_enrolment(&here, world, (by, whom), version, address(world.next())).await;
                 let counts = whom.account == target.account;
-                deeds.push(async move { decided(server.change_account(again).await) && counts }.boxed());
+                operations.push(async move { decided(server.change_account(again).await) && counts }.boxed());
             }
             let lowered = SignedAccount { version: waiting.version + 1, ..waiting.clone() };
             let lowering = ChangeAccount {
@@ -441,17 +441,17 @@ async fn concurrent_re_enrolments_do_not_deadlock() {
             let audit =
                 world.audit(Actor::from(two), AuditAction::AccountRoleChanged, Subject::Account(target.account));
             let lowering = Command { principal: by_two.clone(), now: NOW, audit, payload: lowering };
-            deeds.push(async move { decided(server.change_account(lowering).await) }.boxed());
+            operations.push(async move { decided(server.change_account(lowering).await) }.boxed());
             for whom in [one, two, target] {
                 let session = SessionId::from_bytes(bytes(world.next()));
                 let login = world.login(grant(&here, whom).await, session, PasscodeProof::Step(TimeStep(9)));
-                deeds.push(async move { made(server.finish_attempt(login).await) }.boxed());
+                operations.push(async move { made(server.finish_attempt(login).await) }.boxed());
             }
-            deeds.push(async move { made(server.delete_expired(Expired::Invitations, NOW).await) }.boxed());
-            deeds.push(async move { made(server.find_invitation(code, NOW).await) }.boxed());
+            operations.push(async move { made(server.delete_expired(Expired::Invitations, NOW).await) }.boxed());
+            operations.push(async move { made(server.find_invitation(code, NOW).await) }.boxed());
         }
-        let changed = join_all(deeds).await.into_iter().filter(|changed| *changed).count();
-        assert_eq!(changed, 1, "of what was decided on one version, one is carried out");
+        let changed = join_all(operations).await.into_iter().filter(|changed| *changed).count();
+        assert_eq!(changed, 1, "one of the changes of one version is committed");
         let admins = [grant(&here, one).await, grant(&here, two).await];
         assert!(admins.iter().any(AccountRights::is_active_admin), "{admins:?}");
     }

@@ -52,24 +52,24 @@ async fn activations_changes_and_freezes_do_not_deadlock() {
         let live_id = live.payload.activation.as_ref().unwrap().id;
         here.fetch_credentials(live).await.unwrap();
 
-        let mut deeds: Vec<BoxFuture<'_, bool>> = Vec::new();
+        let mut operations: Vec<BoxFuture<'_, bool>> = Vec::new();
         for server in [&here, &there] {
             for _ in 0..3 {
                 let (begin, dry) = (world.take(principal), dry(world.take(principal)));
                 for take in [begin, dry] {
-                    deeds.push(async move { decided(server.fetch_credentials(take.clone()).await) }.boxed());
+                    operations.push(async move { decided(server.fetch_credentials(take.clone()).await) }.boxed());
                 }
             }
             for authority in [&Principal::Operator, admin] {
                 let command = world.new_integration(authority);
-                deeds.push(async move { decided(server.create_integration(command.clone()).await) }.boxed());
+                operations.push(async move { decided(server.create_integration(command.clone()).await) }.boxed());
             }
             for (authority, frozen) in [(&Principal::Operator, true), (admin, false), (admin, true)] {
                 let command = world.freeze(authority, frozen);
-                deeds.push(async move { decided(server.freeze_namespace(command.clone()).await) }.boxed());
+                operations.push(async move { decided(server.freeze_namespace(command.clone()).await) }.boxed());
             }
             let end = world.end(principal, live_id);
-            deeds.push(async move { decided(server.end_activation(end.clone()).await) }.boxed());
+            operations.push(async move { decided(server.end_activation(end.clone()).await) }.boxed());
             let rotation = world.rotate(if round % 2 == 0 { admin } else { &Principal::Operator }, &stored);
             let rotate = async move {
                 match server.change_integration(rotation.clone()).await {
@@ -78,10 +78,10 @@ async fn activations_changes_and_freezes_do_not_deadlock() {
                     Err(error) => panic!("{error:?}"),
                 }
             };
-            deeds.push(rotate.boxed());
-            deeds.push(async move { decided(server.delete_expired(Expired::Activations, NOW).await) }.boxed());
+            operations.push(rotate.boxed());
+            operations.push(async move { decided(server.delete_expired(Expired::Activations, NOW).await) }.boxed());
         }
-        let rotated = join_all(deeds).await.into_iter().filter(|rotated| *rotated).count();
+        let rotated = join_all(operations).await.into_iter().filter(|rotated| *rotated).count();
         assert_eq!(rotated, 1);
     }
     assert_eq!(deadlocks(&address, [here, there]).await, 0);
@@ -99,7 +99,7 @@ async fn issuances_and_replacements_do_not_deadlock() {
         }
         let principals = [world.integration(&*here).await, world.integration(&*here).await];
         let principals = &principals.map(|stored| world.activator(&stored));
-        let mut deeds: Vec<BoxFuture<'_, bool>> = Vec::new();
+        let mut operations: Vec<BoxFuture<'_, bool>> = Vec::new();
         for (server, backwards) in [(&here, false), (&there, true)] {
             if backwards {
                 saved.reverse();
@@ -109,16 +109,16 @@ async fn issuances_and_replacements_do_not_deadlock() {
                 let activation = begin.payload.activation.as_ref().unwrap().id;
                 here.fetch_credentials(begin).await.unwrap();
                 let command = world.issue_credentials(principal, activation, &[*id, saved[3]]);
-                deeds.push(async move { decided(server.issue_credentials(command.clone()).await) }.boxed());
+                operations.push(async move { decided(server.issue_credentials(command.clone()).await) }.boxed());
             }
             for id in &saved {
                 let command = world.replace(*id, 1);
-                deeds.push(async move { decided(server.change_credential(command.clone()).await) }.boxed());
+                operations.push(async move { decided(server.change_credential(command.clone()).await) }.boxed());
             }
             let command = world.delete(saved[2]);
-            deeds.push(async move { decided(server.delete_credential(command.clone()).await) }.boxed());
+            operations.push(async move { decided(server.delete_credential(command.clone()).await) }.boxed());
         }
-        join_all(deeds).await;
+        join_all(operations).await;
     }
     assert_eq!(deadlocks(&address, [here, there]).await, 0);
 }
@@ -204,7 +204,7 @@ fn dry(command: ForIntegration<FetchCredentials>) -> ForIntegration<FetchCredent
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_revocation_waits_for_the_activations_that_it_did_not_stop() {
+async fn revocation_waits_for_activations_in_flight() {
     use Revocation::{Deletion, Freeze, OrganizationDeleted, OrganizationDisabled, Rotation};
     let (address, here, there) = servers().await;
     let (blocker, observer) = (client(&address).await, client(&address).await);
@@ -246,7 +246,7 @@ async fn a_revocation_waits_for_the_activations_that_it_did_not_stop() {
 
 /// An authorized issuance is committed before any revocation is acknowledged, including the deletion of its credential.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_revocation_waits_for_the_hand_outs_that_it_did_not_stop() {
+async fn revocation_waits_for_issuances_in_flight() {
     use Revocation::{Deletion, Freeze, OrganizationDeleted, OrganizationDisabled, Rotation};
     let (address, here, there) = servers().await;
     let (blocker, observer) = (client(&address).await, client(&address).await);
@@ -283,7 +283,11 @@ async fn a_revocation_waits_for_the_hand_outs_that_it_did_not_stop() {
         });
         wait_for_waiting(&observer, 2, || revoked.is_finished()).await;
         blocker.batch_execute("COMMIT").await.unwrap();
-        assert_eq!(revoked.await.unwrap(), "1", "{revocation:?} was acknowledged before a hand-out that then stood");
+        assert_eq!(
+            revoked.await.unwrap(),
+            "1",
+            "{revocation:?} was acknowledged before an issuance that was then committed"
+        );
         assert_eq!(issue_credentials.await.unwrap(), None);
         let after = here.issue_credentials(world.issue_credentials(&principal, id, &[saved])).await.unwrap();
         assert!(after.is_some(), "{revocation:?}");
@@ -312,7 +316,7 @@ async fn activations_of_one_integration_do_not_block_each_other() {
         async move { here.end_activation(command).await.unwrap() }
     });
     wait_for_waiting(&observer, 1, || end.is_finished()).await;
-    let beside = tokio::spawn({
+    let concurrent = tokio::spawn({
         let (there, world) = (Arc::clone(&there), Arc::clone(&world));
         async move {
             assert!(there.end_activation(world.end(&principal, started[1])).await.unwrap());
@@ -322,11 +326,11 @@ async fn activations_of_one_integration_do_not_block_each_other() {
             );
         }
     });
-    while !beside.is_finished() {
+    while !concurrent.is_finished() {
         assert!(waiting(&observer).await < 2, "it waits too");
         tokio::task::yield_now().await;
     }
-    beside.await.unwrap();
+    concurrent.await.unwrap();
     assert!(!end.is_finished());
     blocker.batch_execute("COMMIT").await.unwrap();
     assert!(end.await.unwrap());
@@ -337,7 +341,7 @@ async fn activations_of_one_integration_do_not_block_each_other() {
 async fn revocation_is_not_starved_by_activations() {
     use Revocation::{Deletion, Freeze, OrganizationDeleted, OrganizationDisabled, Rotation};
     let (address, here, there) = servers().await;
-    let beside = patient_store(&address).await;
+    let concurrent = patient_store(&address).await;
     for revocation in [Freeze, Rotation, Deletion, OrganizationDisabled, OrganizationDeleted] {
         let world = Arc::new(World::make(&*here, revocation as u64 + 1).await);
         world.save_activated(&*here).await;
@@ -366,8 +370,8 @@ async fn revocation_is_not_starved_by_activations() {
         while taken.load(Ordering::Relaxed) < 100 {
             tokio::task::yield_now().await;
         }
-        revocation.carry_out(&beside, &world, &stored).await;
-        revocation.is_reported(&beside, world.take(&own)).await;
+        revocation.carry_out(&concurrent, &world, &stored).await;
+        revocation.is_reported(&concurrent, world.take(&own)).await;
         stop.store(true, Ordering::Relaxed);
         while let Some(ended) = load.join_next().await {
             ended.unwrap();
@@ -378,7 +382,7 @@ async fn revocation_is_not_starved_by_activations() {
 /// An integration that is created concurrently with a freeze either exists before it and is stopped, or is created
 /// after it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn no_integration_is_made_in_the_middle_of_a_freeze() {
+async fn no_integration_is_created_during_a_freeze() {
     let (address, here, there) = servers().await;
     let (blocker, observer) = (client(&address).await, client(&address).await);
     let world = World::make(&*here, 1).await;

@@ -29,7 +29,7 @@ static STATEMENTS: LazyLock<Mutex<BTreeSet<String>>> = LazyLock::new(Mutex::defa
 static WRITTEN: LazyLock<Mutex<BTreeSet<BTreeSet<String>>>> = LazyLock::new(Mutex::default);
 
 /// Tables that are read before the organization is known, and the column by which they are distributed.
-const LOOK_UPS: [(&str, &str); 5] = [
+const LOOKUPS: [(&str, &str); 5] = [
     ("directory", "address"),
     ("enrolment_codes", "code"),
     ("integration_tokens", "token"),
@@ -54,7 +54,7 @@ fn note() -> Option<Box<dyn Instrumentation>> {
 
 /// Returns the column by which such a table is distributed.
 fn lookup(table: &str) -> Option<&'static str> {
-    LOOK_UPS.iter().find(|(lookup, _)| *lookup == table).map(|(_, key)| *key)
+    LOOKUPS.iter().find(|(lookup, _)| *lookup == table).map(|(_, key)| *key)
 }
 
 /// Returns the table that a statement changes.
@@ -86,7 +86,7 @@ fn names_the_organization(sql: &str, table: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_statement_on_a_tenants_rows_names_the_organization() {
+async fn tenant_statements_filter_by_organization() {
     set_default_instrumentation(note).unwrap();
     let address = Cluster::shared().create_database();
     let store = patient_store(&address).await;

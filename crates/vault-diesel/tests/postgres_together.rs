@@ -144,7 +144,7 @@ impl Scene {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn writes_that_wait_share_a_transaction() {
+async fn queued_writes_share_a_transaction() {
     let scene = Scene::new().await;
     let saves = (0..100).map(|_| save(&scene.store, scene.world.save())).collect();
     let saved: Vec<_> = scene.hold_up(saves, async |_| {}).await.into_iter().map(Result::unwrap).collect();
@@ -171,7 +171,7 @@ async fn writes_that_wait_share_a_transaction() {
 
 /// There is one connection. While the first organization uses it, the others wait, and then share a transaction.
 #[tokio::test(flavor = "multi_thread")]
-async fn organizations_that_wait_share_a_transaction() {
+async fn queued_organizations_share_a_transaction() {
     let address = Cluster::shared().create_database();
     let settings = PostgresSettings::new(SecretString::from(address.as_str()));
     let settings = PostgresSettings { connections: 1, longest_wait: Duration::from_secs(120), ..settings };
@@ -192,17 +192,17 @@ async fn organizations_that_wait_share_a_transaction() {
 
 /// Each replacement succeeds or fails separately, and reads what the previous ones have written.
 #[tokio::test(flavor = "multi_thread")]
-async fn replacements_that_wait_share_a_transaction() {
+async fn queued_replacements_share_a_transaction() {
     let scene = Scene::new().await;
     let saved = scene.saved(20).await;
-    let nobody = CredentialId::from_bytes([0; 16]);
+    let nonexistent = CredentialId::from_bytes([0; 16]);
     let (first, last) = (saved[0], saved[19]);
     // In an order other than that of the IDs, by which the rows are locked.
     let mut replacements: Answers<_> =
         saved.iter().rev().map(|id| replace(&scene.store, &scene.world, *id, 1)).collect();
     replacements.push(replace(&scene.store, &scene.world, first, 1)); // replaced before
     replacements.push(replace(&scene.store, &scene.world, first, 2));
-    replacements.push(replace(&scene.store, &scene.world, nobody, 1));
+    replacements.push(replace(&scene.store, &scene.world, nonexistent, 1));
     let mut outcomes = scene.hold_up_at("accounts", replacements, async |_| {}).await;
     let rest = outcomes.split_off(20);
     assert!(outcomes.into_iter().all(|replaced| replaced.unwrap() == 2));
@@ -265,7 +265,7 @@ async fn replacement_writes_the_same_in_any_batch() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_goes_away_while_waiting_withdraws_a_save() {
+async fn cancelled_caller_withdraws_queued_save() {
     let scene = Scene::new().await;
     let saves: Answers<_> = (0..20).map(|_| save(&scene.store, scene.world.save())).collect();
     let answered = scene
@@ -283,7 +283,7 @@ async fn who_goes_away_while_waiting_withdraws_a_save() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_save_that_fails_undoes_no_other() {
+async fn failed_save_rolls_back_no_other() {
     let scene = Scene::new().await;
     let mut saves: Answers<_> = (0..20).map(|_| save(&scene.store, scene.world.save())).collect();
     let (one, mut same) = (scene.world.save(), scene.world.save());
@@ -298,7 +298,7 @@ async fn a_save_that_fails_undoes_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_logout_ends_the_saves_that_wait_behind_it() {
+async fn logout_refuses_saves_queued_behind_it() {
     let scene = Scene::new().await;
     let other = patient_store(&scene.address).await;
     let saves: Answers<_> = (0..10).map(|_| save(&scene.store, scene.world.save())).collect();
@@ -315,7 +315,7 @@ async fn a_logout_ends_the_saves_that_wait_behind_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_transaction_that_was_cut_off_is_made_again() {
+async fn interrupted_transaction_is_retried() {
     let scene = Scene::new().await;
     let saves: Answers<_> = (0..30).map(|_| save(&scene.store, scene.world.save())).collect();
     let cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
@@ -402,7 +402,7 @@ async fn pass_on(client: UnixStream, server: UnixStream, loses: Arc<AtomicBool>)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn saves_whose_commit_is_not_answered_are_neither_acknowledged_nor_made_again() {
+async fn saves_with_indeterminate_commit_are_neither_acknowledged_nor_retried() {
     let address = Cluster::shared().create_database();
     let wire = Wire::to(&address);
     let scene = Scene::at(&address, patient_store(&wire.address).await).await;
@@ -437,7 +437,7 @@ async fn saves_whose_commit_is_not_answered_are_neither_acknowledged_nor_made_ag
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn replicas_share_a_limit_while_each_gathers_saves() {
+async fn replicas_share_limit_while_batching_saves() {
     let replicas = [store(database()).await, store(database()).await, store(database()).await];
     let world = World::make(&*replicas[0], number()).await;
     let saves = (0..150_usize).map(|number| {

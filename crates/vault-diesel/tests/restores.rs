@@ -33,7 +33,7 @@ async fn postgres() -> OnPostgres {
 }
 
 #[tokio::test]
-async fn a_copy_is_one_file_under_its_own_key_and_is_checked() {
+async fn backup_copy_is_one_verified_file_under_its_own_key() {
     let scratch = Scratch::new();
     let store = scratch.migrated().await;
     let key = || SqliteKey::from_bytes(Zeroizing::new([7; 32]));
@@ -57,7 +57,7 @@ async fn a_copy_is_one_file_under_its_own_key_and_is_checked() {
         bytes[place] ^= 1;
     }
     std::fs::write(&copy, &bytes[..bytes.len() - 4_096]).unwrap();
-    assert!(check_file(&copy, key()).is_err(), "cut off");
+    assert!(check_file(&copy, key()).is_err(), "truncated");
 
     scratch.bare().execute("INSERT INTO schema_versions VALUES ('9999_later', 0)", []).unwrap();
     let newer = scratch.path().with_file_name("newer");
@@ -97,7 +97,7 @@ fn operators(connection: &rusqlite::Connection) -> (Vec<String>, Vec<i64>) {
 
 /// A restore does not bring back issuers and receivers that were removed or changed after the backup.
 #[tokio::test]
-async fn a_restore_revives_no_issuer_and_no_receiver() {
+async fn restore_does_not_revive_issuers_or_receivers() {
     let issuer = |name: &str, url: &str| {
         // The id of an issuer has 16 bytes.
         let id = format!("CAST('{name:0<16}' AS BLOB)");

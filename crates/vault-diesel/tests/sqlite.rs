@@ -23,7 +23,7 @@ async fn setting() -> (Scratch, Arc<SqliteStore>, Arc<World>) {
 }
 
 #[tokio::test]
-async fn nothing_in_the_files_can_be_read_and_nobody_else_may_try() {
+async fn files_are_encrypted_and_private() {
     rustix::process::umask(rustix::fs::Mode::empty());
     let (scratch, store, world) = setting().await;
     store.save_credential(world.save()).await.unwrap();
@@ -44,13 +44,13 @@ async fn nothing_in_the_files_can_be_read_and_nobody_else_may_try() {
 }
 
 #[test]
-fn the_library_is_compiled_without_locks_that_connections_share() {
+fn sqlite_is_compiled_without_shared_locks() {
     let memory = rusqlite::Connection::open_in_memory().unwrap();
     let mut statement = memory.prepare("PRAGMA compile_options").unwrap();
     let options: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
-    let says = |option: &str| options.iter().any(|said| said == option);
-    assert!(says("THREADSAFE=2") && says("DEFAULT_MEMSTATUS=0"), "see .cargo/config.toml: {options:?}");
-    assert!(!says("ENABLE_MEMORY_MANAGEMENT"), "see .cargo/config.toml: {options:?}");
+    let has_option = |option: &str| options.iter().any(|message| message == option);
+    assert!(has_option("THREADSAFE=2") && has_option("DEFAULT_MEMSTATUS=0"), "see .cargo/config.toml: {options:?}");
+    assert!(!has_option("ENABLE_MEMORY_MANAGEMENT"), "see .cargo/config.toml: {options:?}");
 }
 
 #[tokio::test]
@@ -66,7 +66,7 @@ async fn only_its_key_opens_a_database() {
 }
 
 #[test]
-fn a_database_is_made_only_where_asked_for() {
+fn database_is_created_only_on_request() {
     let scratch = Scratch::new();
     let refusal = SqliteStore::open(SqliteSettings { create: false, ..scratch.settings() }).unwrap_err();
     assert!(matches!(refusal, OpenError::NotFound(_)), "{refusal:?}");
@@ -74,7 +74,7 @@ fn a_database_is_made_only_where_asked_for() {
 }
 
 #[test]
-fn one_server_holds_a_database_and_says_so() {
+fn database_is_locked_by_one_named_server() {
     let scratch = Scratch::new();
     let lock = ServerLock::take(&scratch.path(), "serve").unwrap();
     let Err(LockError::Held { holder, .. }) = ServerLock::take(&scratch.path(), "migrate") else {
@@ -141,7 +141,7 @@ async fn full_queue_refuses_immediately() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lock_held_by_another_ends_in_a_refusal_without_effect() {
+async fn locked_database_causes_refusal_without_effect() {
     let (scratch, store, world) = setting().await;
     let holder = scratch.bare();
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -172,9 +172,9 @@ async fn command_gets_write_lock_next_to_busy_server() {
         .collect();
     tokio::time::sleep(Duration::from_millis(300)).await;
     for number in 0..5 {
-        let beside = scratch.open();
-        World::make(&*beside, 10 + number).await; // panics if a transaction times out
-        beside.close().await;
+        let concurrent = scratch.open();
+        World::make(&*concurrent, 10 + number).await; // panics if a transaction times out
+        concurrent.close().await;
     }
     stop.store(true, std::sync::atomic::Ordering::Relaxed);
     for task in load {
@@ -183,7 +183,7 @@ async fn command_gets_write_lock_next_to_busy_server() {
 }
 
 #[tokio::test]
-async fn a_damaged_row_is_named() {
+async fn damaged_row_is_reported() {
     let (scratch, store, world) = setting().await;
     let save = world.save();
     let id = save.payload.id;
@@ -198,7 +198,7 @@ async fn a_damaged_row_is_named() {
 }
 
 #[tokio::test]
-async fn a_damaged_page_fails_its_rows_and_no_others() {
+async fn damaged_page_affects_only_its_rows() {
     let (scratch, store, world) = setting().await;
     for _ in 0..200 {
         store.save_credential(world.save()).await.unwrap();
@@ -235,19 +235,19 @@ async fn store_check_reports_failure() {
 const FAILING: &str = "ORGVAULT_TEST_FAILING_DISK";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_commit_that_the_disk_fails_is_the_last() {
+async fn failed_commit_closes_store() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     if std::env::var_os(FAILING).is_none() {
         // A child process that ignores SIGXFSZ, the signal for a file that exceeds the limit.
         let run = std::process::Command::new("sh")
             .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
             .arg(std::env::current_exe().unwrap())
-            .args(["--exact", "sqlite::a_commit_that_the_disk_fails_is_the_last"])
+            .args(["--exact", "sqlite::failed_commit_closes_store"])
             .env(FAILING, "1")
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&run.stdout);
-        return assert!(run.status.success() && said.contains("1 passed"), "{said}");
+        let message = String::from_utf8_lossy(&run.stdout);
+        return assert!(run.status.success() && message.contains("1 passed"), "{message}");
     }
     let (scratch, store, world) = setting().await;
     let log = fs::metadata(scratch.path().with_extension("db-wal")).unwrap().len();

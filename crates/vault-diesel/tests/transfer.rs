@@ -140,7 +140,7 @@ async fn every_row_of_every_table_is_copied() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_writes_to_the_embedded_database_until_it_is_let_go() {
+async fn embedded_database_is_locked_until_released() {
     let (scratch, address) = (filled().await, database());
     let connection = scratch.bare();
     connection.execute_batch("PRAGMA busy_timeout = 0").unwrap();
@@ -159,7 +159,7 @@ async fn nobody_writes_to_the_embedded_database_until_it_is_let_go() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_copy_that_is_there_already_is_compared() {
+async fn existing_copy_is_compared() {
     let (scratch, address) = (filled().await, database());
     run(&scratch, &address, false).await.unwrap().release().await;
     let first = query(&address, "SELECT xmin FROM organizations");
@@ -172,7 +172,7 @@ async fn a_copy_that_is_there_already_is_compared() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rows_that_the_target_changes_are_noticed_and_undone() {
+async fn rows_changed_by_target_are_detected_and_rolled_back() {
     let (scratch, address) = (filled().await, database());
     let target = store(&address).await;
     target.migrate(NOW, &mut |_| {}).await.unwrap();

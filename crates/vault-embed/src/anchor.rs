@@ -25,7 +25,7 @@ pub(crate) struct Anchored {
     file: Arc<AnchorFile>,
     epoch: u64,
     known: Mutex<(CheckpointRef, KeyringRef)>,
-    set_back: watch::Sender<bool>,
+    rolled_back: watch::Sender<bool>,
 }
 
 /// Reason why the anchor was not updated.
@@ -35,7 +35,7 @@ pub(crate) enum FollowError {
     #[error(
         "the database no longer contains checkpoint {0} of the audit log: it was rolled back to an earlier state, or replaced"
     )]
-    SetBack(i64),
+    RolledBack(i64),
     /// The database could not be read.
     #[error(transparent)]
     Store(#[from] Error),
@@ -75,8 +75,8 @@ impl Anchored {
             let anchored = anchor.checkpoint.number;
             return Err(OpeningError::AnchorOvertaken { anchor: path, database, anchored, start });
         }
-        let set_back = found.as_ref().filter(|anchor| anchor.epoch == epoch).map(|anchor| anchor.keyring);
-        if let Some(known) = set_back.filter(|known| !file.anchors().keyring_follows(*known)) {
+        let rolled_back = found.as_ref().filter(|anchor| anchor.epoch == epoch).map(|anchor| anchor.keyring);
+        if let Some(known) = rolled_back.filter(|known| !file.anchors().keyring_follows(*known)) {
             let (anchored, found) = (known.number, keyring.number);
             return Err(OpeningError::OlderKeyring { anchor: path, database, anchored, found });
         }
@@ -106,10 +106,10 @@ impl Anchored {
                 newest
             }
         };
-        let (set_back, _) = watch::channel(false);
+        let (rolled_back, _) = watch::channel(false);
         // Written in the next turn if the anchor contains an earlier keyring document.
         let known = found.map_or((known, keyring), |found| (known, found.keyring));
-        Ok(Self { file: Arc::new(file), epoch, known: Mutex::new(known), set_back })
+        Ok(Self { file: Arc::new(file), epoch, known: Mutex::new(known), rolled_back })
     }
 
     /// Updates the anchor to the newest checkpoint. The database must still contain its previous checkpoint.
@@ -120,8 +120,8 @@ impl Anchored {
             return Ok(());
         }
         if newest.number < known.number || !operator.has_checkpoint(known).await? {
-            self.set_back.send_replace(true);
-            return Err(FollowError::SetBack(known.number));
+            self.rolled_back.send_replace(true);
+            return Err(FollowError::RolledBack(known.number));
         }
         let (file, anchor) = (Arc::clone(&self.file), Anchor { epoch: self.epoch, checkpoint: newest, keyring });
         match tokio::task::spawn_blocking(move || file.store(anchor)).await {
@@ -133,10 +133,10 @@ impl Anchored {
     }
 
     /// Waits until the database no longer contains the checkpoint in the anchor.
-    pub(crate) async fn set_back(&self) {
-        let mut reported = self.set_back.subscribe();
+    pub(crate) async fn rolled_back(&self) {
+        let mut reported = self.rolled_back.subscribe();
         // The sender exists as long as `self`.
-        let _ = reported.wait_for(|set_back| *set_back).await;
+        let _ = reported.wait_for(|rolled_back| *rolled_back).await;
     }
 }
 

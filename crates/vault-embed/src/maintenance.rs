@@ -80,7 +80,7 @@ pub(crate) async fn seal(operator: &Operator, anchored: Option<&Anchored>, milli
     let Some(anchored) = anchored else { return };
     match anchored.follow(operator).await {
         Ok(()) => {}
-        Err(error @ FollowError::SetBack(_)) => tracing::error!("{error}"),
+        Err(error @ FollowError::RolledBack(_)) => tracing::error!("{error}"),
         Err(error) => {
             let error = &error as &dyn Error;
             tracing::warn!(error, "the anchor was not updated; the next attempt is in a second");

@@ -166,7 +166,7 @@ struct OpenStore {
 }
 
 /// Clock, IDs, events and randomness.
-struct Surroundings {
+struct Platform {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdGenerator>,
     events: Arc<dyn EventSink>,
@@ -194,7 +194,7 @@ impl Opening {
             anchor,
             page_cache,
         } = self;
-        let surroundings = Surroundings {
+        let platform = Platform {
             clock: Arc::new(SystemClock),
             ids: Arc::new(SystemIds::default()),
             events,
@@ -202,7 +202,7 @@ impl Opening {
             entropy: Arc::new(OsEntropy),
         };
         let first_run = FirstRun::of(&root_key, &database);
-        let run = Run { surroundings, database: &database, first_run, creates: mode != Mode::Open, page_cache };
+        let run = Run { platform, database: &database, first_run, creates: mode != Mode::Open, page_cache };
 
         let (opened, root, lock) = match &database.0 {
             Kind::Sqlite(path) => {
@@ -215,7 +215,7 @@ impl Opening {
                     // Exclude other processes from putting it in place concurrently.
                     let _held = if lock.is_none() { Some(run.lock(path, "end of a restore")?) } else { None };
                     if exchange::is_pending(path)? {
-                        exchange::finish(path, run.surroundings.clock.now())?;
+                        exchange::finish(path, run.platform.clock.now())?;
                     }
                 }
                 if lock.is_some() {
@@ -256,7 +256,7 @@ impl Opening {
 
         let epoch = opened.store.ports().operator.restore_epoch().await?;
         let pool = HashingPool::new().map_err(OpeningError::Hashing)?;
-        let (ports, opener) = run.surroundings.ports(&keyring, &opened.store, &pool, epoch)?;
+        let (ports, opener) = run.platform.ports(&keyring, &opened.store, &pool, epoch)?;
         let tally = Arc::new(AuditTally::new(ports.environment.clone(), ports.store.audit.clone()));
         let mut vault = OpenVault {
             instance: keyring.instance(),
@@ -310,7 +310,7 @@ fn accounts(instance: InstanceId, ports: &Ports, tally: &Arc<AuditTally>) -> Acc
 
 /// State shared by all steps of one opening.
 struct Run<'a> {
-    surroundings: Surroundings,
+    platform: Platform,
     database: &'a Database,
     first_run: FirstRun,
     creates: bool,
@@ -340,13 +340,13 @@ impl Run<'_> {
         root_key: RootKey,
         lock: &mut Option<ServerLock>,
     ) -> Result<(OpenStore, Root), OpeningError> {
-        let key_file = DatabaseKeyFile::beside(path);
+        let key_file = DatabaseKeyFile::next_to(path);
         let mut found = FoundFile::at(path, key_file.path())?;
         if self.creates && found.state != FileState::Present && lock.is_none() {
             *lock = Some(self.lock(path, "first run")?);
             found = FoundFile::at(path, key_file.path())?;
         }
-        let entropy = &self.surroundings.entropy;
+        let entropy = &self.platform.entropy;
         if found.state == FileState::Present {
             let root = self.load(root_key)?;
             let key = key_file.load(&*root).await?;
@@ -396,7 +396,7 @@ impl Run<'_> {
         let keyring = loop {
             // A schema with pending migrations may lack the table. These keys are loaded after the migration.
             let retiring = if pending > 0 { Vec::new() } else { store.retiring_instance_keys().await? };
-            let (keys, entropy) = (store.instance_keys().await?, Arc::clone(&self.surroundings.entropy));
+            let (keys, entropy) = (store.instance_keys().await?, Arc::clone(&self.platform.entropy));
             match Keyring::open(&*root, entropy, &record, &retiring, &keys).await {
                 Ok(keyring) => break keyring,
                 // The instance key may have been replaced between two of these reads.
@@ -412,14 +412,14 @@ impl Run<'_> {
                 progress(&migration, applied.len(), pending);
                 applied.push(migration);
             };
-            opened.store.migrate(self.surroundings.clock.now(), &mut note).await?;
+            opened.store.migrate(self.platform.clock.now(), &mut note).await?;
         }
         Ok((root, keyring, applied))
     }
 
     /// Creates schema and keys in a store without an instance.
     async fn create(&self, opened: &OpenStore, root: Root, schema: &SchemaState) -> Result<Proven, OpeningError> {
-        let (surroundings, empty) = (&self.surroundings, *schema == SchemaState::Empty);
+        let (platform, empty) = (&self.platform, *schema == SchemaState::Empty);
         if !self.creates {
             let database = self.database.to_string();
             return Err(match root {
@@ -434,14 +434,14 @@ impl Run<'_> {
                     self.refuse_lone_key(&root_key)?;
                 }
                 self.first_run.begin()?;
-                root_key.load_or_generate(Arc::clone(&surroundings.entropy))?
+                root_key.load_or_generate(Arc::clone(&platform.entropy))?
             }
         };
-        let now = surroundings.clock.now();
+        let now = platform.clock.now();
         opened.store.migrate(now, &mut |_| {}).await?;
-        let id = InstanceId::from_uuid(surroundings.ids.random());
-        let made = Keyring::create(&*root, Arc::clone(&surroundings.entropy), id, now).await?;
-        let environment = surroundings.environment(&made.keyring);
+        let id = InstanceId::from_uuid(platform.ids.random());
+        let made = Keyring::create(&*root, Arc::clone(&platform.entropy), id, now).await?;
+        let environment = platform.environment(&made.keyring);
         let command = CreateInstance {
             instance: made.instance,
             keys: made.keys,
@@ -464,7 +464,7 @@ impl Run<'_> {
                     None => self.database.to_string(),
                 },
             }),
-            None => root_key.load(Arc::clone(&self.surroundings.entropy)),
+            None => root_key.load(Arc::clone(&self.platform.entropy)),
         }
     }
 
@@ -501,7 +501,7 @@ async fn open_sqlite(
     Ok(OpenStore { store: Store::Sqlite(store), database_key: Some(Arc::new(key)) })
 }
 
-impl Surroundings {
+impl Platform {
     fn environment(&self, keyring: &Keyring) -> Environment {
         Environment {
             clock: self.clock.clone(),

@@ -132,7 +132,7 @@ impl RootRotation {
                 Next::Loaded(next) => next,
                 Next::Missing(next) => next.load_or_generate(entropy)?,
             };
-            let key_file = database.file().map(DatabaseKeyFile::beside);
+            let key_file = database.file().map(DatabaseKeyFile::next_to);
             let wraps = key_file.as_ref().map(DatabaseKeyFile::root_keys).transpose()?.unwrap_or_default();
             let moved = current.id() == next.id();
             let (stage, state) = match (&key_file, moved) {
@@ -289,7 +289,7 @@ struct Locks {
 
 impl Alone {
     fn take(database: &Path) -> Result<Self, RootRotationError> {
-        let key_file = DatabaseKeyFile::beside(database);
+        let key_file = DatabaseKeyFile::next_to(database);
         // Do not create a lock file where no vault exists.
         let found = FoundFile::at(database, key_file.path())?;
         if found.state == FileState::Missing && !found.leftovers && !is_pending(database)? {

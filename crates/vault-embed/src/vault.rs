@@ -56,7 +56,7 @@ pub enum VaultFailure {
     /// A write of the embedded database to the disk failed.
     Disk,
     /// The database no longer contains the audit checkpoint in the anchor: it was rolled back or replaced.
-    SetBack,
+    RolledBack,
 }
 
 /// Load of an open vault at one time.
@@ -136,7 +136,7 @@ impl OpenVault {
     /// The database key file is missing or damaged.
     pub fn database_root_keys(&self) -> Result<Vec<KeyId>, DatabaseKeyError> {
         match &self.file {
-            Some(file) => DatabaseKeyFile::beside(file).root_keys(),
+            Some(file) => DatabaseKeyFile::next_to(file).root_keys(),
             None => Ok(Vec::new()),
         }
     }
@@ -167,15 +167,15 @@ impl OpenVault {
     /// Waits until the database becomes unusable for this process, which should then exit with an error. May be
     /// cancelled.
     pub async fn failed(&self) -> VaultFailure {
-        let set_back = async {
+        let rolled_back = async {
             match &self.anchored {
-                Some(anchored) => anchored.set_back().await,
+                Some(anchored) => anchored.rolled_back().await,
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
             () = self.adapter.failed() => VaultFailure::Disk,
-            () = set_back => VaultFailure::SetBack,
+            () = rolled_back => VaultFailure::RolledBack,
         }
     }
 
@@ -183,7 +183,7 @@ impl OpenVault {
     ///
     /// # Errors
     /// The store failed, or the file cannot be written.
-    pub async fn anchor_anew(&self, path: &Path) -> Result<(), OpeningError> {
+    pub async fn re_anchor(&self, path: &Path) -> Result<(), OpeningError> {
         let epoch = self.ports.store.operator.restore_epoch().await?;
         let checkpoint =
             self.operator().newest_checkpoint().await.map_err(|error| OpeningError::Audit(Box::new(error)))?;

@@ -41,9 +41,9 @@ impl<'a> Vault<'a> {
 
     /// Creates a scheduled backup with the date of this day in its name.
     async fn scheduled(&self, directory: &Path, day: u32) -> PathBuf {
-        let made = self.back_up(BackupTarget::Scheduled(directory)).await.unwrap();
+        let created = self.back_up(BackupTarget::Scheduled(directory)).await.unwrap();
         let dated = directory.join(format!("orgvault-202601{day:02}T000000Z.backup"));
-        fs::rename(made, &dated).unwrap();
+        fs::rename(created, &dated).unwrap();
         dated
     }
 
@@ -60,7 +60,7 @@ fn names(directory: &Path) -> BTreeSet<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_schedule_removes_its_own_backups_of_its_own_vault_alone() {
+async fn schedule_removes_only_its_own_backups() {
     let place = tempfile::tempdir().unwrap();
     let backups = place.path().join("backups");
     fs::create_dir(&backups).unwrap();
@@ -85,7 +85,7 @@ async fn a_schedule_removes_its_own_backups_of_its_own_vault_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_file_takes_the_place_of_a_schedules_directory_that_vanished() {
+async fn vanished_backup_directory_is_not_replaced_by_file() {
     let place = tempfile::tempdir().unwrap();
     let vault = Vault::create(&place, "ours").await;
     let vanished = place.path().join("backups");
@@ -97,7 +97,7 @@ async fn no_file_takes_the_place_of_a_schedules_directory_that_vanished() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_next_backup_into_a_directory_removes_what_killed_ones_left() {
+async fn next_backup_removes_files_of_killed_backups() {
     let place = tempfile::tempdir().unwrap();
     let backups = place.path().join("backups");
     fs::create_dir(&backups).unwrap();
@@ -111,13 +111,13 @@ async fn the_next_backup_into_a_directory_removes_what_killed_ones_left() {
     }
     let held = fs::File::open(backups.join(running)).unwrap();
     held.lock().unwrap();
-    let made = vault.back_up(BackupTarget::Named(&backups)).await.unwrap();
-    let made = made.file_name().unwrap().to_str().unwrap();
-    assert_eq!(names(&backups), [".notes.unfinished", running, made].map(str::to_owned).into());
+    let created = vault.back_up(BackupTarget::Named(&backups)).await.unwrap();
+    let created = created.file_name().unwrap().to_str().unwrap();
+    assert_eq!(names(&backups), [".notes.unfinished", running, created].map(str::to_owned).into());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pipe_is_no_backup() {
+async fn pipe_is_refused_as_backup() {
     let place = tempfile::tempdir().unwrap();
     let vault = Vault::create(&place, "ours").await;
     let pipe = place.path().join("pipe");
@@ -153,7 +153,7 @@ async fn another_vault_is_never_replaced() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_next_server_removes_what_a_killed_restore_left() {
+async fn next_server_removes_files_of_killed_restore() {
     let place = tempfile::tempdir().unwrap();
     let vault = Vault::create(&place, "ours").await;
     vault.open.close().await.unwrap();
@@ -165,7 +165,7 @@ async fn the_next_server_removes_what_a_killed_restore_left() {
 
     let command = open(vault.root_key(), Database::sqlite(vault.path("db"))).without_maintenance().await.unwrap();
     command.close().await.unwrap();
-    assert!(left.exists(), "a restore may be running beside a command");
+    assert!(left.exists(), "a restore may be running next to a command");
     let server = open(vault.root_key(), Database::sqlite(vault.path("db"))).without_maintenance().server("serve");
     server.await.unwrap().close().await.unwrap();
     assert!(!left.exists() && !anchor.exists());

@@ -67,7 +67,7 @@ async fn refused(place: &Place, is_reason: impl Fn(&OpeningError) -> bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_moved_vault_is_refused_with_the_name_of_its_new_database() {
+async fn moved_vault_is_refused_naming_new_database() {
     let place = Place::new();
     close(place.made().await).await;
     let mark = place.path("vault.db.moved");
@@ -92,7 +92,7 @@ async fn a_moved_vault_is_refused_with_the_name_of_its_new_database() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_the_one_server_of_an_embedded_vault_moves_it() {
+async fn only_current_server_moves_embedded_vault() {
     let place = Place::new();
     close(place.made().await).await;
     let vault = open(place.root_key(), place.database()).without_maintenance().await.unwrap();
@@ -109,7 +109,7 @@ async fn close(vault: OpenVault) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_vault_is_made_once_and_opened_again() {
+async fn vault_is_created_once_and_reopened() {
     let place = Place::new();
     let made = open_or_create(place.root_key(), place.database()).await.unwrap();
     let instance = made.instance();
@@ -134,7 +134,7 @@ async fn a_vault_is_made_once_and_opened_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_nothing_is_a_vault_is_not_found_and_nothing_is_made_by_opening() {
+async fn opening_empty_directory_fails_and_creates_nothing() {
     let place = Place::new();
     let error = open(place.root_key(), place.database()).await.unwrap_err();
     assert!(matches!(error, OpeningError::NotFound { .. }), "{error:?}");
@@ -151,7 +151,7 @@ async fn where_nothing_is_a_vault_is_not_found_and_nothing_is_made_by_opening() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_root_key_is_made_for_a_vault_that_lost_its_own() {
+async fn lost_root_key_is_not_recreated() {
     let place = Place::new();
     close(place.made().await).await;
     fs::remove_file(place.path("root.key")).unwrap();
@@ -200,7 +200,7 @@ async fn missing_database_key_is_not_recreated() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_root_key_without_its_vault_makes_none_unless_it_was_provisioned() {
+async fn leftover_root_key_creates_no_vault_unless_provisioned() {
     let place = Place::new();
     let path = place.path("root.key");
     let key = RootKeyFile::generate(&path, Arc::new(OsEntropy)).unwrap();
@@ -236,11 +236,11 @@ impl IdOf for RootKeyFile {
 
 /// A first run that was interrupted at any point is continued by the next one, with the same keys.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interrupted_first_run_is_taken_up() {
+async fn interrupted_first_run_is_continued() {
     for steps in 0..=5 {
         let place = Place::new();
         let (root_path, database) = (place.path("root.key"), place.path("vault.db"));
-        let key_file = DatabaseKeyFile::beside(&database);
+        let key_file = DatabaseKeyFile::next_to(&database);
         let mut root = None;
         if steps >= 1 {
             fs::write(place.path("vault.db.first-run"), "").unwrap();
@@ -279,7 +279,7 @@ async fn an_interrupted_first_run_is_taken_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_server_has_it_until_it_is_closed_and_dropped() {
+async fn vault_is_locked_until_closed_and_dropped() {
     let place = Place::new();
     let server = open_or_create(place.root_key(), place.database()).server("serve").await.unwrap();
     let other = open(place.root_key(), place.database()).server("migrate").await.unwrap_err();
@@ -292,7 +292,7 @@ async fn one_server_has_it_until_it_is_closed_and_dropped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_opener_comes_apart_and_events_go_to_the_embedder() {
+async fn opener_parts_and_events_are_available_to_embedder() {
     struct Counting(Arc<AtomicUsize>);
     impl EventSink for Counting {
         fn emit(&self, event: Event) {

@@ -38,7 +38,7 @@ impl Place {
     }
 
     fn wraps(&self) -> Vec<KeyId> {
-        DatabaseKeyFile::beside(&self.path("vault.db")).root_keys().unwrap()
+        DatabaseKeyFile::next_to(&self.path("vault.db")).root_keys().unwrap()
     }
 
     async fn begin(&self, current: &str, next: &str) -> Result<RootRotation, RootRotationError> {
@@ -83,7 +83,7 @@ impl Place {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn killed_after_any_step_the_vault_opens_with_one_root_key_and_the_next_run_completes_it() {
+async fn killed_root_rotation_is_completed_by_next_run() {
     for steps in 0..=STEPS.len() {
         // The next run has the flags of the first one, or the new root key in both flags, or the old key was removed.
         for (current, gone) in [("old.key", false), ("new.key", false), ("old.key", true)] {
@@ -97,8 +97,8 @@ async fn killed_after_any_step_the_vault_opens_with_one_root_key_and_the_next_ru
             let (old, new) = (place.id("old.key"), place.id("new.key"));
             let wraps = [vec![old], vec![old, new], vec![old, new], vec![new]];
             assert_eq!(place.wraps(), wraps[steps], "after {steps} steps");
-            let is_told_the_old = current == "old.key" && !gone;
-            if !moved && !is_told_the_old {
+            let uses_old = current == "old.key" && !gone;
+            if !moved && !uses_old {
                 let refused = match gone {
                     false => place.begin(current, "new.key").await.err().unwrap().to_string(),
                     true => {
@@ -128,7 +128,7 @@ async fn killed_after_any_step_the_vault_opens_with_one_root_key_and_the_next_ru
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rotation_to_a_key_that_was_lost_is_begun_again_with_another() {
+async fn rotation_to_lost_key_restarts_with_another() {
     let place = Place::new().await;
     place.killed_after("old.key", "lost.key", 1).await;
     fs::remove_file(place.path("lost.key")).unwrap();
@@ -141,7 +141,7 @@ async fn a_rotation_to_a_key_that_was_lost_is_begun_again_with_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_made_before_the_old_root_key_is_proven() {
+async fn nothing_is_created_before_old_root_key_is_verified() {
     let place = Place::new().await;
     RootKeyFile::generate(&place.path("stranger.key"), Arc::new(OsEntropy)).unwrap();
     for current in ["stranger.key", "missing.key"] {
@@ -159,7 +159,7 @@ async fn nothing_is_made_before_the_old_root_key_is_proven() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_rotations_of_an_embedded_vault_exclude_each_other_and_a_server_does_not() {
+async fn rotations_exclude_each_other_but_not_a_server() {
     let place = Place::new().await;
     let server = open(RootKey::file(place.path("old.key")), place.database()).server("serve").await.unwrap();
     let mut rotation = place.begin("old.key", "new.key").await.unwrap();

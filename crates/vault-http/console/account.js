@@ -17,7 +17,7 @@ import { ZONE } from './times.js';
 const explain = ({ code }) => code === 'invalid-login' ? 'If the passcode was used before, wait for the next one. You stay signed in.' : null;
 
 /**
- * What a notice says, and whom it is about.
+ * The text of a notice, with its account.
  * @param {import('./api.js').Notice} notice
  * @param {Map<string, string>} emails of users, by their ids
  */

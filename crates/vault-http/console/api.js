@@ -137,7 +137,7 @@ export function path(...segments) {
 }
 
 /**
- * `values` as a query; what is empty is left out.
+ * `values` as a query, without empty ones.
  * @param {Record<string, string | string[] | undefined | null>} values
  */
 export function query(values) {

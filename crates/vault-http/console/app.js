@@ -13,12 +13,12 @@ import { ZONE } from './times.js';
  * @property {RegExp} pattern
  * @property {string} element
  * @property {() => Promise<unknown>} load
- * @property {'nobody' | 'anybody' | 'writer' | 'admin'} [who]
+ * @property {'anonymous' | 'anybody' | 'writer' | 'admin'} [who]
  */
 
 /** @type {Route[]} */
 const ROUTES = [
-  { pattern: /^\/enrol(?:\/(.+))?$/, element: 'ov-enrol', load: () => import('./enrol.js'), who: 'nobody' },
+  { pattern: /^\/enrol(?:\/(.+))?$/, element: 'ov-enrol', load: () => import('./enrol.js'), who: 'anonymous' },
   { pattern: /^\/overview$/, element: 'ov-overview', load: () => import('./overview.js') },
   { pattern: /^\/credentials$/, element: 'ov-credentials', load: () => import('./credentials.js') },
   { pattern: /^\/credentials\/new$/, element: 'ov-credential-form', load: () => import('./credential-form.js'), who: 'writer' },
@@ -40,7 +40,7 @@ const OBJECT = /^#\/(credentials|integrations)\/[0-9a-f-]{36}$/;
 const HOME = '/overview';
 /** How many pages with typed text are kept while others are shown. */
 const DRAFTS = 5;
-/** For how long a notice is marked beside the name of its page, in milliseconds. */
+/** For how long a notice is marked next to the name of its page, in milliseconds. */
 const FRESH = 7 * 86_400_000;
 /** When the coming end of the session is said, in milliseconds before it. */
 const WARNINGS = [300_000, 60_000];
@@ -100,12 +100,12 @@ class App extends HTMLElement {
       announce(`${namespace}: no job can use the old key any more.`);
     });
     addEventListener('beforeprint', () => this.#sheet());
-    for (const event of ['begun', 'extended', 'resumed', 'updated']) session.events.addEventListener(event, () => this.#began(event));
+    for (const event of ['started', 'extended', 'resumed', 'updated']) session.events.addEventListener(event, () => this.#began(event));
     session.events.addEventListener('ended', (event) => this.#ended(/** @type {CustomEvent} */ (event).detail));
     addEventListener('pagehide', () => session.leave());
     // A page that comes back as it was has its session still.
     addEventListener('pageshow', ({ persisted }) => { if (persisted) session.takeOver(); });
-    addEventListener('beforeunload', (event) => { if (this.#holdsTyped()) event.preventDefault(); });
+    addEventListener('beforeunload', (event) => { if (this.#hasTyped()) event.preventDefault(); });
     addEventListener('keydown', (event) => this.#shortcut(event));
     setInterval(() => this.#tick(), 1000);
     void this.#start();
@@ -147,11 +147,11 @@ class App extends HTMLElement {
     this.#tick();
     document.body.classList.remove('locked');
     for (const dialog of openDialogs()) if (dialog.classList.contains('locked')) dialog.close(); // another tab may have signed in
-    if (event === 'begun') void this.#route(true);
+    if (event === 'started') void this.#route(true);
     const page = this.#main.firstElementChild;
     if (event !== 'resumed' || !(page instanceof Page)) return;
     page.heading();
-    // What was typed stays as it is; what failed for want of a session is loaded.
+    // Typed text stays. A page that failed without a session is loaded.
     if (!page.typed && !openDialogs().some(({ classList }) => !classList.contains('locked'))) void page.refresh();
   }
 
@@ -178,7 +178,7 @@ class App extends HTMLElement {
     void this.#route(true);
   }
 
-  #holdsTyped() {
+  #hasTyped() {
     const page = this.#main.firstElementChild;
     return this.#drafts.size > 0 || (page instanceof Page && page.typed) || openDialogs().some(({ typed }) => typed);
   }
@@ -211,7 +211,7 @@ class App extends HTMLElement {
     this.#kept.hidden = !this.#kept.hasChildNodes();
   }
 
-  /** What is around the page. */
+  /** The frame of the page. */
   #frame() {
     const brand = h('a', { class: 'brand', href: `#${HOME}` }, h('span', { class: 'mark', 'aria-hidden': 'true' }), 'OrgVault');
     document.body.classList.toggle('signed-in', Boolean(session.token()));
@@ -236,7 +236,7 @@ class App extends HTMLElement {
           h('button', { type: 'button', onclick: () => void this.#signOut() }, 'Sign out')], [{ class: 'account quiet', 'aria-label': `${email}, account menu`, title: email }, h('span', { class: 'email' }, email)]))),
       h('nav', { class: 'places', 'aria-label': 'Console' }, h('ul', null,
         PLACES.filter(([, , admins]) => !admins || session.isAdmin()).map(([href, name]) => h('li', null, h('a', { href, onclick: () => {
-          // No address changes, but what is shown may have.
+          // The address is the same, but the data may have changed.
           if (location.hash === href) void this.#route(true);
         } }, name, href === '#/account' && this.#notices()))),
         h('li', null, h('button', { type: 'button', class: 'help', onclick: () => void import('./keys.js').then(({ showKeys }) => showKeys()) }, 'Keys and help')))));
@@ -333,7 +333,7 @@ class App extends HTMLElement {
       const [oldest] = this.#drafts.keys();
       if (this.#drafts.size > DRAFTS && oldest !== undefined) this.#drafts.delete(oldest);
     }
-    if (!found || (signedIn && found.who === 'nobody')) {
+    if (!found || (signedIn && found.who === 'anonymous')) {
       if (signedIn) {
         if (!found && path.length > 1 && path !== '/sign-in') flash(`There is no page at ${path}.`, 'warn');
         location.replace(`#${HOME}`);
@@ -342,7 +342,7 @@ class App extends HTMLElement {
     }
     this.#shown += 1;
     const shown = this.#shown;
-    const open = found?.who === 'nobody';
+    const open = found?.who === 'anonymous';
     let element = 'ov-sign-in';
     if (found && (signedIn || open)) {
       try {

@@ -95,13 +95,13 @@ class Audit extends Page {
     /** @param {AuditEntry[]} rows */
     const view = (rows) => {
       const read = rows.filter(shown);
-      const told = withoutRepetitions(read);
+      const listed = withoutRepetitions(read);
       return h('div', null, table('Audit', [
         ['When', ({ entry }) => timeOfDay(entry.at)],
         ['What', ({ entry }) => h('span', { class: 'marked' }, h('span', { class: `dot ${mark(entry.action)}`, 'aria-hidden': 'true' }), h('span', null, sentence(entry, names)))],
         ['From', ({ entry }) => entry.network ?? null],
         ['(Entry)', ({ entry, all: each }) => h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'quiet', 'aria-label': `The entry of ${entry.at}`, onclick: () => raw(each) }, 'Entry'))],
-      ], told, filtered ? 'No entry matches these filters.' : 'No entries yet.', undefined, ({ entry }) => dayHeading(entry.at)));
+      ], listed, filtered ? 'No entry matches these filters.' : 'No entries yet.', undefined, ({ entry }) => dayHeading(entry.at)));
     };
     const preset = PRESETS.find(([name]) => name === get('action'))?.[2];
     const wanted = { since: get('since'), until: get('until'), actor: get('actor'), subject: get('subject'), namespace: get('namespace'), reads: get('reads') || get('action') ? '' : 'false', ...(preset ?? { action: get('action') }), ...(preset && get('actor') ? { actor: get('actor') } : {}) };
@@ -117,7 +117,7 @@ class Audit extends Page {
 }
 
 /**
- * The colour of an action: what was denied, what a job used, what takes something away, and everything else.
+ * The colour of an action: denied, used by a job, destructive, or other.
  * @param {string} action
  */
 function mark(action) {

@@ -9,7 +9,7 @@ const COPIED = 2000;
  * A button that copies a text.
  * @param {string} text
  * @param {string} what it is
- * @param {string} [name] what the button says
+ * @param {string} [name] label of the button
  */
 export function copyButton(text, what, name = 'Copy') {
   const button = h('button', {

@@ -1,4 +1,4 @@
-// The data of a credential: saved, replaced, or compared with what is saved.
+// The data of a credential: saved, replaced, or compared with the saved data.
 
 import { Idempotency, Problem, call, query } from './api.js';
 import { announce, go, h } from './dom.js';
@@ -24,7 +24,7 @@ const flag = (text) => text === '' ? undefined : text === 'true';
 const YES_NO = [['', 'As the provider needs it'], ['true', 'Yes'], ['false', 'No']];
 
 /**
- * The key file's object, or the text as it is where it is no JSON: the server says what is wrong with it.
+ * The key file's object, or the text if it is no JSON: the server then reports the error.
  * @param {string} text
  */
 const keyFile = (text) => {
@@ -192,11 +192,11 @@ class CredentialForm extends Page {
   #type = 's3';
   /** Names of the fields that the last paste filled. @type {Set<string>} */
   #filled = new Set();
-  /** What is still to be filled in after a paste. */
+  /** The fields to fill in after a paste. */
   #next = h('p', { class: 'hint' });
   /** Shows the fields; they are hidden until something is pasted. @type {(name?: string) => void} */
   #reveal = () => {};
-  /** Where the expiry of what is pasted goes. @type {Field | null} */
+  /** The field for the expiry of pasted data. @type {Field | null} */
   #expires = null;
   #etag = '';
 
@@ -276,7 +276,7 @@ class CredentialForm extends Page {
     const file = h('input', { type: 'file', class: 'hidden', 'aria-label': 'Choose a file to fill the form' });
     const say = (/** @type {import('./dom.js').Child[]} */ ...children) => status.replaceChildren(...children.filter((child) => child instanceof Node || typeof child === 'string'));
     /**
-     * Offers several ways to go on.
+     * Offers several ways to continue.
      * @param {string} question
      * @param {[string, () => void][]} ways
      */
@@ -375,7 +375,7 @@ class CredentialForm extends Page {
       else parse(await decoded(chosen));
     };
     text.control.addEventListener('input', () => {
-      // What was recognized must not stay in sight.
+      // Recognized secrets must not stay visible.
       if (parse(text.control.value)) text.write('');
     });
     file.addEventListener('change', () => void read(file.files?.[0]).then(() => { file.value = ''; }));
@@ -522,7 +522,7 @@ class CredentialForm extends Page {
 }
 
 /**
- * Says that a namespace holds credentials already, which makes it unclear to its jobs which one is meant.
+ * Warns that a namespace already contains credentials, so that its jobs cannot choose one.
  * @param {Field} namespace
  */
 function othersIn(namespace) {
@@ -539,7 +539,7 @@ function othersIn(namespace) {
       others = name ? (await call('GET', `/organization-vault${query({ namespace: name, limit: '5' })}`)).body : [];
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      [others, asked] = [[], '']; // it is looked for again, and what is wrong with the name said, when it is saved
+      [others, asked] = [[], '']; // saving searches again and reports an invalid name
     }
     box.control.checked = false;
     note.hidden = others.length === 0;
@@ -566,7 +566,7 @@ function othersIn(namespace) {
 }
 
 /**
- * Suggests namespaces: the existing ones, and the name of what was pasted below their prefixes.
+ * Suggests namespaces: the existing ones, and the pasted name below their prefixes.
  * @param {HTMLDataListElement} list
  * @param {string} name
  */

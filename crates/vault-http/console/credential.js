@@ -32,7 +32,7 @@ const AGAIN = 1000;
 const TIMES_AGAIN = 20;
 /** Namespaces that are searched. */
 const NAMESPACES = 5000;
-/** A credential that was used within so many days is deleted only after its namespace is typed. */
+/** A credential that was used within this number of days is deleted only after its namespace is typed. */
 const IN_USE = 30;
 
 /** @type {Record<string, string>} */
@@ -213,8 +213,8 @@ class CredentialPage extends Page {
       const [{ body, next }, names] = await Promise.all([call('GET', `/audit${query({ subject: credential.id, limit: STORY })}`), loading]);
       const since = next ? body.at(-1).at : credential.created_at;
       const entries = [...body, ...freezes.filter(({ at }) => at >= since)].sort((one, other) => `${other.at} ${other.id}`.localeCompare(`${one.at} ${one.id}`));
-      const told = merged(entries.filter((/** @type {import('./api.js').AuditEntry} */ { action }) => !['credential.shown', 'activation.begun', 'activation.renewal-begun'].includes(action)));
-      events = told.map((entry) => [entry.at, sentence(entry, names, { without: credential.id })]);
+      const listed = merged(entries.filter((/** @type {import('./api.js').AuditEntry} */ { action }) => !['credential.shown', 'activation.begun', 'activation.renewal-begun'].includes(action)));
+      events = listed.map((entry) => [entry.at, sentence(entry, names, { without: credential.id })]);
       if (next) events.push(['', h('a', { href: `#/audit${query({ subject: credential.id })}` }, 'Earlier entries')]);
     }
     // The audit log contains an entry about a second after its cause.
@@ -327,7 +327,7 @@ class CredentialPage extends Page {
   }
 
   /**
-   * Sends a change of what was shown, refused if another user changed it in the meantime.
+   * Sends a change of the shown state, refused if another user changed it in the meantime.
    * @param {string} method
    * @param {string} path
    * @param {string} done
@@ -428,14 +428,14 @@ class CredentialPage extends Page {
  */
 function merged(entries) {
   /** @type {import('./api.js').AuditEntry[]} */
-  const told = [];
+  const result = [];
   for (const entry of entries) {
-    const last = told.at(-1);
+    const last = result.at(-1);
     const same = last && entry.action === 'namespace.activated' && last.action === entry.action && last.integration === entry.integration && last.purpose === entry.purpose && JSON.stringify(last.credentials) === JSON.stringify(entry.credentials);
     if (same) last.count = (last.count ?? 1) + (entry.count ?? 1);
-    else told.push({ ...entry });
+    else result.push({ ...entry });
   }
-  return told;
+  return result;
 }
 
 /**
@@ -444,13 +444,13 @@ function merged(entries) {
  */
 function mergedUses(uses) {
   /** @type {(Use & {count: number})[]} */
-  const told = [];
+  const result = [];
   for (const use of uses) {
-    const last = told.at(-1);
+    const last = result.at(-1);
     if (last && last.integration === use.integration && last.purpose === use.purpose) last.count += 1;
-    else told.push({ ...use, count: 1 });
+    else result.push({ ...use, count: 1 });
   }
-  return told;
+  return result;
 }
 
 customElements.define('ov-credential', CredentialPage);

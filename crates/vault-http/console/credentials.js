@@ -37,7 +37,7 @@ const VIEWS = [['All', ''], ['Expiring', 'within=30', 'Expires'], ['Failing', 'h
 const STATES = ['damaged', 'expired', 'failing', 'expiring', 'frozen', 'staged', 'rotating', 'unchecked', 'healthy'];
 /** After how many days without use a credential counts as unused. */
 export const UNUSED_DAYS = 90;
-/** How many credentials the list holds; the server looks through further ones. */
+/** How many credentials the list contains. The server searches further ones. */
 const LOADED = 5000;
 /** Within how many days an expiry is marked. */
 const SOON = 30;
@@ -152,7 +152,7 @@ class Credentials extends Page {
       clearTimeout(soon);
       soon = setTimeout(change, 120);
     });
-    search.querySelector('[type="submit"]')?.toggleAttribute('hidden', true); // the list follows what is typed
+    search.querySelector('[type="submit"]')?.toggleAttribute('hidden', true); // the list follows typed text
     search.classList.add('filters');
     search.setAttribute('role', 'search');
     search.setAttribute('aria-label', 'Credentials');

@@ -35,7 +35,7 @@ export function parted(text) {
 }
 
 /**
- * What is there of `children`.
+ * The present ones of `children`.
  * @param {(Child | Child[])[]} children
  * @returns {(Node | string)[]}
  */
@@ -55,7 +55,7 @@ export function freshId() {
 }
 
 /**
- * Says `text` to screen readers, without moving the focus.
+ * Announces `text` to screen readers, without moving the focus.
  * @param {string} text
  */
 export function announce(text) {

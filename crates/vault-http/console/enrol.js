@@ -29,7 +29,7 @@ export function newPassword(pointer) {
   rules.append(...items, h('li', null, h('span', { class: 'mark' }), 'Not a common password, your address, or the name of your organization (checked when you continue)'));
   const first = field({ label: 'New password', pointer, type: 'password', secret: true, required: true, autocomplete: 'new-password',
     hint: rules, parse: (text) => {
-      if (text && !checked.every(([, holds]) => holds(text))) throw 'Choose a password that keeps the rules above.';
+      if (text && !checked.every(([, isMet]) => isMet(text))) throw 'Choose a password that keeps the rules above.';
       return text || undefined;
     } });
   const second = field({ label: 'New password again', type: 'password', secret: true, required: true, autocomplete: 'new-password',
@@ -37,14 +37,14 @@ export function newPassword(pointer) {
       if (text && text !== first.control.value) throw 'The two passwords differ.';
       return text || undefined;
     } });
-  const judge = () => items.forEach((item, index) => {
+  const validate = () => items.forEach((item, index) => {
     const text = first.control.value;
-    const holds = text !== '' && Boolean(checked[index]?.[1](text));
-    item.classList.toggle('holds', holds);
+    const isMet = text !== '' && Boolean(checked[index]?.[1](text));
+    item.classList.toggle('met', isMet);
     const mark = item.querySelector('.mark');
-    if (mark) mark.textContent = holds ? '✓' : '';
+    if (mark) mark.textContent = isMet ? '✓' : '';
   });
-  first.control.addEventListener('input', judge);
+  first.control.addEventListener('input', validate);
   return { first, second, fields: [first, second] };
 }
 

@@ -10,7 +10,7 @@ import { THEMES, chooseTheme } from './theme.js';
 
 /** @typedef {{kind: string, name: string, more: string, href: string, act?: () => void}} Thing */
 
-/** Results that are shown at once. */
+/** Maximum number of shown results. */
 const MOST = 12;
 
 /**
@@ -66,9 +66,9 @@ export function find(places, recent, signOut) {
     const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
     const found = things.flatMap((thing) => {
       const [name, all] = [thing.name.toLowerCase(), `${thing.kind} ${thing.name} ${thing.more} ${thing.href}`.toLowerCase()];
-      // Without a word, what was opened lately comes first. With one, its own entry does.
+      // Without a word, recently opened pages come first. With one, its own entry does.
       if (!words.every((word) => all.includes(word)) || (words.length > 0 && thing.kind === 'recent')) return [];
-      // Names that begin with what is looked for come first, then those that hold it.
+      // Names that start with the word come first, then those that contain it.
       const first = words[0] ?? '';
       return [{ thing, rank: name.startsWith(first) ? 0 : name.includes(first) ? 1 : 2 }];
     }).sort((one, other) => one.rank - other.rank);

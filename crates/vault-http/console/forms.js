@@ -1,4 +1,4 @@
-// Forms whose refusals stand beside their fields.
+// Forms that show errors next to their fields.
 
 import { Problem } from './api.js';
 import { announce, freshId, h } from './dom.js';
@@ -183,7 +183,7 @@ export function form({ fields, content, submit, busy, send, buttons = [], danger
       button.textContent = busy;
       try {
         if (await send() === false) return;
-        // What was typed is where it belongs: nothing is lost any more when the page is left.
+        // The typed data was sent, so leaving the page loses nothing.
         element.dispatchEvent(new CustomEvent('sent', { bubbles: true }));
       } catch (error) {
         if (!(error instanceof Problem)) throw error;
@@ -266,8 +266,8 @@ function show(problem, fields, note, explain) {
 
 /** @param {string} text */
 function sentence(text) {
-  const begun = text.charAt(0).toUpperCase() + text.slice(1);
-  return /[.!?]$/.test(begun) ? begun : `${begun}.`;
+  const capitalized = text.charAt(0).toUpperCase() + text.slice(1);
+  return /[.!?]$/.test(capitalized) ? capitalized : `${capitalized}.`;
 }
 
 /** @param {string} text */

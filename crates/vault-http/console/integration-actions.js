@@ -13,7 +13,7 @@ import { secretBox } from './copy.js';
 /** @type {[string, string][]} */
 const OVERLAPS = [['0', 'Immediately'], ['3600', 'After 1 hour'], ['86400', 'After 24 hours'], ['604800', 'After 7 days']];
 
-/** An integration whose token was used within so many days is deleted only after its name is typed. */
+/** An integration whose token was used within this number of days is deleted only after its name is typed. */
 const IN_USE = 30;
 
 /** @param {string} text */

@@ -33,7 +33,7 @@ import { table } from './blocks.js';
  * @property {boolean} [dense] whether each row is one line that opens the link in it
  */
 
-/** Rows that are shown at once. */
+/** Rows that are shown on one page. */
 const ROWS = 100;
 /** Rows of one answer of the server. */
 const ANSWER = 1000;
@@ -175,7 +175,7 @@ export function list({ caption, noun, empty, columns, rows, partial = false, sor
   };
   if (dense) {
     box.classList.add('dense');
-    // A click beside the links and boxes of a row opens it, unless it selected text.
+    // A click outside the links and boxes of a row opens it, unless it selected text.
     box.addEventListener('click', (event) => {
       const target = /** @type {HTMLElement} */ (event.target);
       if (target.closest('a, button, input, label') || getSelection()?.toString()) return;
@@ -216,13 +216,13 @@ function cellOf(value) {
 }
 
 /**
- * Does the same with several rows, one after the other, and says what was done and what was refused, row by row.
+ * Runs an action on several rows, one after the other, and shows the result of each row.
  * @template T
  * @param {object} options
  * @param {string} options.heading
  * @param {T[]} options.rows
  * @param {(row: T) => string} options.name
- * @param {(row: T) => Promise<string>} options.act what was done, in words
+ * @param {(row: T) => Promise<string>} options.act returns the result in words
  * @param {() => void} options.done called when the answer was read
  */
 export async function doSeveral({ heading, rows, name, act, done }) {

@@ -219,7 +219,7 @@ function ofCredentials(rows, users) {
   const writes = session.mayWrite();
   const [now, fails] = [Date.now(), (/** @type {Credential} */ { health }) => health.state === 'failing'];
   /**
-   * Action, filter of the list of all, whether a row is of it, what is wrong, where to act, the group and the time.
+   * Action, filter of the list of all, whether a row is of it, the problem, where to act, the group and the time.
    * @type {[string, string, (row: Credential) => boolean, (row: Credential) => import('./dom.js').Child[], string, (at: number) => Group, (row: Credential) => number][]}
    */
   const kinds = [

@@ -16,7 +16,7 @@ const SKELETON = 6;
 const TOAST = 8000;
 
 /**
- * Shows what was done, above the page, so that nothing in it moves.
+ * Shows a result above the page, without moving its content.
  * @param {string} text
  * @param {(() => Promise<void>) | null} [undo]
  */
@@ -46,7 +46,7 @@ export function flash(text, kind = 'good') {
 }
 
 /**
- * A page: a heading, actions, and a body that is loaded. Derived elements say what is in it.
+ * A page: a heading, actions, and a body that is loaded. Derived elements define its content.
  */
 export class Page extends HTMLElement {
   /** What stood in the address in place of ids. @type {string[]} */
@@ -102,7 +102,7 @@ export class Page extends HTMLElement {
   }
 
   /**
-   * Says what was done, or is under way, in place of what was said before.
+   * Shows a result or progress, which replaces the previous message.
    * @param {string} text
    * @param {string} [kind] `good`, `warn`, `bad` or empty
    * @param {(() => Promise<void>) | null} [undo]
@@ -114,7 +114,7 @@ export class Page extends HTMLElement {
   }
 
   /**
-   * Says what was done, and shows the page anew.
+   * Shows a result and reloads the page.
    * @param {string} text
    * @param {(() => Promise<void>) | null} [undo]
    */
@@ -123,7 +123,7 @@ export class Page extends HTMLElement {
     await this.refresh();
   }
 
-  /** Shows the page anew. What was asked for last is shown, and the control that had the focus keeps it. */
+  /** Reloads the page. The last request is shown, and the focus is kept. */
   async refresh() {
     this.#loads += 1;
     const load = this.#loads;
@@ -170,7 +170,7 @@ export class Page extends HTMLElement {
     return this.#heading.textContent ?? '';
   }
 
-  /** How to go on: again, or without the filters of the address, which may be what is refused. */
+  /** Ways to continue: again, or without the filters of the address, which may be the cause. */
   #retry() {
     const [place] = location.hash.split('?');
     return h('p', { class: 'buttons' }, h('button', { type: 'button', onclick: () => void this.refresh() }, 'Try again'),
@@ -179,7 +179,7 @@ export class Page extends HTMLElement {
 }
 
 /**
- * Notes in `typed` whether `element` holds something typed that is sent nowhere yet. Filters are no loss.
+ * Records in `typed` whether `element` contains unsent typed text. Filters are ignored.
  * @param {HTMLElement & {typed?: boolean}} element
  */
 function watchTyping(element) {
@@ -209,7 +209,7 @@ const EXPLAINED = new Set(['precondition-failed', 'invalid-enrolment']);
 /**
  * What went wrong, and what to do.
  * @param {Problem} problem
- * @param {import('./api.js').FieldError[]} [errors] those that stand beside no field
+ * @param {import('./api.js').FieldError[]} [errors] those without a field
  * @param {string | Node | null} [more]
  */
 export function problemNote(problem, errors = [], more = null) {
@@ -367,8 +367,7 @@ export function menu(name, items, opened = [{ 'aria-label': `More actions for ${
 /**
  * Opens a dialog, which Escape closes; where something was typed, the second Escape. It is gone once it is closed.
  * @param {string} heading
- * @param {(close: () => void, once: () => void) => Child[]} content `once` says that from now on it shows what is not shown
- *   again, so that only its own button closes it
+ * @param {(close: () => void, once: () => void) => Child[]} content `once` states that from now on it shows one-time secrets, so that only its own button closes it
  * @param {boolean} [shownOnce] the same from the beginning
  */
 export function openDialog(heading, content, shownOnce = false) {

@@ -9,7 +9,7 @@ import { interpret, isKnown, keyFile, normal } from './reading.js';
  * @typedef {import('./reading.js').Refusal} Refusal
  * @typedef {import('./api.js').SecretType} CredentialType
  * @typedef {{name: string, source: string}} Origin its name in the text, and what it is in words
- * @typedef {Origin & Reading & {place?: boolean}} Recognized `place`: only a location, which completes what is filled in
+ * @typedef {Origin & Reading & {place?: boolean}} Recognized `place`: only a location, which completes the form
  * @typedef {Origin & {refused: Refusal}} Refused
  * @typedef {Recognized | Refused} Entry
  * @typedef {{name: string, lines: Pair[]}} Section

@@ -12,7 +12,7 @@ import formats from './formats.js';
  * @property {CredentialType} type
  * @property {Record<string, string>} values
  * @property {string[]} leftOut names that fill no field
- * @property {Refusal} [needs] what is missing, and the name to show for it
+ * @property {Refusal} [needs] the missing value, and the name to show for it
  * @property {string} [expiresAt] RFC 3339
  */
 
@@ -69,7 +69,7 @@ export const isKnown = (name) => ['s3', 'azure_identity'].some((type) => resolve
 /** @param {unknown} value @returns {string} */
 const text = (value) => typeof value === 'string' ? value.trim() : typeof value === 'number' || typeof value === 'boolean' ? String(value) : '';
 
-/** @param {unknown} value what of an address tells it from another one; other values unchanged */
+/** @param {unknown} value an address is reduced to its distinguishing part; other values are unchanged */
 const bare = (value) => text(value).replace(/^https?:\/\//i, '').replace(/\/$/, '');
 
 /** @param {unknown} value */
@@ -339,7 +339,7 @@ function moment(time) {
 }
 
 /**
- * The credential that `pairs` describe. Returns `null` if nothing says what they are.
+ * The credential that `pairs` describe. Returns `null` if their type is unknown.
  * @param {Pair[]} pairs
  * @param {CredentialType} [given] its type, if it is known
  * @returns {Reading | {refused: Refusal} | null}

@@ -30,11 +30,11 @@ const FAILURES = {
 const why = (error) => error ? FAILURES[error] ?? error : '';
 
 /**
- * Boxes for the events, those of `told` checked.
- * @param {string[] | null} told
+ * Boxes for the events, those of `chosen` checked.
+ * @param {string[] | null} chosen
  */
-function eventBoxes(told) {
-  const boxes = EVENTS.flatMap(([, events]) => events).map(([name, text]) => ({ name, box: checkbox(text, { checked: !told || told.includes(name) }) }));
+function eventBoxes(chosen) {
+  const boxes = EVENTS.flatMap(([, events]) => events).map(([name, text]) => ({ name, box: checkbox(text, { checked: !chosen || chosen.includes(name) }) }));
   const groups = EVENTS.map(([heading, events]) => h('fieldset', null, h('legend', null, heading), boxes.filter(({ name }) => events.some(([one]) => one === name)).map(({ box }) => box.row)));
   const read = () => boxes.filter(({ box }) => box.control.checked).map(({ name }) => name);
   return { groups, read, all: boxes.length };
@@ -78,7 +78,7 @@ class Receivers extends Page {
   }
 
   /**
-   * Does something that may be refused, and says so.
+   * Runs an action, and shows its error if it is refused.
    * @param {() => Promise<void>} act
    */
   async #attempt(act) {
@@ -170,7 +170,7 @@ class Receivers extends Page {
   }
 
   /**
-   * What was and is to be delivered: looked at again every second while something waits.
+   * Past and pending deliveries, reloaded every second while one is pending.
    * @param {Receiver} receiver
    */
   #deliveries({ id, url, to }) {
@@ -183,7 +183,7 @@ class Receivers extends Page {
     const show = async () => {
       const { body: rows } = /** @type {{body: Delivery[]}} */ (await call('GET', `/receivers/${id}/deliveries?limit=50`));
       const text = JSON.stringify(rows);
-      if (text !== shown) box.replaceChildren(this.#told(id, rows, show));
+      if (text !== shown) box.replaceChildren(this.#table(id, rows, show));
       shown = text;
       if (dialog.open && rows.some(({ state }) => state === 'waiting')) setTimeout(() => { if (dialog.open) void this.#attempt(show); }, 1000);
     };
@@ -195,7 +195,7 @@ class Receivers extends Page {
    * @param {Delivery[]} rows
    * @param {() => Promise<void>} show
    */
-  #told(id, rows, show) {
+  #table(id, rows, show) {
     const again = (/** @type {Delivery} */ { id: event, type }) => h('button', { type: 'button', class: 'quiet', 'aria-label': `Send ${type} again`, onclick: () => void this.#attempt(async () => {
       await call('POST', `/receivers/${id}/deliveries/${event}/resend`);
       await show();

@@ -9,7 +9,7 @@ const STEPS = ['New key', 'Check', 'Promote', 'Wait for jobs', 'Disable the old 
 
 /**
  * @param {number} now the index of the current step
- * @param {Done[]} [about] what is known of each step
+ * @param {Done[]} [about] details of each step
  * @param {boolean} [unchecked] whether the new key was promoted without a check
  */
 export function rotationSteps(now, about = [], unchecked = false) {

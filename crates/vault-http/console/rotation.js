@@ -65,7 +65,7 @@ class Rotation extends Page {
   #again = 0;
   /** Whether jobs may have used the old key when the page was loaded last. */
   #waited = false;
-  /** What is shown once the old version is deleted. @type {Node[] | null} */
+  /** Shown after the old version is deleted. @type {Node[] | null} */
   #finished = null;
 
   label() {

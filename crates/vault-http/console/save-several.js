@@ -1,4 +1,4 @@
-// Saves several pasted keys at once: each gets a namespace and, if the text has none, a bucket.
+// Saves several pasted keys together: each gets a namespace and, if the text has none, a bucket.
 
 import { call } from './api.js';
 import { go, h } from './dom.js';

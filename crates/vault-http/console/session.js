@@ -11,19 +11,19 @@ const tabs = new BroadcastChannel('orgvault.session');
 /** Maximum time for a response of another tab, in milliseconds. */
 const ANSWER = 150;
 
-/** How long a reload may take, in milliseconds. What is older is of a tab that was closed. */
+/** How long a reload may take, in milliseconds. Older state is from a closed tab. */
 const RELOAD = 60_000;
 
 /** @type {{token: string, endsAt: number, account: OwnAccount} | null} */
 let current = null;
 
 /**
- * Dispatches `begun`; `resumed`, if it is the account whose session ended before; `extended`; and `ended` with the reason
+ * Dispatches `started`; `resumed`, if it is the account whose session ended before; `extended`; and `ended` with the reason
  * for people in `detail`.
  */
 export const events = new EventTarget();
 
-/** Whose session ended by itself, so that it can go on in place. @type {OwnAccount | null} */
+/** The account of an expired session, which can be resumed in place. @type {OwnAccount | null} */
 let interrupted = null;
 
 /**
@@ -47,7 +47,7 @@ function share() {
  * @param {OwnAccount} account
  */
 function adopt(token, endsAt, account) {
-  const event = current ? 'extended' : interrupted?.id === account.id ? 'resumed' : 'begun';
+  const event = current ? 'extended' : interrupted?.id === account.id ? 'resumed' : 'started';
   current = { token, endsAt, account };
   interrupted = null;
   events.dispatchEvent(new Event(event));
@@ -83,25 +83,25 @@ export function requestShared() {
 /**
  * Forgets the token.
  * @param {string} reason
- * @param {boolean} [byItself] it ended without being asked to
+ * @param {boolean} [expired] whether it expired
  */
-export function end(reason, byItself = false) {
-  if (!byItself && current) tabs.postMessage({ ended: current.token });
-  finish(reason, byItself);
+export function end(reason, expired = false) {
+  if (!expired && current) tabs.postMessage({ ended: current.token });
+  finish(reason, expired);
 }
 
 /**
  * @param {string} reason
- * @param {boolean} byItself
+ * @param {boolean} expired
  */
-function finish(reason, byItself) {
-  if (!current && (byItself || !interrupted)) return;
-  interrupted = byItself ? current?.account ?? null : null;
+function finish(reason, expired) {
+  if (!current && (expired || !interrupted)) return;
+  interrupted = expired ? current?.account ?? null : null;
   current = null;
   events.dispatchEvent(new CustomEvent('ended', { detail: reason }));
 }
 
-/** Whose session ended by itself. */
+/** The account of an expired session. */
 export function wasInterrupted() {
   return interrupted;
 }
@@ -132,7 +132,7 @@ export function takeOver() {
   }
 }
 
-/** The token, if somebody is signed in. */
+/** The token, if a user is signed in. */
 export function token() {
   return current?.token;
 }
@@ -147,10 +147,10 @@ export function endsAt() {
   return new Date(current?.endsAt ?? 0);
 }
 
-/** Whose session it is, or was until it ended by itself. */
+/** The account of the current or expired session. */
 export function account() {
   const account = current?.account ?? interrupted;
-  if (!account) throw new Error('nobody is signed in');
+  if (!account) throw new Error('no user is signed in');
   return account;
 }
 

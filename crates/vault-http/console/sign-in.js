@@ -17,7 +17,7 @@ export function userName(email) {
   return h('input', { type: 'text', autocomplete: 'username', class: 'hidden', tabindex: '-1', 'aria-hidden': 'true', value: email, readonly: true });
 }
 
-/** The fields that prove who somebody is, but for the address. */
+/** The fields that authenticate a user, except the address. */
 export function proofFields() {
   return {
     password: field({ label: 'Password', pointer: '/password', type: 'password', secret: true, required: true, autocomplete: 'current-password' }),
@@ -72,12 +72,12 @@ class SignIn extends Page {
   }
 }
 
-/** Asks for password and passcode again and goes on with a new session; the page stays as it is. */
+/** Asks for password and passcode again and starts a new session. The page is unchanged. */
 export function extendSession() {
   openDialog('Stay signed in', (close) => {
     const old = session.token();
     return [again('Stay signed in', 'This starts a new session and ends the current one.', () => {
-      if (old) call('POST', '/logout', { token: old }).catch(() => {}); // it ends by itself soon
+      if (old) call('POST', '/logout', { token: old }).catch(() => {}); // it expires soon
       announce('You stay signed in.');
       close();
     }, h('button', { type: 'button', onclick: close }, 'Cancel'))];
@@ -85,7 +85,7 @@ export function extendSession() {
 }
 
 /**
- * Asks whose session ended by itself to sign in again, above the page, which stays as it is but is not shown meanwhile.
+ * Asks the user of an expired session to sign in again, above the page, which is unchanged but hidden.
  * @param {string} reason
  */
 export function signInAgain(reason) {

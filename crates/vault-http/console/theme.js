@@ -43,7 +43,7 @@ export function chooseTheme(chosen) {
     if (chosen === 'system') localStorage.removeItem(PLACE);
     else localStorage.setItem(PLACE, chosen);
   } catch {
-    // Nothing can be kept: the choice holds until the page is left.
+    // Storage is unavailable: the choice lasts until the page is left.
   }
   show(chosen);
 }

@@ -60,7 +60,7 @@ const ACTORS = { operator: 'An operator', system: 'The system', unknown: 'An unk
 export class Names {
   /** @type {Map<string, string>} */
   #names = new Map();
-  /** What was loaded, by path. @type {Map<string, any[]>} */
+  /** Loaded lists, by path. @type {Map<string, any[]>} */
   #lists = new Map();
   /** The paths of which all objects are loaded. @type {Set<string>} */
   #whole = new Set();
@@ -118,7 +118,7 @@ export class Names {
 }
 
 /**
- * Who did what an entry says.
+ * A sentence for an entry: actor and action.
  * @param {AuditEntry} entry
  * @param {Names} names
  */

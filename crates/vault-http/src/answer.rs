@@ -112,7 +112,7 @@ mod tests {
     use actix_web::body::MessageBody as _;
 
     #[test]
-    fn a_tag_is_of_the_change_that_was_made() {
+    fn entity_tag_identifies_its_change() {
         let tag = |made, shown| {
             let response = tagged_as_made(HttpResponse::new(StatusCode::OK), made, shown).ok()?;
             Some(response.headers().get(header::ETAG)?.as_bytes().to_vec())
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_written_as_everything_else() {
+    fn secrets_are_serialized_like_other_fields() {
         let object = serde_json::json!({"data": {"secret": "a\u{e4}\"b"}, "list": [1, 2, 3]});
         let bodies: Vec<_> = [object_of(&object), secret(StatusCode::OK, &object).ok()]
             .into_iter()

@@ -81,7 +81,7 @@ impl Incoming {
             return response;
         }
         response.head_mut().set_connection_type(ConnectionType::Close);
-        response.map_body(|_, body| BoxBody::new(BesideUnread { body, _unread: self.payload }))
+        response.map_body(|_, body| BoxBody::new(WithUnread { body, _unread: self.payload }))
     }
 }
 
@@ -136,12 +136,12 @@ impl Deref for Body {
 
 /// The body of a response, together with the unread rest of the request. While this exists, the framework does not read
 /// the rest to find the next request, but closes the connection.
-struct BesideUnread {
+struct WithUnread {
     body: BoxBody,
     _unread: Payload,
 }
 
-impl MessageBody for BesideUnread {
+impl MessageBody for WithUnread {
     type Error = <BoxBody as MessageBody>::Error;
 
     fn size(&self) -> BodySize {

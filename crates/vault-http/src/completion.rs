@@ -59,7 +59,7 @@ mod tests {
     use tokio::sync::oneshot;
 
     #[test]
-    fn a_use_case_continues_without_its_client_and_starts_tasks_on_its_runtime() {
+    fn use_case_continues_without_its_client_and_starts_tasks_on_its_runtime() {
         let main = Builder::new_multi_thread().worker_threads(1).build().unwrap();
         let (go, gone) = oneshot::channel::<()>();
         let (reply, started_on) = oneshot::channel();
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_use_case_that_ended_or_panicked_is_not_run_again() {
+    fn finished_or_panicked_use_case_is_not_rerun() {
         let main = Builder::new_multi_thread().worker_threads(1).build().unwrap();
         let handle = main.handle().clone();
         assert_eq!(complete(&handle, async { 7 }).now_or_never(), Some(7));

@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
 /// Maximum number of bytes to discard per poll after the last request.
-const DISCARDED_AT_ONCE: usize = 64 * 1024;
+const DISCARDED_PER_POLL: usize = 64 * 1024;
 
 const TIMED_OUT: &[u8] = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
@@ -96,7 +96,7 @@ pub(crate) struct Connection {
     phase: Rc<Phase>,
     /// Bytes that were read but that the framework may not process yet.
     ahead: Vec<u8>,
-    /// Set if the framework was told to wait without registering its task with the socket.
+    /// Set if the framework was asked to wait without registering its task with the socket.
     paused: bool,
     deadlines: Deadlines,
     reading: Deadline,
@@ -160,7 +160,7 @@ impl Connection {
             self.shut = Pin::new(&mut self.stream).poll_shutdown(context)?.is_ready();
         }
         let mut scratch = [0; 4 * 1024];
-        for _ in 0..DISCARDED_AT_ONCE / scratch.len() {
+        for _ in 0..DISCARDED_PER_POLL / scratch.len() {
             let mut buffer = ReadBuf::new(&mut scratch);
             match Pin::new(&mut self.stream).poll_read(context, &mut buffer) {
                 Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {}

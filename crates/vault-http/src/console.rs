@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_failed_check_asks_for_is_said_in_the_server_s_words() {
+    fn console_shows_remedies_of_server() {
         let said = file("remedies.js");
         for reason in CheckReason::ALL {
             let line = format!("\n  \"{}\": \"{}\",\n", reason.as_str(), reason.remedy());
@@ -183,7 +183,7 @@ mod tests {
 
     /// The console has a label for every action, event and delivery failure.
     #[test]
-    fn everything_that_can_be_told_has_words() {
+    fn every_message_code_has_a_text() {
         let (words, receivers) = (file("words.js"), file("receivers.js"));
         for action in AuditAction::ALL {
             assert!(words.contains(&format!("'{}': ", action.as_str())), "{}", action.as_str());
@@ -199,7 +199,7 @@ mod tests {
 
     /// The page of audit actions lists all of them with the console's labels. `ORGVAULT_UPDATE=1` regenerates it.
     #[test]
-    fn the_actions_of_the_audit_are_documented() {
+    fn actions_of_the_audit_are_documented() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operate/actions.md");
         let words = file("words.js");
         let row = |action: &AuditAction| {
@@ -213,12 +213,12 @@ mod tests {
     }
 
     #[test]
-    fn the_page_names_the_base_path_once() {
+    fn page_names_the_base_path_once() {
         assert_eq!(PAGE.matches(BASE_PATH).count(), 1);
     }
 
     #[test]
-    fn nothing_turns_text_into_markup_or_leaves_the_origin() {
+    fn console_never_renders_markup_or_leaves_origin() {
         for file in FILES.iter().filter(|file| file.media_type == SCRIPT) {
             let text = String::from_utf8_lossy(file.content);
             let forbidden = [

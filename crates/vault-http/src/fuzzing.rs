@@ -322,7 +322,7 @@ mod tests {
     use vault_testkit::strategy::credential_json;
 
     #[test]
-    fn the_seeds_reach_what_they_are_for() {
+    fn fuzzing_seeds_reach_their_targets() {
         let accepted = |read: &dyn Fn(&[u8]) -> bool, target| seeds(target).iter().filter(|seed| read(seed)).count();
         let login = |body: &[u8]| parse_login(body, Ttl::MAX, Network::V4([192, 0, 2])).is_ok();
         assert!(accepted(&login, "login") > 0);

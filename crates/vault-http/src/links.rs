@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_next_page_of_the_audit_has_the_filters_of_this_one() {
+    fn next_audit_page_link_keeps_filters() {
         assert_eq!(audit("/v1/audit", &AuditFilter::default(), AuditOrder::NewestFirst), "/v1/audit");
         let filter = AuditFilter {
             since: Some(Timestamp::from_millis(0)),
@@ -83,7 +83,7 @@ mod tests {
     use vault_core::namespace::Namespace;
 
     #[test]
-    fn the_next_page_has_the_filters_and_the_limit_of_this_one() {
+    fn next_page_link_keeps_filters_and_limit() {
         let filter = ListFilter {
             namespace: Namespace::parse("a/b", "").ok(),
             kind: Some(CredentialType::S3),

@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_has_four_parameters() {
+    fn list_has_four_parameters() {
         let Ok((filter, page)) = list(None) else { panic!("no parameter is needed") };
         assert_eq!((filter, page), (ListFilter::default(), PageRequest::default()));
         let Ok((filter, page)) = list(Some("limit=7&namespace=a%2Fb&cursor=c-_&type=direct-link")) else {
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_save_may_ask_to_be_tried_out() {
+    fn save_may_request_a_check() {
         let ask = |query: &str, available| {
             let problem_response = match save(Some(query), available) {
                 Ok(verify) => return Ok(verify),
@@ -443,7 +443,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_query_is_answered(query in "[ -~]{0,80}") {
+        fn any_query_gets_a_response(query in "[ -~]{0,80}") {
             let _ = list(Some(&query));
             let _ = save(Some(&query), query.len().is_multiple_of(2));
             let _ = none(Some(&query));

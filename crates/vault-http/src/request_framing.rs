@@ -128,7 +128,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_portion_ends_with_its_last_byte_however_it_arrives(
+        fn framing_is_independent_of_segmentation(
             (mut request_framing, bytes) in portions(),
             behind in prop::collection::vec(any::<u8>(), 0..20),
             pieces in prop::collection::vec(1..9_usize, 0..60),
@@ -145,7 +145,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_taken_or_left(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn arbitrary_bytes_are_framed_or_passed_on(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             for mut request_framing in [RequestFraming::HEAD, RequestFraming::CHUNKED, RequestFraming::Bytes(100), RequestFraming::Nothing] {
                 let taken = request_framing.take(&bytes);
                 prop_assert!(taken == bytes.len() || request_framing == RequestFraming::Nothing);

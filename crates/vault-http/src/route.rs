@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_is_found() {
+    fn other_paths_are_not_found() {
         let others = [
             "",
             "*",
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_method_is_allowed_exactly_if_it_does_something() {
+    fn method_is_allowed_exactly_if_routed() {
         for route in routes() {
             let allowed = allow(&PUBLIC, route.template);
             let path = route.template.replace(BASE, "/v1");
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn no_operation_stands_twice() {
+    fn operations_are_unique() {
         for routes in [routes().collect::<Vec<_>>(), activation_routes().collect()] {
             let names: HashSet<_> = routes.iter().map(|route| route.operation).collect();
             let methods: HashSet<_> = routes.iter().map(|route| (route.template, route.method)).collect();

@@ -17,7 +17,7 @@ use actix_server::{GracefulShutdownSignal, ServerBuilder};
 use actix_service::{IntoServiceFactory as _, ServiceFactory, ServiceFactoryExt as _, fn_service, map_config};
 use actix_web::dev::{AppConfig, Server, ServerHandle};
 use actix_web::{App, HttpRequest, web};
-use std::future::{Future, ready as at_once};
+use std::future::{Future, ready as immediate};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
@@ -131,7 +131,7 @@ pub(crate) fn serve<A: Api>(
         file = Some(made);
         builder = builder.listen_uds("orgvault", listener, move || {
             let peers = Arc::clone(&peers);
-            fn_service(move |stream: UnixStream| at_once(accept_local(stream, &peers, deadlines)))
+            fn_service(move |stream: UnixStream| immediate(accept_local(stream, &peers, deadlines)))
                 .and_then(worker.http())
         })?;
     }

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_certificate_with_its_key_is_taken() {
+    fn certificate_requires_matching_key() {
         let (Some((certificate, key)), Some((other, _))) = (pair(), pair()) else { panic!("ring makes keys") };
         let tls = Tls::new(certificate.as_bytes(), key.as_bytes()).ok();
         let Some(tls) = tls else { panic!("a sound pair") };
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn an_authority_for_clients_is_certificates() {
+    fn client_ca_file_contains_certificates() {
         let Some((certificate, key)) = pair() else { panic!("ring makes keys") };
         let tls = |authority: &str| {
             let tls = Tls::with_client_authority(certificate.as_bytes(), key.as_bytes(), authority.as_bytes());

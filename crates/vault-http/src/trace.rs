@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_traceparent_is_taken_to_the_letter() {
+    fn traceparent_is_parsed_strictly() {
         assert!(is_traceparent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"));
         for text in [
             "",

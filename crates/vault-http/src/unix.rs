@@ -109,7 +109,7 @@ fn wait_for_turn(directory: &OwnedFd) -> io::Result<()> {
             Err(error) => return Err(error.into()),
         }
     }
-    Err(refused(io::ErrorKind::ResourceBusy, "another process holds a lock on its directory"))
+    Err(refused(io::ErrorKind::ResourceBusy, "another process has locked its directory"))
 }
 
 /// Removes the socket of a process that has exited.

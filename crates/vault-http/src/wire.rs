@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_read_as_it_was_sent() {
+    fn request_is_parsed_as_sent() {
         let (request, _) = found::<CreateIntegrationRequest>(r#"{"namespaces": ["a", "b/*"], "name": "n\u00e4"}"#);
         let expected = CreateIntegrationRequest {
             name: "n\u{e4}".into(),
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_read_is_not_checked() {
+    fn unparsed_fields_are_not_validated() {
         let Ok((_, mut violations)) =
             read::<LoginRequest>(br#"{"email": "", "password": 1, "passcode": "", "ttl": "x"}"#)
         else {
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_may_be_read_by_its_own_rules() {
+    fn field_may_have_its_own_rules() {
         let taken = |data: &str| {
             let body = format!("{{\"type\": \"s3\", \"namespace\": \"a\"{data}}}");
             let Ok(mut document) = Document::parse(body.as_bytes()) else { panic!("an object") };

@@ -75,7 +75,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     #[test]
-    fn a_file_that_others_can_change_is_refused() {
+    fn file_that_others_can_change_is_refused() {
         let scratch = tempfile::tempdir().expect("a directory");
         let path = scratch.path().join("audit.jsonl");
         let mut file = open(&path).expect("it is made");

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_named_by_a_url() {
+    fn smtp_server_is_parsed_from_url() {
         let read = |text: &str| text.parse::<SmtpUrl>().map(|url| (url.to_string(), url.user, url.is_implicit)).ok();
         for (text, shown, user, is_implicit) in [
             ("smtps://mail.example", "smtps://mail.example:465", None, true),

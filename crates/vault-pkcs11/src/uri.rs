@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_uri_names_token_key_module_and_pin() {
+    fn uri_names_token_key_module_and_pin() {
         let uri: TokenUri = WHOLE.parse().unwrap();
         assert_eq!((uri.token.as_deref(), uri.serial.as_deref(), uri.slot), (Some("the vault"), Some("12"), Some(3)));
         assert_eq!(uri.id, [0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef]);
@@ -172,10 +172,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_unknown_is_named_and_nothing_is_repeated() {
+    fn uri_errors_name_parameter_without_value() {
         let least = "pkcs11:token=a;id=12345678?module-path=/m&pin-source=/p";
         assert!(least.parse::<TokenUri>().is_ok());
-        for (from, to, said) in [
+        for (from, to, expected) in [
             ("pkcs11:", "pkcs12:", "begin with pkcs11:"),
             ("token=a;", "", "needs the token"),
             (";id=12345678", "", "needs the key's id"),
@@ -193,7 +193,7 @@ mod tests {
         ] {
             let text = least.replace(from, to);
             let refusal = refused(&text);
-            assert!(refusal.contains(said), "{text}: {refusal}");
+            assert!(refusal.contains(expected), "{text}: {refusal}");
             assert!(!refusal.contains("4711"), "{refusal}");
         }
     }

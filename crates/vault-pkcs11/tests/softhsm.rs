@@ -53,13 +53,13 @@ fn run(name: &str, tokens: &SoftHsm) {
     let (variable, value) = tokens.variable();
     let mut command = Command::new(std::env::current_exe().unwrap());
     let done = command.args([name, "--exact", "--ignored"]).env(variable, value).output().unwrap();
-    let said = [done.stdout, done.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
-    assert!(done.status.success() && said.contains("1 passed"), "{said}");
-    assert!(!said.contains(SoftHsm::PIN), "{said}");
+    let message = [done.stdout, done.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    assert!(done.status.success() && message.contains("1 passed"), "{message}");
+    assert!(!message.contains(SoftHsm::PIN), "{message}");
 }
 
 #[test]
-fn a_key_in_a_token_seals_and_opens() {
+fn key_in_a_token_seals_and_opens() {
     let directory = tempfile::tempdir().unwrap();
     let tokens = SoftHsm::at(directory.path().join("softhsm"));
     tokens.create_token("vault");
@@ -81,7 +81,7 @@ fn a_key_in_a_token_seals_and_opens() {
 }
 
 #[tokio::test]
-#[ignore = "run by a_key_in_a_token_seals_and_opens"]
+#[ignore = "run by key_in_a_token_seals_and_opens"]
 async fn inside_seals_and_opens() {
     let root = key("vault", ID);
     assert_eq!(root.key(), format!("pkcs11:{ID}"));
@@ -113,41 +113,41 @@ async fn inside_seals_and_opens() {
 }
 
 #[tokio::test]
-#[ignore = "run by a_key_in_a_token_seals_and_opens"]
+#[ignore = "run by key_in_a_token_seals_and_opens"]
 async fn inside_refuses() {
     let wrong = key_with(&SoftHsm::uri("vault", ID, "/nowhere".as_ref()), pin("wrong"));
-    let said = refusal(wrong.seal(&secret("x"), b"").await);
-    assert!(said.contains("rejects the PIN"), "{said}");
-    assert!(!said.contains("wrong-") && !format!("{wrong:?}").contains("nowhere"), "{said}");
+    let message = refusal(wrong.seal(&secret("x"), b"").await);
+    assert!(message.contains("rejects the PIN"), "{message}");
+    assert!(!message.contains("wrong-") && !format!("{wrong:?}").contains("nowhere"), "{message}");
     let unread = key_with(&SoftHsm::uri("vault", ID, "/nowhere".as_ref()), Arc::new(|| Err("no such file".into())));
     assert_eq!(refusal(unread.seal(&secret("x"), b"").await), "PIN: no such file");
-    let said = refusal(key("vault", "0000000000000000").seal(&secret("x"), b"").await);
-    assert!(said.contains("no AES key that matches pkcs11:token=vault;id=%00%00"), "{said}");
-    let said = refusal(key("second", "0102030405060708").seal(&secret("x"), b"").await);
-    assert!(said.contains("has 2 AES keys"), "{said}");
-    let said = refusal(key("twin", ID).seal(&secret("x"), b"").await);
-    assert!(said.contains("2 tokens match"), "{said}");
+    let message = refusal(key("vault", "0000000000000000").seal(&secret("x"), b"").await);
+    assert!(message.contains("no AES key that matches pkcs11:token=vault;id=%00%00"), "{message}");
+    let message = refusal(key("second", "0102030405060708").seal(&secret("x"), b"").await);
+    assert!(message.contains("has 2 AES keys"), "{message}");
+    let message = refusal(key("twin", ID).seal(&secret("x"), b"").await);
+    assert!(message.contains("2 tokens match"), "{message}");
 
     let module = std::env::temp_dir().join(format!("module-{}", std::process::id()));
     let with = |path: &std::path::Path| {
         let uri = SoftHsm::uri("vault", ID, "/nowhere".as_ref());
         key_with(&uri.replace(SoftHsm::module().to_str().unwrap(), path.to_str().unwrap()), pin(SoftHsm::PIN))
     };
-    let said = refusal(with(&module).seal(&secret("x"), b"").await);
-    assert!(said.contains("cannot be read"), "{said}");
+    let message = refusal(with(&module).seal(&secret("x"), b"").await);
+    assert!(message.contains("cannot be read"), "{message}");
     fs::write(&module, "no module").unwrap();
     let mode = |mode| fs::set_permissions(&module, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
     mode(0o666);
-    let said = refusal(with(&module).seal(&secret("x"), b"").await);
-    assert!(said.contains("other users can change it"), "{said}");
+    let message = refusal(with(&module).seal(&secret("x"), b"").await);
+    assert!(message.contains("other users can change it"), "{message}");
     mode(0o644);
-    let said = refusal(with(&module).seal(&secret("x"), b"").await);
-    assert!(said.contains("cannot be loaded"), "{said}");
+    let message = refusal(with(&module).seal(&secret("x"), b"").await);
+    assert!(message.contains("cannot be loaded"), "{message}");
     fs::remove_file(&module).unwrap();
 }
 
 #[tokio::test]
-#[ignore = "run by a_key_in_a_token_seals_and_opens"]
+#[ignore = "run by key_in_a_token_seals_and_opens"]
 async fn inside_has_no_token() {
     let refused = key("vault", ID).seal(&secret("x"), b"").await.unwrap_err();
     assert!(matches!(&refused, KeyServiceError::Unavailable(_)), "{refused:?}");

@@ -227,7 +227,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_special_address_passes(bits: u32) {
+        fn special_addresses_are_refused(bits: u32) {
             let address = Ipv4Addr::from_bits(bits);
             if is_special(address) {
                 prop_assert!(!EgressPolicy::public_only().permits(address.into()));
@@ -237,7 +237,7 @@ mod tests {
         /// No IPv6 address that contains an IPv4 address is permitted, because a client could use the IPv4 address
         /// instead.
         #[test]
-        fn no_ipv6_form_of_an_ipv4_address_passes(bits: u32) {
+        fn ipv6_forms_of_ipv4_addresses_are_refused(bits: u32) {
             let (high, low) = ((bits >> 16) as u16, (bits & 0xffff) as u16);
             for address in [
                 Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, high, low),
@@ -253,7 +253,7 @@ mod tests {
         }
 
         #[test]
-        fn only_global_unicast_passes_of_ipv6(bits: u128) {
+        fn only_global_unicast_ipv6_is_permitted(bits: u128) {
             let address = Ipv6Addr::from_bits(bits);
             if EgressPolicy::public_only().permits(address.into()) {
                 prop_assert_eq!(bits >> 125, 1);
@@ -262,7 +262,7 @@ mod tests {
 
         /// An allowed network permits its own addresses and no others.
         #[test]
-        fn what_is_allowed_is_permitted_and_no_more(bits: u32, length in 0_u8..=32, other: u32) {
+        fn only_allowed_destinations_are_permitted(bits: u32, length in 0_u8..=32, other: u32) {
             let network = Ipv4Net::new(Ipv4Addr::from_bits(bits), length).unwrap();
             let policy = EgressPolicy::allowing(vec![network.into()]);
             prop_assert!(policy.permits(Ipv4Addr::from_bits(bits).into()));

@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_issuer_on_the_internet_chooses_no_private_address() {
+    fn public_issuer_cannot_use_private_address() {
         let client = IssuerClient::new(&Egress::default());
         let egress = |issuer: &str, keys: &str, is_public| client.egress_of_keys(issuer, keys, is_public);
         let public = egress("https://issuer.example", "https://keys.example/jwks", true).unwrap();
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_issuer_is_public_if_all_its_addresses_are() {
+    async fn issuer_is_public_if_all_its_addresses_are() {
         let client = IssuerClient::new(&Egress::default());
         assert!(client.is_public("https://8.8.8.8/").await);
         for private in ["https://10.0.0.1/", "https://[::1]/", "http://localhost:8000"] {

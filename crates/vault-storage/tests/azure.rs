@@ -73,7 +73,7 @@ fn with(mut json: Value, name: &str, value: &str) -> Value {
 }
 
 #[tokio::test]
-async fn azurite_judges_tokens_keys_signatures_and_containers() {
+async fn azurite_validates_tokens_keys_signatures_and_containers() {
     let authority = Authority::new();
     let azurite = Azurite::start(Some(TlsFiles { certificate: &authority.certificate(), key: &authority.key() }));
     azurite.create_container(CONTAINER);
@@ -123,7 +123,7 @@ async fn azurite_judges_tokens_keys_signatures_and_containers() {
 }
 
 #[tokio::test]
-async fn azurite_takes_the_signature_that_was_vended() {
+async fn azurite_accepts_issued_signature() {
     let authority = Authority::new();
     let azurite = Azurite::start(Some(TlsFiles { certificate: &authority.certificate(), key: &authority.key() }));
     azurite.create_container(CONTAINER);
@@ -166,7 +166,7 @@ async fn azurite_takes_the_signature_that_was_vended() {
 }
 
 #[tokio::test]
-async fn what_azurite_does_not_answer_is_told_apart_too() {
+async fn other_azure_errors_are_distinguished() {
     // <https://learn.microsoft.com/en-us/rest/api/storageservices/status-and-error-codes2>
     let script = Scripted::start(|asked| {
         let refused = |status, code: &str, detail: &str| {

@@ -289,7 +289,7 @@ async fn token_is_not_sent_without_tls() {
 }
 
 #[tokio::test]
-async fn refusals_of_sts_are_told_apart() {
+async fn sts_refusals_are_distinguished() {
     let aws = Aws::start(Trusted::Own);
     let storage = aws.storage();
     for (code, reason, is_closed) in [
@@ -338,7 +338,7 @@ async fn application_of_azure_presents_a_token_instead_of_a_secret() {
 }
 
 #[tokio::test]
-async fn refusals_of_entra_are_told_apart() {
+async fn entra_refusals_are_distinguished() {
     let server = azure(Trusted::Own);
     let storage = storage(azure_places(&server), None, false);
     for (code, reason, is_closed) in [
@@ -395,7 +395,7 @@ async fn service_account_of_google_is_impersonated_and_its_token_narrowed() {
 }
 
 #[tokio::test]
-async fn refusals_of_google_are_told_apart() {
+async fn google_refusals_are_distinguished() {
     let server = google(Trusted::Own);
     let storage = storage(google_places(&server), None, false);
     for (provider, reason, is_closed) in [

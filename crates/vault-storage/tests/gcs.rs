@@ -98,7 +98,7 @@ fn tokens() -> Scripted {
 }
 
 #[tokio::test]
-async fn the_emulator_gives_and_takes_objects() {
+async fn emulator_reads_and_writes_objects() {
     let google = GoogleEmulator::start();
     google.create_bucket(BUCKET);
     google.put(BUCKET, "in/a b+c.csv", b"1,2,3\n");
@@ -178,7 +178,7 @@ async fn store_refusals_are_distinguished() {
 }
 
 #[tokio::test]
-async fn a_token_is_asked_for_as_documented_and_narrowed() {
+async fn token_is_requested_as_documented_and_narrowed() {
     let tokens = tokens();
     let storage = storage(Places { google_exchange: tokens.endpoint(), ..Places::default() }, None);
     let token_uri = format!("{}/token", tokens.endpoint());

@@ -48,7 +48,7 @@ async fn fetch(issuer: &Issuer) -> Result<FetchedKeys, IssuerFailure> {
 }
 
 #[tokio::test]
-async fn an_issuer_that_was_taken_over_gives_no_keys() {
+async fn redirected_issuer_provides_no_keys() {
     let (discovery, own) = (page(""), page(keys("own")));
     let server = serve(&discovery, &own);
     let (no_document, foreign) = (page(""), page(keys("foreign")));
@@ -83,7 +83,7 @@ async fn an_issuer_that_was_taken_over_gives_no_keys() {
 }
 
 #[tokio::test]
-async fn an_issuer_is_read_so_far_and_only_where_nobody_is_in_between() {
+async fn issuer_response_is_bounded_and_requires_tls() {
     let (discovery, set) = (page(""), page(keys("own")));
     let server = serve(&discovery, &set);
     let by_url = issuer(&server.endpoint(), KeySource::Url(format!("{}/keys", server.endpoint())));

@@ -83,7 +83,7 @@ async fn moto_seals_and_opens_in_context() {
 }
 
 #[tokio::test]
-async fn a_service_that_does_not_answer_may_answer_later() {
+async fn unavailable_kms_may_be_retried() {
     let user = AccessKey { id: "a".to_owned(), secret: "b".to_owned() };
     // Nobody listens there.
     let root = key("arn:aws:kms:eu-central-1:111122223333:key/one", "http://127.0.0.1:1", keys(&user));
@@ -93,7 +93,7 @@ async fn a_service_that_does_not_answer_may_answer_later() {
 }
 
 #[test]
-fn a_uri_names_key_and_credentials() {
+fn uri_names_key_and_credentials() {
     let uri = "aws-kms:arn:aws:kms:eu-central-1:111122223333:key/mrk-1?credentials-file=/c&profile=vault";
     assert_eq!(uri.parse::<KmsUri>().unwrap().to_string(), uri);
     for (wrong, said) in [

@@ -29,7 +29,7 @@ fn answer(status: &str, fields: &str, body: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_link_is_asked_for_its_first_byte() {
+async fn link_check_requests_first_byte() {
     let authority = Authority::new();
     let server = authority.serve(|head| {
         let (line, fields) = head.split_once("\r\n").unwrap();
@@ -173,7 +173,7 @@ impl Resolve for Busy {
 }
 
 #[tokio::test]
-async fn a_name_that_could_not_be_looked_up_is_not_called_unknown() {
+async fn failed_lookup_is_not_reported_as_unknown_name() {
     let report = check(&guarded(&[], Arc::new(Busy)), &link("https://store.test/"), &[]).await;
     assert_eq!(report, ["authenticate failed unreachable"]);
 }
@@ -212,7 +212,7 @@ async fn ip_addresses_are_checked_like_names() {
 }
 
 #[tokio::test]
-async fn who_says_nothing_is_not_waited_for() {
+async fn silent_server_times_out() {
     let silent = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let open = guarded(&["127.0.0.0/8"], Rebinding::new(&[]));
     for scheme in ["http", "https"] {

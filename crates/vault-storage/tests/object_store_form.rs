@@ -37,7 +37,7 @@ fn path(document: &Value) -> String {
 proptest! {
     /// Every prefix is read as it was saved (the crate's paths have no slash at their end), or refused by name.
     #[test]
-    fn a_prefix_is_read_as_it_was_saved_or_there_is_no_address(
+    fn prefix_is_unchanged_or_url_is_absent(
         prefix in prop_oneof!["(/?(a|b c|\\.|\\.\\.|%2F|ü|~|\\?|#|\\\\|\\{|\\*|:|@|//)){1,6}/?", "\\PC{1,12}", ".{1,8}"],
     ) {
         match s3(&prefix) {
@@ -68,7 +68,7 @@ fn prefixes_that_the_crate_cannot_read_are_refused_with_the_reason() {
 
 /// The crate takes no option that it does not know.
 #[test]
-fn options_are_those_of_the_crate() {
+fn options_match_object_store_crate() {
     let data = json!({
         "access_key_id": "A", "secret_access_key": "s", "session_token": "t", "bucket": "nightly", "region": "r",
         "endpoint": "http://127.0.0.1:9000", "path_style_access": true,

@@ -252,7 +252,7 @@ async fn each_failure_of_a_proxy_has_a_reason() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_refuses_is_reported_by_a_root_key() {
+async fn proxy_that_refuses_is_reported_by_a_root_key() {
     let (authority, proxy) = (Authority::new(), TestProxy::start());
     proxy.require("Basic other");
     let egress = egress(&proxy.url(), &authority, &[]);
@@ -266,7 +266,7 @@ async fn a_proxy_that_refuses_is_reported_by_a_root_key() {
 
 /// Blocked destinations are not sent to the proxy, and direct ones are connected to without it.
 #[tokio::test]
-async fn the_proxy_gets_no_blocked_and_no_direct_destination() {
+async fn proxy_gets_no_blocked_or_direct_destination() {
     let (authority, proxy) = (Authority::new(), TestProxy::start());
     let names = Names::new(&["direct.test"]);
     let server = Scripted::start(|_| (200, Vec::new(), String::new()));

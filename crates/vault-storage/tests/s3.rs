@@ -43,7 +43,7 @@ fn with(mut json: Value, name: &str, value: &str) -> Value {
 }
 
 #[tokio::test]
-async fn moto_judges_keys_rights_and_buckets() {
+async fn moto_validates_keys_rights_and_buckets() {
     let moto = Moto::start();
     moto.create_bucket(BUCKET);
     moto.put(BUCKET, "in/a b+c.csv", b"1,2,3\n");
@@ -121,7 +121,7 @@ async fn every_bucket_of_a_key_is_checked_and_covered_by_its_session() {
 }
 
 #[tokio::test]
-async fn a_role_gives_keys_that_work_and_end() {
+async fn role_issues_keys_that_work_and_expire() {
     let moto = Moto::start();
     moto.create_bucket(BUCKET);
     moto.put(BUCKET, "in/a.csv", b"1\n");
@@ -172,7 +172,7 @@ impl Resolve for NoHostNames {
 }
 
 #[tokio::test]
-async fn a_store_without_names_for_buckets_wants_them_in_the_path() {
+async fn store_without_bucket_hosts_uses_path_style() {
     let store = Scripted::start(|asked| match asked.path.starts_with("/nightly-exports/?") {
         true => (200, vec![], "<ListBucketResult></ListBucketResult>".into()),
         false => (404, vec![], error("NoSuchBucket")),
@@ -201,7 +201,7 @@ async fn a_store_without_names_for_buckets_wants_them_in_the_path() {
 }
 
 #[tokio::test]
-async fn what_may_have_been_written_is_removed() {
+async fn possibly_written_object_is_deleted() {
     let authority = Authority::new();
     let asked = Arc::new(Mutex::new(Vec::new()));
     let reported = Arc::clone(&asked);
@@ -241,10 +241,10 @@ async fn what_may_have_been_written_is_removed() {
 
 /// Runs another test of this program among variables that tools of the clouds obey.
 #[test]
-fn nothing_of_the_environment_is_consulted() {
+fn environment_is_not_read() {
     let nowhere = "http://127.0.0.1:1";
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "s3::a_session_is_asked_for_within_its_bounds_and_narrowed"])
+        .args(["--exact", "s3::session_is_requested_within_bounds_and_narrowed"])
         .envs(["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"].map(|name| (name, nowhere)))
         .envs(["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_STS", "AWS_ENDPOINT_URL_S3"].map(|name| (name, nowhere)))
         .envs([("AWS_ACCESS_KEY_ID", "AKIAOFTHESERVER"), ("AWS_SECRET_ACCESS_KEY", "s"), ("AWS_SESSION_TOKEN", "t")])
@@ -261,7 +261,7 @@ fn error(code: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_moto_does_not_answer_is_told_apart_too() {
+async fn other_s3_errors_are_distinguished() {
     let script = Scripted::start(|asked| {
         let bucket = asked.path.split(['/', '?']).nth(1).unwrap_or_default();
         match bucket {
@@ -320,7 +320,7 @@ fn assumed(expiration: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_session_is_asked_for_within_its_bounds_and_narrowed() {
+async fn session_is_requested_within_bounds_and_narrowed() {
     let script = Scripted::start(|asked| {
         let refused = |status, code: &str, message: &str| {
             let error = format!("<Error><Code>{code}</Code><Message>{message}</Message></Error>");
@@ -375,7 +375,7 @@ async fn a_session_is_asked_for_within_its_bounds_and_narrowed() {
 /// MinIO and others issue sessions of the saved keys themselves
 /// (<https://min.io/docs/minio/linux/developers/security-token-service/AssumeRole.html>).
 #[tokio::test]
-async fn other_stores_issue_sessions_without_a_role_and_where_the_credential_says() {
+async fn other_stores_issue_sessions_at_configured_endpoint() {
     let script = Scripted::start(|_| (200, vec![], assumed("2030-01-01T00:00:00Z")));
     let elsewhere = Scripted::start(|_| (200, vec![], assumed("2030-01-01T00:00:00Z")));
     let storage = storage(Places::default(), None);
@@ -402,7 +402,7 @@ async fn other_stores_issue_sessions_without_a_role_and_where_the_credential_say
 }
 
 #[tokio::test]
-async fn sessions_are_tagged_where_that_is_set() {
+async fn sessions_are_tagged_if_configured() {
     let script = Scripted::start(|_| (200, vec![], assumed("2030-01-01T00:00:00Z")));
     let egress = EgressPolicy::allowing(vec!["127.0.0.0/8".parse().unwrap()]).into();
     let settings = StorageSettings { egress, session_tags: true, ..StorageSettings::default() };
@@ -424,7 +424,7 @@ async fn sessions_are_tagged_where_that_is_set() {
 
 /// An upload in parts, under the key that the credential names: <https://docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html>.
 #[tokio::test]
-async fn a_write_is_an_upload_in_parts() {
+async fn write_check_is_multipart_upload() {
     let script = Scripted::start(|asked| match (&*asked.method, asked.path.split_once('?').map(|(_, query)| query)) {
         ("GET", _) => (200, vec![], "<ListBucketResult></ListBucketResult>".into()),
         ("POST", Some("uploads")) => {
@@ -465,7 +465,7 @@ async fn a_write_is_an_upload_in_parts() {
 }
 
 #[tokio::test]
-async fn a_store_that_says_nothing_is_not_to_be_reached_whatever_the_sdk_makes_of_it() {
+async fn silent_store_is_reported_as_unreachable() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap(); // takes connections into its queue, and that is all
     let data = s3(&json!({
         "access_key_id": "AKIAIOSFODNN7EXAMPLE", "secret_access_key": "saved", "bucket": "exports",

@@ -186,10 +186,10 @@ mod tests {
     fn ordered_ids_ascend_when_clock_moves_back() {
         let ids = SequentialIds::seeded(7);
         let times = [5_000, 5_000, 4_000, 6_000, 0];
-        let made: Vec<Uuid> = times.iter().map(|at| ids.ordered(Timestamp::from_millis(*at))).collect();
-        assert!(made.is_sorted_by(|a, b| a < b));
-        assert!(made.iter().all(|id| id.get_version_num() == 7 && id.get_variant() == uuid::Variant::RFC4122));
-        assert_eq!(made[0].as_u64_pair().0 >> 16, 5_000);
+        let created: Vec<Uuid> = times.iter().map(|at| ids.ordered(Timestamp::from_millis(*at))).collect();
+        assert!(created.is_sorted_by(|a, b| a < b));
+        assert!(created.iter().all(|id| id.get_version_num() == 7 && id.get_variant() == uuid::Variant::RFC4122));
+        assert_eq!(created[0].as_u64_pair().0 >> 16, 5_000);
     }
 
     #[test]
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_goes_where_it_is_told() {
+    fn clock_is_set_and_advanced() {
         let clock = ManualClock::default();
         clock.advance_seconds(30);
         clock.advance_millis(-1);

@@ -19,7 +19,7 @@
 //! # fn main() {}
 //! ```
 //!
-//! Each case becomes a test named after it, for example `lockout::parallel_attempts_win_nothing`. A failing case prints
+//! Each case becomes a test named after it, for example `lockout::parallel_attempts_gain_nothing`. A failing case prints
 //! the page about its subject.
 //!
 //! An adapter with only the account ports implements [`Subject`] and [`AccountSubject`] and uses
@@ -378,71 +378,71 @@ macro_rules! store_contract {
         $crate::activation_contract!($make);
         $crate::contract_cases! { $make;
             whole in "embed/own-store.md" {
-                disabling_ends_sessions_for_good
-                deletion_leaves_nothing_but_the_audit
+                disabling_revokes_sessions_permanently
+                deletion_leaves_only_audit_log
                 deletion_frees_name_and_addresses
-                deletion_leaves_others_alone
-                what_cannot_be_recorded_does_not_happen
+                deletion_affects_no_other_organization
+                unrecordable_change_is_rolled_back
                 sessions_list_their_own_organizations_entries
             }
             standing in "SECURITY.md" {
-                an_ended_session_is_refused_everything
-                an_expired_session_is_refused_everything
-                a_changed_account_is_refused_everything
-                a_disabled_organization_is_refused_everything
-                a_session_is_worth_nothing_to_others
-                the_end_of_a_session_takes_effect_at_once
-                credentials_outlast_the_account_that_saved_them
+                ended_session_is_refused_by_every_operation
+                expired_session_is_refused_by_every_operation
+                changed_account_is_refused_by_every_operation
+                disabled_organization_is_refused_by_every_operation
+                session_is_refused_for_other_organizations
+                session_end_takes_effect_immediately
+                credentials_outlive_account_that_saved_them
             }
             inspection in "embed/own-store.md" {
-                every_credential_has_a_place
-                a_credential_is_read_whole
-                every_row_under_the_instance_key_has_a_place
-                closures_are_those_of_the_organization
-                the_newest_entries_about_a_row_come_first
+                every_credential_has_a_row_key
+                credential_is_read_completely
+                every_row_under_instance_key_has_a_row_key
+                throttle_locks_are_listed_by_organization
+                newest_entries_of_a_row_are_first
             }
             lookups in "CRYPTO.md" {
-                an_address_is_unique_under_two_keys
-                an_invitation_is_unique_under_two_keys
-                a_moved_account_is_found_under_the_new_key
-                a_credential_moves_if_it_is_as_read
+                address_is_unique_under_two_keys
+                invitation_is_unique_under_two_keys
+                rekeyed_account_is_found_under_new_key
+                credential_is_rekeyed_only_if_unchanged
             }
             receiver in "RECEIVERS.md" {
-                receivers_are_their_organizations
-                mail_goes_to_members_alone
+                receivers_are_scoped_to_organization
+                mail_is_sent_only_to_users
                 deliveries_are_stored_once_and_kept
-                a_receiver_that_is_gone_is_disabled
+                receiver_that_returns_gone_is_disabled
                 one_process_reads_events
-                a_lockout_is_found_among_the_notices
+                lockout_is_listed_in_notices
             }
             health in "jobs/storage.md" {
-                a_list_is_filtered_by_health
+                list_is_filtered_by_health
                 counts_of_comparisons_are_deleted
-                a_requested_check_is_made_once
+                requested_check_runs_once
                 requested_checks_are_limited
-                what_is_handed_out_is_a_use
+                issuance_is_recorded_as_use
                 renewal_and_end_update_the_use
-                a_check_before_a_save_is_the_health_of_its_version
+                check_before_save_is_health_of_version
                 actions_of_integrations_are_counted
             }
             rotation in "ROTATION.md" {
-                what_a_key_seals_is_found_in_slices
-                parts_are_moved_and_nothing_else_changes
-                what_changed_meanwhile_is_not_moved
-                parts_are_moved_to_the_active_key_only
-                a_key_is_destroyed_when_nothing_names_it
-                metadata_that_was_moved_is_not_put_back
-                a_rotation_beside_changes_loses_nothing
+                rows_under_a_key_are_found_in_slices
+                parts_are_resealed_and_other_columns_unchanged
+                concurrently_changed_rows_are_not_resealed
+                parts_are_resealed_only_under_active_key
+                unreferenced_key_is_destroyed
+                resealed_metadata_is_not_reverted
+                rotation_with_concurrent_changes_loses_nothing
             }
             maintenance in "why/databases.md" {
-                what_has_expired_is_deleted_in_slices
-                the_store_answers
+                expired_rows_are_deleted_in_slices
+                store_responds_to_check
                 credentials_are_counted_in_slices
-                the_most_used_active_key_is_found
-                a_re_enrolment_that_was_swept_revives_nothing
+                most_used_active_key_is_found
+                deleted_re_enrolment_revives_nothing
             }
             model in "why/databases.md" {
-                random_commands_come_to_what_they_come_to_in_memory
+                random_commands_match_in_memory_store
             }
         }
     };
@@ -457,121 +457,121 @@ macro_rules! account_contract {
     ($make:expr) => {
         $crate::contract_cases! { $make;
             account in "API.md" {
-                an_account_is_found_as_it_was_made
-                an_address_belongs_to_one_account
-                parallel_creations_of_one_address_make_one
-                an_account_needs_an_organization
+                account_is_found_as_created
+                address_belongs_to_one_account
+                parallel_creations_of_one_address_create_one
+                account_requires_organization
                 accounts_are_listed_by_organization_newest_first
                 reading_a_passcode_is_recorded
             }
             account_change in "SECURITY.md" {
-                a_grant_is_replaced
-                a_password_is_replaced
-                a_passcode_is_replaced
-                an_account_is_deleted
+                account_rights_are_replaced
+                password_is_replaced
+                passcode_is_replaced
+                account_is_deleted
                 every_change_but_unlocking_ends_sessions
-                a_role_that_returns_revives_no_session
-                a_stale_or_stray_change_changes_nothing
-                parallel_changes_of_one_version_make_one
+                restored_role_does_not_revive_sessions
+                stale_or_stray_change_changes_nothing
+                parallel_changes_of_one_version_apply_once
             }
             authority in "SECURITY.md" {
-                a_session_sees_its_own_organization
-                an_ended_session_administers_nothing
-                a_session_changes_its_own_organization
-                the_last_active_admin_stays
-                two_admins_do_not_take_each_other
+                session_lists_only_its_organization
+                ended_session_cannot_administer
+                session_changes_only_its_organization
+                last_active_admin_cannot_be_removed
+                admins_cannot_demote_each_other_concurrently
                 concurrent_demotions_keep_one_active_admin
             }
             invitation in "API.md" {
-                an_invitation_is_found_as_it_was_made
-                an_invited_address_is_taken
-                the_first_to_confirm_has_the_address
+                invitation_is_found_as_created
+                invited_address_is_reserved
+                first_confirmation_gets_address
                 twenty_addresses_in_use_stop_invitations
-                parallel_invitations_of_one_address_make_one
-                an_invitation_that_is_over_is_replaced
-                an_invitation_needs_an_organization
-                the_newest_draft_counts
-                a_confirmed_invitation_is_an_account
-                parallel_confirmations_make_one_account
-                a_stray_draft_or_confirmation_changes_nothing
-                a_disabled_organization_enrols_nobody
-                an_invited_role_is_replaced
-                an_invitation_is_withdrawn
-                an_admins_session_reaches_its_own_invitations
-                a_role_lowered_beside_a_confirmation_is_lowered
+                parallel_invitations_of_one_address_create_one
+                expired_invitation_is_replaced
+                invitation_requires_organization
+                newest_draft_applies
+                confirmed_invitation_creates_account
+                parallel_confirmations_create_one_account
+                stray_draft_or_confirmation_changes_nothing
+                disabled_organization_refuses_enrolment
+                invited_role_is_replaced
+                invitation_is_withdrawn
+                admin_session_manages_only_own_invitations
+                concurrently_lowered_role_is_lowered
             }
             re_enrolment in "SECURITY.md" {
-                a_re_enrolling_account_has_nothing_to_log_in_with
-                a_re_enrolled_account_is_what_it_was
-                the_newest_re_enrolment_counts
-                an_expired_re_enrolment_revives_nothing
-                role_and_state_at_the_confirmation_hold
-                a_deleted_account_is_not_re_enrolled
-                a_confirmation_does_what_its_invitation_is_for
-                a_disabled_organization_re_enrols_nobody
-                a_session_re_enrols_its_own_organization
+                re_enrolling_account_cannot_log_in
+                re_enrolled_account_keeps_role_and_data
+                newest_re_enrolment_applies
+                expired_re_enrolment_revives_nothing
+                role_and_state_at_confirmation_apply
+                deleted_account_is_not_re_enrolled
+                confirmation_creates_or_re_enrols_by_invitation
+                disabled_organization_refuses_re_enrolment
+                session_re_enrols_only_in_its_organization
                 owner_and_admins_get_notice_of_re_enrolment
                 parallel_confirmations_re_enrol_once
-                a_change_beside_a_re_enrolment_is_not_lost
-                a_login_beside_a_re_enrolment_leaves_no_session
+                concurrent_change_survives_re_enrolment
+                concurrent_login_leaves_no_session_after_re_enrolment
             }
             own_account in "API.md" {
-                an_account_is_shown_to_its_owner
-                an_ended_session_sees_no_account
-                an_owner_replaces_the_password
-                an_owner_replaces_the_recovery_codes
-                an_owner_replaces_the_seed
-                a_waiting_seed_is_tried_five_times_within_an_hour
-                a_change_from_outside_drops_a_waiting_seed
-                a_proof_needs_a_session_of_its_account
-                a_proof_is_spent_once_whatever_for
-                a_proof_resets_its_class_as_a_login_does
+                owner_reads_own_account
+                ended_session_cannot_read_account
+                owner_replaces_the_password
+                owner_replaces_the_recovery_codes
+                owner_replaces_the_seed
+                pending_seed_allows_five_attempts_within_an_hour
+                change_by_others_drops_pending_seed
+                re_authentication_requires_session_of_account
+                passcode_is_spent_once_across_operations
+                re_authentication_resets_its_bucket
                 owner_gets_notice_of_changes_by_others
             }
             lockout in "SECURITY.md" {
-                a_reservation_carries_the_facts
-                five_attempts_are_free_then_waits_double
-                a_clock_set_back_ends_no_wait
-                parallel_attempts_win_nothing
-                parallel_attempts_from_a_known_network_win_nothing
-                unknown_addresses_never_wait
-                networks_are_known_to_all
-                a_reset_lifts_closed_classes
-                an_account_deleted_beside_attempts_is_nobody
-                known_networks_are_classes_of_their_own
-                networks_are_known_per_account
-                a_hundred_attempts_close_a_class
-                a_reservation_says_how_many_attempts_were_counted
-                unlocking_lifts_waits_and_closed_classes
-                a_login_resets_its_own_class
-                a_network_is_forgotten_after_90_days
-                the_ninth_network_replaces_the_one_unused_for_longest
+                reservation_contains_login_facts
+                lockout_doubles_after_five_attempts
+                clock_moved_back_ends_no_lockout
+                parallel_attempts_gain_nothing
+                parallel_attempts_from_known_network_gain_nothing
+                unknown_addresses_are_never_locked_out
+                known_networks_are_shared_by_processes
+                reset_unlocks_buckets
+                account_deleted_during_attempts_is_unknown
+                known_networks_have_separate_buckets
+                known_networks_are_per_account
+                hundred_attempts_lock_bucket
+                reservation_returns_attempt_count
+                unlocking_resets_lockouts_and_locked_buckets
+                login_resets_only_its_bucket
+                known_network_expires_after_90_days
+                ninth_network_replaces_least_recently_used
             }
             login in "SECURITY.md" {
-                a_login_makes_a_session
-                a_step_is_spent_once_in_parallel
-                a_recovery_code_is_spent_once_in_parallel
-                an_earlier_step_is_refused
-                only_the_accounts_own_recovery_codes_count
-                a_recovery_code_spends_no_step
-                a_login_is_overtaken_by_each_change
-                a_login_is_overtaken_by_its_organization
-                a_new_verifier_is_no_new_password
-                a_refused_login_stores_no_verifier
+                login_creates_session
+                step_is_spent_once_in_parallel
+                recovery_code_is_spent_once_in_parallel
+                earlier_step_is_refused
+                only_own_recovery_codes_are_accepted
+                recovery_code_spends_no_step
+                login_fails_after_concurrent_account_change
+                login_fails_after_organization_is_disabled
+                rehash_is_no_password_change
+                refused_login_stores_no_verifier
                 twenty_wrong_passcodes_disable_steps
-                the_twentieth_wrong_passcode_is_recorded
-                a_closed_class_is_recorded
-                a_spent_step_is_no_wrong_passcode
-                a_week_forgives_one_wrong_passcode
-                a_wrong_password_spends_nothing
+                twentieth_wrong_passcode_is_recorded
+                locked_bucket_is_recorded
+                spent_step_does_not_count_as_wrong
+                wrong_passcode_count_decreases_weekly
+                wrong_password_spends_nothing
                 parallel_wrong_passcodes_all_count
-                a_refusal_outlasts_its_account
+                refusal_outlives_its_account
             }
             session in "SECURITY.md" {
-                a_session_ends_once_in_parallel
+                session_ends_once_in_parallel
                 sessions_are_listed_to_their_owner
-                the_latest_use_of_a_session_is_kept
-                a_session_ends_another_of_its_account
+                latest_use_of_a_session_is_kept
+                session_ends_another_of_its_account
             }
         }
     };
@@ -586,24 +586,24 @@ macro_rules! operator_contract {
     ($make:expr) => {
         $crate::contract_cases! { $make;
             organization in "embed/own-store.md" {
-                a_name_is_taken_once_whatever_its_case
-                parallel_creations_of_one_name_make_one
-                an_organization_is_found_by_id_and_name
+                organization_name_is_unique_ignoring_case
+                parallel_creations_of_one_name_create_one
+                organization_is_found_by_id_and_name
                 names_keep_their_spelling
                 organizations_are_listed_by_name
-                a_state_is_set
+                organization_state_is_set
                 parallel_deletions_delete_once
             }
             audit in "operate/audit.md" {
-                entries_are_read_as_they_were_written
+                entries_are_read_as_written
                 entries_are_listed_in_ranges
-                a_checkpoint_holds_its_entries
-                a_checkpoint_that_does_not_fit_changes_nothing
-                parallel_checkpoints_make_one_chain
+                checkpoint_covers_its_entries
+                mismatched_checkpoint_changes_nothing
+                parallel_checkpoints_form_one_chain
             }
             issuer in "jobs/identity.md" {
-                parallel_additions_of_one_issuer_make_one
-                keys_are_noted_at_the_row_that_was_read
+                parallel_additions_of_one_issuer_create_one
+                issuer_keys_are_recorded_only_in_row_read
             }
         }
     };
@@ -618,76 +618,76 @@ macro_rules! credential_contract {
     (@each $make:expr; $sessions:ident) => {
         $crate::contract_cases! { $make;
             tenant in "embed/own-store.md" {
-                an_embedder_acts_while_its_organization_is_in_use
-                a_closed_organization_is_denied_everything
-                a_deleted_organization_leaves_its_audit_alone
-                nothing_is_used_or_checked_without_an_activation_side
+                embedder_is_authorized_while_organization_is_active
+                closed_organization_is_denied_every_operation
+                deleted_organization_keeps_its_audit_log
+                uses_and_checks_require_activation_process
             }
             credential in "embed/own-store.md" {
-                a_credential_is_shown_as_it_was_saved
-                a_list_begins_with_the_newest
-                a_list_is_filtered
+                credential_is_shown_as_saved
+                list_starts_with_newest
+                list_is_filtered
                 pages_are_stable_while_others_change_the_list
-                organizations_see_nothing_of_each_other
-                a_credential_is_deleted_once_in_parallel
-                a_limit_is_kept
-                a_limit_is_exact_in_parallel
-                an_inactive_key_is_refused
-                saves_at_once_are_judged_each_for_itself
-                repeats_at_once_take_no_room
-                deletes_at_once_are_judged_each_for_itself
+                organizations_are_isolated
+                credential_is_deleted_once_in_parallel
+                limit_is_enforced
+                limit_is_exact_in_parallel
+                inactive_key_is_refused
+                concurrent_saves_are_decided_independently
+                concurrent_repeats_do_not_count_towards_limit
+                concurrent_deletes_are_decided_independently
             }
             version in "embed/own-store.md" {
-                a_replaced_version_is_kept_beside_the_new_one
-                a_version_is_staged_promoted_and_taken_back
+                replaced_version_is_kept_with_new_one
+                version_is_staged_promoted_and_withdrawn
                 destroyed_version_is_deleted_immediately
-                a_change_of_what_was_read_before_another_change_is_refused
-                parallel_changes_of_one_revision_make_one
-                a_replacement_has_one_effect_per_idempotency_key
-                versions_change_for_their_own_organization_alone
-                deletion_takes_all_versions
-                the_previous_version_is_shown_with_the_credential
+                change_of_stale_revision_is_refused
+                parallel_changes_of_one_revision_apply_once
+                replacement_has_one_effect_per_idempotency_key
+                versions_change_only_for_their_organization
+                deletion_removes_all_versions
+                previous_version_is_shown_with_the_credential
             }
             life in "embed/own-store.md" {
-                what_is_said_of_a_credential_is_replaced
+                credential_metadata_is_replaced
                 metadata_needs_an_active_key
-                a_list_is_filtered_by_labels
-                a_list_is_filtered_by_expiry
+                list_is_filtered_by_labels
+                list_is_filtered_by_expiry
                 comparisons_are_counted
             }
             idempotency in "embed/own-store.md" {
-                a_request_has_one_effect
-                a_request_has_one_effect_in_parallel
+                request_has_one_effect
+                request_has_one_effect_in_parallel
                 parallel_requests_under_one_key_have_one_effect
                 keys_are_independent_per_account
-                an_earlier_save_is_found
+                earlier_save_is_found
                 keys_are_compared_exactly
-                a_replay_outlasts_what_it_made
-                a_refused_request_leaves_its_key_free
+                replay_outlives_created_credential
+                refused_request_leaves_its_key_free
             }
             key in "embed/own-store.md" {
-                an_instance_is_made_once
-                the_root_key_is_replaced_once
-                an_organizations_keys_are_read
-                a_block_of_uses_is_taken_once
-                uses_are_taken_of_the_active_key_only
-                a_key_is_replaced_once
+                instance_is_created_once
+                root_key_is_replaced_once
+                organization_keys_are_read
+                block_of_uses_is_reserved_once
+                uses_are_reserved_only_of_active_key
+                key_is_replaced_once
             }
             log in "embed/own-store.md" {
                 entries_are_appended
-                entries_need_no_organization
+                entries_may_lack_organization
                 entries_are_appended_all_or_none
                 entries_belong_to_one_organization
-                a_change_without_its_entry_does_not_happen
+                change_without_audit_entry_is_rolled_back
             }
             machine in "embed/own-store.md" {
-                clients_at_once_see_one_order
+                concurrent_clients_are_linearizable
             }
         }
         $crate::$sessions! { $make;
             member in "embed/own-store.md" {
-                a_key_outlasts_its_session
-                a_session_acts_until_it_ends
+                idempotency_key_outlives_its_session
+                session_is_authorized_until_it_ends
             }
         }
     };
@@ -709,28 +709,28 @@ macro_rules! integration_contract {
     (@each $make:expr; $sessions:ident) => {
         $crate::contract_cases! { $make;
             integration in "jobs/run.md" {
-                an_integration_is_found_as_it_was_made
-                an_integrations_name_is_its_organizations_own
-                parallel_integrations_of_one_name_make_one
-                an_integration_needs_an_organization
-                the_number_of_integrations_is_limited
+                integration_is_found_as_created
+                integration_name_is_scoped_to_organization
+                parallel_integrations_of_one_name_create_one
+                integration_requires_organization
+                number_of_integrations_is_limited
                 integrations_are_listed_by_organization_and_name
-                a_stale_or_stray_change_of_an_integration_changes_nothing
-                parallel_rotations_of_one_version_make_one
-                an_integration_does_not_outlast_its_organization
-                an_embedder_administers_its_own_organization
+                stale_or_stray_change_of_an_integration_changes_nothing
+                parallel_rotations_of_one_version_apply_once
+                integration_is_deleted_with_organization
+                embedder_administers_only_its_organization
             }
             freeze in "jobs/run.md" {
-                a_namespace_is_frozen_until_it_is_thawed
-                parallel_freezes_of_one_namespace_make_one
-                namespaces_are_listed_with_what_they_have
+                namespace_is_frozen_until_it_is_thawed
+                parallel_freezes_of_one_namespace_freeze_once
+                namespaces_are_listed_with_counts
             }
         }
         $crate::$sessions! { $make;
             admin in "jobs/run.md" {
-                an_admins_session_reaches_its_own_integrations
-                an_ended_session_administers_no_integration
-                a_session_freezes_its_own_organizations_namespaces
+                admin_session_manages_only_own_integrations
+                ended_session_cannot_manage_integrations
+                session_freezes_only_namespaces_of_its_organization
             }
         }
     };
@@ -751,33 +751,33 @@ macro_rules! activation_contract {
     ($make:expr) => {
         $crate::contract_cases! { $make;
             activation in "jobs/run.md" {
-                a_token_finds_its_integration
-                a_rotated_integration_is_found_by_both_tokens
-                credentials_are_taken_as_they_were_saved
-                an_activation_takes_the_current_version
-                refusals_come_in_their_order
+                token_finds_its_integration
+                rotated_integration_is_found_by_both_tokens
+                credentials_are_fetched_as_saved
+                activation_fetches_current_version
+                refusals_are_ordered
                 freeze_takes_effect_during_activations
-                a_changed_integration_is_refused
-                a_closed_organizations_integrations_are_refused
-                the_number_of_live_activations_is_exact
+                changed_integration_is_refused
+                closed_organizations_integrations_are_refused
+                count_of_active_activations_is_exact
                 activations_are_listed_to_their_integration
-                an_activation_ends_once_in_parallel
-                an_aborted_activation_is_gone
-                the_use_of_a_token_is_noted_to_the_minute
+                activation_ends_once_in_parallel
+                aborted_activation_is_deleted
+                token_use_is_recorded_to_the_minute
             }
             issue_credentials in "jobs/run.md" {
-                what_is_handed_out_is_recorded
+                issuance_is_recorded
                 credentials_revoked_since_fetch_are_not_issued
                 issuance_and_deletion_are_serialized
                 concurrently_added_vend_rule_applies
-                an_activation_is_renewed_while_it_lives
-                a_refused_renewal_leaves_the_activation
-                a_renewal_and_an_end_are_decided_one_after_the_other
+                activation_is_renewable_until_expiry
+                refused_renewal_keeps_activation
+                renewal_and_end_are_serialized
             }
             check in "jobs/run.md" {
-                checks_come_in_rounds
-                a_check_is_of_the_version_that_it_was_made_of
-                the_latest_activation_is_noted
+                checks_are_due_in_rounds
+                check_result_applies_to_checked_version
+                latest_activation_is_recorded
             }
         }
     };
@@ -791,7 +791,7 @@ macro_rules! contract_cases {
     };
     (@one $make:expr; $subject:ident in $page:literal { $($case:ident)* }) => {
         mod $subject {
-            #[allow(unused_imports, reason = "what makes the store lies where the contract is called for")]
+            #[allow(unused_imports, reason = "the constructor of the store is defined where the contract is invoked")]
             use super::*;
 
             $(
@@ -885,7 +885,7 @@ mod tests {
     }
 
     #[test]
-    fn every_page_is_there() {
+    fn every_page_exists() {
         let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
         let lists = concat!(include_str!("contract.rs"), include_str!("contract/crypto.rs"));
         let pages = lists.split(" in \"").skip(1).filter_map(|rest| rest.split_once('"'));

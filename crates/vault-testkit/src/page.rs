@@ -15,7 +15,7 @@ pub fn hold_table(page: &Path, head: &str, rows: &str) -> String {
     if std::env::var_os("ORGVAULT_UPDATE").is_some() {
         std::fs::write(page, format!("{start}{head}{rows}{rest}")).unwrap();
     } else {
-        assert_eq!(table, rows, "run this test with ORGVAULT_UPDATE=1 to write {} anew", page.display());
+        assert_eq!(table, rows, "run this test with ORGVAULT_UPDATE=1 to rewrite {}", page.display());
     }
     rest.to_owned()
 }

@@ -173,7 +173,7 @@ impl Cluster {
     /// # Panics
     /// The server does not create the database.
     pub fn create_database(&self) -> String {
-        let name = format!("test_{}_{:016x}", std::process::id(), chance());
+        let name = format!("test_{}_{:016x}", std::process::id(), random());
         let workers = self.workers();
         for place in [&self.directory].into_iter().chain(&workers) {
             let outcome = self.client("createdb", place).arg(&name).output();
@@ -398,8 +398,8 @@ impl Cluster {
         assert!(self.janitor.is_some(), "a server that was started elsewhere is not ours to start or stop");
         let log = place.join("log");
         // No pipes: the server would keep them open, and this call would wait until the server ends.
-        let said = place.join("pg_ctl");
-        let output = fs::File::create(&said).unwrap();
+        let message = place.join("pg_ctl");
+        let output = fs::File::create(&message).unwrap();
         let status = self
             .installation
             .command("pg_ctl")
@@ -414,8 +414,8 @@ impl Cluster {
         if status.as_ref().is_ok_and(std::process::ExitStatus::success) {
             return Ok(());
         }
-        let [log, said] = [log, said].map(|file| fs::read_to_string(file).unwrap_or_default());
-        Err(format!("The server's log:\n{log}\npg_ctl {arguments:?} failed ({status:?}): {said}"))
+        let [log, message] = [log, message].map(|file| fs::read_to_string(file).unwrap_or_default());
+        Err(format!("The server's log:\n{log}\npg_ctl {arguments:?} failed ({status:?}): {message}"))
     }
 
     fn client(&self, program: &str, place: &Path) -> Command {
@@ -437,7 +437,7 @@ impl Drop for Cluster {
 
 /// Creates a directory that only the server's user may enter, with a path short enough for a socket.
 fn make_directory(installation: &Installation) -> PathBuf {
-    let name = format!("orgvault-postgres-{}-{:08x}", std::process::id(), chance() >> 32);
+    let name = format!("orgvault-postgres-{}-{:08x}", std::process::id(), random() >> 32);
     let directory = std::env::temp_dir().join(name);
     assert!(
         directory.as_os_str().len() < 80,
@@ -489,7 +489,7 @@ fn hire_janitor(installation: &Installation, directory: &Path) -> Child {
         .unwrap()
 }
 
-fn chance() -> u64 {
+fn random() -> u64 {
     scramble(RandomState::new().hash_one(std::process::id()))
 }
 
@@ -523,7 +523,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_survives_being_a_host() {
+    fn socket_path_round_trips_as_host() {
         for text in ["/tmp/orgvault-postgres-1", "/tmp/a b/%2F/ü", "/"] {
             assert_eq!(decode(&encode(Path::new(text))), Some(PathBuf::from(text)));
         }

@@ -101,7 +101,7 @@ async fn sealed_audit_log_verifies() {
 }
 
 #[tokio::test]
-async fn many_entries_are_sealed_slice_by_slice() {
+async fn many_entries_are_sealed_in_slices() {
     let setting = setting();
     setting.write(2 * CHECKPOINT_ENTRIES + 1).await;
     let round = setting.operator.seal_audit(0).await.unwrap();
@@ -133,7 +133,7 @@ async fn concurrent_sealers_create_one_chain() {
 
 /// If a sealer is interrupted between two checkpoints, or its response is lost, the next one continues the chain.
 #[tokio::test]
-async fn the_next_sealer_continues() {
+async fn next_sealer_continues_chain() {
     let setting = setting();
     setting.write(3).await;
     setting.seal().await;
@@ -153,7 +153,7 @@ async fn the_next_sealer_continues() {
 }
 
 #[tokio::test]
-async fn entries_in_the_place_of_each_other_are_told_from_changed_ones() {
+async fn swapped_entries_are_distinguished_from_changed_ones() {
     let setting = setting();
     let ids = setting.sealed().await;
     let (one, other, changed) = (ids[1], ids[9], ids[5]);
@@ -178,7 +178,7 @@ async fn entries_in_the_place_of_each_other_are_told_from_changed_ones() {
 }
 
 #[tokio::test]
-async fn what_was_added_is_found() {
+async fn added_entries_are_found() {
     let setting = setting();
     setting.sealed().await;
     // An entry with a valid MAC, which cannot be computed outside the service, names a checkpoint that does not contain
@@ -197,7 +197,7 @@ async fn what_was_added_is_found() {
 }
 
 #[tokio::test]
-async fn checkpoints_that_are_missing_changed_or_replaced_are_found() {
+async fn missing_changed_or_replaced_checkpoints_are_found() {
     let setting = setting();
     let ids = setting.sealed().await;
     setting.store.tamper_with_checkpoints(|checkpoints, _| drop(checkpoints.remove(&2)));
@@ -236,7 +236,7 @@ async fn anchor_detects_truncated_audit_log() {
         assert!(setting.store.remove_audit(*id));
     }
     assert_eq!(setting.verify(None).await.1, []);
-    assert_eq!(setting.verify(Some(anchor)).await.1, [AuditFinding::CutOff { newest: 2, anchored: 3 }]);
+    assert_eq!(setting.verify(Some(anchor)).await.1, [AuditFinding::Truncated { newest: 2, anchored: 3 }]);
     assert!(!setting.operator.has_checkpoint(anchor).await.unwrap());
     // A service that was restarted on the remaining entries writes again.
     setting.write(1).await;
@@ -255,7 +255,7 @@ async fn expired_entries_are_removed_up_to_a_checkpoint() {
         async |seconds, last| setting.operator.cut_audit(began.plus_seconds(seconds), last, MILLIS).await.unwrap();
     let removed = |entries| RemovedAudit { entries, ..RemovedAudit::default() };
     assert_eq!(cut(0, None).await, removed(0));
-    assert_eq!(cut(2, Some(1)).await, removed(3), "what was not delivered stays");
+    assert_eq!(cut(2, Some(1)).await, removed(3), "undelivered entries stay");
     assert_eq!(cut(2, None).await, removed(4));
     for last in [None, Some(3), Some(9)] {
         assert_eq!(cut(60, last).await, removed(0), "the newest checkpoint stays");
@@ -274,7 +274,7 @@ async fn expired_entries_are_removed_up_to_a_checkpoint() {
 /// An attacker with write access to the database can neither delete the oldest entries in this way nor hide that they
 /// are missing.
 #[tokio::test]
-async fn a_start_that_the_service_did_not_make_is_found() {
+async fn forged_start_entry_is_found() {
     let cut = async || {
         let setting = setting();
         setting.sealed().await;
@@ -334,7 +334,7 @@ async fn entries_are_delivered_in_order_by_one_process() {
     let mut ids = setting.sealed().await;
     let deliver = async |holder| setting.operator.deliver_audit(&sink, holder, MILLIS).await;
     let delivered = |entries, checkpoint| Some(DeliveredAudit { entries, checkpoint, waiting: 0 });
-    assert_eq!(deliver(one).await.unwrap(), delivered(12, 3), "it begins with what is stored");
+    assert_eq!(deliver(one).await.unwrap(), delivered(12, 3), "it starts with the oldest stored entry");
     ids.extend(setting.sealed().await);
     assert_eq!(deliver(other).await.unwrap(), None, "another process delivers");
     assert_eq!(deliver(one).await.unwrap(), delivered(12, 6));
@@ -354,7 +354,7 @@ async fn entries_are_delivered_in_order_by_one_process() {
 
 /// Progress of a verification: each checkpoint is a step, and reading the entries takes the same number of steps.
 #[tokio::test]
-async fn progress_is_told_in_steps_of_checkpoints() {
+async fn progress_is_reported_by_checkpoint() {
     let setting = setting();
     setting.sealed().await;
     let mut steps = Vec::new();
@@ -372,7 +372,7 @@ async fn progress_is_told_in_steps_of_checkpoints() {
 
 /// An entry that names no checkpoint, or another than the one that contains it, is reported.
 #[tokio::test]
-async fn an_entry_that_names_another_checkpoint_is_found() {
+async fn entry_that_names_another_checkpoint_is_found() {
     let setting = setting();
     let ids = setting.sealed().await;
     setting.store.tamper_with_checkpoints(|_, numbers| {
@@ -380,9 +380,9 @@ async fn an_entry_that_names_another_checkpoint_is_found() {
         numbers.remove(&ids[1]);
     });
     let (verification, findings) = setting.verify(None).await;
-    let reordered = |entry: AuditId, says: &str| AuditFinding::Reordered {
+    let reordered = |entry: AuditId, claim: &str| AuditFinding::Reordered {
         entry: entry.to_string(),
-        belongs: format!("checkpoint 1, and its row says {says}"),
+        belongs: format!("checkpoint 1, and its row says {claim}"),
     };
     assert_eq!(findings[..2], [reordered(ids[0], "checkpoint 2"), reordered(ids[1], "that none holds it")]);
     assert_eq!(verification.entries, 10);
@@ -390,7 +390,7 @@ async fn an_entry_that_names_another_checkpoint_is_found() {
 
 /// Checkpoints that entries name and that were never created are each reported as missing once, up to a limit.
 #[tokio::test]
-async fn entries_that_name_checkpoints_to_come_are_found() {
+async fn entries_that_name_future_checkpoints_are_found() {
     let setting = setting();
     setting.sealed().await;
     let planted = setting.write(1_300).await;
@@ -441,13 +441,13 @@ async fn expired_entries_are_removed_by_checkpoint() {
 /// An attacker with write access to the database can delay the delivery by a minute, but can neither stop it nor hide
 /// the change.
 #[tokio::test]
-async fn a_position_that_was_changed_outside_is_reported_and_delivered_anew() {
+async fn changed_delivery_position_is_reported_and_redelivered() {
     type Act = fn(&mut DeliveryPosition, &mut Timestamp);
     let acts: [(&str, Act); 4] = [
         ("ahead", |position, _| position.checkpoint = 1_000_000),
         ("not delivered yet", |position, _| position.checkpoint = 4),
         ("without a code", |position, _| position.code.clear()),
-        ("of a key that nobody has", |position, _| position.key = "key".to_owned()),
+        ("of an unknown key", |position, _| position.key = "key".to_owned()),
     ];
     for (what, act) in acts {
         let setting = setting();
@@ -485,7 +485,7 @@ async fn a_position_that_was_changed_outside_is_reported_and_delivered_anew() {
 
 /// Entries that were modified before their retention ended are kept as evidence, with all later ones.
 #[tokio::test]
-async fn what_was_bent_is_not_removed() {
+async fn tampered_entries_are_not_removed() {
     type Act = fn(&Setting, &[AuditId]);
     let acts: [(&str, Act); 4] = [
         ("changed", |setting, ids| assert!(setting.store.tamper_with_audit(ids[4], |record| record.count = 9))),
@@ -526,7 +526,7 @@ async fn what_was_bent_is_not_removed() {
 
 /// A round of delivery stops when its time is used up. It delivers at least one checkpoint.
 #[tokio::test]
-async fn a_round_of_delivery_ends_when_its_time_is_used() {
+async fn delivery_round_stops_at_time_limit() {
     let setting = setting();
     let (sink, holder) = (Sink::default(), Uuid::from_u128(1));
     let deliver = async |millis| setting.operator.deliver_audit(&sink, holder, millis).await.unwrap().unwrap();
@@ -552,7 +552,7 @@ proptest! {
 
     /// Verification reports exactly the deleted and changed entries, and all others are valid.
     #[test]
-    fn exactly_what_was_done_is_found(
+    fn exactly_the_tampering_is_found(
         sizes in proptest::collection::vec(1_usize..6, 1..6),
         acts in proptest::collection::btree_map(0_usize..30, prop_oneof![Just(Act::Remove), Just(Act::Change)], 0..8),
     ) {

@@ -90,7 +90,7 @@ impl Setting {
 proptest! {
     /// The pages of a list contain every matching entry exactly once, in order.
     #[test]
-    fn pages_make_up_the_list(
+    fn pages_cover_whole_list(
         written in written(),
         since in option::of(0_i64..60),
         until in option::of(0_i64..60),
@@ -177,7 +177,7 @@ async fn entries_are_filtered_by_actions_outcome_and_reads() {
 
 /// A page reads at most 10,000 entries. It may be empty and still have a successor.
 #[tokio::test]
-async fn a_page_looks_at_a_bounded_number_of_entries() {
+async fn page_reads_bounded_number_of_entries() {
     let setting = Setting::new();
     let mut written: Vec<Written> = vec![(0, 0, 0, 0); 10_500];
     written[10_400].2 = 1;
@@ -203,7 +203,7 @@ async fn entries_are_found_after_clock_moved_back() {
 }
 
 #[tokio::test]
-async fn only_admins_and_operators_read_the_audit() {
+async fn only_admins_and_operators_read_audit_log() {
     let setting = Setting::new();
     let organization = OrganizationId::from_uuid(uuid(9));
     for (role, may) in [(Role::Admin, true), (Role::Editor, false), (Role::Viewer, false)] {
@@ -217,7 +217,7 @@ async fn only_admins_and_operators_read_the_audit() {
 
 /// A cursor belongs to one filter and order. With another filter, it would skip entries.
 #[tokio::test]
-async fn a_cursor_of_another_filter_is_refused() {
+async fn cursor_of_another_filter_is_refused() {
     let setting = Setting::new();
     setting.write(&[(0, 0, 0, 0); 6]).await;
     let filter = AuditFilter { actor: Some("operator".to_owned()), ..AuditFilter::default() };
@@ -250,7 +250,7 @@ async fn a_cursor_of_another_filter_is_refused() {
 /// Actions that are counted by the minute are written with the time of writing, so that a client that polls for new
 /// entries misses none of them.
 #[tokio::test]
-async fn a_client_that_polls_misses_no_counted_entry() {
+async fn polling_client_misses_no_entry() {
     let setting = Setting::new();
     let (clock, tally) = (&setting.fake.clock, &setting.fake.tally);
     tally.count(clock.now(), None, Actor::Operator, AuditAction::CredentialsListed, Subject::Vault);

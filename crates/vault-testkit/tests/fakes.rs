@@ -97,7 +97,7 @@ fn record(ids: &SequentialIds, action: AuditAction) -> AuditRecord {
 }
 
 #[tokio::test]
-async fn a_failure_changes_nothing_and_a_lost_answer_everything() {
+async fn failed_commit_changes_nothing_and_lost_response_everything() {
     let store = MemoryStore::new();
     let ids = SequentialIds::default();
     let entry = || FakeAuditSealer.seal(record(&ids, AuditAction::CredentialShown));

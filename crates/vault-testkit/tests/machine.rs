@@ -20,7 +20,7 @@ fn two_thousand_sequences_are_explained() {
 
 /// A failed sequence is printed in a form that can be pasted here.
 #[test]
-fn a_sequence_is_played() {
+fn sequence_is_played() {
     let sequence = [
         vec![(Save(0, Some(1), 0, 0), None), (Save(0, Some(1), 0, 0), Some(2)), (List, None)],
         vec![(SetOpen(false), None)],
@@ -30,7 +30,7 @@ fn a_sequence_is_played() {
 }
 
 #[test]
-fn what_fails_is_printed_to_be_pasted() {
+fn failing_sequence_is_printed_as_code() {
     let runtime = Builder::new_current_thread().build().unwrap(); // the same sequence always fails
     let wrong = |batches: &[Vec<_>]| {
         let memory = Arc::new(MemoryStore::new());
@@ -40,8 +40,8 @@ fn what_fails_is_printed_to_be_pasted() {
         runtime.block_on(play(&subject, batches))
     };
     let failed = catch_unwind(AssertUnwindSafe(|| check(2_000, wrong))).unwrap_err();
-    let said = failed.downcast_ref::<String>().unwrap();
-    assert!(said.contains("play(&subject, &[vec![("), "{said}");
-    let saves = said.lines().nth(1).unwrap().matches("Save(").count();
-    assert!(saves > 4, "the room of four was filled: {said}");
+    let message = failed.downcast_ref::<String>().unwrap();
+    assert!(message.contains("play(&subject, &[vec![("), "{message}");
+    let saves = message.lines().nth(1).unwrap().matches("Save(").count();
+    assert!(saves > 4, "the room of four was filled: {message}");
 }

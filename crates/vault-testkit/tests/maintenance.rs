@@ -196,7 +196,7 @@ fn environment(clock: &Arc<ManualClock>, ids: &Arc<SequentialIds>) -> Environmen
 }
 
 #[tokio::test]
-async fn everything_that_has_expired_goes_and_a_kind_that_fails_stops_no_other() {
+async fn expired_rows_are_deleted_despite_failure_of_one_kind() {
     let many = 5 * EXPIRED_SLICE + 7;
     let setting = setting(&[(Expired::Sessions, many), (Expired::Activations, 3)], Some(Expired::IdempotencyKeys), 0);
     let tidied = setting.operator.maintain(1).await;
@@ -206,7 +206,7 @@ async fn everything_that_has_expired_goes_and_a_kind_that_fails_stops_no_other()
 }
 
 #[tokio::test]
-async fn nothing_is_deleted_by_a_clock_that_is_wrong() {
+async fn wrong_clock_deletes_nothing() {
     let setting = setting(&[(Expired::Sessions, 3)], None, 0);
     for skew in [2_001, -3_600_000] {
         *setting.heap.skew.lock().unwrap() = Some(skew);
@@ -220,7 +220,7 @@ async fn nothing_is_deleted_by_a_clock_that_is_wrong() {
 }
 
 #[tokio::test]
-async fn a_round_ends_when_its_time_is_used_and_says_that_more_is_left() {
+async fn round_stops_at_time_limit_and_reports_remaining_work() {
     let setting = setting(&[(Expired::Sessions, 100 * EXPIRED_SLICE)], None, 10);
     let tidied = setting.operator.maintain(200).await;
     assert!(tidied.more && tidied.failed.is_empty());
@@ -232,7 +232,7 @@ async fn a_round_ends_when_its_time_is_used_and_says_that_more_is_left() {
 /// With 200 logins per second and a lifetime of 60 s for ten minutes, the number of remaining rows after each round
 /// does not grow.
 #[tokio::test]
-async fn two_hundred_logins_a_second_do_not_outgrow_upkeep() {
+async fn upkeep_keeps_up_with_two_hundred_logins_per_second() {
     const A_MINUTES_LOGINS: usize = 200 * 60;
     // A slice needs 100 ms here, and a round is limited to 6 s.
     let setting = setting(&[], None, 100);
@@ -253,7 +253,7 @@ fn slice(credentials: usize, last: u8) -> CountedSlice {
 }
 
 #[tokio::test]
-async fn credentials_are_counted_slice_after_slice_at_one_moment() {
+async fn credentials_are_counted_in_slices_at_one_instant() {
     let setting = setting(&[], None, 10);
     *setting.heap.slices.lock().unwrap() = [slice(COUNT_SLICE, 1), slice(COUNT_SLICE, 2), slice(7, 3)].into();
     let credential_counts = setting.operator.count_by_state(EXPIRING_SECONDS).await.unwrap();
@@ -269,13 +269,13 @@ async fn credentials_are_counted_slice_after_slice_at_one_moment() {
 }
 
 #[tokio::test]
-async fn an_empty_vault_is_not_worn() {
+async fn empty_vault_has_no_key_usage() {
     let key_usage = setting(&[], None, 0).operator.key_usage().await.unwrap();
     assert_eq!((key_usage.organization_key, key_usage.unsealed_millis), (0.0, 0));
 }
 
 #[tokio::test]
-async fn wear_is_that_of_the_most_used_key_and_of_the_oldest_unsealed_entry() {
+async fn key_usage_reports_most_used_key_and_oldest_unsealed_entry() {
     let setting = setting(&[], None, 0);
     let organization = setting.operator.create_organization("Acme").await.unwrap();
     let keys = setting.heap.organization_keys(organization.id).await.unwrap().unwrap();
@@ -304,7 +304,7 @@ impl AuditLog for SlowLog {
 }
 
 #[tokio::test]
-async fn a_flush_that_is_cancelled_loses_no_count() {
+async fn flush_that_is_cancelled_loses_no_count() {
     let (clock, ids) = (Arc::new(ManualClock::default()), Arc::new(SequentialIds::default()));
     let log = Arc::new(SlowLog { rest: Arc::new(MemoryStore::new()), gate: tokio::sync::Semaphore::new(0) });
     let tally = AuditTally::new(environment(&clock, &ids), log.clone());

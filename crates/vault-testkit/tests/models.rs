@@ -23,7 +23,7 @@ where
 
 /// Asserts that a model has many states and no violated property.
 #[track_caller]
-fn holds<M>(model: M)
+fn assert_verified<M>(model: M)
 where
     M: Model + Send + Sync + 'static,
     M::State: Clone + Debug + Hash + PartialEq + Send + Sync,

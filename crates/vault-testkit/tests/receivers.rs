@@ -210,7 +210,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn one_that_fails_slows_nobody_else() {
+async fn failing_receiver_delays_no_other() {
     let world = World::new().await;
     for address in ADDRESSES {
         world.add(&world.admin, address).await;
@@ -238,7 +238,7 @@ async fn one_that_fails_slows_nobody_else() {
 }
 
 #[tokio::test]
-async fn an_event_at_which_the_connection_drops_delays_no_other_subject() {
+async fn dropped_connection_delays_no_other_subject() {
     let world = World::new().await;
     world.add(&world.admin, ADDRESSES[0]).await;
     world.round().await;
@@ -266,7 +266,7 @@ async fn an_event_at_which_the_connection_drops_delays_no_other_subject() {
 }
 
 #[tokio::test]
-async fn one_that_is_gone_is_disabled_until_it_is_enabled() {
+async fn gone_receiver_is_disabled_until_enabled() {
     let world = World::new().await;
     let added = world.add(&world.admin, ADDRESSES[0]).await;
     let (id, receivers) = (added.receiver.receiver.id, world.vault.receivers());
@@ -289,11 +289,11 @@ async fn one_that_is_gone_is_disabled_until_it_is_enabled() {
     world.round().await;
     let reported: Vec<_> =
         world.post.at(ADDRESSES[0]).into_iter().map(|(_, body)| body["data"]["namespace"].clone()).collect();
-    assert_eq!(reported, ["exports"], "while it was disabled, it was told nothing");
+    assert_eq!(reported, ["exports"], "while it was disabled, it got no events");
 }
 
 #[tokio::test]
-async fn mails_are_at_most_one_an_hour() {
+async fn mail_is_sent_at_most_hourly() {
     let world = World::new().await;
     let to = "ops@example.com";
     // Operators may do this, but mail of an organization goes only to its users.
@@ -303,7 +303,7 @@ async fn mails_are_at_most_one_an_hour() {
     let mails = || world.post.arrived.lock().unwrap().iter().filter(|(at, ..)| at == to).count();
     receivers.raise(EventKind::BackupFailed, None).await.unwrap();
     world.round().await;
-    assert_eq!(mails(), 1, "the first leaves at once");
+    assert_eq!(mails(), 1, "the first is sent immediately");
     for _ in 0..5 {
         world.pass(60);
         receivers.raise(EventKind::InspectionFound, None).await.unwrap();
@@ -354,7 +354,7 @@ async fn receivers_get_only_events_of_their_owner() {
 }
 
 #[tokio::test]
-async fn a_replaced_secret_signs_for_a_day() {
+async fn replaced_secret_signs_for_a_day() {
     let world = World::new().await;
     let added = world.add(&world.admin, ADDRESSES[0]).await;
     let (receivers, id) = (world.vault.receivers(), added.receiver.receiver.id);
@@ -375,7 +375,7 @@ async fn delivery_takeover_is_reported() {
     let taken_over = || world.vault.events.take().iter().filter(|event| **event == Event::EventsTakenOver).count();
     assert!(world.notifier.read_events(HOLDER).await.unwrap().is_some());
     assert!(second.read_events(other).await.unwrap().is_none());
-    assert_eq!(taken_over(), 0, "the first one took it from nobody");
+    assert_eq!(taken_over(), 0, "the first one took over no delivery");
     world.notifier.end(HOLDER).await.unwrap();
     for _ in 0..2 {
         assert!(second.read_events(other).await.unwrap().is_some());

@@ -151,7 +151,7 @@ impl Setting {
 }
 
 #[tokio::test]
-async fn a_row_of_an_unknown_key_is_read_once_more() {
+async fn row_with_unknown_key_is_reread_once() {
     for act in [Act::List, Act::Show, Act::Versions, Act::Matches, Act::Describe, Act::Promote, Act::Destroy] {
         let setting = Setting::new().await;
         let opener = Stale::new(&setting.fake.sealer, 1);
@@ -172,7 +172,7 @@ async fn a_row_of_an_unknown_key_is_read_once_more() {
 }
 
 #[tokio::test]
-async fn an_activation_begins_again_once_if_a_key_is_unknown() {
+async fn activation_restarts_once_if_key_is_unknown() {
     for (checks, times) in [(false, 1), (true, 1), (false, usize::MAX), (true, usize::MAX)] {
         let setting = Setting::new().await;
         let opener = Stale::new(&setting.fake.sealer, times);
@@ -187,9 +187,9 @@ async fn an_activation_begins_again_once_if_a_key_is_unknown() {
             trusts: Vec::new(),
             managed_by: None,
         };
-        let made =
+        let created =
             setting.fake.integrations().create(&Principal::Operator, setting.organization, request).await.unwrap();
-        let principal = activations.authenticate(made.token.unwrap().text(), None).await.unwrap();
+        let principal = activations.authenticate(created.token.unwrap().text(), None).await.unwrap();
         let namespace: Namespace = "imports".parse().unwrap();
         let done = if checks {
             let request = CheckNamespaceRequest { namespace, operations: Vec::new(), until: None, vend: VendMode::Raw };

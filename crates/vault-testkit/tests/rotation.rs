@@ -227,7 +227,7 @@ async fn complete(rotation: &OrganizationRotation) -> RotationEnd {
 }
 
 #[tokio::test]
-async fn a_rotation_moves_everything_and_destroys_the_old_key() {
+async fn rotation_reseals_all_rows_and_destroys_old_key() {
     let setting = Setting::new().await;
     let mut ids = Vec::new();
     for number in 0..10 {
@@ -254,7 +254,7 @@ async fn a_rotation_moves_everything_and_destroys_the_old_key() {
 }
 
 #[tokio::test]
-async fn a_rotation_that_was_dropped_anywhere_is_continued() {
+async fn interrupted_rotation_is_continued() {
     for steps in 0..8 {
         let setting = Setting::new().await;
         for number in 0..10 {
@@ -303,7 +303,7 @@ async fn several_processes_share_a_rotation() {
 }
 
 #[tokio::test]
-async fn a_damaged_row_keeps_its_key_and_stops_nothing_else() {
+async fn damaged_row_keeps_its_key_and_others_continue() {
     let setting = Setting::new().await;
     let mut ids = Vec::new();
     for number in 0..7 {
@@ -325,7 +325,7 @@ async fn a_damaged_row_keeps_its_key_and_stops_nothing_else() {
 }
 
 #[tokio::test]
-async fn moved_rows_are_uses_of_the_new_key() {
+async fn resealed_rows_count_as_uses_of_new_key() {
     let setting = Setting::new().await;
     for number in 0..10 {
         setting.save(number).await;
@@ -355,7 +355,7 @@ async fn moved_rows_are_uses_of_the_new_key() {
 }
 
 #[tokio::test]
-async fn the_overview_tells_how_keys_stand() {
+async fn overview_lists_key_states() {
     let setting = Setting::new().await;
     let instance = setting.instance().await;
     for number in 0..4 {
@@ -379,7 +379,7 @@ async fn the_overview_tells_how_keys_stand() {
 }
 
 #[tokio::test]
-async fn the_root_key_is_replaced_once() {
+async fn root_key_is_replaced_once() {
     let setting = Setting::new().await;
     let (instance, root, wrapped) = (setting.instance().await, KeyId::from_bytes([4; 16]), Blob::from_bytes(vec![1]));
     let replace = || async { setting.keys().replace_root(instance.clone(), root, wrapped.clone()).await.unwrap() };
@@ -406,16 +406,16 @@ async fn concurrent_instance_key_replacement_is_detected() {
     let next = InstanceRecord { instance_key: KeyId::from_bytes([4; 16]), ..current.clone() };
     let audit = setting.audit(AuditAction::InstanceKeyReplaced);
     let command = ReplaceInstanceKey { current, next, keys: Vec::new(), now: setting.environment.now(), audit };
-    let somebody = NoInstanceKeys(Some((setting.store.clone(), command)));
-    let rotation = setting.keys_with(somebody).rotate_instance().await.unwrap();
+    let racing = NoInstanceKeys(Some((setting.store.clone(), command)));
+    let rotation = setting.keys_with(racing).rotate_instance().await.unwrap();
     assert!(!rotation.is_new());
 }
 
 #[tokio::test]
-async fn a_deleted_organization_has_no_key_to_rotate() {
+async fn deleted_organization_has_no_key_to_rotate() {
     let setting = Setting::new().await;
-    let nobody = OrganizationId::from_bytes([9; 16]);
-    let refused = setting.keys().rotate_organization(nobody).await.err();
+    let nonexistent = OrganizationId::from_bytes([9; 16]);
+    let refused = setting.keys().rotate_organization(nonexistent).await.err();
     assert!(matches!(refused, Some(Error::Refused(Refusal::NoOrganization))));
 }
 
@@ -454,7 +454,7 @@ proptest! {
     /// For every order of events between the steps of two processes, every row can be decrypted, and no key is
     /// destroyed that a row names.
     #[test]
-    fn everything_opens_after_every_act(acts in proptest::collection::vec(act(), 1..60)) {
+    fn everything_opens_after_every_command(acts in proptest::collection::vec(act(), 1..60)) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let setting = Setting::new().await;

@@ -150,7 +150,7 @@ fn request() -> NewCredential {
 }
 
 #[tokio::test]
-async fn uses_are_taken_in_blocks_before_they_are_needed() {
+async fn uses_are_reserved_in_blocks_in_advance() {
     let setting = Setting::new(10, 100, 200).await;
     let sealer = setting.process();
     for uses in 1..=25 {
@@ -161,7 +161,7 @@ async fn uses_are_taken_in_blocks_before_they_are_needed() {
 }
 
 #[tokio::test]
-async fn a_restart_takes_a_new_block() {
+async fn restart_reserves_new_block() {
     let setting = Setting::new(10, 100, 200).await;
     setting.seal(&setting.process()).await.unwrap();
     setting.seal(&setting.process()).await.unwrap();
@@ -169,7 +169,7 @@ async fn a_restart_takes_a_new_block() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_used_up_is_replaced_and_recorded() {
+async fn exhausted_key_is_replaced_and_recorded() {
     let setting = Setting::new(10, 100, 200).await;
     let sealer = setting.process();
     let first = setting.seal(&sealer).await.unwrap();
@@ -188,7 +188,7 @@ async fn a_key_that_is_used_up_is_replaced_and_recorded() {
 }
 
 #[tokio::test]
-async fn a_key_that_cannot_be_replaced_is_used_to_its_end_and_no_further() {
+async fn irreplaceable_key_is_used_up_to_its_limit() {
     let setting = Setting::new(10, 100, 200).await;
     let sealer = setting.process();
     setting.keys.refuses_to_replace.store(true, Ordering::Relaxed);
@@ -208,7 +208,7 @@ async fn a_key_that_cannot_be_replaced_is_used_to_its_end_and_no_further() {
 /// A68: many threads and several replicas, with concurrent key replacements, never use a key more often than was
 /// reserved.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn caps_hold_under_threads_and_replicas() {
+async fn key_limits_apply_across_threads_and_replicas() {
     const EACH: usize = 150;
     let setting = Arc::new(Setting::new(7, 70, 140).await);
     let replicas = [(); 3].map(|()| Arc::new(setting.process()));
@@ -248,7 +248,7 @@ async fn caps_hold_under_threads_and_replicas() {
 
 /// Concurrent callers without remaining uses reserve one block together.
 #[tokio::test]
-async fn concurrent_callers_take_one_block() {
+async fn concurrent_callers_reserve_one_block() {
     let setting = Arc::new(Setting::new(100, 1_000, 2_000).await);
     let sealer = Arc::new(setting.process());
     let tasks: Vec<_> = (0..50)
@@ -265,7 +265,7 @@ async fn concurrent_callers_take_one_block() {
 
 /// If another process replaces the key after this one reserved uses of it, the save is sealed again under the new key.
 #[tokio::test]
-async fn a_save_is_sealed_again_when_its_key_was_replaced() {
+async fn save_is_sealed_again_when_its_key_was_replaced() {
     let setting = Setting::new(10, 100, 200).await;
     let (vault, editor) = (setting.vault(), setting.editor());
     let saved = vault.save(&editor, request()).await.unwrap();
@@ -284,7 +284,7 @@ async fn a_save_is_sealed_again_when_its_key_was_replaced() {
 }
 
 #[tokio::test]
-async fn the_stored_version_is_the_sealed_one() {
+async fn stored_version_is_the_sealed_one() {
     let setting = Setting::new(10, 100, 200).await;
     let (organization, editor) = (setting.organization, setting.editor());
     let id = setting.vault().save(&editor, request()).await.unwrap();
@@ -296,14 +296,14 @@ async fn the_stored_version_is_the_sealed_one() {
 }
 
 #[tokio::test]
-async fn an_organization_that_does_not_exist_seals_nothing() {
+async fn organization_that_does_not_exist_seals_nothing() {
     let setting = Setting::new(10, 100, 200).await;
-    let nobody = Setting { organization: OrganizationId::from_bytes([9; 16]), ..setting };
-    assert!(matches!(nobody.seal(&nobody.process()).await, Err(SealError::NoKeys)));
+    let nonexistent = Setting { organization: OrganizationId::from_bytes([9; 16]), ..setting };
+    assert!(matches!(nonexistent.seal(&nonexistent.process()).await, Err(SealError::NoKeys)));
 }
 
 #[tokio::test]
-async fn an_organization_without_exactly_one_active_key_is_damaged() {
+async fn organization_without_exactly_one_active_key_is_damaged() {
     let two: fn(&mut OrganizationKeys) = |keys| keys.keys.push(keys.keys[0].clone());
     let none: fn(&mut OrganizationKeys) = |keys| keys.keys[0].state = KeyState::Retiring;
     for damage in [two, none] {

@@ -24,9 +24,9 @@ use vault_testkit::memory::MemoryStore;
 const KEYS: usize = 4;
 
 /// Numbers that are derived from a seed.
-pub(crate) struct Chance(AtomicU64);
+pub(crate) struct Random(AtomicU64);
 
-impl Chance {
+impl Random {
     pub(crate) fn below(&self, limit: u64) -> u64 {
         let mut z = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::SeqCst);
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -50,27 +50,27 @@ pub(crate) type Task = Pin<Box<dyn Future<Output = String>>>;
 
 /// The failures of a store, which can be disabled.
 pub(crate) struct Storm {
-    pub(crate) chance: Arc<Chance>,
+    pub(crate) random: Arc<Random>,
     raging: Arc<AtomicBool>,
 }
 
 impl Storm {
     pub(crate) fn of(seed: u64) -> Self {
-        Self { chance: Arc::new(Chance(AtomicU64::new(seed))), raging: Arc::default() }
+        Self { random: Arc::new(Random(AtomicU64::new(seed))), raging: Arc::default() }
     }
 
     /// Returns a vault whose store has these failures and those that `wrong` adds.
     pub(crate) fn vault(&self, wrong: impl FnOnce(Faulty<MemoryStore>) -> Faulty<MemoryStore>) -> FakeVault {
-        let (chance, raging) = (Arc::clone(&self.chance), Arc::clone(&self.raging));
+        let (random, raging) = (Arc::clone(&self.random), Arc::clone(&self.raging));
         let fault = move |_| {
             if !raging.load(Ordering::SeqCst) {
                 return None;
             }
             let lost = || StoreError::Unavailable("the storm".into());
-            match chance.below(10) {
+            match random.below(10) {
                 0 => Some(Fault::Before(lost())),
                 1 => Some(Fault::After(lost())),
-                2..6 => Some(Fault::Delayed(usize::try_from(chance.below(4)).unwrap())),
+                2..6 => Some(Fault::Delayed(usize::try_from(random.below(4)).unwrap())),
                 _ => None,
             }
         };
@@ -83,8 +83,8 @@ impl Storm {
         let mut trace = Vec::new();
         self.raging.store(true, Ordering::SeqCst);
         while !running.is_empty() {
-            let index = usize::try_from(self.chance.below(running.len() as u64)).unwrap();
-            if self.chance.below(24) == 0 {
+            let index = usize::try_from(self.random.below(running.len() as u64)).unwrap();
+            if self.random.below(24) == 0 {
                 trace.push(format!("{} crashed", running.swap_remove(index).0));
                 continue;
             }
@@ -146,19 +146,19 @@ fn play(seed: u64) -> Vec<String> {
 }
 
 #[test]
-fn a_store_that_forgets_requests_is_found() {
+fn store_that_forgets_requests_is_found() {
     assert!(std::panic::catch_unwind(|| (0..20).for_each(|seed| drop(play_on(true, seed)))).is_err());
 }
 
 #[test]
-fn a_request_has_one_effect_in_every_storm() {
+fn request_has_one_effect_in_every_storm() {
     let traces: Vec<_> = (0..500).map(play).collect();
     assert!(traces.iter().flatten().any(|line| line.ends_with("crashed")));
     assert!(traces.iter().flatten().any(|line| line.contains("Err(")));
 }
 
 #[test]
-fn the_same_seed_is_the_same_run() {
+fn same_seed_repeats_the_run() {
     for seed in [0, 7, 4_711] {
         assert_eq!(play(seed), play(seed));
     }

@@ -67,11 +67,11 @@ impl Day {
             role: Role::Editor,
             password: Some(PASSWORD.into()),
         };
-        let made = alone(fake.accounts().create(request)).unwrap();
+        let created = alone(fake.accounts().create(request)).unwrap();
         let step = TimeStep::at(fake.clock.now());
-        let secret = made.passcode.secret.expose_secret();
+        let secret = created.passcode.secret.expose_secret();
         let passcode = FakePasscodes::shown_by_authenticator(secret, step).unwrap();
-        let recovery_code = made.recovery_codes[0].0.expose_secret().to_owned();
+        let recovery_code = created.recovery_codes[0].0.expose_secret().to_owned();
         let request = CreateIntegrationRequest {
             name: "nightly".to_owned(),
             namespaces: vec!["imports".to_owned()],
@@ -141,7 +141,7 @@ impl Day {
                 network: Network::V4([192, 0, 2]),
                 client: None,
             };
-            let outcome = accounts.log_in(request).await.map(|made| made.token.0.expose_secret().to_owned());
+            let outcome = accounts.log_in(request).await.map(|created| created.token.0.expose_secret().to_owned());
             reported.sessions.borrow_mut().extend(outcome.as_ref().ok().map(|token| (passcode, token.clone())));
             format!("{outcome:?}")
         };
@@ -166,7 +166,7 @@ impl Day {
                 let handed: Vec<_> = activated.credentials.iter().map(|it| (it.id, it.version)).collect();
                 assert!(
                     !(gone && handed.iter().any(|(id, _)| *id == deleted)),
-                    "what was deleted before is handed out"
+                    "an earlier deleted credential is issued"
                 );
                 activations.end(&principal, activated.id).await?;
                 reported.ended.set(reported.ended.get() + 1);
@@ -203,7 +203,7 @@ impl Day {
         assert_eq!(versions.values().collect::<BTreeSet<_>>().len(), versions.len(), "each has a version of its own");
         let (replaced, staged) = (count(AuditAction::CredentialReplaced), count(AuditAction::CredentialStaged));
         assert!(replaced <= REPLACEMENTS && staged <= 1, "a replacement was made twice");
-        assert!(replaced + staged >= versions.len(), "what was acknowledged is recorded");
+        assert!(replaced + staged >= versions.len(), "acknowledged changes are recorded");
         let shown = alone(self.fake.vault().show(&self.who, self.changed)).unwrap();
         let changes = replaced + staged + count(AuditAction::CredentialPromoted);
         assert_eq!(shown.revision, 1 + i64::try_from(changes).unwrap());
@@ -218,10 +218,10 @@ impl Day {
             assert!(sessions.iter().filter(|(of, _)| of == passcode).count() <= 1, "a passcode was taken twice");
         }
         let logins = count(AuditAction::LoginSucceeded);
-        assert!((sessions.len()..=2).contains(&logins), "{logins} logins, {} were told", sessions.len());
+        assert!((sessions.len()..=2).contains(&logins), "{logins} logins, {} acknowledged", sessions.len());
         for (_, token) in sessions.iter() {
             let session = self.fake.accounts().authenticate(token).unwrap();
-            assert!(alone(self.fake.accounts().own(&session)).is_ok(), "a session that was told of works");
+            assert!(alone(self.fake.accounts().own(&session)).is_ok(), "an acknowledged session works");
         }
 
         let (started, ended) = (count(AuditAction::ActivationBegun), count(AuditAction::ActivationEnded));
@@ -229,7 +229,7 @@ impl Day {
         let principal = alone(self.fake.activations().authenticate(&self.token, None)).unwrap();
         let page = PageRequest { limit: 100, cursor: None };
         let live = alone(self.fake.activations().list(&principal, page)).unwrap().items.len();
-        assert!(live <= started - ended, "{live} live, {started} begun, {ended} ended");
+        assert!(live <= started - ended, "{live} live, {started} started, {ended} ended");
     }
 }
 
@@ -247,7 +247,7 @@ fn play(seed: u64) -> Vec<String> {
 }
 
 #[test]
-fn every_day_ends_as_it_must() {
+fn simulated_days_end_in_expected_state() {
     let traces: Vec<_> = (0..300).map(play).collect();
     let seen = |what: &str| traces.iter().flatten().any(|line| line.starts_with(what) && line.contains(": Ok("));
     for what in ["replace-0", "stage-0", "promote", "delete", "show", "activate", "log in"] {
@@ -257,7 +257,7 @@ fn every_day_ends_as_it_must() {
 }
 
 #[test]
-fn the_same_seed_is_the_same_day() {
+fn same_seed_repeats_the_day() {
     for seed in [0, 7, 4_711] {
         assert_eq!(play(seed), play(seed));
     }
@@ -265,7 +265,7 @@ fn the_same_seed_is_the_same_day() {
 }
 
 #[test]
-fn a_store_that_takes_a_passcode_twice_is_found() {
+fn store_that_accepts_passcode_twice_is_found() {
     let wrong = |store: Faulty<MemoryStore>| {
         store.answering("finish_attempt", |answer: &mut Result<AttemptOutcome, StoreError>| {
             if matches!(answer, Ok(AttemptOutcome::Refused(LoginRefusal::SpentPasscode | LoginRefusal::WrongPasscode)))
@@ -278,7 +278,7 @@ fn a_store_that_takes_a_passcode_twice_is_found() {
 }
 
 #[test]
-fn a_store_that_tells_everybody_that_they_deleted_is_found() {
+fn store_that_acknowledges_every_deletion_is_found() {
     let wrong = |store: Faulty<MemoryStore>| {
         store.answering("delete_credential", |answer: &mut Result<bool, StoreError>| {
             if answer.is_ok() {

@@ -10,7 +10,7 @@ fn directory_of(cluster: &Cluster) -> PathBuf {
 }
 
 #[test]
-fn a_server_lives_as_long_as_its_value() {
+fn server_lives_as_long_as_its_value() {
     let settings = vec!["lock_timeout=1234".to_owned()];
     let cluster = Cluster::start(Options { fsync: false, max_connections: 17, settings, ..Options::default() });
     let directory = directory_of(&cluster);
@@ -37,7 +37,7 @@ fn a_server_lives_as_long_as_its_value() {
 }
 
 #[test]
-fn the_shared_server_is_one_per_process() {
+fn shared_server_is_one_per_process() {
     assert_eq!(Cluster::shared().base_url(), Cluster::shared().base_url());
     let database = Cluster::shared().create_database();
     assert_eq!(Cluster::shared().execute(&database, "SELECT current_database()"), database.rsplit('/').next().unwrap());

@@ -33,7 +33,7 @@ fn request(query: &str) -> NewCredential {
 }
 
 #[tokio::test]
-async fn a_save_that_is_asked_for_twice_is_told_of_once() {
+async fn repeated_save_is_reported_once() {
     let (fake, editor) = setting().await;
     let request = || NewCredential { idempotency: Some(IdempotencyKey::parse("first").unwrap()), ..request("") };
     let saved = fake.vault().save(&editor, request()).await.unwrap();
@@ -46,7 +46,7 @@ async fn a_save_that_is_asked_for_twice_is_told_of_once() {
 
 /// All fields of a request count: a different request with the same idempotency key is rejected.
 #[tokio::test]
-async fn an_idempotency_key_is_for_one_request() {
+async fn idempotency_key_is_for_one_request() {
     let described = |text: &str| {
         let description = Description::parse(text, "").unwrap();
         NewCredential { description: Some(description), ..request("") }
@@ -85,7 +85,7 @@ async fn an_idempotency_key_is_for_one_request() {
 }
 
 #[tokio::test]
-async fn an_organization_has_no_more_credentials_than_its_limit() {
+async fn organization_credential_limit_is_enforced() {
     let (fake, editor) = setting().await;
     let vault = fake.vault().limit(2);
     for _ in 0..2 {
@@ -97,7 +97,7 @@ async fn an_organization_has_no_more_credentials_than_its_limit() {
 }
 
 #[tokio::test]
-async fn looks_at_a_vault_are_counted() {
+async fn reads_of_a_vault_are_counted() {
     let (fake, editor) = setting().await;
     let credential = fake.vault().save(&editor, request("")).await.unwrap();
     for _ in 0..2 {
@@ -113,7 +113,7 @@ async fn looks_at_a_vault_are_counted() {
 
 /// Staged and destroyed versions do not affect the expiry of the credential.
 #[tokio::test]
-async fn a_credential_expires_with_its_current_version() {
+async fn credential_expires_with_its_current_version() {
     let (fake, editor) = setting().await;
     let vault = fake.vault();
     let hour = request("?X-Amz-Date=20300101T000000Z&X-Amz-Expires=3600");
@@ -146,7 +146,7 @@ async fn a_credential_expires_with_its_current_version() {
 }
 
 #[tokio::test]
-async fn a_damaged_row_costs_itself_and_not_the_page() {
+async fn damaged_row_does_not_fail_its_page() {
     let fake = FakeVault::new();
     let vault = fake.vault();
     let organization = fake.operator().ensure_organization("Acme").await.unwrap().id;

@@ -165,7 +165,7 @@ impl Setting {
 
 proptest! {
     #[test]
-    fn versions_come_and_go_by_the_rule(steps in steps(), kept in 0_usize..5) {
+    fn versions_are_kept_by_retention_rule(steps in steps(), kept in 0_usize..5) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let setting = Setting::new(VersionLimits { versions: kept, previous_seconds: PREVIOUS_SECONDS }).await;
@@ -211,7 +211,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn a_replacement_that_is_asked_for_twice_is_made_once() {
+async fn repeated_replacement_takes_effect_once() {
     let setting = Setting::new(VersionLimits::default()).await;
     assert_eq!(setting.replace(None, false, Some("first"), 2).await.unwrap(), 2);
     assert_eq!(setting.replace(None, false, None, 3).await.unwrap(), 3);
@@ -229,7 +229,7 @@ async fn a_replacement_that_is_asked_for_twice_is_made_once() {
 }
 
 #[tokio::test]
-async fn changes_of_one_credential_at_one_instant_all_have_their_turn() {
+async fn concurrent_changes_of_one_credential_all_complete() {
     let lost = Arc::new(AtomicUsize::new(0));
     let others = Arc::clone(&lost);
     // Another change occurs before each of the first forty-nine attempts.

@@ -39,7 +39,7 @@ enum Wrong {
     OneKeyId,
     MovesNamesOnly,
     MovesAnything,
-    TellsWhatItRead,
+    ReportsPlaintext,
     // Digests and codes
     AnyPurpose,
     RunsTogether,
@@ -234,7 +234,7 @@ impl Opener for Around<SealingPorts> {
         let (context, namespace) = (self.place(context), self.namespace(namespace));
         let opened = self.right.opener.open(context, &namespace, kind, sealed).await;
         match opened {
-            Err(_) if self.wrong == Wrong::TellsWhatItRead => {
+            Err(_) if self.wrong == Wrong::ReportsPlaintext => {
                 Err(SealError::Fault(String::from_utf8_lossy(sealed.data.as_bytes()).into()))
             }
             Err(SealError::NoKeys) if self.wrong == Wrong::KeepsDeletedKeys => {
@@ -574,44 +574,44 @@ macro_rules! wrong_adapters {
 wrong_adapters! {
     it_loses_information: ForgetsInformation => sealing::sealed_data_opens;
     it_opens_data_of_any_type: AnyType => sealing::sealed_data_opens;
-    it_seals_under_another_key: UnderAnyKey => sealing::a_credential_is_sealed_under_the_key_that_is_named;
-    it_opens_any_version: AnyVersion => sealing::a_credential_opens_in_its_place_only;
-    it_opens_in_any_namespace: AnyNamespace => sealing::a_credential_opens_in_its_place_only;
-    one_row_spoils_its_lists: OneRowSpoilsTheList => sealing::a_list_is_of_one_organization;
-    its_lists_know_one_key: OneKeyPerList => sealing::a_list_may_lie_under_several_keys;
-    its_fingerprints_are_everybodys: FingerprintsOfAll => sealing::fingerprints_tell_data_apart_within_an_organization;
-    it_keeps_deleted_keys: KeepsDeletedKeys => sealing::an_organization_without_keys_neither_seals_nor_opens;
-    its_keys_have_one_id: OneKeyId => sealing::new_keys_have_ids_of_their_own;
+    it_seals_under_another_key: UnderAnyKey => sealing::credential_is_sealed_under_the_key_that_is_named;
+    it_opens_any_version: AnyVersion => sealing::credential_opens_only_in_its_row;
+    it_opens_in_any_namespace: AnyNamespace => sealing::credential_opens_only_in_its_row;
+    one_row_spoils_its_lists: OneRowSpoilsTheList => sealing::list_opens_only_for_one_organization;
+    its_lists_know_one_key: OneKeyPerList => sealing::list_may_use_several_keys;
+    its_fingerprints_are_everybodys: FingerprintsOfAll => sealing::fingerprints_distinguish_data_within_organization;
+    it_keeps_deleted_keys: KeepsDeletedKeys => sealing::organization_without_keys_neither_seals_nor_opens;
+    its_keys_have_one_id: OneKeyId => sealing::new_keys_have_unique_ids;
     it_moves_names_of_keys_only: MovesNamesOnly => sealing::moved_data_opens_only_with_its_new_key;
-    it_moves_what_does_not_open: MovesAnything => sealing::what_does_not_open_is_not_moved;
-    its_errors_tell_secrets: TellsWhatItRead => sealing::no_secret_is_in_an_error;
+    it_moves_what_does_not_open: MovesAnything => sealing::unopenable_data_is_not_resealed;
+    its_errors_contain_secrets: ReportsPlaintext => sealing::errors_contain_no_secret;
     its_digests_never_agree: NeverTwice => digest::equal_parts_have_equal_digests;
-    its_digests_have_one_purpose: AnyPurpose => digest::digests_of_different_purposes_never_agree;
-    its_parts_run_together: RunsTogether => digest::parts_do_not_run_together;
-    its_deployments_have_one_key: OneKeyForAll => digest::digests_of_different_deployments_never_agree;
+    its_digests_have_one_purpose: AnyPurpose => digest::digests_of_different_purposes_differ;
+    its_parts_run_together: RunsTogether => digest::digest_parts_are_separated;
+    its_deployments_have_one_key: OneKeyForAll => digest::digests_of_different_deployments_differ;
     it_takes_any_code: SignsAnything => digest::mac_verifies_only_for_signed_values;
     it_fits_anything: SignsAnything => digest::equal_parts_have_equal_digests;
     it_looks_up_elsewhere: LooksUpElsewhere => digest::equal_parts_have_equal_digests;
-    its_entries_have_codes_of_their_beginning: CountsNotInCodes => entry_code::a_change_of_any_field_shows;
-    its_columns_have_codes_of_their_beginning: ColumnsNotInCodes => entry_code::a_change_of_any_column_shows;
-    it_takes_any_checkpoint: AnyCheckpoint => entry_code::a_change_of_a_checkpoint_shows;
+    its_entries_have_codes_of_their_beginning: CountsNotInCodes => entry_code::mac_covers_each_field_of_entry;
+    its_columns_have_codes_of_their_beginning: ColumnsNotInCodes => entry_code::mac_covers_each_column_of_entry;
+    it_takes_any_checkpoint: AnyCheckpoint => entry_code::mac_covers_checkpoint;
     its_tokens_are_viewers: Viewers => token::issued_tokens_verify;
     its_tokens_have_no_case: IgnoresCase => token::every_flipped_bit_is_refused;
     its_tokens_may_have_spaces: Trims => token::other_lengths_are_refused;
-    its_tokens_never_expire: NeverExpires => token::a_token_works_until_it_expires;
-    its_tokens_work_before_they_are_made: FromTheFuture => token::a_token_of_the_future_is_refused;
-    its_tokens_work_anywhere: AnyDeployment => token::no_token_is_another_deployments;
-    it_trims_passwords: TrimsPasswords => password::the_right_password_and_no_other;
-    it_cuts_passwords: CutsPasswords => password::no_password_is_cut_short;
-    it_lets_strangers_in: LetsStrangersIn => password::without_a_stored_password_every_password_is_wrong;
-    its_passwords_are_anybodys: AnyAccount => password::a_row_copied_to_another_account_refuses_both_passwords;
+    its_tokens_never_expire: NeverExpires => token::token_works_until_it_expires;
+    its_tokens_work_before_they_are_made: FromTheFuture => token::token_from_the_future_is_refused;
+    its_tokens_work_anywhere: AnyDeployment => token::token_of_another_deployment_is_refused;
+    it_trims_passwords: TrimsPasswords => password::only_correct_password_verifies;
+    it_cuts_passwords: CutsPasswords => password::passwords_are_not_truncated;
+    it_lets_strangers_in: LetsStrangersIn => password::missing_password_rejects_every_password;
+    its_passwords_are_anybodys: AnyAccount => password::row_copied_to_another_account_refuses_both_passwords;
     it_takes_three_steps: ThreeSteps => passcode::current_and_previous_step_are_accepted;
-    it_takes_the_beginning_of_a_code: RepeatsDigits => passcode::a_recovery_code_is_no_time_based_code;
-    it_has_one_seed: OneSeed => passcode::every_seed_has_codes_of_its_own;
-    its_seeds_are_anybodys: AnyAccountsSeed => passcode::a_seed_opens_in_its_place_only;
+    it_takes_the_beginning_of_a_code: RepeatsDigits => passcode::recovery_code_is_not_time_based;
+    it_has_one_seed: OneSeed => passcode::every_seed_has_unique_passcodes;
+    its_seeds_are_anybodys: AnyAccountsSeed => passcode::seed_opens_only_in_its_row;
     it_takes_damaged_seeds: DamagedSeeds => passcode::every_flipped_byte_of_a_seed_is_refused;
     its_recovery_codes_are_anybodys: RecoveryCodesOfAnybody
-        => passcode::recovery_codes_are_ten_and_found_by_their_digest;
+        => passcode::ten_recovery_codes_are_found_by_digest;
 }
 
 /// Cases that require cryptography, which fakes do not pass.
@@ -628,25 +628,25 @@ fakes_fail! {
     sealed {
         every_flipped_byte_is_refused
         every_other_length_is_refused
-        nothing_is_sealed_twice_alike
+        equal_data_has_different_ciphertexts
         sealed_data_contains_no_plaintext
-        another_deployment_opens_nothing
+        keys_of_another_deployment_open_nothing
     }
     keyed {
-        no_code_is_another_deployments
+        macs_of_another_deployment_do_not_verify
     }
     forgery {
-        no_token_is_put_together_of_two
+        tokens_cannot_be_spliced
         debug_of_tokens_shows_no_content
     }
     verifier {
         every_damaged_row_is_refused
         no_password_is_stored
         equal_passwords_are_stored_differently
-        no_password_is_another_deployments
+        verifier_of_another_deployment_does_not_open
     }
     seed {
         sealed_seed_contains_no_plaintext
-        no_seed_is_another_deployments
+        seed_of_another_deployment_does_not_open
     }
 }

@@ -70,11 +70,11 @@ fn list(alter: impl Fn(&mut ListCredentials) + Send + Sync + 'static) -> impl Fn
     |store| store.altered(alter)
 }
 
-fn says_yes(method: &'static str) -> impl FnOnce(Wrong) -> Wrong {
+fn returns_true(method: &'static str) -> impl FnOnce(Wrong) -> Wrong {
     move |store| store.answering(method, |answer: &mut Result<bool, StoreError>| *answer = Ok(true))
 }
 
-fn says_done(method: &'static str) -> impl FnOnce(Wrong) -> Wrong {
+fn returns_success(method: &'static str) -> impl FnOnce(Wrong) -> Wrong {
     move |store| store.answering(method, |answer: &mut Result<(), StoreError>| *answer = Ok(()))
 }
 
@@ -107,28 +107,28 @@ fn idempotency(alter: impl Fn(&mut Idempotency) + Send + Sync + 'static) -> impl
 }
 
 wrong_stores! {
-    it_numbers_versions_itself: save(|payload| payload.version = 1) => credential::a_credential_is_shown_as_it_was_saved;
+    it_numbers_versions_itself: save(|payload| payload.version = 1) => credential::credential_is_shown_as_saved;
     its_lists_begin_with_the_oldest: |store: Wrong| {
         store.answering("list_credentials", |answer: &mut Result<ListedRows, StoreError>| {
             if let Ok(page) = answer {
                 page.rows.reverse();
             }
         })
-    } => credential::a_list_begins_with_the_newest;
-    its_lists_know_no_namespace: list(|query| query.namespace = None) => credential::a_list_is_filtered;
-    its_lists_know_no_type: list(|query| query.kind = None) => credential::a_list_is_filtered;
-    its_lists_know_one_label: list(|query| query.labels.truncate(1)) => life::a_list_is_filtered_by_labels;
+    } => credential::list_starts_with_newest;
+    its_lists_know_no_namespace: list(|query| query.namespace = None) => credential::list_is_filtered;
+    its_lists_know_no_type: list(|query| query.kind = None) => credential::list_is_filtered;
+    its_lists_know_one_label: list(|query| query.labels.truncate(1)) => life::list_is_filtered_by_labels;
     its_lists_know_no_expiry: list(|query| {
         query.expires_before = query.expires_before.map(|at| at.plus_seconds(60));
-    }) => life::a_list_is_filtered_by_expiry;
-    its_pages_begin_anew: list(|query| query.after = None) => credential::pages_are_stable_while_others_change_the_list;
-    it_has_room_for_one_too_many: save(|payload| payload.limit += 1) => credential::a_limit_is_kept;
-    it_counts_late: counts_late => credential::a_limit_is_exact_in_parallel;
-    it_saves_under_any_key: under_any_key => credential::an_inactive_key_is_refused;
-    it_shows_others_credentials: shows_others => credential::organizations_see_nothing_of_each_other;
-    it_tells_everybody_that_they_deleted: says_yes("delete_credential")
-        => credential::a_credential_is_deleted_once_in_parallel;
-    it_repeats_what_was_done: save(|payload| payload.idempotency = None) => idempotency::a_request_has_one_effect;
+    }) => life::list_is_filtered_by_expiry;
+    its_pages_restart: list(|query| query.after = None) => credential::pages_are_stable_while_others_change_the_list;
+    it_has_room_for_one_too_many: save(|payload| payload.limit += 1) => credential::limit_is_enforced;
+    it_counts_late: counts_late => credential::limit_is_exact_in_parallel;
+    it_saves_under_any_key: under_any_key => credential::inactive_key_is_refused;
+    it_shows_others_credentials: shows_others => credential::organizations_are_isolated;
+    it_acknowledges_every_deletion: returns_true("delete_credential")
+        => credential::credential_is_deleted_once_in_parallel;
+    it_repeats_requests: save(|payload| payload.idempotency = None) => idempotency::request_has_one_effect;
     it_compares_no_bodies: idempotency(|it| it.body = Digest::from_bytes([0; 32]).into())
         => idempotency::parallel_requests_under_one_key_have_one_effect;
     it_folds_the_case_of_keys: idempotency(|it| it.key = it.key.to_lowercase())
@@ -139,23 +139,23 @@ wrong_stores! {
         if payload.limit == 0 {
             payload.idempotency = None;
         }
-    }) => idempotency::a_replay_outlasts_what_it_made;
-    it_forgets_requests: save(|payload| payload.idempotency = None) => machine::clients_at_once_see_one_order;
-    it_saves_a_little_too_much: save(|payload| payload.limit += 1) => machine::clients_at_once_see_one_order;
+    }) => idempotency::replay_outlives_created_credential;
+    it_forgets_requests: save(|payload| payload.idempotency = None) => machine::concurrent_clients_are_linearizable;
+    it_saves_a_little_too_much: save(|payload| payload.limit += 1) => machine::concurrent_clients_are_linearizable;
     it_lets_a_request_take_a_revision_for_another: |store: Wrong| {
         store.answering("change_credential", |answer: &mut Result<i64, StoreError>| {
             if let Err(StoreError::Refused(vault_core::Refusal::Changed)) = answer {
                 *answer = Ok(2);
             }
         })
-    } => machine::clients_at_once_see_one_order;
+    } => machine::concurrent_clients_are_linearizable;
     it_finds_no_earlier_save: |store: Wrong| {
         store.answering("find_save", |answer: &mut Result<Option<(CredentialId, i64)>, StoreError>| *answer = Ok(None))
-    } => idempotency::an_earlier_save_is_found;
+    } => idempotency::earlier_save_is_found;
     it_deletes_what_changed: |store: Wrong| {
         store.altered(|command: &mut Command<DeleteCredential>| command.payload.revision = None)
-    } => version::a_change_of_what_was_read_before_another_change_is_refused;
-    it_keeps_what_is_to_be_destroyed: |store: Wrong| {
+    } => version::change_of_stale_revision_is_refused;
+    it_keeps_destroyed_versions: |store: Wrong| {
         store.altered(|command: &mut Command<ChangeCredential>| match &mut command.payload.change {
             CredentialChange::Replace { version, .. } | CredentialChange::Stage(version) => version.destroyed.clear(),
             CredentialChange::Promote { destroyed, .. } => destroyed.clear(),
@@ -164,7 +164,7 @@ wrong_stores! {
     } => version::destroyed_version_is_deleted_immediately;
     it_shows_to_anybody: |store: Wrong| {
         store.altered(|query: &mut Find<CredentialId>| query.principal = Principal::Operator)
-    } => tenant::a_closed_organization_is_denied_everything;
+    } => tenant::closed_organization_is_denied_every_operation;
     it_counts_each_comparison_in_an_hour_of_its_own: |store: Wrong| {
         let hours = Mutex::new(0);
         store.altered(move |command: &mut Command<MatchCredential>| {
@@ -179,30 +179,30 @@ wrong_stores! {
                 description.labels.clear();
             }
         })
-    } => life::what_is_said_of_a_credential_is_replaced;
-    it_takes_a_block_of_uses_twice: says_yes("reserve_key_uses") => key::a_block_of_uses_is_taken_once;
-    it_replaces_a_key_twice: says_yes("replace_organization_key") => key::a_key_is_replaced_once;
-    it_makes_two_instances: says_yes("create_instance") => key::an_instance_is_made_once;
-    it_replaces_a_root_key_twice: says_yes("replace_root_key") => key::the_root_key_is_replaced_once;
+    } => life::credential_metadata_is_replaced;
+    it_reserves_a_block_of_uses_twice: returns_true("reserve_key_uses") => key::block_of_uses_is_reserved_once;
+    it_replaces_a_key_twice: returns_true("replace_organization_key") => key::key_is_replaced_once;
+    it_creates_two_instances: returns_true("create_instance") => key::instance_is_created_once;
+    it_replaces_a_root_key_twice: returns_true("replace_root_key") => key::root_key_is_replaced_once;
     it_records_under_an_id_of_its_own: |store: Wrong| {
         let ids = SequentialIds::seeded(7);
         store.altered(move |command: &mut Command<SaveCredential>| {
             command.audit.record.id = AuditId::from_uuid(ids.random());
         })
-    } => log::a_change_without_its_entry_does_not_happen;
-    it_says_that_a_save_failed: |store: Wrong| {
+    } => log::change_without_audit_entry_is_rolled_back;
+    it_reports_failure_of_a_save: |store: Wrong| {
         store.faults(|method| (method == "save_credential").then(|| Fault::After(StoreError::Fault("lost".into()))))
-    } => log::a_change_without_its_entry_does_not_happen;
+    } => log::change_without_audit_entry_is_rolled_back;
     it_lets_sessions_live: |store: Wrong| {
         store.altered(|query: &mut ListCredentials| query.principal = Principal::Operator)
-    } => member::a_session_acts_until_it_ends;
-    it_tells_everybody_that_they_ended_a_session: says_yes("end_session") => session::a_session_ends_once_in_parallel;
-    it_disables_nobody: |store: Wrong| {
+    } => member::session_is_authorized_until_it_ends;
+    it_acknowledges_every_session_end: returns_true("end_session") => session::session_ends_once_in_parallel;
+    it_disables_no_account: |store: Wrong| {
         store.altered(|command: &mut SetOrganizationState| command.state = OrganizationState::Active)
-    } => standing::a_disabled_organization_is_refused_everything;
-    it_knows_one_network: |store: Wrong| {
+    } => standing::disabled_organization_is_refused_by_every_operation;
+    it_remembers_one_network: |store: Wrong| {
         store.altered(|command: &mut ReserveAttempt| command.network = Digest::from_bytes([0; 32]))
-    } => lockout::known_networks_are_classes_of_their_own;
+    } => lockout::known_networks_have_separate_buckets;
     it_takes_a_step_twice: |store: Wrong| {
         let steps = Mutex::new(0);
         store.altered(move |command: &mut FinishAttempt| {
@@ -214,12 +214,12 @@ wrong_stores! {
                 step.0 += *steps;
             }
         })
-    } => login::a_step_is_spent_once_in_parallel;
+    } => login::step_is_spent_once_in_parallel;
     it_takes_a_recovery_code_twice: concludes_anyway(LoginRefusal::WrongPasscode)
-        => login::a_recovery_code_is_spent_once_in_parallel;
-    it_takes_an_earlier_step: concludes_anyway(LoginRefusal::SpentPasscode) => login::an_earlier_step_is_refused;
+        => login::recovery_code_is_spent_once_in_parallel;
+    it_takes_an_earlier_step: concludes_anyway(LoginRefusal::SpentPasscode) => login::earlier_step_is_refused;
     it_lets_a_changed_account_in: concludes_anyway(LoginRefusal::Overtaken)
-        => login::a_login_is_overtaken_by_each_change;
+        => login::login_fails_after_concurrent_account_change;
     it_counts_no_wrong_passcode: |store: Wrong| {
         store.altered(|command: &mut FinishAttempt| {
             let FinishAttempt::Account(proof) = command else { return };
@@ -237,20 +237,20 @@ wrong_stores! {
                 _ => *latest = Some(command.now),
             }
         })
-    } => lockout::a_clock_set_back_ends_no_wait;
-    it_enrols_everybody_who_confirms: says_done("confirm_enrolment")
-        => invitation::parallel_confirmations_make_one_account;
-    it_re_enrols_everybody_who_confirms: says_done("confirm_enrolment")
+    } => lockout::clock_moved_back_ends_no_lockout;
+    it_enrols_every_confirmation: returns_success("confirm_enrolment")
+        => invitation::parallel_confirmations_create_one_account;
+    it_re_enrols_every_confirmation: returns_success("confirm_enrolment")
         => re_enrolment::parallel_confirmations_re_enrol_once;
-    it_invites_everybody: says_done("create_invitation") => invitation::parallel_invitations_of_one_address_make_one;
-    it_gives_an_address_away_twice: says_done("create_account")
-        => account::parallel_creations_of_one_address_make_one;
-    it_changes_an_account_twice: says_done("change_account")
-        => account_change::parallel_changes_of_one_version_make_one;
+    it_invites_everybody: returns_success("create_invitation") => invitation::parallel_invitations_of_one_address_create_one;
+    it_assigns_an_address_twice: returns_success("create_account")
+        => account::parallel_creations_of_one_address_create_one;
+    it_changes_an_account_twice: returns_success("change_account")
+        => account_change::parallel_changes_of_one_version_apply_once;
     it_keeps_no_password_waiting: |store: Wrong| {
         store.answering("reserve_confirmation", |answer: &mut Result<Option<WaitingSeed>, StoreError>| *answer = Ok(None))
-    } => own_account::an_owner_replaces_the_seed;
-    its_pages_of_accounts_begin_anew: |store: Wrong| {
+    } => own_account::owner_replaces_the_seed;
+    its_pages_of_accounts_restart: |store: Wrong| {
         let pages = Mutex::new(0);
         store.altered(move |query: &mut List<(OrganizationId, AccountId)>| {
             let mut pages = pages.lock().unwrap();
@@ -265,7 +265,7 @@ wrong_stores! {
             query.of = Scope::All;
             query.principal = Principal::Operator;
         })
-    } => authority::a_session_sees_its_own_organization;
+    } => authority::session_lists_only_its_organization;
     it_ends_another_session: |store: Wrong| {
         let ids = SequentialIds::seeded(8);
         store
@@ -274,17 +274,17 @@ wrong_stores! {
             })
             .answering("end_session", |answer: &mut Result<bool, StoreError>| *answer = Ok(true))
     } => session::sessions_are_listed_to_their_owner;
-    it_makes_an_organization_twice: says_yes("create_organization")
-        => organization::parallel_creations_of_one_name_make_one;
-    it_deletes_an_organization_twice: says_yes("delete_organization") => organization::parallel_deletions_delete_once;
-    it_makes_an_integration_twice: says_done("create_integration")
-        => integration::parallel_integrations_of_one_name_make_one;
-    it_rotates_an_integration_twice: says_done("change_integration")
-        => integration::parallel_rotations_of_one_version_make_one;
+    it_creates_an_organization_twice: returns_true("create_organization")
+        => organization::parallel_creations_of_one_name_create_one;
+    it_deletes_an_organization_twice: returns_true("delete_organization") => organization::parallel_deletions_delete_once;
+    it_creates_an_integration_twice: returns_success("create_integration")
+        => integration::parallel_integrations_of_one_name_create_one;
+    it_rotates_an_integration_twice: returns_success("change_integration")
+        => integration::parallel_rotations_of_one_version_apply_once;
     it_has_room_for_one_integration_too_many: |store: Wrong| {
         store.altered(|command: &mut Command<CreateIntegration>| command.payload.limit += 1)
-    } => integration::the_number_of_integrations_is_limited;
-    its_pages_of_integrations_begin_anew: |store: Wrong| {
+    } => integration::number_of_integrations_is_limited;
+    its_pages_of_integrations_restart: |store: Wrong| {
         let pages = Mutex::new(0);
         store.altered(move |query: &mut List<NamePosition>| {
             let mut pages = pages.lock().unwrap();
@@ -296,85 +296,85 @@ wrong_stores! {
     } => integration::integrations_are_listed_by_organization_and_name;
     it_finds_integrations_of_all: |store: Wrong| {
         store.altered(|query: &mut Find<IntegrationKey>| query.principal = Principal::Operator)
-    } => integration::an_embedder_administers_its_own_organization;
+    } => integration::embedder_administers_only_its_organization;
     it_lists_integrations_of_all: |store: Wrong| {
         store.altered(|query: &mut List<NamePosition>| {
             query.of = Scope::All;
             query.principal = Principal::Operator;
         })
-    } => admin::an_admins_session_reaches_its_own_integrations;
+    } => admin::admin_session_manages_only_own_integrations;
     it_lets_an_ended_session_administer: |store: Wrong| {
         store.altered(|command: &mut Command<ChangeIntegration>| command.principal = Principal::Operator)
-    } => admin::an_ended_session_administers_no_integration;
+    } => admin::ended_session_cannot_manage_integrations;
     it_freezes_for_other_organizations: |store: Wrong| {
         store.altered(|command: &mut Command<FreezeNamespace>| command.principal = Principal::Operator)
-    } => admin::a_session_freezes_its_own_organizations_namespaces;
-    it_changes_what_was_changed: |store: Wrong| {
+    } => admin::session_freezes_only_namespaces_of_its_organization;
+    it_applies_stale_changes: |store: Wrong| {
         store.answering("change_integration", |answer: &mut Result<(), StoreError>| {
             if let Err(StoreError::Refused(vault_core::Refusal::Contended)) = answer {
                 *answer = Ok(());
             }
         })
-    } => integration::a_stale_or_stray_change_of_an_integration_changes_nothing;
-    it_tells_everybody_that_they_froze: |store: Wrong| {
+    } => integration::stale_or_stray_change_of_an_integration_changes_nothing;
+    it_acknowledges_every_freeze: |store: Wrong| {
         store.answering("freeze_namespace", |answer: &mut Result<Option<Freezing>, StoreError>| {
             if let Ok(Some(freezing)) = answer {
                 freezing.changed = true;
             }
         })
-    } => freeze::parallel_freezes_of_one_namespace_make_one;
+    } => freeze::parallel_freezes_of_one_namespace_freeze_once;
     it_lists_no_empty_namespace: |store: Wrong| {
         store.answering("list_namespaces", |answer: &mut Result<Vec<ListedNamespace>, StoreError>| {
             if let Ok(page) = answer {
                 page.retain(|row| row.credentials > 0);
             }
         })
-    } => freeze::namespaces_are_listed_with_what_they_have;
+    } => freeze::namespaces_are_listed_with_counts;
     it_forgets_the_previous_token: |store: Wrong| {
         store.altered(|command: &mut Command<ChangeIntegration>| {
             if let IntegrationChange::Replace { integration, .. } = &mut command.payload.change {
                 integration.previous = None;
             }
         })
-    } => activation::a_rotated_integration_is_found_by_both_tokens;
+    } => activation::rotated_integration_is_found_by_both_tokens;
     it_finds_closed_organizations_open: |store: Wrong| {
         store.answering("find_integration_by_token", |answer: &mut Result<Option<FoundIntegration>, StoreError>| {
             if let Ok(Some(found)) = answer {
                 found.organization_active = true;
             }
         })
-    } => activation::a_token_finds_its_integration;
+    } => activation::token_finds_its_integration;
     it_notes_no_use_of_tokens: |store: Wrong| {
         store.answering("find_integration_by_token", |answer: &mut Result<Option<FoundIntegration>, StoreError>| {
             if let Ok(Some(found)) = answer {
                 found.stored.last_used_at = None;
             }
         })
-    } => activation::the_use_of_a_token_is_noted_to_the_minute;
+    } => activation::token_use_is_recorded_to_the_minute;
     it_takes_the_newest_first: |store: Wrong| {
         store.answering("fetch_credentials", |answer: &mut Result<Vec<FetchedCredential>, StoreError>| {
             if let Ok(taken) = answer {
                 taken.reverse();
             }
         })
-    } => activation::credentials_are_taken_as_they_were_saved;
+    } => activation::credentials_are_fetched_as_saved;
     it_promotes_nothing: |store: Wrong| {
         store.altered(|command: &mut Command<ChangeCredential>| {
             if let CredentialChange::Promote { .. } = command.payload.change {
                 command.payload.change = CredentialChange::Describe;
             }
         })
-    } => activation::an_activation_takes_the_current_version;
-    it_takes_what_is_frozen: takes_anyway(|error| matches!(error, StoreError::Refused(vault_core::Refusal::Frozen)))
+    } => activation::activation_fetches_current_version;
+    it_fetches_from_frozen_namespaces: takes_anyway(|error| matches!(error, StoreError::Refused(vault_core::Refusal::Frozen)))
         => activation::freeze_takes_effect_during_activations;
     it_takes_more_than_allowed: |store: Wrong| {
         store.altered(|command: &mut ForIntegration<FetchCredentials>| command.payload.most += 1)
-    } => activation::refusals_come_in_their_order;
+    } => activation::refusals_are_ordered;
     it_lets_a_changed_integration_act: takes_anyway(|error| matches!(error, StoreError::Denied(_)))
-        => activation::a_changed_integration_is_refused;
+        => activation::changed_integration_is_refused;
     it_lets_a_closed_organizations_integrations_act: |store: Wrong| {
         store.altered(|command: &mut SetOrganizationState| command.state = OrganizationState::Active)
-    } => activation::a_closed_organizations_integrations_are_refused;
+    } => activation::closed_organizations_integrations_are_refused;
     its_activations_outlast_their_time: |store: Wrong| {
         store.altered(|command: &mut ForIntegration<FetchCredentials>| {
             if let Some(activation) = &mut command.payload.activation {
@@ -382,32 +382,32 @@ wrong_stores! {
             }
         })
     } => activation::activations_are_listed_to_their_integration;
-    it_keeps_what_was_aborted: |store: Wrong| {
+    it_keeps_aborted_activations: |store: Wrong| {
         let ids = SequentialIds::seeded(9);
         store.altered(move |command: &mut AbortActivation| {
             command.activation = vault_core::id::ActivationId::from_uuid(ids.random());
         })
-    } => activation::an_aborted_activation_is_gone;
-    it_records_no_hand_out: |store: Wrong| {
+    } => activation::aborted_activation_is_deleted;
+    it_records_no_issuance: |store: Wrong| {
         store.altered(|command: &mut ForIntegration<IssueCredentials>| {
             command.audit.record.action = vault_core::audit::AuditAction::ActivationBegun;
         })
-    } => issue_credentials::what_is_handed_out_is_recorded;
-    it_hands_out_what_was_deleted: |store: Wrong| {
+    } => issue_credentials::issuance_is_recorded;
+    it_issues_deleted_credentials: |store: Wrong| {
         store.altered(|command: &mut ForIntegration<IssueCredentials>| command.payload.credentials.clear())
     } => issue_credentials::issuance_and_deletion_are_serialized;
     it_renews_nothing: |store: Wrong| {
         store.altered(|command: &mut ForIntegration<IssueCredentials>| command.payload.renewal = false)
-    } => issue_credentials::an_activation_is_renewed_while_it_lives;
+    } => issue_credentials::activation_is_renewable_until_expiry;
     it_gives_up_what_it_does_not_renew: |store: Wrong| {
         store.altered(|command: &mut ForIntegration<IssueCredentials>| command.payload.renewal = false)
-    } => issue_credentials::a_refused_renewal_leaves_the_activation;
+    } => issue_credentials::refused_renewal_keeps_activation;
     it_renews_what_has_ended: |store: Wrong| {
         store.answering("issue_credentials", |answer: &mut Result<Option<IssuanceRefusal>, StoreError>| {
             *answer = Ok(Some(IssuanceRefusal::Changed));
         })
-    } => issue_credentials::a_renewal_and_an_end_are_decided_one_after_the_other;
-    it_knows_no_rules: |store: Wrong| {
+    } => issue_credentials::renewal_and_end_are_serialized;
+    it_ignores_vend_rules: |store: Wrong| {
         store.altered(|command: &mut ForIntegration<IssueCredentials>| {
             for one in &mut command.payload.credentials {
                 one.form = vault_core::activation::VendedForm::Short;
@@ -420,8 +420,8 @@ wrong_stores! {
                 due.pop();
             }
         })
-    } => check::checks_come_in_rounds;
-    it_records_checks_of_anything: says_yes("record_check") => check::a_check_is_of_the_version_that_it_was_made_of;
+    } => check::checks_are_due_in_rounds;
+    it_records_checks_of_anything: returns_true("record_check") => check::check_result_applies_to_checked_version;
     it_sets_the_last_activation_back: |store: Wrong| {
         let latest = Mutex::new(None::<vault_core::time::Timestamp>);
         store.answering("fetch_credentials", move |answer: &mut Result<Vec<FetchedCredential>, StoreError>| {
@@ -434,46 +434,46 @@ wrong_stores! {
                 });
             }
         })
-    } => check::the_latest_activation_is_noted;
-    it_ends_an_activation_twice: says_yes("end_activation") => activation::an_activation_ends_once_in_parallel;
+    } => check::latest_activation_is_recorded;
+    it_ends_an_activation_twice: returns_true("end_activation") => activation::activation_ends_once_in_parallel;
     it_has_room_for_one_activation_too_many: |store: Wrong| {
         store.altered(|command: &mut ForIntegration<FetchCredentials>| {
             if let Some(activation) = &mut command.payload.activation {
                 activation.limit += 1;
             }
         })
-    } => activation::the_number_of_live_activations_is_exact;
-    it_hands_out_what_was_revoked: |store: Wrong| {
+    } => activation::count_of_active_activations_is_exact;
+    it_issues_to_revoked_integrations: |store: Wrong| {
         store.answering("issue_credentials", |answer: &mut Result<Option<IssuanceRefusal>, StoreError>| *answer = Ok(None))
     } => issue_credentials::credentials_revoked_since_fetch_are_not_issued;
     it_hides_credentials_from_inspections: |store: Wrong| {
         store.answering("credential_places", |answer: &mut Result<Vec<StoredRowKey>, StoreError>| *answer = Ok(Vec::new()))
-    } => inspection::every_credential_has_a_place;
+    } => inspection::every_credential_has_a_row_key;
     it_inspects_the_current_version_alone: |store: Wrong| {
         store.answering("whole_credential", |answer: &mut Result<Option<WholeCredential>, StoreError>| {
             if let Ok(Some(whole)) = answer {
                 whole.sealed.retain(|taken| taken.version == whole.versions.current.version);
             }
         })
-    } => inspection::a_credential_is_read_whole;
+    } => inspection::credential_is_read_completely;
     it_takes_any_namespaces_entries: |store: Wrong| {
         store.altered(|query: &mut RecordedStates| query.namespace = None)
-    } => inspection::the_newest_entries_about_a_row_come_first;
+    } => inspection::newest_entries_of_a_row_are_first;
     it_thaws_what_it_freezes: |store: Wrong| {
         store.altered(|command: &mut Command<FreezeNamespace>| command.payload.frozen = false)
-    } => freeze::a_namespace_is_frozen_until_it_is_thawed;
+    } => freeze::namespace_is_frozen_until_it_is_thawed;
     it_lists_the_audit_of_all: |store: Wrong| {
         store.altered(|query: &mut List<String, AuditRange>| {
             query.of.scope = Scope::All;
             query.principal = Principal::Operator;
         })
     } => whole::sessions_list_their_own_organizations_entries;
-    it_adds_any_checkpoint: says_yes("add_checkpoint") => audit::a_checkpoint_that_does_not_fit_changes_nothing;
+    it_adds_any_checkpoint: returns_true("add_checkpoint") => audit::mismatched_checkpoint_changes_nothing;
     it_destroys_keys_in_use: |store: Wrong| {
         store.answering("destroy_organization_key", |answer: &mut Result<KeyDestruction, StoreError>| {
             *answer = Ok(KeyDestruction::Destroyed);
         })
-    } => rotation::a_key_is_destroyed_when_nothing_names_it;
+    } => rotation::unreferenced_key_is_destroyed;
     its_clock_runs_ahead: |store: Wrong| {
         let hours = Mutex::new(0);
         store.altered(move |command: &mut ReserveAttempt| {
@@ -481,7 +481,7 @@ wrong_stores! {
             *hours += 1;
             command.now = command.now.plus_seconds(*hours * 3_600);
         })
-    } => lockout::five_attempts_are_free_then_waits_double;
+    } => lockout::lockout_doubles_after_five_attempts;
 }
 
 /// Uses a count that is sixteen saves old.
@@ -498,10 +498,10 @@ fn counts_late(store: Wrong) -> Wrong {
 /// Uses the active key instead of the one that the value was sealed under.
 fn under_any_key(store: Wrong) -> Wrong {
     let active = Arc::new(Mutex::new(HashMap::<OrganizationId, KeyId>::new()));
-    let (made, replaced) = (Arc::clone(&active), Arc::clone(&active));
+    let (created, replaced) = (Arc::clone(&active), Arc::clone(&active));
     store
         .altered(move |command: &mut CreateOrganization| {
-            made.lock().unwrap().insert(command.organization.id, command.keys.keys[0].id);
+            created.lock().unwrap().insert(command.organization.id, command.keys.keys[0].id);
         })
         .altered(move |command: &mut ReplaceOrganizationKey| {
             replaced.lock().unwrap().insert(command.next.organization, command.next.id);
@@ -527,17 +527,17 @@ fn shows_others(store: Wrong) -> Wrong {
 }
 
 #[test]
-fn rows_that_outlive_their_organization_are_found() {
-    let case = async |subject: &Subjected| whole::deletion_leaves_nothing_but_the_audit(subject).await;
+fn store_that_keeps_rows_of_deleted_organization_is_found() {
+    let case = async |subject: &Subjected| whole::deletion_leaves_only_audit_log(subject).await;
     assert!(!passes(MemoryStore::flawed(Defect::RowsOutliveTheirOrganization), |store| store, case));
-    let case = async |subject: &Subjected| tenant::a_deleted_organization_leaves_its_audit_alone(subject).await;
+    let case = async |subject: &Subjected| tenant::deleted_organization_keeps_its_audit_log(subject).await;
     assert!(!passes(MemoryStore::flawed(Defect::RowsOutliveTheirOrganization), |store| store, case));
 }
 
 #[test]
-fn an_audit_that_may_fail_is_found() {
-    let case = async |subject: &Subjected| whole::what_cannot_be_recorded_does_not_happen(subject).await;
+fn store_that_tolerates_failed_audit_is_found() {
+    let case = async |subject: &Subjected| whole::unrecordable_change_is_rolled_back(subject).await;
     assert!(!passes(MemoryStore::flawed(Defect::AuditIsOptional), |store| store, case));
-    let case = async |subject: &Subjected| log::a_change_without_its_entry_does_not_happen(subject).await;
+    let case = async |subject: &Subjected| log::change_without_audit_entry_is_rolled_back(subject).await;
     assert!(!passes(MemoryStore::flawed(Defect::AuditIsOptional), |store| store, case));
 }

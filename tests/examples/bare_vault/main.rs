@@ -36,7 +36,7 @@ use uuid::{Uuid, uuid};
 type Failure = Box<dyn Error + Send + Sync>;
 
 /// Number of rows in a commit of `fill`.
-const FILLED_AT_ONCE: u64 = 1_000;
+const FILLED_PER_COMMIT: u64 = 1_000;
 /// Rows of one read.
 const PAGE: usize = 100;
 

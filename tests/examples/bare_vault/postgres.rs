@@ -3,7 +3,7 @@
 use crate::row::{Common, Listed, Own, Rows};
 use crate::seal::Keys;
 use crate::service::Save;
-use crate::{FILLED_AT_ONCE, Failure, LISTED, Options, PAGE, SAVED};
+use crate::{FILLED_PER_COMMIT, Failure, LISTED, Options, PAGE, SAVED};
 use futures_util::future::join_all;
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -116,7 +116,7 @@ impl Writer {
 /// from that.
 async fn save(url: &str, callers: usize, length: Duration) -> Result<f64, Failure> {
     let rows = Arc::new(Mutex::new(Rows::new()));
-    let at_once = callers.clamp(1, LARGEST_COMMIT);
+    let per_commit = callers.clamp(1, LARGEST_COMMIT);
     let sealed = Arc::new(Keys::new()?.sample()?);
     let mut writers = Vec::new();
     for _ in 0..callers.div_ceil(LARGEST_COMMIT).clamp(1, CONNECTIONS) {
@@ -128,9 +128,9 @@ async fn save(url: &str, callers: usize, length: Duration) -> Result<f64, Failur
         tasks.spawn(async move {
             let mut saved = 0_u64;
             while started.elapsed() < length {
-                let own = rows.lock().unwrap_or_else(PoisonError::into_inner).many(at_once, &sealed);
+                let own = rows.lock().unwrap_or_else(PoisonError::into_inner).many(per_commit, &sealed);
                 writer.commit(SAVED, &own.iter().collect::<Vec<_>>()).await?;
-                saved += at_once as u64;
+                saved += per_commit as u64;
             }
             Ok::<_, Failure>(saved)
         });
@@ -144,9 +144,9 @@ async fn fill(url: &str, count: u64) -> Result<f64, Failure> {
     let started = Instant::now();
     let mut done = 0;
     while done < count {
-        let own = rows.many(usize::try_from(FILLED_AT_ONCE.min(count))?, &sealed);
+        let own = rows.many(usize::try_from(FILLED_PER_COMMIT.min(count))?, &sealed);
         writer.commit(LISTED, &own.iter().collect::<Vec<_>>()).await?;
-        done += FILLED_AT_ONCE.min(count);
+        done += FILLED_PER_COMMIT.min(count);
     }
     writer.client.batch_execute("ANALYZE credentials").await?;
     Ok(done as f64 / started.elapsed().as_secs_f64())

@@ -52,7 +52,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    #[expect(clippy::disallowed_methods, reason = "only tells the ids of one run from those of the next")]
+    #[expect(clippy::disallowed_methods, reason = "only distinguishes the ids of one run from those of the next")]
     pub(super) fn new() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self { base: u64::try_from(since.as_millis()).unwrap_or(0), next: 0 }

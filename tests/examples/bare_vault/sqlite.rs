@@ -3,7 +3,7 @@
 use crate::row::{Common, Listed, Own, Rows, Sealed};
 use crate::seal::Keys;
 use crate::service::Save;
-use crate::{CHANGED, FILLED_AT_ONCE, Failure, LISTED, Options, PAGE, SAVED};
+use crate::{CHANGED, FILLED_PER_COMMIT, Failure, LISTED, Options, PAGE, SAVED};
 use rusqlite::{Connection, Result, Transaction, TransactionBehavior};
 use std::cell::RefCell;
 use std::path::Path;
@@ -59,8 +59,8 @@ pub(super) fn run(command: &str, path: &Path, options: &Options) -> Result<f64, 
         }
         "fill" => {
             let mut saves = Saves::new(LISTED)?;
-            let (at_once, enough) = (FILLED_AT_ONCE.min(options.rows), |rows, _| rows >= options.rows);
-            commit(&mut writer(path)?, usize::try_from(at_once)?, enough, |transaction| saves.save(transaction))
+            let (per_commit, enough) = (FILLED_PER_COMMIT.min(options.rows), |rows, _| rows >= options.rows);
+            commit(&mut writer(path)?, usize::try_from(per_commit)?, enough, |transaction| saves.save(transaction))
         }
         "replace" => {
             let mut connection = writer(path)?;
@@ -114,7 +114,7 @@ fn writer(path: &Path) -> Result<Connection, Failure> {
 /// Commits this number of changes at a time until `over`. Returns changes per second.
 fn commit(
     connection: &mut Connection,
-    at_once: usize,
+    per_commit: usize,
     over: impl Fn(u64, Instant) -> bool,
     mut change: impl FnMut(&Transaction<'_>) -> Result<()>,
 ) -> Result<f64, Failure> {
@@ -122,11 +122,11 @@ fn commit(
     let mut done = 0;
     while !over(done, started) {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        for _ in 0..at_once {
+        for _ in 0..per_commit {
             change(&transaction)?;
         }
         transaction.commit()?;
-        done += at_once as u64;
+        done += per_commit as u64;
     }
     Ok(done as f64 / started.elapsed().as_secs_f64())
 }

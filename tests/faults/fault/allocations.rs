@@ -45,12 +45,12 @@ pub(super) fn fail(ground: &Ground<'_>) -> Report {
         let why = format!("{} is not there: cargo build -p vault-simulator --examples", library.display());
         return Report::skipped(NAME, ground.database, &why);
     }
-    let mut chance = ground.chance();
+    let mut random = ground.random();
     let mut memory = Memory::new(ground, library);
     match ground.options.rounds {
         Some(rounds) => {
             for round in 0..rounds.get() {
-                let place = 1 + chance.below(FAR);
+                let place = 1 + random.below(FAR);
                 memory.fail(ALL[round % ALL.len()], place);
             }
         }
@@ -142,7 +142,7 @@ impl Memory {
         }
         match outcome {
             Outcome::Done => self.acknowledged += 1,
-            Outcome::Refused | Outcome::Unsure => self.refused += 1,
+            Outcome::Refused | Outcome::Indeterminate => self.refused += 1,
         }
         let wrong = std::mem::take(&mut tally.wrong);
         self.rig
@@ -161,7 +161,7 @@ impl Memory {
                 self.rig
                     .report
                     .losses
-                    .push(format!("{what:?} at allocation {place}: no answer, and the service goes on"));
+                    .push(format!("{what:?} at allocation {place}: no answer, and the service continues"));
             }
             None => {}
             Some(Ok(())) if hit || is_late => self.serve(),

@@ -144,7 +144,7 @@ pub(super) fn read_only(ground: &Ground<'_>) -> Report {
         starts.push(rig.serve());
         rig.check();
     }
-    rig.report.figure("servers that ended by themselves", ended);
+    rig.report.figure("servers that stopped", ended);
     rig.report.times("from start to ready", starts);
     let mut report = rig.finish();
     report.count_lost("in the moment of the error");

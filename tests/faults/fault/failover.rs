@@ -38,10 +38,10 @@ pub(super) fn etcd_cut(ground: &Ground<'_>) -> Report {
     let mut rig = rig("etcd-cut", ground, &cluster).share(ground);
     let others = [rig.replica(), rig.replica()];
     let addresses: Vec<SocketAddr> = others.iter().map(|server| server.address).chain([rig.address]).collect();
-    let mut chance = ground.chance();
+    let mut random = ground.random();
     let (mut promoted, mut healed) = (Vec::new(), Vec::new());
     for round in 0..ground.options.rounds(10) {
-        let (delay, old) = (chance.millis(200, 900), cluster.primary().expect("a primary"));
+        let (delay, old) = (random.millis(200, 900), cluster.primary().expect("a primary"));
         let cut = match round % 2 {
             0 => Rule::LoseFrom(old, Here::Etcd, 100),
             _ => Rule::LoseTo(old, Here::Etcd, 100),
@@ -105,10 +105,10 @@ fn happen(name: &'static str, ground: &Ground<'_>, is_synchronous: bool) -> Repo
     let mut rig = if is_synchronous { rig.share(ground) } else { rig };
     let others = [rig.replica(), rig.replica()];
     let addresses: Vec<SocketAddr> = others.iter().map(|server| server.address).chain([rig.address]).collect();
-    let mut chance = ground.chance();
+    let mut random = ground.random();
     let (mut promoted, mut healed) = ([Vec::new(), Vec::new()], Vec::new());
     for round in 0..ground.options.rounds(20) {
-        let delay = chance.millis(200, 900);
+        let delay = random.millis(200, 900);
         let old = cluster.primary().expect("a primary");
         let counter = rig.log.counter();
         let (promotion, heal) = rig.work_on(&addresses, || {

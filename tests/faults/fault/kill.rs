@@ -10,10 +10,10 @@ const DEEPLY_EVERY: usize = 100;
 
 pub(super) fn happen(ground: &Ground<'_>) -> Report {
     let mut rig = Rig::new("kill", ground).share(ground);
-    let mut chance = ground.chance();
+    let mut random = ground.random();
     let mut starts = Vec::new();
     for round in 0..ground.options.rounds(200) {
-        let delay = chance.millis(20, 500);
+        let delay = random.millis(20, 500);
         rig.work_while(|server| {
             std::thread::sleep(delay); // at a random moment
             server.take().expect("its server runs").kill();

@@ -21,7 +21,7 @@ pub(super) fn happen(ground: &Ground<'_>) -> Report {
         let holder = Holder::begin(&rig);
         rig.work(|| std::thread::sleep(HELD));
         if !rig.can_read() {
-            rig.report.losses.push("lists were not answered meanwhile".to_owned());
+            rig.report.losses.push("lists were not answered in the meantime".to_owned());
         }
         drop(holder);
         healed.push(rig.wait_until_it_writes());

@@ -23,7 +23,7 @@ pub(super) fn happen(ground: &Ground<'_>) -> Report {
         let process = rig.running().id();
         limit(process, &format!("{}:", size(process) + SPARE));
         let client = rig.client();
-        let stranger = json!({"email": "nobody@example.com", "password": "wrong wrong wrong", "passcode": "000000"});
+        let stranger = json!({"email": "unknown@example.com", "password": "wrong wrong wrong", "passcode": "000000"});
         // In parallel, so that every thread hashes. A login of an unknown account also needs a hash.
         let answers: Vec<_> = std::thread::scope(|scope| {
             let log_in = || client.request("POST", "/v1/login").json(&stranger).try_send();
@@ -38,7 +38,7 @@ pub(super) fn happen(ground: &Ground<'_>) -> Report {
             }
         }
         if !rig.can_read() || !rig.try_write().0 {
-            rig.report.losses.push("without memory for hashes, lists and writes do not go on".to_owned());
+            rig.report.losses.push("without memory for hashes, lists and writes do not continue".to_owned());
         }
         limit(process, "unlimited:");
         let answer = client.log_in(&stranger);

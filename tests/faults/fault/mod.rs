@@ -25,8 +25,8 @@ mod storm;
 mod syscalls;
 mod upgrade;
 
-use crate::chance::Chance;
 use crate::options::Options;
+use crate::random::Random;
 use crate::report::Report;
 use clap::ValueEnum;
 use vault_tests::Database;
@@ -120,8 +120,8 @@ impl Ground<'_> {
     }
 
     /// Returns the random generator for the moments of faults.
-    pub(crate) fn chance(&self) -> Chance {
-        Chance::of(self.options.seed, 0)
+    pub(crate) fn random(&self) -> Random {
+        Random::of(self.options.seed, 0)
     }
 }
 

@@ -19,7 +19,7 @@ const LONGEST: Duration = Duration::from_secs(10);
 pub(super) fn behind_a_proxy(name: &'static str, ground: &Ground<'_>, cluster: &Cluster) -> (Rig, Proxy) {
     let url = cluster.create_database();
     let (server, database) = url.rsplit_once('/').unwrap();
-    let proxy = Proxy::start(free_address(), &directory(server).join(".s.PGSQL.5432"), ground.chance());
+    let proxy = Proxy::start(free_address(), &directory(server).join(".s.PGSQL.5432"), ground.random());
     let vault = Vault::absent_in(&ground.options.shared.dir, Some(url.clone())).set_up();
     let through = format!("postgres://postgres@{}/{database}?sslmode=disable", proxy.address);
     let rig = Rig::through(name, ground, vault, &through).share(ground);

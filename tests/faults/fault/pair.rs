@@ -4,8 +4,8 @@
 use super::Ground;
 use super::network::behind_a_proxy;
 use super::server::{OURS, end_all, finish, postmaster};
-use crate::chance::Chance;
 use crate::proxy::{Mode, Proxy};
+use crate::random::Random;
 use crate::report::Report;
 use rustix::process::Signal;
 use std::net::SocketAddr;
@@ -44,12 +44,12 @@ impl One {
 }
 
 /// Returns the pairs in random order. Pairs of two network faults are omitted because the rig has one proxy.
-fn pairs(chance: &mut Chance) -> Vec<[One; 2]> {
+fn pairs(random: &mut Random) -> Vec<[One; 2]> {
     let all = One::ALL.iter().enumerate();
     let mut pairs: Vec<_> = all.flat_map(|(place, one)| One::ALL[place + 1..].iter().map(|two| [*one, *two])).collect();
     pairs.retain(|[one, two]| !(one.is_of_the_network() && two.is_of_the_network()));
     for place in (1..pairs.len()).rev() {
-        pairs.swap(place, chance.below(place + 1));
+        pairs.swap(place, random.below(place + 1));
     }
     pairs
 }
@@ -105,12 +105,12 @@ pub(super) fn happen(ground: &Ground<'_>) -> Report {
     let cluster = Cluster::start(Options::default());
     let (mut rig, proxy) = behind_a_proxy("pairs", ground, &cluster);
     let url = rig.vault.url().to_owned();
-    let mut chance = ground.chance();
-    let pairs = pairs(&mut chance);
+    let mut random = ground.random();
+    let pairs = pairs(&mut random);
     let (mut healed, mut happened) = (Vec::new(), Vec::new());
     for round in 0..ground.options.rounds(pairs.len()) {
         let [one, two] = pairs[round % pairs.len()];
-        let mut times = || (chance.millis(20, 400), chance.millis(300, 1_500));
+        let mut times = || (random.millis(20, 400), random.millis(300, 1_500));
         let (first, second) = (times(), times());
         let replicas = [rig.replica(), rig.replica()];
         let addresses: Vec<SocketAddr> = replicas.iter().map(|server| server.address).chain([rig.address]).collect();
@@ -146,8 +146,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_pair_comes_once_in_whatever_order() {
-        let of = |seed| pairs(&mut Chance::of(seed, 0));
+    fn each_pair_is_drawn_once() {
+        let of = |seed| pairs(&mut Random::of(seed, 0));
         let (mut some, mut others) = (of(1), of(2));
         assert_eq!(some.len(), 18);
         assert_ne!(some, others);

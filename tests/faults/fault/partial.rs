@@ -97,9 +97,9 @@ pub(super) fn lossy(ground: &Ground<'_>) -> Report {
         return Report::skipped("lossy-network", ground.database, &why);
     }
     let mut scene = Scene::new("lossy-network", ground);
-    let (mut chance, mut healed) = (ground.chance(), Vec::new());
+    let (mut random, mut healed) = (ground.random(), Vec::new());
     for _ in 0..ground.options.rounds(20) {
-        let [lost, twice] = [15, 30].map(|most| 1 + u8::try_from(chance.below(most)).unwrap());
+        let [lost, twice] = [15, 30].map(|most| 1 + u8::try_from(random.below(most)).unwrap());
         let between = |machine| {
             let of = |here| {
                 [
@@ -111,7 +111,7 @@ pub(super) fn lossy(ground: &Ground<'_>) -> Report {
             [of(Here::Clients), of(Here::Database)].concat()
         };
         let rules: Vec<_> = (0..REPLICAS).flat_map(between).collect();
-        let lasts = chance.millis(1_500, 4_000);
+        let lasts = random.millis(1_500, 4_000);
         let Scene { rig, addresses, network, .. } = &mut scene;
         rig.work_on(addresses, || {
             network.set(&rules);
@@ -160,13 +160,13 @@ pub(super) fn one_way(ground: &Ground<'_>) -> Report {
         return Report::skipped("one-way-cut", ground.database, &why);
     }
     let mut scene = Scene::new("one-way-cut", ground);
-    let (mut chance, mut healed, mut slowest) = (ground.chance(), Vec::new(), Duration::ZERO);
-    let first = chance.below(Cut::ALL.len());
+    let (mut random, mut healed, mut slowest) = (ground.random(), Vec::new(), Duration::ZERO);
+    let first = random.below(Cut::ALL.len());
     for round in 0..ground.options.rounds(20) {
         let cut = Cut::ALL[(first + round) % Cut::ALL.len()];
-        let rules = cut.rules(chance.below(REPLICAS));
+        let rules = cut.rules(random.below(REPLICAS));
         let is_of_database = matches!(cut, Cut::ToDatabase | Cut::FromDatabase);
-        let (delay, lasts) = (chance.millis(50, 500), chance.millis(3_000, 9_000));
+        let (delay, lasts) = (random.millis(50, 500), random.millis(3_000, 9_000));
         let Scene { rig, addresses, network, .. } = &mut scene;
         rig.crew.patience = Some(if is_of_database { PATIENT } else { IMPATIENT });
         rig.report.tally.slowest = Duration::ZERO;

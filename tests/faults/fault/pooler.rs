@@ -27,9 +27,9 @@ pub(super) fn restarted(ground: &Ground<'_>) -> Report {
     let mut pooler = Pooler::start(place.path(), &socket, address);
     let through = format!("postgres://postgres@{address}/{database}?sslmode=disable");
     let mut rig = Rig::through("pooler", ground, vault, &through).share(ground);
-    let (mut chance, mut healed) = (ground.chance(), Vec::new());
+    let (mut random, mut healed) = (ground.random(), Vec::new());
     for _ in 0..ground.options.rounds(30) {
-        let delay = chance.millis(20, 500);
+        let delay = random.millis(20, 500);
         pooler = rig.work(|| {
             std::thread::sleep(delay);
             drop(pooler);

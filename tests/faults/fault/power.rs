@@ -44,7 +44,7 @@ pub(super) fn cut(ground: &Ground<'_>) -> Report {
     let trial = place.path().join("trial");
     rig.report.figure("recorded", record.text());
     let mut unmountable = 0_usize;
-    record.disks(ground.options.rounds(DISKS), &mut ground.chance(), |image, cut| {
+    record.disks(ground.options.rounds(DISKS), &mut ground.random(), |image, cut| {
         fs::write(&trial, image).unwrap();
         unmountable += usize::from(!look(&mut rig, &trial, &mounted, &acknowledged, cut));
     });

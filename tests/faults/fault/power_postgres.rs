@@ -10,11 +10,11 @@
 
 use super::Ground;
 use super::server::amcheck;
-use crate::chance::Chance;
 use crate::crew::{Stop, Tally};
 use crate::image::{self, Mounted};
 use crate::ledger::Outcome;
 use crate::log::AckLog;
+use crate::random::Random;
 use crate::record::{Acknowledged, Cut, Record, Recorder};
 use crate::report::Report;
 use crate::rig::Rig;
@@ -71,12 +71,12 @@ pub(super) fn cut(ground: &Ground<'_>) -> Report {
     cluster.stop();
     drop(first);
 
-    let mut chance = ground.chance();
-    let (record, acknowledged, anchors) = record(&mut rig, &cluster, &disk, &mounted, &mut chance);
+    let mut random = ground.random();
+    let (record, acknowledged, anchors) = record(&mut rig, &cluster, &disk, &mounted, &mut random);
     rig.report.figure("recorded", record.text());
     let (trial, anchor) = (place.path().join("trial"), anchor(&rig));
     let mut unmountable = 0_usize;
-    record.disks(ground.options.rounds(DISKS), &mut chance, |image, cut| {
+    record.disks(ground.options.rounds(DISKS), &mut random, |image, cut| {
         fs::write(&trial, image).unwrap();
         // The anchor on the host of the service at that time: it is at least as new as the anchor at the end of the
         // flushed part.
@@ -114,7 +114,7 @@ fn record(
     cluster: &Cluster,
     disk: &Path,
     mounted: &Path,
-    chance: &mut Chance,
+    random: &mut Random,
 ) -> (Record, Vec<Acknowledged>, Anchors) {
     let before = fs::read(disk).unwrap();
     let recorder = Recorder::start(disk, mounted);
@@ -123,7 +123,7 @@ fn record(
     let (anchor, address, url, stop) = (anchor(rig), rig.address, rig.vault.url().to_owned(), AtomicBool::new(false));
     let (acknowledged, tally, anchors) = thread::scope(|scope| {
         let (recorder, stop, log) = (&recorder, &stop, &rig.log);
-        let goes_on = || !stop.load(Ordering::Relaxed);
+        let continues = || !stop.load(Ordering::Relaxed);
         let writers: Vec<_> = rig
             .crew
             .workers
@@ -131,14 +131,14 @@ fn record(
             .map(|worker| scope.spawn(move || write(worker, address, recorder, log)))
             .collect();
         scope.spawn(move || {
-            while goes_on() {
-                thread::sleep(chance.millis(20, 200));
+            while continues() {
+                thread::sleep(random.millis(20, 200));
                 cluster.execute(&url, "CHECKPOINT");
             }
         });
         scope.spawn(move || {
             let mut file = File::create(mounted.join("neighbour")).unwrap();
-            while goes_on() {
+            while continues() {
                 thread::sleep(NEIGHBOUR);
                 file.write_all(b"of another program").unwrap();
                 file.sync_all().unwrap();
@@ -146,7 +146,7 @@ fn record(
         });
         let anchors = scope.spawn(move || {
             let mut anchors = vec![(0, fs::read(&anchor).unwrap())];
-            while goes_on() {
+            while continues() {
                 let now = fs::read(&anchor).unwrap();
                 if anchors.last().is_none_or(|(_, last)| *last != now) {
                     anchors.push((recorder.length(), now));

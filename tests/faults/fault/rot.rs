@@ -9,7 +9,7 @@ pub(super) fn happen(ground: &Ground<'_>) -> Report {
     let mut rig = Rig::new("bit-rot", ground);
     rig.work(|| std::thread::sleep(std::time::Duration::from_millis(500)));
     rig.check();
-    let mut chance = ground.chance();
+    let mut random = ground.random();
     let file = rig.vault.data_dir().join("orgvault.db");
     // A server on a damaged file may record a newer state in the anchor, and would then reject the intact file as an
     // earlier one.
@@ -19,9 +19,9 @@ pub(super) fn happen(ground: &Ground<'_>) -> Report {
         rig.server.take().expect("its server runs").stop();
         let (sound, anchored) = (fs::read(&file).unwrap(), fs::read(&anchor).unwrap());
         let mut rotten = sound.clone();
-        for _ in 0..=chance.below(64) {
-            let place = chance.below(rotten.len());
-            rotten[place] ^= 1 << chance.below(8);
+        for _ in 0..=random.below(64) {
+            let place = random.below(rotten.len());
+            rotten[place] ^= 1 << random.below(8);
         }
         fs::write(&file, rotten).unwrap();
         let mut server = rig.spawn_by(None);
@@ -36,8 +36,8 @@ pub(super) fn happen(ground: &Ground<'_>) -> Report {
         } else {
             refused_start += 1;
         }
-        for beside in ["orgvault.db-wal", "orgvault.db-shm"] {
-            let _ = fs::remove_file(rig.vault.data_dir().join(beside));
+        for companion in ["orgvault.db-wal", "orgvault.db-shm"] {
+            let _ = fs::remove_file(rig.vault.data_dir().join(companion));
         }
         fs::write(&file, sound).unwrap();
         fs::write(&anchor, anchored).unwrap();

@@ -3,7 +3,7 @@
 //! all servers are killed and started, as docs/operate/keys.md requires before the next rotation of the instance key.
 
 use super::Ground;
-use crate::chance::Chance;
+use crate::random::Random;
 use crate::report::Report;
 use crate::rig::Rig;
 use std::fs;
@@ -19,15 +19,15 @@ const ROOT_EVERY: usize = 3;
 
 pub(super) fn happen(ground: &Ground<'_>) -> Report {
     let mut rig = Rig::new("rotation", ground).share(ground);
-    let (mut chance, mut rotations) = (ground.chance(), Rotations::default());
+    let (mut random, mut rotations) = (ground.random(), Rotations::default());
     let replica = |rig: &Rig| (ground.database == Database::Postgres).then(|| rig.replica());
     let mut other = replica(&rig);
     for round in 0..ground.options.rounds(30) {
         let addresses: Vec<SocketAddr> = other.iter().map(|server| server.address).chain([rig.address]).collect();
         let mut commands = commands(&rig.vault, round);
         let wrong = rig.work_on(&addresses, || {
-            std::thread::sleep(chance.millis(10, 100));
-            let wrong: Vec<_> = commands.iter_mut().filter_map(|one| rotations.make(one, &mut chance).err()).collect();
+            std::thread::sleep(random.millis(10, 100));
+            let wrong: Vec<_> = commands.iter_mut().filter_map(|one| rotations.make(one, &mut random).err()).collect();
             std::thread::sleep(Duration::from_millis(100));
             wrong
         });
@@ -82,9 +82,9 @@ struct Rotations {
 
 impl Rotations {
     /// Runs a rotation. Some are killed and repeated.
-    fn make(&mut self, Rotation { command, root }: &mut Rotation, chance: &mut Chance) -> Result<(), String> {
-        if chance.below(3) == 0 {
-            let delay = chance.millis(5, 400);
+    fn make(&mut self, Rotation { command, root }: &mut Rotation, random: &mut Random) -> Result<(), String> {
+        if random.below(3) == 0 {
+            let delay = random.millis(5, 400);
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
             let mut rotation = command.spawn().unwrap();
             std::thread::sleep(delay); // at a random moment

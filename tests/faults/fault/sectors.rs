@@ -39,15 +39,15 @@ pub(super) fn bad(ground: &Ground<'_>) -> Report {
     std::fs::create_dir(&mounted).unwrap();
     let mut sound = Mounted::new(&disk, &mounted);
     let mut rig = Rig::of("bad-sectors", ground, Vault::absent_in(&mounted, None));
-    let (mut chance, mut count) = (ground.chance(), Count::default());
+    let (mut random, mut count) = (ground.random(), Count::default());
     for _ in 0..ground.options.rounds(100) {
         rig.work(|| std::thread::sleep(Duration::from_millis(200)));
         rig.kill(); // so that a log remains
-        let file = if chance.below(2) == 0 { "orgvault.db" } else { "orgvault.db-wal" };
+        let file = if random.below(2) == 0 { "orgvault.db" } else { "orgvault.db-wal" };
         let sectors = sectors(&rig.vault.data_dir().join(file));
-        let (kind, once) = (["read", "write"][chance.below(2)], ["on", "off"][chance.below(2)]);
+        let (kind, once) = (["read", "write"][random.below(2)], ["on", "off"][random.below(2)]);
         let rule = |number: usize| {
-            let sector = sectors[chance.below(sectors.len())];
+            let sector = sectors[random.below(sectors.len())];
             format!(
                 ",inject-error.{number}.event=none,inject-error.{number}.errno=5,inject-error.{number}.iotype={kind},\
                  inject-error.{number}.once={once},inject-error.{number}.sector={sector}"

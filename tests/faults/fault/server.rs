@@ -16,10 +16,10 @@ pub(super) fn connections(ground: &Ground<'_>) -> Report {
     let cluster = Cluster::start(Options::default());
     let mut rig = Rig::on("connections", ground, &cluster).share(ground);
     let url = rig.vault.url().to_owned();
-    let mut chance = ground.chance();
+    let mut random = ground.random();
     let mut healed = Vec::new();
     for round in 0..ground.options.rounds(50) {
-        let mut moments: Vec<Duration> = (0..5).map(|_| chance.millis(5, 100)).collect();
+        let mut moments: Vec<Duration> = (0..5).map(|_| random.millis(5, 100)).collect();
         rig.work(|| {
             for moment in moments.drain(..) {
                 std::thread::sleep(moment);
@@ -44,10 +44,10 @@ pub(super) fn killed(ground: &Ground<'_>) -> Report {
     let cluster = Cluster::start(Options::default());
     let mut rig = Rig::on("database", ground, &cluster).share(ground);
     let url = rig.vault.url().to_owned();
-    let mut chance = ground.chance();
+    let mut random = ground.random();
     let mut healed = Vec::new();
     for round in 0..ground.options.rounds(100) {
-        let delay = chance.millis(20, 1_500);
+        let delay = random.millis(20, 1_500);
         let postmaster = postmaster(&cluster, &url);
         rig.work(|| {
             std::thread::sleep(delay);

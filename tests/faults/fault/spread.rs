@@ -25,10 +25,10 @@ pub(super) fn killed(ground: &Ground<'_>) -> Report {
     let cluster = Cluster::start(Options { workers: WORKERS, ..Options::default() });
     let mut rig = Rig::on("nodes", ground, &cluster);
     let url = rig.vault.url().to_owned();
-    let mut chance = ground.chance();
+    let mut random = ground.random();
     let (mut healed, mut left) = (Vec::new(), 0);
     for round in 0..ground.options.rounds(30) {
-        let (delay, away) = (chance.millis(20, 1_000), chance.millis(1, 3_000));
+        let (delay, away) = (random.millis(20, 1_000), random.millis(1, 3_000));
         let node = round % (WORKERS + 1);
         let postmaster: i32 = match node {
             0 => cluster.execute(&url, POSTMASTER),

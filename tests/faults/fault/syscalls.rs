@@ -23,14 +23,14 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// The effect on a system call.
 #[derive(Clone, Copy)]
-enum Deed {
+enum Injection {
     Kill,
     Fail(&'static str),
 }
 
 /// Kills the service, and commands with many changes, at each of their system calls.
 pub(super) fn killed(ground: &Ground<'_>) -> Report {
-    let mut report = each_call("kill-at-syscalls", ground, &WRITING, Deed::Kill, &[0, WRITES], |_, _| {});
+    let mut report = each_call("kill-at-syscalls", ground, &WRITING, Injection::Kill, &[0, WRITES], |_, _| {});
     if report.rounds > 0 {
         first_start(ground, &mut report);
         rotation(ground, &mut report);
@@ -42,19 +42,19 @@ pub(super) fn killed(ground: &Ground<'_>) -> Report {
 /// Each sync fails once. The affected write is not acknowledged, and a server with a failed commit exits.
 pub(super) fn failed_syncs(ground: &Ground<'_>) -> Report {
     let mut ended = 0_usize;
-    let mut report = each_call("failed-syncs", ground, &SYNCING, Deed::Fail("EIO"), &[WRITES], |run, losses| {
+    let mut report = each_call("failed-syncs", ground, &SYNCING, Injection::Fail("EIO"), &[WRITES], |run, losses| {
         ended += usize::from(run.ended);
-        if run.ended && run.unsure == 0 && run.acknowledged == WRITES {
+        if run.ended && run.indeterminate == 0 && run.acknowledged == WRITES {
             losses.push("a server ended, and every write was acknowledged".to_owned());
         }
     });
-    report.figure("servers that ended by themselves", ended);
+    report.figure("servers that stopped", ended);
     report
 }
 
 /// Each write to a file fails once because the disk is full. The server continues to run.
 pub(super) fn full(ground: &Ground<'_>) -> Report {
-    each_call("full-at-syscalls", ground, &["pwrite64"], Deed::Fail("ENOSPC"), &[WRITES], |run, losses| {
+    each_call("full-at-syscalls", ground, &["pwrite64"], Injection::Fail("ENOSPC"), &[WRITES], |run, losses| {
         if run.ready && run.ended {
             losses.push("a server ended for want of space".to_owned());
         }
@@ -71,7 +71,7 @@ struct Run {
     /// `true` if the server exited without a signal.
     ended: bool,
     acknowledged: usize,
-    unsure: usize,
+    indeterminate: usize,
 }
 
 /// Runs `scenarios`. Each one is a start, a login, this number of writes, and a stop.
@@ -79,7 +79,7 @@ fn each_call(
     name: &'static str,
     ground: &Ground<'_>,
     calls: &[&str],
-    deed: Deed,
+    injection: Injection,
     scenarios: &[usize],
     mut evaluate: impl FnMut(&Run, &mut Vec<String>),
 ) -> Report {
@@ -89,9 +89,9 @@ fn each_call(
     let mut rig = Rig::new(name, ground);
     rig.server.take().expect("its server runs").stop();
     let mut places: BTreeMap<(usize, &str), usize> = BTreeMap::new();
-    let mut chance = ground.chance();
+    let mut random = ground.random();
     let mut step = |rig: &mut Rig, writes: usize, call: &str, place: usize| {
-        let run = run(rig, writes, call, place, deed);
+        let run = run(rig, writes, call, place, injection);
         evaluate(&run, &mut rig.report.losses);
         rig.serve();
         rig.check();
@@ -102,9 +102,9 @@ fn each_call(
         // A random selection of the calls.
         Some(rounds) => {
             for _ in 0..rounds.get() {
-                let writes = scenarios[chance.below(scenarios.len())];
-                let call = calls[chance.below(calls.len())];
-                let place = 1 + chance.below(if call == "pwrite64" { 100 } else { 12 });
+                let writes = scenarios[random.below(scenarios.len())];
+                let call = calls[random.below(calls.len())];
+                let place = 1 + random.below(if call == "pwrite64" { 100 } else { 12 });
                 if step(&mut rig, writes, call, place) {
                     *places.entry((writes, call)).or_default() += 1;
                 }
@@ -133,10 +133,10 @@ fn each_call(
 }
 
 /// Starts the server, logs in, makes the writes and stops the server, with the effect on the call at `place`.
-fn run(rig: &mut Rig, writes: usize, call: &str, place: usize, deed: Deed) -> Run {
+fn run(rig: &mut Rig, writes: usize, call: &str, place: usize, injection: Injection) -> Run {
     let trace = rig.vault.scratch("trace");
     let mut run = Run::default();
-    let mut server = rig.spawn_by(Some(strace(&trace, call, place, deed)));
+    let mut server = rig.spawn_by(Some(strace(&trace, call, place, injection)));
     if wait(&mut server) {
         run.ready = true;
         let client = rig.client();
@@ -146,14 +146,14 @@ fn run(rig: &mut Rig, writes: usize, call: &str, place: usize, deed: Deed) -> Ru
             match rig.crew.workers[0].write(&client, &rig.log, &mut tally) {
                 Outcome::Done => run.acknowledged += 1,
                 Outcome::Refused => {}
-                Outcome::Unsure => run.unsure += 1,
+                Outcome::Indeterminate => run.indeterminate += 1,
             }
         }
         rig.report.losses.append(&mut tally.wrong);
         rig.report.tally.add(tally);
         // A server that fails exits shortly after its response.
         let started = Instant::now();
-        while run.unsure > 0 && started.elapsed() < Duration::from_millis(300) && server.is_alive() {
+        while run.indeterminate > 0 && started.elapsed() < Duration::from_millis(300) && server.is_alive() {
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -224,15 +224,15 @@ fn command(
     make: impl Fn() -> Vault,
     again: impl Fn(&Vault) -> binary::Run,
 ) -> usize {
-    let mut chance = ground.chance();
+    let mut random = ground.random();
     let mut places = 0;
     for call in WRITING {
         for count in 1.. {
-            let place = if ground.options.rounds.is_some() { 1 + chance.below(6) } else { count };
+            let place = if ground.options.rounds.is_some() { 1 + random.below(6) } else { count };
             let vault = make();
             assert_eq!(vault.database(), Database::Sqlite);
             let trace = vault.scratch("trace");
-            let mut strace = strace(&trace, call, place, Deed::Kill);
+            let mut strace = strace(&trace, call, place, Injection::Kill);
             strace.arg(binary::path());
             let mut run = vault.on_this(binary::isolated(strace), arguments);
             let mut child = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -273,13 +273,13 @@ pub(super) fn cannot_trace() -> Option<String> {
 
 /// Creates a command that runs another program under the tracer. The other program is a child of this process, not of
 /// the tracer.
-fn strace(trace: &Path, call: &str, place: usize, deed: Deed) -> Command {
-    let deed = match deed {
-        Deed::Kill => "signal=KILL".to_owned(),
-        Deed::Fail(error) => format!("error={error}"),
+fn strace(trace: &Path, call: &str, place: usize, injection: Injection) -> Command {
+    let injection = match injection {
+        Injection::Kill => "signal=KILL".to_owned(),
+        Injection::Fail(error) => format!("error={error}"),
     };
     let _ = fs::remove_file(trace);
-    tracing(trace, call, &format!("{deed}:when={place}"))
+    tracing(trace, call, &format!("{injection}:when={place}"))
 }
 
 /// Creates a command that runs another program whose syncs do nothing and succeed.
@@ -287,9 +287,9 @@ pub(super) fn without_sync() -> Command {
     tracing(Path::new("/dev/null"), &SYNCING.join(","), "retval=0")
 }
 
-fn tracing(trace: &Path, calls: &str, deed: &str) -> Command {
+fn tracing(trace: &Path, calls: &str, injection: &str) -> Command {
     let mut strace = Command::new("strace");
     strace.args(["-D", "-f", "-o"]).arg(trace);
-    strace.args(["-e", &format!("trace={calls}"), "-e", &format!("inject={calls}:{deed}")]);
+    strace.args(["-e", &format!("trace={calls}"), "-e", &format!("inject={calls}:{injection}")]);
     strace
 }

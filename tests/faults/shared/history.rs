@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_at_once_have_some_order() {
+    fn concurrent_operations_have_an_order() {
         assert!(is_explained(&history(vec![
             (2, 9, replace(2, None), made(3, "c")),
             (3, 8, replace(3, None), made(2, "b")),
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_update_is_found() {
+    fn lost_update_is_found() {
         let both = |second| {
             is_explained(&history(vec![
                 (2, 3, Request::Show, current(1, 1, "a")),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stale_read_is_found() {
+    fn stale_read_is_found() {
         assert!(!is_explained(&history(vec![
             (2, 9, replace(2, None), made(2, "b")),
             (3, 4, Request::Show, current(2, 2, "b")),
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_that_was_acknowledged_twice_is_found() {
+    fn write_that_was_acknowledged_twice_is_found() {
         let twice = |version| {
             history(vec![(2, 5, replace(2, None), made(2, "b")), (3, 6, replace(3, None), made(version, "c"))])
         };
@@ -250,14 +250,14 @@ mod tests {
     }
 
     #[test]
-    fn a_write_of_unknown_outcome_may_stand_from_any_time_on_but_not_come_and_go() {
+    fn indeterminate_write_may_take_effect_once_at_any_time() {
         let seen = |shown: &[(i64, usize)]| {
-            let unsure = (2, 3, replace(2, None), None);
+            let indeterminate = (2, 3, replace(2, None), None);
             let shown = (4..).step_by(2).zip(shown).map(|(at, (version, value))| {
                 let response = Response::Current { version: *version, value: *value, tag: None };
                 (at, at + 1, Request::Show, Some(response))
             });
-            is_explained(&history(std::iter::once(unsure).chain(shown).collect()))
+            is_explained(&history(std::iter::once(indeterminate).chain(shown).collect()))
         };
         assert!(seen(&[(1, 1)]) && seen(&[(2, 2)]) && seen(&[(1, 1), (2, 2)]));
         assert!(!seen(&[(2, 2), (1, 1)]) && !seen(&[(1, 2)]));

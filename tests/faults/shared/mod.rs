@@ -3,10 +3,10 @@
 
 mod history;
 
-use crate::chance::Chance;
 use crate::crew::Tally;
 use crate::ledger::Outcome;
 use crate::log::AckLog;
+use crate::random::Random;
 use history::{Operation, Request, Response, is_explained};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -23,7 +23,7 @@ const CREDENTIALS: usize = 2;
 const MOST: usize = 60;
 /// After this number of writes with unknown outcome, a credential is only read for the rest of a round. Each such write
 /// can have its effect at any later time, which doubles the search space of the check.
-const MOST_UNSURE: usize = 6;
+const MAX_INDETERMINATE: usize = 6;
 /// Maximum pause of a client between two operations.
 const LONGEST_PAUSE: Duration = Duration::from_millis(400);
 const NAMESPACE: &str = "crew/shared";
@@ -48,12 +48,12 @@ struct Credential {
     id: String,
     history: Mutex<Vec<Operation>>,
     /// Number of writes with unknown outcome in the history.
-    unsure: AtomicUsize,
+    indeterminate: AtomicUsize,
 }
 
 /// One of the clients.
 pub(crate) struct Sharer {
-    chance: Chance,
+    random: Random,
     /// The last entity tag of each credential in a response, and the version that this client staged.
     known: Vec<(Option<String>, Option<i64>)>,
     left: usize,
@@ -61,7 +61,7 @@ pub(crate) struct Sharer {
 
 impl Sharer {
     pub(crate) fn new(seed: u64, number: usize) -> Self {
-        Self { chance: Chance::of(seed, 1_000 + number as u64), known: Vec::new(), left: MOST }
+        Self { random: Random::of(seed, 1_000 + number as u64), known: Vec::new(), left: MOST }
     }
 
     /// Discards the credentials of the last round.
@@ -78,12 +78,12 @@ impl Sharer {
             return Outcome::Done;
         }
         self.left -= 1;
-        let place = self.chance.below(shared.credentials.len());
+        let place = self.random.below(shared.credentials.len());
         let (tag, staged) = self.known[place].clone();
         let value = || shared.values.fetch_add(1, Ordering::Relaxed) + 1;
-        let is_unsure = shared.credentials[place].unsure.load(Ordering::Relaxed) >= MOST_UNSURE;
-        let request = match (self.chance.below(100), tag, staged) {
-            _ if is_unsure => Request::Show,
+        let is_indeterminate = shared.credentials[place].indeterminate.load(Ordering::Relaxed) >= MAX_INDETERMINATE;
+        let request = match (self.random.below(100), tag, staged) {
+            _ if is_indeterminate => Request::Show,
             (0..2, ..) => Request::Delete,
             (2..7, ..) => Request::Activate,
             (7..35, ..) => Request::Show,
@@ -136,7 +136,7 @@ impl Shared {
                     let response = Some(Response::Made { version: 1, tag: tag_of(&answer) });
                     let id = answer.json()["id"].as_str().expect("an id").to_owned();
                     let history = Mutex::new(vec![Operation { request, response, started, ended }]);
-                    self.credentials.push(Credential { id, history, unsure: AtomicUsize::new(0) });
+                    self.credentials.push(Credential { id, history, indeterminate: AtomicUsize::new(0) });
                 }
                 answer => losses.push(format!("a shared credential cannot be saved: {answer:?}")),
             }
@@ -157,11 +157,11 @@ impl Shared {
             let operations = history.lock().unwrap().clone();
             self.evaluated = (self.evaluated.0 + 1, self.evaluated.1 + operations.len() as u64);
             if !is_explained(&operations) {
-                let file = log.beside(&format!("history-{}", self.evaluated.0));
+                let file = log.with_extension(&format!("history-{}", self.evaluated.0));
                 let mut text = String::new();
                 operations.iter().for_each(|operation| writeln!(text, "{operation:?}").unwrap());
                 std::fs::write(&file, text).unwrap();
-                losses.push(format!("no order explains what was done to {id}: {}", file.display()));
+                losses.push(format!("no order explains the writes to {id}: {}", file.display()));
             }
             let _ = client.request("DELETE", &format!("{VAULT}/{id}")).bearer(&self.token).try_send();
         }
@@ -180,7 +180,7 @@ impl Shared {
         log: &AckLog,
         tally: &mut Tally,
     ) -> (Outcome, Option<Response>) {
-        let Credential { id, history, unsure } = &self.credentials[place];
+        let Credential { id, history, indeterminate } = &self.credentials[place];
         let began = Instant::now();
         let started = self.tick();
         let answer = self.send(id, request, client);
@@ -195,9 +195,9 @@ impl Shared {
             log.note(&format!("{NAMESPACE} {id} {request:?}"), outcome);
         }
         // A read without a response and a write that was rejected for another reason are no part of the history.
-        let is_unsure = response.is_none() && is_write && outcome == Outcome::Unsure;
-        unsure.fetch_add(usize::from(is_unsure), Ordering::Relaxed);
-        if response.is_some() || is_unsure {
+        let is_indeterminate = response.is_none() && is_write && outcome == Outcome::Indeterminate;
+        indeterminate.fetch_add(usize::from(is_indeterminate), Ordering::Relaxed);
+        if response.is_some() || is_indeterminate {
             let operation = Operation { request: request.clone(), response: response.clone(), started, ended };
             history.lock().unwrap().push(operation);
         }

@@ -243,7 +243,7 @@ mod tests {
     const ANSWER: &[u8] = b"HTTP/1.1 201 Created\r\nLocation: /x\r\ncontent-length: 12\r\n\r\n{\"id\":\"abc\"}";
 
     #[test]
-    fn an_answer_is_read_however_it_is_cut() {
+    fn response_is_parsed_however_it_is_split() {
         for cut in 1..ANSWER.len() {
             let mut incoming = Incoming::keeping(4);
             let (first, second) = ANSWER.split_at(cut);
@@ -259,14 +259,14 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_a_length_has_no_body() {
+    fn answer_without_a_length_has_no_body() {
         let mut incoming = Incoming::keeping(4);
         let Ok(Progress::Complete(answer)) = incoming.feed(b"HTTP/1.1 204 No Content\r\n\r\n") else { panic!() };
         assert_eq!((answer.status, answer.body_length), (204, 0));
     }
 
     #[test]
-    fn what_is_not_an_answer_is_refused() {
+    fn invalid_response_is_refused() {
         for text in [
             &b"SSH-2.0\r\n\r\n"[..],
             b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n",

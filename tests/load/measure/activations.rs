@@ -48,11 +48,11 @@ impl Workload for Jobs {
     }
 
     fn answered(&mut self, slot: usize, answer: &Answer<'_>) -> Verdict {
-        let (wished, next) = match self.turns[slot] {
+        let (expected_status, next) = match self.turns[slot] {
             Turn::Activate => (201, id(answer.body).map(Turn::End)),
             Turn::End(_) => (204, Some(Turn::Activate)),
         };
-        match (evaluate(answer, wished), next) {
+        match (evaluate(answer, expected_status), next) {
             (Verdict::Good, Some(next)) => {
                 self.turns[slot] = next;
                 Verdict::Good
@@ -104,14 +104,14 @@ fn forged(ground: &Ground<'_>, workload: &Identity, report: &mut Report) -> Resu
         let token = Identity { key: SigningKey::new("load"), integration: workload.integration.clone() }.token();
         let mut request = Vec::new();
         Template::activate(address, &token).write_number(1, &mut request);
-        let mut flood = Flood { request, wished: 401 };
+        let mut flood = Flood { request, expected_status: 401 };
         let (mut sample, mut refused) = (Sample::empty()?, Sample::empty()?);
         for _ in 0..ground.options.rounds {
-            let (beside, flooded) = flood.beside(&plan(connections), job)?;
-            sample.add(beside)?;
+            let (under_load, flooded) = flood.under_load(&plan(connections), job)?;
+            sample.add(under_load)?;
             refused.add(flooded)?;
         }
-        let what = format!("one job by identity token beside {connections} connections with forged ones");
+        let what = format!("one job by identity token during {connections} connections with forged ones");
         let references = vec![Bound::new("alone", alone.rate())];
         report.rate(Rate { what, connections: 1, sample, references, target: None });
         let what = "refusal of a forged identity token".to_owned();

@@ -16,12 +16,12 @@ const CONNECTIONS: usize = 64;
 const RUNS: usize = 8;
 
 /// Saves until it is stopped.
-struct UntilTold<'a> {
+struct UntilStopped<'a> {
     saves: Saves,
     over: &'a AtomicBool,
 }
 
-impl Workload for UntilTold<'_> {
+impl Workload for UntilStopped<'_> {
     fn next(&mut self, slot: usize, request: &mut Vec<u8>, now: Instant) -> Next {
         if self.over.load(Ordering::Relaxed) { Next::End } else { self.saves.next(slot, request, now) }
     }
@@ -33,11 +33,11 @@ impl Workload for UntilTold<'_> {
 
 /// Measures the duration of commands while connections save.
 pub(crate) fn commands(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
-    note("commands beside saves");
+    note("commands during saves");
     let organization = Organization::create(ground.vault, ground.server, "Commands")?;
     let over = AtomicBool::new(false);
     let saves = Saves::endless(ground.server.address, &organization.token);
-    let mut workload = UntilTold { saves, over: &over };
+    let mut workload = UntilStopped { saves, over: &over };
     let (load, slowest) = thread::scope(|scope| {
         let load =
             scope.spawn(|| run(&ground.to_the_end(CONNECTIONS), &mut workload).map_err(|error| error.to_string()));
@@ -48,10 +48,10 @@ pub(crate) fn commands(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     let sample: Sample = load.map_err(|_| "the load panicked")??;
     for (command, longest) in slowest? {
         let target = Target::new("≤ 1 s", longest <= 1.0);
-        report.quantity(format!("{command}, slowest of {RUNS} beside 64 saving"), longest * 1000.0, "ms", Some(target));
+        report.quantity(format!("{command}, slowest of {RUNS} during 64 saves"), longest * 1000.0, "ms", Some(target));
     }
     let errors = sample.error_count() + sample.turned_away();
-    let what = format!("saves meanwhile, {errors} errors, longest {} ms", grouped(sample.longest()));
+    let what = format!("concurrent saves, {errors} errors, longest {} ms", grouped(sample.longest()));
     report.quantity(what, sample.rate(), "/s", None);
     Ok(())
 }

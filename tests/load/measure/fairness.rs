@@ -33,12 +33,12 @@ pub(crate) fn fairness(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     let mut rates = Vec::new();
     for connections in FLOODS {
         let target = format!("/v1/organization-vault?limit={MANY}");
-        let mut flood = Flood { request: request::list_at(address, &flooding.token, &target), wished: 200 };
+        let mut flood = Flood { request: request::list_at(address, &flooding.token, &target), expected_status: 200 };
         let mut sample = Sample::empty()?;
         for _ in 0..ground.options.rounds {
-            sample.add(flood.beside(&ground.round(connections), reader)?.0)?;
+            sample.add(flood.under_load(&ground.round(connections), reader)?.0)?;
         }
-        let what = format!("list {FEW} beside {connections} connections of another organization that list {MANY}");
+        let what = format!("list {FEW} during {connections} connections of another organization that list {MANY}");
         let references = vec![bound("alone")];
         rates.push(Rate { what, connections: 1, sample, references, target: None });
     }

@@ -79,7 +79,7 @@ fn replacements(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     let organization = Organization::create(ground.vault, ground.server, "Replacements")?;
     let address = ground.server.address;
     let mut workload = replacements_of(ground, &organization, REPLACED)?;
-    let saving = Organization::create(ground.vault, ground.server, "BesideReplacements")?;
+    let saving = Organization::create(ground.vault, ground.server, "DuringReplacements")?;
     for connections in ground.options.connections.iter().copied() {
         let plan = ground.round(connections);
         let (mut sample, mut saves, mut labelled) = (Sample::empty()?, Sample::empty()?, Sample::empty()?);

@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_leads_to_the_next_page() {
+    fn link_leads_to_the_next_page() {
         let path = Some("/v1/organization-vault?cursor=x".to_owned());
         assert_eq!(next_page("</v1/organization-vault?cursor=x>; rel=\"next\""), path);
         assert_eq!(next_page("<http://127.0.0.1:1/v1/organization-vault?cursor=x>; rel=\"next\""), path);

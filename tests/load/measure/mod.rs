@@ -87,12 +87,12 @@ impl Ground<'_> {
 struct Flood {
     request: Vec<u8>,
     /// The expected status of the responses.
-    wished: u16,
+    expected_status: u16,
 }
 
 impl Flood {
     /// Runs `of` while the flood runs on `plan`. Returns the result of `of` and the sample of the flood.
-    fn beside(&mut self, plan: &Plan, of: impl FnOnce() -> Result<Sample>) -> Result<(Sample, Sample)> {
+    fn under_load(&mut self, plan: &Plan, of: impl FnOnce() -> Result<Sample>) -> Result<(Sample, Sample)> {
         thread::scope(|scope| {
             // Errors cross threads as text because they are not `Send`.
             let flood = scope.spawn(|| run(plan, self).map_err(|error| error.to_string()));
@@ -110,17 +110,17 @@ impl Workload for Flood {
     }
 
     fn answered(&mut self, _slot: usize, answer: &Answer<'_>) -> Verdict {
-        match evaluate(answer, self.wished) {
+        match evaluate(answer, self.expected_status) {
             Verdict::Throttled(_) => Verdict::Throttled(Duration::ZERO),
             verdict => verdict,
         }
     }
 }
 
-/// Classifies a response that should have the status `wished`.
-fn evaluate(answer: &Answer<'_>, wished: u16) -> Verdict {
+/// Classifies a response that should have the status `expected_status`.
+fn evaluate(answer: &Answer<'_>, expected_status: u16) -> Verdict {
     match answer.status {
-        status if status == wished => Verdict::Good,
+        status if status == expected_status => Verdict::Good,
         429 | 503 => {
             let seconds = answer.header("retry-after").and_then(|text| text.parse().ok()).unwrap_or(1);
             Verdict::Throttled(Duration::from_secs(seconds))

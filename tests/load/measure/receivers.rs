@@ -65,25 +65,25 @@ pub(crate) fn receivers(ground: &Ground<'_>, report: &mut Report) -> Result<()> 
     thread::sleep(Duration::from_secs(3));
     let started = Instant::now();
     replacements.left(EVENTS);
-    let beside = run(&ground.to_the_end(CONNECTIONS), &mut replacements)?;
+    let under_load = run(&ground.to_the_end(CONNECTIONS), &mut replacements)?;
     let (made, soon) = (started.elapsed(), count(&reported));
     while count(&reported) < EVENTS && started.elapsed() < LIMIT {
         thread::sleep(Duration::from_millis(50));
     }
     let took = started.elapsed();
     row(report, "replace, no receiver", alone, None);
-    let rate = beside.rate();
-    row(report, "replace, each told", beside, Some(Bound::new("replacements", rate)));
+    let rate = under_load.rate();
+    row(report, "replace, each notified", under_load, Some(Bound::new("replacements", rate)));
     let reported = reported.lock().map_err(|_| "the receiver failed")?;
     let all = Target::new("100,000", reported.ids.len() == EVENTS);
-    report.quantity("events told", reported.ids.len() as f64, "", Some(all));
+    report.quantity("events delivered", reported.ids.len() as f64, "", Some(all));
     report.quantity("of them while replacements went on", soon as f64, "", None);
     report.quantity("replacements took", made.as_secs_f64(), "s", None);
-    report.quantity("until all were told", took.as_secs_f64(), "s", None);
-    report.quantity("events told a second", reported.ids.len() as f64 / took.as_secs_f64(), "/s", None);
+    report.quantity("until all were delivered", took.as_secs_f64(), "s", None);
+    report.quantity("events delivered per second", reported.ids.len() as f64 / took.as_secs_f64(), "/s", None);
     let ordered = Target::new("0", reported.out_of_order == 0);
     report.quantity("events out of order", reported.out_of_order as f64, "", Some(ordered));
-    report.quantity("events told twice", reported.repeated as f64, "", None);
+    report.quantity("events delivered twice", reported.repeated as f64, "", None);
     Ok(())
 }
 

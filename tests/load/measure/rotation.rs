@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Time limit for creating the credentials of the organization. If it is exceeded, the organization has fewer.
 const FILLING: Duration = Duration::from_secs(300);
 /// Number of connections that save during the rotation.
-const BESIDE: usize = 16;
+const CONCURRENT: usize = 16;
 
 /// Measures the number of rows per second that `key rotate` moves, once on an idle server and once during saves of
 /// another organization.
@@ -27,9 +27,9 @@ pub(crate) fn rotation(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     let idle = rotate()?;
     report.quantity(format!("key rotation of {} credentials", grouped(rows)), idle, "rows/s", None);
 
-    let other = Organization::create(ground.vault, ground.server, "BesideRotation")?;
-    let plan = ground.round(BESIDE);
-    let (beside, saves) = thread::scope(|scope| -> Result<(f64, f64)> {
+    let other = Organization::create(ground.vault, ground.server, "DuringRotation")?;
+    let plan = ground.round(CONCURRENT);
+    let (under_load, saves) = thread::scope(|scope| -> Result<(f64, f64)> {
         // Errors cross threads as text because they are not `Send`.
         let rotating = scope.spawn(|| rotate().map_err(|error| error.to_string()));
         let mut saves = Sample::empty()?;
@@ -39,8 +39,8 @@ pub(crate) fn rotation(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
         let rate = rotating.join().map_err(|_| "the rotation panicked")??;
         Ok((rate, saves.rate()))
     })?;
-    let target = ground.embedded().then(|| Target::new("≥ 10,000", beside >= 10_000.0));
-    let what = format!("key rotation of {} credentials beside {} saves/s", grouped(rows), grouped(saves));
-    report.quantity(what, beside, "rows/s", target);
+    let target = ground.embedded().then(|| Target::new("≥ 10,000", under_load >= 10_000.0));
+    let what = format!("key rotation of {} credentials during {} saves/s", grouped(rows), grouped(saves));
+    report.quantity(what, under_load, "rows/s", target);
     Ok(())
 }

@@ -41,7 +41,7 @@ impl Saves {
     }
 
     /// Returns `true` if all saves have been sent. Otherwise reserves the next one.
-    fn is_over(&mut self, now: Instant) -> bool {
+    fn has_ended(&mut self, now: Instant) -> bool {
         if self.until.is_some_and(|until| now >= until) {
             return true;
         }
@@ -65,7 +65,7 @@ impl Saves {
 
 impl Workload for Saves {
     fn next(&mut self, _slot: usize, request: &mut Vec<u8>, now: Instant) -> Next {
-        if self.is_over(now) {
+        if self.has_ended(now) {
             return Next::End;
         }
         self.number = self.number.wrapping_add(1);

@@ -72,7 +72,7 @@ impl Workload for Refused {
 pub(crate) fn tenants(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     let one = Organization::create(ground.vault, ground.server, "One")?;
     spread(ground, &one, report)?;
-    beside(ground, &one, report)
+    under_load(ground, &one, report)
 }
 
 fn spread(ground: &Ground<'_>, one: &Organization, report: &mut Report) -> Result<()> {
@@ -96,7 +96,7 @@ fn spread(ground: &Ground<'_>, one: &Organization, report: &mut Report) -> Resul
 }
 
 /// Measures saves of one organization while those of another are all rejected, and while they all succeed.
-fn beside(ground: &Ground<'_>, one: &Organization, report: &mut Report) -> Result<()> {
+fn under_load(ground: &Ground<'_>, one: &Organization, report: &mut Report) -> Result<()> {
     let other = Organization::create(ground.vault, ground.server, "Other")?;
     let plan = ground.round(EACH);
     let (mut refused, mut made, mut refusals) = (Sample::empty()?, Sample::empty()?, Sample::empty()?);
@@ -108,10 +108,10 @@ fn beside(ground: &Ground<'_>, one: &Organization, report: &mut Report) -> Resul
         refused.add(saved)?;
         refusals.add(neighbours)?;
     }
-    let (rate, wished) = (refused.rate(), 0.9 * made.rate());
-    let target = Target::new("≥ 0.9 of beside one whose saves are made", rate >= wished);
-    let references = vec![Bound::new("beside saves", made.rate()), Bound::new("refusals", refusals.rate())];
-    let what = "save beside an organization whose saves are refused".to_owned();
+    let (rate, required) = (refused.rate(), 0.9 * made.rate());
+    let target = Target::new("≥ 0.9 of rate next to accepted saves", rate >= required);
+    let references = vec![Bound::new("during saves", made.rate()), Bound::new("refusals", refusals.rate())];
+    let what = "save during refused saves of another organization".to_owned();
     report.rate(Rate { what, connections: EACH, sample: refused, references, target: Some(target) });
     Ok(())
 }
@@ -122,7 +122,7 @@ fn side_by_side(plan: &Plan, token: &str, mut other: impl Workload + Send) -> Re
         // Errors cross threads as text because they are not `Send`.
         let neighbour = scope.spawn(|| run(plan, &mut other).map_err(|error| error.to_string()));
         let saved = run(plan, &mut Saves::endless(plan.address, token))?;
-        let meanwhile = neighbour.join().map_err(|_| "the other's load panicked")??;
-        Ok((saved, meanwhile))
+        let concurrent = neighbour.join().map_err(|_| "the other's load panicked")??;
+        Ok((saved, concurrent))
     })
 }

@@ -125,7 +125,7 @@ impl Report {
             let titles =
                 ["", "conn.", "per s", "p50 ms", "p99 ms", "max ms", "server µs", "client µs", "others", "errors"];
             let mut rows = vec![titles.map(str::to_owned).to_vec()];
-            rows[0].push("beside (ratio)".to_owned());
+            rows[0].push("under load (ratio)".to_owned());
             rows[0].push("target".to_owned());
             rows.extend(self.rates.iter().map(Rate::cells));
             text += &aligned(&rows, &[0, 9, 10, 11]);

@@ -1,6 +1,6 @@
 //! Content of a file, as processes see it and as a power cut could leave it.
 
-use crate::chance::Chance;
+use crate::random::Random;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -88,9 +88,9 @@ impl Content {
             if let Some((_, sector)) = fate.choose(versions) {
                 let length = range.len();
                 left[range].copy_from_slice(&sector[..length]);
-            } else if range.start >= self.kept.len() && fate.chance.below(8) == 0 {
+            } else if range.start >= self.kept.len() && fate.random.below(8) == 0 {
                 // An allocated block that was not written contains old data of another file.
-                left[range].fill_with(|| fate.chance.next().to_le_bytes()[0]);
+                left[range].fill_with(|| fate.random.next().to_le_bytes()[0]);
             }
         }
         left
@@ -105,7 +105,7 @@ fn within(number: usize, size: usize) -> Range<usize> {
 /// Decides which unsynced writes survive a power cut.
 pub(crate) struct Fate {
     rule: Rule,
-    pub(crate) chance: Chance,
+    pub(crate) random: Random,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -123,19 +123,19 @@ enum Rule {
 
 impl Fate {
     /// Returns a random rule for a cut at the call `last`.
-    pub(crate) fn of(mut chance: Chance, last: u64) -> Self {
-        let rule = match chance.below(10) {
+    pub(crate) fn of(mut random: Random, last: u64) -> Self {
+        let rule = match random.below(10) {
             0 => Rule::Nothing,
             1 => Rule::Everything,
             // Most batches need a few hundred calls.
-            2 | 3 => Rule::Until(last.saturating_sub(chance.next() % 200)),
+            2 | 3 => Rule::Until(last.saturating_sub(random.next() % 200)),
             4 => Rule::Each { newest: 98, oldest: 2 },
             5 => Rule::Each { newest: 2, oldest: 98 },
             6 => Rule::Each { newest: 90, oldest: 5 },
             7 => Rule::Each { newest: 0, oldest: 0 },
             _ => Rule::Each { newest: 50, oldest: 30 },
         };
-        Self { rule, chance }
+        Self { rule, random }
     }
 
     /// Returns the surviving version, given those since the last sync (oldest first), or `None` for the synced one.
@@ -145,13 +145,13 @@ impl Fate {
             Rule::Everything => versions.last(),
             Rule::Until(last) => {
                 let before = versions.partition_point(|(call, _)| *call < last);
-                let torn = versions.get(before).filter(|(call, _)| *call == last && self.chance.below(2) == 0);
+                let torn = versions.get(before).filter(|(call, _)| *call == last && self.random.below(2) == 0);
                 torn.or_else(|| versions[..before].last())
             }
-            Rule::Each { newest, oldest } => match self.chance.below(100) {
+            Rule::Each { newest, oldest } => match self.random.below(100) {
                 chosen if chosen < newest => versions.last(),
                 chosen if chosen < newest + oldest => None,
-                _ => self.chance.below(versions.len() + 1).checked_sub(1).map(|index| &versions[index]),
+                _ => self.random.below(versions.len() + 1).checked_sub(1).map(|index| &versions[index]),
             },
         }
     }
@@ -163,11 +163,11 @@ mod tests {
     use super::*;
 
     fn fate(seed: u64, last: u64) -> Fate {
-        Fate::of(Chance::of(seed, 1), last)
+        Fate::of(Random::of(seed, 1), last)
     }
 
     #[test]
-    fn what_was_synced_survives_and_what_was_not_does_by_sectors() {
+    fn synced_bytes_survive_and_unsynced_ones_by_sector() {
         let mut content = Content::default();
         content.write(1, 0, &[1; 2_000]);
         content.sync();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sync_that_failed_is_not_made_up_for() {
+    fn failed_sync_is_not_repaired_by_next() {
         let mut content = Content::default();
         content.write(1, 0, &[1; 4_096]);
         content.sync();
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_may_survive_without_its_bytes() {
+    fn size_may_survive_without_its_bytes() {
         let mut content = Content::default();
         content.write(1, 0, &[1; 5_000]);
         let left: Vec<Vec<u8>> = (0..200).map(|seed| content.survive(&mut fate(seed, 1))).collect();

@@ -1,9 +1,9 @@
 //! A disk in memory with the files of one database. Synced data survives a power cut. Whether unsynced data survives is
 //! random.
 
-use crate::chance::Chance;
 use crate::content::{Content, Fate};
 use crate::locks::{FileLocks, SharedMemory};
+use crate::random::Random;
 use rusqlite::ffi;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -118,9 +118,9 @@ impl Disk {
     }
 
     /// Returns the disk as it is after a power cut at this moment.
-    pub(crate) fn cut(&self, chance: Chance) -> Self {
+    pub(crate) fn cut(&self, random: Random) -> Self {
         let state = self.state();
-        let mut fate = Fate::of(chance, state.calls);
+        let mut fate = Fate::of(random, state.calls);
         let mut names = state.kept_names.clone();
         let mut changes: BTreeMap<&String, Vec<(u64, Option<u64>)>> = BTreeMap::new();
         for (call, (name, file)) in &state.name_changes {
@@ -193,7 +193,7 @@ impl Disk {
     }
 
     /// Unblocks all calls.
-    pub(crate) fn go_on(&self) {
+    pub(crate) fn resume(&self) {
         let mut state = self.state();
         (state.stopped, state.hold, state.stop_at, state.failure) = (false, false, None, None);
         self.let_go.notify_all();
@@ -358,7 +358,7 @@ impl Disk {
         match (self.lie, state.failure) {
             (_, Some(Failure::Calls { numbers, reread })) if Failure::hits(numbers, call) => {
                 state.failed += 1;
-                let mut fate = Fate::of(Chance::of(call, numbers.0), call);
+                let mut fate = Fate::of(Random::of(call, numbers.0), call);
                 state.file(handle)?.content.fail_sync(&mut fate, reread);
                 return Err(ffi::SQLITE_IOERR_FSYNC);
             }
@@ -459,11 +459,11 @@ mod tests {
 
     /// Returns how many of 100 power cuts the log survives.
     fn logs(disk: &Disk) -> usize {
-        (0..100).filter(|seed| disk.cut(Chance::of(*seed, 1)).exists(LOG)).count()
+        (0..100).filter(|seed| disk.cut(Random::of(*seed, 1)).exists(LOG)).count()
     }
 
     #[test]
-    fn a_name_is_kept_by_a_sync_of_its_directory() {
+    fn name_is_persisted_by_directory_sync() {
         let disk = Disk::empty(Lie::None);
         let mut log = disk.open(Some(LOG), true, true).unwrap();
         disk.write(&log, 0, &[1; 700]).unwrap();
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_ends_loses_nothing_that_it_wrote() {
+    fn process_exit_loses_no_writes() {
         let disk = Disk::empty(Lie::None);
         let database = disk.open(Some(""), false, false).unwrap();
         disk.write(&database, 0, &[1; 700]).unwrap();
@@ -488,13 +488,13 @@ mod tests {
         let mut bytes = [0; 700];
         assert_eq!(next.read(&database, 0, &mut bytes), Ok(700));
         assert_eq!(bytes, [1; 700]);
-        let cut = next.cut(Chance::of(0, 1));
+        let cut = next.cut(Random::of(0, 1));
         let database = cut.open(Some(""), false, false).unwrap();
         assert!(cut.size(&database).unwrap() <= 700);
     }
 
     #[test]
-    fn calls_fail_when_they_are_to() {
+    fn calls_fail_as_configured() {
         let disk = Disk::empty(Lie::None);
         let mut database = disk.open(Some(""), false, false).unwrap();
         disk.fail(Some(Failure::Full { numbers: (1, 2) }));

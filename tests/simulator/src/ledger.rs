@@ -110,11 +110,11 @@ impl Ledger {
     ) -> Vec<String> {
         let mut violations = Vec::new();
         for (credential, request) in std::mem::take(&mut self.open) {
-            let holds = self.is(held, &name(credential), &request.after);
+            let stored = self.is(held, &name(credential), &request.after);
             let recorded = held.audit.contains(&audit(request.number));
             let repeated = matches!(request.act, Act::Repeat { .. });
-            if holds != recorded && !repeated {
-                violations.push(format!("{request:?}: it stands: {holds}, its audit record is there: {recorded}"));
+            if stored != recorded && !repeated {
+                violations.push(format!("{request:?}: it is stored: {stored}, its audit record exists: {recorded}"));
             }
             if request.act == Act::Save {
                 self.to_repeat.push((request.number, credential, recorded));

@@ -10,15 +10,15 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a seed ends where its rig fails")]
 
-#[path = "../../faults/chance.rs"]
-#[allow(dead_code, reason = "the program of the faults uses more of it")]
-mod chance;
 mod content;
 mod disk;
 mod ledger;
 mod locks;
 mod look;
 mod play;
+#[path = "../../faults/random.rs"]
+#[allow(dead_code, reason = "the program of the faults uses more of it")]
+mod random;
 mod vfs;
 mod world;
 

@@ -77,10 +77,10 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let (began, next, end) = (Instant::now(), AtomicU64::new(options.seed), options.seed.saturating_add(options.seeds));
-    let is_over = || options.seconds.is_some_and(|seconds| began.elapsed() >= Duration::from_secs(seconds));
+    let has_ended = || options.seconds.is_some_and(|seconds| began.elapsed() >= Duration::from_secs(seconds));
     let work = || {
         let mut all = [0; 10];
-        while !is_over() {
+        while !has_ended() {
             let seed = next.fetch_add(CHUNK, Ordering::Relaxed);
             if seed >= end {
                 break;
@@ -108,13 +108,13 @@ fn main() -> ExitCode {
         }
     });
     let seconds = began.elapsed().as_secs_f64();
-    let [seeds, cuts, kills, failed_calls, stops, acknowledged, unsure, calls, syncs, violations] = all;
+    let [seeds, cuts, kills, failed_calls, stops, acknowledged, indeterminate, calls, syncs, violations] = all;
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
     let rate = cuts as f64 / seconds;
     let _ = writeln!(
         stdout(),
         "{seeds} seeds, {cuts} power cuts, {kills} kills, {failed_calls} calls that failed, {stops} stops of the store, \
-         {acknowledged} writes acknowledged, {unsure} unsure, {calls} calls that write ({syncs} syncs), {violations} lost or wrong; \
+         {acknowledged} writes acknowledged, {indeterminate} indeterminate, {calls} calls that write ({syncs} syncs), {violations} lost or wrong; \
          {seconds:.0} s, {rate:.0} power cuts a second"
     );
     if violations == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -1,9 +1,9 @@
 //! One seed: starts a store, writes and interrupts it, several times on the same disk.
 
-use crate::chance::Chance;
 use crate::disk::{Disk, Failure, Lie};
 use crate::ledger::{Act, Ledger, Request};
 use crate::look::{self, KEY};
+use crate::random::Random;
 use crate::vfs::Mount;
 use crate::world::{self, NOW, ORGANIZATION};
 use futures_util::poll;
@@ -46,7 +46,7 @@ pub struct Outcome {
     /// Number of acknowledged writes.
     pub acknowledged: u64,
     /// Number of writes with unknown outcome.
-    pub unsure: u64,
+    pub indeterminate: u64,
     /// Number of calls that write, sync, create or delete.
     pub calls: u64,
     /// Number of syncs.
@@ -63,7 +63,7 @@ impl AddAssign for Outcome {
         self.failed_calls += other.failed_calls;
         self.stops += other.stops;
         self.acknowledged += other.acknowledged;
-        self.unsure += other.unsure;
+        self.indeterminate += other.indeterminate;
         self.calls += other.calls;
         self.syncs += other.syncs;
         self.violations.extend(other.violations);
@@ -71,11 +71,12 @@ impl AddAssign for Outcome {
 }
 
 impl Outcome {
-    /// Returns the numbers in the order of the fields, followed by the number of flaws.
+    /// Returns the numbers in the order of the fields, followed by the number of violations.
     pub fn numbers(&self) -> [u64; 10] {
-        let Self { seeds, cuts, kills, failed_calls, stops, acknowledged, unsure, calls, syncs, violations } = self;
+        let Self { seeds, cuts, kills, failed_calls, stops, acknowledged, indeterminate, calls, syncs, violations } =
+            self;
         let violations = u64::try_from(violations.len()).unwrap_or(u64::MAX);
-        [*seeds, *cuts, *kills, *failed_calls, *stops, *acknowledged, *unsure, *calls, *syncs, violations]
+        [*seeds, *cuts, *kills, *failed_calls, *stops, *acknowledged, *indeterminate, *calls, *syncs, violations]
     }
 }
 
@@ -111,7 +112,7 @@ pub async fn play(seed: u64, planted: Planted, ground: &Ground) -> Outcome {
 }
 
 struct Player<'a> {
-    chance: Chance,
+    random: Random,
     planted: Planted,
     ground: &'a Ground,
     ledger: Ledger,
@@ -121,21 +122,21 @@ struct Player<'a> {
 impl<'a> Player<'a> {
     fn new(seed: u64, planted: Planted, ground: &'a Ground) -> Self {
         let (ledger, outcome) = (Ledger::default(), Outcome { seeds: 1, ..Outcome::default() });
-        Self { chance: Chance::of(seed, 7), planted, ground, ledger, outcome }
+        Self { random: Random::of(seed, 7), planted, ground, ledger, outcome }
     }
 
     async fn play(&mut self) {
-        let is_new = self.chance.below(10) == 0;
+        let is_new = self.random.below(10) == 0;
         let lie = self.planted.lie;
         let mut disk = if is_new { Disk::empty(lie) } else { self.ground.new.after_process(lie) };
-        let lives = 3 + self.chance.below(5);
+        let lives = 3 + self.random.below(5);
         for life in 0..lives {
             // The first round may create the schema, which needs most of the calls. In a long run, the log is
             // checkpointed.
-            let rounds = if self.chance.below(6) == 0 { 60 } else { 6 };
+            let rounds = if self.random.below(6) == 0 { 60 } else { 6 };
             let calls = if is_new && life == 0 { 1_500 } else { 40 * rounds };
-            let stop = disk.calls() + 1 + self.chance.next() % calls;
-            let stop = (self.chance.below(10) > 0).then_some(stop);
+            let stop = disk.calls() + 1 + self.random.next() % calls;
+            let stop = (self.random.below(10) > 0).then_some(stop);
             let Some(next) = self.live(disk, rounds, stop).await else { return };
             disk = next;
         }
@@ -145,8 +146,8 @@ impl<'a> Player<'a> {
 
     /// Runs the store once, at most until the call `stop`. Returns the disk that it leaves, or `None` after an error.
     async fn live(&mut self, disk: Disk, rounds: u64, stop: Option<u64>) -> Option<Disk> {
-        let (is_kill, lie) = (self.chance.below(5) == 0, self.planted.lie);
-        let cuts: Vec<Chance> = (0..=self.chance.below(3)).map(|_| Chance::of(self.chance.next(), 5)).collect();
+        let (is_kill, lie) = (self.random.below(5) == 0, self.planted.lie);
+        let cuts: Vec<Random> = (0..=self.random.below(3)).map(|_| Random::of(self.random.next(), 5)).collect();
         let disk = Arc::new(disk);
         if let Some(stop) = stop {
             disk.stop_at(stop);
@@ -163,11 +164,11 @@ impl<'a> Player<'a> {
         };
         let mut left: Vec<Disk> = match is_kill {
             true => vec![disk.after_process(lie)],
-            false => cuts.into_iter().map(|chance| disk.cut(chance)).collect(),
+            false => cuts.into_iter().map(|random| disk.cut(random)).collect(),
         };
         let (calls, syncs, failed) = (disk.calls() - calls, disk.syncs() - syncs, disk.failed());
         // The store continues on a disk that is not used any more.
-        disk.go_on();
+        disk.resume();
         drop(session);
         drop(end);
         drop(mount);
@@ -230,7 +231,7 @@ type Answer = Pin<Box<dyn Future<Output = Result<(), Refused>>>>;
 /// The reason why a write was not acknowledged.
 enum Refused {
     /// The outcome is unknown.
-    Unsure(StoreError),
+    Indeterminate(StoreError),
     /// The response is wrong.
     Wrongly(String),
 }
@@ -239,8 +240,8 @@ impl Session<'_, '_> {
     /// Runs the store once. Returns it unless it was closed. The process then ends with it.
     async fn run(mut self, rounds: u64) -> Option<Arc<SqliteStore>> {
         // Calls may also fail while the store opens and checkpoints the log.
-        let chance = self.player.chance.below(8);
-        let may_fail = rounds > 0 && chance == 0;
+        let random = self.player.random.below(8);
+        let may_fail = rounds > 0 && random == 0;
         if may_fail {
             let failure = self.failure(60, 60);
             self.disk.fail(Some(failure));
@@ -271,13 +272,13 @@ impl Session<'_, '_> {
             }
             Err(error) => self.player.violation(format!("it cannot be read: {error}")),
         }
-        if rounds > 0 && self.player.chance.below(3) == 0 {
+        if rounds > 0 && self.player.random.below(3) == 0 {
             let failure = self.failure(20 * rounds, 10 * rounds);
             self.disk.fail(Some(failure));
         }
         let mut reader = None;
         for _ in 0..rounds {
-            if self.player.chance.below(12) == 0 {
+            if self.player.random.below(12) == 0 {
                 reader = self.turn_reader(reader).await;
             }
             self.round(&store).await;
@@ -286,7 +287,7 @@ impl Session<'_, '_> {
                 return Some(store);
             }
         }
-        if rounds > 0 && self.player.chance.below(2) == 0 {
+        if rounds > 0 && self.player.random.below(2) == 0 {
             tokio::task::spawn_blocking(move || drop(reader)).await.expect("a reader ends");
             store.close().await;
             return None;
@@ -322,16 +323,16 @@ impl Session<'_, '_> {
 
     /// Returns a failure that starts within this number of calls or reads.
     fn failure(&mut self, calls: u64, reads: u64) -> Failure {
-        let chance = &mut self.player.chance;
-        let long = if chance.below(2) == 0 { 1 } else { 1 + chance.next() % 30 };
-        let from = self.disk.calls() + 1 + chance.next() % calls;
-        match chance.below(4) {
+        let random = &mut self.player.random;
+        let long = if random.below(2) == 0 { 1 } else { 1 + random.next() % 30 };
+        let from = self.disk.calls() + 1 + random.next() % calls;
+        match random.below(4) {
             0 => Failure::Full { numbers: (from, from + long) },
             1 => {
-                let from = self.disk.reads() + 1 + chance.next() % reads;
+                let from = self.disk.reads() + 1 + random.next() % reads;
                 Failure::Reads { numbers: (from, from + long) }
             }
-            _ => Failure::Calls { numbers: (from, from + long), reread: chance.below(2) == 0 },
+            _ => Failure::Calls { numbers: (from, from + long), reread: random.below(2) == 0 },
         }
     }
 
@@ -354,7 +355,7 @@ impl Session<'_, '_> {
     /// Sends several requests concurrently. While the writer is blocked before the first, the others are queued, so
     /// that they share a transaction.
     async fn round(&mut self, store: &Arc<SqliteStore>) {
-        let requests: Vec<Request> = (0..=self.player.chance.below(6)).map(|_| self.choose()).collect();
+        let requests: Vec<Request> = (0..=self.player.random.below(6)).map(|_| self.choose()).collect();
         let mut answers = Vec::new();
         self.disk.hold();
         for (index, request) in requests.iter().enumerate() {
@@ -383,8 +384,8 @@ impl Session<'_, '_> {
                     self.player.outcome.acknowledged += 1;
                     self.player.ledger.acknowledge(credential);
                 }
-                Err(Refused::Unsure(error)) => {
-                    self.player.outcome.unsure += 1;
+                Err(Refused::Indeterminate(error)) => {
+                    self.player.outcome.indeterminate += 1;
                     if self.disk.failed() == 0 {
                         self.player.violation(format!("refused on a disk that is well: {error:?}"));
                     }
@@ -396,11 +397,11 @@ impl Session<'_, '_> {
 
     /// Chooses a request for a credential without a pending request.
     fn choose(&mut self) -> Request {
-        let Player { ledger, chance, .. } = &mut *self.player;
+        let Player { ledger, random, .. } = &mut *self.player;
         let number = ledger.number();
         let mut free = ledger.free();
-        let repeat = if chance.below(2) == 0 { ledger.to_repeat.pop() } else { None };
-        let act = chance.below(10);
+        let repeat = if random.below(2) == 0 { ledger.to_repeat.pop() } else { None };
+        let act = random.below(10);
         let (credential, act, after) = if let Some((request, saved, stood)) = repeat {
             match stood {
                 true => (ledger.number(), Act::Repeat { request, saved }, Vec::new()),
@@ -409,7 +410,7 @@ impl Session<'_, '_> {
         } else if act < 5 || free.is_empty() {
             (ledger.number(), Act::Save, vec![number])
         } else {
-            let (credential, mut versions) = free.swap_remove(chance.below(free.len()));
+            let (credential, mut versions) = free.swap_remove(random.below(free.len()));
             match act {
                 5..8 => {
                     versions.push(number);
@@ -454,7 +455,7 @@ fn ask(store: &Arc<SqliteStore>, request: &Request) -> Answer {
             Err(error @ (StoreError::Denied(_) | StoreError::Refused(_))) => {
                 Err(Refused::Wrongly(format!("{act:?} was refused: {error:?}")))
             }
-            Err(error) => Err(Refused::Unsure(error)),
+            Err(error) => Err(Refused::Indeterminate(error)),
         }
     })
 }

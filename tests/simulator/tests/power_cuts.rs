@@ -17,21 +17,21 @@ async fn acknowledged_writes_survive_power_cuts() {
     let outcome = seeds(1..=40, Planted::default()).await;
     assert!(outcome.violations.is_empty(), "{outcome:#?}");
     // The seeds must cover every kind of event.
-    let Outcome { cuts, kills, failed_calls, stops, acknowledged, unsure, .. } = outcome;
+    let Outcome { cuts, kills, failed_calls, stops, acknowledged, indeterminate, .. } = outcome;
     for (what, count, least) in [
         ("power cuts", cuts, 250),
         ("kills", kills, 20),
         ("failed calls", failed_calls, 20),
         ("stops", stops, 3),
         ("acknowledged writes", acknowledged, 800),
-        ("unsure writes", unsure, 20),
+        ("indeterminate writes", indeterminate, 20),
     ] {
         assert!(count >= least, "{count} {what}");
     }
 }
 
 #[tokio::test]
-async fn the_same_seed_is_the_same_run() {
+async fn same_seed_repeats_the_run() {
     assert_eq!(seeds(100..104, Planted::default()).await, seeds(100..104, Planted::default()).await);
 }
 
@@ -47,14 +47,14 @@ async fn is_found(planted: Planted) {
 }
 
 #[tokio::test]
-async fn syncs_that_do_nothing_are_found() {
+async fn ineffective_syncs_are_found() {
     for lie in [Lie::Syncs, Lie::SyncsOfTheLog, Lie::SyncsOfTheDatabase] {
         is_found(Planted { lie, early_answers: false }).await;
     }
 }
 
 #[tokio::test]
-async fn a_database_that_does_not_sync_is_found() {
+async fn database_that_does_not_sync_is_found() {
     is_found(Planted { lie: Lie::Synchronous, early_answers: false }).await;
 }
 

@@ -45,7 +45,7 @@ def _connection(data: dict[str, Any]) -> dict[str, str]:
     return {name.strip().lower(): value for name, _, value in pairs if value}
 
 
-def _opens_by_itself(data: dict[str, Any]) -> bool:
+def _is_self_contained(data: dict[str, Any]) -> bool:
     return any(name in _connection(data) for name in ("accountkey", "sharedaccesssignature"))
 
 
@@ -138,7 +138,7 @@ def _azure(data: dict[str, Any]) -> dict[str, Any]:
     if data.get("sas_token"):
         host = data["endpoint"].partition("://")[2].partition("/")[0]
         return {**options, "account_host": host, "sas_token": data["sas_token"]}
-    if _opens_by_itself(data):
+    if _is_self_contained(data):
         return {**options, "connection_string": data["connection_string"]}
     return {**options, **_set(account_host=_unusual_host(data)), **_identity(data)}
 
@@ -196,7 +196,7 @@ def duckdb_secret(activation: Activation, name: str = "orgvault", type: str | No
     elif data.get("sas_token"):
         kind = "azure"
         parts = {"CONNECTION_STRING": f"BlobEndpoint={data['endpoint']};SharedAccessSignature={data['sas_token']}"}
-    elif _opens_by_itself(data):
+    elif _is_self_contained(data):
         kind, parts = "azure", {"CONNECTION_STRING": data["connection_string"]}
     else:
         if host := _unusual_host(data):

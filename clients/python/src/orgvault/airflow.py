@@ -7,7 +7,7 @@ In `airflow.cfg`:
     backend_kwargs = {"prefix": "airflow/", "vend": "prefer-short"}
 
 The connection `nightly` is then the credential of the namespace `airflow/nightly`. Airflow asks for connections whenever it parses
-a file, so an answer is kept until shortly before its activation ends, for each process; what is not there is kept for a minute.
+a file, so an answer is kept until shortly before its activation ends, for each process; a missing connection is kept for a minute.
 """
 
 from __future__ import annotations

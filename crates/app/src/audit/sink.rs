@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_files_sockets_and_addresses() {
+    fn sink_targets_are_files_sockets_and_urls() {
         let read = |text: &str| text.parse::<SinkTarget>().map(|place| place.to_string()).ok();
         for (text, shown) in [
             ("file:/var/log/orgvault/audit.jsonl", "file:/var/log/orgvault/audit.jsonl"),

@@ -215,15 +215,15 @@ async fn organization(vault: &OpenVault, name: &str) -> Result<OrganizationId, F
 /// Adds an activation socket for this user to the settings and to the settings file in the data directory, so that
 /// later runs and `orgvault serve` use it too.
 fn add_activation_socket(settings: &mut Settings) -> Result<(), Failure> {
-    let beside = settings.data_dir.join(SOCKET);
-    let (path, named) = if beside.as_os_str().len() <= LONGEST_SOCKET_PATH {
-        (beside, SOCKET.to_owned())
+    let in_data_dir = settings.data_dir.join(SOCKET);
+    let (path, named) = if in_data_dir.as_os_str().len() <= LONGEST_SOCKET_PATH {
+        (in_data_dir, SOCKET.to_owned())
     } else {
         let Some(path) = runtime_socket(settings) else {
             warn(&format!(
                 "no activation listener: the path of {} is longer than {LONGEST_SOCKET_PATH} bytes. Set --activation-listen to \
                  unix:/PATH with a shorter path",
-                beside.display()
+                in_data_dir.display()
             ));
             return Ok(());
         };

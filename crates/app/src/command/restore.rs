@@ -124,7 +124,7 @@ async fn settle(settings: &Settings, output: Output) -> Result<(), Failure> {
     let vault = opening.await.map_err(|error| compose::failure(settings, error))?;
     let retired = vault.federation().retire_others(&[]).await;
     let settled = vault.operator().finish_restore(0, true).await;
-    let anchored = vault.anchor_anew(&compose::anchor(settings)).await;
+    let anchored = vault.re_anchor(&compose::anchor(settings)).await;
     let closed = vault.close().await;
     let (settled, retired_signing_keys) = (settled?, retired?);
     anchored?;

@@ -192,11 +192,11 @@ async fn serve(
         work.end().await;
     }
     if let Some(failure) = failed? {
-        if failure == VaultFailure::SetBack {
+        if failure == VaultFailure::RolledBack {
             alarms.of(EventKind::AnchorRefused).raise().await;
         }
         return Err(Failure::new(match failure {
-            VaultFailure::SetBack => {
+            VaultFailure::RolledBack => {
                 "the database was rolled back to an earlier state, or replaced, while a server used it: it no longer contains \
                  the audit checkpoint in the anchor. Use the newest database, then start again"
             }

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_resolved_and_a_missing_end_is_told() {
+    fn links_are_resolved_and_missing_target_is_reported() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().canonicalize().unwrap();
         create_dir_all(path.join("a/b")).unwrap();
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn only_root_and_the_owner_may_own_what_is_on_the_way() {
+    fn only_root_and_owner_may_own_parent_directories() {
         let Some((_place, path)) = place() else { return };
         let good = make(&path.join("srv/vault"), OWNER);
         Directory::open(&good).unwrap().validate(OWNER).unwrap();
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_owner_may_not_lead_to_a_directory_of_roots() {
+    fn owner_may_not_redirect_to_directory_of_root() {
         let Some((_place, path)) = place() else { return };
         make(&path.join("home"), OWNER);
         make(&path.join("home/between"), 0);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_must_belong_to_root_or_the_owner() {
+    fn link_must_belong_to_root_or_the_owner() {
         let Some((_place, path)) = place() else { return };
         let vault = make(&path.join("vault"), OWNER);
         let link = path.join("link");

@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_source_is_a_credential_or_a_token_and_is_never_repeated() {
+    fn root_key_source_is_parsed_and_never_printed() {
         let parse = str::parse::<RootKeySource>;
         assert_eq!(parse("credential:root.key"), Ok(RootKeySource::Credential("root.key".to_owned())));
         let uri = "pkcs11:token=a;id=%01%02%03%04%05%06%07%08?module-path=/m&pin-source=/p";
@@ -146,8 +146,8 @@ mod tests {
             "s3cret",
             "file:/s3cret",
         ] {
-            let said = parse(wrong).unwrap_err();
-            assert!(!said.contains("s3cret") && !said.is_empty(), "{said}");
+            let message = parse(wrong).unwrap_err();
+            assert!(!message.contains("s3cret") && !message.is_empty(), "{message}");
         }
     }
 }

@@ -67,7 +67,7 @@ pub(super) fn resolve(
         } else if let Some(value) = std::env::var_os(&variable) {
             (vec![value], variable)
         } else if let Some((file, (values, place))) = file.and_then(|file| Some((file, file.get(name)?))) {
-            (values.iter().map(|value| beside(file, setting, value)).collect(), place)
+            (values.iter().map(|value| resolved(file, setting, value)).collect(), place)
         } else {
             continue;
         };
@@ -86,7 +86,7 @@ pub(super) fn resolve(
 }
 
 /// Converts a value of the file. Paths are relative to the directory of the file.
-fn beside(file: &SettingsFile, setting: &Arg, value: &str) -> OsString {
+fn resolved(file: &SettingsFile, setting: &Arg, value: &str) -> OsString {
     if setting.get_value_hint() == ValueHint::AnyPath {
         return file.resolve(value).into_os_string();
     }

@@ -14,7 +14,7 @@ fn server(words: &[&str]) -> Result<ServerSettings, String> {
 const TLS: [&str; 4] = ["--tls-cert-file", "tls.pem", "--tls-key-file", "tls.key"];
 
 #[test]
-fn activation_is_off_unless_it_is_set_and_not_in_a_process_for_the_interface() {
+fn activation_is_off_unless_set_and_in_api_process() {
     let listener = |words: &[&str]| server(words).map(|settings| settings.activation().map(|found| found.listen));
     assert_eq!(listener(&[]), Ok(None));
     assert_eq!(listener(&["--role", "api", "--activation-listen", "unix:/run/orgvault"]), Ok(None));
@@ -27,7 +27,7 @@ fn activation_is_off_unless_it_is_set_and_not_in_a_process_for_the_interface() {
 }
 
 #[test]
-fn nothing_travels_in_clear_beyond_this_machine() {
+fn plaintext_is_refused_beyond_this_host() {
     for (listen, tls, allowed) in [
         ("127.0.0.1:8443", false, true),
         ("[::1]:8443", false, true),
@@ -49,7 +49,7 @@ fn nothing_travels_in_clear_beyond_this_machine() {
 }
 
 #[test]
-fn certificates_of_clients_need_tls() {
+fn client_certificates_require_tls() {
     for (listen, tls, allowed) in [("127.0.0.1:1", true, true), ("127.0.0.1:1", false, false), ("unix:/a", true, false)]
     {
         let tls: &[&str] = if tls { &TLS } else { &[] };
@@ -62,7 +62,7 @@ fn certificates_of_clients_need_tls() {
 }
 
 #[test]
-fn values_are_refused_with_what_was_expected() {
+fn invalid_values_are_refused_with_expected_format() {
     for (words, expected) in [
         (["--listen", "foo"], "localhost"),
         (["--trusted-proxy", "not a network"], "10.0.0.0/8"),
@@ -107,7 +107,7 @@ fn printed_urls_can_be_connected_to() {
 }
 
 #[test]
-fn previous_versions_are_kept_as_long_as_is_set() {
+fn previous_versions_are_kept_for_configured_time() {
     let limits = |words: &[&str]| server(words).map(|settings| settings.version_limits());
     assert_eq!(limits(&[]), Ok(VersionLimits::default()));
     let set = VersionLimits { versions: 2, previous_seconds: 0 };
@@ -135,7 +135,7 @@ fn documented(setting: &Arg) -> String {
 }
 
 #[test]
-fn the_settings_are_documented_as_they_are_declared() {
+fn settings_reference_matches_declarations() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operate/settings.md");
     let page = std::fs::read_to_string(page).expect("the page");
     let settings: Vec<Arg> = vault_flags().into_iter().chain(server_flags()).collect();

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_may_be_one_address() {
+    fn network_may_be_one_address() {
         assert_eq!(network("127.0.0.1"), network("127.0.0.1/32"));
         assert_eq!(network("::1"), network("::1/128"));
         for text in ["", "10.0.0.0/33", "example.com", "10.0.0"] {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_public_url_has_no_path() {
+    fn public_url_has_no_path() {
         let shown = |text: &str| text.parse::<PublicUrl>().map(|url| url.to_string());
         for text in ["https://vault.example.com", "https://vault.example.com/", "https://VAULT.example.com:443"] {
             assert_eq!(shown(text).as_deref(), Ok("https://vault.example.com"), "{text}");
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mode_is_octal() {
+    fn mode_is_octal() {
         assert_eq!(mode("0660"), Ok(0o660));
         for text in ["", "0o660", "1777", "rw", "+660", "888"] {
             assert!(mode(text).is_err(), "{text}");

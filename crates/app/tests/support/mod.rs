@@ -57,7 +57,7 @@ pub struct ActivationListener {
     directory: TempDir,
     end: Arc<Mutex<(u16, String)>>,
     renewals: Arc<Mutex<Vec<(u16, String)>>>,
-    asked: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
 type Hook = Box<dyn FnMut(&str) + Send>;
@@ -71,12 +71,12 @@ impl ActivationListener {
     /// Starts a listener that also calls `hook` with method and path of each request before it responds.
     pub fn with_hook(status: u16, body: String, mut hook: Hook) -> Self {
         let directory = TempDir::new().unwrap();
-        let asked = Arc::new(Mutex::new(Vec::new()));
+        let requests = Arc::new(Mutex::new(Vec::new()));
         let end = Arc::new(Mutex::new((204, String::new())));
         let renewals = Arc::new(Mutex::new(Vec::new()));
-        let (of_activation_listener, of_asked) = (Arc::clone(&renewals), Arc::clone(&asked));
+        let (of_activation_listener, of_asked) = (Arc::clone(&renewals), Arc::clone(&requests));
         let activation_listener =
-            Self { directory, end: Arc::clone(&end), renewals: of_activation_listener, asked: of_asked };
+            Self { directory, end: Arc::clone(&end), renewals: of_activation_listener, requests: of_asked };
         let listener = UnixListener::bind(activation_listener.path("socket")).unwrap();
         write_private(&activation_listener.path("token"), &token());
         fs::DirBuilder::new().mode(0o700).create(activation_listener.runtime()).unwrap();
@@ -89,7 +89,7 @@ impl ActivationListener {
                 let (line, rest) = request.split_once(" HTTP/1.1\r\n").unwrap();
                 assert!(rest.to_lowercase().contains("authorization: bearer ovi_"), "{request}");
                 let (_, sent) = rest.split_once("\r\n\r\n").unwrap();
-                asked.lock().unwrap().push(format!("{line} {sent}").trim_end().to_owned());
+                requests.lock().unwrap().push(format!("{line} {sent}").trim_end().to_owned());
                 hook(line);
                 let (status, body) = if line.starts_with("DELETE ") {
                     end.lock().unwrap().clone()
@@ -132,8 +132,8 @@ impl ActivationListener {
     }
 
     /// Returns method, path and body of each request.
-    pub fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+    pub fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap().clone()
     }
 
     /// Returns the program with these arguments, in a separate process group. In the foreground group of a terminal,

@@ -73,7 +73,7 @@ impl ListenerArgs {
     pub(crate) fn complete(&mut self) -> Result<(), Failure> {
         let is_named = self.activation_url.is_some() || self.token_file.is_some() || self.integration_id.is_some();
         // A service without a home directory has no profiles.
-        if is_named || TokenSource::of_surroundings().is_some() || !Profile::can_exist() {
+        if is_named || TokenSource::from_environment().is_some() || !Profile::can_exist() {
             return Ok(());
         }
         if let Some(stored) = Login::find(&self.profile.profile)?.and_then(|login| login.activation) {

@@ -204,7 +204,7 @@ ca_bundle = /elsewhere
     }
 
     #[test]
-    fn settings_of_the_profile_are_kept_without_identity_and_address() {
+    fn profile_settings_are_kept_without_identity_and_endpoint() {
         let early = "    max_concurrent_requests = 2\nca_bundle = /etc/ssl/house.pem\nmax_attempts = 3\n\
             request_checksum_calculation = when_required\napi_versions =\n    s3 = 2006-03-01\n";
         assert_eq!(lines(CONFIG, "", "early shift", true), early);

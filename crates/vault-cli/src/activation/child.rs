@@ -106,7 +106,7 @@ mod tests {
         /// Wait statuses as in wait(2): the exit status in the second byte, the signal in the low seven bits, and the
         /// core dump flag in the eighth.
         #[test]
-        fn every_end_has_its_status(code: u8, signal in 1..65_i32, dumped: bool) {
+        fn every_exit_has_its_status(code: u8, signal in 1..65_i32, dumped: bool) {
             prop_assert_eq!(status_of(ExitStatus::from_raw(i32::from(code) << 8)), code);
             let end = ExitStatus::from_raw(signal | if dumped { 0x80 } else { 0 });
             prop_assert_eq!(i32::from(status_of(end)), 128 + signal);

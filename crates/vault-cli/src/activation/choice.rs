@@ -200,7 +200,7 @@ mod tests {
     const GCS: CredentialType = CredentialType::Gcs;
 
     #[test]
-    fn one_is_taken_and_several_are_listed() {
+    fn single_credential_is_chosen_and_several_are_listed() {
         let there = [candidate(1, S3), candidate(2, GCS), candidate(3, GCS)];
         let places = |args: ChoiceArgs| {
             let chosen = args.among(&namespace(), &there, false)?;
@@ -239,7 +239,7 @@ mod tests {
     proptest! {
         /// The selection contains only requested credentials, and succeeds exactly if it is unambiguous.
         #[test]
-        fn nothing_is_guessed(
+        fn ambiguous_choice_is_refused(
             kinds_there in proptest::collection::vec(kinds(), 0..6),
             wanted_id in proptest::option::of(0..8_usize),
             wanted_kind in proptest::option::of(kinds()),

@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn only_who_has_the_token_is_answered_and_only_while_the_credential_works() {
+    async fn endpoint_requires_token_and_unexpired_credential() {
         let clock = Arc::new(At(Mutex::new(0)));
         let endpoint = Endpoint::open(&OsEntropy, Arc::clone(&clock) as Arc<dyn Clock>).await.expect("an endpoint");
         let address = endpoint.0.address;
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn its_token_is_exchanged_for_an_access_token() {
+    async fn endpoint_exchanges_its_token_for_access_token() {
         let clock = Arc::new(At(Mutex::new(500)));
         let endpoint = Endpoint::open(&OsEntropy, Arc::clone(&clock) as Arc<dyn Clock>).await.expect("an endpoint");
         let (address, token) = (endpoint.0.address, endpoint.token().expose_secret().to_owned());
@@ -374,7 +374,7 @@ mod tests {
 
     /// A client may connect to 127.0.0.1 through an IPv6 socket, which is in the other table.
     #[tokio::test(flavor = "multi_thread")]
-    async fn own_clients_are_served_through_sockets_of_both_families() {
+    async fn own_clients_are_served_over_ipv4_and_ipv6() {
         let clock = Arc::new(At(Mutex::new(0)));
         let endpoint = Endpoint::open(&OsEntropy, clock).await.expect("an endpoint");
         let port = endpoint.0.address.port();

@@ -40,7 +40,7 @@ impl TokenSource {
         if let Some(path) = &args.token_file {
             return Ok(Self::Integration(path.clone()));
         }
-        match Self::of_surroundings() {
+        match Self::from_environment() {
             Some(source) => Ok(source),
             None => Err(Failure::usage(format!(
                 "--token-file is missing, and there is no identity token: set ORGVAULT_INTEGRATION_TOKEN_FILE, {FILE} or \
@@ -50,7 +50,7 @@ impl TokenSource {
     }
 
     /// Returns the first available source of an identity token.
-    pub(crate) fn of_surroundings() -> Option<Self> {
+    pub(crate) fn from_environment() -> Option<Self> {
         let is_set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
         match () {
             () if is_set(FILE) => Some(Self::File(env::var_os(FILE).unwrap_or_default().into())),

@@ -37,7 +37,7 @@ impl Life {
 
     /// Returns whether the process has exited. A process in another container, or one that this user cannot see, counts
     /// as running.
-    pub(crate) fn is_over(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         if namespace().is_none_or(|ours| ours != self.namespace) {
             return false;
         }
@@ -71,18 +71,18 @@ mod tests {
     use std::process::{Command, Stdio};
 
     #[test]
-    fn a_process_lives_until_it_ends_and_is_no_other() {
+    fn process_is_identified_until_it_exits() {
         let ours = Life::of(getpid()).expect("this process");
-        assert!(!ours.is_over());
+        assert!(!ours.has_ended());
         assert_eq!(Life::parse(&ours.to_text()), Some(ours.clone()));
         // The same ID with another start time, or in another PID namespace.
-        assert!(Life { started: "1".to_owned(), ..ours.clone() }.is_over());
-        assert!(!Life { namespace: "pid:[1]".to_owned(), started: "1".to_owned(), ..ours }.is_over());
+        assert!(Life { started: "1".to_owned(), ..ours.clone() }.has_ended());
+        assert!(!Life { namespace: "pid:[1]".to_owned(), started: "1".to_owned(), ..ours }.has_ended());
 
         let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a process");
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).expect("a number");
         let life = Life::of(pid).expect("it runs");
-        assert!(!life.is_over());
+        assert!(!life.has_ended());
         drop(child.stdin.take());
         std::io::copy(&mut child.stdout.take().expect("a pipe"), &mut std::io::sink()).expect("its end");
         // The process is a zombie until it is waited for.
@@ -91,9 +91,9 @@ mod tests {
             rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT,
         )
         .expect("its end");
-        assert!(life.is_over());
+        assert!(life.has_ended());
         child.wait().expect("its status");
-        assert!(life.is_over() && Life::of(pid).is_none_or(|other| other != life));
+        assert!(life.has_ended() && Life::of(pid).is_none_or(|other| other != life));
     }
 
     #[test]

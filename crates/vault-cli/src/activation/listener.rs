@@ -138,13 +138,13 @@ impl Listener {
     /// Describes a failed request: the operation, the cause and the next step.
     fn failure(&self, doing: &str, error: &ClientError) -> Failure {
         let address = &self.address;
-        let said = Failure::from(error);
+        let message = Failure::from(error);
         Failure::new(match (error, error.code()) {
             (ClientError::Transport { source, .. }, _) => {
                 let kind = source.downcast_ref().map(io::Error::kind);
-                let nobody = matches!(kind, Some(ErrorKind::NotFound | ErrorKind::ConnectionRefused));
-                let hint = if nobody { ". Is the server running with --activation-listen?" } else { "" };
-                format!("cannot {doing}: {said}{hint}")
+                let unreachable = matches!(kind, Some(ErrorKind::NotFound | ErrorKind::ConnectionRefused));
+                let hint = if unreachable { ". Is the server running with --activation-listen?" } else { "" };
+                format!("cannot {doing}: {message}{hint}")
             }
             // The format of the token was checked before the request. The server does not disclose which of these
             // causes applies.
@@ -154,10 +154,10 @@ impl Listener {
                 self.source, problem.request_id
             ),
             (ClientError::Problem(_), Some(ProblemCode::NotFound)) => format!(
-                "cannot {doing} at {address}: {said}\n  If the namespace has credentials, check that --activation-url is the \
+                "cannot {doing} at {address}: {message}\n  If the namespace has credentials, check that --activation-url is the \
                  activation listener's"
             ),
-            _ => format!("cannot {doing}: {said}"),
+            _ => format!("cannot {doing}: {message}"),
         })
     }
 }
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_whole_and_its_file_private() {
+    fn token_file_is_complete_and_private() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("token");
         let read = |content: &str, mode| {

@@ -128,7 +128,7 @@ pub(crate) fn remove_abandoned(places: &[PathBuf]) {
 /// Returns whether the recorded command has exited, or none was started.
 fn is_unused(directory: &Path) -> bool {
     let record = std::fs::read_to_string(directory.join(COMMAND)).unwrap_or_default();
-    Life::parse(&record).is_none_or(|command| command.is_over())
+    Life::parse(&record).is_none_or(|command| command.has_ended())
 }
 
 /// Locks a directory of this user. Returns `None` if the path no longer refers to the locked directory.
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_closed_to_others_and_gone_in_the_end() {
+    fn files_are_private_and_deleted_at_exit() {
         let place = tempfile::tempdir().expect("a directory");
         let places = [place.path().join("not-there"), place.path().to_owned()];
         let directory = PrivateDirectory::create(&places, names()).expect("a directory");
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_nobody_holds_is_deleted() {
+    fn only_unlocked_directories_are_deleted() {
         let place = tempfile::tempdir().expect("a directory");
         let places = [place.path().to_owned()];
         let held = PrivateDirectory::create(&places, names()).expect("a directory");

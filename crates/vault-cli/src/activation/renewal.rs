@@ -133,7 +133,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_renewal_is_due_when_a_fifth_or_five_minutes_are_left() {
+    fn renewal_is_due_at_last_fifth_or_five_minutes() {
         let at = |seconds: i64| Timestamp::from_millis(1_000 * seconds);
         for (seconds, expected) in
             [(60, 48), (900, 720), (1_500, 1_200), (3_600, 3_300), (43_200, 42_900), (0, 1), (-9, 1)]
@@ -144,7 +144,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_renewal_is_due_later_and_before_the_end(now in 0..1_i64 << 50, time in -10_000_i64..100_000_000) {
+        fn retry_of_renewal_is_due_before_expiry(now in 0..1_i64 << 50, time in -10_000_i64..100_000_000) {
             let (now, end) = (Timestamp::from_millis(now), Timestamp::from_millis(now + time));
             let due = due(now, end);
             prop_assert!(due.millis_since(now) >= SHORTEST_TIME);

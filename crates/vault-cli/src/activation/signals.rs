@@ -105,7 +105,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_set_is_read(set: u64) {
+        fn every_signal_set_is_parsed(set: u64) {
             prop_assert_eq!(ignored(&format!("SigIgn:\t{set:016x}\n")), set);
         }
     }

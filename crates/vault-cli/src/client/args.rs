@@ -113,7 +113,7 @@ pub(crate) enum CredentialCommand {
         #[arg(long)]
         allow_several: bool,
         #[command(flatten)]
-        said: MetadataArgs,
+        metadata: MetadataArgs,
     },
     /// List credentials, newest first; with --expires-before, the soonest first
     List {
@@ -177,7 +177,7 @@ pub(crate) enum CredentialCommand {
         #[command(flatten)]
         credential: CredentialArg,
         #[command(flatten)]
-        said: MetadataArgs,
+        metadata: MetadataArgs,
         /// Remove the description
         #[arg(long, conflicts_with = "description")]
         no_description: bool,

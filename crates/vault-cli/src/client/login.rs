@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_profile_names_a_file_of_its_directory() {
+    fn profile_names_a_file_of_its_directory() {
         for name in ["default", "prod", "a.b_c-1", "7", &"a".repeat(64)] {
             assert_eq!(name.parse::<Profile>().map(|profile| profile.0).as_deref(), Ok(name));
         }

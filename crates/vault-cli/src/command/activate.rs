@@ -49,7 +49,7 @@ fn form(asked: Option<Form>, json: bool, to_terminal: bool) -> Result<Form, Fail
 }
 
 /// Returns whether the outputs of several credentials can be concatenated.
-const fn holds_several(form: Form) -> bool {
+const fn supports_several(form: Form) -> bool {
     match form {
         Form::Json | Form::Env | Form::AzureEnv | Form::AwsIni | Form::Rclone | Form::Duckdb | Form::Hadoop => true,
         Form::AwsCredentialProcess | Form::ObjectStore | Form::GcpKeyFile | Form::Fsspec | Form::Iceberg => false,
@@ -57,7 +57,7 @@ const fn holds_several(form: Form) -> bool {
 }
 
 fn render(form: Form, opened: &Opened, chosen: &[Chosen]) -> Result<Vec<SecretText>, Failure> {
-    if chosen.len() > 1 && !holds_several(form) {
+    if chosen.len() > 1 && !supports_several(form) {
         return Err(Failure::usage(format!("--format {form} prints one credential. Choose it with --id or --type")));
     }
     let rendered = chosen.iter().map(|(index, name)| {
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_terminal_gets_secrets_only_if_it_is_asked_for() {
+    fn terminal_gets_secrets_only_on_request() {
         for (asked, json, to_terminal, printed) in [
             (None, false, false, Some(Form::Json)),
             (None, false, true, None),

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_says_what_to_do() {
+    fn report_contains_remedies() {
         let checked: CheckedNamespace = serde_json::from_str(
             r#"{"namespace":"a/b","usable":false,"credentials":[
                 {"id":"one","type":"s3","usable":false,"checks":[{"check":"settings","result":"passed"},

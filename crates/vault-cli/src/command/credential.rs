@@ -43,9 +43,9 @@ fn carry_out(command: CredentialCommand, profile: &Profile, output: Output) -> R
     let session = Login::read(profile)?.session()?;
     let session = &session;
     match command {
-        CredentialCommand::Save { namespace, kind, data, labels, allow_several, said } => {
+        CredentialCommand::Save { namespace, kind, data, labels, allow_several, metadata } => {
             let request = SaveRequest::new(kind, namespace, ());
-            save(session, request, data, labels, allow_several, said, output)
+            save(session, request, data, labels, allow_several, metadata, output)
         }
         CredentialCommand::List { namespace, kind, labels, health, expires_before } => {
             let labels = labels.iter().map(|(name, value)| format!("{name}:{value}")).collect();
@@ -66,11 +66,11 @@ fn carry_out(command: CredentialCommand, profile: &Profile, output: Output) -> R
                 output,
             )
         }
-        CredentialCommand::Describe { credential, said, no_description, no_expires_at } => {
+        CredentialCommand::Describe { credential, metadata, no_description, no_expires_at } => {
             let request = DescribeRequest {
-                description: said.description.map(Some).or(no_description.then_some(None)),
-                expires_at: said.expires_at.map(|at| Some(moment(at))).or(no_expires_at.then_some(None)),
-                vend: said.vend,
+                description: metadata.description.map(Some).or(no_description.then_some(None)),
+                expires_at: metadata.expires_at.map(|at| Some(moment(at))).or(no_expires_at.then_some(None)),
+                vend: metadata.vend,
                 labels: None,
             };
             if request == DescribeRequest::default() {
@@ -184,13 +184,13 @@ fn save(
     data: DataArgs,
     labels: Vec<(String, String)>,
     allow_several: bool,
-    said: MetadataArgs,
+    metadata: MetadataArgs,
     output: Output,
 ) -> Result<(), Failure> {
     let kind = of.kind.clone();
     let (mut data, options) = data.read(|| Ok(kind))?;
     let labels: Option<BTreeMap<String, String>> = (!labels.is_empty()).then(|| labels.into_iter().collect());
-    let expires_at = said.expires_at.map(moment);
+    let expires_at = metadata.expires_at.map(moment);
     if !allow_several {
         // Repeated under its key, a request saves nothing.
         confirm_several(session, &of.namespace, options.idempotency_key.is_some(), output)?;
@@ -199,9 +199,9 @@ fn save(
     let saved = sent(&mut data, doing, |data| {
         let request = SaveRequest {
             labels: labels.clone(),
-            description: said.description.clone(),
+            description: metadata.description.clone(),
             expires_at: expires_at.clone(),
-            vend: said.vend.clone(),
+            vend: metadata.vend.clone(),
             ..SaveRequest::new(of.kind.clone(), of.namespace.clone(), data)
         };
         session.save_with(&request, &options)
@@ -652,7 +652,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_credential_is_described_line_by_line() {
+    fn credential_is_described_line_by_line() {
         let item: CredentialItem = serde_json::from_str(
             r#"{"id":"i","type":"s3","namespace":"a/b","information":{"bucket":"b","path_style_access":true,
                 "secrets":["secret_access_key","external_id"]},"version":3,"created_at":"c","updated_at":"u",

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_names_the_server_and_the_code() {
+    fn link_names_the_server_and_the_code() {
         for (text, url) in [
             ("https://vault.example.com/#/enrol/A-1", "https://vault.example.com/v1"),
             (" http://127.0.0.1:8080/#/enrol/A-1\n", "http://127.0.0.1:8080/v1"),

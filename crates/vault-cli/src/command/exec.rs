@@ -36,7 +36,7 @@ pub fn run(args: &mut ExecArgs, base_path: Option<&str>) -> Result<ExitCode, Fai
 }
 
 fn execute(args: &ExecArgs, base_path: Option<&str>) -> Result<u8, Failure> {
-    hardening::apply_beside_a_command()?;
+    hardening::apply_next_to_a_command()?;
     let listener = Arc::new(Listener::open(&args.listener, base_path)?);
     if let Some(identity) = listener.identity() {
         note(&identity);

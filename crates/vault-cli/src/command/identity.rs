@@ -20,7 +20,7 @@ pub fn run(command: &IdentityCommand, output: Output) -> Result<(), Failure> {
     let IdentityCommand::Inspect(args) = command;
     let source = match &args.file {
         Some(path) => TokenSource::File(path.clone()),
-        None => TokenSource::of_surroundings().ok_or_else(|| {
+        None => TokenSource::from_environment().ok_or_else(|| {
             Failure::usage(
                 "there is no identity token: pass --file, or set ORGVAULT_IDENTITY_TOKEN_FILE or ORGVAULT_IDENTITY_TOKEN. In \
                  GitHub Actions, give the job `permissions: id-token: write`",

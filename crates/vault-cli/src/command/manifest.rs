@@ -96,9 +96,9 @@ pub fn export(args: &ExportArgs, output: Output) -> Result<ExitCode, Failure> {
         if lines.is_empty() {
             continue;
         }
-        let said = format!("{what} {} left out", if lines.len() == 1 { "is" } else { "are" });
-        note(&said);
-        let _ = write!(text, "\n# {said}:\n"); // a String takes everything
+        let message = format!("{what} {} left out", if lines.len() == 1 { "is" } else { "are" });
+        note(&message);
+        let _ = write!(text, "\n# {message}:\n"); // a String takes everything
         lines.iter().for_each(|line| text.push_str(&format!("#   {}\n", printable(line))));
     }
     output.print(&json!({"document": text}), &text)?;

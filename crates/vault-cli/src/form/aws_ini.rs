@@ -16,7 +16,7 @@ pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError>
         ("endpoint_url", view.endpoint.and_then(copied)),
     ]);
     // Read the values only to check whether an INI file can express them.
-    if let Some((name, _)) = settings.iter().find(|(_, value)| !ini::holds(value.expose())) {
+    if let Some((name, _)) = settings.iter().find(|(_, value)| !ini::can_store(value.expose())) {
         return Err(FORM.unrepresentable(name, ini::UNQUOTABLE));
     }
     Ok(gather(|sink| {

@@ -14,7 +14,7 @@ pub(super) const REMOTE: &str = "orgvault";
 pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError> {
     let options = options(subject.vended, false)?;
     // Read the values only to check whether the file can express them.
-    if let Some((name, _)) = options.iter().find(|(_, value)| !holds(value.expose())) {
+    if let Some((name, _)) = options.iter().find(|(_, value)| !can_store(value.expose())) {
         return Err(FORM.unrepresentable(name, ini::UNQUOTABLE));
     }
     Ok(gather(|sink| {
@@ -28,8 +28,8 @@ pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError>
 }
 
 /// rclone's parser also supports its own quotes, references to other values and continuation lines.
-fn holds(value: &str) -> bool {
-    ini::holds(value) && !value.starts_with(['`', '"']) && !value.contains("%(") && !value.ends_with('\\')
+fn can_store(value: &str) -> bool {
+    ini::can_store(value) && !value.starts_with(['`', '"']) && !value.contains("%(") && !value.ends_with('\\')
 }
 
 /// Returns the options of the remote. rclone has none for the directory of another cloud, but reads

@@ -81,7 +81,7 @@ fn by_name(entries: impl IntoIterator<Item = Value>) -> Vec<Value> {
 }
 
 #[test]
-fn texts_are_read_as_the_vectors_say() {
+fn texts_are_parsed_as_in_vectors() {
     let mut wrong = Vec::new();
     for Vector { about, text, entries } in vectors() {
         let text = decode(text.as_bytes()).expect("text");
@@ -100,7 +100,7 @@ fn read_one(source: Source, texts: &[(&Path, &str)], files: &Files<'_>) -> Vec<(
 }
 
 #[test]
-fn key_files_are_read_where_rclone_reads_them() {
+fn key_files_are_read_from_paths_of_rclone() {
     let section =
         |name: &str, file: &str| format!("[{name}]\ntype = google cloud storage\nservice_account_file = {file}\n");
     let names =

@@ -44,7 +44,7 @@ fn refused(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_document_says_what_it_says() {
+fn document_fields_are_parsed() {
     let manifest = parse(DOCUMENT).expect("a document");
     assert_eq!((&*manifest.set, &*manifest.people[0].email), ("etl", "ada@acme.example"));
     let integration = &manifest.integrations[0];
@@ -58,12 +58,12 @@ fn a_document_says_what_it_says() {
 
 #[test]
 fn violations_name_file_line_and_field() {
-    let said = refused(
+    let message = refused(
         "set: etl\nunknown: 1\npeople:\n  - {email: a@b.example}\nintegrations:\n  - name: n\ncredentials:\n  - namespace: a\n    name: n\n    \
          type: s3\n    labels: {name: x, team: 7}\n    data:\n      secret_access_key: hunter2\n      colour: red\n      bucket: {path: x}\n",
     );
     assert_eq!(
-        said,
+        message,
         [
             "etl.yaml:2: unknown: is unknown here; expected set, people, integrations, receivers, credentials",
             "etl.yaml:4: role: is required",
@@ -94,15 +94,15 @@ fn violations_name_file_line_and_field() {
 }
 
 #[test]
-fn what_a_server_would_refuse_is_told_with_its_place() {
+fn values_that_server_would_refuse_are_reported_with_line() {
     assert_eq!(validate(&parse(DOCUMENT).expect("a document")), []);
-    let said = |from: &str, to: &str| {
+    let message = |from: &str, to: &str| {
         let manifest = parse(&DOCUMENT.replace(from, to)).expect("a document");
         validate(&manifest).iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
     };
     for (from, to, reason) in [
         ("role: admin", "role: root", "etl.yaml:4: role: must be admin, editor or viewer"),
-        ("Ada@acme.example", "nobody", "etl.yaml:4: email: "),
+        ("Ada@acme.example", "unknown", "etl.yaml:4: email: "),
         ("imports/*", "*", "etl.yaml:6: namespaces/0: "),
         ("2027-01-01T00:00:00Z", "tomorrow", "etl.yaml:6: expires_at: must be a time"),
         ("repo:acme/etl:*", "repo:*", "etl.yaml:10: trusts/claims/"),
@@ -111,7 +111,7 @@ fn what_a_server_would_refuse_is_told_with_its_place() {
         ("team: data", "team: a b", "etl.yaml:13: labels/team: "),
         ("vend: short", "vend: shrt", "etl.yaml:13: vend: must be any or short"),
     ] {
-        assert!(said(from, to).contains(reason), "{to}: {}", said(from, to));
+        assert!(message(from, to).contains(reason), "{to}: {}", message(from, to));
     }
     assert!(refused("set: a b\n")[0].contains("etl.yaml:1: set: must be 1 to 63"));
     for (receiver, reason) in [
@@ -120,13 +120,13 @@ fn what_a_server_would_refuse_is_told_with_its_place() {
         ("{email: a@b.example, url: {env: HOOK}}", "receivers: must have webhook and url, or email"),
         ("{email: a@b.example, event: []}", "event: is unknown here"),
     ] {
-        let said = refused(&format!("set: a\nreceivers:\n  - {receiver}\n"));
-        assert!(said[0].contains(reason), "{said:?}");
+        let message = refused(&format!("set: a\nreceivers:\n  - {receiver}\n"));
+        assert!(message[0].contains(reason), "{message:?}");
     }
-    let text = "set: a\nreceivers:\n  - {email: nobody}\n  - {webhook: \"https://a.example/x\", url: {env: HOOK}, events: [backup.failed]}\n";
-    let said: Vec<_> = validate(&parse(text).expect("a document")).iter().map(ToString::to_string).collect();
-    assert!(said[0].contains("etl.yaml:3: email: ") && said[1].contains("events/0"), "{said:?}");
-    assert!(said[2].contains("webhook: must be the URL as it is shown"), "{said:?}");
+    let text = "set: a\nreceivers:\n  - {email: unknown}\n  - {webhook: \"https://a.example/x\", url: {env: HOOK}, events: [backup.failed]}\n";
+    let message: Vec<_> = validate(&parse(text).expect("a document")).iter().map(ToString::to_string).collect();
+    assert!(message[0].contains("etl.yaml:3: email: ") && message[1].contains("events/0"), "{message:?}");
+    assert!(message[2].contains("webhook: must be the URL as it is shown"), "{message:?}");
 }
 
 fn issuer() -> IssuerItem {
@@ -448,7 +448,7 @@ fn settled(present: Present) -> Present {
 proptest! {
     /// Exporting, applying to an empty vault and exporting again results in identical bytes.
     #[test]
-    fn what_is_exported_is_applied_and_exported_again_byte_for_byte(manifest in manifests()) {
+    fn applied_export_is_exported_identically(manifest in manifests()) {
         let empty = Present { issuers: vec![issuer()], ..Present::default() };
         let all = |from: &Present| plan(&manifest, from, false).expect("a plan");
         let mut first = settled(applied(&empty, "etl", &all(&empty)));
@@ -487,7 +487,7 @@ proptest! {
 
     /// After a plan is applied, the next plan is empty, and other objects are unchanged.
     #[test]
-    fn a_plan_that_was_applied_is_empty(before in manifests(), mut after in manifests(), prune: bool) {
+    fn plan_is_empty_after_apply(before in manifests(), mut after in manifests(), prune: bool) {
         let empty = Present { issuers: vec![issuer()], ..Present::default() };
         let mut present = settled(applied(&empty, "etl", &plan(&before, &empty, false).expect("a plan")));
         // A lower version, or a changed location without a higher one, would be rejected.
@@ -513,7 +513,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_stops_the_reader(text in "(set: [a-z]{0,3}\n|people:\n|  - [a-z]{0,4}: ?[a-z\\[{*&!]{0,4}\n|\\PC{0,8}\n){0,8}") {
+    fn parser_accepts_or_rejects_any_text(text in "(set: [a-z]{0,3}\n|people:\n|  - [a-z]{0,4}: ?[a-z\\[{*&!]{0,4}\n|\\PC{0,8}\n){0,8}") {
         let _ = parse(&text);
     }
 }
@@ -529,11 +529,11 @@ fn references_fill_only_secrets_and_ids() {
                     kind.as_str()
                 );
                 let is_shown = field.class == vault_core::credential::FieldClass::Location;
-                let said = parse(&text).err().unwrap_or_default();
+                let message = parse(&text).err().unwrap_or_default();
                 assert_eq!(
-                    said.iter().any(|line| line.contains("is shown to every user")),
+                    message.iter().any(|line| line.contains("is shown to every user")),
                     is_shown,
-                    "{text}: {said:?}"
+                    "{text}: {message:?}"
                 );
             }
         }
@@ -541,37 +541,41 @@ fn references_fill_only_secrets_and_ids() {
 }
 
 #[test]
-fn what_cannot_be_planned_says_why() {
+fn unplannable_changes_have_a_reason() {
     let manifest = parse(DOCUMENT).expect("a document");
-    let said = |present: &Present| {
+    let message = |present: &Present| {
         plan(&manifest, present, false).expect_err("refused").iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     assert!(
-        said(&Present::default())[0].contains("etl.yaml:10: issuer: github is no issuer here"),
+        message(&Present::default())[0].contains("etl.yaml:10: issuer: github is no issuer here"),
         "{:?}",
-        said(&Present::default())
+        message(&Present::default())
     );
     let mut present = Present { issuers: vec![issuer()], ..Present::default() };
     let mut item = saved("etl", &manifest.credentials[0]);
     item.labels.get_or_insert_default().insert(DATA_VERSION.to_owned(), "3".to_owned());
     present.credentials = vec![item.clone()];
-    assert!(said(&present)[0].contains("data_version: is 2, and 3 was sent already"));
+    assert!(message(&present)[0].contains("data_version: is 2, and 3 was sent already"));
     item.labels.get_or_insert_default().insert(DATA_VERSION.to_owned(), "2".to_owned());
     item.information.get_or_insert_default().insert("bucket".to_owned(), json!("other"));
     present.credentials = vec![item.clone()];
-    assert!(said(&present)[0].contains("bucket: differs from the stored value: increase data_version"));
+    assert!(message(&present)[0].contains("bucket: differs from the stored value: increase data_version"));
     item.labels.get_or_insert_default().insert(MANAGED_BY.to_owned(), "other".to_owned());
     present.credentials = vec![item.clone()];
-    assert!(said(&present)[0].contains("the set other describes it, too"));
+    assert!(message(&present)[0].contains("the set other describes it, too"));
     present.credentials = vec![item.clone(), item];
-    assert!(said(&present)[0].contains("several credentials"));
+    assert!(message(&present)[0].contains("several credentials"));
     let made = Change::CreateIntegration(manifest.integrations[0].clone());
     let foreign = applied(&Present { issuers: vec![issuer()], ..Present::default() }, "other", &[made]);
-    assert!(said(&foreign)[0].contains("etl.yaml:6: name: the set other describes it, too"), "{:?}", said(&foreign));
+    assert!(
+        message(&foreign)[0].contains("etl.yaml:6: name: the set other describes it, too"),
+        "{:?}",
+        message(&foreign)
+    );
 }
 
 #[test]
-fn the_document_of_the_page_is_one() {
+fn document_on_page_is_valid() {
     let page = include_str!("../../../../docs/operate/documents.md");
     let example = page.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an example");
     let manifest = parse(example).expect("a document");

@@ -29,7 +29,7 @@ pub fn check_activation(facts: ActivationFacts, most: usize) -> Result<(), Refus
         (facts.credentials > most, Refusal::NamespaceTooLarge),
         (facts.live.is_some_and(|(live, limit)| live >= limit), Refusal::TooManyLive),
     ];
-    reasons.into_iter().find(|(holds, _)| *holds).map_or(Ok(()), |(_, reason)| Err(reason))
+    reasons.into_iter().find(|(applies, _)| *applies).map_or(Ok(()), |(_, reason)| Err(reason))
 }
 
 /// A credential to issue, with its form.

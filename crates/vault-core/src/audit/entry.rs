@@ -102,7 +102,7 @@ impl AuditEntry {
     /// Returns whether the entry is about `action`. One request can do several things: its entry has the name of the
     /// most severe action, and its changes show the others.
     pub fn is_action(&self, action: &str) -> bool {
-        let beside = match self.subject.split_once(':') {
+        let also = match self.subject.split_once(':') {
             Some(("credential", _)) => AuditAction::CredentialDescribed,
             Some(("integration", _)) => AuditAction::IntegrationChanged,
             _ => return self.action == action,
@@ -110,7 +110,7 @@ impl AuditEntry {
         const FIELDS: [ChangedField; 4] =
             [ChangedField::Labels, ChangedField::Description, ChangedField::ExpiresAt, ChangedField::Namespaces];
         let changed = || self.changes().iter().any(|change| FIELDS.iter().any(|field| field.as_str() == change.field));
-        self.action == action || (beside.as_str() == action && changed())
+        self.action == action || (also.as_str() == action && changed())
     }
 
     /// Returns whether `wanted` is involved, given as `credential:<id>` or by ID only: as the subject, as an issued

@@ -215,8 +215,8 @@ pub(super) fn text(rows: &[(RecordedRow, RowState)]) -> Option<String> {
 
 /// Returns the state of `row` in the text of an entry.
 pub(super) fn find(text: &str, row: RecordedRow) -> Option<RowState> {
-    let said = text.lines().find_map(|line| line.strip_prefix(row.as_str())?.strip_prefix(' '))?;
-    RowState::parse(said)
+    let stored = text.lines().find_map(|line| line.strip_prefix(row.as_str())?.strip_prefix(' '))?;
+    RowState::parse(stored)
 }
 
 #[cfg(test)]
@@ -239,7 +239,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_row_is_found_as_it_was_left(account in state(), invitation in state()) {
+        fn row_states_follow_audit_entries(account in state(), invitation in state()) {
             let rows = [(RecordedRow::Account, account), (RecordedRow::Invitation, invitation)];
             let text = text(&rows).unwrap();
             prop_assert_eq!(find(&text, RecordedRow::Account), Some(account));
@@ -248,7 +248,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_is_too_strange(text in ".{0,80}") {
+        fn arbitrary_text_does_not_panic(text in ".{0,80}") {
             let _ = find(&format!("account {text}"), RecordedRow::Account);
         }
     }

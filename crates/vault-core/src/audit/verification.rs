@@ -54,7 +54,7 @@ pub enum AuditFinding {
         checkpoint: i64,
     },
     /// The anchor contains a later checkpoint than the database: the log was truncated.
-    CutOff {
+    Truncated {
         /// Number of the newest checkpoint of the database, or 0 if it has none.
         newest: i64,
         /// Number of the checkpoint in the anchor.
@@ -78,7 +78,7 @@ impl AuditFinding {
             Self::CheckpointsMissing { .. } => "checkpoint-missing",
             Self::CheckpointChanged { .. } => "checkpoint-changed",
             Self::CheckpointReplaced { .. } => "checkpoint-replaced",
-            Self::CutOff { .. } => "cut-off",
+            Self::Truncated { .. } => "cut-off",
             Self::AnchorDiffers { .. } => "anchor-differs",
         }
     }
@@ -104,7 +104,7 @@ impl AuditFinding {
             | Self::CheckpointReplaced { checkpoint }
             | Self::AnchorDiffers { checkpoint } => Some(*checkpoint),
             Self::Added { checkpoint, .. } => *checkpoint,
-            Self::CutOff { anchored, .. } => Some(*anchored),
+            Self::Truncated { anchored, .. } => Some(*anchored),
             Self::Reordered { .. } => None,
         }
     }
@@ -132,7 +132,7 @@ impl fmt::Display for AuditFinding {
             Self::CheckpointReplaced { checkpoint } => {
                 write!(f, "checkpoint {checkpoint} does not continue the previous checkpoint, which was replaced")
             }
-            Self::CutOff { newest, anchored } => write!(
+            Self::Truncated { newest, anchored } => write!(
                 f,
                 "the end was truncated: the newest checkpoint is {newest}, but the anchor contains checkpoint {anchored}"
             ),

@@ -78,7 +78,7 @@ fn end_of(data: &CredentialData) -> End {
         | CredentialData::S3Federated(_)
         | CredentialData::AzureFederated(_)
         | CredentialData::GcsFederated(_) => End::Never,
-        // The application's secret also expires, but only the directory knows the time. A check with the storage
+        // The application's secret also expires, but its expiry is stored only in the directory. A check with the storage
         // detects it.
         CredentialData::AzureIdentity(_) => {
             data.expires_at().map_or(End::Never, |end| End::At(end, CheckReason::SecretExpired))

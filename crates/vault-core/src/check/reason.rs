@@ -158,7 +158,7 @@ reasons! {
     NoAccount = "no-account",
         "The connection string does not contain the storage account's name, so no short-lived credential can be \
          issued: save it with AccountName, or use vend prefer-short.";
-    /// A short-lived form cannot be narrowed to so many buckets.
+    /// A short-lived form cannot be narrowed to this number of buckets.
     TooManyBuckets = "too-many-buckets",
         "A short-lived credential cannot be limited to this number of buckets: save fewer buckets in one \
          credential, or use vend prefer-short.";

@@ -86,7 +86,7 @@ impl ConnectionString {
 
     /// Returns the shared access signature as the query of an address. Every call states in a comment why it needs it.
     pub fn shared_access_signature(&self) -> Option<&str> {
-        part(self.expose(), SIGNATURE).map(|signature| signature.trim_start_matches('?')) // As its caller says.
+        part(self.expose(), SIGNATURE).map(|signature| signature.trim_start_matches('?')) // The caller states the reason.
     }
 
     /// Returns the address of the account's blobs: the stated one, or the default for this account name in the cloud of
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_does_not_parse() {
+    fn unparsable_text_is_refused() {
         for (text, code) in [
             ("nonsense", FieldCode::Malformed),
             ("AccountKey=c2VjcmV0", FieldCode::Malformed),
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn account_is_read_in_its_exact_shape_only() {
+    fn account_is_parsed_in_exact_form_only() {
         let name = |text: &str| ConnectionString(text.into()).account_name().map(str::to_owned);
         for text in [
             "AccountName=acct1",
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn cloud_is_that_of_the_suffix_or_the_endpoints() {
+    fn cloud_follows_from_suffix_or_endpoints() {
         let read = |text: &str| {
             let connection = ConnectionString(text.into());
             (connection.endpoint_suffix(), connection.cloud())
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn blobs_are_in_the_cloud_of_the_account() {
+    fn blob_endpoint_is_in_cloud_of_account() {
         let endpoint = |text: &str| ConnectionString(text.into()).blob_endpoint();
         for (text, address) in [
             ("AccountName=acct", "https://acct.blob.core.windows.net"),

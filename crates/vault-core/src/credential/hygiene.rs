@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn names_the_flaw() {
+    fn reports_the_kind_of_violation() {
         for text in ["", " ", "\t\r\n", "\u{a0}", "\u{feff}\u{200b}"] {
             assert_eq!(code(text), Some(FieldCode::Blank), "{text:?}");
         }
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_real_values_alone() {
+    fn real_values_are_accepted() {
         for text in ["wJalrXUtnFEMI/K7MDENG/bPxRfiCYTESTSECRET", "a'b\"c", "it's'", "~8Q.x-_y", "pass phrase", "Zażółć"]
         {
             assert_eq!(code(text), None, "{text:?}");

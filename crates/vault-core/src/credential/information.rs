@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mask_shows_a_quarter_and_at_most_four_characters() {
+    fn mask_shows_a_quarter_and_at_most_four_characters() {
         assert_eq!(mask(""), "\u{2026}");
         assert_eq!(mask("abc"), "\u{2026}");
         assert_eq!(mask("abcd"), "\u{2026}d");
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_data_says_is_read_back() {
+    fn information_of_data_is_read_back() {
         let information = |text: &str| Information::from_json(text.into()).unwrap();
         let link = information("{\"expires_at\":\"1970-01-01T00:01:40Z\",\"fingerprint\":\"9f1c\"}");
         assert_eq!(link.expires_at(), Some(Timestamp::from_millis(100_000)));

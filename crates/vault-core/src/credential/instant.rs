@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_links_say() {
+    fn parses_instants_in_links() {
         let seconds = |text| parse(text).map(Timestamp::as_seconds);
         for (text, instant) in [
             ("1970-01-01T00:00:00Z", 0),
@@ -37,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_date() {
+    fn refuses_text_that_is_no_date() {
         for text in [
             "",
             "2026",

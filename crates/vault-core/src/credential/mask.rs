@@ -28,7 +28,7 @@ fn is_drawn(text: &str) -> bool {
     /// Number of characters that tools show outside the mask: `AKIA`, asterisks and the last few.
     const READABLE: usize = 12;
     let length = text.chars().count();
-    let beside = |drawn: fn(char) -> bool| length - text.chars().filter(|c| drawn(*c)).count();
+    let excess = |drawn: fn(char) -> bool| length - text.chars().filter(|c| drawn(*c)).count();
     let is_cross = |c: char| matches!(c, 'x' | 'X');
     let is_line = |c: char| matches!(c, '.' | '-' | '_' | '#' | '?');
     if text.is_empty() {
@@ -40,13 +40,13 @@ fn is_drawn(text: &str) -> bool {
         // The mask of OrgVault, and other spellings of it.
         || text.starts_with('\u{2026}')
         || (text.starts_with("...") && length <= 3 + 8)
-        || (text.contains('\u{2026}') && beside(is_solid) <= READABLE)
+        || (text.contains('\u{2026}') && excess(is_solid) <= READABLE)
         || match longest_run(text, is_solid) {
             0..=2 => false,
-            3..=7 => beside(is_solid) <= READABLE,
+            3..=7 => excess(is_solid) <= READABLE,
             _ => true,
         }
-        || (longest_run(text, is_cross) >= 8 && beside(is_cross) <= 4)
+        || (longest_run(text, is_cross) >= 8 && excess(is_cross) <= 4)
 }
 
 fn longest_run(text: &str, wanted: fn(char) -> bool) -> usize {

@@ -46,7 +46,7 @@ impl FieldReader {
             let mut exposes = false;
             entry.value.texts(&mut |text| {
                 for secret in &secrets {
-                    secret.value.texts(&mut |secret| exposes |= holds(text, secret));
+                    secret.value.texts(&mut |secret| exposes |= contains_secret(text, secret));
                 }
             });
             if exposes {
@@ -73,7 +73,7 @@ impl FieldReader {
     }
 }
 
-fn holds(text: &str, secret: &str) -> bool {
+fn contains_secret(text: &str, secret: &str) -> bool {
     /// Shorter secrets, such as an external ID, can be words that a location legitimately contains.
     const LONG: usize = 16;
     text == secret || (secret.len() >= LONG && text.contains(secret))

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_stay_in_the_partition() {
+    fn session_endpoint_is_in_partition() {
         for (region, domain) in [
             ("eu-west-1", "amazonaws.com"),
             ("us-gov-west-1", "amazonaws.com"),

@@ -91,16 +91,16 @@ impl ChangeCredential {
 
     /// Returns the organization key that sealed its new parts, or `None` if it has none.
     pub fn sealing_key(&self) -> Option<KeyId> {
-        self.new_version().map(|new| new.sealed.key).or(self.new_metadata().map(|said| said.key))
+        self.new_version().map(|new| new.sealed.key).or(self.new_metadata().map(|metadata| metadata.key))
     }
 
     /// Returns the metadata if it is new. Metadata sealed for an earlier revision is stored again unchanged.
     fn new_metadata(&self) -> Option<&SealedMetadata> {
-        self.metadata().filter(|said| said.revision > self.revision)
+        self.metadata().filter(|metadata| metadata.revision > self.revision)
     }
 
     fn metadata(&self) -> Option<&SealedMetadata> {
-        self.description.as_ref().and_then(|said| said.metadata.as_ref())
+        self.description.as_ref().and_then(|description| description.metadata.as_ref())
     }
 }
 
@@ -129,8 +129,9 @@ impl ChangeFacts {
             return Outcome::refused(Refusal::Changed);
         }
         // Metadata that is stored again unchanged may have been moved to another key after it was read.
-        let stale =
-            payload.metadata().is_some_and(|said| said.revision <= row.revision && row.metadata_key != Some(said.key));
+        let stale = payload
+            .metadata()
+            .is_some_and(|metadata| metadata.revision <= row.revision && row.metadata_key != Some(metadata.key));
         let one_key = payload.sealing_key().is_none_or(|key| is_under_one_key(key, payload.new_metadata()));
         if !*key_active || stale || !one_key {
             return Outcome::refused(Refusal::Contended);
@@ -176,7 +177,7 @@ impl CredentialFacts {
         (self.version, self.staged) = (effects.current, effects.staged);
         (self.revision, self.highest) = (effects.revision, effects.highest);
         if payload.description.is_some() {
-            self.metadata_key = payload.metadata().map(|said| said.key);
+            self.metadata_key = payload.metadata().map(|metadata| metadata.key);
         }
     }
 }

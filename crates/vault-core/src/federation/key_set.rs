@@ -138,10 +138,10 @@ impl FederationKeySet {
     /// becomes current when providers have read it. `was_found` states whether a recent publication check found a key.
     pub fn due(&self, was_found: impl Fn(&FederationKey) -> bool, now: Timestamp) -> Vec<FederationKey> {
         let promoted = self.next().filter(|next| self.is_promotable(next, was_found(next), now));
-        let is_over = |key: &&FederationKey| {
+        let is_expired = |key: &&FederationKey| {
             promoted.is_some() || key.retired_at.is_none_or(|at| at.plus_seconds(Self::PREVIOUS_SECONDS) <= now)
         };
-        let mut rows: Vec<_> = self.in_state(Previous).filter(is_over).map(|key| retired(key, now)).collect();
+        let mut rows: Vec<_> = self.in_state(Previous).filter(is_expired).map(|key| retired(key, now)).collect();
         if let Some(next) = promoted {
             let newest = self.signing().map(|key| key.id);
             // Only one key is previous. Another current one is an older state that was restored.

@@ -12,7 +12,7 @@ use std::fmt;
 /// Permitted difference between clocks, in seconds.
 pub const TOKEN_LEEWAY_SECONDS: i64 = 30;
 /// Maximum length of a claim's value in messages, in characters.
-const TOLD: usize = 200;
+const SHOWN: usize = 200;
 
 /// A claim that does not match.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -214,6 +214,6 @@ fn reported_value(value: &Value) -> String {
 
 /// Makes foreign text safe for display: limits its length and removes control characters.
 pub(crate) fn reported(text: &str) -> String {
-    let shown: String = text.chars().take(TOLD).map(|one| if is_printable(one) { one } else { '\u{fffd}' }).collect();
-    if text.chars().count() > TOLD { format!("{shown}…") } else { shown }
+    let shown: String = text.chars().take(SHOWN).map(|one| if is_printable(one) { one } else { '\u{fffd}' }).collect();
+    if text.chars().count() > SHOWN { format!("{shown}…") } else { shown }
 }

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_checksum_is_the_usual_one() {
+    fn checksum_is_crc_32() {
         assert_eq!(crc_32(b"123456789"), 0xcbf4_3926);
         assert_eq!(crc_32(b""), 0);
         assert_eq!(&check_digits(b""), b"000000");

@@ -137,7 +137,7 @@ pub struct ListCredentials {
 
 impl ListCredentials {
     /// Returns whether the list contains this credential, for stores that filter in memory.
-    pub fn holds(&self, row: &StoredCredential, labels: &[Digest]) -> bool {
+    pub fn matches(&self, row: &StoredCredential, labels: &[Digest]) -> bool {
         let health = || Health::at(self.now, row.expires_at, self.expiring_seconds, row.check).state;
         self.namespace.as_ref().is_none_or(|namespace| row.namespace == *namespace)
             && self.kind.is_none_or(|kind| row.kind == kind)

@@ -232,7 +232,7 @@ pub struct Attempted {
     /// Change of its receiver.
     pub receiver: ReceiverEffect,
     /// Whether other pending deliveries of the receiver may be attempted now.
-    pub goes_on: bool,
+    pub continues: bool,
 }
 
 /// Decides the result of an attempt at `now` to deliver an event to a receiver.
@@ -253,7 +253,7 @@ pub fn decide_attempt(
         return Attempted {
             delivery: EventDelivery { state: DeliveryState::Delivered, ..delivery },
             receiver: ReceiverEffect { status, disables: false },
-            goes_on: true,
+            continues: true,
         };
     };
     let retry_seconds = delivery.retry_seconds();
@@ -271,6 +271,6 @@ pub fn decide_attempt(
     Attempted {
         delivery: EventDelivery { state, next_at, ..delivery },
         receiver: ReceiverEffect { status: receiver, disables },
-        goes_on: pause.is_none(),
+        continues: pause.is_none(),
     }
 }

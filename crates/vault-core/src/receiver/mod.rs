@@ -1,7 +1,7 @@
 //! Receivers: webhooks and e-mail addresses that get notifications of events.
 //!
 //! Events are read from the audit log, from expiries and from notices after their transactions, so no transaction
-//! writes anything for receivers. [`Occurrence`] defines what is reported, and [`decide_attempt`] the result of an
+//! writes anything for receivers. [`Occurrence`] defines the reported events, and [`decide_attempt`] the result of an
 //! attempt to deliver it.
 
 mod address;

@@ -381,7 +381,7 @@ impl Notifier {
             let state = if gives_up(&first, now) { DeliveryState::Failed } else { first.state };
             let delivery = EventDelivery { failure, next_at: not_before, state, ..first };
             let receiver = ReceiverEffect { status, disables: false };
-            self.store.note_attempts(vec![Attempted { delivery, receiver, goes_on: false }]).await?;
+            self.store.note_attempts(vec![Attempted { delivery, receiver, continues: false }]).await?;
         }
         Ok(0)
     }
@@ -411,7 +411,7 @@ impl Notifier {
             if attempted.delivery.state == DeliveryState::Waiting {
                 held_back.insert(delivery.subject.clone());
             }
-            let (goes_on, disables) = (attempted.goes_on, attempted.receiver.disables);
+            let (continues, disables) = (attempted.continues, attempted.receiver.disables);
             attempts.push(attempted);
             if attempts.len() >= NOTED || disables {
                 self.store.note_attempts(std::mem::take(&mut attempts)).await?;
@@ -419,7 +419,7 @@ impl Notifier {
             if disables {
                 self.disable(&stored).await?;
             }
-            if !goes_on {
+            if !continues {
                 break;
             }
         }

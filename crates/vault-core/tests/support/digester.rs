@@ -7,7 +7,7 @@ use vault_core::digest::{Digest, DigestPurpose, LookupDigests, RowMac};
 use vault_core::id::KeyId;
 use vault_core::port::{KeyedDigester, SealError};
 
-/// Tells apart what has different parts, which is all that the properties need.
+/// Distinguishes inputs with different parts, which suffices for the properties.
 pub(crate) struct Hashes;
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! Valid credentials of every type, generated.
+//! Strategies for valid credentials of every type.
 
 #![allow(unreachable_pub, reason = "tests are nowhere reached from")]
 
@@ -11,12 +11,12 @@ use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
 use vault_core::field::FieldError;
 use vault_core::json::{Limits, parse};
 
-/// Secrets as stores issue them and as people choose them.
+/// Generates secrets like those that stores issue and users choose.
 pub const ANY_SECRET: &str = "[A-Za-z][A-Za-z0-9/+=_.~!@^&|,:-]{18,60}[A-Za-z0-9=]";
 /// Secrets of characters that no other part of a generated credential has, so that none can appear by chance.
 pub const UPPER_SECRET: &str = "[B-SU-Y]{20,60}";
 
-/// A credential that must be accepted.
+/// A valid credential.
 #[derive(Clone, Debug)]
 pub struct Sample {
     pub kind: CredentialType,
@@ -24,7 +24,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// The data as JSON text, its members in the order that they have here.
+    /// Returns the data as JSON, with the fields in this order.
     pub fn text(&self) -> String {
         let members: Vec<_> = self.members.iter().map(|(name, value)| format!("{}:{value}", json!(name))).collect();
         format!("{{{}}}", members.join(","))
@@ -34,7 +34,7 @@ impl Sample {
         self.members.iter().find(|(member, _)| *member == name).map(|(_, value)| value)
     }
 
-    /// The same with another value of `name`.
+    /// Returns the credential with another value of `name`.
     pub fn with(&self, name: &'static str, value: Value) -> Self {
         let mut sample = self.clone();
         sample.members.retain(|(member, _)| *member != name);
@@ -53,14 +53,14 @@ impl Sample {
     }
 }
 
-/// Reads `text` as a request's `/data`.
+/// Parses `text` as the `/data` of a request.
 pub fn read(kind: CredentialType, text: &str) -> Result<CredentialData, Vec<FieldError>> {
     let document = parse(text.as_bytes(), Limits::REQUEST).unwrap();
     assert!(document.duplicates.is_empty());
     CredentialData::parse(kind, document.root, "/data", DataPolicy::default())
 }
 
-/// A credential of any type whose secrets match `secret`, with some of its optional fields, in any order.
+/// Generates a credential of any type whose secrets match `secret`, with some of its optional fields, in any order.
 pub fn samples(secret: &'static str) -> impl Strategy<Value = Sample> {
     let complete = prop_oneof![s3(secret), azure_identity(secret), gcs(secret), direct_link(secret)];
     (complete, vec(any::<bool>(), 17))
@@ -139,7 +139,7 @@ fn azure_identity(secret: &'static str) -> impl Strategy<Value = Sample> {
     )
 }
 
-/// A key file as Google issues them, with some members that it may yet add.
+/// Returns a Google key file, with some unknown fields.
 pub fn key_files() -> impl Strategy<Value = Value> {
     let later =
         prop_oneof![Just(json!(null)), any::<bool>().prop_map(Value::from), any::<i64>().prop_map(Value::from), {

@@ -103,7 +103,7 @@ fn every_other_length_is_refused() {
 }
 
 #[test]
-fn a_sealed_text_is_not_a_wrapped_key() {
+fn sealed_text_does_not_open_as_wrapped_key() {
     let mut text = sealing_key().seal(&OsEntropy, &context(), &[1; 32]).unwrap().into_bytes();
     let mut wrapped = sealing_key().wrap(&OsEntropy, &context(), &key(9)).unwrap().into_bytes();
     for (bytes, other) in [(&mut text, Format::Key), (&mut wrapped, Format::Padded)] {
@@ -160,7 +160,7 @@ fn places() -> Vec<Context> {
 }
 
 #[test]
-fn a_blob_opens_nowhere_else() {
+fn blob_opens_only_in_its_context() {
     for (sealed_at, sealed) in places().iter().enumerate() {
         let blob = sealing_key().seal(&OsEntropy, sealed, b"plain text").unwrap();
         for (opened_at, opened) in places().iter().enumerate() {
@@ -172,7 +172,7 @@ fn a_blob_opens_nowhere_else() {
 
 /// A68
 #[test]
-fn no_nonce_comes_twice() {
+fn nonces_do_not_repeat() {
     let (sealing, wrapped) = (sealing_key(), key(9));
     let mut nonces = HashSet::new();
     for _ in 0..50_000 {
@@ -182,13 +182,13 @@ fn no_nonce_comes_twice() {
 }
 
 #[test]
-fn without_entropy_nothing_is_sealed() {
+fn sealing_fails_without_entropy() {
     let sealed = sealing_key().seal(&NoEntropyLeft, &context(), b"plain text");
     assert_eq!(sealed.err(), Some(SealingError::NoEntropy(NoEntropy)));
 }
 
 #[test]
-fn equal_texts_are_sealed_differently() {
+fn equal_texts_have_different_ciphertexts() {
     let entropy = SameEntropy::default();
     let seal = || sealing_key().seal(&entropy, &context(), b"plain text").unwrap();
     assert_ne!(seal(), seal());

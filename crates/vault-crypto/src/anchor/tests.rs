@@ -26,7 +26,7 @@ fn written_file_is_readable_only_by_owner() {
 }
 
 #[test]
-fn another_vaults_anchor_and_a_changed_one_are_refused() {
+fn foreign_or_changed_anchor_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let own = file(directory.path(), 1, 1);
     own.store(anchor(5)).unwrap();
@@ -62,7 +62,7 @@ fn another_vaults_anchor_and_a_changed_one_are_refused() {
 }
 
 #[test]
-fn writers_beside_each_other_leave_one_whole_anchor() {
+fn concurrent_writers_leave_one_complete_anchor() {
     let directory = tempfile::tempdir().unwrap();
     std::thread::scope(|scope| {
         for writer in 0..4 {
@@ -80,7 +80,7 @@ fn writers_beside_each_other_leave_one_whole_anchor() {
 
 /// The format of version 1 must never change.
 #[test]
-fn the_format_stays_as_it_is() {
+fn anchor_format_is_pinned() {
     let directory = tempfile::tempdir().unwrap();
     let file = file(directory.path(), 1, 1);
     file.store(anchor(258)).unwrap();

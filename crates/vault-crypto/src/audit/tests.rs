@@ -24,7 +24,7 @@ fn record() -> AuditRecord {
 }
 
 #[test]
-fn older_keys_still_verify_and_the_newest_seals() {
+fn older_keys_verify_and_newest_seals() {
     let before = sealer(&[1]);
     let after = sealer(&[2, 1]);
     assert!(after.verify(&before.seal(record())));
@@ -37,7 +37,7 @@ fn older_keys_still_verify_and_the_newest_seals() {
 
 /// The hash of a checkpoint is SHA-256 of this content and must never change.
 #[test]
-fn a_checkpoint_is_hashed_as_it_always_was() {
+fn checkpoint_hash_is_pinned() {
     let sealer = sealer(&[1]);
     let content = CheckpointContent {
         previous: Digest::from_bytes([1; 32]),

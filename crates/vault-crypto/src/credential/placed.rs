@@ -44,7 +44,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn data_opens_in_its_own_namespace_only(
+        fn data_opens_only_in_its_namespace(
             data in "[ -~]{0,60}", here in "[a-c][a-c/]{0,4}", there in "[a-c][a-c/]{0,4}",
         ) {
             let (here, there) = (namespace(&here), namespace(&there));
@@ -54,7 +54,7 @@ mod tests {
         }
 
         #[test]
-        fn data_without_a_namespace_opens_nowhere(data in "[ -~]{0,60}") {
+        fn data_without_namespace_does_not_open(data in "[ -~]{0,60}") {
             prop_assert!(split(data.as_bytes(), &namespace("imports")).is_err());
         }
     }

@@ -7,7 +7,7 @@ use vault_core::sealed::SealedCredential;
 
 /// The contract tests in `tests/contract.rs` cover every adapter; these tests cover only this one.
 #[tokio::test]
-async fn lengths_tell_nothing_and_each_version_has_a_data_key_of_its_own() {
+async fn lengths_are_padded_and_each_version_has_its_data_key() {
     let bench = Bench::new().await;
     let crypto = bench.keyring.credentials(bench.keys.clone());
     let organization = OrganizationId::from_uuid(id(1));
@@ -27,7 +27,7 @@ async fn lengths_tell_nothing_and_each_version_has_a_data_key_of_its_own() {
     assert_ne!(sealed[0].as_bytes()[2..18], sealed[1].as_bytes()[2..18], "the id of the data key");
 }
 
-/// Rows under several keys are moved at once, in any order.
+/// Rows under several keys are resealed concurrently, in any order.
 #[tokio::test]
 async fn each_row_is_moved_from_its_own_key() {
     let bench = Bench::new().await;

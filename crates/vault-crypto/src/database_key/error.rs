@@ -54,7 +54,7 @@ pub(crate) enum DatabaseKeyErrorKind {
         /// Root key that was given.
         given: KeyId,
     },
-    /// The file already holds two wraps: a root key rotation has not been finished.
+    /// The file already contains two wraps: a root key rotation has not been finished.
     #[error("is already wrapped under two root keys; finish that rotation first")]
     Rotating,
     /// The root key does not open the file.

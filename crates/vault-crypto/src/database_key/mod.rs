@@ -58,7 +58,7 @@ impl DatabaseKeyFile {
     }
 
     /// References the file next to `database`: the same name with the suffix `.key`.
-    pub fn beside(database: &Path) -> Self {
+    pub fn next_to(database: &Path) -> Self {
         let mut path = database.to_owned().into_os_string();
         path.push(".key");
         Self::at(path)

@@ -9,9 +9,9 @@ fn hex(key: &DatabaseKey) -> String {
 }
 
 #[tokio::test]
-async fn what_is_made_is_read() {
+async fn created_key_file_is_read() {
     let (directory, root) = root();
-    let file = DatabaseKeyFile::beside(&directory.path().join("orgvault.db"));
+    let file = DatabaseKeyFile::next_to(&directory.path().join("orgvault.db"));
     let made = file.create(&root, &*entropy()).await.unwrap();
     let text = hex(&made);
     assert!(text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte)));
@@ -24,9 +24,9 @@ async fn what_is_made_is_read() {
 }
 
 #[tokio::test]
-async fn a_missing_or_damaged_file_is_refused() {
+async fn missing_or_damaged_file_is_refused() {
     let (directory, root) = root();
-    let file = DatabaseKeyFile::beside(&directory.path().join("orgvault.db"));
+    let file = DatabaseKeyFile::next_to(&directory.path().join("orgvault.db"));
     assert!(matches!(file.load(&root).await.unwrap_err().error_kind(), DatabaseKeyErrorKind::Missing));
     file.create(&root, &*entropy()).await.unwrap();
     let sound = std::fs::read(&file.path).unwrap();
@@ -48,7 +48,7 @@ async fn a_missing_or_damaged_file_is_refused() {
 #[tokio::test]
 async fn another_root_key_is_refused_by_its_id() {
     let (directory, first) = root();
-    let file = DatabaseKeyFile::beside(&directory.path().join("orgvault.db"));
+    let file = DatabaseKeyFile::next_to(&directory.path().join("orgvault.db"));
     file.create(&first, &*entropy()).await.unwrap();
     let (_directory, second) = other_root();
     let error = file.load(&second).await.unwrap_err();
@@ -58,10 +58,10 @@ async fn another_root_key_is_refused_by_its_id() {
 }
 
 #[tokio::test]
-async fn while_the_root_is_replaced_both_open_it() {
+async fn both_root_keys_open_file_during_replacement() {
     let (directory, first) = root();
     let (_second_directory, second) = other_root();
-    let file = DatabaseKeyFile::beside(&directory.path().join("orgvault.db"));
+    let file = DatabaseKeyFile::next_to(&directory.path().join("orgvault.db"));
     let text = hex(&file.create(&first, &*entropy()).await.unwrap());
 
     for _ in 0..2 {
@@ -79,7 +79,7 @@ async fn while_the_root_is_replaced_both_open_it() {
 }
 
 #[tokio::test]
-async fn a_wrap_does_not_open_as_that_of_another_database() {
+async fn wrapped_key_of_another_database_does_not_open() {
     let (directory, root) = root();
     let entropy = entropy();
     let [one, two] = ["one", "two"].map(|name| DatabaseKeyFile::at(directory.path().join(name)));

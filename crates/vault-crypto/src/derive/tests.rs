@@ -35,7 +35,7 @@ fn labels() -> Vec<Label> {
 }
 
 #[test]
-fn a_derived_key_is_hkdf_of_its_label() {
+fn derived_key_is_hkdf_of_label() {
     for label in labels() {
         let mut expected = [0; 32];
         let info = [b"orgvault/1/", label.parts().concat().as_bytes()].concat();
@@ -45,7 +45,7 @@ fn a_derived_key_is_hkdf_of_its_label() {
 }
 
 #[test]
-fn no_two_labels_agree() {
+fn labels_yield_different_keys() {
     let derived: HashSet<_> = labels().into_iter().map(|label| *label.derive(&key(3)).expose()).collect();
     assert_eq!(derived.len(), labels().len());
 }

@@ -2,7 +2,7 @@ use super::*;
 use crate::testing::{NOW, instance_keys};
 
 #[test]
-fn what_is_looked_up_outlives_the_instance_key() {
+fn lookup_digests_survive_replacement_of_instance_key() {
     let [before, after] = [1, 9].map(|number| HmacDigester::new(instance_keys(number), Arc::new(NOW)));
     for purpose in DigestPurpose::ALL {
         let made_again = matches!(

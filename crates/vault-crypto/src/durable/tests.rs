@@ -2,7 +2,7 @@ use super::*;
 use std::os::unix::fs::{MetadataExt as _, symlink};
 
 #[test]
-fn a_new_file_is_its_owners_alone_and_never_overwrites() {
+fn new_file_is_private_and_never_overwrites() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("file");
     create_new(&path, b"first").unwrap();
@@ -12,7 +12,7 @@ fn a_new_file_is_its_owners_alone_and_never_overwrites() {
 }
 
 #[test]
-fn a_new_file_is_not_written_through_a_link() {
+fn new_file_is_not_written_through_a_link() {
     let directory = tempfile::tempdir().unwrap();
     let (link, target) = (directory.path().join("link"), directory.path().join("target"));
     symlink(&target, &link).unwrap();
@@ -21,7 +21,7 @@ fn a_new_file_is_not_written_through_a_link() {
 }
 
 #[test]
-fn a_new_file_is_whole_whatever_a_crash_left_behind() {
+fn new_file_is_complete_after_earlier_crash() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("file");
     std::fs::write(directory.path().join("file.new"), b"half wri").unwrap();
@@ -33,7 +33,7 @@ fn a_new_file_is_whole_whatever_a_crash_left_behind() {
 }
 
 #[test]
-fn a_replaced_file_holds_the_new_content_whatever_a_crash_left_behind() {
+fn replaced_file_has_new_content_after_earlier_crash() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("file");
     create_new(&path, b"first").unwrap();

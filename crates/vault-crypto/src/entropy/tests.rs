@@ -2,7 +2,7 @@ use super::*;
 use crate::testing::{NoEntropyLeft, SameEntropy};
 
 #[test]
-fn what_is_drawn_is_given_out_once() {
+fn random_bytes_are_returned_once() {
     let mut expected = [0; 32];
     SameEntropy::default().fill(&mut expected).unwrap();
     let source = SameEntropy::default();
@@ -18,14 +18,14 @@ fn what_is_drawn_is_given_out_once() {
 }
 
 #[test]
-fn without_entropy_nothing_is_drawn() {
+fn drawing_fails_without_entropy() {
     assert!(Drawn::<32>::from(&NoEntropyLeft).is_err());
     assert!(random_key(&NoEntropyLeft).is_err());
     assert!(random_key_id(&NoEntropyLeft).is_err());
 }
 
 #[test]
-fn the_operating_system_gives_something_else_each_time() {
+fn operating_system_returns_different_bytes_each_time() {
     let draw = || {
         let mut bytes = [0; 32];
         OsEntropy.fill(&mut bytes).unwrap();

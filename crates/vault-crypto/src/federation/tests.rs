@@ -193,7 +193,7 @@ fn keyring_names_added_keys_until_they_are_dropped() {
 
 /// Stored formats never change: a row of this file must verify in every later version.
 #[test]
-fn stored_signing_keys_open_for_ever() {
+fn stored_signing_key_format_is_pinned() {
     let file = std::fs::read_to_string(vectors()).unwrap();
     let value = |name: &str| {
         let line = file.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));

@@ -12,7 +12,7 @@ async fn open(root: &dyn KeyWrapper, made: &NewInstance) -> Result<Keyring, Keyr
 }
 
 #[tokio::test]
-async fn what_is_made_opens() {
+async fn created_keyring_opens() {
     let (_directory, root) = root();
     let made = new_instance(&root).await;
     let opened = open(&root, &made).await.unwrap();
@@ -26,7 +26,7 @@ async fn what_is_made_opens() {
 
 /// A65
 #[tokio::test]
-async fn a_wrong_root_is_named_by_its_id() {
+async fn wrong_root_key_is_reported_by_id() {
     let (_directory, root) = root();
     let made = new_instance(&root).await;
     let directory = tempfile::tempdir().unwrap();
@@ -72,7 +72,7 @@ async fn every_flipped_byte_is_refused() {
 }
 
 #[tokio::test]
-async fn keys_cannot_change_places() {
+async fn swapped_keys_are_refused() {
     let (_directory, root) = root();
     let made = new_instance(&root).await;
     let refused = |keys: Vec<InstanceKeyRecord>| {
@@ -119,7 +119,7 @@ impl KeyWrapper for Counting<'_> {
 }
 
 #[tokio::test]
-async fn a_start_asks_the_root_key_once() {
+async fn start_uses_root_key_once() {
     let (_directory, root) = root();
     let made = new_instance(&root).await;
     let counting = Counting(&root, AtomicUsize::new(0));
@@ -128,7 +128,7 @@ async fn a_start_asks_the_root_key_once() {
 }
 
 #[tokio::test]
-async fn without_entropy_nothing_is_made() {
+async fn creation_fails_without_entropy() {
     let (_directory, root) = root();
     let made = Keyring::create(&root, Arc::new(NoEntropyLeft), InstanceId::from_uuid(id(1)), NOW).await;
     assert!(matches!(made.err(), Some(KeyringError::NoEntropy(_))));

@@ -52,7 +52,7 @@ fn wycheproof_hmac_sha_256() {
 }
 
 #[test]
-fn parts_do_not_run_into_each_other() {
+fn parts_are_length_separated() {
     let mac = MacKey::new(&key(1));
     let code = |parts: &[&[u8]]| mac.code_of_parts(parts);
     assert_ne!(code(&[b"ab", b"c"]), code(&[b"a", b"bc"]));

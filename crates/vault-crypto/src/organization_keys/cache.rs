@@ -22,7 +22,7 @@ impl Cache {
         Self { entries: RwLock::default(), capacity, age: AtomicU64::new(0) }
     }
 
-    // In both methods: no code that holds the lock can panic halfway through a change, so a poisoned map is still
+    // In both methods: no code under the lock can panic halfway through a change, so a poisoned map is still
     // complete.
 
     pub(super) fn find(&self, organization: OrganizationId) -> Option<Arc<OrganizationEntry>> {

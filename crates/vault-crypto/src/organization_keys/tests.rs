@@ -31,7 +31,7 @@ fn insert(bench: &Bench, keys: &OrganizationKeyring, organization: OrganizationI
 }
 
 #[tokio::test]
-async fn keys_are_read_once() {
+async fn keys_are_loaded_once() {
     let (bench, keys) = with_organization().await;
     let key = bench.keys.rows.lock().unwrap()[&organization(1)].keys[0].id;
     for _ in 0..5 {
@@ -42,7 +42,7 @@ async fn keys_are_read_once() {
 }
 
 #[tokio::test]
-async fn an_unknown_key_is_looked_for_once_more() {
+async fn unknown_key_is_read_again_once() {
     let (bench, keys) = with_organization().await;
     let first = bench.keys.rows.lock().unwrap()[&organization(1)].keys[0].id;
     keys.entry(organization(1)).await.unwrap();
@@ -64,14 +64,14 @@ async fn an_unknown_key_is_looked_for_once_more() {
 }
 
 #[tokio::test]
-async fn an_organization_that_does_not_exist_has_no_keys() {
+async fn organization_that_does_not_exist_has_no_keys() {
     let (_bench, keys) = with_organization().await;
     assert!(matches!(keys.entry(organization(2)).await.err(), Some(SealError::NoKeys)));
     assert!(matches!(keys.key(organization(2), crate::testing::key_id(1)).await.err(), Some(SealError::NoKeys)));
 }
 
 #[tokio::test]
-async fn memory_is_bounded_and_keys_in_use_stay() {
+async fn memory_is_bounded_and_used_keys_stay_loaded() {
     let (bench, keys) = with_organization().await;
     let keys = OrganizationKeyring { cache: Cache::new(3), ..keys };
     for number in 1..=50 {
@@ -126,7 +126,7 @@ async fn damaged_rows_are_refused_by_table_and_id() {
 }
 
 #[tokio::test]
-async fn new_keys_have_ids_of_their_own() {
+async fn new_keys_have_unique_ids() {
     let bench = Bench::new().await;
     let keys = keyring(&bench);
     let mut ids = HashSet::new();

@@ -60,7 +60,7 @@ fn rfc_6238_sha_1() {
 }
 
 #[test]
-fn a_shown_secret_has_the_passcodes_of_its_seed() {
+fn displayed_secret_yields_passcodes_of_seed() {
     let shown = |secret: &str| PasscodeSecret { secret: secret.into(), uri: "".into() };
     let secret = base32::encode(RFC_SEED);
     let code = passcode_of(&shown(&secret), TimeStep(59 / 30)).unwrap();
@@ -107,7 +107,7 @@ fn rfc_4226() {
 }
 
 #[test]
-fn a_clock_far_off_is_no_panic() {
+fn distant_clock_does_not_panic() {
     let verifier = verifier();
     let seed = sealed(&verifier, RFC_SEED);
     for now in [i64::MIN, -1, 0, 29_999, i64::MAX] {
@@ -120,7 +120,7 @@ fn a_clock_far_off_is_no_panic() {
 }
 
 #[test]
-fn a_new_seed_is_what_its_owner_is_shown() {
+fn new_seed_equals_displayed_secret() {
     let verifier = verifier();
     let new = verifier.new_seed(account(1), &email()).unwrap();
     let secret = new.secret.secret.expose_secret();
@@ -153,7 +153,7 @@ fn totp_of(base32: &str) -> Totp {
 }
 
 #[test]
-fn a_seed_of_another_length_is_refused() {
+fn seed_of_another_length_is_refused() {
     let verifier = verifier();
     for length in [0, 19, 21] {
         let seed = sealed(&verifier, &vec![1; length]);
@@ -164,7 +164,7 @@ fn a_seed_of_another_length_is_refused() {
 }
 
 #[test]
-fn every_digit_is_as_likely() {
+fn passcode_digits_are_uniform() {
     let mut counts = [0_u32; 10];
     for _ in 0..5_000 {
         for digit in recovery::random_digits(&crate::OsEntropy).unwrap().bytes() {
@@ -178,7 +178,7 @@ fn every_digit_is_as_likely() {
 
 /// Bytes from 250 on would make the digits 0 to 5 more likely than the others.
 #[test]
-fn bytes_that_favour_digits_are_passed_over() {
+fn biased_bytes_are_discarded() {
     struct Bytes;
     impl Entropy for Bytes {
         fn fill(&self, bytes: &mut [u8]) -> Result<(), vault_core::port::NoEntropy> {
@@ -193,7 +193,7 @@ fn bytes_that_favour_digits_are_passed_over() {
 }
 
 #[test]
-fn without_entropy_nothing_is_made() {
+fn creation_fails_without_entropy() {
     let seed = sealed(&verifier(), RFC_SEED);
     let verifier = TotpVerifier { entropy: Arc::new(NoEntropyLeft), ..verifier() };
     assert!(verifier.new_seed(account(1), &email()).is_err());

@@ -1,4 +1,4 @@
-//! Requests huge pages from the kernel. This module holds the only `unsafe` block of the workspace.
+//! Requests huge pages from the kernel. This module contains the only `unsafe` block of the workspace.
 
 use std::mem::MaybeUninit;
 #[cfg(target_os = "linux")]
@@ -35,7 +35,7 @@ fn advise<T>(memory: &mut [MaybeUninit<T>]) -> io::Result<()> {
     if length == 0 {
         return Ok(());
     }
-    // SAFETY: `start + skipped` to `start + skipped + length` lies inside `memory`, which is borrowed exclusively
+    // SAFETY: `start + skipped` to `start + skipped + length` is inside `memory`, which is borrowed exclusively
     // during the call; the address comes from that borrow. `LinuxHugepage` is only advice about the size of pages: it
     // does not read, write, discard or unmap memory, so every byte, initialised or not, keeps its value. The kernel
     // itself checks alignment and mapping and returns an error, which is passed on.
@@ -49,7 +49,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    /// Returns the kernel's flags of the mapping that holds `address`.
+    /// Returns the kernel's flags of the mapping that contains `address`.
     fn flags(address: usize) -> Vec<String> {
         let mut inside = false;
         for line in fs::read_to_string("/proc/self/smaps").unwrap().lines() {
@@ -61,11 +61,11 @@ mod tests {
                 return flags.split_whitespace().map(str::to_owned).collect();
             }
         }
-        panic!("no mapping holds {address:x}");
+        panic!("no mapping contains {address:x}");
     }
 
     #[test]
-    fn the_kernel_is_asked_for_huge_pages() {
+    fn huge_pages_are_requested() {
         if !Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
             return; // built without them
         }
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_stays() {
+    fn written_memory_is_preserved() {
         let mut memory = vec![7_u8; 8 << 20];
         memory.reserve_exact(4 << 20);
         request(memory.spare_capacity_mut());
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_shorter_than_a_huge_page_is_left_alone() {
+    fn memory_shorter_than_a_huge_page_is_unchanged() {
         let mut none: [MaybeUninit<u64>; 0] = [];
         advise(&mut none).unwrap();
         advise(&mut [MaybeUninit::<u64>::uninit(); 3]).unwrap();

@@ -49,7 +49,7 @@ struct Inner {
 }
 
 /// Ids of the decoy. No account and no password has this id.
-const NOBODY: (AccountId, PasswordId) = (AccountId::from_bytes([0; 16]), PasswordId::from_bytes([0; 16]));
+const DECOY_ROW: (AccountId, PasswordId) = (AccountId::from_bytes([0; 16]), PasswordId::from_bytes([0; 16]));
 
 impl Argon2Hasher {
     pub(crate) fn new(
@@ -65,7 +65,7 @@ impl Argon2Hasher {
         // The replacement of the instance key does not affect this key.
         let decoy_key =
             AeadKey::new(random_key_id(&*entropy).map_err(no_entropy)?, &random_key(&*entropy).map_err(no_entropy)?);
-        let sealed_decoy = seal(&decoy_key, &*entropy, keys.instance(), NOBODY, &decoy)?;
+        let sealed_decoy = seal(&decoy_key, &*entropy, keys.instance(), DECOY_ROW, &decoy)?;
         let sets = RwLock::new(legacy.into_iter().chain([parameters]).collect());
         Ok(Self { pool, inner: Arc::new(Inner { keys, parameters, sets, entropy, decoy, sealed_decoy, decoy_key }) })
     }
@@ -119,7 +119,7 @@ impl Inner {
     ) -> Result<PasswordVerdict, HashError> {
         let (owner, opened) = match &stored {
             Some((account, sealed)) => (Some((*account, sealed.id)), self.open(*account, sealed)),
-            None => (None, self.open_under(&self.decoy_key, NOBODY.0, &self.sealed_decoy)),
+            None => (None, self.open_under(&self.decoy_key, DECOY_ROW.0, &self.sealed_decoy)),
         };
         let (of, verifier) = match &opened {
             Ok(verifier) => (owner, verifier),
@@ -153,7 +153,7 @@ impl Inner {
 
     /// Returns the parameter sets that a login hashes with. A set that was not given at start is added permanently.
     fn sets_with(&self, found: Argon2Parameters) -> Vec<Argon2Parameters> {
-        // No code that holds the lock can panic halfway through a change, so a poisoned set is still complete.
+        // No code under the lock can panic halfway through a change, so a poisoned set is still complete.
         let sets = self.sets.read().unwrap_or_else(PoisonError::into_inner);
         if sets.contains(&found) {
             return sets.iter().copied().collect();

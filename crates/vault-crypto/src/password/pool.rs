@@ -15,7 +15,7 @@ use vault_core::trace::TARGET;
 
 /// Number of slots per thread, including the running hash: about half a second of work. With fewer, concurrent logins
 /// would be refused.
-const SEATS_PER_THREAD: usize = 32;
+const SLOTS_PER_THREAD: usize = 32;
 
 /// The lowest priority, so that hashing does not delay vault operations.
 #[cfg(target_os = "linux")]
@@ -39,7 +39,7 @@ struct Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         if let Some(hash_slot) = self.hash_slot.take() {
-            lock(&self.hash_slots).give_back(hash_slot);
+            lock(&self.hash_slots).release(hash_slot);
         }
     }
 }
@@ -51,7 +51,7 @@ impl HashingPool {
     /// The operating system cannot start threads.
     pub fn new() -> io::Result<Arc<Self>> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        Self::with_size(cores, cores.saturating_mul(SEATS_PER_THREAD))
+        Self::with_size(cores, cores.saturating_mul(SLOTS_PER_THREAD))
     }
 
     /// Creates a pool of `threads` (at least one) with this number of `hash_slots` (at least one per thread).

@@ -35,7 +35,7 @@ async fn hashes(hasher: &Argon2Hasher) -> Vec<usize> {
 }
 
 #[tokio::test]
-async fn without_a_stored_password_the_same_work_is_always_wrong() {
+async fn missing_password_costs_same_work_and_fails() {
     let hasher = hasher(Argon2Parameters::LEAST);
     let stored = hash(&hasher, account(1), "correct horse").await;
     for (of, stored) in [(None, None), (Some(account(1)), None), (None, Some(&stored))] {
@@ -46,19 +46,19 @@ async fn without_a_stored_password_the_same_work_is_always_wrong() {
 
 /// Without a stored password the decoy is opened: it opens as a stored password does and has the same length.
 #[tokio::test]
-async fn the_decoy_is_opened_as_a_stored_password_is() {
+async fn decoy_is_opened_like_stored_password() {
     let hasher = hasher(Argon2Parameters::LEAST);
     let stored = hash(&hasher, account(1), "correct horse").await;
     let decoy = &hasher.inner.sealed_decoy;
     assert_eq!(decoy.blob.as_bytes().len(), stored.blob.as_bytes().len());
     let opened =
-        hasher.inner.open_under(&hasher.inner.decoy_key, NOBODY.0, decoy).map_err(|Damaged| "damaged").unwrap();
+        hasher.inner.open_under(&hasher.inner.decoy_key, DECOY_ROW.0, decoy).map_err(|Damaged| "damaged").unwrap();
     assert_eq!((opened.parameters, opened.salt), (hasher.inner.decoy.parameters, hasher.inner.decoy.salt));
 }
 
 /// A14
 #[tokio::test]
-async fn a_password_that_no_account_has_is_not_hashed() {
+async fn impossible_password_is_not_hashed() {
     let hasher = hasher(Argon2Parameters::LEAST);
     let stored = hash(&hasher, account(1), "correct horse").await;
     let long = "x".repeat(1025);
@@ -99,12 +99,12 @@ async fn stored_parameters_are_capped_before_use() {
         "x".repeat(100_000),
         String::new(),
     ];
-    let context = Context::password(InstanceId::from_uuid(id(1)), account(1), NOBODY.1);
+    let context = Context::password(InstanceId::from_uuid(id(1)), account(1), DECOY_ROW.1);
     for text in &texts {
         let sealed =
             hasher.inner.keys.active().password.seal(&*hasher.inner.entropy, &context, text.as_bytes()).unwrap();
         let verdict =
-            verify(&hasher, Some(account(1)), "correct horse", Some(&SealedPassword { id: NOBODY.1, blob: sealed }))
+            verify(&hasher, Some(account(1)), "correct horse", Some(&SealedPassword { id: DECOY_ROW.1, blob: sealed }))
                 .await;
         assert!(matches!(verdict, PasswordVerdict::Damaged), "{text:.60}");
     }
@@ -174,7 +174,7 @@ async fn every_login_hashes_once_with_each_set_of_stored_parameters() {
 /// A parameter set that was not given at start (because another process stored it later) is used for every login after
 /// it has been seen.
 #[tokio::test]
-async fn a_set_of_parameters_that_is_found_later_joins_the_others() {
+async fn parameters_found_later_are_added() {
     let stored = hash(&hasher("m=8192,t=1,p=1".parse().unwrap()), account(1), "correct horse").await;
     let after = hasher(Argon2Parameters::LEAST);
     verify(&after, None, "correct horse", None).await;
@@ -184,7 +184,7 @@ async fn a_set_of_parameters_that_is_found_later_joins_the_others() {
 }
 
 #[test]
-fn parameters_have_one_text() {
+fn parameters_have_one_encoding() {
     let text = "m=19456,t=2,p=1";
     assert_eq!(text.parse(), Ok(Argon2Parameters::LEAST));
     assert_eq!(Argon2Parameters::LEAST.to_string(), text);
@@ -240,7 +240,7 @@ fn one_network_cannot_fill_the_queue() {
 }
 
 #[tokio::test]
-async fn a_permit_of_another_pool_is_refused() {
+async fn permit_of_another_pool_is_refused() {
     let pool = HashingPool::with_size(1, 1).unwrap();
     let foreign = HashingPool::with_size(1, 1).unwrap().permit(Requester::Trusted).unwrap();
     for foreign in [HashPermit(Box::new(())), foreign] {
@@ -268,7 +268,7 @@ async fn cancelled_caller_keeps_hash_slot_until_hash_ends() {
 }
 
 #[tokio::test]
-async fn a_thread_survives_a_panic() {
+async fn thread_survives_a_panic() {
     let pool = HashingPool::with_size(1, 1).unwrap();
     let permit = pool.permit(Requester::Trusted).unwrap();
     assert!(matches!(pool.run(permit, |_| panic!("on purpose")).await, Err(HashError::Fault(_))));
@@ -277,7 +277,7 @@ async fn a_thread_survives_a_panic() {
 }
 
 #[tokio::test]
-async fn hashing_is_the_least_urgent_work() {
+async fn hashing_runs_at_lowest_priority() {
     let pool = HashingPool::with_size(1, 1).unwrap();
     let permit = pool.permit(Requester::Trusted).unwrap();
     let of_thread = || rustix::process::getpriority_process(Some(rustix::thread::gettid())).unwrap();
@@ -294,7 +294,7 @@ fn without_entropy_there_is_no_hasher() {
 }
 
 #[test]
-fn a_hash_that_gets_no_memory_is_refused() {
+fn hash_without_memory_is_refused() {
     let mut memory = Memory::default();
     let refused = memory.with(usize::MAX / 2048, |_| ()).unwrap_err();
     assert!(matches!(refused, HashError::NoMemory { .. }), "{refused}");
@@ -332,7 +332,7 @@ fn rfc_9106() {
 }
 
 #[test]
-fn a_verifier_is_read_as_it_was_written() {
+fn verifier_round_trips() {
     let verifier = Verifier { parameters: Argon2Parameters::LEAST, salt: [1; SALT], hash: [2; HASH] };
     let text = verifier.to_text();
     assert_eq!(

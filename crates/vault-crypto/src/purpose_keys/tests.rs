@@ -13,9 +13,9 @@ fn terms(active_since: i64, retired: &[i64]) -> Terms<()> {
 }
 
 proptest! {
-    /// Within five seconds of a replacement the previous key, which every server knows, still signs.
+    /// Within five seconds of a replacement the previous key, which every server has loaded, still signs.
     #[test]
-    fn a_key_signs_once_every_server_knows_it(since in 0..100_000_i64, after in -10_000..10_000_i64) {
+    fn key_signs_after_every_server_has_loaded_it(since in 0..100_000_i64, after in -10_000..10_000_i64) {
         let terms = terms(since, &[since]);
         let signs = terms.settled_at(Timestamp::from_millis(since + after)).id();
         prop_assert_eq!(signs, if after < KeyringEntry::SETTLED_SECONDS * 1_000 { key_id(2) } else { key_id(1) });

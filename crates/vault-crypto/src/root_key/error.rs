@@ -38,7 +38,7 @@ pub enum RootKeyErrorKind {
     /// A new key was requested, but the file already exists.
     #[error("already exists; it is never overwritten")]
     Exists,
-    /// The file is not 32 bytes long; holds the actual length.
+    /// The file is not 32 bytes long. Contains the actual length.
     #[error(
         "has {0} bytes; expected 32. {hint}Do not replace it: a new key cannot decrypt a vault that was created with this one",
         hint = encoding(*.0)

@@ -134,7 +134,7 @@ mod tests {
 
     /// A stored wrap must open in every later version: the id derived from a name and the format of a wrap are fixed.
     #[tokio::test]
-    async fn the_form_is_pinned() {
+    async fn wrap_format_is_pinned() {
         let root = root("one");
         assert_eq!(root.id().to_string(), "bb9cc929-99a5-a544-507e-353ccedd1ae7");
         let context = Context::database_key(key_id(2));
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_wrap_opens_in_its_place_under_its_key_only() {
+    async fn wrapped_key_opens_only_in_its_context_under_its_key() {
         let root = root("one");
         let instance = InstanceId::from_uuid(id(1));
         let context = Context::instance_key(instance, key_id(2));

@@ -42,7 +42,7 @@ fn is_root() -> bool {
 }
 
 #[test]
-fn a_sound_file_is_accepted_however_it_is_named() {
+fn valid_file_is_accepted_under_any_name() {
     let (directory, path) = sound();
     let id = load(&path).unwrap().id();
     for mode in [0o600, 0o400] {
@@ -95,27 +95,27 @@ fn a66_not_random() {
 }
 
 #[test]
-fn what_is_said_of_a_damaged_key_never_invites_a_new_one() {
+fn damaged_key_error_does_not_suggest_new_key() {
     let (_directory, path) = sound();
-    let says = |content: &[u8]| {
+    let message = |content: &[u8]| {
         fs::write(&path, content).unwrap();
         load(&path).unwrap_err().to_string()
     };
     let key = path.display();
     let keep = "Do not replace it: a new key cannot decrypt a vault that was created with this one";
-    let line = says(b"0fDFpI5rOXIAT6fmmxyD0vheYLdJKtMcf+WAS5bCrRM=\n");
+    let line = message(b"0fDFpI5rOXIAT6fmmxyD0vheYLdJKtMcf+WAS5bCrRM=\n");
     assert_eq!(
         line,
         format!("root key {key} has 45 bytes; expected 32. If it is base64, decode it with `base64 -d`. {keep}")
     );
-    let line = says(&[b'a'; 64]);
+    let line = message(&[b'a'; 64]);
     assert_eq!(
         line,
         format!("root key {key} has 64 bytes; expected 32. If it is hexadecimal, decode it with `xxd -r -p`. {keep}")
     );
-    assert_eq!(says(b""), format!("root key {key} has 0 bytes; expected 32. Restore it from your copy. {keep}"));
+    assert_eq!(message(b""), format!("root key {key} has 0 bytes; expected 32. Restore it from your copy. {keep}"));
     for content in [&[0; 32][..], &[7; 31], b"0123456789abcdef0123456789abcdef"] {
-        let line = says(content);
+        let line = message(content);
         for advice in ["init", "quickstart", "/dev/urandom", "generate", "chmod", "chown"] {
             assert!(!line.contains(advice), "{line}");
         }
@@ -132,7 +132,7 @@ fn a66_open_to_others() {
 }
 
 #[test]
-fn a66_owned_by_somebody_else() {
+fn a66_owned_by_another_user() {
     if !is_root() {
         return;
     }
@@ -155,7 +155,7 @@ fn a66_not_a_file() {
 }
 
 #[test]
-fn a66_a_link_in_a_directory_that_others_may_write() {
+fn a66_link_in_a_directory_that_others_may_write() {
     let (directory, path) = sound();
     let open = directory.path().join("open");
     fs::create_dir(&open).unwrap();
@@ -176,7 +176,7 @@ fn a66_a_link_in_a_directory_that_others_may_write() {
 }
 
 #[test]
-fn a66_a_link_as_mounted_secrets_are() {
+fn a66_link_like_mounted_secrets() {
     let (directory, path) = sound();
     let mounted = directory.path().join("secret");
     fs::create_dir_all(mounted.join("..2026_11_20")).unwrap();
@@ -192,7 +192,7 @@ fn a66_a_link_as_mounted_secrets_are() {
 }
 
 #[test]
-fn a_circle_of_links_ends() {
+fn cyclic_links_are_refused() {
     let (directory, _) = sound();
     let link = directory.path().join("circle");
     symlink("circle", &link).unwrap();
@@ -203,7 +203,7 @@ fn a_circle_of_links_ends() {
 }
 
 #[test]
-fn a_key_is_made_once() {
+fn key_is_created_once() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("root.key");
     let made = RootKeyFile::generate(&path, entropy()).unwrap();
@@ -226,7 +226,7 @@ fn nothing_shows_the_key() {
 }
 
 #[tokio::test]
-async fn another_root_key_has_another_id_and_opens_nothing() {
+async fn another_root_key_has_different_id_and_opens_nothing() {
     let (_directory, path) = sound();
     let (_other_directory, other) = crate::testing::root();
     let root = load(&path).unwrap();

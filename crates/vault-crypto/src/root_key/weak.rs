@@ -4,7 +4,7 @@ use crate::key::SymmetricKey;
 
 /// Returns the reason why `key` cannot be random, if there is one. A random key is rejected once in 10^13.
 pub(super) fn weakness(key: &SymmetricKey) -> Option<&'static str> {
-    let key = key.expose(); // only to judge it
+    let key = key.expose(); // only to validate it
     if key.iter().all(|byte| *byte == 0) {
         return Some("all bytes are zero");
     }

@@ -69,7 +69,7 @@ fn prepend(steps: &mut VecDeque<OsString>, path: &Path) {
     }
 }
 
-/// Returns whether only the current user and root can change what `directory` holds.
+/// Returns whether only the current user and root can change the content of `directory`.
 fn only_we_may_write(directory: &impl AsFd) -> Result<bool, SecretFileErrorKind> {
     // Mounted secrets may be in a directory of mode 1777 that is mounted read-only.
     if fstatvfs(directory)?.f_flag.contains(StatVfsMountFlags::RDONLY) {

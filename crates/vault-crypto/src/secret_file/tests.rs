@@ -41,7 +41,7 @@ fn opened_file_is_checked_instead_of_its_path() {
 /// A file owned by root may be readable by a service's group; for commands run as root itself the group does not
 /// justify access.
 #[test]
-fn root_takes_nothing_that_a_group_may_read() {
+fn root_refuses_group_readable_file() {
     if !geteuid().is_root() {
         return; // only root can give a file a group that is not its own
     }

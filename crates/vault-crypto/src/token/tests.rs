@@ -66,7 +66,7 @@ fn verdict(payload: &str) -> Result<SessionClaims, TokenRefusal> {
 }
 
 #[test]
-fn a_token_is_short_and_its_claims_have_any_order() {
+fn token_is_short_and_claims_are_unordered() {
     let token = issue(&issuer());
     assert!(token.len() < 900, "{}", token.len());
     // The order and spacing of the claims do not matter.
@@ -74,7 +74,7 @@ fn a_token_is_short_and_its_claims_have_any_order() {
 }
 
 #[test]
-fn whole_seconds_are_what_a_token_carries() {
+fn token_times_are_whole_seconds() {
     let odd = Timestamp::from_millis(NOW.as_millis() + 999);
     let precise = SessionClaims { issued_at: odd, expires_at: odd.plus_seconds(60), ..claims() };
     let token = issuer().issue(&precise).unwrap().0;
@@ -83,7 +83,7 @@ fn whole_seconds_are_what_a_token_carries() {
 }
 
 #[test]
-fn what_no_token_can_carry_is_not_issued() {
+fn unrepresentable_claims_are_not_issued() {
     let foreign = SessionClaims { instance: instance(2), ..claims() };
     let late = SessionClaims { expires_at: Timestamp::from_millis(i64::MAX), ..claims() };
     assert!(issuer().issue(&foreign).is_err() && issuer().issue(&late).is_err());
@@ -108,7 +108,7 @@ fn every_other_character_is_refused() {
 }
 
 #[test]
-fn what_is_too_long_is_not_looked_at() {
+fn overlong_token_is_not_parsed() {
     let token = issue(&issuer());
     // A token of the maximum length is examined: its authenticity is checked last.
     let footer = &newest(&issuer()).encoded_footer;
@@ -121,7 +121,7 @@ fn what_is_too_long_is_not_looked_at() {
 
 proptest! {
     #[test]
-    fn no_text_is_a_token(text in "\\PC{0,200}", body in "[A-Za-z0-9_-]{0,300}") {
+    fn arbitrary_text_is_not_accepted_as_token(text in "\\PC{0,200}", body in "[A-Za-z0-9_-]{0,300}") {
         prop_assert!(issuer().verify(&text, NOW).is_err());
         let token = format!("v4.local.{body}.{}", newest(&issuer()).encoded_footer);
         prop_assert!(issuer().verify(&token, NOW).is_err());
@@ -233,7 +233,7 @@ fn a35_a40_claims_have_one_form() {
 
 /// A37
 #[test]
-fn a37_five_seconds_ahead_and_no_more() {
+fn a37_at_most_five_seconds_ahead_are_accepted() {
     let token = issue(&issuer());
     assert_eq!(issuer().verify(&token, NOW.plus_seconds(-5)), Ok(claims()));
     assert_eq!(issuer().verify(&token, NOW.plus_seconds(-6)), Err(TokenRefusal::NotYetValid));
@@ -274,7 +274,7 @@ fn another_deployment_with_the_same_key_is_refused() {
 }
 
 #[test]
-fn after_a_restore_older_tokens_are_dead() {
+fn restore_invalidates_older_tokens() {
     let restored = issuer_of(1, 8, &[1]);
     assert_eq!(restored.verify(&issue(&issuer()), NOW), Err(TokenRefusal::Claims));
 }

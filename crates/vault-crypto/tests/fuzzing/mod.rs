@@ -1,4 +1,4 @@
-//! Properties of every token, cursor and blob, whoever made it, under keys that never change. The fuzz targets in
+//! Properties of every token, cursor and blob, of any origin, under fixed keys. The fuzz targets in
 //! `tests/fuzz` check them on any input, the tests on edited seeds; no other build contains this module.
 
 #![allow(clippy::unwrap_used, reason = "a property fails by panicking")]
@@ -34,7 +34,7 @@ use vault_core::time::Timestamp;
 /// 2026-11-20T12:00:00Z
 const NOW: Timestamp = Timestamp::from_millis(1_795_176_000_000);
 
-/// Tokens that were issued under these keys; each is a seed too. The second lies under the older key.
+/// Tokens that were issued under these keys; each is a seed too. The second is under the older key.
 const ISSUED: [&str; 2] = [
     include_str!("../../../../tests/fuzz/seeds/access_token/issued"),
     include_str!("../../../../tests/fuzz/seeds/access_token/issued-under-the-older-key"),
@@ -49,7 +49,7 @@ pub fn access_token(text: &str) {
         Err(TokenRefusal::Malformed | TokenRefusal::UnknownKey | TokenRefusal::NotAuthentic) => {
             assert!(!ISSUED.contains(&text));
         }
-        Err(other) => unreachable!("{other} of what was not issued"),
+        Err(other) => unreachable!("{other} of data that was not issued"),
     }
 }
 
@@ -94,8 +94,8 @@ const IDENTITIES: [&str; 4] = [
 ];
 const ISSUERS_KEYS: &str = include_str!("../../../../tests/fuzz/seeds/identity_token/keys");
 
-/// Of a token that is accepted, head and claims are those that were signed: of a signature on a curve there are two spellings. What
-/// is read of it before is what was signed.
+/// The header and claims of an accepted token equal the signed ones, although a signature on a curve has two spellings.
+/// Fields that are read before verification equal the signed ones, too.
 pub fn identity_token(text: &str) {
     let token = SecretString::from(text);
     let unverified = JwtVerifier.read_unverified(&token);
@@ -140,8 +140,8 @@ fn keys_with(tokens: &[u8]) -> Arc<InstanceKeyring> {
     Arc::new(InstanceKeyring::of(instance(), keys, Document::new(document), given.into()))
 }
 
-/// What a future gives that waits for nothing.
-fn at_once<T>(future: impl Future<Output = T>) -> T {
+/// Returns the output of a future that is ready.
+fn ready<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     match future.as_mut().poll(&mut task::Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,
@@ -162,7 +162,7 @@ pub fn cursor(text: &str) {
         || organizations.into_iter().flat_map(|organization| filters.iter().map(move |filter| (organization, filter)));
     let taken: Vec<_> = lists()
         .filter_map(|(organization, filter)| {
-            let last = at_once(cursor::decode(&*DIGESTER, organization, filter, text)).ok()?;
+            let last = ready(cursor::decode(&*DIGESTER, organization, filter, text)).ok()?;
             assert_eq!(cursor::encode(&*DIGESTER, organization, filter, last), text);
             Some(last)
         })
@@ -174,7 +174,7 @@ pub fn cursor(text: &str) {
     for (organization, filter) in lists() {
         let last = ListPosition { expires_at: filter.expires_before, id };
         let given = cursor::encode(&*DIGESTER, organization, filter, last);
-        assert_eq!(at_once(cursor::decode(&*DIGESTER, organization, filter, &given)).ok(), Some(last));
+        assert_eq!(ready(cursor::decode(&*DIGESTER, organization, filter, &given)).ok(), Some(last));
     }
 }
 
@@ -229,7 +229,7 @@ pub fn blob(bytes: &[u8]) {
     }
 }
 
-/// Padding is removed in one way: what is left, padded again, is the same.
+/// Padding is removed in one way: the rest, padded again, is equal.
 pub fn padding(bytes: &[u8]) {
     if let Some(length) = padding::unpadded_length(bytes) {
         let mut again = bytes[..length].to_vec();
@@ -272,7 +272,7 @@ mod tests {
     use vault_testkit::seed::{edited_seeds, edited_text_seeds, seeds};
 
     #[test]
-    fn the_seeds_reach_what_they_are_for() {
+    fn fuzzing_seeds_reach_their_targets() {
         assert!(ISSUED.iter().all(|token| ISSUER.verify(token, NOW).is_ok()));
         let payload = |seed: &Vec<u8>| ISSUER.read_payload(std::str::from_utf8(seed).unwrap(), NOW).is_ok();
         assert!(seeds("access_token").iter().any(payload));
@@ -281,7 +281,7 @@ mod tests {
         let sealed = [&SEALED.text, &SEALED.wrapped].map(|blob| blob.as_bytes().to_vec());
         assert!(sealed.iter().all(|blob| seeds("blob").contains(blob)));
         let list = |text: &str| {
-            at_once(cursor::decode(&*DIGESTER, OrganizationId::from_uuid(id(1)), &ListFilter::default(), text)).is_ok()
+            ready(cursor::decode(&*DIGESTER, OrganizationId::from_uuid(id(1)), &ListFilter::default(), text)).is_ok()
         };
         assert!(seeds("cursor").iter().any(|seed| std::str::from_utf8(seed).is_ok_and(list)));
     }
@@ -319,12 +319,12 @@ mod tests {
         }
 
         #[test]
-        fn only_its_own_footer_fits_a_token(footer in edited_seeds("token_footer")) {
+        fn only_original_footer_matches_token(footer in edited_seeds("token_footer")) {
             token_footer(&footer);
         }
 
         #[test]
-        fn only_what_a_list_gave_out_is_its_cursor(text in edited_text_seeds("cursor")) {
+        fn only_issued_cursors_are_accepted(text in edited_text_seeds("cursor")) {
             cursor(&text);
         }
 

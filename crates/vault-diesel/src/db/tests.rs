@@ -124,7 +124,7 @@ async fn on_both(case: impl AsyncFn(&Tx<'_>, &Kept)) {
 }
 
 #[tokio::test]
-async fn rows_are_read_as_they_were_inserted_one_or_several() {
+async fn inserted_rows_are_read_unchanged() {
     on_both(async |tx, _| {
         assert_eq!(tx.insert(things::table, Vec::<NewThing<'_>>::new()).await.unwrap(), 0);
         assert_eq!(tx.insert(things::table, [thing(1)]).await.unwrap(), 1);
@@ -194,7 +194,7 @@ async fn every_statement_is_prepared_once() {
 }
 
 #[tokio::test]
-async fn a_comparison_accepts_any_number_of_values() {
+async fn comparison_accepts_any_number_of_values() {
     on_both(async |tx, _| {
         tx.insert(things::table, [1, 2, 3].map(thing)).await.unwrap();
         for ids in [vec![], vec![2], vec![1, 3], vec![1, 2, 3, 4]] {
@@ -236,7 +236,7 @@ async fn rows_are_inserted_unless_they_exist_or_replaced() {
 }
 
 #[tokio::test]
-async fn pages_locks_and_hints_do_not_change_what_is_read() {
+async fn pages_locks_and_hints_do_not_change_results() {
     type Condition<'a> = Box<dyn BoxableExpression<things::table, Db, SqlType = Bool> + 'a>;
     on_both(async |tx, _| {
         tx.insert(things::table, [1, 2, 3, 4].map(thing)).await.unwrap();
@@ -260,7 +260,7 @@ async fn pages_locks_and_hints_do_not_change_what_is_read() {
 }
 
 #[tokio::test]
-async fn a_position_that_is_no_uuid_is_accepted() {
+async fn non_uuid_position_is_accepted() {
     on_both(async |tx, _| {
         tx.insert(things::table, [1, 2].map(thing)).await.unwrap();
         for damaged in ["0101", "01010101010101010101010101010101ff"] {

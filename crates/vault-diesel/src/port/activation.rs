@@ -14,7 +14,7 @@ use vault_core::port::{
 #[async_trait]
 impl<D: Database> ActivationRepository for DieselStore<D> {
     async fn find_integration_by_token(&self, token: Digest) -> Result<Option<FoundIntegration>, StoreError> {
-        self.answer_at_once(None, FindByToken(token)).await
+        self.answer_autocommit(None, FindByToken(token)).await
     }
 
     async fn fetch_credentials(

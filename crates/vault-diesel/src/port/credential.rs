@@ -26,17 +26,17 @@ impl<D: Database> CredentialRepository for DieselStore<D> {
     async fn list_credentials(&self, query: ListCredentials) -> Result<ListedRows, StoreError> {
         let organization = query.principal.organization();
         match list::is_one_statement(&query) {
-            true => self.answer_at_once(organization, query).await,
+            true => self.answer_autocommit(organization, query).await,
             false => self.answer(organization, query).await,
         }
     }
 
     async fn show_credential(&self, query: Find<CredentialId>) -> Result<Option<StoredCredential>, StoreError> {
-        self.answer_at_once(query.principal.organization(), ShowCredential(query)).await
+        self.answer_autocommit(query.principal.organization(), ShowCredential(query)).await
     }
 
     async fn credential_versions(&self, query: Find<CredentialId>) -> Result<Option<StoredVersions>, StoreError> {
-        self.answer_at_once(query.principal.organization(), ReadVersions(query)).await
+        self.answer_autocommit(query.principal.organization(), ReadVersions(query)).await
     }
 
     async fn versions_for_change(&self, query: Find<CredentialId>) -> Result<Option<StoredVersions>, StoreError> {

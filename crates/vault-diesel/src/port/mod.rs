@@ -79,7 +79,7 @@ pub(crate) trait Database: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Q::Outcome, StoreError>> + Send;
 
     /// Like `answer`, for a transaction that sends its statements in one exchange with the server. The last one authorizes.
-    fn answer_at_once<Q: Read>(
+    fn answer_autocommit<Q: Read>(
         &self,
         organization: Option<OrganizationId>,
         query: Q,
@@ -87,13 +87,13 @@ pub(crate) trait Database: Send + Sync + 'static {
         self.answer(organization, query)
     }
 
-    /// Like `answer_at_once`, for a read that a write follows.
+    /// Like `answer_autocommit`, for a read that a write follows.
     fn answer_for_writing<Q: Read>(
         &self,
         organization: Option<OrganizationId>,
         query: Q,
     ) -> impl Future<Output = Result<Q::Outcome, StoreError>> + Send {
-        self.answer_at_once(organization, query)
+        self.answer_autocommit(organization, query)
     }
 
     /// Checks that the database responds. Returns the difference of a server's clock to `now`, in milliseconds.

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn tls_is_off_only_where_every_connection_stays_on_this_machine() {
+    fn tls_is_off_only_for_local_connections() {
         for local in [
             "postgres:///d?host=/run/postgresql",
             "postgres://localhost/d",

@@ -216,7 +216,7 @@ impl Connections {
     }
 
     /// Runs a query that sends its statements in one exchange and needs no transaction, with retries.
-    pub(super) async fn read_at_once(
+    pub(super) async fn read_autocommit(
         &self,
         organization: Option<OrganizationId>,
         work: &mut PgWork<'_>,

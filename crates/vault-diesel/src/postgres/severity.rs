@@ -44,14 +44,14 @@ pub(super) fn classify(error: &SqlError) -> Severity {
 }
 
 fn classify_text(message: &str) -> Severity {
-    let says = |texts: &[&str]| texts.iter().any(|text| message.contains(text));
-    if says(&AGAIN) {
+    let contains_any = |texts: &[&str]| texts.iter().any(|text| message.contains(text));
+    if contains_any(&AGAIN) {
         Severity::Again
-    } else if says(&FULL) {
+    } else if contains_any(&FULL) {
         Severity::Full
-    } else if says(&LATER) {
+    } else if contains_any(&LATER) {
         Severity::Later
-    } else if says(&LATER_ELSEWHERE) {
+    } else if contains_any(&LATER_ELSEWHERE) {
         Severity::LaterElsewhere
     } else {
         Severity::Broken

@@ -100,12 +100,12 @@ pub struct Distribution {
 impl Distribution {
     /// Returns whether no table is in its intended location.
     pub fn is_absent(&self) -> bool {
-        self.tables.iter().all(|(_, _, lies)| !lies)
+        self.tables.iter().all(|(_, _, is_placed)| !is_placed)
     }
 
     /// Returns the tables that are not in their intended location.
     pub fn misplaced(&self) -> Vec<&'static str> {
-        self.tables.iter().filter(|(_, _, lies)| !lies).map(|(name, _, _)| *name).collect()
+        self.tables.iter().filter(|(_, _, is_placed)| !is_placed).map(|(name, _, _)| *name).collect()
     }
 }
 
@@ -226,7 +226,7 @@ const NODES: &str = "SELECT nodename || ':' || nodeport AS address, groupid = 0 
     shouldhaveshards AND isactive AS holds_rows, hasmetadata AND metadatasynced AS has_metadata \
     FROM pg_dist_node WHERE noderole = 'primary' ORDER BY nodeid";
 const IS_COORDINATOR: &str = "SELECT groupid = 0 AS value FROM pg_dist_local_group";
-const KNOWS_SPREAD_TABLES: &str = "SELECT to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL AS value";
+const HAS_CITUS: &str = "SELECT to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL AS value";
 const IS_SPREAD: &str =
     "SELECT EXISTS (SELECT 1 FROM pg_dist_partition WHERE logicalrelid = to_regclass('organizations')) AS value";
 const IS_LOADED: &str = "SELECT current_setting('citus.explain_analyze_sort_method', true) IS NOT NULL AS value";
@@ -322,7 +322,7 @@ impl Postgres {
 /// Returns whether the tables are distributed. Called on a new connection.
 pub(super) async fn is_distributed(connection: &mut AsyncPgConnection) -> Result<bool, ConnectError> {
     let unreachable = |error| ConnectError::Unreachable(Box::new(error));
-    let known: Flag = sql_query(KNOWS_SPREAD_TABLES).get_result(connection).await.map_err(unreachable)?;
+    let known: Flag = sql_query(HAS_CITUS).get_result(connection).await.map_err(unreachable)?;
     if !known.value {
         return Ok(false);
     }
@@ -347,10 +347,14 @@ impl TableDistribution {
     /// Returns whether a table is in this location.
     fn is_of(self, table: Option<&Table>, tables: &BTreeMap<String, Table>) -> bool {
         let Some(Table { place: Some(found), by, colocated, .. }) = table else { return false };
-        let beside = |other: &str| tables.get(other).is_some_and(|other| other.colocated == *colocated);
+        let colocated_with = |other: &str| tables.get(other).is_some_and(|other| other.colocated == *colocated);
         match self {
-            Self::Organization(column) => found == "column" && by.as_deref() == Some(column) && beside(ORGANIZATIONS),
-            Key(column, other) => found == "column" && by.as_deref() == Some(column) && other.is_none_or(beside),
+            Self::Organization(column) => {
+                found == "column" && by.as_deref() == Some(column) && colocated_with(ORGANIZATIONS)
+            }
+            Key(column, other) => {
+                found == "column" && by.as_deref() == Some(column) && other.is_none_or(colocated_with)
+            }
             EveryNode => found == "every node",
             Coordinator => found == "coordinator",
         }
@@ -358,13 +362,13 @@ impl TableDistribution {
 
     /// Returns the statement that moves a table to this location.
     fn statement(self, name: &str) -> String {
-        let spread = |column: &str, beside: &str| {
-            format!("SELECT create_distributed_table('{name}', '{column}', colocate_with => '{beside}')")
+        let spread = |column: &str, colocated_with: &str| {
+            format!("SELECT create_distributed_table('{name}', '{column}', colocate_with => '{colocated_with}')")
         };
         match self {
             Self::Organization(column) if name == ORGANIZATIONS => spread(column, "none"),
             Self::Organization(column) => spread(column, ORGANIZATIONS),
-            Key(column, beside) => spread(column, beside.unwrap_or("none")),
+            Key(column, colocated_with) => spread(column, colocated_with.unwrap_or("none")),
             EveryNode => format!("SELECT create_reference_table('{name}')"),
             Coordinator => format!("SELECT citus_add_local_table_to_metadata('{name}')"),
         }
@@ -433,7 +437,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn every_table_has_a_place() {
+    fn every_table_has_a_distribution() {
         let made = MIGRATIONS.iter().flat_map(|migration| migration.sql.lines());
         let made = made.filter_map(|line| line.strip_prefix("CREATE TABLE ")?.split(' ').next());
         let made: BTreeSet<&str> = made.chain(["schema_versions"]).collect();
@@ -458,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_has_the_column_by_which_its_table_is_spread() {
+    fn every_key_includes_distribution_column() {
         let sql: String = MIGRATIONS.iter().map(|migration| migration.sql).collect();
         for (name, place) in PLACES {
             let (TableDistribution::Organization(column) | Key(column, _)) = place else { continue };

@@ -150,13 +150,13 @@ impl Postgres {
     }
 
     /// Runs a query that sends its statements in one exchange, without a transaction.
-    async fn read_at_once(
+    async fn read_autocommit(
         &self,
         organization: Option<OrganizationId>,
         work: &mut dyn Work<AsyncPgConnection>,
         span: Span,
     ) -> Result<(), StoreError> {
-        let read = self.connections.in_time(self.connections.read_at_once(organization, work));
+        let read = self.connections.in_time(self.connections.read_autocommit(organization, work));
         self.reports.seen(read.instrument(span).await)
     }
 
@@ -212,13 +212,13 @@ impl Database for Postgres {
     }
 
     /// Sends the statements without a transaction.
-    async fn answer_at_once<Q: Read>(
+    async fn answer_autocommit<Q: Read>(
         &self,
         organization: Option<OrganizationId>,
         query: Q,
     ) -> Result<Q::Outcome, StoreError> {
         let mut work = Reading::new(query);
-        self.read_at_once(organization, &mut work, reading::<Q>()).await?;
+        self.read_autocommit(organization, &mut work, reading::<Q>()).await?;
         work.outcome(classify)
     }
 

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn takes_the_parameters_about_tls_out_of_an_address() {
+    fn removes_tls_parameters_from_url() {
         let (address, tls_mode) = split_address("postgres://h/d?user=u&sslmode=verify-full&sslrootcert=/a%20b/ca.pem");
         assert_eq!(address, "postgres://h/d?user=u");
         assert_eq!(tls_mode, TlsMode { wanted: Some(true), roots: Some(PathBuf::from("/a b/ca.pem")) });
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_this_machine_from_others() {
+    fn distinguishes_local_from_remote_addresses() {
         let tcp = |name: &str| Host::Tcp(name.to_owned());
         let local = [Host::Unix("/run/postgresql".into()), tcp("127.0.0.1"), tcp("::1"), tcp("localhost")];
         assert!(is_local(&local, &[]));

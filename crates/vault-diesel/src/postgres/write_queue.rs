@@ -1,7 +1,7 @@
 //! Queues of commands of one kind that share transactions. The rate of durable writes increases with load, because a
 //! command does not wait for the commit of the previous one. A single command is a batch of one.
 //!
-//! A transaction includes what is queued when its connection is available. Organizations are served round-robin and get
+//! A transaction includes the commands queued when its connection is available. Organizations are served round-robin and get
 //! equal shares of it, so the writes of one do not delay those of another. Each organization is in at most one
 //! transaction at a time, because a second one would only wait for the locks of the first.
 
@@ -231,7 +231,7 @@ impl<A: Queued> Drop for Turn<A> {
     }
 }
 
-/// Waits for a connection, and runs what is queued by then.
+/// Waits for a connection, and runs the commands queued by then.
 async fn work<A: Queued>(queue: Arc<WriteQueue<A>>) {
     let mut turn = Turn { queue: Arc::clone(&queue), waits: true, organizations: Vec::new() };
     let connections = &queue.connections;

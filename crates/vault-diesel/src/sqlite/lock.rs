@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_that_a_power_cut_left_are_overwritten() {
+    fn lock_file_of_zeros_is_overwritten() {
         let (_directory, database, lock) = place();
         let zeros = "\0".repeat(21);
         let left = ["", &zeros, "serve (process 12)\n\0\0\0"];
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_others_made_is_written_to() {
+    fn foreign_files_are_not_written() {
         let (directory, database, lock) = place();
         let precious = directory.path().join("precious");
         fs::write(&precious, "precious\n").unwrap();
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_another_user_is_left_alone_and_none_is_given_away() {
+    fn foreign_file_is_unchanged_and_ownership_is_kept() {
         if !geteuid().is_root() {
             return; // only root can create a file of another user
         }
@@ -298,6 +298,6 @@ mod tests {
         chown(directory.path(), Some(12_345), Some(12_345)).unwrap();
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
         drop(ServerLock::take(&database, "serve").unwrap());
-        assert_eq!(fs::metadata(&lock).unwrap().uid(), 0, "it belongs to whoever made it");
+        assert_eq!(fs::metadata(&lock).unwrap().uid(), 0, "it belongs to its creator");
     }
 }

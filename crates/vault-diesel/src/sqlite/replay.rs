@@ -47,7 +47,7 @@ pub struct SinceCredential {
     pub namespace: String,
 }
 
-/// Result of [`replay`]: what was copied into the earlier database, and what exists in only one of the two.
+/// Result of [`replay`]: the rows copied into the earlier database, and those in only one of the two.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Replayed {
     /// Number of organizations whose state was changed. Organizations deleted since are disabled.

@@ -21,14 +21,14 @@ const BROKEN_ELSEWHERE: [&str; 2] = ["database disk image is malformed", "file i
 pub(super) fn classify(error: &SqlError) -> Severity {
     let SqlError::DatabaseError(_, information) = error else { return Severity::Broken };
     let message = information.message();
-    let says = |texts: &[&str]| texts.iter().any(|text| message.contains(text));
-    if says(&BROKEN_ELSEWHERE) {
+    let contains_any = |texts: &[&str]| texts.iter().any(|text| message.contains(text));
+    if contains_any(&BROKEN_ELSEWHERE) {
         Severity::BrokenElsewhere
-    } else if says(&FULL) {
+    } else if contains_any(&FULL) {
         Severity::Full
-    } else if says(&LATER_ELSEWHERE) {
+    } else if contains_any(&LATER_ELSEWHERE) {
         Severity::LaterElsewhere
-    } else if says(&LATER) {
+    } else if contains_any(&LATER) {
         Severity::Later
     } else {
         Severity::Broken

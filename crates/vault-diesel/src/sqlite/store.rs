@@ -102,7 +102,7 @@ impl SqliteStore {
         }
     }
 
-    /// Returns what is needed to open further connections.
+    /// Returns the parameters of further connections.
     pub(crate) fn source(&self) -> &Arc<Source> {
         &self.source
     }
@@ -247,7 +247,7 @@ fn taken<T>(slot: &Mutex<Option<T>>) -> Option<T> {
 impl Drop for Sqlite {
     fn drop(&mut self) {
         let (ended, _) = mpsc::channel(1);
-        self.queue = ended; // the writer runs what is queued, then stops because no sender remains
+        self.queue = ended; // the writer runs the queued commands, then stops because no sender remains
         end(taken(&self.writer), taken(&self.readers), &self.source, 1);
     }
 }

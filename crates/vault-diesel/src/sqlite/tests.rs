@@ -53,7 +53,7 @@ fn source(folder: &tempfile::TempDir) -> Source {
 }
 
 #[test]
-fn every_setting_is_as_safety_asks() {
+fn sqlite_settings_are_durable() {
     let folder = tempfile::tempdir().unwrap();
     let wanted = [
         ("journal_mode", "wal", "wal"),
@@ -80,7 +80,7 @@ fn every_setting_is_as_safety_asks() {
 }
 
 #[test]
-fn a_reader_cannot_write() {
+fn reader_cannot_write() {
     let folder = tempfile::tempdir().unwrap();
     open(&source(&folder), Purpose::Writing).unwrap().batch_execute("CREATE TABLE t (x TEXT)").unwrap();
     let mut reader = open(&source(&folder), Purpose::Reading).unwrap();
@@ -89,7 +89,7 @@ fn a_reader_cannot_write() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_decision_that_panics_harms_no_other() {
+async fn panicking_transaction_does_not_affect_others() {
     let folder = tempfile::tempdir().unwrap();
     let settings = SqliteSettings { create: true, ..SqliteSettings::new(folder.path().join("db"), key()) };
     let store = SqliteStore::open(settings).unwrap();
@@ -134,7 +134,7 @@ async fn a_decision_that_panics_harms_no_other() {
 
 /// A denied task wrote nothing, so there is nothing to undo and the other tasks of the batch run only once.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refusal_that_wrote_nothing_makes_no_other_run_again() {
+async fn refusal_without_writes_reruns_no_other_transaction() {
     let folder = tempfile::tempdir().unwrap();
     let settings = SqliteSettings { create: true, ..SqliteSettings::new(folder.path().join("db"), key()) };
     let store = SqliteStore::open(settings).unwrap();
@@ -161,19 +161,19 @@ const FAILING: &str = "ORGVAULT_TEST_FAILING_FILE";
 
 /// The log is intact, but whether the file has its pages is unknown. SQLite would continue and overwrite the log.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_log_that_the_disk_does_not_take_into_the_file_ends_the_store() {
+async fn failed_checkpoint_closes_store() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     if std::env::var_os(FAILING).is_none() {
         // A child process that ignores SIGXFSZ, the signal for a file that exceeds the limit.
         let run = std::process::Command::new("sh")
             .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
             .arg(std::env::current_exe().unwrap())
-            .args(["--exact", "sqlite::tests::a_log_that_the_disk_does_not_take_into_the_file_ends_the_store"])
+            .args(["--exact", "sqlite::tests::failed_checkpoint_closes_store"])
             .env(FAILING, "1")
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&run.stdout);
-        return assert!(run.status.success() && said.contains("1 passed"), "{said}");
+        let message = String::from_utf8_lossy(&run.stdout);
+        return assert!(run.status.success() && message.contains("1 passed"), "{message}");
     }
     let folder = tempfile::tempdir().unwrap();
     let open = || {

@@ -46,11 +46,11 @@ impl Subject for OnSqlite {
         let mut statement = connection.prepare(tables).unwrap();
         let tables: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
         assert!(tables.len() > 15, "{tables:?}");
-        let holds = |table: &String| {
+        let has_rows = |table: &String| {
             let any = format!("SELECT EXISTS (SELECT 1 FROM {table} WHERE organization_id = ?1)");
             connection.query_row(&any, [organization.as_uuid()], |row| row.get(0)).unwrap()
         };
-        tables.into_iter().filter(holds).collect()
+        tables.into_iter().filter(has_rows).collect()
     }
 }
 

@@ -192,7 +192,7 @@ pub async fn backup(
     let record = environment.record(now, None, actor, action, Subject::Instance);
     vault.ports.store.audit.append(vec![record]).await.map_err(BackupError::Unrecorded)?;
 
-    let key_file = DatabaseKeyFile::beside(file);
+    let key_file = DatabaseKeyFile::next_to(file);
     let wrapped = std::fs::read(key_file.path()).map_err(|error| BackupError::io(key_file.path(), error))?;
     let (store, copy_key, copy) =
         (Arc::clone(store), SqliteKey::from_bytes(key.expose_bytes()), unfinished.copy.clone());

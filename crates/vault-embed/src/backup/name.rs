@@ -112,7 +112,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn several_backups_of_one_second_have_their_own_names_in_order() {
+    fn backups_of_one_second_have_distinct_ordered_names() {
         let directory = tempfile::tempdir().unwrap();
         let place = || place(BackupTarget::Named(directory.path()), Timestamp::from_millis(0));
         let mut created = Vec::new();

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_old_files_are_kept_and_the_new_ones_are_in_place() {
+    fn exchange_keeps_old_files_and_installs_new_ones() {
         let (directory, database) = place(&OLD);
         assert!(!is_pending(&database).unwrap());
         decide(&database).unwrap();

@@ -138,7 +138,7 @@ impl Run<'_> {
         if exchange::is_pending(self.path)? {
             exchange::finish(self.path, crate::SystemClock.now())?;
         }
-        let found = FoundFile::at(self.path, DatabaseKeyFile::beside(self.path).path())?;
+        let found = FoundFile::at(self.path, DatabaseKeyFile::next_to(self.path).path())?;
         if (found.state != FileState::Missing || found.leftovers) && !self.accepted.replace {
             return Err(RestoreError::Exists(self.path.to_owned()));
         }
@@ -187,7 +187,7 @@ impl Run<'_> {
         proven.map_err(|source| RestoreError::Keyring { backup: self.archive.path.clone(), source })?;
 
         let database = staging.join(self.path.file_name().unwrap_or_default());
-        let new_key = DatabaseKeyFile::beside(&database).create(&*self.root, &OsEntropy).await?;
+        let new_key = DatabaseKeyFile::next_to(&database).create(&*self.root, &OsEntropy).await?;
         let (from, to) = (unpacked.clone(), database.clone());
         let (old, new) = (self.key.expose_bytes(), new_key.expose_bytes()); // handed to the database
         let copying = move || copy_file(&from, SqliteKey::from_bytes(old), &to, &SqliteKey::from_bytes(new));

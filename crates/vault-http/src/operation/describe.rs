@@ -59,8 +59,8 @@ pub(crate) fn parse(body: &[u8]) -> Result<CredentialPatch, ProblemResponse> {
     let description = violations.check("/description", || optional_description(description.as_deref()));
     let expires_at = violations.check("/expires_at", || optional_time(expires_at.as_deref(), "/expires_at"));
     let vend = violations.check("/vend", || vend.as_deref().map(parse_rule).transpose());
-    let said = description.zip(expires_at).zip(vend);
-    violations.finish(said.map(|((description, expires_at), vend)| CredentialPatch {
+    let metadata = description.zip(expires_at).zip(vend);
+    violations.finish(metadata.map(|((description, expires_at), vend)| CredentialPatch {
         labels: labels.flatten(), // the request is rejected if they are invalid
         description: description.map(Some).or(gone[0].then_some(None)),
         expires_at: expires_at.map(Some).or(gone[1].then_some(None)),

@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_taken_exactly_as_they_came() {
+    fn values_are_used_unchanged() {
         let body = r#"{"ttl": 60, "passcode": " 1", "password": "pä\u0000ss ", "email": "A@x.io"}"#;
         let Ok(request) = read(body) else { panic!("the form is right") };
         assert_eq!((&*request.email, request.ttl), ("A@x.io", Some(60)));

@@ -79,8 +79,8 @@ pub(crate) fn parse(body: &[u8], policy: DataPolicy) -> Result<NewCredential, Pr
     let description = violations.check("/description", || optional_description(description.as_deref()));
     let expires_at = violations.check("/expires_at", || optional_time(expires_at.as_deref(), "/expires_at"));
     let vend = violations.check("/vend", || vend.as_deref().map(parse_rule).transpose());
-    let said = labels.zip(description).zip(expires_at).zip(vend);
-    let request = namespace.zip(data.flatten()).zip(said);
+    let metadata = labels.zip(description).zip(expires_at).zip(vend);
+    let request = namespace.zip(data.flatten()).zip(metadata);
     violations.finish(request.map(|((namespace, data), (((labels, description), expires_at), vend))| {
         let vend = vend.unwrap_or(VendRule::default_of(data.kind()));
         NewCredential { labels, description, expires_at, vend, ..NewCredential::new(namespace, data) }

@@ -161,9 +161,10 @@ fn size(listed: &ListedCredential) -> usize {
     const FRAME: usize = 740;
     let information = listed.information.as_ref().map_or(0, |information| information.as_json().len());
     let metadata = listed.metadata.as_ref();
-    let labels = metadata.map_or(0, |said| said.labels.iter().map(|(name, value)| name.len() + value.len() + 6).sum());
+    let labels =
+        metadata.map_or(0, |metadata| metadata.labels.iter().map(|(name, value)| name.len() + value.len() + 6).sum());
     // JSON escaping at most doubles the size.
-    let description = metadata.and_then(|said| said.description.as_ref());
+    let description = metadata.and_then(|metadata| metadata.description.as_ref());
     let description = description.map_or(0, |text: &Description| 2 * text.as_str().len());
     FRAME + listed.namespace.as_str().len() + information + labels + description
 }
@@ -202,7 +203,7 @@ mod tests {
             sound,
             r#"{"id":"abababab-abab-abab-abab-abababababab","type":"direct-link","namespace":"imports/nightly","information":{"host":"a\u00e4", "secrets":[]},"version":7,"created_at":"2026-11-20T12:00:00Z","updated_at":"2026-11-20T12:00:01Z","labels":{},"vend":"any","health":{"state":"unchecked"}}"#
         );
-        assert!(sound.len() <= size(&listed), "the buffer is large enough at once");
+        assert!(sound.len() <= size(&listed), "the initial buffer is large enough");
         let item = serde_json::from_str::<CredentialItem>(&sound).ok();
         assert!(item.is_some_and(|item| item.information.is_some_and(|shown| shown["host"] == "a\u{e4}")));
         assert_eq!(credentials(&[]), "[]");

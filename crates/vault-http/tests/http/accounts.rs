@@ -29,7 +29,7 @@ fn text(value: &Value) -> &str {
     value.as_str().expect("a string")
 }
 
-/// The id of the account with this address.
+/// Returns the ID of the account with this address.
 fn id_of(world: &World, token: &str, email: &str) -> String {
     let accounts = list(world, token);
     let account = accounts.iter().find(|account| account["email"] == email).expect("an account of this address");
@@ -59,7 +59,7 @@ fn admins_see_the_accounts_of_their_organization() {
 }
 
 #[test]
-fn accounts_come_in_pages() {
+fn accounts_are_paginated() {
     let world = World::start();
     let token = world.token(Role::Admin);
     for number in 0..4 {
@@ -90,7 +90,7 @@ fn accounts_come_in_pages() {
 }
 
 #[test]
-fn an_account_that_waits_is_shown_as_locked() {
+fn locked_out_account_is_shown_as_locked() {
     let world = World::start();
     let token = world.token(Role::Admin);
     world.account("Acme", "zoe@acme.example", Role::Viewer);
@@ -112,7 +112,7 @@ fn an_account_that_waits_is_shown_as_locked() {
 }
 
 #[test]
-fn an_invitation_is_made_changed_and_withdrawn() {
+fn invitation_is_created_changed_and_withdrawn() {
     let world = World::start();
     let token = world.token(Role::Admin);
     let response = invite(&world, &token, "New.One@ACME.example", "editor");
@@ -145,12 +145,12 @@ fn an_invitation_is_made_changed_and_withdrawn() {
     assert_eq!(invite(&world, &token, "new.one@acme.example", "viewer").status, 201, "the address is free again");
     world.clock.advance_seconds(72 * 3600);
     let token = world.token(Role::Admin);
-    assert!(list(&world, &token).iter().all(|account| account["state"] != "invited"), "its time is over");
+    assert!(list(&world, &token).iter().all(|account| account["state"] != "invited"), "it has expired");
     assert_eq!(invite(&world, &token, "new.one@acme.example", "viewer").status, 201);
 }
 
 #[test]
-fn a_taken_address_is_a_conflict() {
+fn used_address_is_a_conflict() {
     let world = World::start();
     let token = world.token(Role::Admin);
     let other = world.token_in("Other", Role::Admin);
@@ -170,9 +170,9 @@ fn a_taken_address_is_a_conflict() {
     assert_eq!(invite(&world, &other, "invited@acme.example", "viewer").status, 201, "another organization's");
 }
 
-/// After 20 addresses in use within an hour, nobody is invited until it is over.
+/// After 20 addresses in use within an hour, invitations are refused until the hour has passed.
 #[test]
-fn twenty_taken_addresses_stop_invitations_for_the_hour() {
+fn twenty_used_addresses_stop_invitations_for_the_hour() {
     let world = World::start();
     let token = world.token(Role::Admin);
     let other = world.token_in("Other", Role::Admin);
@@ -211,7 +211,7 @@ fn invitation_violations_are_named() {
             &["/organization_id", "/state"],
         ),
         (json!({"email": 7, "role": "Admin"}), 400, &["/email", "/role"]),
-        (json!({"email": "nobody", "role": "Admin"}), 422, &["/email", "/role"]),
+        (json!({"email": "no-address", "role": "Admin"}), 422, &["/email", "/role"]),
         (json!({"email": "", "role": "viewer"}), 422, &["/email"]),
     ] {
         let response = world.send_json("POST /v1/accounts", &token, &body);
@@ -232,11 +232,11 @@ fn invitation_violations_are_named() {
         let body = json!({"email": email, "role": "viewer"}).to_string();
         assert_problem(&world.send(line, headers, body), status, code, line);
     }
-    assert_eq!(list(&world, &token).len(), 1, "nobody was invited");
+    assert_eq!(list(&world, &token).len(), 1, "no user was invited");
 }
 
 #[test]
-fn a_role_and_a_state_have_one_spelling() {
+fn role_and_a_state_have_one_spelling() {
     let world = World::start();
     let token = world.token(Role::Admin);
     world.account("Acme", "a@acme.example", Role::Editor);
@@ -271,7 +271,7 @@ fn a_role_and_a_state_have_one_spelling() {
 }
 
 #[test]
-fn every_account_that_is_not_there_is_the_same_not_found() {
+fn unknown_and_foreign_accounts_get_same_not_found() {
     let world = World::start();
     let token = world.token(Role::Admin);
     let other = world.token_in("Other", Role::Admin);
@@ -311,7 +311,7 @@ fn every_account_that_is_not_there_is_the_same_not_found() {
 }
 
 #[test]
-fn a_change_ends_the_accounts_sessions() {
+fn change_ends_the_accounts_sessions() {
     let world = World::start();
     let token = world.token(Role::Admin);
     for (number, body) in [json!({"role": "editor"}), json!({"state": "disabled"})].into_iter().enumerate() {
@@ -333,7 +333,7 @@ fn a_change_ends_the_accounts_sessions() {
 }
 
 #[test]
-fn the_last_active_admin_stays() {
+fn last_active_admin_cannot_be_removed() {
     let world = World::start();
     let token = world.token(Role::Admin);
     world.token_in("Other", Role::Admin);
@@ -358,7 +358,7 @@ fn the_last_active_admin_stays() {
 }
 
 #[test]
-fn a_precondition_cannot_hold() {
+fn if_match_without_entity_tag_fails() {
     let world = World::start();
     let token = world.token(Role::Admin);
     world.account("Acme", "a@acme.example", Role::Viewer);

@@ -1,4 +1,4 @@
-//! What integrations are handed, and what they are refused.
+//! Activations: issued credentials and refusals.
 
 use crate::support::{ActivationListener, World, assert_problem, assert_standard_headers, s3};
 use serde_json::{Value, json};
@@ -63,7 +63,7 @@ fn activation_issues_credentials_of_namespace() {
 }
 
 #[test]
-fn the_form_is_the_one_asked_for_or_nothing() {
+fn requested_form_is_issued_or_nothing() {
     let world = World::start();
     let activation_listener = world.activation_listener();
     let admin = world.token(Role::Admin);
@@ -90,11 +90,11 @@ fn the_form_is_the_one_asked_for_or_nothing() {
     let problem = assert_problem(&asked("plain", "short"), 409, "conflict", "without a role");
     assert!(problem.detail.contains(&plain) && problem.detail.contains("role_arn"), "{}", problem.detail);
     world.storage.refuse(plain.parse().unwrap(), CheckReason::Denied);
-    assert_eq!(activation_listener.live(&token).len(), before, "nothing was handed out");
+    assert_eq!(activation_listener.live(&token).len(), before, "nothing was issued");
 }
 
 #[test]
-fn refusals_come_in_their_order_and_tell_no_more_than_they_must() {
+fn refusals_are_ordered_and_disclose_minimum() {
     let world = World::start();
     let admin = world.token(Role::Admin);
     for namespace in ["imports", "secret", "frozen", "secret-and-frozen"] {
@@ -143,11 +143,11 @@ fn refusals_come_in_their_order_and_tell_no_more_than_they_must() {
     assert_problem(&begin("frozen"), 403, "frozen", "before the limit");
     assert_problem(&begin("large"), 409, "namespace-too-large", "before the limit");
     world.clock.advance_seconds(3_600);
-    assert_eq!(begin("imports").status, 201, "the first is over");
+    assert_eq!(begin("imports").status, 201, "the first has ended");
 }
 
 #[test]
-fn a_dry_run_reports_every_credential() {
+fn dry_run_reports_every_credential() {
     let world = World::start();
     let activation_listener = world.activation_listener();
     let admin = world.token(Role::Admin);
@@ -184,7 +184,7 @@ fn a_dry_run_reports_every_credential() {
 }
 
 #[test]
-fn an_integration_ends_its_own_activations_only() {
+fn integration_ends_its_own_activations_only() {
     let world = World::start();
     let activation_listener = world.activation_listener();
     let admin = world.token(Role::Admin);
@@ -242,8 +242,8 @@ fn unauthorized_integration_learns_nothing() {
     assert_eq!(world.send(&format!("DELETE /v1/integrations/{id}"), &[&admin], "").status, 204);
     assert_eq!(replaced, refused(&third));
     let body = json!({"name": "bounded", "namespaces": ["imports"], "expires_at": "2030-01-01T00:01:00Z"});
-    let made = world.send_json("POST /v1/integrations", &admin, body).json();
-    let bounded = format!("Authorization: Bearer {}", made["token"].as_str().unwrap());
+    let created = world.send_json("POST /v1/integrations", &admin, body).json();
+    let bounded = format!("Authorization: Bearer {}", created["token"].as_str().unwrap());
     let started = activation_listener.activate(&bounded, "imports").json();
     assert_eq!(started["expires_at"], "2030-01-01T00:01:00Z", "no activation outlives its integration");
     world.clock.advance_seconds(60);
@@ -276,7 +276,7 @@ fn undecryptable_credential_issues_nothing() {
 }
 
 #[test]
-fn a_whole_namespace_fits_into_one_answer() {
+fn whole_namespace_is_returned_in_one_response() {
     let world = World::start();
     let activation_listener = world.activation_listener();
     let admin = world.token(Role::Admin);
@@ -300,7 +300,7 @@ fn a_whole_namespace_fits_into_one_answer() {
 }
 
 #[test]
-fn an_integration_renews_its_own_activations_only() {
+fn integration_renews_its_own_activations_only() {
     let world = World::start();
     let activation_listener = world.activation_listener();
     let admin = world.token(Role::Admin);

@@ -1,4 +1,4 @@
-//! The edge of the activation listener: what holds for every request to it.
+//! The edge of the activation listener: rules for every request to it.
 
 use crate::support::{World, assert_problem, assert_standard_headers, logged, request};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use vault_http::{Rate, Readiness, activation_routes, routes};
 
 const JSON: &str = "Content-Type: application/json";
 
-/// Every route that asks for a token.
+/// Every route that requires a token.
 fn protected() -> Vec<String> {
     let routes = activation_routes().filter(|route| !matches!(route.operation, "live" | "ready"));
     let lines: Vec<_> = routes.map(|route| format!("{} {}", route.method, route.template)).collect();
@@ -18,7 +18,7 @@ fn protected() -> Vec<String> {
 }
 
 #[test]
-fn the_two_listeners_share_nothing_but_the_probes() {
+fn listeners_share_only_probes() {
     let world = World::start();
     let activation_listener = world.activation_listener();
     let path = |template: &str| template.replace("{base}", "/v1").replace("{id}", "x");
@@ -151,7 +151,7 @@ fn bodies_are_validated_and_violations_named() {
 }
 
 #[test]
-fn methods_heads_and_addresses_are_as_everywhere() {
+fn methods_headers_and_paths_are_checked_as_on_main_listener() {
     let world = World::start();
     let activation_listener = world.activation_listener();
     let admin = world.token(Role::Admin);
@@ -194,7 +194,7 @@ fn methods_heads_and_addresses_are_as_everywhere() {
 }
 
 #[test]
-fn one_integration_asks_only_so_often() {
+fn integration_is_rate_limited() {
     let world = World::start();
     let admin = world.token(Role::Admin);
     world.save(&admin, "imports", "b");
@@ -211,7 +211,7 @@ fn one_integration_asks_only_so_often() {
             r#"{"namespace":"imports","operations":[]}"#,
         )
     };
-    // Far more than a rate of one a second lets through while they are sent.
+    // Far more than a rate of one per second permits in this time.
     let answers =
         (0..200).map(|turn| if turn % 2 == 0 { activation_listener.activate(&token, "imports") } else { check() });
     let refused = { answers }.find(|response| response.status == 429).expect("a refusal");
@@ -228,7 +228,7 @@ fn one_integration_asks_only_so_often() {
 }
 
 #[test]
-fn nothing_secret_is_logged() {
+fn secrets_are_not_logged() {
     let log = logged();
     let world = World::start();
     let activation_listener = world.activation_listener();

@@ -8,7 +8,7 @@ use vault_http::{AdminParts, AdminSettings, ListenerSettings, Readiness, admin_s
 use vault_testkit::clock::SequentialIds;
 
 #[test]
-fn it_has_metrics_and_probes_and_nothing_else() {
+fn admin_listener_has_only_metrics_and_probes() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let mut settings = AdminSettings { listener: ListenerSettings::new(vec![SocketAddr::from(([127, 0, 0, 1], 0))]) };
     settings.listener.shutdown_timeout = Duration::from_secs(300);
@@ -35,7 +35,7 @@ fn it_has_metrics_and_probes_and_nothing_else() {
     }
     assert_problem(&wire.exchange(request("POST /metrics", &[], "")), 405, "method-not-allowed", "POST");
 
-    // A stop ends idle connections at once.
+    // A stop closes idle connections immediately.
     let began = Instant::now();
     runtime.block_on(handle.stop(true));
     runtime.block_on(running).unwrap().unwrap();

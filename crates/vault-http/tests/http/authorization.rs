@@ -5,7 +5,7 @@ use serde_json::json;
 use vault_core::role::Role;
 use vault_http::routes;
 
-/// A body of the form that an operation takes.
+/// A body in the form that an operation accepts.
 fn sound_body(line: &str) -> String {
     let body = match line {
         "PATCH /v1/organization-vault" => return s3("a", "b"),
@@ -30,7 +30,7 @@ fn sound_body(line: &str) -> String {
     body.to_string()
 }
 
-/// Every route that asks for a token.
+/// Every route that requires a token.
 fn protected() -> Vec<String> {
     let free = [
         "live",
@@ -58,7 +58,7 @@ fn protected() -> Vec<String> {
 }
 
 #[test]
-fn without_a_token_there_is_nothing_but_the_login() {
+fn only_login_works_without_token() {
     let world = World::start();
     for line in &protected() {
         for headers in [&[][..], &["Cookie: access_token=a"], &["Authorization: Basic YTpi"], &["X-Api-Key: a"]] {
@@ -70,7 +70,7 @@ fn without_a_token_there_is_nothing_but_the_login() {
 }
 
 #[test]
-fn a_token_elsewhere_is_not_looked_for() {
+fn token_is_read_only_from_header() {
     let world = World::start();
     let header = world.token(Role::Admin);
     let token = header.rsplit(' ').next().unwrap();
@@ -116,7 +116,7 @@ fn malformed_credentials_are_invalid_tokens() {
 }
 
 #[test]
-fn a_token_ends_with_its_time_and_with_its_session() {
+fn token_expires_with_its_time_or_session() {
     let world = World::start();
     let token = world.token(Role::Admin);
     assert_eq!(world.send("GET /v1/organization-vault", &[&token], "").status, 200);
@@ -161,7 +161,7 @@ fn role_is_checked_before_rest_of_request() {
 }
 
 #[test]
-fn a_refusal_before_the_body_closes_the_connection() {
+fn refusal_before_the_body_closes_the_connection() {
     let world = World::start();
     let mut wire = world.wire();
     let response = wire.exchange(request("PATCH /v1/organization-vault", &["Content-Type: application/json"], "{}"));

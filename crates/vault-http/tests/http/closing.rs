@@ -1,4 +1,4 @@
-//! What was sent behind a request whose answer closes the connection is not carried out (RFC 9112, 9.6).
+//! Requests behind one whose response closes the connection are not executed (RFC 9112, 9.6).
 
 use crate::support::{Wire, World, WorldBuilder, request};
 use crate::tls;
@@ -11,8 +11,8 @@ use vault_http::Readiness;
 
 const JSON: &str = "Content-Type: application/json";
 
-/// Requests whose answers close the connection, with the status of each. All of them end where they seem to: what
-/// follows could be read as another request.
+/// Requests whose responses close the connection, with the status of each. All of them are complete, so the following
+/// bytes could be parsed as another request.
 fn closing(token: &str) -> Vec<(&'static str, Vec<u8>, u16)> {
     let with = |line: &str, headers: &[&str], body: &str| request(line, &[headers, &[token]].concat(), body);
     let long = format!("GET /{}", "a".repeat(9_000));
@@ -31,8 +31,8 @@ fn closing(token: &str) -> Vec<(&'static str, Vec<u8>, u16)> {
     ]
 }
 
-/// Sends each closing request with `victim` behind it; `is_unharmed` tells whether that was carried out.
-fn nothing_is_carried_out(
+/// Sends each closing request with `victim` behind it. `is_unharmed` returns whether the latter had no effect.
+fn check_nothing_is_executed(
     connect: impl Fn() -> Wire,
     closing: Vec<(&'static str, Vec<u8>, u16)>,
     victim: &[u8],
@@ -48,13 +48,13 @@ fn nothing_is_carried_out(
             assert_eq!(response.status, status, "{what}");
             assert!(what == "an older protocol" || response.header("connection") == Some("close"), "{what}");
             assert!(wire.is_closed(), "a second answer after {what}");
-            assert!(is_unharmed(), "the request behind {what} was carried out");
+            assert!(is_unharmed(), "the request behind was executed: {what}");
         }
     }
 }
 
 #[test]
-fn nothing_behind_an_answer_that_closes_is_carried_out() {
+fn requests_after_closing_response_are_not_executed() {
     let world = World::start();
     let token = world.token(Role::Editor);
     let id = world.save(&token, "a", "b");
@@ -65,12 +65,12 @@ fn nothing_behind_an_answer_that_closes_is_carried_out() {
     let mut all = closing(&token);
     all.extend([("an encoded save", encoded, 415), ("a body that is too large", too_large, 413)]);
     for listed in &mut all {
-        // What is listed runs on another thread, so that the request behind it is read meanwhile.
+        // A list runs on another thread, so the request behind it is read concurrently.
         if listed.0 == "a client that closes, and waits" {
             listed.1 = request("GET /v1/organization-vault", &[&token, "Connection: close"], "");
         }
     }
-    nothing_is_carried_out(|| world.wire(), all, &request(&format!("DELETE {path}"), &[&token], ""), is_there);
+    check_nothing_is_executed(|| world.wire(), all, &request(&format!("DELETE {path}"), &[&token], ""), is_there);
     let mut wire = world.wire();
     let both = [request("GET /livez", &[], ""), request(&format!("DELETE {path}"), &[&token], "")].concat();
     assert_eq!(wire.exchange(both).status, 200);
@@ -78,7 +78,7 @@ fn nothing_behind_an_answer_that_closes_is_carried_out() {
 }
 
 #[test]
-fn nor_is_it_over_tls() {
+fn requests_after_closing_response_over_tls_are_not_executed() {
     let identity = tls::Identity::new();
     let (world, _) = tls::world(&identity);
     let mut first = tls::wire(&world, &identity);
@@ -90,11 +90,11 @@ fn nor_is_it_over_tls() {
     let show = request(&format!("GET {path}"), &[&token], "");
     let is_there = || tls::wire(&world, &identity).exchange(&show).status == 200;
     let victim = request(&format!("DELETE {path}"), &[&token], "");
-    nothing_is_carried_out(|| tls::wire(&world, &identity), closing(&token), &victim, is_there);
+    check_nothing_is_executed(|| tls::wire(&world, &identity), closing(&token), &victim, is_there);
 }
 
 #[test]
-fn nor_is_it_on_a_socket_in_the_file_system() {
+fn requests_after_closing_response_on_unix_socket_are_not_executed() {
     let world = World::start();
     let admin = world.token(Role::Admin);
     world.save(&admin, "imports", "b");
@@ -110,13 +110,14 @@ fn nor_is_it_on_a_socket_in_the_file_system() {
     let victim = request("POST /v1/activations", &[&token, JSON], "{\"namespace\":\"imports\"}");
     let live = request("GET /v1/activations", &[&token], "");
     let closing = closing(&token).into_iter().filter(|(what, ..)| *what != "an upgrade with a body").collect();
-    nothing_is_carried_out(connect, closing, &victim, || connect().exchange(&live).text() == "[]");
+    check_nothing_is_executed(connect, closing, &victim, || connect().exchange(&live).text() == "[]");
     activation_listener.stop(&world);
 }
 
 #[test]
-fn requests_sent_together_do_not_change_one_another() {
-    // Of the first, the answer waits until the others were sent. Each of them would change its length or its connection.
+fn pipelined_requests_are_independent() {
+    // The response to the first request is delayed until the others are sent. Each of these would change its length or
+    // its connection.
     for behind in [
         request("HEAD /livez", &[], ""),
         request("GET /livez", &["Connection: close"], ""),

@@ -1,4 +1,4 @@
-//! `{base_url}/accounts/<id>/unlock` and `…/re-enrol`: how admins help their colleagues.
+//! `{base_url}/accounts/<id>/unlock` and `…/re-enrol`: how admins unlock and re-enrol other users.
 
 use crate::support::{PASSWORD, Response, World, assert_problem, assert_standard_headers};
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ fn bearer(session: &Response) -> String {
     format!("Authorization: Bearer {}", text(&session.json()["access_token"]))
 }
 
-/// Has the account enrol again, and gives the code.
+/// Starts a re-enrolment of the account, and returns the code.
 fn re_enrol(world: &World, token: &str, id: &str) -> String {
     let response = post(world, token, id, "re-enrol");
     assert_eq!(response.status, 201, "{}", response.text());
@@ -55,7 +55,7 @@ fn confirm(world: &World, code: &str, passcode: &str) -> Response {
 }
 
 #[test]
-fn an_admin_unlocks_a_colleague() {
+fn admin_unlocks_another_user() {
     let world = World::start();
     let token = world.token(Role::Admin);
     world.account("Acme", ZOE, Role::Viewer);
@@ -74,7 +74,7 @@ fn an_admin_unlocks_a_colleague() {
 }
 
 #[test]
-fn a_colleague_without_phone_and_codes_enrols_again() {
+fn user_without_phone_and_codes_re_enrols() {
     let world = World::start();
     let token = world.token(Role::Admin);
     world.account("Acme", ZOE, Role::Editor);
@@ -84,11 +84,11 @@ fn a_colleague_without_phone_and_codes_enrols_again() {
     let response = post(&world, &token, id, "re-enrol");
     assert_standard_headers(&response, "re-enrol");
     assert_eq!((response.status, response.header("content-type")), (201, Some("application/json")));
-    let made = response.json();
-    let members: Vec<_> = made.as_object().unwrap().keys().map(String::as_str).collect();
+    let created = response.json();
+    let members: Vec<_> = created.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(members, ["enrolment_code", "expires_at"]);
-    let code = text(&made["enrolment_code"]);
-    assert_eq!((code.len(), text(&made["expires_at"])), (26, "2030-01-04T00:00:00Z"));
+    let code = text(&created["enrolment_code"]);
+    assert_eq!((code.len(), text(&created["expires_at"])), (26, "2030-01-04T00:00:00Z"));
     let mut expected = before.clone();
     expected["state"] = json!("re-enrolling");
     expected["invitation_expires_at"] = json!("2030-01-04T00:00:00Z");
@@ -96,7 +96,7 @@ fn a_colleague_without_phone_and_codes_enrols_again() {
     assert_eq!(list(&world, &token).len(), 2, "it is listed once");
 
     assert_problem(&world.send("GET /v1/account", &[&theirs], ""), 401, "invalid-token", "their session");
-    let unknown = json!({"email": "nobody@acme.example", "password": PASSWORD, "passcode": "123456"});
+    let unknown = json!({"email": "unknown@acme.example", "password": PASSWORD, "passcode": "123456"});
     let unknown = world.send_json("POST /v1/login", "", unknown);
     let old = log_in(&world, PASSWORD, &world.code(ZOE));
     assert_problem(&old, 401, "invalid-login", "what they had");
@@ -136,7 +136,7 @@ fn a_colleague_without_phone_and_codes_enrols_again() {
 }
 
 #[test]
-fn a_re_enrolment_is_made_again_and_runs_out() {
+fn re_enrolment_is_reissued_and_expires() {
     let world = World::start();
     let token = world.token(Role::Admin);
     world.account("Acme", ZOE, Role::Viewer);
@@ -153,7 +153,7 @@ fn a_re_enrolment_is_made_again_and_runs_out() {
     assert_eq!(change(json!({"state": "active"})), "re-enrolling", "nothing that was comes back");
     assert_eq!(enrol(&world, &second).status, 200);
     world.clock.advance_seconds(72 * 3600);
-    assert_problem(&enrol(&world, &second), 401, "invalid-enrolment", "its time is over");
+    assert_problem(&enrol(&world, &second), 401, "invalid-enrolment", "it has expired");
     let token = world.token(Role::Admin);
     let listed = listed(&world, &token, ZOE);
     assert_eq!((&listed["state"], &listed["invitation_expires_at"]), (&json!("re-enrolling"), &Value::Null));
@@ -213,7 +213,7 @@ fn unlock_and_re_enrol_hide_foreign_accounts() {
         let response = world.send(&line.replace("POST", "GET"), &[&token], "");
         assert_problem(&response, 405, "method-not-allowed", what);
         assert_eq!(response.header("allow"), Some("POST"));
-        // No body can give a role, or a state.
+        // No body can set a role or a state.
         let response = world.send_json(&line, &token, json!({"role": "admin", "state": "active"}));
         assert!([201, 204].contains(&response.status), "{}", response.text());
         assert_eq!(listed(&world, &token, &format!("{what}@acme.example"))["role"], "viewer");

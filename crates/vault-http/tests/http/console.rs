@@ -3,16 +3,16 @@
 use crate::support::{CONSOLE_POLICY, World, WorldBuilder, assert_problem, assert_standard_headers};
 use std::collections::BTreeSet;
 
-/// What the first page may take, in bytes.
+/// Maximum size of the first page, in bytes.
 const FIRST_PAGE: usize = 120 * 1000;
 
-/// The addresses in double or single quotes after `mark` in `text`.
+/// Returns the URLs in double or single quotes after `mark` in `text`.
 fn quoted<'a>(text: &'a str, mark: &'a str) -> impl Iterator<Item = &'a str> {
     text.split(mark).skip(1).filter_map(|rest| rest.split(['"', '\'']).next())
 }
 
 #[test]
-fn the_page_names_the_base_path_and_nothing_of_another_origin() {
+fn page_names_the_base_path_and_nothing_of_another_origin() {
     let world = WorldBuilder::default().settings(|settings| settings.base_path = "/vault/v7".parse().unwrap()).start();
     let page = world.send("GET /", &[], "");
     assert_standard_headers(&page, "the page");
@@ -49,7 +49,7 @@ fn files_are_served_and_nothing_else() {
 }
 
 #[test]
-fn the_first_page_is_small() {
+fn first_page_is_small() {
     let world = World::start();
     let get = |path: &str| {
         let answer = world.send(&format!("GET {path}"), &[], "");
@@ -65,7 +65,7 @@ fn the_first_page_is_small() {
         if loaded.insert(path.clone()) {
             let file = get(&path);
             size += file.len();
-            // What a module needs before it runs; what it loads later is of other pages.
+            // Only static imports: a module loads the files of other pages later.
             let statements = file.lines().filter(|line| line.starts_with("import ") && line.contains(" from "));
             wanted.extend(statements.flat_map(|line| quoted(line, "from '.")).map(|name| format!("/console{name}")));
         }

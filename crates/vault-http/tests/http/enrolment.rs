@@ -6,7 +6,7 @@ use vault_core::role::Role;
 
 const EMAIL: &str = "new@acme.example";
 
-/// Invites, and gives the enrolment code.
+/// Invites a user, and returns the enrolment code.
 fn invite(world: &World, token: &str, email: &str) -> String {
     let response = world.send_json("POST /v1/accounts", token, json!({"email": email, "role": "editor"}));
     assert_eq!(response.status, 201, "{}", response.text());
@@ -17,7 +17,7 @@ fn enrol(world: &World, code: &str, password: &str) -> Response {
     world.send_json("POST /v1/enrol", "", json!({"enrolment_code": code, "password": password}))
 }
 
-/// Enrols, and gives what is shown once.
+/// Enrols, and returns the one-time secrets.
 fn drafted(world: &World, code: &str) -> Value {
     let response = enrol(world, code, PASSWORD);
     assert_standard_headers(&response, "enrol");
@@ -39,7 +39,7 @@ fn log_in(world: &World, passcode: &str) -> Response {
 }
 
 #[test]
-fn an_invitation_becomes_an_account() {
+fn invitation_becomes_an_account() {
     let world = World::start();
     let token = world.token(Role::Admin);
     let code = invite(&world, &token, EMAIL);
@@ -107,7 +107,7 @@ fn invitation_shows_address_organization_and_inviter() {
 }
 
 #[test]
-fn everything_wrong_with_a_code_is_the_same_answer() {
+fn invalid_codes_get_same_response() {
     let world = World::start();
     let token = world.token(Role::Admin);
     let [open, undrafted, withdrawn] =
@@ -182,7 +182,7 @@ fn bodies_are_validated_strictly_but_tokens_are_not() {
 }
 
 #[test]
-fn an_unknown_code_is_refused_before_any_work() {
+fn unknown_code_is_refused_before_any_work() {
     let world = WorldBuilder::default().hash_permits(0).start();
     assert_problem(&enrol(&world, &"a".repeat(26), PASSWORD), 401, "invalid-enrolment", "unknown");
 }

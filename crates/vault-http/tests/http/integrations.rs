@@ -35,7 +35,7 @@ fn text(value: &Value) -> &str {
 }
 
 #[test]
-fn an_integration_is_made_listed_rotated_and_deleted() {
+fn integration_is_created_listed_rotated_and_deleted() {
     let world = World::start();
     let token = world.token(Role::Admin);
     let body =
@@ -43,11 +43,11 @@ fn an_integration_is_made_listed_rotated_and_deleted() {
     let response = create(&world, &token, &body);
     assert_standard_headers(&response, "an integration");
     assert_eq!((response.status, response.header("content-type")), (201, Some("application/json")));
-    let made = response.json();
-    assert_eq!(members(&made), ["expires_at", "id", "name", "namespaces", "token"]);
-    assert_eq!((text(&made["name"]), text(&made["expires_at"])), ("Nightly", "2030-02-01T00:00:00Z"));
-    assert_eq!(made["namespaces"], json!(["exports", "imports/*"]));
-    let (id, first) = (text(&made["id"]), text(&made["token"]));
+    let created = response.json();
+    assert_eq!(members(&created), ["expires_at", "id", "name", "namespaces", "token"]);
+    assert_eq!((text(&created["name"]), text(&created["expires_at"])), ("Nightly", "2030-02-01T00:00:00Z"));
+    assert_eq!(created["namespaces"], json!(["exports", "imports/*"]));
+    let (id, first) = (text(&created["id"]), text(&created["token"]));
     assert!(first.starts_with("ovi_") && first.len() == 53, "{first}");
     let mut expected = json!({
         "id": id, "name": "Nightly", "namespaces": ["exports", "imports/*"], "state": "active",
@@ -59,9 +59,9 @@ fn an_integration_is_made_listed_rotated_and_deleted() {
     assert_standard_headers(&response, "a rotation");
     assert_eq!(response.status, 200, "{}", response.text());
     let rotated = response.json();
-    assert_eq!(members(&rotated), members(&made));
-    assert_eq!(rotated["id"], made["id"]);
-    assert_ne!(rotated["token"], made["token"]);
+    assert_eq!(members(&rotated), members(&created));
+    assert_eq!(rotated["id"], created["id"]);
+    assert_ne!(rotated["token"], created["token"]);
     expected["previous_token_until"] = json!("2030-01-01T01:00:00Z");
     assert_eq!(list(&world, &token), [expected.clone()]);
     world.clock.advance_seconds(3_599);
@@ -78,7 +78,7 @@ fn an_integration_is_made_listed_rotated_and_deleted() {
 }
 
 #[test]
-fn a_rotation_needs_no_body() {
+fn rotation_needs_no_body() {
     let world = World::start();
     let token = world.token(Role::Admin);
     let (id, _) = world.integration(&token, "nightly", &["a"]);
@@ -177,7 +177,7 @@ fn integration_violations_are_named() {
 }
 
 #[test]
-fn a_name_is_taken_within_its_organization() {
+fn integration_name_is_unique_in_its_organization() {
     let world = World::start();
     let token = world.token(Role::Admin);
     let other = world.token_in("Other", Role::Admin);
@@ -192,7 +192,7 @@ fn a_name_is_taken_within_its_organization() {
 }
 
 #[test]
-fn every_integration_that_is_not_there_is_the_same_not_found() {
+fn unknown_and_foreign_integrations_get_same_not_found() {
     let world = World::start();
     let token = world.token(Role::Admin);
     let other = world.token_in("Other", Role::Admin);
@@ -273,7 +273,7 @@ fn state_namespaces_and_expiry_are_changed() {
 }
 
 #[test]
-fn integrations_come_page_by_page() {
+fn integrations_are_paginated() {
     let world = World::start();
     let admin = world.token(Role::Admin);
     for name in ["e", "b", "d", "a", "C"] {
@@ -292,7 +292,7 @@ fn integrations_come_page_by_page() {
     }
 }
 
-/// The member `name` of every item, page by page of two, as `Link` leads from one to the next.
+/// Returns the field `name` of every item, in pages of two, following `Link`.
 fn pages(world: &World, token: &str, path: &str, name: &str) -> Vec<Vec<String>> {
     let mut pages = Vec::new();
     let mut next = Some(format!("{path}?limit=2"));

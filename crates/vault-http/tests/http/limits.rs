@@ -1,4 +1,4 @@
-//! How often one network may ask for what needs no token.
+//! Rate limits by network for operations without a token.
 
 use crate::support::{World, WorldBuilder, assert_problem, logged, request};
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -10,7 +10,7 @@ use vault_core::role::Role;
 use vault_http::Rate;
 
 const JSON: &str = "Content-Type: application/json";
-/// Far more than a rate of one a second lets through while they are sent.
+/// Far more than a rate of one per second permits in this time.
 const MANY: usize = 40;
 
 fn world(trusted: &'static str) -> World {
@@ -23,14 +23,14 @@ fn world(trusted: &'static str) -> World {
         .start()
 }
 
-/// The statuses of logins that each claim to come from a network of their own.
+/// Returns the statuses of logins that each claim to be from a different network.
 fn statuses(world: &World) -> Vec<u16> {
     let from = |number| format!("X-Forwarded-For: 203.0.{number}.7");
     (0..MANY).map(|number| world.send("POST /v1/login", &[JSON, &from(number)], "{}").status).collect()
 }
 
 #[test]
-fn logins_of_one_network_are_limited_whatever_it_claims() {
+fn logins_of_one_network_are_limited_despite_forged_headers() {
     let world = world("10.0.0.0/8");
     let statuses = statuses(&world);
     assert_eq!(statuses[..2], [400, 400]);
@@ -38,7 +38,7 @@ fn logins_of_one_network_are_limited_whatever_it_claims() {
 }
 
 #[test]
-fn a_proxy_that_is_not_trusted_is_warned_of() {
+fn untrusted_proxy_is_reported() {
     let log = logged();
     let forwarded = "X-Forwarded-For: 198.51.100.7";
     world("10.0.0.0/8").send("GET /livez", &[forwarded], "");
@@ -51,7 +51,7 @@ fn a_proxy_that_is_not_trusted_is_warned_of() {
 }
 
 #[test]
-fn what_a_page_of_another_site_sends_does_not_count() {
+fn cross_site_requests_do_not_count() {
     let world = world("10.0.0.0/8");
     for _ in 0..MANY {
         for form in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=a"] {
@@ -59,13 +59,13 @@ fn what_a_page_of_another_site_sends_does_not_count() {
             assert_problem(&response, 415, "unsupported-media-type", form);
         }
         let response = world.send("POST /v1/login", &[JSON, "Sec-Fetch-Site: cross-site"], "{}");
-        assert_problem(&response, 403, "cross-site", "with the permission of a browser that has a flaw");
+        assert_problem(&response, 403, "cross-site", "permitted by a faulty browser");
     }
     assert_eq!(world.send("POST /v1/login", &[JSON, "Sec-Fetch-Site: same-origin"], "{}").status, 400);
 }
 
 #[test]
-fn the_refusal_comes_before_the_body() {
+fn rate_limit_refuses_before_body() {
     let world = world("10.0.0.0/8");
     let body = "Content-Length: 1000";
     let refused = (0..MANY).find_map(|_| {
@@ -83,7 +83,7 @@ fn the_refusal_comes_before_the_body() {
 }
 
 #[test]
-fn what_needs_a_token_is_not_limited() {
+fn authenticated_requests_are_not_rate_limited() {
     let world = world("10.0.0.0/8");
     let token = world.token(Role::Viewer);
     for _ in 0..MANY {
@@ -94,14 +94,14 @@ fn what_needs_a_token_is_not_limited() {
 }
 
 #[test]
-fn without_a_rate_nothing_is_open() {
+fn routes_without_token_require_a_rate() {
     let world = World::start();
     assert_eq!(statuses(&world), [400; MANY]);
 }
 
 #[test]
-fn an_account_and_an_organization_have_so_many_requests_under_way() {
-    // The bounds, and who is refused while one request is under way: its account, a colleague, another organization.
+fn concurrent_requests_are_limited_by_account_and_organization() {
+    // The limits, and which callers are refused during a request: its account, another user, another organization.
     for ((account, organization), refused) in [((1, 2), [true, false, false]), ((2, 1), [true, true, false])] {
         let ((started, begins), (release, released)) = (channel(), channel::<()>());
         let released = Mutex::new(released);
@@ -123,7 +123,7 @@ fn an_account_and_an_organization_have_so_many_requests_under_way() {
         let mut wire = world.wire();
         wire.send(list());
         begins.recv_timeout(Duration::from_secs(60)).expect("it is carried out");
-        // A client that goes away ends nothing: its request counts until it is carried out.
+        // The request of a disconnected client counts until it has finished.
         drop(wire);
         for (token, refused) in [&token, &others[0], &others[1]].into_iter().zip(refused) {
             let response = world.send("GET /v1/account", &[token], "");

@@ -16,7 +16,7 @@ fn login(world: &World, body: &Value) -> crate::support::Response {
 }
 
 #[test]
-fn a_login_gives_a_token() {
+fn login_returns_token() {
     let world = World::start();
     world.account("Acme", "a@acme.example", Role::Admin);
     let response = world.send("POST /v1/login", &[JSON], world.login_body("a@acme.example"));
@@ -33,7 +33,7 @@ fn a_login_gives_a_token() {
 }
 
 #[test]
-fn everything_wrong_with_the_credentials_is_the_same_answer() {
+fn wrong_credentials_get_same_response() {
     let world = World::start();
     world.account("Acme", "a@acme.example", Role::Admin);
     let right = || json!({"email": "a@acme.example", "password": PASSWORD, "passcode": world.code("a@acme.example")});
@@ -57,7 +57,7 @@ fn everything_wrong_with_the_credentials_is_the_same_answer() {
         assert!(problem.errors.is_empty());
         assert_eq!(response.header("www-authenticate"), Some("Bearer"), "no `error=`: no token was sent");
         answers.push((response.stable_headers(), response.text_without_id()));
-        world.clock.advance_seconds(86_400); // waits are over
+        world.clock.advance_seconds(86_400); // lockouts have expired
     }
     assert!(answers.windows(2).all(|pair| pair[0] == pair[1]), "{answers:?}");
 }
@@ -87,7 +87,7 @@ fn only_form_and_lifetime_are_refused_by_name() {
 }
 
 #[test]
-fn an_overload_says_when_to_come_back() {
+fn overload_response_has_retry_after() {
     let world = WorldBuilder::default().hash_permits(0).start();
     let response = login(&world, &json!({"email": "a@x.io", "password": "b", "passcode": "c"}));
     assert_problem(&response, 503, "unavailable", "busy");
@@ -95,7 +95,7 @@ fn an_overload_says_when_to_come_back() {
 }
 
 #[test]
-fn the_network_is_the_peers_unless_a_trusted_proxy_says_otherwise() {
+fn network_is_that_of_peer_unless_proxy_is_trusted() {
     for (trusted, address) in [(None, [127, 0, 0, 1]), (Some("127.0.0.0/8"), [198, 51, 100, 7])] {
         let expected = Network::of(address.into());
         let expected = FakeDigester::default().digest(DigestPurpose::Network, &[expected.as_bytes()]);
@@ -112,7 +112,7 @@ fn the_network_is_the_peers_unless_a_trusted_proxy_says_otherwise() {
             "X-Forwarded-Host: evil.example",
         ];
         let body = json!({"email": "a@x.io", "password": "b", "passcode": "c"}).to_string();
-        assert_problem(&world.send("POST /v1/login", &headers, body), 401, "invalid-login", "nobody's address");
+        assert_problem(&world.send("POST /v1/login", &headers, body), 401, "invalid-login", "an unknown address");
         let requested = world.fakes.hasher.requested();
         let from_expected =
             |requester: &Requester| matches!(requester, Requester::Network { network, .. } if *network == expected);

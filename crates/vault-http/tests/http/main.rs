@@ -1,4 +1,4 @@
-//! The HTTP interface as a client meets it: the real server on a real port, over the memory store.
+//! The HTTP API from the view of a client: the real server on a real port, with the memory store.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "a test fails by panicking")]
 
@@ -19,9 +19,9 @@ mod integrations;
 mod keyless;
 mod limits;
 mod login;
+mod metadata;
 mod methods;
 mod own_account;
-mod said;
 mod slowness;
 mod support;
 mod tls;

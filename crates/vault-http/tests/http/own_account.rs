@@ -6,14 +6,14 @@ use vault_core::role::Role;
 
 const EMAIL: &str = "me@acme.example";
 
-/// An account of this test's own.
+/// Creates an account for this test.
 fn world() -> World {
     let world = World::start();
     world.account("Acme", EMAIL, Role::Viewer);
     world
 }
 
-/// Logs in; the header with the token.
+/// Logs in. Returns the header with the token.
 fn log_in(world: &World) -> String {
     let response = world.send_json("POST /v1/login", "", world.login_body(EMAIL));
     assert_eq!(response.status, 200, "{}", response.text());
@@ -39,13 +39,13 @@ fn is_live(world: &World, token: &str) -> bool {
     response.status == 200
 }
 
-/// Password and passcode that are right.
+/// Returns the correct password and passcode.
 fn proof(world: &World) -> Value {
     json!({"password": PASSWORD, "passcode": world.code(EMAIL)})
 }
 
 #[test]
-fn everybody_sees_the_own_account() {
+fn every_user_sees_own_account() {
     let world = world();
     let token = log_in(&world);
     let shown = account(&world, &token);
@@ -72,7 +72,7 @@ fn everybody_sees_the_own_account() {
 }
 
 #[test]
-fn the_own_account_says_what_the_server_is_set_up_for() {
+fn own_account_lists_server_features() {
     let world = WorldBuilder::default()
         .settings(|settings| settings.activation_url = Some("unix:/run/orgvault/activation.sock".to_owned()))
         .parts(|parts| parts.vault = parts.vault.clone().checks(true))
@@ -112,7 +112,7 @@ fn sessions_are_listed_and_ended() {
 }
 
 #[test]
-fn every_session_that_is_not_ones_own_is_the_same_not_found() {
+fn unknown_and_foreign_sessions_get_same_not_found() {
     let world = world();
     let token = log_in(&world);
     let [colleague, stranger] = [world.token(Role::Admin), world.token_in("Other", Role::Admin)];
@@ -146,7 +146,7 @@ fn change_password(world: &World, token: &str, mut proof: Value, new: &str) -> R
 }
 
 #[test]
-fn a_new_password_ends_every_other_session() {
+fn new_password_ends_every_other_session() {
     let world = world();
     let [other, token] = [log_in(&world), log_in(&world)];
     let new = "a horse of another colour";
@@ -176,7 +176,7 @@ fn weak_new_password_is_reported_before_re_authentication() {
 }
 
 #[test]
-fn a_wrong_proof_is_a_wrong_login() {
+fn failed_re_authentication_counts_as_failed_login() {
     let world = world();
     let token = log_in(&world);
     let mut answers = Vec::new();
@@ -189,19 +189,19 @@ fn a_wrong_proof_is_a_wrong_login() {
             }
             let response = world.send_json(line, &token, &body);
             assert_problem(&response, 401, "invalid-login", line);
-            assert!(!response.text().contains("e-mail"), "nobody asked for it: {}", response.text());
+            assert!(!response.text().contains("e-mail"), "the e-mail address was not requested: {}", response.text());
             answers.push((response.stable_headers(), response.text_without_id()));
-            assert!(is_live(&world, &token), "the session goes on");
+            assert!(is_live(&world, &token), "the session continues");
         }
     }
     assert!(answers.windows(2).all(|pair| pair[0] == pair[1]), "whatever was wrong: {answers:?}");
-    // The counter is the login's own: nine of them reached the hash, so a login must wait.
+    // Logins use the same counter: nine attempts were hashed, so a login is locked out.
     let body = world.login_body(EMAIL);
     assert_problem(&world.send_json("POST /v1/login", "", body), 401, "invalid-login", "a wait");
 }
 
 #[test]
-fn a_new_passcode_is_in_force_once_confirmed() {
+fn new_passcode_applies_after_confirmation() {
     let world = world();
     let [other, token] = [log_in(&world), log_in(&world)];
     let confirm = |token: &str, passcode: &str| {

@@ -14,7 +14,7 @@ use std::time::Duration;
 use vault_core::role::Role;
 use vault_http::{ListenerSettings, ServerSettings, Tls};
 
-/// Far longer than anything takes that has an end.
+/// Far longer than any operation that ends.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A certificate for `localhost`, with its key.
@@ -37,7 +37,7 @@ impl Identity {
         CertificateDer::from_pem_slice(self.certificate.as_bytes()).unwrap()
     }
 
-    /// A client that trusts this certificate alone.
+    /// Returns a client that trusts only this certificate.
     fn client(&self, versions: &[&'static SupportedProtocolVersion], protocols: &[&str]) -> ClientConfig {
         let mut roots = RootCertStore::empty();
         roots.add(self.der()).unwrap();
@@ -79,7 +79,7 @@ pub(crate) fn world(identity: &Identity) -> (World, Tls) {
 }
 
 #[test]
-fn both_versions_are_spoken_and_browsers_are_told_to_stay() {
+fn both_tls_versions_are_accepted_and_hsts_is_sent() {
     let identity = Identity::new();
     let (world, _) = world(&identity);
     world.account("Acme", "admin@acme.example", Role::Admin);
@@ -119,7 +119,7 @@ fn plaintext_responses_have_no_hsts_header() {
     }
 }
 
-/// The first record of a handshake whose newest version is 3.`version` (3.3 is TLS 1.2).
+/// Returns the first record of a handshake whose newest version is 3.`version` (3.3 is TLS 1.2).
 fn hello(version: u8) -> Vec<u8> {
     let random = [7; 32];
     let (suites, extensions) = (
@@ -152,7 +152,7 @@ fn older_versions_are_refused() {
 }
 
 #[test]
-fn plain_http_is_closed_and_does_no_harm() {
+fn plain_http_on_tls_port_is_closed() {
     let identity = Identity::new();
     let (world, _) = world(&identity);
     let hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
@@ -168,7 +168,7 @@ fn plain_http_is_closed_and_does_no_harm() {
     assert_eq!(wire(&world, &identity).exchange(request("GET /livez", &[], "")).status, 200);
 }
 
-/// A world over TLS that differs from the usual one.
+/// Starts a world over TLS with other settings.
 fn world_with(identity: &Identity, change: impl FnOnce(&mut ListenerSettings) + 'static) -> World {
     let tls = identity.tls();
     let change = move |settings: &mut ServerSettings| {
@@ -179,7 +179,7 @@ fn world_with(identity: &Identity, change: impl FnOnce(&mut ListenerSettings) + 
 }
 
 #[test]
-fn a_handshake_counts_as_a_connection() {
+fn handshake_counts_towards_connection_limit() {
     let world = world_with(&Identity::new(), |listener| {
         listener.deadlines.handshake = PATIENCE;
         listener.connections_per_host = 2;
@@ -207,10 +207,10 @@ fn certificates_are_reloaded_during_connections() {
     tls.replace(second.certificate.as_bytes(), second.key.as_bytes()).unwrap();
     assert_eq!(stream(&world, &second).conn.peer_certificates(), Some(&[second.der()][..]));
     assert!(handshake(world.address, first.client(rustls::ALL_VERSIONS, &[])).is_err());
-    assert_eq!(open.exchange(request("GET /livez", &[], "")).status, 200, "what is open goes on");
+    assert_eq!(open.exchange(request("GET /livez", &[], "")).status, 200, "open connections stay open");
 }
 
-/// An authority for clients, and what it issues.
+/// A certificate authority for clients.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
@@ -220,7 +220,7 @@ impl Authority {
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
 
-    /// A certificate with its key for a client.
+    /// Issues a certificate with its key for a client.
     fn issue(&self, usage: ExtendedKeyUsagePurpose) -> (CertificateDer<'static>, PrivateKeyDer<'static>) {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec!["batch".to_owned()]).unwrap();
@@ -230,7 +230,7 @@ impl Authority {
     }
 }
 
-/// Whether a client with this certificate is answered.
+/// Returns whether a client with this certificate gets a response.
 fn is_served(
     address: SocketAddr,
     server: &Identity,
@@ -246,7 +246,7 @@ fn is_served(
         Some((certificate, key)) => builder.with_client_auth_cert(vec![certificate], key).unwrap(),
         None => builder.with_no_client_auth(),
     };
-    // In TLS 1.3 a client is done before the server has judged its certificate.
+    // In TLS 1.3 a client has finished before the server verifies its certificate.
     let Ok(mut stream) = handshake(address, config) else { return false };
     let mut answer = [0; 12];
     let _ = stream.write_all(&request("GET /livez", &[], ""));
@@ -254,7 +254,7 @@ fn is_served(
 }
 
 #[test]
-fn where_clients_need_a_certificate_none_is_served_without() {
+fn client_without_required_certificate_is_refused() {
     let (first, second) = (Identity::new(), Identity::new());
     let (authority, stranger) = (Authority::new(), Authority::new());
     let pem = authority.0.pem();

@@ -22,7 +22,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn it_answers_as_everywhere_and_is_gone_afterwards() {
+fn unix_socket_serves_requests_and_is_removed_at_exit() {
     let world = World::start();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("activation.sock");
@@ -37,8 +37,8 @@ fn it_answers_as_everywhere_and_is_gone_afterwards() {
     assert_standard_headers(&response, "an activation");
     assert_eq!(response.header("strict-transport-security"), None);
     assert_eq!((response.status, &response.json()["credentials"][0]["id"]), (201, &serde_json::json!(id)));
-    assert_eq!(wire.exchange(request("GET /livez", &[], "")).status, 200, "the connection goes on");
-    assert_problem(&wire.exchange(request("GET /v1/activations", &[], "")), 401, "invalid-token", "nobody");
+    assert_eq!(wire.exchange(request("GET /livez", &[], "")).status, 200, "the connection stays open");
+    assert_problem(&wire.exchange(request("GET /v1/activations", &[], "")), 401, "invalid-token", "no token");
     drop(wire);
     activation_listener.stop(&world);
     assert!(!path.exists(), "removed when the listener stopped");
@@ -46,7 +46,7 @@ fn it_answers_as_everywhere_and_is_gone_afterwards() {
 }
 
 #[test]
-fn its_mode_is_exactly_the_one_asked_for() {
+fn unix_socket_has_configured_mode() {
     let world = World::start();
     let directory = tempfile::tempdir().unwrap();
     for wanted in [0o600, 0o660, 0o666, 0o777, 0o000] {
@@ -57,9 +57,9 @@ fn its_mode_is_exactly_the_one_asked_for() {
     }
 }
 
-/// At no moment could somebody connect whom the mode does not allow, or be turned to another file by a link.
+/// At no time can a user connect against the mode, or a link redirect clients to another file.
 #[test]
-fn it_gets_its_name_only_with_its_mode() {
+fn unix_socket_is_named_only_after_its_mode_is_set() {
     let world = World::start();
     let directory = tempfile::tempdir().unwrap();
     let watch = inotify::init(inotify::CreateFlags::NONBLOCK).unwrap();
@@ -79,7 +79,7 @@ fn it_gets_its_name_only_with_its_mode() {
 }
 
 #[test]
-fn what_has_the_name_of_its_private_directory_is_not_used() {
+fn existing_private_directory_is_not_used() {
     let world = World::start();
     let directory = tempfile::tempdir().unwrap();
     let (path, private) = (directory.path().join("s"), directory.path().join(".s.new"));
@@ -103,7 +103,7 @@ fn what_has_the_name_of_its_private_directory_is_not_used() {
 }
 
 #[test]
-fn what_a_crash_left_is_replaced_and_what_is_served_is_not() {
+fn stale_socket_is_replaced_and_served_socket_is_not() {
     let world = World::start();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("s");
@@ -123,7 +123,7 @@ fn what_a_crash_left_is_replaced_and_what_is_served_is_not() {
     assert_eq!(mode(&path), 0o600, "the one that is served is left alone");
     assert_eq!(wire(&path).exchange(request("GET /livez", &[], "")).status, 200);
 
-    // Somebody replaced it: that one is not ours to remove.
+    // Another process replaced the socket, so this server must not remove it.
     fs::remove_file(&path).unwrap();
     let other = UnixListener::bind(&path).unwrap();
     activation_listener.stop(&world);
@@ -132,7 +132,7 @@ fn what_a_crash_left_is_replaced_and_what_is_served_is_not() {
 }
 
 #[test]
-fn nothing_but_a_socket_is_replaced() {
+fn only_sockets_are_replaced() {
     let world = World::start();
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("file");

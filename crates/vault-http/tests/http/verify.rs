@@ -1,4 +1,4 @@
-//! Trying a credential out before it is saved.
+//! Checks of a credential before it is saved.
 
 use crate::support::{World, WorldBuilder, assert_problem, s3};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ fn saved(world: &World, token: &str) -> usize {
 }
 
 #[test]
-fn what_its_store_knows_is_saved() {
+fn credential_accepted_by_store_is_saved() {
     let world = WorldBuilder::default().verifying().start();
     let token = world.token(Role::Editor);
     let response = world.send(VERIFIED, &[&token, JSON], s3("a", "b"));
@@ -28,7 +28,7 @@ fn what_its_store_knows_is_saved() {
 }
 
 #[test]
-fn check_before_a_save_is_the_first_health() {
+fn check_before_save_sets_first_health() {
     let world = WorldBuilder::default().verifying().start();
     let token = world.token(Role::Editor);
     let id = world.send(VERIFIED, &[&token, JSON], s3("a", "b")).json()["id"].as_str().unwrap().to_owned();
@@ -79,7 +79,7 @@ fn violations_and_roles_are_checked_before_store() {
     }
     assert_problem(&world.send(VERIFIED, &[&token, JSON], s3("..", "b")), 422, "refused-value", "a namespace");
     assert_problem(&world.send(VERIFIED, &[&token, JSON], "{"), 400, "malformed-request", "no document");
-    assert_problem(&world.send(VERIFIED, &[], ""), 401, "invalid-token", "nobody");
+    assert_problem(&world.send(VERIFIED, &[], ""), 401, "invalid-token", "no token");
     let viewer = world.token(Role::Viewer);
     assert_problem(&world.send(VERIFIED, &[&viewer, JSON], s3("a", "b")), 403, "insufficient-role", "a viewer");
     world.send("POST /v1/logout", &[&token], "");
@@ -88,7 +88,7 @@ fn violations_and_roles_are_checked_before_store() {
 }
 
 #[test]
-fn where_it_is_not_configured_it_is_refused_before_the_body() {
+fn check_without_configuration_is_refused_before_body() {
     let world = World::start();
     let token = world.token(Role::Editor);
     let response = world.send(VERIFIED, &[&token, JSON], "{");

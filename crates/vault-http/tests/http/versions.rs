@@ -14,7 +14,7 @@ fn data(bucket: &str) -> Value {
     serde_json::from_str::<Value>(&s3("a", bucket)).unwrap()["data"].clone()
 }
 
-/// A credential and who changes it.
+/// A credential and the account that changes it.
 struct Credential {
     world: World,
     token: String,
@@ -32,7 +32,7 @@ impl Credential {
         Self { world, token, id }
     }
 
-    /// A request about it, with a JSON body unless that is empty.
+    /// Sends a request for it, with a JSON body unless that is empty.
     fn send(&self, method: &str, below: &str, headers: &[&str], body: &str) -> Response {
         let mut all = vec![&*self.token];
         all.extend((!body.is_empty()).then_some(JSON));
@@ -66,7 +66,7 @@ impl Credential {
         response
     }
 
-    /// Number, state and bucket of each version.
+    /// Returns number, state and bucket of each version.
     fn versions(&self) -> Vec<(i64, String, String)> {
         let response = self.send("GET", "/versions", &[], "");
         assert_eq!(response.status, 200, "{}", response.text());
@@ -84,7 +84,7 @@ fn listed(versions: &[(i64, &str, &str)]) -> Vec<(i64, String, String)> {
 }
 
 #[test]
-fn a_credential_is_rotated_and_back() {
+fn credential_is_rotated_and_rolled_back() {
     let credential = Credential::saved();
     let first = credential.show();
     let staged = credential.stage("b2");
@@ -93,7 +93,7 @@ fn a_credential_is_rotated_and_back() {
     assert_eq!(staged.json(), json!({"id": credential.id, "version": 2}));
     let item = credential.show().json();
     assert_eq!((&item["version"], &item["staged_version"]), (&json!(1), &json!(2)));
-    assert_eq!(item["information"]["bucket"], "b1", "a staged version is not handed out");
+    assert_eq!(item["information"]["bucket"], "b1", "a staged version is not issued");
     assert_eq!(credential.versions(), listed(&[(1, "current", "b1"), (2, "staged", "b2")]));
 
     let promoted = credential.promote(&json!(2));
@@ -126,7 +126,7 @@ fn a_credential_is_rotated_and_back() {
 }
 
 #[test]
-fn a_version_has_one_spelling() {
+fn version_number_has_one_spelling() {
     let credential = Credential::saved();
     credential.stage("b2");
     let answers: Vec<_> =
@@ -212,7 +212,7 @@ fn replacement_lists_all_violations() {
 }
 
 #[test]
-fn a_declared_expiry_belongs_to_its_version() {
+fn declared_expiry_applies_to_its_version() {
     let credential = Credential::saved();
     let body = json!({"data": data("b2"), "expires_at": "2030-06-01T12:00:00.9+02:00", "stage": true});
     assert_eq!(credential.replace_with(&[], &body).status, 201);
@@ -226,7 +226,7 @@ fn a_declared_expiry_belongs_to_its_version() {
 }
 
 #[test]
-fn an_entity_tag_changes_with_every_change_of_a_client() {
+fn entity_tag_changes_with_every_client_change() {
     let credential = Credential::saved();
     let tag = || credential.show().header("etag").unwrap().to_owned();
     let mut tags = vec![tag()];
@@ -252,7 +252,7 @@ fn an_entity_tag_changes_with_every_change_of_a_client() {
 }
 
 #[test]
-fn a_change_is_refused_if_another_came_between() {
+fn change_with_stale_entity_tag_is_refused() {
     let credential = Credential::saved();
     let old = credential.show().header("etag").unwrap().to_owned();
     credential.stage("b2");
@@ -276,7 +276,7 @@ fn a_change_is_refused_if_another_came_between() {
         }
     }
     assert_eq!(credential.versions(), listed(&[(1, "current", "b1"), (2, "staged", "b2")]));
-    // The tag that holds, alone or among others, in one header or two.
+    // The current tag, alone or with others, in one header or two.
     let send = |method, below, headers: &[&str], body| credential.send(method, below, headers, body).status;
     let tag = || credential.show().header("etag").unwrap().to_owned();
     let current = tag();
@@ -289,7 +289,7 @@ fn a_change_is_refused_if_another_came_between() {
 }
 
 #[test]
-fn an_idempotency_key_stands_for_one_replacement() {
+fn idempotency_key_identifies_one_replacement() {
     let credential = Credential::saved();
     let key = "Idempotency-Key: rotation";
     let body = json!({ "data": data("b2") });
@@ -314,7 +314,7 @@ fn an_idempotency_key_stands_for_one_replacement() {
 }
 
 #[test]
-fn a_replacement_is_answered_as_before_after_its_credential_was_deleted() {
+fn repeated_replacement_gets_original_response_after_deletion() {
     let credential = Credential::saved();
     let (key, body) = ("Idempotency-Key: rotation", json!({ "data": data("b2") }));
     let first = credential.replace_with(&[key], &body);
@@ -328,7 +328,7 @@ fn a_replacement_is_answered_as_before_after_its_credential_was_deleted() {
 }
 
 #[test]
-fn a_replacement_may_be_tried_out_first() {
+fn replacement_may_be_checked_first() {
     let credential = Credential::saved_in(WorldBuilder::default().verifying().start());
     let verify = |key: &str| {
         let body = json!({ "data": data("b2") }).to_string();
@@ -342,7 +342,7 @@ fn a_replacement_may_be_tried_out_first() {
     assert_eq!(verify("a").status, 201);
     let probed = credential.world.storage.probed().len();
     assert_eq!(verify("a").status, 201);
-    assert_eq!(credential.world.storage.probed().len(), probed, "what was carried out is not tried out again");
+    assert_eq!(credential.world.storage.probed().len(), probed, "a finished request is not checked again");
 
     let elsewhere = Credential::saved();
     let response = elsewhere.send("POST", "/versions?verify=true", &[], "{");
@@ -350,7 +350,7 @@ fn a_replacement_may_be_tried_out_first() {
 }
 
 #[test]
-fn a_viewer_reads_versions_and_changes_none() {
+fn viewer_reads_versions_and_changes_none() {
     let credential = Credential::saved();
     credential.stage("b2");
     let viewer = credential.world.token(Role::Viewer);
@@ -362,13 +362,13 @@ fn a_viewer_reads_versions_and_changes_none() {
         let refused = send(method, below, &credential.id);
         assert_problem(&refused, 403, "insufficient-role", below);
         let unknown = send(method, below, "0193aaaa-0000-7000-8000-000000000000");
-        assert_eq!(refused.text_without_id(), unknown.text_without_id(), "{below} tells nothing of ids");
+        assert_eq!(refused.text_without_id(), unknown.text_without_id(), "{below} discloses nothing about IDs");
     }
     assert_eq!(credential.versions().len(), 2);
 }
 
 #[test]
-fn a_damaged_version_is_told_from_the_others() {
+fn damaged_version_is_distinguished_from_others() {
     let credential = Credential::saved();
     credential.stage("b2");
     assert!(credential.world.store.tamper_with_credential(credential.id.parse().unwrap(), |sealed| {

@@ -1,4 +1,4 @@
-//! The document, put together.
+//! Generates the document.
 
 use crate::operations::{Answer, Caller, OPERATIONS, Operation};
 use crate::schemas;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use vault_api::{Problem, ProblemCode};
 use vault_http::Route;
 
-/// Operations that are no part of the interface.
+/// Operations that are not part of the API.
 pub(crate) const UNDESCRIBED: [&str; 6] =
     ["openapi", "docs", "console", "console-file", "show-federation-issuer", "show-federation-keys"];
 
@@ -71,7 +71,7 @@ pub(crate) fn document() -> Value {
     })
 }
 
-/// Every route, and whether the activation listener has it.
+/// Returns every route, and whether the activation listener has it.
 fn routes() -> impl Iterator<Item = (Route, bool)> {
     let probe = |route: &Route| !route.template.starts_with("{base}");
     let activation = vault_http::activation_routes().filter(move |route| !probe(route)).map(|route| (route, true));
@@ -165,10 +165,10 @@ fn answered(status: u16, answer: &Answer, generator: &mut SchemaGenerator) -> Va
     answered
 }
 
-/// The problems of an operation, by status.
+/// Returns the problems of an operation, by status.
 fn problems(operation: &Operation, route: &Route) -> BTreeMap<u16, Vec<ProblemCode>> {
     use ProblemCode as P;
-    // Of every request: its head, and a body that is too large or does not come.
+    // For every request: problems of the head, and of a body that is too large or missing.
     let mut codes = vec![
         P::MalformedRequest,
         P::AddressTooLong,
@@ -199,13 +199,13 @@ fn problems(operation: &Operation, route: &Route) -> BTreeMap<u16, Vec<ProblemCo
     by_status
 }
 
-/// The name of a response with one of these codes.
+/// Returns the name of a response with one of these codes.
 fn name_of(codes: &[ProblemCode]) -> String {
     let name = codes.iter().map(|code| code.as_str()).collect::<Vec<_>>().join("-or-");
     camel(&name)
 }
 
-/// The response of a status with one of these codes.
+/// Returns the response of a status with one of these codes.
 fn refused(status: u16, codes: &[ProblemCode]) -> Value {
     let said: Vec<String> = codes.iter().map(|code| format!("`{code}`: {}", code.title())).collect();
     let examples = codes.iter().map(|code| {
@@ -238,7 +238,7 @@ fn parameter(place: &str, name: &str) -> Value {
     parameter
 }
 
-/// `list-versions` as generated clients name it: `listVersions`.
+/// Returns the name in generated clients: `listVersions` for `list-versions`.
 fn camel(name: &str) -> String {
     let mut parts = name.split('-');
     let first = parts.next().unwrap_or_default().to_owned();

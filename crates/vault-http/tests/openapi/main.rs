@@ -1,5 +1,5 @@
-//! The description of the interface, `openapi.json`, which the server serves, is made from the wire types, the table of
-//! routes and the tables of the credential types. `ORGVAULT_UPDATE=1 cargo test -p vault-http --test openapi` writes it anew.
+//! Generates `openapi.json`, which the server serves, from the wire types, the table of routes and the tables of the
+//! credential types. To update it: `ORGVAULT_UPDATE=1 cargo test -p vault-http --test openapi`.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -19,22 +19,22 @@ fn committed() -> std::path::PathBuf {
 }
 
 #[test]
-fn the_committed_description_is_that_of_the_code() {
-    let made = serde_json::to_string_pretty(&document::document()).unwrap() + "\n";
+fn committed_description_matches_code() {
+    let created = serde_json::to_string_pretty(&document::document()).unwrap() + "\n";
     if std::env::var_os("ORGVAULT_UPDATE").is_some() {
-        std::fs::write(committed(), &made).unwrap();
+        std::fs::write(committed(), &created).unwrap();
     }
     let found = std::fs::read_to_string(committed()).unwrap();
     assert!(
-        found == made,
+        found == created,
         "openapi.json is out of date: run `ORGVAULT_UPDATE=1 cargo test -p vault-http --test openapi`"
     );
 }
 
 #[test]
-fn every_route_is_described_once_and_nothing_else_is() {
+fn exactly_all_routes_are_described() {
     let routes = vault_http::routes().chain(vault_http::activation_routes());
-    // The description describes neither itself nor the pages of the console.
+    // The description omits itself and the pages of the console.
     let routes: BTreeSet<_> =
         routes.map(|route| route.operation).filter(|name| !document::UNDESCRIBED.contains(name)).collect();
     let described: Vec<_> = OPERATIONS.iter().map(|operation| operation.name).collect();
@@ -42,9 +42,9 @@ fn every_route_is_described_once_and_nothing_else_is() {
     assert_eq!(described.len(), routes.len(), "an operation is described twice");
 }
 
-/// Every `$ref` leads somewhere, and every schema is used.
+/// Every `$ref` resolves, and every schema is used.
 #[test]
-fn references_lead_to_schemas() {
+fn references_resolve_to_schemas() {
     fn references<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
         match value {
             Value::Object(members) => {
@@ -70,9 +70,9 @@ fn references_lead_to_schemas() {
     }
 }
 
-/// What stands as an example is taken by the type that reads it.
+/// The type of each example parses it.
 #[test]
-fn examples_are_taken() {
+fn examples_are_accepted() {
     for Operation { name, request, .. } in OPERATIONS {
         let Some(request) = request else { continue };
         let example = (request.example)();

@@ -1,4 +1,4 @@
-//! What each operation takes and answers.
+//! Requests and responses of each operation.
 
 use crate::schemas;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -10,7 +10,7 @@ type Of = fn(&mut SchemaGenerator) -> Schema;
 
 /// One operation.
 pub(crate) struct Operation {
-    /// As in the table of routes.
+    /// Its name in the table of routes.
     pub(crate) name: &'static str,
     pub(crate) tag: &'static str,
     pub(crate) summary: &'static str,
@@ -19,15 +19,15 @@ pub(crate) struct Operation {
     pub(crate) request: Option<Request>,
     pub(crate) status: u16,
     pub(crate) answer: Answer,
-    /// Problems beside those that its caller and its request imply.
+    /// Problems in addition to those that its caller and its request imply.
     pub(crate) problems: &'static [ProblemCode],
 }
 
-/// Who may ask.
+/// Permitted callers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Caller {
     Anybody,
-    /// Whoever has an enrolment code.
+    /// Anyone who has an enrolment code.
     Invited,
     /// Every role.
     Member,
@@ -47,10 +47,10 @@ pub(crate) struct Request {
 pub(crate) enum Answer {
     Nothing,
     One(Of),
-    /// With the entity tag.
+    /// A response with the entity tag.
     Tagged(Of),
     List(Of),
-    /// In pages.
+    /// A list in pages.
     Page(Of),
 }
 
@@ -59,7 +59,7 @@ const fn takes<T: JsonSchema + DeserializeOwned>(example: fn() -> Value) -> Opti
     Some(Request { schema: |generator| generator.subschema_for::<T>(), example, is_read, required: true, patch: false })
 }
 
-/// A body that may be left out.
+/// An optional body.
 const fn may_take<T: JsonSchema + DeserializeOwned>(example: fn() -> Value) -> Option<Request> {
     match takes::<T>(example) {
         Some(request) => Some(Request { required: false, ..request }),

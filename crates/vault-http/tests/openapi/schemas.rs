@@ -1,4 +1,4 @@
-//! What the wire types do not say by themselves: the shapes of the credential types, and what values are accepted.
+//! Schemas that the wire types do not contain: the shapes of the credential types, and the accepted values.
 
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
@@ -14,7 +14,7 @@ const FORMS: [&str; 3] = ["short", "raw", "prefer-short"];
 
 pub(crate) const NAMESPACE: &str = "^[A-Za-z0-9][A-Za-z0-9._/-]*$";
 
-/// The name of the schema of a type's data.
+/// Returns the name of the schema of a type's data.
 fn data_name(kind: CredentialType) -> &'static str {
     match kind {
         CredentialType::S3 => "S3Data",
@@ -38,7 +38,7 @@ fn any_data() -> Value {
     })
 }
 
-/// The data of each type, from its table.
+/// Returns the schemas of the data of each type, from its table.
 pub(crate) fn data() -> Map<String, Value> {
     CredentialType::ALL
         .iter()
@@ -70,7 +70,7 @@ pub(crate) fn data() -> Map<String, Value> {
         .collect()
 }
 
-/// The rule about several fields of a type.
+/// Returns the rule about several fields of a type.
 fn rule(kind: CredentialType) -> &'static str {
     match kind {
         CredentialType::AzureIdentity => {
@@ -89,7 +89,7 @@ fn rule(kind: CredentialType) -> &'static str {
     }
 }
 
-/// What a field takes.
+/// Returns the schema of a field.
 fn value(kind: ValueKind) -> Value {
     let text = |description: &str, longest: usize| json!({"type": "string", "minLength": 1, "maxLength": longest, "description": description});
     let secret = |description: &str| json!({"type": "string", "format": "password", "minLength": 1, "maxLength": 16_384, "description": description});
@@ -142,7 +142,7 @@ fn value(kind: ValueKind) -> Value {
     }
 }
 
-/// Data that is accepted. None of it opens anything.
+/// Accepted example data, with invalid secrets.
 pub(crate) fn example(kind: CredentialType) -> Value {
     match kind {
         CredentialType::S3 => json!({
@@ -179,7 +179,7 @@ pub(crate) fn example(kind: CredentialType) -> Value {
     }
 }
 
-/// A reference to a request that [`refine`] describes.
+/// Returns a reference to a request that [`refine`] describes.
 fn request(name: &str) -> Schema {
     let Value::Object(members) = reference(name) else { panic!("an object") };
     Schema::from(members)
@@ -259,7 +259,7 @@ fn matching() -> Value {
 }
 
 fn describe() -> Value {
-    // Two choices rather than two types, which generators of clients read better.
+    // Two alternatives instead of two types, because client generators support these better.
     let nullable = |schema: Value| json!({"anyOf": [schema, {"type": "null"}]});
     json!({
         "type": "object",
@@ -274,7 +274,7 @@ fn describe() -> Value {
     })
 }
 
-/// Beside what the wire types say: the values of members that they hold as text.
+/// Adds the permitted values of fields that are text in the wire types.
 pub(crate) fn refine(schemas: &mut Map<String, Value>) {
     let roles = json!(Role::ALL.map(Role::as_str));
     let kinds = json!(CredentialType::ALL.map(CredentialType::as_str));
@@ -347,7 +347,7 @@ pub(crate) fn refine(schemas: &mut Map<String, Value>) {
     }
 }
 
-/// What the comments of the wire types say, for readers of JSON; members that hold times say so.
+/// Adapts the comments of the wire types for readers of JSON, and marks fields that contain times.
 pub(crate) fn reword(value: &mut Value) {
     match value {
         Value::Object(members) => {
@@ -372,7 +372,7 @@ pub(crate) fn reword(value: &mut Value) {
     }
 }
 
-/// Members are absent, never null.
+/// Fields are absent, never null.
 pub(crate) fn without_nulls(value: &mut Value) {
     match value {
         Value::Object(members) => {
@@ -398,7 +398,7 @@ pub(crate) fn without_nulls(value: &mut Value) {
     }
 }
 
-/// The schema of a parameter.
+/// Returns the schema of a parameter.
 pub(crate) fn parameter(name: &str) -> (Value, &'static str) {
     let text = json!({"type": "string", "minLength": 1, "maxLength": 100});
     match name {

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_services_of_the_supported_clouds_need_no_entry() {
+    fn services_of_the_supported_clouds_need_no_entry() {
         for text in [
             "s3.amazonaws.com",
             "s3.eu-central-1.amazonaws.com",
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wildcard_matches_no_local_name() {
+    fn wildcard_matches_no_local_name() {
         let all = patterns(&["*", "*.example.com", "metadata.example.internal", "minio"]);
         for (text, permitted) in [
             ("example.com", true),
@@ -338,21 +338,21 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
 
         #[test]
-        fn the_rule_for_names_equals_its_reference(
+        fn name_rule_matches_reference(
             name in names(), allowed in proptest::collection::vec(pattern(), 0..4)
         ) {
             prop_assert_eq!(permits_name(&name, &allowed), reference(&name, &allowed), "{}", name);
         }
 
         #[test]
-        fn no_name_that_resolvers_read_as_an_address_is_a_name(text in names()) {
+        fn numeric_names_are_refused(text in names()) {
             if matches!(url::Host::parse(&text), Ok(url::Host::Ipv4(_)) | Err(_)) {
                 prop_assert_eq!(name(&text), None);
             }
         }
 
         #[test]
-        fn the_canonical_form_is_stable(text in "[a-zA-Z0-9._-]{0,12}") {
+        fn canonical_form_is_stable(text in "[a-zA-Z0-9._-]{0,12}") {
             if let Some(found) = name(&text) {
                 prop_assert_eq!(name(&found), Some(found.clone()));
                 prop_assert_eq!(name(&format!("{}.", found.to_ascii_uppercase())), Some(found));
@@ -360,7 +360,7 @@ mod tests {
         }
 
         #[test]
-        fn a_pattern_is_shown_as_it_is_parsed(pattern in pattern()) {
+        fn pattern_round_trips(pattern in pattern()) {
             if let Ok(parsed) = pattern.to_string().parse::<HostPattern>() {
                 prop_assert_eq!(parsed, pattern);
             }

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_destination_is_direct_proxied_or_blocked() {
+    fn destination_is_direct_proxied_or_blocked() {
         let egress = egress(&["minio.example", "*.corp.example", "10.1.0.0/16"], &["*.example", "store.internal"]);
         for (host, expected) in [
             ("localhost", Some(Route::Direct)),
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_does_not_reach_the_own_listeners() {
+    fn proxy_does_not_reach_own_listeners() {
         let own = SocketAddr::from(([1, 1, 1, 1], 443));
         let egress = egress(&[], &[]).with_policy(EgressPolicy::public_only().without_listeners(vec![own]));
         assert_eq!(to(&egress, "1.1.1.1"), None);

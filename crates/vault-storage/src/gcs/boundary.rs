@@ -73,7 +73,7 @@ mod tests {
     proptest! {
         /// No prefix can change the expression.
         #[test]
-        fn no_prefix_ends_its_string(text in any::<String>()) {
+        fn prefix_is_escaped_in_string_literal(text in any::<String>()) {
             prop_assert_eq!(read(&literal(&text)), Some(text));
         }
     }

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_code_of_a_refusal_is_found_in_either_document() {
+    fn refusal_code_is_read_from_either_document() {
         for (body, code, message) in [
             (
                 "<Error><Code>NoSuchKey</Code><Message>a&amp;b</Message><RequestId>1</RequestId></Error>",
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_read_to_the_letter_and_a_root_by_its_name() {
+    fn xml_names_and_root_are_matched_exactly() {
         #[derive(Deserialize)]
         enum Listing {
             List { name: Vec<String> },

@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_proxy_is_a_host_with_an_optional_port() {
+    fn proxy_is_a_host_with_an_optional_port() {
         for (text, shown, host, port) in [
             ("http://proxy.example:3128", "http://proxy.example:3128", "proxy.example", 3128),
             ("http://proxy.example/", "http://proxy.example", "proxy.example", 80),

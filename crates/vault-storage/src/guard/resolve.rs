@@ -72,7 +72,7 @@ mod tests {
     use std::sync::{Mutex, mpsc};
 
     #[test]
-    fn a_name_server_that_never_answers_fills_its_own_threads_and_no_others() {
+    fn unresponsive_name_server_blocks_only_its_threads() {
         const MOST: usize = 4;
         let (started, begins) = mpsc::channel();
         let (release, released) = mpsc::channel::<()>();
@@ -111,13 +111,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_system_knows_this_machine() {
+    async fn system_resolves_localhost() {
         let found = SystemResolver::new().resolve("localhost").await.unwrap();
         assert!(found.iter().any(IpAddr::is_loopback), "{found:?}");
     }
 
     #[tokio::test]
-    async fn a_look_up_that_panics_is_an_error_and_frees_its_thread() {
+    async fn panicking_lookup_is_error_and_frees_thread() {
         let resolver = SystemResolver::of(1, |_| panic!("on purpose"));
         for _ in 0..2 {
             assert_eq!(resolver.resolve("store.test").await.unwrap_err().kind(), io::ErrorKind::Other);

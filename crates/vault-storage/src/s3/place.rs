@@ -29,7 +29,7 @@ mod tests {
     use vault_core::credential::{CredentialData, CredentialType};
 
     #[test]
-    fn objects_stay_in_the_partition() {
+    fn object_arns_are_in_partition() {
         for (region, domain) in
             [("eu-west-1", "amazonaws.com"), ("cn-north-1", "amazonaws.com.cn"), ("us-iso-east-1", "c2s.ic.gov")]
         {

@@ -78,12 +78,12 @@ mod tests {
     use vault_core::credential::{CredentialData, CredentialType};
 
     #[test]
-    fn wildcards_stand_for_themselves() {
+    fn wildcards_are_escaped() {
         assert_eq!(literal("a*b?c${d}/"), "a${*}b${?}c${$}{d}/");
     }
 
     #[test]
-    fn the_policy_names_bucket_and_prefix() {
+    fn policy_names_bucket_and_prefix() {
         let data = json!({
             "access_key_id": "a", "secret_access_key": "s", "bucket": "b", "key_prefix": "in/", "region": "cn-north-1",
             "role_arn": "arn:aws-cn:iam::123456789012:role/exporter",
@@ -111,7 +111,7 @@ mod tests {
     proptest! {
         /// No prefix permits access outside itself.
         #[test]
-        fn no_prefix_widens_itself(text in "\\PC{0,40}") {
+        fn prefix_wildcards_do_not_widen_policy(text in "\\PC{0,40}") {
             let mut rest = literal(&text);
             for pattern in ["${*}", "${?}", "${$}"] {
                 rest = rest.replace(pattern, "");

@@ -15,7 +15,7 @@ use vault_core::principal::{Principal, Scope};
 use vault_core::role::Role;
 
 /// A new account is found by its address and in the lists as it was created.
-pub async fn an_account_is_found_as_it_was_made(suite: &dyn AccountSubject) {
+pub async fn account_is_found_as_created(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.new_holder(Role::Viewer);
     assert_eq!(world.account(holder.address).await, None);
@@ -23,21 +23,21 @@ pub async fn an_account_is_found_as_it_was_made(suite: &dyn AccountSubject) {
     assert_eq!(outcome, Ok(()));
 
     let found = world.read(&holder).await;
-    let made = Account {
+    let created = Account {
         signed: holder.signed.clone(),
         digest: holder.signed.digest(&FakeDigester::default()),
         created_at: world.now(),
         logins: AccountLogins::default(),
         enrolment_until: None,
     };
-    assert_eq!(found, made);
-    assert_eq!(world.accounts(Some(world.organization)).await, [made.listed()]);
-    assert!(world.accounts(None).await.contains(&made.listed()));
+    assert_eq!(found, created);
+    assert_eq!(world.accounts(Some(world.organization)).await, [created.listed()]);
+    assert!(world.accounts(None).await.contains(&created.listed()));
     assert_eq!(world.audited(AuditAction::AccountCreated).await, 1);
 }
 
 /// An address belongs to one account across all organizations.
-pub async fn an_address_belongs_to_one_account(suite: &dyn AccountSubject) {
+pub async fn address_belongs_to_one_account(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let holder = world.holder(Role::Admin).await;
     for elsewhere in [&world, &other] {
@@ -53,7 +53,7 @@ pub async fn an_address_belongs_to_one_account(suite: &dyn AccountSubject) {
 }
 
 /// Of concurrent accounts with one address in two organizations exactly one is created.
-pub async fn parallel_creations_of_one_address_make_one(suite: &dyn AccountSubject) {
+pub async fn parallel_creations_of_one_address_create_one(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let wanted = address(&format!("{}@contract.example", world.ids.random()));
     let outcomes = race((0..16).map(|index| {
@@ -76,7 +76,7 @@ pub async fn parallel_creations_of_one_address_make_one(suite: &dyn AccountSubje
 }
 
 /// Without an organization no account is created and the address stays free.
-pub async fn an_account_needs_an_organization(suite: &dyn AccountSubject) {
+pub async fn account_requires_organization(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let nowhere = OrganizationId::from_uuid(world.ids.random());
     let mut holder = world.new_holder(Role::Admin);

@@ -1,7 +1,7 @@
 //! Cases of [`change_account`](vault_core::port::AccountRepository::change_account).
 
 use super::AccountSubject;
-use super::tools::{Settled, is_nobody, race};
+use super::tools::{Settled, is_unknown_account, race};
 use super::world::{Accounts, Holder, Wanted, World};
 use crate::crypto::FakeDigester;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use vault_core::principal::Denial;
 use vault_core::role::Role;
 
 /// A change of role and state replaces them with their MAC, and the version increases.
-pub async fn a_grant_is_replaced(suite: &dyn AccountSubject) {
+pub async fn account_rights_are_replaced(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let before = world.read(&holder).await;
@@ -37,7 +37,7 @@ pub async fn a_grant_is_replaced(suite: &dyn AccountSubject) {
 }
 
 /// The new password applies to the next login, under the ID that the row names.
-pub async fn a_password_is_replaced(suite: &dyn AccountSubject) {
+pub async fn password_is_replaced(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let before = reserved(&world, &holder).await;
@@ -53,7 +53,7 @@ pub async fn a_password_is_replaced(suite: &dyn AccountSubject) {
 
 /// TOTP secret and recovery codes are replaced: the old ones are invalid, and no step has been used with the new
 /// secret.
-pub async fn a_passcode_is_replaced(suite: &dyn AccountSubject) {
+pub async fn passcode_is_replaced(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let step = world.fresh_step();
@@ -73,14 +73,14 @@ pub async fn a_passcode_is_replaced(suite: &dyn AccountSubject) {
 }
 
 /// A deleted account is removed with its sessions; its address is free.
-pub async fn an_account_is_deleted(suite: &dyn AccountSubject) {
+pub async fn account_is_deleted(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let (holder, colleague) = (world.holder(Role::Editor).await, world.holder(Role::Viewer).await);
     let session = world.log_in(&holder).await;
     world.change(&holder, AccountChange::Delete).await;
 
     assert_eq!(world.account(holder.address).await, None);
-    assert!(is_nobody(&world.reserve(&holder, world.network()).await));
+    assert!(is_unknown_account(&world.reserve(&holder, world.network()).await));
     assert_eq!(world.acts(&session).await, Err(Denial::AccountChanged));
     assert_eq!(world.audited(AuditAction::AccountDeleted).await, 1);
     assert_eq!(world.acts(&world.log_in(&colleague).await).await, Ok(()));
@@ -126,7 +126,7 @@ pub async fn every_change_but_unlocking_ends_sessions(suite: &dyn AccountSubject
 }
 
 /// A role that is restored by another change does not revive a session.
-pub async fn a_role_that_returns_revives_no_session(suite: &dyn AccountSubject) {
+pub async fn restored_role_does_not_revive_sessions(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Admin).await;
     let session = world.log_in(&holder).await;
@@ -136,7 +136,7 @@ pub async fn a_role_that_returns_revives_no_session(suite: &dyn AccountSubject) 
 }
 
 /// A change based on an earlier version of the row, or of an unknown account, changes nothing.
-pub async fn a_stale_or_stray_change_changes_nothing(suite: &dyn AccountSubject) {
+pub async fn stale_or_stray_change_changes_nothing(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let holder = world.holder(Role::Viewer).await;
     let session = world.log_in(&holder).await;
@@ -148,14 +148,14 @@ pub async fn a_stale_or_stray_change_changes_nothing(suite: &dyn AccountSubject)
     let mut elsewhere = world.change_account(&holder, version, demotion.clone());
     elsewhere.payload.after.grant.organization = other.organization;
     elsewhere.audit = other.audit(AuditAction::AccountRoleChanged);
-    let mut nobody = world.change_account(&holder, version, demotion.clone());
-    nobody.payload.after.grant.account = AccountId::from_uuid(world.ids.random());
+    let mut nonexistent = world.change_account(&holder, version, demotion.clone());
+    nonexistent.payload.after.grant.account = AccountId::from_uuid(world.ids.random());
     let commands = [
         (world.change_account(&holder, version - 1, demotion.clone()), Err(Refusal::Contended)),
         (world.change_account(&holder, version + 1, demotion), Err(Refusal::Contended)),
         (world.change_account(&holder, version - 1, AccountChange::Delete), Err(Refusal::Contended)),
         (elsewhere, Err(Refusal::NotFound)),
-        (nobody, Err(Refusal::NotFound)),
+        (nonexistent, Err(Refusal::NotFound)),
     ];
     for (command, outcome) in commands {
         assert_eq!(world.store.change_account(command).await.decided(), outcome);
@@ -166,7 +166,7 @@ pub async fn a_stale_or_stray_change_changes_nothing(suite: &dyn AccountSubject)
 }
 
 /// Of concurrent changes based on one version exactly one succeeds.
-pub async fn parallel_changes_of_one_version_make_one(suite: &dyn AccountSubject) {
+pub async fn parallel_changes_of_one_version_apply_once(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let version = world.read(&holder).await.signed.version;

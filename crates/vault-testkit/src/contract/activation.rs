@@ -21,12 +21,12 @@ use vault_core::principal::Denial;
 
 /// A token finds its integration, and whether its organization is active; after deletion, and from another
 /// organization, it finds nothing.
-pub async fn a_token_finds_its_integration(suite: &dyn ActivationSubject) {
+pub async fn token_finds_its_integration(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     let stored = world.integration().await;
     let integration = &stored.integration;
     let found = |organization_active| Some(FoundIntegration { stored: stored.clone(), organization_active });
-    assert!(stored.mac_is_valid(&crate::crypto::FakeDigester::default()), "what is stored is what was signed");
+    assert!(stored.mac_is_valid(&crate::crypto::FakeDigester::default()), "the stored row equals the signed one");
     assert_eq!(world.find_by_token(integration.token).await, found(true));
     assert_eq!(world.find_by_token(world.token()).await, None);
     world.set_state(OrganizationState::Disabled).await;
@@ -42,7 +42,7 @@ pub async fn a_token_finds_its_integration(suite: &dyn ActivationSubject) {
 }
 
 /// After a rotation both tokens find the integration; after the next rotation only the newest two do.
-pub async fn a_rotated_integration_is_found_by_both_tokens(suite: &dyn ActivationSubject) {
+pub async fn rotated_integration_is_found_by_both_tokens(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     let first = world.integration().await;
     let rotate = async |stored: &StoredIntegration, overlap| {
@@ -51,7 +51,7 @@ pub async fn a_rotated_integration_is_found_by_both_tokens(suite: &dyn Activatio
     };
     let second = rotate(&first, Overlap::DEFAULT).await;
     assert_eq!(second.integration.version, first.integration.version + 1);
-    assert!(second.mac_is_valid(&crate::crypto::FakeDigester::default()), "what is stored is what was signed");
+    assert!(second.mac_is_valid(&crate::crypto::FakeDigester::default()), "the stored row equals the signed one");
     let by = async |token| world.find_by_token(token).await.map(|found| found.stored);
     for token in [first.integration.token, second.integration.token] {
         assert_eq!(by(token).await.as_ref(), Some(&second));
@@ -70,7 +70,7 @@ pub async fn a_rotated_integration_is_found_by_both_tokens(suite: &dyn Activatio
 
 /// An activation returns all credentials of exactly this namespace and organization as they were saved, oldest first,
 /// without deleted ones.
-pub async fn credentials_are_taken_as_they_were_saved(suite: &dyn ActivationSubject) {
+pub async fn credentials_are_fetched_as_saved(suite: &dyn ActivationSubject) {
     let (world, other) = (Activators::new(suite).await, Activators::new(suite).await);
     let principal = world.activator(&world.integration().await);
     let mut saved = Vec::new();
@@ -124,7 +124,7 @@ pub async fn credentials_are_taken_as_they_were_saved(suite: &dyn ActivationSubj
 }
 
 /// An activation returns the current version, regardless of other stored versions.
-pub async fn an_activation_takes_the_current_version(suite: &dyn ActivationSubject) {
+pub async fn activation_fetches_current_version(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     let id = world.saved_in("contract").await.id;
     let principal = world.activator(&world.integration().await);
@@ -147,7 +147,7 @@ pub async fn an_activation_takes_the_current_version(suite: &dyn ActivationSubje
 }
 
 /// A rejected command is rejected for the first applicable reason, and changes nothing.
-pub async fn refusals_come_in_their_order(suite: &dyn ActivationSubject) {
+pub async fn refusals_are_ordered(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     let principal = world.activator(&world.integration().await);
     let take = async |most, limit| {
@@ -214,7 +214,7 @@ pub async fn freeze_takes_effect_during_activations(suite: &dyn ActivationSubjec
 }
 
 /// After any change an integration is rejected until its token is verified again.
-pub async fn a_changed_integration_is_refused(suite: &dyn ActivationSubject) {
+pub async fn changed_integration_is_refused(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     world.saved_in("contract").await;
     let mut stored = world.integration().await;
@@ -236,7 +236,7 @@ pub async fn a_changed_integration_is_refused(suite: &dyn ActivationSubject) {
 }
 
 /// Integrations of a disabled organization are rejected until it is enabled again.
-pub async fn a_closed_organizations_integrations_are_refused(suite: &dyn ActivationSubject) {
+pub async fn closed_organizations_integrations_are_refused(suite: &dyn ActivationSubject) {
     let (world, other) = (Activators::new(suite).await, Activators::new(suite).await);
     world.saved_in("contract").await;
     other.saved_in("contract").await;
@@ -251,7 +251,7 @@ pub async fn a_closed_organizations_integrations_are_refused(suite: &dyn Activat
 }
 
 /// The limit on active activations is exact under concurrent requests. Activations of other integrations do not count.
-pub async fn the_number_of_live_activations_is_exact(suite: &dyn ActivationSubject) {
+pub async fn count_of_active_activations_is_exact(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     world.saved_in("contract").await;
     let principal = world.activator(&world.integration().await);
@@ -309,7 +309,7 @@ pub async fn activations_are_listed_to_their_integration(suite: &dyn ActivationS
 
 /// If several requests end the same activation, exactly one succeeds. No integration can end an activation of another,
 /// or one that has ended.
-pub async fn an_activation_ends_once_in_parallel(suite: &dyn ActivationSubject) {
+pub async fn activation_ends_once_in_parallel(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     world.saved_in("contract").await;
     let (principal, neighbour) =
@@ -336,7 +336,7 @@ pub async fn an_activation_ends_once_in_parallel(suite: &dyn ActivationSubject) 
 
 /// Aborting ends an activation and is recorded, even if the activation had already ended. Activations of another
 /// organization are unchanged.
-pub async fn an_aborted_activation_is_gone(suite: &dyn ActivationSubject) {
+pub async fn aborted_activation_is_deleted(suite: &dyn ActivationSubject) {
     let (world, other) = (Activators::new(suite).await, Activators::new(suite).await);
     world.saved_in("contract").await;
     let principal = world.activator(&world.integration().await);
@@ -356,7 +356,7 @@ pub async fn an_aborted_activation_is_gone(suite: &dyn ActivationSubject) {
 }
 
 /// The use of the current token is recorded to the minute; a rotation resets it, another change does not.
-pub async fn the_use_of_a_token_is_noted_to_the_minute(suite: &dyn ActivationSubject) {
+pub async fn token_use_is_recorded_to_the_minute(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     world.saved_in("contract").await;
     let stored = world.integration().await;

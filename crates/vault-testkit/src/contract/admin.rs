@@ -14,14 +14,14 @@ const OPERATOR: Principal = Principal::Operator;
 
 /// An admin's session creates, finds, lists and changes integrations of its own organization, and finds none of
 /// another.
-pub async fn an_admins_session_reaches_its_own_integrations(suite: &(impl IntegrationSubject + SessionSubject)) {
+pub async fn admin_session_manages_only_own_integrations(suite: &(impl IntegrationSubject + SessionSubject)) {
     let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
     let [session, _] = suite.sessions(world.organization, Role::Admin, world.now()).await;
     let (authority, own) = (Principal::Session(session), Scope::One(world.organization));
-    let made = world.new_integration("nightly");
-    let outcome = world.store.create_integration(world.create_integration(&authority, &made)).await.decided();
+    let created = world.new_integration("nightly");
+    let outcome = world.store.create_integration(world.create_integration(&authority, &created)).await.decided();
     assert_eq!(outcome, Ok(()));
-    let stored = world.find_integration(&authority, IntegrationKey::Id(made.id)).await.unwrap();
+    let stored = world.find_integration(&authority, IntegrationKey::Id(created.id)).await.unwrap();
     assert_eq!(world.integrations(&authority, own).await, std::slice::from_ref(&stored));
 
     let strange = other.integration().await;
@@ -41,15 +41,15 @@ pub async fn an_admins_session_reaches_its_own_integrations(suite: &(impl Integr
 }
 
 /// Every request of a session that has ended is denied before any other check.
-pub async fn an_ended_session_administers_no_integration(suite: &(impl IntegrationSubject + SessionSubject)) {
+pub async fn ended_session_cannot_manage_integrations(suite: &(impl IntegrationSubject + SessionSubject)) {
     let world = World::of_integrations(suite).await;
     let [session, _] = suite.sessions(world.organization, Role::Admin, world.now()).await;
     let stored = world.integration().await;
     suite.end_session(session.clone(), world.now()).await;
     let entries = world.audit_length().await;
     let (authority, ended) = (Principal::Session(session), Denial::SessionEnded);
-    let made = world.create_integration(&authority, &stored.integration);
-    assert_eq!(world.store.create_integration(made).await.settled(), Err(ended));
+    let created = world.create_integration(&authority, &stored.integration);
+    assert_eq!(world.store.create_integration(created).await.settled(), Err(ended));
     let deletion = world.change_integration(&authority, &stored, IntegrationChange::Delete);
     let stale = with(deletion, |payload| payload.version -= 1);
     assert_eq!(world.store.change_integration(stale).await.settled(), Err(ended));
@@ -64,7 +64,7 @@ pub async fn an_ended_session_administers_no_integration(suite: &(impl Integrati
 }
 
 /// An admin's session freezes and lists only namespaces of its own organization. An ended session cannot do either.
-pub async fn a_session_freezes_its_own_organizations_namespaces(suite: &(impl IntegrationSubject + SessionSubject)) {
+pub async fn session_freezes_only_namespaces_of_its_organization(suite: &(impl IntegrationSubject + SessionSubject)) {
     let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
     let [session, _] = suite.sessions(world.organization, Role::Admin, world.now()).await;
     let authority = Principal::Session(session.clone());
@@ -84,8 +84,8 @@ pub async fn a_session_freezes_its_own_organizations_namespaces(suite: &(impl In
     }
     let strange = List { principal: authority.clone(), ..other.list_namespaces() };
     assert_eq!(world.store.list_namespaces(strange).await.settled(), Err(Denial::InsufficientRole));
-    let nobody = OrganizationId::from_uuid(world.ids.random());
-    let nowhere = with(world.freeze(&OPERATOR, "contract", true), |payload| payload.organization = nobody);
+    let nonexistent = OrganizationId::from_uuid(world.ids.random());
+    let nowhere = with(world.freeze(&OPERATOR, "contract", true), |payload| payload.organization = nonexistent);
     for command in [other.freeze(&authority, "contract", true), nowhere] {
         assert_eq!(world.store.freeze_namespace(command).await.unwrap(), None);
     }

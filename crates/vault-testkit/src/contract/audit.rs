@@ -18,7 +18,7 @@ use vault_core::principal::{Principal, Scope};
 use vault_core::time::Timestamp;
 
 /// Appended entries are returned unchanged by their IDs and in lists, for every kind of actor, subject and note.
-pub async fn entries_are_read_as_they_were_written(suite: &dyn OperatorSubject) {
+pub async fn entries_are_read_as_written(suite: &dyn OperatorSubject) {
     let world = World::of_operators(suite).await;
     let (account, session) = (AccountId::from_uuid(world.ids.random()), SessionId::from_uuid(world.ids.random()));
     let integration = IntegrationId::from_uuid(world.ids.random());
@@ -95,7 +95,7 @@ pub async fn entries_are_listed_in_ranges(suite: &dyn OperatorSubject) {
 }
 
 /// A checkpoint is returned unchanged. Its entries name it and are not pending for another.
-pub async fn a_checkpoint_holds_its_entries(suite: &dyn OperatorSubject) {
+pub async fn checkpoint_covers_its_entries(suite: &dyn OperatorSubject) {
     let world = World::of_operators(suite).await;
     let entries: Vec<_> = (0..3).map(|_| world.audit(AuditAction::CredentialShown)).collect();
     world.store.append(entries.clone()).await.unwrap();
@@ -115,14 +115,14 @@ pub async fn a_checkpoint_holds_its_entries(suite: &dyn OperatorSubject) {
 }
 
 /// A checkpoint is rejected if its number exists or leaves a gap, or if one of its entries is sealed or does not exist.
-pub async fn a_checkpoint_that_does_not_fit_changes_nothing(suite: &dyn OperatorSubject) {
+pub async fn mismatched_checkpoint_changes_nothing(suite: &dyn OperatorSubject) {
     let world = World::of_operators(suite).await;
     let entries: Vec<_> = (0..3).map(|_| world.audit(AuditAction::CredentialShown)).collect();
     world.store.append(entries.clone()).await.unwrap();
-    let made = seal(&world, &entries[..1]).await;
-    let number = made.checkpoint.number;
+    let created = seal(&world, &entries[..1]).await;
+    let number = created.checkpoint.number;
     let add = async |number: i64, ids: Vec<AuditId>| {
-        let checkpoint = Checkpoint { number, at: world.now(), entries: ids, hash: made.checkpoint.hash };
+        let checkpoint = Checkpoint { number, at: world.now(), entries: ids, hash: created.checkpoint.hash };
         world.store.add_checkpoint(FakeAuditSealer.seal_checkpoint(checkpoint)).await.unwrap()
     };
     assert!(!add(number, vec![entries[1].record.id]).await, "the number is taken");
@@ -133,12 +133,12 @@ pub async fn a_checkpoint_that_does_not_fit_changes_nothing(suite: &dyn Operator
         assert!(!add(next, ids).await, "an entry is sealed, or not there");
     }
     assert_eq!(unsealed(&world, &entries).await, 2);
-    assert_eq!(world.store.checkpoints(number - 1, 1).await.unwrap()[0].sealed, Some(made));
+    assert_eq!(world.store.checkpoints(number - 1, 1).await.unwrap()[0].sealed, Some(created));
 }
 
 /// If several processes add a checkpoint with the same number, exactly one succeeds, so that concurrent sealers create
 /// one chain.
-pub async fn parallel_checkpoints_make_one_chain(suite: &dyn OperatorSubject) {
+pub async fn parallel_checkpoints_form_one_chain(suite: &dyn OperatorSubject) {
     let world = World::of_operators(suite).await;
     let entries: Vec<_> = (0..8).map(|_| world.audit(AuditAction::CredentialShown)).collect();
     world.store.append(entries.clone()).await.unwrap();
@@ -165,7 +165,7 @@ pub async fn parallel_checkpoints_make_one_chain(suite: &dyn OperatorSubject) {
         assert_eq!(
             FakeAuditSealer.hash_checkpoint(&content.to_bytes()),
             pair[1].hash,
-            "it follows from the one before"
+            "it follows from the previous one"
         );
     }
 }

@@ -13,7 +13,7 @@ use vault_core::role::Role;
 use vault_core::{Command, ErrorKind, Refusal};
 
 /// A session finds and lists only accounts of its own organization.
-pub async fn a_session_sees_its_own_organization(suite: &dyn AccountSubject) {
+pub async fn session_lists_only_its_organization(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let (admin, colleague) = (world.holder(Role::Admin).await, world.holder(Role::Viewer).await);
     let stranger = other.holder(Role::Viewer).await;
@@ -51,15 +51,15 @@ pub async fn a_session_sees_its_own_organization(suite: &dyn AccountSubject) {
 }
 
 /// A session that is no longer valid sees and changes nothing.
-pub async fn an_ended_session_administers_nothing(suite: &dyn AccountSubject) {
+pub async fn ended_session_cannot_administer(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let (admin, colleague) = (world.holder(Role::Admin).await, world.holder(Role::Viewer).await);
     let session = world.log_in(&admin).await;
     assert!(world.store.end_session(world.end_session(&session)).await.unwrap());
     let (before, entries) = (world.read(&colleague).await, world.audit_length().await);
     let refusal = Denial::SessionEnded;
-    let nobody = AccountKey::Id(world.organization, vault_core::id::AccountId::from_bytes([0x55; 16]));
-    for key in keys(&colleague).into_iter().chain([nobody]) {
+    let nonexistent = AccountKey::Id(world.organization, vault_core::id::AccountId::from_bytes([0x55; 16]));
+    for key in keys(&colleague).into_iter().chain([nonexistent]) {
         let query = world.look_for(Principal::Session(session.clone()), key);
         assert_eq!(world.store.find_account(query).await.settled(), Err(refusal));
     }
@@ -78,7 +78,7 @@ pub async fn an_ended_session_administers_nothing(suite: &dyn AccountSubject) {
 }
 
 /// An admin's session changes and deletes only accounts of its own organization.
-pub async fn a_session_changes_its_own_organization(suite: &dyn AccountSubject) {
+pub async fn session_changes_only_its_organization(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let (admin, colleague) = (world.holder(Role::Admin).await, world.holder(Role::Viewer).await);
     let stranger = other.holder(Role::Viewer).await;
@@ -103,7 +103,7 @@ pub async fn a_session_changes_its_own_organization(suite: &dyn AccountSubject) 
 
 /// A session cannot remove an organization's last active admin, not even its own; disabled and re-enrolling admins,
 /// other roles, invitations and admins of other organizations do not count. An operator can.
-pub async fn the_last_active_admin_stays(suite: &dyn AccountSubject) {
+pub async fn last_active_admin_cannot_be_removed(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let admin = world.holder(Role::Admin).await;
     let disabled = world.holder(Role::Admin).await;
@@ -137,7 +137,7 @@ pub async fn the_last_active_admin_stays(suite: &dyn AccountSubject) {
 }
 
 /// If two admins concurrently demote, disable, re-enrol or delete each other, one of them remains.
-pub async fn two_admins_do_not_take_each_other(suite: &dyn AccountSubject) {
+pub async fn admins_cannot_demote_each_other_concurrently(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     for round in 0..8 {
         let (one, two) = (world.holder(Role::Admin).await, world.holder(Role::Admin).await);

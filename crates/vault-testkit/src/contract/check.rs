@@ -18,7 +18,7 @@ impl<S: ActivationRepository + ?Sized> World<'_, S> {
 }
 
 /// Every credential is checked once per round, and the next round starts at its time.
-pub async fn checks_come_in_rounds(suite: &dyn ActivationSubject) {
+pub async fn checks_are_due_in_rounds(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     let mut saved = Vec::new();
     for _ in 0..7 {
@@ -37,7 +37,7 @@ pub async fn checks_come_in_rounds(suite: &dyn ActivationSubject) {
 }
 
 /// The result of a check is stored with its version and recorded, unless that version no longer exists.
-pub async fn a_check_is_of_the_version_that_it_was_made_of(suite: &dyn ActivationSubject) {
+pub async fn check_result_applies_to_checked_version(suite: &dyn ActivationSubject) {
     let (world, other) = (Activators::new(suite).await, Activators::new(suite).await);
     let id = world.saved_in("contract").await.id;
     world.change_credential(id, 1, CredentialChange::Stage(world.new_version(id, 2)), None).await;
@@ -57,7 +57,7 @@ pub async fn a_check_is_of_the_version_that_it_was_made_of(suite: &dyn Activatio
 }
 
 /// The latest minute in which a credential was activated is stored, and returned with the credential.
-pub async fn the_latest_activation_is_noted(suite: &dyn ActivationSubject) {
+pub async fn latest_activation_is_recorded(suite: &dyn ActivationSubject) {
     let (world, other) = (Activators::new(suite).await, Activators::new(suite).await);
     let (id, neighbour) = (world.saved_in("contract").await.id, world.saved_in("contract").await.id);
     let principal = world.activator(&world.integration().await);

@@ -14,7 +14,7 @@ use vault_core::principal::{Denial, Principal};
 use vault_core::{Error, Refusal};
 
 /// A credential is shown and listed as it was saved, for each type.
-pub async fn a_credential_is_shown_as_it_was_saved(suite: &dyn CredentialSubject) {
+pub async fn credential_is_shown_as_saved(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let mut newest_first = Vec::new();
@@ -57,7 +57,7 @@ pub async fn a_credential_is_shown_as_it_was_saved(suite: &dyn CredentialSubject
 }
 
 /// A list starts with the newest credential, also for equal times.
-pub async fn a_list_begins_with_the_newest(suite: &dyn CredentialSubject) {
+pub async fn list_starts_with_newest(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let mut saved = Vec::new();
@@ -69,7 +69,7 @@ pub async fn a_list_begins_with_the_newest(suite: &dyn CredentialSubject) {
 }
 
 /// A list is filtered by namespace, by type and by both; a namespace is compared exactly.
-pub async fn a_list_is_filtered(suite: &dyn CredentialSubject) {
+pub async fn list_is_filtered(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let mut saved = Vec::new();
@@ -119,7 +119,7 @@ pub async fn pages_are_stable_while_others_change_the_list(suite: &dyn Credentia
 }
 
 /// An organization cannot list, show, page after or delete a credential of another.
-pub async fn organizations_see_nothing_of_each_other(suite: &dyn CredentialSubject) {
+pub async fn organizations_are_isolated(suite: &dyn CredentialSubject) {
     let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
     let (principal, stranger) = (world.embedder(), other.embedder());
     let mine = world.saved(&principal).await;
@@ -137,7 +137,7 @@ pub async fn organizations_see_nothing_of_each_other(suite: &dyn CredentialSubje
 }
 
 /// Of concurrent deletes of a credential exactly one succeeds.
-pub async fn a_credential_is_deleted_once_in_parallel(suite: &dyn CredentialSubject) {
+pub async fn credential_is_deleted_once_in_parallel(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let (credential, other) = (world.saved(&principal).await, world.saved(&principal).await);
@@ -155,7 +155,7 @@ pub async fn a_credential_is_deleted_once_in_parallel(suite: &dyn CredentialSubj
 }
 
 /// The limit on credentials is enforced per organization. Deleted credentials do not count.
-pub async fn a_limit_is_kept(suite: &dyn CredentialSubject) {
+pub async fn limit_is_enforced(suite: &dyn CredentialSubject) {
     let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
     for _ in 0..3 {
         other.saved(&other.embedder()).await;
@@ -176,7 +176,7 @@ pub async fn a_limit_is_kept(suite: &dyn CredentialSubject) {
 }
 
 /// The limit is exact under concurrent saves.
-pub async fn a_limit_is_exact_in_parallel(suite: &dyn CredentialSubject) {
+pub async fn limit_is_exact_in_parallel(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     world.saved(&principal).await;
@@ -193,7 +193,7 @@ pub async fn a_limit_is_exact_in_parallel(suite: &dyn CredentialSubject) {
 }
 
 /// A save under a key that is not the organization's active key is rejected.
-pub async fn an_inactive_key_is_refused(suite: &dyn CredentialSubject) {
+pub async fn inactive_key_is_refused(suite: &dyn CredentialSubject) {
     let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
     let principal = world.embedder();
     let earlier = world.saved(&principal).await;
@@ -216,7 +216,7 @@ pub async fn an_inactive_key_is_refused(suite: &dyn CredentialSubject) {
 
 /// Concurrent saves are decided as if they ran one after the other: a rejected save neither undoes nor delays the
 /// others, and records nothing.
-pub async fn saves_at_once_are_judged_each_for_itself(suite: &dyn CredentialSubject) {
+pub async fn concurrent_saves_are_decided_independently(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principals = [world.embedder(), world.embedder(), closed(suite).await];
     let inactive = KeyId::from_uuid(world.ids.random());
@@ -243,8 +243,8 @@ pub async fn saves_at_once_are_judged_each_for_itself(suite: &dyn CredentialSubj
     let mut saved: Vec<(usize, CredentialId)> = Vec::new();
     for (number, (id, outcome)) in outcomes.into_iter().enumerate() {
         match (expected(number), outcome) {
-            (Ok(()), Ok(made)) => {
-                assert_eq!(made, id);
+            (Ok(()), Ok(created)) => {
+                assert_eq!(created, id);
                 saved.push((number, id));
             }
             (Err(expected), Err(found)) => assert_eq!(format!("{found:?}"), format!("{expected:?}"), "{number}"),
@@ -272,11 +272,11 @@ pub async fn saves_at_once_are_judged_each_for_itself(suite: &dyn CredentialSubj
 }
 
 /// Repeated requests among concurrent ones: each idempotency key has one effect, within the limit.
-pub async fn repeats_at_once_take_no_room(suite: &dyn CredentialSubject) {
+pub async fn concurrent_repeats_do_not_count_towards_limit(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let first = keyed(&world, &principal, "key 0", "body");
-    let made = world.store.save_credential(first).await.unwrap();
+    let created = world.store.save_credential(first).await.unwrap();
     let outcomes = race((0..64).map(|number| {
         let key = number % 4;
         let body = if number % 16 == 15 { "another body" } else { "body" };
@@ -288,8 +288,8 @@ pub async fn repeats_at_once_take_no_room(suite: &dyn CredentialSubject) {
         async move { (key, command.payload.idempotency.is_some(), store.save_credential(command).await.decided()) }
     }))
     .await;
-    let mut of_key = std::collections::HashMap::from([(0, made)]);
-    let mut effects = std::collections::HashSet::from([made]);
+    let mut of_key = std::collections::HashMap::from([(0, created)]);
+    let mut effects = std::collections::HashSet::from([created]);
     for (key, repeatable, outcome) in outcomes {
         match outcome {
             Ok(id) if repeatable => {
@@ -307,11 +307,11 @@ pub async fn repeats_at_once_take_no_room(suite: &dyn CredentialSubject) {
     assert_eq!((effects.len(), world.listed(&principal).await.len()), (12, 12));
     assert_eq!(world.audited(AuditAction::CredentialSaved).await, 12);
     let again = with(keyed(&world, &principal, "key 0", "body"), |save| save.limit = 0);
-    assert_eq!(world.store.save_credential(again).await.decided(), Ok(made));
+    assert_eq!(world.store.save_credential(again).await.decided(), Ok(created));
 }
 
 /// Concurrent deletes are decided as if they ran one after the other.
-pub async fn deletes_at_once_are_judged_each_for_itself(suite: &dyn CredentialSubject) {
+pub async fn concurrent_deletes_are_decided_independently(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let (principal, ended) = (world.embedder(), closed(suite).await);
     let mut saved = Vec::new();

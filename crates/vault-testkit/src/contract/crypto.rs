@@ -103,25 +103,25 @@ macro_rules! sealing_contract {
         $crate::deployment_cases! { $make;
             sealing in "embed/own-store.md" {
                 sealed_data_opens
-                a_credential_is_sealed_under_the_key_that_is_named
-                a_credential_opens_in_its_place_only
-                a_list_is_of_one_organization
-                a_list_may_lie_under_several_keys
-                fingerprints_tell_data_apart_within_an_organization
-                an_organization_without_keys_neither_seals_nor_opens
-                new_keys_have_ids_of_their_own
+                credential_is_sealed_under_the_key_that_is_named
+                credential_opens_only_in_its_row
+                list_opens_only_for_one_organization
+                list_may_use_several_keys
+                fingerprints_distinguish_data_within_organization
+                organization_without_keys_neither_seals_nor_opens
+                new_keys_have_unique_ids
                 moved_data_opens_only_with_its_new_key
-                what_does_not_open_is_not_moved
-                no_secret_is_in_an_error
+                unopenable_data_is_not_resealed
+                errors_contain_no_secret
             }
         }
         $crate::$cryptography! { $make;
             sealed in "CRYPTO.md" {
                 every_flipped_byte_is_refused
                 every_other_length_is_refused
-                nothing_is_sealed_twice_alike
+                equal_data_has_different_ciphertexts
                 sealed_data_contains_no_plaintext
-                another_deployment_opens_nothing
+                keys_of_another_deployment_open_nothing
             }
         }
     };
@@ -143,20 +143,20 @@ macro_rules! digest_contract {
         $crate::deployment_cases! { $make;
             digest in "embed/own-store.md" {
                 equal_parts_have_equal_digests
-                digests_of_different_purposes_never_agree
-                parts_do_not_run_together
+                digests_of_different_purposes_differ
+                digest_parts_are_separated
                 mac_verifies_only_for_signed_values
-                digests_of_different_deployments_never_agree
+                digests_of_different_deployments_differ
             }
             entry_code in "embed/own-store.md" {
-                a_change_of_any_field_shows
-                a_change_of_any_column_shows
-                a_change_of_a_checkpoint_shows
+                mac_covers_each_field_of_entry
+                mac_covers_each_column_of_entry
+                mac_covers_checkpoint
             }
         }
         $crate::$cryptography! { $make;
             keyed in "CRYPTO.md" {
-                no_code_is_another_deployments
+                macs_of_another_deployment_do_not_verify
             }
         }
     };
@@ -180,14 +180,14 @@ macro_rules! token_contract {
                 issued_tokens_verify
                 every_flipped_bit_is_refused
                 other_lengths_are_refused
-                a_token_works_until_it_expires
-                a_token_of_the_future_is_refused
-                no_token_is_another_deployments
+                token_works_until_it_expires
+                token_from_the_future_is_refused
+                token_of_another_deployment_is_refused
             }
         }
         $crate::$cryptography! { $make;
             forgery in "CRYPTO.md" {
-                no_token_is_put_together_of_two
+                tokens_cannot_be_spliced
                 debug_of_tokens_shows_no_content
             }
         }
@@ -209,11 +209,11 @@ macro_rules! password_contract {
     (@each $make:expr; $cryptography:ident) => {
         $crate::deployment_cases! { $make;
             password in "embed/own-store.md" {
-                the_right_password_and_no_other
-                no_password_is_cut_short
-                without_a_stored_password_every_password_is_wrong
-                a_row_copied_to_another_account_refuses_both_passwords
-                a_verifier_is_bound_to_the_password
+                only_correct_password_verifies
+                passwords_are_not_truncated
+                missing_password_rejects_every_password
+                row_copied_to_another_account_refuses_both_passwords
+                verifier_is_bound_to_the_password
             }
         }
         $crate::$cryptography! { $make;
@@ -221,7 +221,7 @@ macro_rules! password_contract {
                 every_damaged_row_is_refused
                 no_password_is_stored
                 equal_passwords_are_stored_differently
-                no_password_is_another_deployments
+                verifier_of_another_deployment_does_not_open
             }
         }
     };
@@ -243,17 +243,17 @@ macro_rules! passcode_contract {
         $crate::deployment_cases! { $make;
             passcode in "embed/own-store.md" {
                 current_and_previous_step_are_accepted
-                a_recovery_code_is_no_time_based_code
-                every_seed_has_codes_of_its_own
-                a_seed_opens_in_its_place_only
+                recovery_code_is_not_time_based
+                every_seed_has_unique_passcodes
+                seed_opens_only_in_its_row
                 every_flipped_byte_of_a_seed_is_refused
-                recovery_codes_are_ten_and_found_by_their_digest
+                ten_recovery_codes_are_found_by_digest
             }
         }
         $crate::$cryptography! { $make;
             seed in "CRYPTO.md" {
                 sealed_seed_contains_no_plaintext
-                no_seed_is_another_deployments
+                seed_of_another_deployment_does_not_open
             }
         }
     };
@@ -273,7 +273,7 @@ macro_rules! deployment_cases {
     };
     (@one $make:expr; $subject:ident in $page:literal { $($case:ident)* }) => {
         mod $subject {
-            #[allow(unused_imports, reason = "what makes the deployment lies where the contract is called for")]
+            #[allow(unused_imports, reason = "the constructor of the deployment is defined where the contract is invoked")]
             use super::*;
 
             $(

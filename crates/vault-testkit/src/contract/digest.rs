@@ -32,7 +32,7 @@ pub async fn equal_parts_have_equal_digests<S: DigestSubject>(make: impl AsyncFn
 }
 
 /// Equal parts have different digests for different purposes.
-pub async fn digests_of_different_purposes_never_agree<S: DigestSubject>(make: impl AsyncFn() -> S) {
+pub async fn digests_of_different_purposes_differ<S: DigestSubject>(make: impl AsyncFn() -> S) {
     let digester = make().await.digester();
     let digests: HashSet<_> =
         DigestPurpose::ALL.iter().map(|purpose| *digester.digest(*purpose, &[b"same"]).as_bytes()).collect();
@@ -41,7 +41,7 @@ pub async fn digests_of_different_purposes_never_agree<S: DigestSubject>(make: i
 
 /// Digests of different parts differ, even if the concatenated bytes are equal, such as one label in two organizations
 /// or one code of two accounts.
-pub async fn parts_do_not_run_together<S: DigestSubject>(make: impl AsyncFn() -> S) {
+pub async fn digest_parts_are_separated<S: DigestSubject>(make: impl AsyncFn() -> S) {
     let digester = make().await.digester();
     let all: [&[&[u8]]; 12] = [
         &[b"organization 1", b"stage=nightly"],
@@ -88,7 +88,7 @@ pub async fn mac_verifies_only_for_signed_values<S: DigestSubject>(make: impl As
 }
 
 /// Guessable values have different digests in different instances. Values that cannot be guessed need no key.
-pub async fn digests_of_different_deployments_never_agree<S: DigestSubject>(make: impl AsyncFn() -> S) {
+pub async fn digests_of_different_deployments_differ<S: DigestSubject>(make: impl AsyncFn() -> S) {
     let (ours, strange) = (make().await.digester(), make().await.digester());
     for purpose in DigestPurpose::ALL {
         let agree = ours.digest(purpose, &[b"same"]) == strange.digest(purpose, &[b"same"]);

@@ -43,7 +43,7 @@ pub(super) fn is_genuine(sealer: &dyn AuditSealer, sealed: &SealedAuditRecord) -
 }
 
 /// The MAC of an entry verifies until any field of the entry is changed.
-pub async fn a_change_of_any_field_shows<S: DigestSubject>(make: impl AsyncFn() -> S) {
+pub async fn mac_covers_each_field_of_entry<S: DigestSubject>(make: impl AsyncFn() -> S) {
     let sealer = make().await.audit_sealer();
     let sealed = sealer.seal(record());
     assert!(is_genuine(&*sealer, &sealed));
@@ -69,7 +69,7 @@ pub async fn a_change_of_any_field_shows<S: DigestSubject>(make: impl AsyncFn() 
 }
 
 /// A stored entry is verified by its columns, whatever their content.
-pub async fn a_change_of_any_column_shows<S: DigestSubject>(make: impl AsyncFn() -> S) {
+pub async fn mac_covers_each_column_of_entry<S: DigestSubject>(make: impl AsyncFn() -> S) {
     let sealer = make().await.audit_sealer();
     let noted = AuditRecord { note: Some(AuditNote::of(super::tools::namespace("imports"))), ..record() };
     for record in [record(), noted] {
@@ -81,7 +81,7 @@ pub async fn a_change_of_any_column_shows<S: DigestSubject>(make: impl AsyncFn()
             &|entry| entry.id = entry.id.to_uppercase() + "x",
             &|entry| entry.at = NOW.plus_seconds(1),
             &|entry| entry.organization = None,
-            &|entry| entry.organization = Some("nobody".to_owned()),
+            &|entry| entry.organization = Some("unknown".to_owned()),
             &|entry| entry.actor = "system".to_owned(),
             &|entry| entry.account = None,
             &|entry| entry.session = None,
@@ -109,7 +109,7 @@ pub async fn a_change_of_any_column_shows<S: DigestSubject>(make: impl AsyncFn()
 
 /// The MAC of a checkpoint verifies until any field of it is changed. Checkpoints have equal hashes exactly if their
 /// contents are equal.
-pub async fn a_change_of_a_checkpoint_shows<S: DigestSubject>(make: impl AsyncFn() -> S) {
+pub async fn mac_covers_checkpoint<S: DigestSubject>(make: impl AsyncFn() -> S) {
     let sealer = make().await.audit_sealer();
     let sealed = sealer.seal_checkpoint(checkpoint());
     assert!(sealer.is_genuine_checkpoint(&sealed));

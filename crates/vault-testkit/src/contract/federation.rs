@@ -66,7 +66,7 @@ fn promoted(row: &StoredFederationKey) -> StoredFederationKey {
 
 /// Signing keys are stored unchanged, and changed and removed only in the version that was read. The private key and the
 /// findings of checks survive a change.
-pub async fn signing_keys_change_in_the_version_that_was_read(suite: &dyn ContractStore) {
+pub async fn signing_keys_change_only_in_version_read(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let active = world.with_instance().await;
     let (first, second) = (world.add_signing_key(active).await, world.add_signing_key(active).await);

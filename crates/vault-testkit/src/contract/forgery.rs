@@ -5,7 +5,7 @@ use super::token::{NOW, claims, issue};
 use vault_core::role::Role;
 
 /// The start of one token and the end of another of the same length do not form a valid token.
-pub async fn no_token_is_put_together_of_two<S: TokenSubject>(make: impl AsyncFn() -> S) {
+pub async fn tokens_cannot_be_spliced<S: TokenSubject>(make: impl AsyncFn() -> S) {
     let subject = make().await;
     let issuer = subject.issuer();
     let [one, two] = [(); 2].map(|()| issue(&*issuer, &claims(subject.instance(), Role::Editor)));

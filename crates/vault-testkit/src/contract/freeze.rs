@@ -11,7 +11,7 @@ use vault_core::principal::{Principal, Scope};
 const OPERATOR: Principal = Principal::Operator;
 
 /// A namespace is frozen once, listed, and thawed once. Each change is recorded once. Other namespaces are unchanged.
-pub async fn a_namespace_is_frozen_until_it_is_thawed(suite: &dyn IntegrationSubject) {
+pub async fn namespace_is_frozen_until_it_is_thawed(suite: &dyn IntegrationSubject) {
     let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
     let since = world.now();
     suite.add_credential(world.save_in("a")).await;
@@ -54,7 +54,7 @@ pub async fn a_namespace_is_frozen_until_it_is_thawed(suite: &dyn IntegrationSub
 }
 
 /// If several requests freeze the same namespace, exactly one succeeds, and the same applies to thawing it.
-pub async fn parallel_freezes_of_one_namespace_make_one(suite: &dyn IntegrationSubject) {
+pub async fn parallel_freezes_of_one_namespace_freeze_once(suite: &dyn IntegrationSubject) {
     let world = World::of_integrations(suite).await;
     for (frozen, action) in [(true, AuditAction::NamespaceFrozen), (false, AuditAction::NamespaceThawed)] {
         let outcomes = race((0..8).map(|_| {
@@ -68,7 +68,7 @@ pub async fn parallel_freezes_of_one_namespace_make_one(suite: &dyn IntegrationS
 }
 
 /// Namespaces that have credentials or are frozen are listed by name, page by page. Their counts have an upper limit.
-pub async fn namespaces_are_listed_with_what_they_have(suite: &dyn IntegrationSubject) {
+pub async fn namespaces_are_listed_with_counts(suite: &dyn IntegrationSubject) {
     let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
     for name in ["b", "a/1", "b", "a/1", "b", "A"] {
         suite.add_credential(world.save_in(name)).await;

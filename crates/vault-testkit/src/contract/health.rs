@@ -48,13 +48,13 @@ impl World<'_> {
 }
 
 /// A list is filtered by each health state.
-pub async fn a_list_is_filtered_by_health(suite: &dyn ContractStore) {
+pub async fn list_is_filtered_by_health(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let principal = world.embedder();
     let at = |seconds: i64| Some(world.now().plus_seconds(seconds));
     let mut ids = Vec::new();
     for expiry in [at(300), at(-10), None, at(100), at(100), at(EXPIRING_SECONDS + 100)] {
-        ids.push(world.said(&principal, &["some"], expiry).await);
+        ids.push(world.saved_with_metadata(&principal, &["some"], expiry).await);
     }
     let [third, expired, never, first, second, later] = ids[..] else { panic!("six were saved") };
     let health = |health| ListCredentials { health: Some(health), ..world.list(&principal) };
@@ -85,7 +85,7 @@ pub async fn counts_of_comparisons_are_deleted(suite: &dyn ContractStore) {
 }
 
 /// A requested check is claimed by one activation process, once; its result is stored with its version.
-pub async fn a_requested_check_is_made_once(suite: &dyn ContractStore) {
+pub async fn requested_check_runs_once(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let principal = world.embedder();
     let id = world.saved(&principal).await;
@@ -147,7 +147,7 @@ pub async fn requested_checks_are_limited(suite: &dyn ContractStore) {
 }
 
 /// An activation is a use of each credential, listed for its organization, newest first, until 30 days after it expired.
-pub async fn what_is_handed_out_is_a_use(suite: &dyn ContractStore) {
+pub async fn issuance_is_recorded_as_use(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let principal = world.embedder();
     let stored = world.integration().await;
@@ -156,10 +156,10 @@ pub async fn what_is_handed_out_is_a_use(suite: &dyn ContractStore) {
     let mut activations = Vec::new();
     for _ in 0..3 {
         world.clock.advance_millis(1_000);
-        let (begun, _) = world.activate(&activator, "contract").await;
-        let command = world.issue_credentials(&activator, "contract", begun, &[id]);
+        let (activation, _) = world.activate(&activator, "contract").await;
+        let command = world.issue_credentials(&activator, "contract", activation, &[id]);
         assert_eq!(world.store.issue_credentials(command).await.unwrap(), None);
-        activations.insert(0, begun.to_string());
+        activations.insert(0, activation.to_string());
     }
     assert_eq!(world.uses(&principal, id, None).await.unwrap(), activations[..2]);
     let query =
@@ -195,11 +195,11 @@ pub async fn renewal_and_end_update_the_use(suite: &dyn ContractStore) {
         uses.iter().map(|one| (one.activation, one.at, one.expires_at, one.ended_at, one.version)).collect::<Vec<_>>()
     };
     let started = world.now();
-    let (begun, _) = world.activate(&activator, "contract").await;
-    let command = world.issue_credentials(&activator, "contract", begun, &[id]);
+    let (activation, _) = world.activate(&activator, "contract").await;
+    let command = world.issue_credentials(&activator, "contract", activation, &[id]);
     let expiry = command.payload.expires_at;
     assert_eq!(world.store.issue_credentials(command).await.unwrap(), None);
-    assert_eq!(uses().await, [(begun, started, expiry, None, 1)]);
+    assert_eq!(uses().await, [(activation, started, expiry, None, 1)]);
 
     let read = world.versions(&principal, id).await;
     world.changed(&principal, &read, CredentialChange::Stage(world.new_version(id, 2))).await;
@@ -207,17 +207,17 @@ pub async fn renewal_and_end_update_the_use(suite: &dyn ContractStore) {
     let promote = CredentialChange::Promote { number: 2, destroy_at: world.destroy_at(), destroyed: Vec::new() };
     world.changed(&principal, &read, promote).await;
     world.clock.advance_millis(1_000);
-    let mut renewal = world.renew(&activator, begun, &[id]);
+    let mut renewal = world.renew(&activator, activation, &[id]);
     renewal.payload.credentials[0].version = 2;
     let later = renewal.payload.expires_at;
     assert_eq!(world.store.issue_credentials(renewal).await.unwrap(), None);
-    assert_eq!(uses().await, [(begun, started, later, None, 2)]);
+    assert_eq!(uses().await, [(activation, started, later, None, 2)]);
 
     world.clock.advance_millis(1_000);
-    assert!(world.store.end_activation(world.end_activation(&activator, begun)).await.unwrap());
-    let ended = [(begun, started, later, Some(world.now()), 2)];
+    assert!(world.store.end_activation(world.end_activation(&activator, activation)).await.unwrap());
+    let ended = [(activation, started, later, Some(world.now()), 2)];
     assert_eq!(uses().await, ended);
-    assert!(!world.store.end_activation(world.end_activation(&activator, begun)).await.unwrap());
+    assert!(!world.store.end_activation(world.end_activation(&activator, activation)).await.unwrap());
     assert_eq!(uses().await, ended);
     // The time counts from the expiry, so that an activation that is renewed for longer is listed while it is active.
     world.clock.advance_millis(USE_SECONDS * 1_000);
@@ -226,7 +226,7 @@ pub async fn renewal_and_end_update_the_use(suite: &dyn ContractStore) {
 }
 
 /// The result of a check before a version is stored is the health of this version.
-pub async fn a_check_before_a_save_is_the_health_of_its_version(suite: &dyn ContractStore) {
+pub async fn check_before_save_is_health_of_version(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let principal = world.embedder();
     let check = |at| Some(LastCheck { at, since: at, failed: None });

@@ -14,23 +14,23 @@ use vault_core::principal::{Denial, Principal};
 use vault_core::{Command, Error, Refusal};
 
 /// A repeated request has no effect and names the credential of the first one; a different request is rejected.
-pub async fn a_request_has_one_effect(suite: &dyn CredentialSubject) {
+pub async fn request_has_one_effect(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let first = keyed(&world, &principal, "key", "body");
-    let made = first.payload.id;
+    let created = first.payload.id;
     world.store.save_credential(first).await.unwrap();
     for _ in 0..3 {
         world.clock.advance_seconds(3_600);
-        assert_eq!(save(&world, &principal, "key", "body").await, Ok(made));
+        assert_eq!(save(&world, &principal, "key", "body").await, Ok(created));
         assert_eq!(save(&world, &principal, "key", "other body").await, Err(Refusal::IdempotencyMismatch));
     }
-    assert_eq!(world.listed(&principal).await, [made]);
+    assert_eq!(world.listed(&principal).await, [created]);
     assert_eq!(world.audited(AuditAction::CredentialSaved).await, 1);
 }
 
 /// Concurrent repetitions of a request have one effect, and all name it.
-pub async fn a_request_has_one_effect_in_parallel(suite: &dyn CredentialSubject) {
+pub async fn request_has_one_effect_in_parallel(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let outcomes = race((0..16).map(|_| {
@@ -77,14 +77,14 @@ pub async fn keys_are_compared_exactly(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let longest = "k".repeat(255);
-    let mut made = HashSet::new();
+    let mut created = HashSet::new();
     for key in ["Key", "key", "KEY", "%", "_", "'\\\"", &longest, &longest[1..]] {
-        assert!(made.insert(save(&world, &principal, key, "body").await.unwrap()), "{key}");
+        assert!(created.insert(save(&world, &principal, key, "body").await.unwrap()), "{key}");
     }
 }
 
 /// A repeated request gets the response of the first one, even if credential, key or limit have changed.
-pub async fn a_replay_outlasts_what_it_made(suite: &dyn CredentialSubject) {
+pub async fn replay_outlives_created_credential(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let (kept, deleted) = (keyed(&world, &principal, "kept", "body"), keyed(&world, &principal, "deleted", "body"));
@@ -103,7 +103,7 @@ pub async fn a_replay_outlasts_what_it_made(suite: &dyn CredentialSubject) {
 }
 
 /// The result of an earlier save with a key is found without saving; a principal without permission finds nothing.
-pub async fn an_earlier_save_is_found(suite: &dyn CredentialSubject) {
+pub async fn earlier_save_is_found(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let find = async |body: &str| {
@@ -114,16 +114,16 @@ pub async fn an_earlier_save_is_found(suite: &dyn CredentialSubject) {
     };
     assert_eq!(find("body").await.unwrap(), None);
     let command = keyed(&world, &principal, "key", "body");
-    let made = command.payload.id;
+    let created = command.payload.id;
     world.store.save_credential(command).await.unwrap();
-    assert_eq!(find("body").await.unwrap(), Some((made, 1)));
+    assert_eq!(find("body").await.unwrap(), Some((created, 1)));
     assert!(matches!(find("other body").await, Err(Error::Refused(Refusal::IdempotencyMismatch))));
     suite.set_state(world.organization, OrganizationState::Disabled).await;
     assert!(matches!(find("body").await, Err(Error::Denied(Denial::OrganizationClosed))));
 }
 
 /// A request that was not executed does not use up its key.
-pub async fn a_refused_request_leaves_its_key_free(suite: &dyn CredentialSubject) {
+pub async fn refused_request_leaves_its_key_free(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let full = with(keyed(&world, &principal, "key", "one body"), |save| save.limit = 0);

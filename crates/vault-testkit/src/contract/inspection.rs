@@ -52,7 +52,7 @@ impl World<'_> {
 }
 
 /// The row keys of credentials are returned page by page, including those of disabled organizations.
-pub async fn every_credential_has_a_place(suite: &dyn ContractStore) {
+pub async fn every_credential_has_a_row_key(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     assert_eq!(world.credential_places().await, []);
     let mut saved = Vec::new();
@@ -67,7 +67,7 @@ pub async fn every_credential_has_a_place(suite: &dyn ContractStore) {
 }
 
 /// A credential is returned with all its versions, sealed as they were stored, and the digests of its labels.
-pub async fn a_credential_is_read_whole(suite: &dyn ContractStore) {
+pub async fn credential_is_read_completely(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let embedder = world.embedder();
     let save = world.save(&embedder);
@@ -90,13 +90,13 @@ pub async fn a_credential_is_read_whole(suite: &dyn ContractStore) {
     assert_eq!((whole.labels.len(), labels), (2, [digest("a"), digest("b")].iter().map(Digest::as_bytes).collect()));
 
     let stranger = World::new(suite).await;
-    let nobody = CredentialId::from_uuid(world.ids.random());
+    let nonexistent = CredentialId::from_uuid(world.ids.random());
     assert!(world.store.whole_credential(stranger.organization, id).await.unwrap().is_none());
-    assert!(world.store.whole_credential(world.organization, nobody).await.unwrap().is_none());
+    assert!(world.store.whole_credential(world.organization, nonexistent).await.unwrap().is_none());
 }
 
 /// Rows with values that are sealed under the instance key are returned by row key, part by part.
-pub async fn every_row_under_the_instance_key_has_a_place(suite: &dyn ContractStore) {
+pub async fn every_row_under_instance_key_has_a_row_key(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     world.holder(Role::Editor).await;
     let (invitation, _) = world.invited(Role::Viewer).await;
@@ -113,13 +113,13 @@ pub async fn every_row_under_the_instance_key_has_a_place(suite: &dyn ContractSt
             let row = world.store.instance_row(part, place).await.unwrap().expect("it is there");
             assert_eq!((row.part(), row.place()), (part, place));
         }
-        let nobody = (world.organization, world.ids.random());
-        assert_eq!(world.store.instance_row(part, nobody).await.unwrap(), None, "{part:?}");
+        let nonexistent = (world.organization, world.ids.random());
+        assert_eq!(world.store.instance_row(part, nonexistent).await.unwrap(), None, "{part:?}");
     }
 }
 
 /// The closures of an organization are its own disabling and its frozen namespaces.
-pub async fn closures_are_those_of_the_organization(suite: &dyn ContractStore) {
+pub async fn throttle_locks_are_listed_by_organization(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let closures = async |state, frozen: &[&str]| {
         let found = world.store.closures(world.organization).await.unwrap().map(|mut found| {
@@ -138,13 +138,13 @@ pub async fn closures_are_those_of_the_organization(suite: &dyn ContractStore) {
     closures(OrganizationState::Disabled, &["a", "b"]).await;
     world.set_frozen("a", false).await;
     closures(OrganizationState::Disabled, &["b"]).await;
-    let nobody = OrganizationId::from_uuid(world.ids.random());
-    assert_eq!(world.store.closures(nobody).await.unwrap(), None);
+    let nonexistent = OrganizationId::from_uuid(world.ids.random());
+    assert_eq!(world.store.closures(nonexistent).await.unwrap(), None);
 }
 
 /// Entries about a row are returned newest first, without entries about another row, subject, namespace or
 /// organization.
-pub async fn the_newest_entries_about_a_row_come_first(suite: &dyn ContractStore) {
+pub async fn newest_entries_of_a_row_are_first(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let subject = Subject::Credential(CredentialId::from_uuid(world.ids.random()));
     let another = Subject::Credential(CredentialId::from_uuid(world.ids.random()));

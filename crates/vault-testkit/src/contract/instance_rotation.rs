@@ -51,8 +51,8 @@ pub(super) fn again(row: &InstanceRow, from: KeyId, to: KeyId) -> InstanceRow {
     };
     let blob = |blob: &Blob| blob_again(blob, from, to);
     let seed = |seed: &SealedSeed| SealedSeed { id: seed.id, blob: blob(&seed.blob) };
-    let mut made = row.clone();
-    match &mut made {
+    let mut created = row.clone();
+    match &mut created {
         InstanceRow::Organization { keys, .. } => keys.fingerprint_wrapped = blob(&keys.fingerprint_wrapped),
         InstanceRow::OrganizationKey { wrapped, .. } => *wrapped = blob(wrapped),
         InstanceRow::Account { code: of_row, password, seed: of_account, .. } => {
@@ -82,7 +82,7 @@ pub(super) fn again(row: &InstanceRow, from: KeyId, to: KeyId) -> InstanceRow {
             (stored.mac, stored.private_key) = (code(&stored.mac), blob(&stored.private_key));
         }
     }
-    made
+    created
 }
 
 impl World<'_> {
@@ -178,7 +178,7 @@ pub(super) fn is_contended<T: std::fmt::Debug>(outcome: Result<T, StoreError>) -
 }
 
 /// If several requests replace the key, exactly one succeeds. After that, nothing is stored under the previous key.
-pub async fn nothing_comes_under_a_replaced_instance_key(suite: &dyn ContractStore) {
+pub async fn replaced_instance_key_protects_no_new_row(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let old = world.with_instance().await;
     let holder = world.holder(Role::Admin).await;
@@ -191,12 +191,13 @@ pub async fn nothing_comes_under_a_replaced_instance_key(suite: &dyn ContractSto
 
     let (record, keys) = (world.store.instance().await.unwrap().unwrap(), world.store.instance_keys().await.unwrap());
     let commands: Vec<_> = (0..8).map(|_| world.next_instance_key(&record, &keys)).collect();
-    let made = race(commands.clone().into_iter().map(|command| {
+    let created = race(commands.clone().into_iter().map(|command| {
         let store = Arc::clone(&world.store);
         async move { store.replace_instance_key(command).await.unwrap() }
     }))
     .await;
-    let winners: Vec<_> = commands.iter().zip(&made).filter(|(_, made)| **made).map(|(command, _)| command).collect();
+    let winners: Vec<_> =
+        commands.iter().zip(&created).filter(|(_, created)| **created).map(|(command, _)| command).collect();
     assert_eq!((winners.len(), world.audited(AuditAction::InstanceKeyReplaced).await), (1, 1));
     let new = winners[0].next.instance_key;
     assert_eq!(world.store.instance().await.unwrap().as_ref(), Some(&winners[0].next));
@@ -369,7 +370,7 @@ pub async fn receivers_move_to_the_next_receiver_key(suite: &dyn ContractStore) 
 
 /// A key of a purpose is destroyed once nothing needs it: no session and no delivery of its time, no audit record, no
 /// receiver.
-pub async fn a_key_that_nothing_needs_is_destroyed(suite: &dyn ContractStore) {
+pub async fn unused_key_is_destroyed(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let mut command = instance(&world);
     let receiver_key = InstanceKeyRecord {

@@ -17,35 +17,35 @@ use vault_core::time::Timestamp;
 const OPERATOR: Principal = Principal::Operator;
 
 /// An integration is found by id and by name with all its fields; not under another organization.
-pub async fn an_integration_is_found_as_it_was_made(suite: &dyn IntegrationSubject) {
+pub async fn integration_is_found_as_created(suite: &dyn IntegrationSubject) {
     let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
     let many: Vec<_> = (0..64).map(|n| format!("Namespace.{n}/{}*", "x/".repeat(n % 20))).collect();
-    let mut made = world.new_integration("Nightly “Ωmega” % _ \\ '");
-    for (patterns, expires_at) in [(many, None), (vec!["one".to_owned()], made.expires_at)] {
-        made = Integration {
+    let mut created = world.new_integration("Nightly “Ωmega” % _ \\ '");
+    for (patterns, expires_at) in [(many, None), (vec!["one".to_owned()], created.expires_at)] {
+        created = Integration {
             patterns: NamespacePatterns::parse(&patterns, "").unwrap(),
             expires_at,
-            name: IntegrationName::parse(&format!("{} {}", made.name, patterns.len()), "").unwrap(),
-            ..Integration { id: world.new_integration("x").id, token: world.token(), ..made }
+            name: IntegrationName::parse(&format!("{} {}", created.name, patterns.len()), "").unwrap(),
+            ..Integration { id: world.new_integration("x").id, token: world.token(), ..created }
         };
-        let command = world.create_integration(&OPERATOR, &made);
+        let command = world.create_integration(&OPERATOR, &created);
         let digest = command.payload.digest;
         world.store.create_integration(command).await.unwrap();
 
-        let found = world.read_integration(&made).await.unwrap();
-        assert_eq!((&found.integration, found.digest), (&made, digest));
-        let upper = IntegrationName::parse(&made.name.as_str().to_ascii_uppercase(), "").unwrap();
-        for key in [IntegrationKey::Name(made.name.clone()), IntegrationKey::Name(upper)] {
+        let found = world.read_integration(&created).await.unwrap();
+        assert_eq!((&found.integration, found.digest), (&created, digest));
+        let upper = IntegrationName::parse(&created.name.as_str().to_ascii_uppercase(), "").unwrap();
+        for key in [IntegrationKey::Name(created.name.clone()), IntegrationKey::Name(upper)] {
             assert_eq!(world.find_integration(&OPERATOR, key.clone()).await.as_ref(), Some(&found));
             assert_eq!(other.find_integration(&OPERATOR, key).await, None);
         }
-        assert_eq!(other.read_integration(&made).await, None);
+        assert_eq!(other.read_integration(&created).await, None);
     }
     assert_eq!(world.audited(AuditAction::IntegrationCreated).await, 2);
 }
 
 /// Within an organization a name is unique without regard to ASCII case; other organizations may use it.
-pub async fn an_integrations_name_is_its_organizations_own(suite: &dyn IntegrationSubject) {
+pub async fn integration_name_is_scoped_to_organization(suite: &dyn IntegrationSubject) {
     let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
     for (place, name, outcome) in [
         (&world, "Größe nightly", Ok(())),
@@ -60,7 +60,7 @@ pub async fn an_integrations_name_is_its_organizations_own(suite: &dyn Integrati
 }
 
 /// Of concurrent creations of an integration with one name exactly one succeeds.
-pub async fn parallel_integrations_of_one_name_make_one(suite: &dyn IntegrationSubject) {
+pub async fn parallel_integrations_of_one_name_create_one(suite: &dyn IntegrationSubject) {
     let world = World::of_integrations(suite).await;
     let outcomes = race((0..8).map(|_| {
         let command = world.create_integration(&OPERATOR, &world.new_integration("nightly"));
@@ -68,24 +68,24 @@ pub async fn parallel_integrations_of_one_name_make_one(suite: &dyn IntegrationS
         async move { store.create_integration(command).await.decided() }
     }))
     .await;
-    let made = outcomes.iter().filter(|outcome| **outcome == Ok(())).count();
+    let created = outcomes.iter().filter(|outcome| **outcome == Ok(())).count();
     let taken = outcomes.iter().filter(|outcome| **outcome == Err(Refusal::NameTaken)).count();
-    assert_eq!((made, taken), (1, 7));
+    assert_eq!((created, taken), (1, 7));
     assert_eq!(world.audited(AuditAction::IntegrationCreated).await, 1);
 }
 
 /// Without an organization no integration is created.
-pub async fn an_integration_needs_an_organization(suite: &dyn IntegrationSubject) {
+pub async fn integration_requires_organization(suite: &dyn IntegrationSubject) {
     let world = World::of_integrations(suite).await;
-    let nobody = OrganizationId::from_uuid(world.ids.random());
-    let integration = Integration { organization: nobody, ..world.new_integration("nightly") };
+    let nonexistent = OrganizationId::from_uuid(world.ids.random());
+    let integration = Integration { organization: nonexistent, ..world.new_integration("nightly") };
     let outcome = world.store.create_integration(world.create_integration(&OPERATOR, &integration)).await.decided();
     assert_eq!(outcome, Err(Refusal::NoOrganization));
-    assert_eq!(world.audited_in(nobody, AuditAction::IntegrationCreated).await, 0);
+    assert_eq!(world.audited_in(nonexistent, AuditAction::IntegrationCreated).await, 0);
 }
 
 /// The limit on integrations per organization is enforced.
-pub async fn the_number_of_integrations_is_limited(suite: &dyn IntegrationSubject) {
+pub async fn number_of_integrations_is_limited(suite: &dyn IntegrationSubject) {
     let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
     other.integration().await;
     let limited = |name: &str| {
@@ -131,7 +131,7 @@ pub async fn integrations_are_listed_by_organization_and_name(suite: &dyn Integr
 }
 
 /// A change based on an old version, of another organization or of an unknown integration changes nothing.
-pub async fn a_stale_or_stray_change_of_an_integration_changes_nothing(suite: &dyn IntegrationSubject) {
+pub async fn stale_or_stray_change_of_an_integration_changes_nothing(suite: &dyn IntegrationSubject) {
     let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
     let before = world.integration().await;
     let disabled = Integration { state: IntegrationState::Disabled, ..before.integration.clone() };
@@ -154,7 +154,7 @@ pub async fn a_stale_or_stray_change_of_an_integration_changes_nothing(suite: &d
 }
 
 /// Of concurrent changes based on one version exactly one succeeds.
-pub async fn parallel_rotations_of_one_version_make_one(suite: &dyn IntegrationSubject) {
+pub async fn parallel_rotations_of_one_version_apply_once(suite: &dyn IntegrationSubject) {
     let world = World::of_integrations(suite).await;
     let stored = world.integration().await;
     let rotations: Vec<_> = (0..8).map(|_| world.rotated(&stored)).collect();
@@ -176,7 +176,7 @@ pub async fn parallel_rotations_of_one_version_make_one(suite: &dyn IntegrationS
 }
 
 /// Disabling an organization does not change its integrations; deleting it deletes them.
-pub async fn an_integration_does_not_outlast_its_organization(suite: &dyn IntegrationSubject) {
+pub async fn integration_is_deleted_with_organization(suite: &dyn IntegrationSubject) {
     let world = World::of_integrations(suite).await;
     let stored = world.integration().await;
     suite.set_state(world.organization, OrganizationState::Disabled).await;
@@ -193,13 +193,13 @@ pub async fn an_integration_does_not_outlast_its_organization(suite: &dyn Integr
 
 /// A user of an embedding service administers only integrations and namespaces of the user's own organization, while it
 /// is active.
-pub async fn an_embedder_administers_its_own_organization(suite: &dyn IntegrationSubject) {
+pub async fn embedder_administers_only_its_organization(suite: &dyn IntegrationSubject) {
     let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
     let user = world.embedder();
-    let made = world.new_integration("nightly");
-    let outcome = world.store.create_integration(world.create_integration(&user, &made)).await.decided();
+    let created = world.new_integration("nightly");
+    let outcome = world.store.create_integration(world.create_integration(&user, &created)).await.decided();
     assert_eq!(outcome, Ok(()));
-    let stored = world.find_integration(&user, IntegrationKey::Id(made.id)).await.unwrap();
+    let stored = world.find_integration(&user, IntegrationKey::Id(created.id)).await.unwrap();
     let frozen = world.store.freeze_namespace(world.freeze(&user, "contract", true)).await.unwrap();
     assert_eq!(frozen.map(|freezing| (freezing.changed, freezing.integrations)), Some((true, 1)));
 
@@ -223,7 +223,7 @@ pub async fn an_embedder_administers_its_own_organization(suite: &dyn Integratio
         };
     }
     denied!(create_integration(world.create_integration(&user, &world.new_integration("later"))));
-    let key = IntegrationKey::Id(made.id);
+    let key = IntegrationKey::Id(created.id);
     denied!(find_integration(Find { principal: user.clone(), of, key, now }));
     denied!(list_integrations(world.list_integrations(&user, own)));
     let key = CountedPeriod { since: Timestamp::from_millis(0), integration: None };
@@ -235,7 +235,7 @@ pub async fn an_embedder_administers_its_own_organization(suite: &dyn Integratio
     denied!(list_frozen(world.list_integrations(&user, own)));
     denied!(list_namespaces(List { principal: user.clone(), ..world.list_namespaces() }));
     assert_eq!(world.audit_length().await, entries);
-    assert_eq!(world.read_integration(&made).await, Some(stored));
+    assert_eq!(world.read_integration(&created).await, Some(stored));
 }
 
 fn names(listed: &[StoredIntegration]) -> Vec<&str> {

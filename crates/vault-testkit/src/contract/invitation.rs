@@ -1,7 +1,7 @@
 //! Cases of [`InvitationRepository`](vault_core::port::InvitationRepository).
 
 use super::AccountSubject;
-use super::tools::{Settled, is_nobody, race};
+use super::tools::{Settled, is_unknown_account, race};
 use super::world::{Accounts, Holder, World};
 use crate::crypto::FakeDigester;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
 
 /// A new invitation is found by code, address and id, and is listed; it does not permit a login.
-pub async fn an_invitation_is_found_as_it_was_made(suite: &dyn AccountSubject) {
+pub async fn invitation_is_found_as_created(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let (invitation, address) = world.invited(Role::Editor).await;
     let open = world.open(&invitation).await.expect("it is open");
@@ -42,13 +42,13 @@ pub async fn an_invitation_is_found_as_it_was_made(suite: &dyn AccountSubject) {
     assert_eq!(world.accounts(Some(world.organization)).await, std::slice::from_ref(&listed));
     assert!(world.accounts(None).await.contains(&listed));
     assert_eq!(other.accounts(Some(other.organization)).await, []);
-    assert!(is_nobody(&world.store.reserve_attempt(world.attempt(address, world.network())).await.unwrap()));
+    assert!(is_unknown_account(&world.store.reserve_attempt(world.attempt(address, world.network())).await.unwrap()));
     assert_eq!(world.audited(AuditAction::AccountInvited).await, 1);
 }
 
 /// No organization can invite an address that is in use, and each refusal is recorded. A pending invitation prevents
 /// other invitations and accounts for the address only in its own organization.
-pub async fn an_invited_address_is_taken(suite: &dyn AccountSubject) {
+pub async fn invited_address_is_reserved(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let (_, invited) = world.invited(Role::Editor).await;
     let account = world.holder(Role::Editor).await;
@@ -77,7 +77,7 @@ pub async fn an_invited_address_is_taken(suite: &dyn AccountSubject) {
 }
 
 /// If two organizations invite one address, the first confirmation gets it, also under concurrency.
-pub async fn the_first_to_confirm_has_the_address(suite: &dyn AccountSubject) {
+pub async fn first_confirmation_gets_address(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let (first, address) = world.invited(Role::Editor).await;
     let (second, _) = other.invitation(Role::Viewer);
@@ -141,10 +141,10 @@ pub async fn twenty_addresses_in_use_stop_invitations(suite: &dyn AccountSubject
 }
 
 /// Of concurrent invitations and accounts for one address in one organization exactly one succeeds.
-pub async fn parallel_invitations_of_one_address_make_one(suite: &dyn AccountSubject) {
+pub async fn parallel_invitations_of_one_address_create_one(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let (_, wanted) = world.invitation(Role::Viewer);
-    let made = race((0..16).map(|index| {
+    let created = race((0..16).map(|index| {
         let store = Arc::clone(&world.store);
         let (invitation, _) = world.invitation(Role::Viewer);
         let invite = world.invite(&Principal::Operator, &invitation, wanted);
@@ -158,13 +158,13 @@ pub async fn parallel_invitations_of_one_address_make_one(suite: &dyn AccountSub
         }
     }))
     .await;
-    assert_eq!(made.iter().filter(|made| **made).count(), 1);
+    assert_eq!(created.iter().filter(|created| **created).count(), 1);
     assert_eq!(world.accounts(Some(world.organization)).await.len(), 1);
 }
 
 /// An expired invitation cannot be used and is not listed; its address is free for another invitation or account of the
 /// organization, which inherits nothing from it.
-pub async fn an_invitation_that_is_over_is_replaced(suite: &dyn AccountSubject) {
+pub async fn expired_invitation_is_replaced(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     for by_account in [false, true] {
         let (invitation, address) = world.invited(Role::Admin).await;
@@ -198,7 +198,7 @@ pub async fn an_invitation_that_is_over_is_replaced(suite: &dyn AccountSubject) 
 }
 
 /// Without an organization no invitation is created and the address stays free.
-pub async fn an_invitation_needs_an_organization(suite: &dyn AccountSubject) {
+pub async fn invitation_requires_organization(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let nowhere = OrganizationId::from_uuid(world.ids.random());
     let (at_home, address) = world.invitation(Role::Viewer);
@@ -212,7 +212,7 @@ pub async fn an_invitation_needs_an_organization(suite: &dyn AccountSubject) {
 }
 
 /// Only the newest draft can be confirmed.
-pub async fn the_newest_draft_counts(suite: &dyn AccountSubject) {
+pub async fn newest_draft_applies(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let (invitation, address) = world.invited(Role::Editor).await;
     world.drafted(&invitation).await;
@@ -233,7 +233,7 @@ pub async fn the_newest_draft_counts(suite: &dyn AccountSubject) {
 
 /// A confirmed invitation becomes an ordinary account, created now, with the recovery codes of the draft; the
 /// confirming passcode is used up. Nothing remains of the invitation.
-pub async fn a_confirmed_invitation_is_an_account(suite: &dyn AccountSubject) {
+pub async fn confirmed_invitation_creates_account(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let (invitation, address) = world.invited(Role::Editor).await;
     let draft = world.drafted(&invitation).await;
@@ -247,9 +247,9 @@ pub async fn a_confirmed_invitation_is_an_account(suite: &dyn AccountSubject) {
     let signed = SignedAccount::new(grant, draft.password.id, draft.seed.id);
     let digest = signed.digest(&FakeDigester::default());
     let logins = AccountLogins::default();
-    let made = Account { signed, digest, created_at: world.now(), logins, enrolment_until: None };
-    assert_eq!(account, made);
-    assert_eq!(world.accounts(Some(world.organization)).await, [made.listed()]);
+    let created = Account { signed, digest, created_at: world.now(), logins, enrolment_until: None };
+    assert_eq!(account, created);
+    assert_eq!(world.accounts(Some(world.organization)).await, [created.listed()]);
     assert!(world.open(&invitation).await.is_none());
     assert!(!world.store.write_draft(world.write_draft(&invitation)).await.unwrap());
     assert!(!world.confirms(world.confirm_enrolment(&open, TimeStep(step.0 + 1))).await);
@@ -274,7 +274,7 @@ pub async fn a_confirmed_invitation_is_an_account(suite: &dyn AccountSubject) {
 }
 
 /// Of concurrent confirmations exactly one creates the account.
-pub async fn parallel_confirmations_make_one_account(suite: &dyn AccountSubject) {
+pub async fn parallel_confirmations_create_one_account(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let (invitation, _) = world.invited(Role::Editor).await;
     world.drafted(&invitation).await;
@@ -291,7 +291,7 @@ pub async fn parallel_confirmations_make_one_account(suite: &dyn AccountSubject)
 }
 
 /// An invitation that changed since it was read, or belongs to another, cannot be drafted or confirmed.
-pub async fn a_stray_draft_or_confirmation_changes_nothing(suite: &dyn AccountSubject) {
+pub async fn stray_draft_or_confirmation_changes_nothing(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let (invitation, address) = world.invited(Role::Editor).await;
     let (second, _) = world.invited(Role::Admin).await;
@@ -334,7 +334,7 @@ pub async fn a_stray_draft_or_confirmation_changes_nothing(suite: &dyn AccountSu
 }
 
 /// Invitations of a disabled organization cannot be used until it is enabled again.
-pub async fn a_disabled_organization_enrols_nobody(suite: &dyn AccountSubject) {
+pub async fn disabled_organization_refuses_enrolment(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let (invitation, _) = world.invited(Role::Editor).await;
     world.drafted(&invitation).await;
@@ -349,7 +349,7 @@ pub async fn a_disabled_organization_enrols_nobody(suite: &dyn AccountSubject) {
 }
 
 /// A change of the role replaces only rights and MAC. A version that was read before cannot be confirmed.
-pub async fn an_invited_role_is_replaced(suite: &dyn AccountSubject) {
+pub async fn invited_role_is_replaced(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let (invitation, address) = world.invited(Role::Admin).await;
     world.drafted(&invitation).await;
@@ -373,7 +373,7 @@ pub async fn an_invited_role_is_replaced(suite: &dyn AccountSubject) {
 }
 
 /// A withdrawn invitation is deleted, whether pending or expired, and its address can be used again.
-pub async fn an_invitation_is_withdrawn(suite: &dyn AccountSubject) {
+pub async fn invitation_is_withdrawn(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     for over in [false, true] {
         let (invitation, address) = world.invited(Role::Admin).await;
@@ -400,7 +400,7 @@ pub async fn an_invitation_is_withdrawn(suite: &dyn AccountSubject) {
 }
 
 /// An admin's session creates and withdraws invitations only in its own organization, while it is valid.
-pub async fn an_admins_session_reaches_its_own_invitations(suite: &dyn AccountSubject) {
+pub async fn admin_session_manages_only_own_invitations(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let admin = world.holder(Role::Admin).await;
     let session = world.log_in(&admin).await;
@@ -443,7 +443,7 @@ pub async fn an_admins_session_reaches_its_own_invitations(suite: &dyn AccountSu
 }
 
 /// A role change concurrent with a confirmation never grants a role that was revoked before.
-pub async fn a_role_lowered_beside_a_confirmation_is_lowered(suite: &dyn AccountSubject) {
+pub async fn concurrently_lowered_role_is_lowered(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     for _ in 0..8 {
         let (invitation, address) = world.invited(Role::Admin).await;

@@ -13,7 +13,7 @@ use vault_core::organization::OrganizationState;
 use vault_core::port::{CredentialChange, IssueCredentials, StoredMetadata};
 
 /// Issuing credentials is recorded once, and the activation stays active.
-pub async fn what_is_handed_out_is_recorded(suite: &dyn ActivationSubject) {
+pub async fn issuance_is_recorded(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     let saved = [world.saved_in("contract").await.id, world.saved_in("contract").await.id];
     let principal = world.activator(&world.integration().await);
@@ -133,7 +133,7 @@ pub async fn concurrently_added_vend_rule_applies(suite: &dyn ActivationSubject)
 
 /// Renewal assigns an active activation a new expiry and the current number of returned credentials. Only its own
 /// integration can renew it, and only while it is active.
-pub async fn an_activation_is_renewed_while_it_lives(suite: &dyn ActivationSubject) {
+pub async fn activation_is_renewable_until_expiry(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     let first = world.saved_in("contract").await.id;
     let (principal, neighbour) =
@@ -164,7 +164,7 @@ pub async fn an_activation_is_renewed_while_it_lives(suite: &dyn ActivationSubje
 }
 
 /// A rejected renewal is recorded and does not change the end of the activation.
-pub async fn a_refused_renewal_leaves_the_activation(suite: &dyn ActivationSubject) {
+pub async fn refused_renewal_keeps_activation(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     let saved = [world.saved_in("contract").await.id];
     let principal = world.activator(&world.integration().await);
@@ -187,7 +187,7 @@ pub async fn a_refused_renewal_leaves_the_activation(suite: &dyn ActivationSubje
 }
 
 /// After a concurrent renewal and end of an activation, the activation is ended in any order.
-pub async fn a_renewal_and_an_end_are_decided_one_after_the_other(suite: &dyn ActivationSubject) {
+pub async fn renewal_and_end_are_serialized(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     let saved = [world.saved_in("contract").await.id];
     let principal = world.activator(&world.integration().await);

@@ -16,7 +16,7 @@ const OPERATOR: Principal = Principal::Operator;
 
 /// If several requests add an issuer with the same name, exactly one succeeds. The issuer is found, listed, and removed
 /// once.
-pub async fn parallel_additions_of_one_issuer_make_one(suite: &dyn OperatorSubject) {
+pub async fn parallel_additions_of_one_issuer_create_one(suite: &dyn OperatorSubject) {
     let world = World::of_operators(suite).await;
     let rows: Vec<_> = (0..8).map(|nth| issuer(&world, "raced", nth)).collect();
     let name = rows[0].issuer.name.clone();
@@ -25,17 +25,18 @@ pub async fn parallel_additions_of_one_issuer_make_one(suite: &dyn OperatorSubje
         async move { store.add_issuer(command).await }
     }))
     .await;
-    let made: Vec<_> = rows.iter().zip(&added).filter(|(_, added)| added.is_ok()).map(|(row, _)| row.clone()).collect();
-    assert_eq!(made.len(), 1);
+    let created: Vec<_> =
+        rows.iter().zip(&added).filter(|(_, added)| added.is_ok()).map(|(row, _)| row.clone()).collect();
+    assert_eq!(created.len(), 1);
     let is_refused = |added: &Result<(), StoreError>| matches!(added, Err(StoreError::Refused(Refusal::IssuerExists)));
     assert_eq!(added.iter().filter(|added| is_refused(added)).count(), 7);
-    assert_eq!(world.store.find_issuers(vec![name.clone()]).await.unwrap(), made);
-    assert!(world.store.list_issuers().await.unwrap().contains(&made[0]));
+    assert_eq!(world.store.find_issuers(vec![name.clone()]).await.unwrap(), created);
+    assert!(world.store.list_issuers().await.unwrap().contains(&created[0]));
     assert_eq!(world.audited(AuditAction::IssuerAdded).await, 1);
 
     let removals = race((0..4).map(|_| {
         let (store, command) =
-            (Arc::clone(&world.store), world.command(&OPERATOR, AuditAction::IssuerRemoved, made[0].issuer.id));
+            (Arc::clone(&world.store), world.command(&OPERATOR, AuditAction::IssuerRemoved, created[0].issuer.id));
         async move { store.remove_issuer(command).await.unwrap() }
     }))
     .await;
@@ -45,7 +46,7 @@ pub async fn parallel_additions_of_one_issuer_make_one(suite: &dyn OperatorSubje
 }
 
 /// The keys of an issuer are recorded only if its row is unchanged since it was read.
-pub async fn keys_are_noted_at_the_row_that_was_read(suite: &dyn OperatorSubject) {
+pub async fn issuer_keys_are_recorded_only_in_row_read(suite: &dyn OperatorSubject) {
     let world = World::of_operators(suite).await;
     let first = issuer(&world, "first", 0);
     let other = issuer(&world, "other", 0);

@@ -14,7 +14,7 @@ use vault_core::sealed::{
 use vault_core::time::Timestamp;
 
 /// Of concurrent creations of the instance at most one succeeds, and none after it.
-pub async fn an_instance_is_made_once(suite: &dyn CredentialSubject) {
+pub async fn instance_is_created_once(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let commands: Vec<_> = (0..16).map(|_| instance(&world)).collect();
     let made = race(commands.clone().into_iter().map(|command| {
@@ -41,7 +41,7 @@ pub async fn an_instance_is_made_once(suite: &dyn CredentialSubject) {
 
 /// The root key is replaced once, by a command that names the current row, and nothing else in the row changes. The
 /// database may have other users that do the same.
-pub async fn the_root_key_is_replaced_once(suite: &dyn CredentialSubject) {
+pub async fn root_key_is_replaced_once(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let _ = world.store.create_instance(instance(&world)).await.unwrap();
     let read = world.store.instance().await.unwrap().expect("now there is one");
@@ -73,7 +73,7 @@ pub async fn the_root_key_is_replaced_once(suite: &dyn CredentialSubject) {
 }
 
 /// An organization has the keys with which it was created.
-pub async fn an_organizations_keys_are_read(suite: &dyn CredentialSubject) {
+pub async fn organization_keys_are_read(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let command = world.create_organization(
         OrganizationId::from_uuid(world.ids.random()),
@@ -83,12 +83,12 @@ pub async fn an_organizations_keys_are_read(suite: &dyn CredentialSubject) {
     let (id, keys) = (command.organization.id, command.keys.clone());
     suite.add_organization(command).await;
     assert_eq!(world.store.organization_keys(id).await.unwrap(), Some(keys));
-    let nobody = OrganizationId::from_uuid(world.ids.random());
-    assert_eq!(world.store.organization_keys(nobody).await.unwrap(), None);
+    let nonexistent = OrganizationId::from_uuid(world.ids.random());
+    assert_eq!(world.store.organization_keys(nonexistent).await.unwrap(), None);
 }
 
 /// A block of key uses is reserved by a command that specifies the current count. If several do, exactly one succeeds.
-pub async fn a_block_of_uses_is_taken_once(suite: &dyn CredentialSubject) {
+pub async fn block_of_uses_is_reserved_once(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     for from in [0, 65_536, 131_072] {
         let taken = race((0..16).map(|_| {
@@ -106,7 +106,7 @@ pub async fn a_block_of_uses_is_taken_once(suite: &dyn CredentialSubject) {
 }
 
 /// Uses can be reserved only for the organization's active key.
-pub async fn uses_are_taken_of_the_active_key_only(suite: &dyn CredentialSubject) {
+pub async fn uses_are_reserved_only_of_active_key(suite: &dyn CredentialSubject) {
     let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
     let strays = [
         ReserveKeyUses { organization: other.organization, ..take(&world, 0) },
@@ -123,7 +123,7 @@ pub async fn uses_are_taken_of_the_active_key_only(suite: &dyn CredentialSubject
 
 /// After a replacement, the new key is active and the previous key only decrypts. If several requests replace a key,
 /// exactly one succeeds.
-pub async fn a_key_is_replaced_once(suite: &dyn CredentialSubject) {
+pub async fn key_is_replaced_once(suite: &dyn CredentialSubject) {
     let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
     let before = keys(&world).await;
     world.clock.advance_seconds(1);

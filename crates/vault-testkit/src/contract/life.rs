@@ -20,7 +20,7 @@ use vault_core::{Command, Refusal};
 
 impl<S: CredentialStore + ?Sized> World<'_, S> {
     /// Saves a credential with labels and an expiry.
-    pub(super) async fn said(
+    pub(super) async fn saved_with_metadata(
         &self,
         principal: &Principal,
         labels: &[&str],
@@ -75,10 +75,10 @@ impl<S: CredentialStore + ?Sized> World<'_, S> {
 }
 
 /// Metadata is returned with its credential, and replaced as a whole by a change based on the current revision.
-pub async fn what_is_said_of_a_credential_is_replaced(suite: &dyn CredentialSubject) {
+pub async fn credential_metadata_is_replaced(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
-    let id = world.said(&principal, &["a", "b"], None).await;
+    let id = world.saved_with_metadata(&principal, &["a", "b"], None).await;
     let read = world.versions(&principal, id).await;
     assert_eq!((&read.current.metadata, read.current.expires_at), (&None, None));
     let sealed = SealedMetadata { key: world.key, revision: 2, blob: blob("metadata") };
@@ -123,7 +123,7 @@ pub async fn metadata_needs_an_active_key(suite: &dyn CredentialSubject) {
 }
 
 /// A list by labels contains the credentials that have all of them, in pages, without those of other organizations.
-pub async fn a_list_is_filtered_by_labels(suite: &dyn CredentialSubject) {
+pub async fn list_is_filtered_by_labels(suite: &dyn CredentialSubject) {
     let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
     let (principal, stranger) = (world.embedder(), other.embedder());
     let mut saved = Vec::new();
@@ -131,8 +131,8 @@ pub async fn a_list_is_filtered_by_labels(suite: &dyn CredentialSubject) {
         let all = ["two", "three", "four"];
         let labels: Vec<_> = all.into_iter().zip([2, 3, 4]).filter(|(_, by)| number % by == 0).collect();
         let labels: Vec<_> = labels.into_iter().map(|(label, _)| label).collect();
-        let id = world.said(&principal, &labels, None).await;
-        other.said(&stranger, &labels, None).await;
+        let id = world.saved_with_metadata(&principal, &labels, None).await;
+        other.saved_with_metadata(&stranger, &labels, None).await;
         saved.insert(0, (id, labels));
     }
     for wanted in [vec!["two"], vec!["three", "two"], vec!["four", "two", "three"], vec!["five"], vec!["two", "five"]] {
@@ -155,13 +155,13 @@ pub async fn a_list_is_filtered_by_labels(suite: &dyn CredentialSubject) {
 }
 
 /// A list by expiry starts with the earliest, in pages.
-pub async fn a_list_is_filtered_by_expiry(suite: &dyn CredentialSubject) {
+pub async fn list_is_filtered_by_expiry(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let at = |seconds: i64| Some(world.now().plus_seconds(seconds));
     let mut ids = Vec::new();
     for expiry in [at(300), at(-10), None, at(100), at(100)] {
-        ids.push(world.said(&principal, &["some"], expiry).await);
+        ids.push(world.saved_with_metadata(&principal, &["some"], expiry).await);
     }
     let [third, expired, _, first, second] = ids[..] else { panic!("five were saved") };
     let before = |seconds| ListCredentials { expires_before: at(seconds), ..world.list(&principal) };

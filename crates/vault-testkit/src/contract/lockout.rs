@@ -2,7 +2,7 @@
 //! permitted when.
 
 use super::AccountSubject;
-use super::tools::{address, is_nobody, race};
+use super::tools::{address, is_unknown_account, race};
 use super::world::{Accounts, Holder, World};
 use crate::crypto::FakeDigester;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use vault_core::role::Role;
 
 /// A reservation returns the stored values on which the login is decided. Attempts on disabled accounts are not
 /// counted.
-pub async fn a_reservation_carries_the_facts(suite: &dyn AccountSubject) {
+pub async fn reservation_contains_login_facts(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let Reservation::Account(reserved) = world.reserve(&holder, world.network()).await else { panic!("it is free") };
@@ -46,7 +46,7 @@ pub async fn a_reservation_carries_the_facts(suite: &dyn AccountSubject) {
 
 /// Five attempts are free. Each further one requires a wait, which doubles each time. A reservation counts as an
 /// attempt. Rejected attempts are not counted.
-pub async fn five_attempts_are_free_then_waits_double(suite: &dyn AccountSubject) {
+pub async fn lockout_doubles_after_five_attempts(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let network = world.network();
@@ -63,13 +63,13 @@ pub async fn five_attempts_are_free_then_waits_double(suite: &dyn AccountSubject
         world.clock.advance_millis(wait * 1000 - 1);
         assert!(!is_counted(&world, &holder, network).await, "{wait} s are not over");
         world.clock.advance_millis(1);
-        assert!(is_counted(&world, &holder, network).await, "{wait} s are over");
+        assert!(is_counted(&world, &holder, network).await, "{wait} s have elapsed");
         wait = (wait * 2).min(LONGEST_WAIT_SECONDS);
     }
 }
 
 /// Moving the clock back does not end a lockout.
-pub async fn a_clock_set_back_ends_no_wait(suite: &dyn AccountSubject) {
+pub async fn clock_moved_back_ends_no_lockout(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     exhaust(&world, &holder, world.network()).await;
@@ -78,7 +78,7 @@ pub async fn a_clock_set_back_ends_no_wait(suite: &dyn AccountSubject) {
 }
 
 /// If fifty attempts run concurrently, exactly five are evaluated.
-pub async fn parallel_attempts_win_nothing(suite: &dyn AccountSubject) {
+pub async fn parallel_attempts_gain_nothing(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let attempts = (0..50).map(|_| world.attempt(holder.address, world.network())).collect();
@@ -89,25 +89,25 @@ pub async fn parallel_attempts_win_nothing(suite: &dyn AccountSubject) {
 
 /// Attempts on an unknown address are never delayed or locked out, however many there are, also under concurrency. An
 /// account with the same decoy is not affected.
-pub async fn unknown_addresses_never_wait(suite: &dyn AccountSubject) {
+pub async fn unknown_addresses_are_never_locked_out(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let attempt = unknown(&world);
     for _ in 0..CLOSING_ATTEMPTS {
-        assert!(is_nobody(&world.store.reserve_attempt(attempt.clone()).await.unwrap()));
+        assert!(is_unknown_account(&world.store.reserve_attempt(attempt.clone()).await.unwrap()));
         let entry = Box::new(world.audit_in(holder.signed.grant.organization, AuditAction::LoginRefused));
         let decoy = FinishAttempt::Decoy { decoy: attempt.decoy, recovery_code: None, entry };
         world.store.finish_attempt(decoy).await.unwrap();
     }
     let reservations = race_attempts(&world, vec![attempt.clone(); 50]).await;
-    assert_eq!(count(&reservations, is_nobody), 50);
-    assert_eq!(world.audited(AuditAction::LoginRefused).await, 0, "what is written to a decoy is no entry");
+    assert_eq!(count(&reservations, is_unknown_account), 50);
+    assert_eq!(world.audited(AuditAction::LoginRefused).await, 0, "attempts on a decoy are not recorded");
     let attempt = ReserveAttempt { decoy: attempt.decoy, ..world.attempt(holder.address, world.network()) };
     assert!(matches!(world.store.reserve_attempt(attempt).await.unwrap(), Reservation::Account(_)));
 }
 
 /// A network counts as known to all accounts for exactly 90 days after any account has logged in from it.
-pub async fn networks_are_known_to_all(suite: &dyn AccountSubject) {
+pub async fn known_networks_are_shared_by_processes(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let (holder, colleague) = (world.holder(Role::Viewer).await, world.holder(Role::Viewer).await);
     let home = world.network();
@@ -126,7 +126,7 @@ pub async fn networks_are_known_to_all(suite: &dyn AccountSubject) {
 }
 
 /// A new password or TOTP secret set by an operator ends waits and lockouts, as unlocking does.
-pub async fn a_reset_lifts_closed_classes(suite: &dyn AccountSubject) {
+pub async fn reset_unlocks_buckets(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let home = world.network();
     let passcode = AccountChange::Passcode { seed: world.seed(), recovery_codes: Vec::new() };
@@ -147,7 +147,7 @@ pub async fn a_reset_lifts_closed_classes(suite: &dyn AccountSubject) {
 }
 
 /// An attempt on an account that is deleted concurrently is treated as one on an unknown address, not as damage.
-pub async fn an_account_deleted_beside_attempts_is_nobody(suite: &dyn AccountSubject) {
+pub async fn account_deleted_during_attempts_is_unknown(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     for _ in 0..8 {
         let holder = world.holder(Role::Viewer).await;
@@ -165,12 +165,12 @@ pub async fn an_account_deleted_beside_attempts_is_nobody(suite: &dyn AccountSub
         for outcome in race(contenders).await {
             outcome.unwrap();
         }
-        assert!(is_nobody(&world.reserve(&holder, world.network()).await));
+        assert!(is_unknown_account(&world.reserve(&holder, world.network()).await));
     }
 }
 
 /// Each network from which a login came has a separate throttle bucket; all other networks share one.
-pub async fn known_networks_are_classes_of_their_own(suite: &dyn AccountSubject) {
+pub async fn known_networks_have_separate_buckets(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let (home, office) = (world.network(), world.network());
@@ -187,7 +187,7 @@ pub async fn known_networks_are_classes_of_their_own(suite: &dyn AccountSubject)
 }
 
 /// A network that is known for one account is not known for another.
-pub async fn networks_are_known_per_account(suite: &dyn AccountSubject) {
+pub async fn known_networks_are_per_account(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let (holder, colleague) = (world.holder(Role::Viewer).await, world.holder(Role::Viewer).await);
     let network = world.network();
@@ -199,7 +199,7 @@ pub async fn networks_are_known_per_account(suite: &dyn AccountSubject) {
 
 /// A throttle bucket is locked after a hundred attempts, over any time; a login from a known network unlocks the shared
 /// one.
-pub async fn a_hundred_attempts_close_a_class(suite: &dyn AccountSubject) {
+pub async fn hundred_attempts_lock_bucket(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let (home, strange) = (world.network(), world.network());
@@ -215,7 +215,7 @@ pub async fn a_hundred_attempts_close_a_class(suite: &dyn AccountSubject) {
 }
 
 /// Only unlocking ends the lockout of a known network's throttle bucket.
-pub async fn unlocking_lifts_waits_and_closed_classes(suite: &dyn AccountSubject) {
+pub async fn unlocking_resets_lockouts_and_locked_buckets(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let (home, office) = (world.network(), world.network());
@@ -234,7 +234,7 @@ pub async fn unlocking_lifts_waits_and_closed_classes(suite: &dyn AccountSubject
 
 /// A reservation returns the number of attempts that its throttle bucket has counted, up to a hundred. It creates no
 /// notice: whether the bucket stays locked is known only when the attempt is concluded.
-pub async fn a_reservation_says_how_many_attempts_were_counted(suite: &dyn AccountSubject) {
+pub async fn reservation_returns_attempt_count(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let (home, strange) = (world.network(), world.network());
@@ -254,7 +254,7 @@ pub async fn a_reservation_says_how_many_attempts_were_counted(suite: &dyn Accou
 
 /// A login resets the throttle bucket of its attempt. If that belongs to a known network, a shared bucket that is not
 /// locked keeps its wait.
-pub async fn a_login_resets_its_own_class(suite: &dyn AccountSubject) {
+pub async fn login_resets_only_its_bucket(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let (home, strange) = (world.network(), world.network());
@@ -272,7 +272,7 @@ pub async fn a_login_resets_its_own_class(suite: &dyn AccountSubject) {
 }
 
 /// A network is known for 90 days after its latest login, and then uses the shared bucket.
-pub async fn a_network_is_forgotten_after_90_days(suite: &dyn AccountSubject) {
+pub async fn known_network_expires_after_90_days(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let home = world.network();
@@ -290,7 +290,7 @@ pub async fn a_network_is_forgotten_after_90_days(suite: &dyn AccountSubject) {
 }
 
 /// At most eight networks are known; the ninth replaces the one that has been unused for longest.
-pub async fn the_ninth_network_replaces_the_one_unused_for_longest(suite: &dyn AccountSubject) {
+pub async fn ninth_network_replaces_least_recently_used(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let networks: Vec<_> = (0..=KNOWN_NETWORKS).map(|_| world.network()).collect();
@@ -306,7 +306,7 @@ pub async fn the_ninth_network_replaces_the_one_unused_for_longest(suite: &dyn A
 }
 
 /// Five concurrent attempts from a known network are evaluated.
-pub async fn parallel_attempts_from_a_known_network_win_nothing(suite: &dyn AccountSubject) {
+pub async fn parallel_attempts_from_known_network_gain_nothing(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let home = world.network();
@@ -336,8 +336,8 @@ async fn close(world: &Accounts<'_>, holder: &Holder, network: Digest) {
 
 /// Returns an attempt on an unknown address.
 fn unknown(world: &Accounts<'_>) -> ReserveAttempt {
-    let nobody = address(&format!("{}@nowhere.example", world.ids.random()));
-    world.attempt(nobody, world.network())
+    let nonexistent = address(&format!("{}@nowhere.example", world.ids.random()));
+    world.attempt(nonexistent, world.network())
 }
 
 async fn race_attempts(world: &Accounts<'_>, attempts: Vec<ReserveAttempt>) -> Vec<Reservation> {

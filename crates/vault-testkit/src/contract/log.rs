@@ -48,7 +48,7 @@ pub async fn entries_are_appended(suite: &dyn CredentialSubject) {
 }
 
 /// Entries outside every organization, and none at all, are no failure.
-pub async fn entries_need_no_organization(suite: &dyn CredentialSubject) {
+pub async fn entries_may_lack_organization(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let mut entry = world.audit(AuditAction::LoginThrottled);
     entry.record.organization = None;
@@ -85,7 +85,7 @@ pub async fn entries_belong_to_one_organization(suite: &dyn CredentialSubject) {
 
 /// A change of a credential or key fails without effect if its entry cannot be written because the entry's ID exists.
 /// Its idempotency key can be used again.
-pub async fn a_change_without_its_entry_does_not_happen(suite: &dyn CredentialSubject) {
+pub async fn change_without_audit_entry_is_rolled_back(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let credential = world.saved(&principal).await;

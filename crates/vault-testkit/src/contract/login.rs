@@ -18,7 +18,7 @@ use vault_core::port::{
 use vault_core::role::Role;
 
 /// A login creates a working session, the time of the login and an audit record.
-pub async fn a_login_makes_a_session(suite: &dyn AccountSubject) {
+pub async fn login_creates_session(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     assert_eq!(world.read(&holder).await.logins.last_login_at, None);
@@ -32,14 +32,14 @@ pub async fn a_login_makes_a_session(suite: &dyn AccountSubject) {
 }
 
 /// A time step can be used for one login, even if attempts run concurrently.
-pub async fn a_step_is_spent_once_in_parallel(suite: &dyn AccountSubject) {
+pub async fn step_is_spent_once_in_parallel(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     spent_once(&world, &holder, world.fresh_step()).await;
 }
 
 /// A recovery code can be used for one login, even if attempts run concurrently.
-pub async fn a_recovery_code_is_spent_once_in_parallel(suite: &dyn AccountSubject) {
+pub async fn recovery_code_is_spent_once_in_parallel(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let [code, other, ..] = holder.recovery_codes[..] else { panic!("there are ten") };
@@ -49,7 +49,7 @@ pub async fn a_recovery_code_is_spent_once_in_parallel(suite: &dyn AccountSubjec
 }
 
 /// After a time step was used, it and all earlier ones are rejected. A rejection changes nothing.
-pub async fn an_earlier_step_is_refused(suite: &dyn AccountSubject) {
+pub async fn earlier_step_is_refused(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let step = TimeStep::at(world.now());
@@ -65,7 +65,7 @@ pub async fn an_earlier_step_is_refused(suite: &dyn AccountSubject) {
 }
 
 /// A recovery code that was never issued, or belongs to another account, is rejected.
-pub async fn only_the_accounts_own_recovery_codes_count(suite: &dyn AccountSubject) {
+pub async fn only_own_recovery_codes_are_accepted(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let (holder, colleague) = (world.holder(Role::Viewer).await, world.holder(Role::Viewer).await);
     for code in [world.recovery_code(), colleague.recovery_codes[0]] {
@@ -77,7 +77,7 @@ pub async fn only_the_accounts_own_recovery_codes_count(suite: &dyn AccountSubje
 }
 
 /// A recovery code does not affect time steps, and works when they are disabled.
-pub async fn a_recovery_code_spends_no_step(suite: &dyn AccountSubject) {
+pub async fn recovery_code_spends_no_step(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let step = world.fresh_step();
@@ -88,7 +88,7 @@ pub async fn a_recovery_code_spends_no_step(suite: &dyn AccountSubject) {
 
 /// If role, state, password, TOTP secret, account or organization changed since the reservation, the login is rejected
 /// and the passcode is not used up.
-pub async fn a_login_is_overtaken_by_each_change(suite: &dyn AccountSubject) {
+pub async fn login_fails_after_concurrent_account_change(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     type Change = fn(&Accounts<'_>, &Holder) -> Wanted;
     let changes: [Change; 6] = [
@@ -121,7 +121,7 @@ pub async fn a_login_is_overtaken_by_each_change(suite: &dyn AccountSubject) {
 }
 
 /// The same applies to changes of the organization.
-pub async fn a_login_is_overtaken_by_its_organization(suite: &dyn AccountSubject) {
+pub async fn login_fails_after_organization_is_disabled(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     world.set_state(OrganizationState::Disabled).await;
@@ -138,10 +138,11 @@ pub async fn a_login_is_overtaken_by_its_organization(suite: &dyn AccountSubject
 }
 
 /// A rehash with new parameters is stored and does not count as a password change: a concurrent login completes.
-pub async fn a_new_verifier_is_no_new_password(suite: &dyn AccountSubject) {
+pub async fn rehash_is_no_password_change(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
-    let beside = world.complete_login(&holder, world.network(), PasscodeProof::RecoveryCode(holder.recovery_codes[0]));
+    let other_login =
+        world.complete_login(&holder, world.network(), PasscodeProof::RecoveryCode(holder.recovery_codes[0]));
     let mut command = world.complete_login(&holder, world.network(), world.fresh_step());
     let mut rehashed = world.password();
     rehashed.id = holder.password.id;
@@ -150,12 +151,12 @@ pub async fn a_new_verifier_is_no_new_password(suite: &dyn AccountSubject) {
 
     let Reservation::Account(facts) = world.reserve(&holder, world.network()).await else { panic!("it is free") };
     assert_eq!((&facts.password, &facts.signed), (&rehashed, &holder.signed));
-    completes(&world, beside).await;
+    completes(&world, other_login).await;
     assert_eq!(world.acts(&session).await, Ok(()));
 }
 
 /// A rejected login stores no rehash.
-pub async fn a_refused_login_stores_no_verifier(suite: &dyn AccountSubject) {
+pub async fn refused_login_stores_no_verifier(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let unknown = PasscodeProof::RecoveryCode(world.recovery_code());
@@ -200,7 +201,7 @@ pub async fn twenty_wrong_passcodes_disable_steps(suite: &dyn AccountSubject) {
 }
 
 /// A correct but used time step is rejected and does not count as a wrong passcode; an unknown recovery code does.
-pub async fn a_spent_step_is_no_wrong_passcode(suite: &dyn AccountSubject) {
+pub async fn spent_step_does_not_count_as_wrong(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let step = world.fresh_step();
@@ -218,7 +219,7 @@ pub async fn a_spent_step_is_no_wrong_passcode(suite: &dyn AccountSubject) {
 }
 
 /// One wrong passcode expires for each week since the latest one.
-pub async fn a_week_forgives_one_wrong_passcode(suite: &dyn AccountSubject) {
+pub async fn wrong_passcode_count_decreases_weekly(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let wrong = async || world.read(&holder).await.logins.wrong_passcodes;
@@ -237,7 +238,7 @@ pub async fn a_week_forgives_one_wrong_passcode(suite: &dyn AccountSubject) {
 
 /// The wrong passcode that disables the time steps is recorded once and the user is notified, regardless of concurrent
 /// or later ones.
-pub async fn the_twentieth_wrong_passcode_is_recorded(suite: &dyn AccountSubject) {
+pub async fn twentieth_wrong_passcode_is_recorded(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     for _ in 2..WRONG_PASSCODES {
@@ -263,7 +264,7 @@ pub async fn the_twentieth_wrong_passcode_is_recorded(suite: &dyn AccountSubject
 
 /// The audit record of a lockout is written with that of the rejected attempt, if there is one, and with a notice to
 /// the user. Neither is written for a successful login.
-pub async fn a_closed_class_is_recorded(suite: &dyn AccountSubject) {
+pub async fn locked_bucket_is_recorded(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let mut refused = world.refuse(&holder, false);
@@ -283,7 +284,7 @@ pub async fn a_closed_class_is_recorded(suite: &dyn AccountSubject) {
 
 /// A wrong password is rejected regardless of the passcode: no recovery code is used up, and no wrong passcode is
 /// counted.
-pub async fn a_wrong_password_spends_nothing(suite: &dyn AccountSubject) {
+pub async fn wrong_password_spends_nothing(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let recovery_code = Some(holder.recovery_codes[0]);
@@ -309,7 +310,7 @@ pub async fn parallel_wrong_passcodes_all_count(suite: &dyn AccountSubject) {
 }
 
 /// A refusal is recorded even if the account no longer exists.
-pub async fn a_refusal_outlasts_its_account(suite: &dyn AccountSubject) {
+pub async fn refusal_outlives_its_account(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     world.change(&holder, AccountChange::Delete).await;

@@ -78,7 +78,7 @@ impl World<'_> {
 
 /// An address belongs to one account, whichever keys the processes have: of two states that can coexist, the second is
 /// rejected.
-pub async fn an_address_is_unique_under_two_keys(suite: &dyn ContractStore) {
+pub async fn address_is_unique_under_two_keys(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     for first in 0..4_usize {
         for second in first.saturating_sub(1)..(first + 2).min(4) {
@@ -96,7 +96,7 @@ pub async fn an_address_is_unique_under_two_keys(suite: &dyn ContractStore) {
 }
 
 /// An invitation is found, and is unique in its organization, under two keys.
-pub async fn an_invitation_is_unique_under_two_keys(suite: &dyn ContractStore) {
+pub async fn invitation_is_unique_under_two_keys(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     for first in 0..4_usize {
         let ((invitation, _), (again, _)) = (world.invitation(Role::Viewer), world.invitation(Role::Viewer));
@@ -120,7 +120,7 @@ pub async fn an_invitation_is_unique_under_two_keys(suite: &dyn ContractStore) {
 }
 
 /// A rekeyed account is found only under the new key. Its deletion makes the address available.
-pub async fn a_moved_account_is_found_under_the_new_key(suite: &dyn ContractStore) {
+pub async fn rekeyed_account_is_found_under_new_key(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     for entered in 0..4 {
         let holder = world.new_holder(Role::Viewer);
@@ -134,14 +134,14 @@ pub async fn a_moved_account_is_found_under_the_new_key(suite: &dyn ContractStor
         assert!(!world.is_found(&holder, address.before()).await);
         let twin = world.new_holder(Role::Viewer);
         assert_eq!(world.create(&twin, address.drained()).await, Err(Refusal::AddressTaken));
-        let nobody = world.new_holder(Role::Viewer).signed.grant.account;
-        assert_eq!(world.move_one(InstancePart::Accounts, nobody, address.old).await, 0, "there is none");
+        let nonexistent = world.new_holder(Role::Viewer).signed.grant.account;
+        assert_eq!(world.move_one(InstancePart::Accounts, nonexistent, address.old).await, 0, "there is none");
     }
 }
 
 /// A credential is rekeyed with another MAC and other digests of its labels only if its MAC is unchanged since it was
 /// read. While there are two keys, it is found by digests under either.
-pub async fn a_credential_moves_if_it_is_as_read(suite: &dyn ContractStore) {
+pub async fn credential_is_rekeyed_only_if_unchanged(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let principal: Principal = world.log_in(&world.holder(Role::Editor).await).await.into();
     let (old, new, others) = (digest("old label"), digest("new label"), digest("another label"));

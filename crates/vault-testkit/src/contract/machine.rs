@@ -88,8 +88,8 @@ impl ReferenceStateMachine for Batches {
         Just(Made { saves: 0, keys: 1 }).boxed()
     }
 
-    fn transitions(made: &Made) -> BoxedStrategy<Vec<Asked>> {
-        let Made { saves, keys } = *made;
+    fn transitions(created: &Made) -> BoxedStrategy<Vec<Asked>> {
+        let Made { saves, keys } = *created;
         let key = move || prop_oneof![3 => Just(keys - 1), 1 => 0..keys];
         let credential = 0..saves.max(1);
         let payload = prop_oneof![
@@ -109,22 +109,22 @@ impl ReferenceStateMachine for Batches {
         .boxed()
     }
 
-    fn apply(mut made: Made, batch: &Vec<Asked>) -> Made {
+    fn apply(mut created: Made, batch: &Vec<Asked>) -> Made {
         for (payload, _) in batch {
             match payload {
-                Act::Save(..) => made.saves += 1,
-                Act::ReplaceKey(_) => made.keys += 1,
+                Act::Save(..) => created.saves += 1,
+                Act::ReplaceKey(_) => created.keys += 1,
                 _ => {}
             }
         }
-        made
+        created
     }
 
-    fn preconditions(made: &Made, batch: &Vec<Asked>) -> bool {
+    fn preconditions(created: &Made, batch: &Vec<Asked>) -> bool {
         batch.iter().all(|(payload, _)| match payload {
-            Act::Save(.., key) | Act::ReplaceKey(key) | Act::TakeUses(key, _) => *key < made.keys,
-            Act::Delete(which, _) => *which < made.saves.max(1),
-            Act::Replace(which, _, key) => *which < made.saves.max(1) && *key < made.keys,
+            Act::Save(.., key) | Act::ReplaceKey(key) | Act::TakeUses(key, _) => *key < created.keys,
+            Act::Delete(which, _) => *which < created.saves.max(1),
+            Act::Replace(which, _, key) => *which < created.saves.max(1) && *key < created.keys,
             Act::SetOpen(_) | Act::List => true,
         })
     }
@@ -276,7 +276,7 @@ fn order(model: &Model, waiting: Vec<(Given, Option<Answer>)>, abandoned: Vec<Gi
 }
 
 /// Concurrent and abandoned commands have the same effect as the model in some order.
-pub async fn clients_at_once_see_one_order(suite: &dyn CredentialSubject) {
+pub async fn concurrent_clients_are_linearizable(suite: &dyn CredentialSubject) {
     // The runner is not asynchronous.
     tokio::task::block_in_place(|| check(SEQUENCES, |batches| Handle::current().block_on(play(suite, batches))));
 }
@@ -465,7 +465,7 @@ impl<'a> Clients<'a> {
 
     fn read(&self, answer: Result<Raw, StoreError>) -> Result<Answer, String> {
         let number = |id: &CredentialId| {
-            self.credentials.iter().position(|known| known == id).ok_or(format!("nobody saved {id}"))
+            self.credentials.iter().position(|known| known == id).ok_or(format!("{id} was never saved"))
         };
         Ok(match answer {
             Ok(Raw::Id(id)) => Answer::Saved(number(&id)?),

@@ -36,7 +36,7 @@ const CONTENDERS: usize = 16;
 
 /// Sessions, idempotency keys, invitations, pending TOTP secrets, notices and networks are deleted in slices after they
 /// expire and not before.
-pub async fn what_has_expired_is_deleted_in_slices(suite: &dyn ContractStore) {
+pub async fn expired_rows_are_deleted_in_slices(suite: &dyn ContractStore) {
     let world = World::at(suite, LONG_AGO).await;
     let principal = world.embedder();
     log_in_often(&world).await;
@@ -123,7 +123,7 @@ pub async fn what_has_expired_is_deleted_in_slices(suite: &dyn ContractStore) {
 }
 
 /// The health check of the store succeeds.
-pub async fn the_store_answers(suite: &dyn ContractStore) {
+pub async fn store_responds_to_check(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     world.store.check(world.now()).await.unwrap();
 }
@@ -213,7 +213,7 @@ pub async fn credentials_are_counted_in_slices(suite: &dyn ContractStore) {
 }
 
 /// The use count of the most used active key is returned. Keys that only decrypt do not count.
-pub async fn the_most_used_active_key_is_found(suite: &dyn ContractStore) {
+pub async fn most_used_active_key_is_found(suite: &dyn ContractStore) {
     /// More than any other case uses.
     const MANY_USES: i64 = 1 << 27;
     let world = World::new(suite).await;
@@ -280,7 +280,7 @@ async fn save_often(world: &World<'_>, principal: &Principal) {
 }
 
 /// An account whose expired re-enrolment was deleted stays without secrets until a new re-enrolment.
-pub async fn a_re_enrolment_that_was_swept_revives_nothing(suite: &dyn ContractStore) {
+pub async fn deleted_re_enrolment_revives_nothing(suite: &dyn ContractStore) {
     let world = World::at(suite, LONG_AGO).await;
     let holder = world.holder(Role::Viewer).await;
     let invitation = world.re_enrolling(&holder).await;

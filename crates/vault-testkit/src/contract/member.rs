@@ -8,21 +8,21 @@ use vault_core::principal::{Denial, Principal, SessionPrincipal};
 use vault_core::role::Role;
 
 /// A later session of the same account repeats a request of an earlier one.
-pub async fn a_key_outlasts_its_session(suite: &(impl CredentialSubject + SessionSubject)) {
+pub async fn idempotency_key_outlives_its_session(suite: &(impl CredentialSubject + SessionSubject)) {
     let world = World::of_credentials(suite).await;
     let [session, later] = suite.sessions(world.organization, Role::Editor, world.now()).await;
     let command = keyed(&world, &Principal::Session(session.clone()), "key", "body");
-    let made = command.payload.id;
+    let created = command.payload.id;
     world.store.save_credential(command).await.unwrap();
     suite.end_session(session.clone(), world.now()).await;
     let again = keyed(&world, &Principal::Session(session), "key", "body");
     assert_eq!(world.store.save_credential(again).await.settled(), Err(Denial::SessionEnded));
     let later = keyed(&world, &Principal::Session(later), "key", "body");
-    assert_eq!(world.store.save_credential(later).await.decided(), Ok(made));
+    assert_eq!(world.store.save_credential(later).await.decided(), Ok(created));
 }
 
 /// A session is authorized until it ends, only within its own organization, account and role.
-pub async fn a_session_acts_until_it_ends(suite: &(impl CredentialSubject + SessionSubject)) {
+pub async fn session_is_authorized_until_it_ends(suite: &(impl CredentialSubject + SessionSubject)) {
     let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
     let [session, later] = suite.sessions(world.organization, Role::Editor, world.now()).await;
     let principal = Principal::Session(session.clone());

@@ -4,7 +4,7 @@ use super::account_change::regrant;
 use super::credential::position;
 use super::members::account_in;
 use super::model_activators::{Activators, Pair};
-use super::tools::{address, evaluated, is_nobody, namespace, principal_of, with};
+use super::tools::{address, evaluated, is_unknown_account, namespace, principal_of, with};
 use super::world::{Holder, Wanted, World};
 use super::{ContractStore, Store, Subject as _};
 use crate::clock::ManualClock;
@@ -36,7 +36,7 @@ const LENGTH: usize = 120;
 const DAY_MILLIS: i64 = 24 * 3_600 * 1_000;
 
 /// Random commands have the same results, step by step, as in memory.
-pub async fn random_commands_come_to_what_they_come_to_in_memory(suite: &dyn ContractStore) {
+pub async fn random_commands_match_in_memory_store(suite: &dyn ContractStore) {
     // The runner is not asynchronous; it shrinks a history with a difference.
     tokio::task::block_in_place(|| {
         let mut runner = TestRunner::new(Config { cases: HISTORIES, failure_persistence: None, ..Config::default() });
@@ -128,9 +128,9 @@ impl<'a> History<'a> {
                 self.reserve(attempt).await?;
             }
             VaultCommand::ReserveUnknown => {
-                let attempt = self.world.attempt(address("nobody@nowhere.example"), self.networks[0]);
+                let attempt = self.world.attempt(address("unknown@nowhere.example"), self.networks[0]);
                 let reservation = self.world.store.reserve_attempt(attempt).await;
-                if !reservation.as_ref().is_ok_and(is_nobody) {
+                if !reservation.as_ref().is_ok_and(is_unknown_account) {
                     return Err(format!("{reservation:?}"));
                 }
             }

@@ -40,11 +40,11 @@ pub(super) struct Activators {
     integrations: Vec<IntegrationId>,
     /// The principals of all tokens, as they were verified.
     principals: Vec<IntegrationPrincipal>,
-    activations: Vec<Begun>,
+    activations: Vec<Started>,
 }
 
 /// A started activation.
-struct Begun {
+struct Started {
     id: ActivationId,
     namespace: Namespace,
     taken: Vec<CredentialId>,
@@ -179,7 +179,7 @@ impl Activators {
         });
         if let Some(taken) = both!(pair, fetch_credentials(command))? {
             let taken = taken.into_iter().map(|row| row.id).collect();
-            self.activations.extend(started.map(|id| Begun { id, namespace: numbered(namespace), taken }));
+            self.activations.extend(started.map(|id| Started { id, namespace: numbered(namespace), taken }));
         }
         Ok(())
     }
@@ -192,7 +192,7 @@ impl Activators {
         renewal: bool,
     ) -> Result<(), Difference> {
         let (Some(principal), false) = (self.principal(token), self.activations.is_empty()) else { return Ok(()) };
-        let Begun { id, namespace, taken } = pick(&self.activations, activation);
+        let Started { id, namespace, taken } = pick(&self.activations, activation);
         let command = with(pair.world.issue_credentials(principal, "contract", *id, taken), |payload| {
             payload.namespace = namespace.clone();
             payload.renewal = renewal;

@@ -10,7 +10,7 @@ use vault_core::organization::{Organization, OrganizationState};
 use vault_core::port::{CreateOrganization, DeleteOrganization, IdGenerator, SetOrganizationState};
 
 /// A name that differs in ASCII case only is the same name; the second creation changes nothing.
-pub async fn a_name_is_taken_once_whatever_its_case(suite: &dyn OperatorSubject) {
+pub async fn organization_name_is_unique_ignoring_case(suite: &dyn OperatorSubject) {
     let world = World::of_operators(suite).await;
     let command = another(&world, &world.name.as_str().to_ascii_uppercase());
     let refused = command.organization.id;
@@ -24,41 +24,41 @@ pub async fn a_name_is_taken_once_whatever_its_case(suite: &dyn OperatorSubject)
 }
 
 /// If several requests create an organization with the same name, exactly one succeeds.
-pub async fn parallel_creations_of_one_name_make_one(suite: &dyn OperatorSubject) {
+pub async fn parallel_creations_of_one_name_create_one(suite: &dyn OperatorSubject) {
     let world = World::of_operators(suite).await;
     let taken = format!("Parallel {}", world.ids.random());
     let commands: Vec<_> = (0..16).map(|_| another(&world, &taken)).collect();
     let ids: Vec<_> = commands.iter().map(|command| command.organization.id).collect();
-    let made = race(commands.into_iter().map(|command| {
+    let created = race(commands.into_iter().map(|command| {
         let store = Arc::clone(&world.store);
         async move { store.create_organization(command).await.unwrap() }
     }))
     .await;
-    assert_eq!(made.iter().filter(|made| **made).count(), 1);
-    for (id, made) in ids.into_iter().zip(made) {
-        assert_eq!(world.store.organization(id).await.unwrap().is_some(), made);
-        assert_eq!(world.audited_in(id, AuditAction::OrganizationCreated).await, usize::from(made));
+    assert_eq!(created.iter().filter(|created| **created).count(), 1);
+    for (id, created) in ids.into_iter().zip(created) {
+        assert_eq!(world.store.organization(id).await.unwrap().is_some(), created);
+        assert_eq!(world.audited_in(id, AuditAction::OrganizationCreated).await, usize::from(created));
     }
 }
 
 /// An organization is found as it was created, by id and by name without regard to ASCII case; others are not found.
-pub async fn an_organization_is_found_by_id_and_name(suite: &dyn OperatorSubject) {
+pub async fn organization_is_found_by_id_and_name(suite: &dyn OperatorSubject) {
     let world = World::of_operators(suite).await;
-    let made = Organization {
+    let created = Organization {
         id: world.organization,
         name: world.name.clone(),
         state: OrganizationState::Active,
         created_at: world.now(),
     };
-    assert_eq!(world.store.organization(made.id).await.unwrap().as_ref(), Some(&made));
-    for spelling in [made.name.as_str().to_ascii_uppercase(), made.name.as_str().to_ascii_lowercase()] {
-        assert_eq!(world.store.find_organization(&name(&spelling)).await.unwrap().as_ref(), Some(&made));
+    assert_eq!(world.store.organization(created.id).await.unwrap().as_ref(), Some(&created));
+    for spelling in [created.name.as_str().to_ascii_uppercase(), created.name.as_str().to_ascii_lowercase()] {
+        assert_eq!(world.store.find_organization(&name(&spelling)).await.unwrap().as_ref(), Some(&created));
     }
-    let nobody = name(&format!("{}%", &made.name.as_str()[..20]));
-    assert_eq!(world.store.find_organization(&nobody).await.unwrap(), None);
-    let nobody = OrganizationId::from_uuid(world.ids.random());
-    assert_eq!(world.store.organization(nobody).await.unwrap(), None);
-    assert_eq!(world.store.organization_keys(nobody).await.unwrap(), None);
+    let nonexistent = name(&format!("{}%", &created.name.as_str()[..20]));
+    assert_eq!(world.store.find_organization(&nonexistent).await.unwrap(), None);
+    let nonexistent = OrganizationId::from_uuid(world.ids.random());
+    assert_eq!(world.store.organization(nonexistent).await.unwrap(), None);
+    assert_eq!(world.store.organization_keys(nonexistent).await.unwrap(), None);
 }
 
 /// Names may contain any printable characters; only ASCII letters are compared without case.
@@ -88,7 +88,7 @@ pub async fn organizations_are_listed_by_name(suite: &dyn OperatorSubject) {
 }
 
 /// An organization is disabled and enabled again; an unknown one is not affected.
-pub async fn a_state_is_set(suite: &dyn OperatorSubject) {
+pub async fn organization_state_is_set(suite: &dyn OperatorSubject) {
     let world = World::of_operators(suite).await;
     for state in [OrganizationState::Disabled, OrganizationState::Active] {
         world.set_state(state).await;
@@ -97,11 +97,11 @@ pub async fn a_state_is_set(suite: &dyn OperatorSubject) {
     assert_eq!(world.audited(AuditAction::OrganizationDisabled).await, 1);
     assert_eq!(world.audited(AuditAction::OrganizationEnabled).await, 1);
 
-    let nobody = OrganizationId::from_uuid(world.ids.random());
-    let audit = world.audit_in(nobody, AuditAction::OrganizationDisabled);
-    let command = SetOrganizationState { organization: nobody, state: OrganizationState::Disabled, audit };
+    let nonexistent = OrganizationId::from_uuid(world.ids.random());
+    let audit = world.audit_in(nonexistent, AuditAction::OrganizationDisabled);
+    let command = SetOrganizationState { organization: nonexistent, state: OrganizationState::Disabled, audit };
     assert!(!world.store.set_organization_state(command).await.unwrap());
-    assert_eq!(world.audited_in(nobody, AuditAction::OrganizationDisabled).await, 0);
+    assert_eq!(world.audited_in(nonexistent, AuditAction::OrganizationDisabled).await, 0);
 }
 
 /// Of concurrent deletions of an organization exactly one succeeds.

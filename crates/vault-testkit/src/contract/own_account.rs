@@ -22,15 +22,15 @@ use vault_core::role::Role;
 use vault_core::sealed::SealedSeed;
 
 /// The user sees address, organization, the time of the passcode enrolment and the number of remaining recovery codes.
-pub async fn an_account_is_shown_to_its_owner(suite: &dyn AccountSubject) {
+pub async fn owner_reads_own_account(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
-    let made = world.now();
+    let created = world.now();
     world.clock.advance_seconds(5);
     let session = world.log_in(&holder).await;
     let own = world.own_account(&session).await;
     assert_eq!((own.signed, own.organization), (holder.signed.clone(), world.name.clone()));
-    assert_eq!((own.passcode_enrolled_at, own.recovery_codes_left, own.notices), (made, 10, Vec::new()));
+    assert_eq!((own.passcode_enrolled_at, own.recovery_codes_left, own.notices), (created, 10, Vec::new()));
 
     let (seed, code) = (world.seed(), world.recovery_code());
     let change = AccountChange::Passcode { seed: seed.clone(), recovery_codes: vec![code, world.recovery_code()] };
@@ -39,11 +39,11 @@ pub async fn an_account_is_shown_to_its_owner(suite: &dyn AccountSubject) {
     world.clock.advance_seconds(5);
     let session = by_code(&world, &holder, code).await;
     let own = world.own_account(&session).await;
-    assert_eq!((own.passcode_enrolled_at, own.recovery_codes_left), (made.plus_seconds(5), 1));
+    assert_eq!((own.passcode_enrolled_at, own.recovery_codes_left), (created.plus_seconds(5), 1));
 }
 
 /// A session that is no longer valid sees nothing of its account and confirms nothing.
-pub async fn an_ended_session_sees_no_account(suite: &dyn AccountSubject) {
+pub async fn ended_session_cannot_read_account(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let (session, other) = (world.log_in(&holder).await, world.log_in(&holder).await);
@@ -62,7 +62,7 @@ pub async fn an_ended_session_sees_no_account(suite: &dyn AccountSubject) {
 }
 
 /// A new password applies to the next login; all other sessions of the user end, and no other user's.
-pub async fn an_owner_replaces_the_password(suite: &dyn AccountSubject) {
+pub async fn owner_replaces_the_password(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let (holder, colleague) = (world.holder(Role::Editor).await, world.holder(Role::Editor).await);
     let sessions = [world.log_in(&holder).await, world.log_in(&holder).await, world.log_in(&colleague).await];
@@ -79,7 +79,7 @@ pub async fn an_owner_replaces_the_password(suite: &dyn AccountSubject) {
     assert_eq!(world.read(&holder).await.logins.last_login_at, last_login, "it is no login");
     assert_eq!(live(&world, &sessions).await, [true, false, true]);
     assert_eq!(world.audited(AuditAction::AccountPasswordChanged).await, 1);
-    assert_eq!(world.notices(&sessions[0]).await, [], "the owner knows");
+    assert_eq!(world.notices(&sessions[0]).await, [], "no notice for the owner");
     let stale = world.complete_login(&holder, world.network(), world.fresh_step());
     assert_eq!(world.conclude(stale).await, AttemptOutcome::Refused(LoginRefusal::Overtaken));
 
@@ -94,7 +94,7 @@ pub async fn an_owner_replaces_the_password(suite: &dyn AccountSubject) {
 }
 
 /// All recovery codes are replaced; all other sessions of the user end.
-pub async fn an_owner_replaces_the_recovery_codes(suite: &dyn AccountSubject) {
+pub async fn owner_replaces_the_recovery_codes(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Editor).await;
     let sessions = [world.log_in(&holder).await, world.log_in(&holder).await];
@@ -121,7 +121,7 @@ pub async fn an_owner_replaces_the_recovery_codes(suite: &dyn AccountSubject) {
 
 /// A new TOTP secret changes nothing until a session of its account confirms it. Then it replaces the old one: the
 /// confirming step is used up, wrong passcodes are reset and all other sessions end.
-pub async fn an_owner_replaces_the_seed(suite: &dyn AccountSubject) {
+pub async fn owner_replaces_the_seed(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Editor).await;
     let sessions = [world.log_in(&holder).await, world.log_in(&holder).await];
@@ -137,7 +137,11 @@ pub async fn an_owner_replaces_the_seed(suite: &dyn AccountSubject) {
     let step = TimeStep::at(world.now());
     let colleague = world.log_in(&world.holder(Role::Admin).await).await;
     let theirs = confirm(&world, &holder, &colleague, &seed, step);
-    assert_eq!(world.store.confirm_passcode(theirs).await.settled(), Err(Denial::AccountChanged), "nobody else does");
+    assert_eq!(
+        world.store.confirm_passcode(theirs).await.settled(),
+        Err(Denial::AccountChanged),
+        "no other account has the draft"
+    );
     let confirmation = confirm(&world, &holder, &sessions[1], &seed, step);
     assert!(world.store.confirm_passcode(confirmation).await.unwrap());
     assert_eq!(facts(&world, &holder).await.seed, seed);
@@ -167,7 +171,7 @@ pub async fn an_owner_replaces_the_seed(suite: &dyn AccountSubject) {
 
 /// A pending TOTP secret is returned for at most five passcodes, concurrent or not, and for one hour; a newer one
 /// replaces it.
-pub async fn a_waiting_seed_is_tried_five_times_within_an_hour(suite: &dyn AccountSubject) {
+pub async fn pending_seed_allows_five_attempts_within_an_hour(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Editor).await;
     let session = world.log_in_for(&holder, 3 * PENDING_SECONDS).await;
@@ -205,7 +209,7 @@ pub async fn a_waiting_seed_is_tried_five_times_within_an_hour(suite: &dyn Accou
 }
 
 /// Every change by an administrator except unlocking deletes a pending TOTP secret.
-pub async fn a_change_from_outside_drops_a_waiting_seed(suite: &dyn AccountSubject) {
+pub async fn change_by_others_drops_pending_seed(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     type Change = fn(&Accounts<'_>, &Holder) -> Wanted;
     let changes: [(Change, bool); 4] = [
@@ -229,7 +233,7 @@ pub async fn a_change_from_outside_drops_a_waiting_seed(suite: &dyn AccountSubje
 
 /// A re-authentication changes its own account, for a valid session of that account. Otherwise nothing is changed, the
 /// re-authentication is not used up, and the rejection is recorded.
-pub async fn a_proof_needs_a_session_of_its_account(suite: &dyn AccountSubject) {
+pub async fn re_authentication_requires_session_of_account(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let (holder, colleague) = (world.holder(Role::Editor).await, world.holder(Role::Editor).await);
     let stranger = other.holder(Role::Editor).await;
@@ -265,7 +269,7 @@ pub async fn a_proof_needs_a_session_of_its_account(suite: &dyn AccountSubject) 
 
 /// A passcode or recovery code is used once, by a login or by a change. Re-authentication that is based on outdated
 /// values changes nothing.
-pub async fn a_proof_is_spent_once_whatever_for(suite: &dyn AccountSubject) {
+pub async fn passcode_is_spent_once_across_operations(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Editor).await;
     let session = world.log_in(&holder).await;
@@ -300,7 +304,7 @@ pub async fn a_proof_is_spent_once_whatever_for(suite: &dyn AccountSubject) {
 
 /// A re-authentication for a change resets the throttle bucket of its attempt and makes its network known, as a login
 /// does.
-pub async fn a_proof_resets_its_class_as_a_login_does(suite: &dyn AccountSubject) {
+pub async fn re_authentication_resets_its_bucket(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Editor).await;
     let session = world.log_in(&holder).await;

@@ -20,7 +20,7 @@ use vault_core::{Command, ErrorKind, Refusal};
 
 /// Re-enrolment invalidates all secrets of the user. ID, address, role and login records remain, and the account is
 /// listed once. Its address remains in use.
-pub async fn a_re_enrolling_account_has_nothing_to_log_in_with(suite: &dyn AccountSubject) {
+pub async fn re_enrolling_account_cannot_log_in(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Editor).await;
     let login = world.complete_login(&holder, world.network(), PasscodeProof::RecoveryCode(holder.recovery_codes[0]));
@@ -58,7 +58,7 @@ pub async fn a_re_enrolling_account_has_nothing_to_log_in_with(suite: &dyn Accou
 
 /// After confirmation the account is restored with the secrets of the draft. Nothing remains of the invitation, and the
 /// confirming passcode is used up.
-pub async fn a_re_enrolled_account_is_what_it_was(suite: &dyn AccountSubject) {
+pub async fn re_enrolled_account_keeps_role_and_data(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Editor).await;
     world.log_in(&holder).await;
@@ -116,7 +116,7 @@ pub async fn a_re_enrolled_account_is_what_it_was(suite: &dyn AccountSubject) {
 }
 
 /// A repeated re-enrolment invalidates the earlier code and everything drafted with it.
-pub async fn the_newest_re_enrolment_counts(suite: &dyn AccountSubject) {
+pub async fn newest_re_enrolment_applies(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let first = world.re_enrolling(&holder).await;
@@ -133,7 +133,7 @@ pub async fn the_newest_re_enrolment_counts(suite: &dyn AccountSubject) {
 }
 
 /// After an expired re-enrolment the account stays without secrets until a new re-enrolment.
-pub async fn an_expired_re_enrolment_revives_nothing(suite: &dyn AccountSubject) {
+pub async fn expired_re_enrolment_revives_nothing(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     for _ in 0..2 {
@@ -156,7 +156,7 @@ pub async fn an_expired_re_enrolment_revives_nothing(suite: &dyn AccountSubject)
 
 /// Role and state are those of the account at confirmation, not at the request: a confirmation based on other values
 /// changes nothing.
-pub async fn role_and_state_at_the_confirmation_hold(suite: &dyn AccountSubject) {
+pub async fn role_and_state_at_confirmation_apply(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     for state in [AccountState::ReEnrolling, AccountState::Disabled] {
         let holder = world.holder(Role::Admin).await;
@@ -178,7 +178,7 @@ pub async fn role_and_state_at_the_confirmation_hold(suite: &dyn AccountSubject)
 }
 
 /// Deleting an account deletes its enrolment code, and its address is free.
-pub async fn a_deleted_account_is_not_re_enrolled(suite: &dyn AccountSubject) {
+pub async fn deleted_account_is_not_re_enrolled(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Admin).await;
     let invitation = world.re_enrolling(&holder).await;
@@ -197,7 +197,7 @@ pub async fn a_deleted_account_is_not_re_enrolled(suite: &dyn AccountSubject) {
 }
 
 /// An invitation for a new account cannot re-enrol one, and one for re-enrolment cannot create one.
-pub async fn a_confirmation_does_what_its_invitation_is_for(suite: &dyn AccountSubject) {
+pub async fn confirmation_creates_or_re_enrols_by_invitation(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let re_enrolment = world.re_enrolling(&holder).await;
@@ -215,7 +215,7 @@ pub async fn a_confirmation_does_what_its_invitation_is_for(suite: &dyn AccountS
 }
 
 /// Users of a disabled organization cannot re-enrol until it is enabled again.
-pub async fn a_disabled_organization_re_enrols_nobody(suite: &dyn AccountSubject) {
+pub async fn disabled_organization_refuses_re_enrolment(suite: &dyn AccountSubject) {
     use vault_core::organization::OrganizationState;
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -230,7 +230,7 @@ pub async fn a_disabled_organization_re_enrols_nobody(suite: &dyn AccountSubject
 }
 
 /// An admin requires re-enrolment only of accounts in the admin's organization.
-pub async fn a_session_re_enrols_its_own_organization(suite: &dyn AccountSubject) {
+pub async fn session_re_enrols_only_in_its_organization(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let (admin, colleague) = (world.holder(Role::Admin).await, world.holder(Role::Admin).await);
     let stranger = other.holder(Role::Viewer).await;
@@ -308,7 +308,7 @@ pub async fn parallel_confirmations_re_enrol_once(suite: &dyn AccountSubject) {
 
 /// A role change, a deletion or another re-enrolment concurrent with a confirmation runs entirely before or after it:
 /// the first one finds the account unchanged, and no change is lost.
-pub async fn a_change_beside_a_re_enrolment_is_not_lost(suite: &dyn AccountSubject) {
+pub async fn concurrent_change_survives_re_enrolment(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     for round in 0..12 {
         let holder = world.holder(Role::Admin).await;
@@ -343,7 +343,7 @@ pub async fn a_change_beside_a_re_enrolment_is_not_lost(suite: &dyn AccountSubje
 }
 
 /// A login concurrent with a re-enrolment is rejected, or its session has already ended when it returns.
-pub async fn a_login_beside_a_re_enrolment_leaves_no_session(suite: &dyn AccountSubject) {
+pub async fn concurrent_login_leaves_no_session_after_re_enrolment(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     for _ in 0..8 {
         let holder = world.holder(Role::Editor).await;

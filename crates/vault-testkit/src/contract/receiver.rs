@@ -32,7 +32,7 @@ const OPERATOR: Principal = Principal::Operator;
 
 /// The limit on receivers per organization is exact, also under concurrency; another organization can neither see nor
 /// change them.
-pub async fn receivers_are_their_organizations(suite: &dyn ContractStore) {
+pub async fn receivers_are_scoped_to_organization(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let admin: Principal = world.log_in(&world.holder(Role::Admin).await).await.into();
     let stranger: Principal = other.log_in(&other.holder(Role::Admin).await).await.into();
@@ -85,7 +85,7 @@ pub async fn receivers_are_their_organizations(suite: &dyn ContractStore) {
 }
 
 /// E-mail is sent only to users: the address must belong to an active account of the organization.
-pub async fn mail_goes_to_members_alone(suite: &dyn ContractStore) {
+pub async fn mail_is_sent_only_to_users(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let (holder, colleague) = (world.holder(Role::Admin).await, world.holder(Role::Viewer).await);
     let stranger = other.holder(Role::Admin).await;
@@ -96,8 +96,8 @@ pub async fn mail_goes_to_members_alone(suite: &dyn ContractStore) {
         world.store.add_receiver(world.command(&admin, AuditAction::ReceiverAdded, payload))
     };
     add(Some(colleague.address)).await.unwrap();
-    for nobody in [stranger.address, Digest::from_bytes([9; 32])] {
-        assert_refused(add(Some(nobody)).await, &Refusal::NoMember);
+    for nonexistent in [stranger.address, Digest::from_bytes([9; 32])] {
+        assert_refused(add(Some(nonexistent)).await, &Refusal::NoMember);
     }
     let is_member = |address: Digest| world.store.is_member(world.organization, address.into());
     assert!(is_member(colleague.address).await.unwrap());
@@ -177,7 +177,7 @@ pub async fn deliveries_are_stored_once_and_kept(suite: &dyn ContractStore) {
 
 /// A receiver that no longer exists is disabled, and its pending deliveries are abandoned, unless it was changed in
 /// between.
-pub async fn a_receiver_that_is_gone_is_disabled(suite: &dyn ContractStore) {
+pub async fn receiver_that_returns_gone_is_disabled(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let admin: Principal = world.log_in(&world.holder(Role::Admin).await).await.into();
     let stored = receiver(&world, Some(world.organization));
@@ -231,7 +231,7 @@ pub async fn one_process_reads_events(suite: &dyn ContractStore) {
 }
 
 /// A lockout after failed attempts is found as a notice, without one being stored.
-pub async fn a_lockout_is_found_among_the_notices(suite: &dyn ContractStore) {
+pub async fn lockout_is_listed_in_notices(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let (locked, free, network) = (world.holder(Role::Viewer).await, world.holder(Role::Viewer).await, world.network());
     let account = |holder: &Holder| (world.organization, holder.signed.grant.account);

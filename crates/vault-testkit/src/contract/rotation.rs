@@ -68,7 +68,8 @@ impl World<'_> {
         change: CredentialChange,
         metadata: Option<SealedMetadata>,
     ) -> Command<ChangeCredential> {
-        let description = metadata.map(|said| StoredMetadata { metadata: Some(said), ..undescribed() });
+        let description =
+            metadata.map(|sealed_metadata| StoredMetadata { metadata: Some(sealed_metadata), ..undescribed() });
         let payload = ChangeCredential {
             organization: self.organization,
             id: read.current.id,
@@ -147,7 +148,7 @@ fn places(rows: &[SealedRow]) -> Vec<(CredentialId, i64)> {
 
 /// The parts under a key are read in the order of their row keys, from any row key on, and counted, without parts of
 /// another key or organization.
-pub async fn what_a_key_seals_is_found_in_slices(suite: &dyn ContractStore) {
+pub async fn rows_under_a_key_are_found_in_slices(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let principal = world.embedder();
     let mut ids = Vec::new();
@@ -191,7 +192,7 @@ pub async fn what_a_key_seals_is_found_in_slices(suite: &dyn ContractStore) {
 }
 
 /// Moved parts are under their new key; revision, times and data are unchanged.
-pub async fn parts_are_moved_and_nothing_else_changes(suite: &dyn ContractStore) {
+pub async fn parts_are_resealed_and_other_columns_unchanged(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let principal = world.embedder();
     let id = world.saved_under(&principal, world.key, true).await;
@@ -220,7 +221,7 @@ pub async fn parts_are_moved_and_nothing_else_changes(suite: &dyn ContractStore)
 }
 
 /// A credential that was replaced, described or deleted since it was read is not moved.
-pub async fn what_changed_meanwhile_is_not_moved(suite: &dyn ContractStore) {
+pub async fn concurrently_changed_rows_are_not_resealed(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let principal = world.embedder();
     let mut ids = Vec::new();
@@ -234,8 +235,8 @@ pub async fn what_changed_meanwhile_is_not_moved(suite: &dyn ContractStore) {
     let read = world.versions(&principal, ids[0]).await;
     world.store.change_credential(world.replace_under(&principal, &read, next)).await.unwrap();
     let read = world.versions(&principal, ids[1]).await;
-    let said = Some(metadata_under(next, ids[1], 2));
-    let command = world.change_under(&principal, &read, CredentialChange::Describe, said);
+    let sealed_metadata = Some(metadata_under(next, ids[1], 2));
+    let command = world.change_under(&principal, &read, CredentialChange::Describe, sealed_metadata);
     world.store.change_credential(command).await.unwrap();
     assert!(world.store.delete_credential(world.delete(&principal, ids[2])).await.unwrap());
     let mut before = Vec::new();
@@ -256,7 +257,7 @@ pub async fn what_changed_meanwhile_is_not_moved(suite: &dyn ContractStore) {
 }
 
 /// Parts are moved only to the organization's active key.
-pub async fn parts_are_moved_to_the_active_key_only(suite: &dyn ContractStore) {
+pub async fn parts_are_resealed_only_under_active_key(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let principal = world.embedder();
     world.saved_under(&principal, world.key, false).await;
@@ -271,7 +272,7 @@ pub async fn parts_are_moved_to_the_active_key_only(suite: &dyn ContractStore) {
 }
 
 /// A key is destroyed once, with an audit record, when it is retiring and no part names it.
-pub async fn a_key_is_destroyed_when_nothing_names_it(suite: &dyn ContractStore) {
+pub async fn unreferenced_key_is_destroyed(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let principal = world.embedder();
     let id = world.saved_under(&principal, world.key, true).await;
@@ -302,7 +303,7 @@ pub async fn a_key_is_destroyed_when_nothing_names_it(suite: &dyn ContractStore)
 
 /// A change that stores metadata as it was read is rejected if the metadata was moved to another key in between,
 /// because the key that it names may have been destroyed.
-pub async fn metadata_that_was_moved_is_not_put_back(suite: &dyn ContractStore) {
+pub async fn resealed_metadata_is_not_reverted(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let principal = world.embedder();
     let id = world.saved_under(&principal, world.key, true).await;
@@ -323,7 +324,7 @@ pub async fn metadata_that_was_moved_is_not_put_back(suite: &dyn ContractStore) 
 
 /// Concurrently with saves, changes of every kind and deletions, two rotators move everything, and no row ever names a
 /// destroyed key.
-pub async fn a_rotation_beside_changes_loses_nothing(suite: &dyn ContractStore) {
+pub async fn rotation_with_concurrent_changes_loses_nothing(suite: &dyn ContractStore) {
     const ROUNDS: usize = 12;
     let world = World::new(suite).await;
     let principal = world.embedder();

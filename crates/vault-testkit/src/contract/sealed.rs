@@ -13,7 +13,7 @@ const PARTS: [fn(&mut SealedCredential) -> &mut Blob; 3] =
 async fn altered<S: SealingSubject>(make: impl AsyncFn() -> S, alter: impl Fn(&[u8]) -> Vec<Vec<u8>>) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
-    let (sealed, said) = (deployment.seal(place).await, deployment.seal_metadata(place).await);
+    let (sealed, sealed_metadata) = (deployment.seal(place).await, deployment.seal_metadata(place).await);
     let to = deployment.next_key(place.organization).await;
     let ports = &deployment.ports;
     for (part, blob) in PARTS.iter().enumerate() {
@@ -32,8 +32,8 @@ async fn altered<S: SealingSubject>(make: impl AsyncFn() -> S, alter: impl Fn(&[
             }
         }
     }
-    for (number, bytes) in alter(said.blob.as_bytes()).into_iter().enumerate() {
-        let damaged = SealedMetadata { blob: Blob::from_bytes(bytes), ..said.clone() };
+    for (number, bytes) in alter(sealed_metadata.blob.as_bytes()).into_iter().enumerate() {
+        let damaged = SealedMetadata { blob: Blob::from_bytes(bytes), ..sealed_metadata.clone() };
         assert!(is_damaged(ports.read(place, &damaged).await), "alteration {number}");
         let moved = deployment.rewrap(place, to, SealedContent::Metadata(damaged)).await;
         assert!(is_damaged(moved), "alteration {number}");
@@ -61,14 +61,14 @@ pub async fn every_other_length_is_refused<S: SealingSubject>(make: impl AsyncFn
 }
 
 /// Two blobs of one value have only their length in common.
-pub async fn nothing_is_sealed_twice_alike<S: SealingSubject>(make: impl AsyncFn() -> S) {
+pub async fn equal_data_has_different_ciphertexts<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
     let (mut one, mut two) = (deployment.seal(place).await, deployment.seal(place).await);
     assert_eq!(one.key, two.key);
-    let said = [deployment.seal_metadata(place).await.blob, deployment.seal_metadata(place).await.blob];
+    let sealed_metadata = [deployment.seal_metadata(place).await.blob, deployment.seal_metadata(place).await.blob];
     let blobs = PARTS.map(|part| [part(&mut one).clone(), part(&mut two).clone()]);
-    for [one, two] in blobs.into_iter().chain([said]) {
+    for [one, two] in blobs.into_iter().chain([sealed_metadata]) {
         let (one, two) = (one.as_bytes(), two.as_bytes());
         assert_eq!(one.len(), two.len());
         let (one, two) = (&one[one.len() - 16..], &two[two.len() - 16..]);
@@ -81,10 +81,10 @@ pub async fn sealed_data_contains_no_plaintext<S: SealingSubject>(make: impl Asy
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
     let SealedCredential { data_key, data, information, .. } = deployment.seal(place).await;
-    let said = deployment.seal_metadata(place).await.blob;
+    let sealed_metadata = deployment.seal_metadata(place).await.blob;
     for plain in [LINK, INFORMATION.as_bytes(), METADATA.as_bytes()] {
         for piece in plain.windows(6) {
-            for blob in [&data_key, &data, &information, &said] {
+            for blob in [&data_key, &data, &information, &sealed_metadata] {
                 assert!(!blob.as_bytes().windows(6).any(|bytes| bytes == piece), "{piece:?}");
             }
         }
@@ -92,12 +92,12 @@ pub async fn sealed_data_contains_no_plaintext<S: SealingSubject>(make: impl Asy
 }
 
 /// The rows cannot be decrypted without the keys of their instance.
-pub async fn another_deployment_opens_nothing<S: SealingSubject>(make: impl AsyncFn() -> S) {
+pub async fn keys_of_another_deployment_open_nothing<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
-    let (sealed, said) = (deployment.seal(place).await, deployment.seal_metadata(place).await);
+    let (sealed, sealed_metadata) = (deployment.seal(place).await, deployment.seal_metadata(place).await);
     let intruder = deployment.intruded(&make).await;
     assert!(intruder.open(place, &sealed).await.is_err());
     assert!(intruder.list(place, &sealed).await.is_err());
-    assert!(intruder.read(place, &said).await.is_err());
+    assert!(intruder.read(place, &sealed_metadata).await.is_err());
 }

@@ -66,7 +66,7 @@ impl<S: SealingSubject> Deployment<S> {
     }
 
     /// Returns the row key of another credential in the same organization.
-    fn beside(&self, place: CredentialContext) -> CredentialContext {
+    fn neighbour(&self, place: CredentialContext) -> CredentialContext {
         CredentialContext { credential: CredentialId::from_uuid(self.world(place.organization).ids.random()), ..place }
     }
 
@@ -172,18 +172,18 @@ fn is_unknown<T>(result: Result<T, SealError>) -> bool {
 pub async fn sealed_data_opens<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
-    let (sealed, said) = (deployment.seal(place).await, deployment.seal_metadata(place).await);
-    assert_eq!(said.revision, place.version);
+    let (sealed, message) = (deployment.seal(place).await, deployment.seal_metadata(place).await);
+    assert_eq!(message.revision, place.version);
     let deployment = deployment.restarted();
     let ports = &deployment.ports;
     assert_eq!(ports.open(place, &sealed).await.unwrap().to_canonical_json().expose(), LINK);
     assert_eq!(ports.list(place, &sealed).await.unwrap().as_json(), INFORMATION);
-    assert_eq!(ports.read(place, &said).await.unwrap(), Metadata::from_json(METADATA).unwrap());
+    assert_eq!(ports.read(place, &message).await.unwrap(), Metadata::from_json(METADATA).unwrap());
     assert!(is_damaged(ports.opener.open(place, &namespace(), CredentialType::S3, &sealed).await));
 }
 
 /// A credential is sealed under the requested key; an unknown key or one of another organization is rejected.
-pub async fn a_credential_is_sealed_under_the_key_that_is_named<S: SealingSubject>(make: impl AsyncFn() -> S) {
+pub async fn credential_is_sealed_under_the_key_that_is_named<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let (place, other) = (deployment.place().await, deployment.place().await);
     let first = deployment.active_key(place.organization).await;
@@ -203,19 +203,19 @@ pub async fn a_credential_is_sealed_under_the_key_that_is_named<S: SealingSubjec
 }
 
 /// A blob that is moved to another organization, credential, version, namespace or column cannot be decrypted.
-pub async fn a_credential_opens_in_its_place_only<S: SealingSubject>(make: impl AsyncFn() -> S) {
+pub async fn credential_opens_only_in_its_row<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let (place, strange) = (deployment.place().await, deployment.place().await);
-    let (sealed, said) = (deployment.seal(place).await, deployment.seal_metadata(place).await);
+    let (sealed, message) = (deployment.seal(place).await, deployment.seal_metadata(place).await);
     let ports = &deployment.ports;
     let next = CredentialContext { version: place.version + 1, ..place };
     let moved = CredentialContext { organization: strange.organization, ..place };
     let renewed = CredentialContext { id: deployment.place().await.id, ..place };
     let unlisted = CredentialContext { id: None, ..place };
-    for other in [next, deployment.beside(place), moved, renewed, unlisted] {
+    for other in [next, deployment.neighbour(place), moved, renewed, unlisted] {
         assert!(is_damaged(ports.open(other, &sealed).await), "{other:?}");
         assert!(is_damaged(ports.list(other, &sealed).await), "{other:?}");
-        assert!(is_damaged(ports.read(other, &said).await), "{other:?}");
+        assert!(is_damaged(ports.read(other, &message).await), "{other:?}");
         // It cannot be decrypted under a key of the other organization either.
         let key = deployment.active_key(other.organization).await;
         let renamed = SealedCredential { key, ..sealed.clone() };
@@ -233,14 +233,14 @@ pub async fn a_credential_opens_in_its_place_only<S: SealingSubject>(make: impl 
     let exchanged =
         SealedCredential { data: sealed.information.clone(), information: sealed.data.clone(), ..sealed.clone() };
     assert!(is_damaged(ports.open(place, &exchanged).await) && is_damaged(ports.list(place, &exchanged).await));
-    let exchanged = SealedCredential { information: said.blob, ..sealed.clone() };
+    let exchanged = SealedCredential { information: message.blob, ..sealed.clone() };
     assert!(is_damaged(ports.list(place, &exchanged).await));
     let exchanged = SealedMetadata { blob: sealed.information, ..deployment.seal_metadata(place).await };
     assert!(is_damaged(ports.read(place, &exchanged).await));
 }
 
 /// A row of another organization cannot be decrypted, and does not prevent the decryption of others.
-pub async fn a_list_is_of_one_organization<S: SealingSubject>(make: impl AsyncFn() -> S) {
+pub async fn list_opens_only_for_one_organization<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let places = [deployment.place().await, deployment.place().await];
     let sealed = [deployment.seal(places[0]).await, deployment.seal(places[1]).await];
@@ -258,7 +258,7 @@ pub async fn a_list_is_of_one_organization<S: SealingSubject>(make: impl AsyncFn
 }
 
 /// Rows under replaced keys are decrypted together with the others, in order.
-pub async fn a_list_may_lie_under_several_keys<S: SealingSubject>(make: impl AsyncFn() -> S) {
+pub async fn list_may_use_several_keys<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
     let mut sealed = Vec::new();
@@ -280,7 +280,7 @@ pub async fn a_list_may_lie_under_several_keys<S: SealingSubject>(make: impl Asy
 }
 
 /// Fingerprints are equal exactly for equal data within an organization, also after a restart.
-pub async fn fingerprints_tell_data_apart_within_an_organization<S: SealingSubject>(make: impl AsyncFn() -> S) {
+pub async fn fingerprints_distinguish_data_within_organization<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let [one, two] = [deployment.place().await.organization, deployment.place().await.organization];
     let of = async |deployment: &Deployment<S>, organization, data: &[u8]| -> Fingerprint {
@@ -298,7 +298,7 @@ pub async fn fingerprints_tell_data_apart_within_an_organization<S: SealingSubje
 }
 
 /// An organization without keys can neither seal nor open.
-pub async fn an_organization_without_keys_neither_seals_nor_opens<S: SealingSubject>(make: impl AsyncFn() -> S) {
+pub async fn organization_without_keys_neither_seals_nor_opens<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
     let (sealed, key) = (deployment.seal(place).await, deployment.active_key(place.organization).await);
@@ -317,20 +317,20 @@ pub async fn an_organization_without_keys_neither_seals_nor_opens<S: SealingSubj
 }
 
 /// An organization gets one active key without uses; each new key has a unique id.
-pub async fn new_keys_have_ids_of_their_own<S: SealingSubject>(make: impl AsyncFn() -> S) {
+pub async fn new_keys_have_unique_ids<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let (organization, now) = (deployment.place().await.organization, ManualClock::START);
     let name = OrganizationName::parse("Acme").unwrap();
     let mut ids = HashSet::new();
     for _ in 0..2 {
-        let made = deployment.ports.sealer.new_organization_keys(organization, &name, now).unwrap();
-        let [first] = &made.keys[..] else { panic!("{} keys", made.keys.len()) };
+        let created = deployment.ports.sealer.new_organization_keys(organization, &name, now).unwrap();
+        let [first] = &created.keys[..] else { panic!("{} keys", created.keys.len()) };
         let next = deployment.ports.sealer.new_organization_key(organization, now).unwrap();
         for key in [first, &next] {
-            let said = (key.organization, key.state, key.uses, key.created_at);
-            assert_eq!(said, (organization, KeyState::Active, 0, now));
+            let message = (key.organization, key.state, key.uses, key.created_at);
+            assert_eq!(message, (organization, KeyState::Active, 0, now));
         }
-        assert!([made.fingerprint_key, first.id, next.id].into_iter().all(|id| ids.insert(id)));
+        assert!([created.fingerprint_key, first.id, next.id].into_iter().all(|id| ids.insert(id)));
     }
 }
 
@@ -339,18 +339,18 @@ pub async fn new_keys_have_ids_of_their_own<S: SealingSubject>(make: impl AsyncF
 pub async fn moved_data_opens_only_with_its_new_key<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
-    let (before, said) = (deployment.seal(place).await, deployment.seal_metadata(place).await);
+    let (before, message) = (deployment.seal(place).await, deployment.seal_metadata(place).await);
     let to = deployment.next_key(place.organization).await;
     let content = SealedContent::Version(before.clone());
     let Ok(SealedContent::Version(after)) = deployment.rewrap(place, to, content).await else {
         panic!("a version stays one")
     };
-    let content = SealedContent::Metadata(said.clone());
+    let content = SealedContent::Metadata(message.clone());
     let Ok(SealedContent::Metadata(said_after)) = deployment.rewrap(place, to, content).await else {
         panic!("metadata stays metadata")
     };
     assert_eq!((after.key, &after.data), (to, &before.data));
-    assert_eq!((said_after.key, said_after.revision), (to, said.revision));
+    assert_eq!((said_after.key, said_after.revision), (to, message.revision));
 
     deployment.destroy_key(place.organization, before.key).await;
     let deployment = deployment.restarted();
@@ -359,23 +359,23 @@ pub async fn moved_data_opens_only_with_its_new_key<S: SealingSubject>(make: imp
     assert_eq!(ports.list(place, &after).await.unwrap().as_json(), INFORMATION);
     assert_eq!(ports.read(place, &said_after).await.unwrap(), Metadata::from_json(METADATA).unwrap());
     assert!(is_unknown(ports.open(place, &before).await) && is_unknown(ports.list(place, &before).await));
-    assert!(is_unknown(ports.read(place, &said).await));
+    assert!(is_unknown(ports.read(place, &message).await));
     let from_there = deployment.rewrap(place, to, SealedContent::Version(before.clone())).await;
     assert!(is_unknown(from_there), "from a key that is gone");
     assert!(is_unknown(deployment.rewrap(place, before.key, SealedContent::Version(after)).await), "to such a key");
 }
 
 /// A row that cannot be decrypted at its row key is not moved. Other rows are.
-pub async fn what_does_not_open_is_not_moved<S: SealingSubject>(make: impl AsyncFn() -> S) {
+pub async fn unopenable_data_is_not_resealed<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
-    let (sealed, said) = (deployment.seal(place).await, deployment.seal_metadata(place).await);
+    let (sealed, message) = (deployment.seal(place).await, deployment.seal_metadata(place).await);
     let to = deployment.next_key(place.organization).await;
-    let contents = [SealedContent::Version(sealed), SealedContent::Metadata(said)];
+    let contents = [SealedContent::Version(sealed), SealedContent::Metadata(message)];
     let next = CredentialContext { version: place.version + 1, ..place };
     for content in contents {
         let renewed = CredentialContext { id: deployment.place().await.id, ..place };
-        for elsewhere in [next, deployment.beside(place), renewed] {
+        for elsewhere in [next, deployment.neighbour(place), renewed] {
             assert!(is_damaged(deployment.rewrap(elsewhere, to, content.clone()).await), "{elsewhere:?}");
         }
         let rows = vec![row(next, content.clone()), row(place, content)];
@@ -385,11 +385,11 @@ pub async fn what_does_not_open_is_not_moved<S: SealingSubject>(make: impl Async
 }
 
 /// Neither errors nor debug output contain a part of a secret.
-pub async fn no_secret_is_in_an_error<S: SealingSubject>(make: impl AsyncFn() -> S) {
+pub async fn errors_contain_no_secret<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
     let sealed = deployment.seal(place).await;
-    let elsewhere = deployment.beside(place);
+    let elsewhere = deployment.neighbour(place);
     let ports = &deployment.ports;
     let another_type = ports.opener.open(place, &namespace(), CredentialType::S3, &sealed).await;
     let truncated = vault_core::sealed::Blob::from_bytes(sealed.data.as_bytes()[..20].to_vec());
@@ -405,7 +405,7 @@ pub async fn no_secret_is_in_an_error<S: SealingSubject>(make: impl AsyncFn() ->
     ];
     for error in errors {
         let error = error.expect("it is refused");
-        let said = format!("{error} {error:?} {:?}", error.source());
-        assert!(!said.contains("c2VjcmV0") && !said.contains("signature"), "a secret is in the error");
+        let message = format!("{error} {error:?} {:?}", error.source());
+        assert!(!message.contains("c2VjcmV0") && !message.contains("signature"), "a secret is in the error");
     }
 }

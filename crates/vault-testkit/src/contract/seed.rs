@@ -26,7 +26,7 @@ pub async fn sealed_seed_contains_no_plaintext<S: PasscodeSubject>(make: impl As
 }
 
 /// A row of another deployment has no valid codes.
-pub async fn no_seed_is_another_deployments<S: PasscodeSubject>(make: impl AsyncFn() -> S) {
+pub async fn seed_of_another_deployment_does_not_open<S: PasscodeSubject>(make: impl AsyncFn() -> S) {
     let seed = new_seed(&*make().await.passcodes()).sealed;
     assert!(refused(&*make().await.passcodes(), ACCOUNT, &seed));
 }

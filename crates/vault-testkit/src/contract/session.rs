@@ -12,7 +12,7 @@ use vault_core::role::Role;
 use vault_core::session::{NewSession, StoredSession};
 
 /// Of concurrent ends of a session exactly one succeeds.
-pub async fn a_session_ends_once_in_parallel(suite: &dyn AccountSubject) {
+pub async fn session_ends_once_in_parallel(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let (session, other) = (world.log_in(&holder).await, world.log_in(&holder).await);
@@ -24,7 +24,7 @@ pub async fn a_session_ends_once_in_parallel(suite: &dyn AccountSubject) {
     assert_eq!(answers.iter().filter(|answer| **answer == Ok(true)).count(), 1);
     assert_eq!(answers.iter().filter(|answer| **answer == Err(Denial::SessionEnded)).count(), 15);
     assert_eq!(world.audited(AuditAction::LoggedOut).await, 1);
-    assert_eq!(world.acts(&other).await, Ok(()), "the account's other session goes on");
+    assert_eq!(world.acts(&other).await, Ok(()), "the account's other session continues");
 }
 
 /// A user's active sessions are listed newest first, as they were created, without those of others.
@@ -42,14 +42,14 @@ pub async fn sessions_are_listed_to_their_owner(suite: &dyn AccountSubject) {
     let [current, other] = &last;
     assert_eq!(world.sessions(current).await, [current.session, other.session, ended.session, dying.session]);
     let listed = world.store.list_sessions(current.clone(), world.now()).await.unwrap();
-    let made = NewSession {
+    let created = NewSession {
         id: current.session,
         created_at: made_at,
         expires_at: made_at.plus_seconds(SESSION_SECONDS),
         network: "192.0.2.0/24".to_owned(),
         client: Some("curl/8.0".to_owned()),
     };
-    assert_eq!(listed[0], StoredSession { session: made, last_used_at: made_at });
+    assert_eq!(listed[0], StoredSession { session: created, last_used_at: made_at });
 
     assert!(world.store.end_session(world.end_session(&ended)).await.unwrap());
     world.clock.advance_seconds(SESSION_SECONDS - 2);
@@ -58,7 +58,7 @@ pub async fn sessions_are_listed_to_their_owner(suite: &dyn AccountSubject) {
 }
 
 /// The latest use of a session is kept, regardless of the order of writes; a session that no longer exists is skipped.
-pub async fn the_latest_use_of_a_session_is_kept(suite: &dyn AccountSubject) {
+pub async fn latest_use_of_a_session_is_kept(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let (session, ended) = (world.log_in(&holder).await, world.log_in(&holder).await);
@@ -76,7 +76,7 @@ pub async fn the_latest_use_of_a_session_is_kept(suite: &dyn AccountSubject) {
 
 /// A session ends another one of the same account, once; it finds no unknown or expired session and none of another
 /// account.
-pub async fn a_session_ends_another_of_its_account(suite: &dyn AccountSubject) {
+pub async fn session_ends_another_of_its_account(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let (holder, colleague) = (world.holder(Role::Viewer).await, world.holder(Role::Viewer).await);
     let expired = world.log_in(&holder).await;

@@ -23,7 +23,7 @@ async fn editor_at_work(world: &World<'_>) -> (SessionPrincipal, CredentialId) {
 }
 
 /// Every request of an ended session is denied without effect.
-pub async fn an_ended_session_is_refused_everything(suite: &dyn ContractStore) {
+pub async fn ended_session_is_refused_by_every_operation(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let (session, credential) = editor_at_work(&world).await;
     assert!(world.store.end_session(world.end_session(&session)).await.unwrap());
@@ -31,7 +31,7 @@ pub async fn an_ended_session_is_refused_everything(suite: &dyn ContractStore) {
 }
 
 /// A session is valid until its expiry, exclusively.
-pub async fn an_expired_session_is_refused_everything(suite: &dyn ContractStore) {
+pub async fn expired_session_is_refused_by_every_operation(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let (session, credential) = editor_at_work(&world).await;
     world.clock.advance_millis(SESSION_SECONDS * 1000 - 1);
@@ -41,7 +41,7 @@ pub async fn an_expired_session_is_refused_everything(suite: &dyn ContractStore)
 }
 
 /// Requests are denied if the account has another role than the token specifies, or does not exist.
-pub async fn a_changed_account_is_refused_everything(suite: &dyn ContractStore) {
+pub async fn changed_account_is_refused_by_every_operation(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let credential = world.saved(&world.embedder()).await;
     for (role, state) in [(Role::Viewer, AccountState::Active), (Role::Editor, AccountState::Disabled)] {
@@ -53,7 +53,7 @@ pub async fn a_changed_account_is_refused_everything(suite: &dyn ContractStore) 
 }
 
 /// Requests for accounts of a disabled organization are denied, whatever their sessions.
-pub async fn a_disabled_organization_is_refused_everything(suite: &dyn ContractStore) {
+pub async fn disabled_organization_is_refused_by_every_operation(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let (session, credential) = editor_at_work(&world).await;
     world.set_state(OrganizationState::Disabled).await;
@@ -61,7 +61,7 @@ pub async fn a_disabled_organization_is_refused_everything(suite: &dyn ContractS
 }
 
 /// A session belongs to one account with one role in one organization. All other claims are denied.
-pub async fn a_session_is_worth_nothing_to_others(suite: &dyn ContractStore) {
+pub async fn session_is_refused_for_other_organizations(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let (holder, colleague) = (world.holder(Role::Editor).await, world.holder(Role::Editor).await);
     let stranger = other.holder(Role::Editor).await;
@@ -86,7 +86,7 @@ pub async fn a_session_is_worth_nothing_to_others(suite: &dyn ContractStore) {
 }
 
 /// After the end of a session is acknowledged, no request that starts later is authorized for it, also under load.
-pub async fn the_end_of_a_session_takes_effect_at_once(suite: &dyn ContractStore) {
+pub async fn session_end_takes_effect_immediately(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Editor).await;
     let session = world.log_in(&holder).await;
@@ -136,7 +136,7 @@ async fn refused_everything(world: &World<'_>, session: &SessionPrincipal, crede
 }
 
 /// Saved credentials belong to the organization: they are kept if the account is deleted or enrols again.
-pub async fn credentials_outlast_the_account_that_saved_them(suite: &dyn ContractStore) {
+pub async fn credentials_outlive_account_that_saved_them(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Editor).await;
     let credential = world.saved(&Principal::Session(world.log_in(&holder).await)).await;

@@ -11,7 +11,7 @@ use vault_core::principal::{Denial, EmbedderPrincipal, Principal};
 use vault_core::role::Role;
 
 /// A user of an embedding service needs no account and no session, only an active organization.
-pub async fn an_embedder_acts_while_its_organization_is_in_use(suite: &dyn CredentialSubject) {
+pub async fn embedder_is_authorized_while_organization_is_active(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let credential = world.saved(&principal).await;
@@ -38,7 +38,7 @@ pub async fn an_embedder_acts_while_its_organization_is_in_use(suite: &dyn Crede
 
 /// An unauthorized principal is denied before any other check: before replays, limits and keys, and regardless of
 /// whether the credential exists. Nothing is recorded.
-pub async fn a_closed_organization_is_denied_everything(suite: &dyn CredentialSubject) {
+pub async fn closed_organization_is_denied_every_operation(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let first = keyed(&world, &principal, "key", "body");
@@ -83,7 +83,7 @@ pub async fn a_closed_organization_is_denied_everything(suite: &dyn CredentialSu
 }
 
 /// Only the audit log remains of a deleted organization, and no request is authorized in it.
-pub async fn a_deleted_organization_leaves_its_audit_alone(suite: &dyn CredentialSubject) {
+pub async fn deleted_organization_keeps_its_audit_log(suite: &dyn CredentialSubject) {
     let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
     let (principal, stranger) = (world.embedder(), other.embedder());
     world.replaced(&principal).await;
@@ -100,7 +100,7 @@ pub async fn a_deleted_organization_leaves_its_audit_alone(suite: &dyn Credentia
 }
 
 /// A credential without activations has no uses, and no check is requested without an activation process.
-pub async fn nothing_is_used_or_checked_without_an_activation_side(suite: &dyn CredentialSubject) {
+pub async fn uses_and_checks_require_activation_process(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let id = world.saved(&principal).await;

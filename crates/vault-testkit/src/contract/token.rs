@@ -78,7 +78,7 @@ pub async fn other_lengths_are_refused<S: TokenSubject>(make: impl AsyncFn() -> 
 }
 
 /// A token is valid until its expiry time, exclusive.
-pub async fn a_token_works_until_it_expires<S: TokenSubject>(make: impl AsyncFn() -> S) {
+pub async fn token_works_until_it_expires<S: TokenSubject>(make: impl AsyncFn() -> S) {
     let (subject, claims, token) = token(make).await;
     let (issuer, end) = (subject.issuer(), claims.expires_at.as_millis());
     assert_eq!(issuer.verify(&token, Timestamp::from_millis(end - 1)), Ok(claims));
@@ -88,7 +88,7 @@ pub async fn a_token_works_until_it_expires<S: TokenSubject>(make: impl AsyncFn(
 }
 
 /// A token from a few seconds in the future is accepted, because clocks may differ; a later one is rejected.
-pub async fn a_token_of_the_future_is_refused<S: TokenSubject>(make: impl AsyncFn() -> S) {
+pub async fn token_from_the_future_is_refused<S: TokenSubject>(make: impl AsyncFn() -> S) {
     let (subject, _, token) = token(make).await;
     for early in [60, SECONDS, 365 * 86_400] {
         let refused = subject.issuer().verify(&token, NOW.plus_seconds(-early));
@@ -97,7 +97,7 @@ pub async fn a_token_of_the_future_is_refused<S: TokenSubject>(make: impl AsyncF
 }
 
 /// A token is invalid in another instance.
-pub async fn no_token_is_another_deployments<S: TokenSubject>(make: impl AsyncFn() -> S) {
+pub async fn token_of_another_deployment_is_refused<S: TokenSubject>(make: impl AsyncFn() -> S) {
     let (_, _, token) = token(&make).await;
     assert!(make().await.issuer().verify(&token, NOW).is_err());
 }

@@ -59,11 +59,11 @@ pub(super) fn namespace(text: &str) -> Namespace {
 
 /// Returns a decoy. Cases share it, because it does not affect decisions.
 pub(super) fn decoy() -> u16 {
-    u16::try_from(chance() % u64::from(DECOYS)).unwrap()
+    u16::try_from(random() % u64::from(DECOYS)).unwrap()
 }
 
 /// Returns whether no account was found.
-pub(super) fn is_nobody(reservation: &Reservation) -> bool {
+pub(super) fn is_unknown_account(reservation: &Reservation) -> bool {
     matches!(reservation, Reservation::Unknown)
 }
 
@@ -76,7 +76,7 @@ pub(super) async fn conclude<S: LoginAttemptRepository + ?Sized>(
 }
 
 /// Returns a number that no case in another process is likely to draw.
-pub(super) fn chance() -> u64 {
+pub(super) fn random() -> u64 {
     scramble(RandomState::new().hash_one(std::process::id()))
 }
 

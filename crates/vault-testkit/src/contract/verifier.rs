@@ -43,7 +43,7 @@ pub async fn equal_passwords_are_stored_differently<S: PasswordSubject>(make: im
 }
 
 /// A verifier of another deployment accepts no password.
-pub async fn no_password_is_another_deployments<S: PasswordSubject>(make: impl AsyncFn() -> S) {
+pub async fn verifier_of_another_deployment_does_not_open<S: PasswordSubject>(make: impl AsyncFn() -> S) {
     let stored = hash(&*make().await.hasher(), ACCOUNT, PASSWORD).await;
     let verdict = verify(&*make().await.hasher(), Some(ACCOUNT), PASSWORD, Some(&stored)).await;
     assert!(matches!(verdict, PasswordVerdict::Damaged));

@@ -77,7 +77,7 @@ impl<S: CredentialStore + ?Sized> World<'_, S> {
     pub(super) async fn versions(&self, principal: &Principal, id: CredentialId) -> StoredVersions {
         let versions = self.store.credential_versions(self.show(principal, id)).await.unwrap().expect("it exists");
         let for_change = self.store.versions_for_change(self.show(principal, id)).await.unwrap();
-        assert_eq!(for_change.as_ref(), Some(&versions), "what is read for a change is what is shown");
+        assert_eq!(for_change.as_ref(), Some(&versions), "reads for a change equal the shown list");
         versions
     }
 
@@ -101,7 +101,7 @@ impl<S: CredentialStore + ?Sized> World<'_, S> {
 }
 
 /// A new version is current immediately, and the previous one is kept. ID, namespace and creation time are unchanged.
-pub async fn a_replaced_version_is_kept_beside_the_new_one(suite: &dyn CredentialSubject) {
+pub async fn replaced_version_is_kept_with_new_one(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let id = world.saved(&principal).await;
@@ -135,7 +135,7 @@ pub async fn a_replaced_version_is_kept_beside_the_new_one(suite: &dyn Credentia
 }
 
 /// A version is staged, superseded by another, and promoted. The promotion is undone by another promotion.
-pub async fn a_version_is_staged_promoted_and_taken_back(suite: &dyn CredentialSubject) {
+pub async fn version_is_staged_promoted_and_withdrawn(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let id = world.saved(&principal).await;
@@ -187,7 +187,7 @@ pub async fn destroyed_version_is_deleted_immediately(suite: &dyn CredentialSubj
 }
 
 /// A change based on an outdated revision is rejected without effect.
-pub async fn a_change_of_what_was_read_before_another_change_is_refused(suite: &dyn CredentialSubject) {
+pub async fn change_of_stale_revision_is_refused(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let id = world.saved(&principal).await;
@@ -213,7 +213,7 @@ pub async fn a_change_of_what_was_read_before_another_change_is_refused(suite: &
 }
 
 /// If several changes are based on the same revision, exactly one succeeds.
-pub async fn parallel_changes_of_one_revision_make_one(suite: &dyn CredentialSubject) {
+pub async fn parallel_changes_of_one_revision_apply_once(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let id = world.saved(&principal).await;
@@ -231,7 +231,7 @@ pub async fn parallel_changes_of_one_revision_make_one(suite: &dyn CredentialSub
 }
 
 /// A repeated request returns the same version number. A different request with the same idempotency key is rejected.
-pub async fn a_replacement_has_one_effect_per_idempotency_key(suite: &dyn CredentialSubject) {
+pub async fn replacement_has_one_effect_per_idempotency_key(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let id = world.saved(&principal).await;
@@ -258,7 +258,7 @@ pub async fn a_replacement_has_one_effect_per_idempotency_key(suite: &dyn Creden
 }
 
 /// An unauthorized principal, another organization and an inactive key cannot change versions.
-pub async fn versions_change_for_their_own_organization_alone(suite: &dyn CredentialSubject) {
+pub async fn versions_change_only_for_their_organization(suite: &dyn CredentialSubject) {
     let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
     let principal = world.embedder();
     let id = world.saved(&principal).await;
@@ -284,7 +284,7 @@ pub async fn versions_change_for_their_own_organization_alone(suite: &dyn Creden
 }
 
 /// Deleting a credential deletes all its versions.
-pub async fn deletion_takes_all_versions(suite: &dyn CredentialSubject) {
+pub async fn deletion_removes_all_versions(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let rows = suite.rows(world.organization).await;
@@ -301,7 +301,7 @@ fn with_destroyed(version: NewVersion, destroyed: Vec<i64>) -> NewVersion {
 }
 
 /// A credential shows the version that was current before, until that is destroyed.
-pub async fn the_previous_version_is_shown_with_the_credential(suite: &dyn CredentialSubject) {
+pub async fn previous_version_is_shown_with_the_credential(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let id = world.saved(&principal).await;

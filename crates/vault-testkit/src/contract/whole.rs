@@ -2,7 +2,7 @@
 
 use super::ContractStore;
 use super::organization::{another, deletion};
-use super::tools::{Settled, is_nobody};
+use super::tools::{Settled, is_unknown_account};
 use super::world::World;
 use vault_core::audit::AuditAction;
 use vault_core::organization::OrganizationState;
@@ -13,7 +13,7 @@ use vault_core::principal::{Denial, Principal, Scope};
 use vault_core::role::Role;
 
 /// Disabling an organization ends its sessions permanently, even if it is enabled again.
-pub async fn disabling_ends_sessions_for_good(suite: &dyn ContractStore) {
+pub async fn disabling_revokes_sessions_permanently(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Editor).await;
     let principal = Principal::Session(world.log_in(&holder).await);
@@ -28,7 +28,7 @@ pub async fn disabling_ends_sessions_for_good(suite: &dyn ContractStore) {
 }
 
 /// Deletion removes accounts, sessions, credentials and keys, and keeps the audit log.
-pub async fn deletion_leaves_nothing_but_the_audit(suite: &dyn ContractStore) {
+pub async fn deletion_leaves_only_audit_log(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Editor).await;
     let principal = Principal::Session(world.log_in(&holder).await);
@@ -46,7 +46,7 @@ pub async fn deletion_leaves_nothing_but_the_audit(suite: &dyn ContractStore) {
     assert_eq!(world.accounts(Some(world.organization)).await, []);
     assert!(world.open(&invitation).await.is_none());
     assert_eq!(world.find(Principal::Operator, AccountKey::Address(invited.into())).await, None);
-    assert!(is_nobody(&world.reserve(&holder, world.network()).await));
+    assert!(is_unknown_account(&world.reserve(&holder, world.network()).await));
     for principal in [&principal, &world.embedder()] {
         let answer = world.store.list_credentials(world.list(principal)).await.settled();
         assert_eq!(answer.unwrap_err(), Denial::OrganizationClosed);
@@ -83,7 +83,7 @@ pub async fn deletion_frees_name_and_addresses(suite: &dyn ContractStore) {
 }
 
 /// Deletion does not affect another organization.
-pub async fn deletion_leaves_others_alone(suite: &dyn ContractStore) {
+pub async fn deletion_affects_no_other_organization(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let holder = other.holder(Role::Editor).await;
     let principal = Principal::Session(other.log_in(&holder).await);
@@ -95,7 +95,7 @@ pub async fn deletion_leaves_others_alone(suite: &dyn ContractStore) {
 }
 
 /// A command fails without effect if its audit record cannot be written because the record's ID exists.
-pub async fn what_cannot_be_recorded_does_not_happen(suite: &dyn ContractStore) {
+pub async fn unrecordable_change_is_rolled_back(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Admin).await;
     let session = world.log_in(&holder).await;

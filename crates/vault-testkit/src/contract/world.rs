@@ -1,7 +1,7 @@
 //! Organization of a single case, and the commands that cases send.
 
 use super::idempotency::digest;
-use super::tools::{Settled as _, address, blob, chance, conclude, decoy, name, namespace, principal_of, with};
+use super::tools::{Settled as _, address, blob, conclude, decoy, name, namespace, principal_of, random, with};
 use super::{
     AccountSubject, ActivationSubject, ContractStore, CredentialSubject, IntegrationSubject, OperatorSubject,
     Organizations, Store, Subject as Tested,
@@ -353,7 +353,7 @@ impl<'a> World<'a, dyn ActivationStore> {
 
 impl<'a, S: ?Sized> World<'a, S> {
     fn unmade(suite: &'a dyn Tested, store: Arc<S>, now: Timestamp) -> Self {
-        let ids = Arc::new(SequentialIds::seeded(chance()));
+        let ids = Arc::new(SequentialIds::seeded(random()));
         let organization = OrganizationId::from_uuid(ids.ordered(now));
         Self {
             suite,

@@ -18,13 +18,13 @@ const RECOVERY_CODES: u64 = 10;
 /// Codes that can be computed from the secret's ID. Each secret and each step has its own.
 pub struct FakePasscodes {
     ids: Arc<dyn IdGenerator>,
-    made: AtomicU64,
+    created: AtomicU64,
 }
 
 impl FakePasscodes {
     /// Creates secrets with IDs from `ids`.
     pub fn new(ids: Arc<dyn IdGenerator>) -> Self {
-        Self { ids, made: AtomicU64::new(0) }
+        Self { ids, created: AtomicU64::new(0) }
     }
 
     /// Returns the code that an authenticator with `secret` shows in `step`, or `None` if the secret is unknown.
@@ -59,7 +59,7 @@ impl PasscodeVerifier for FakePasscodes {
         check(account, seed)?;
         let mut new = NewRecoveryCodes { digests: Vec::new(), codes: Vec::new() };
         for _ in 0..RECOVERY_CODES {
-            let count = self.made.fetch_add(1, Ordering::SeqCst).to_be_bytes();
+            let count = self.created.fetch_add(1, Ordering::SeqCst).to_be_bytes();
             let digits = decimal(&[account.as_bytes(), &count], Passcode::RECOVERY_DIGITS);
             new.digests.push(digest(0, "recovery code", &[account.as_bytes(), digits.as_bytes()]));
             let groups = [&digits[..5], &digits[5..10], &digits[10..15], &digits[15..]];
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_leads_back_to_its_seed() {
+    fn secret_decodes_to_seed() {
         for bytes in [[0; 16], [0xff; 16], std::array::from_fn(|index| index as u8 * 17)] {
             assert_eq!(unbase32(&base32(&bytes)), Some(bytes));
         }

@@ -299,6 +299,6 @@ impl Column {
 }
 
 fn damaged(column: Column, object: CredentialId) -> SealError {
-    let reason = "not what was sealed here";
+    let reason = "not sealed by this deployment";
     SealError::Integrity { table: column.table(), column: column.name(), object: object.to_string(), reason }
 }

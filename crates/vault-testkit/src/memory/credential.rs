@@ -41,7 +41,7 @@ impl CredentialRepository for MemoryStore {
             let mut rows: Vec<_> = state
                 .credentials_of(query.organization)
                 .rev()
-                .filter(|row| query.holds(&row.stored, &row.labels))
+                .filter(|row| query.matches(&row.stored, &row.labels))
                 .map(|row| row.stored.clone())
                 .collect();
             if query.expires_before.is_some() {

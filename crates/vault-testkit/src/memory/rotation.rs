@@ -82,7 +82,11 @@ impl CredentialRow {
             }
             SealedPart::Metadata => {
                 let metadata = self.stored.metadata.iter();
-                metadata.map(|said| row(said.revision, SealedContent::Metadata(said.clone()))).collect()
+                metadata
+                    .map(|sealed_metadata| {
+                        row(sealed_metadata.revision, SealedContent::Metadata(sealed_metadata.clone()))
+                    })
+                    .collect()
             }
         }
     }
@@ -102,7 +106,9 @@ impl CredentialRow {
                 let Some(other) = self.others.get_mut(&row.version) else { return false };
                 other.sealed = SealedCredential { data: other.sealed.data.clone(), ..sealed };
             }
-            (SealedPart::Metadata, SealedContent::Metadata(said)) => self.stored.metadata = Some(said),
+            (SealedPart::Metadata, SealedContent::Metadata(sealed_metadata)) => {
+                self.stored.metadata = Some(sealed_metadata)
+            }
             _ => return false,
         }
         true

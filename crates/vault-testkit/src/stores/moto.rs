@@ -17,7 +17,7 @@ pub struct AccessKey {
 }
 
 /// Until signatures are checked, only the service in them matters.
-fn nobody(service: &str) -> String {
+fn credentials_of(service: &str) -> String {
     format!(
         "AWS4-HMAC-SHA256 Credential=AKIA/20260101/us-east-1/{service}/aws4_request, SignedHeaders=host, Signature=0"
     )
@@ -43,18 +43,31 @@ impl Moto {
 
     /// Creates a bucket.
     pub fn create_bucket(&self, bucket: &str) {
-        have(self.0.address(), "PUT", &format!("/{bucket}"), &[("Authorization", &nobody("s3"))], b"");
+        have(self.0.address(), "PUT", &format!("/{bucket}"), &[("Authorization", &credentials_of("s3"))], b"");
     }
 
     /// Uploads an object to a bucket.
     pub fn put(&self, bucket: &str, name: &str, content: &[u8]) {
         let name = encode(name).replace("%2F", "/");
-        have(self.0.address(), "PUT", &format!("/{bucket}/{name}"), &[("Authorization", &nobody("s3"))], content);
+        have(
+            self.0.address(),
+            "PUT",
+            &format!("/{bucket}/{name}"),
+            &[("Authorization", &credentials_of("s3"))],
+            content,
+        );
     }
 
     /// Returns the list of a bucket's objects, as XML. Works only before [`Moto::evaluate`].
     pub fn list(&self, bucket: &str) -> String {
-        have(self.0.address(), "GET", &format!("/{bucket}?list-type=2"), &[("Authorization", &nobody("s3"))], b"").body
+        have(
+            self.0.address(),
+            "GET",
+            &format!("/{bucket}?list-type=2"),
+            &[("Authorization", &credentials_of("s3"))],
+            b"",
+        )
+        .body
     }
 
     /// Creates a user with the rights in `policy` (JSON), and an access key for it.
@@ -86,7 +99,7 @@ impl Moto {
     /// Creates a symmetric key in KMS, and returns its ARN.
     pub fn create_kms_key(&self) -> String {
         let fields = [
-            ("Authorization", &*nobody("kms")),
+            ("Authorization", &*credentials_of("kms")),
             ("Content-Type", "application/x-amz-json-1.1"),
             ("X-Amz-Target", "TrentService.CreateKey"),
         ];
@@ -107,7 +120,8 @@ impl Moto {
 
     fn identity(&self, pairs: &[(&str, &str)]) -> super::Reply {
         let body = form(&[pairs, &[("Version", "2010-05-08")]].concat());
-        let fields = [("Authorization", &*nobody("iam")), ("Content-Type", "application/x-www-form-urlencoded")];
+        let fields =
+            [("Authorization", &*credentials_of("iam")), ("Content-Type", "application/x-www-form-urlencoded")];
         have(self.0.address(), "POST", "/", &fields, body.as_bytes())
     }
 }

@@ -40,7 +40,7 @@ impl Server {
         arguments: impl Fn(u16, &Path) -> Vec<String>,
     ) -> Self {
         let path = find_tool(program);
-        let mut said = String::new();
+        let mut message = String::new();
         for _ in 0..TRIES {
             let directory = make_directory(program);
             let port = free_port();
@@ -63,9 +63,9 @@ impl Server {
             if answers {
                 return started;
             }
-            said = fs::read_to_string(started.directory.join("log")).unwrap_or_default();
+            message = fs::read_to_string(started.directory.join("log")).unwrap_or_default();
         }
-        panic!("{program} does not start. It said:\n{said}");
+        panic!("{program} does not start. It said:\n{message}");
     }
 
     pub(super) const fn address(&self) -> SocketAddr {
@@ -103,8 +103,8 @@ fn free_port() -> u16 {
 }
 
 fn make_directory(program: &str) -> PathBuf {
-    let chance = scramble(RandomState::new().hash_one(std::process::id()));
-    let directory = std::env::temp_dir().join(format!("orgvault-{program}-{}-{chance:016x}", std::process::id()));
+    let random = scramble(RandomState::new().hash_one(std::process::id()));
+    let directory = std::env::temp_dir().join(format!("orgvault-{program}-{}-{random:016x}", std::process::id()));
     DirBuilder::new().mode(0o700).create(&directory).unwrap();
     directory
 }

@@ -26,7 +26,7 @@ type Script = dyn Fn(&Asked) -> (u16, Vec<(&'static str, String)>, String) + Sen
 pub struct Scripted {
     address: SocketAddr,
     asked: Arc<Mutex<Vec<Asked>>>,
-    is_over: Arc<AtomicBool>,
+    is_stopped: Arc<AtomicBool>,
 }
 
 impl Scripted {
@@ -40,9 +40,9 @@ impl Scripted {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let asked = Arc::new(Mutex::new(Vec::new()));
-        let is_over = Arc::new(AtomicBool::new(false));
+        let is_stopped = Arc::new(AtomicBool::new(false));
         let (script, reported, over): (Arc<Script>, _, _) =
-            (Arc::new(script), Arc::clone(&asked), Arc::clone(&is_over));
+            (Arc::new(script), Arc::clone(&asked), Arc::clone(&is_stopped));
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 if over.load(Ordering::SeqCst) {
@@ -52,7 +52,7 @@ impl Scripted {
                 thread::spawn(move || serve(stream, &*script, &reported));
             }
         });
-        Self { address, asked, is_over }
+        Self { address, asked, is_stopped }
     }
 
     /// Returns the server's URL: `http://127.0.0.1:port`.
@@ -71,7 +71,7 @@ impl Scripted {
 
 impl Drop for Scripted {
     fn drop(&mut self) {
-        self.is_over.store(true, Ordering::SeqCst);
+        self.is_stopped.store(true, Ordering::SeqCst);
         // A connection wakes the thread, so that it checks the flag.
         drop(TcpStream::connect(self.address));
     }

@@ -100,7 +100,7 @@ pub fn organization_name() -> impl Strategy<Value = String> {
 pub fn email() -> impl Strategy<Value = String> {
     let (local, domain) = ("[a-z0-9]{1,12}", "[a-z]{1,12}\\.example");
     let locals = prop_oneof![
-        "",                                                // nobody
+        "",                                                // no local part
         "\"[a-z ]{1,8}\"",                                 // quoted
         "[a-z]{0,5}[ \t\n\\(\\)<>,;:\\\\]{1,2}[a-z]{0,5}", // spaces, comments, lists
         "\\.[a-z]{1,9}",                                   // dots at the edges and in a row
@@ -160,7 +160,7 @@ pub fn ttl() -> impl Strategy<Value = (i64, u32)> {
     (Ttl::MIN..=Ttl::MAX).prop_flat_map(|ceiling| {
         let above = i64::from(ceiling) + 1;
         prop_oneof![i64::MIN..i64::from(Ttl::MIN), Just(i64::from(Ttl::MIN) - 1), Just(above), above..=i64::MAX]
-            .prop_map(move |wished| (wished, ceiling))
+            .prop_map(move |requested| (requested, ceiling))
     })
 }
 
@@ -203,13 +203,13 @@ pub fn enrolment_code() -> impl Strategy<Value = String> {
 /// Invalid texts of an [`IntegrationToken`](vault_core::integration::IntegrationToken): other texts, and tokens with
 /// typing errors.
 pub fn integration_token_text() -> impl Strategy<Value = String> {
-    let spoilt =
+    let corrupted =
         (integration_token(), any::<Index>(), "[A-Za-z0-9]").prop_filter_map("the same", |(text, at, typed)| {
             let at = at.index(text.len());
-            let spoilt = format!("{}{typed}{}", &text[..at], &text[at + 1..]);
-            (spoilt != text).then_some(spoilt)
+            let corrupted = format!("{}{typed}{}", &text[..at], &text[at + 1..]);
+            (corrupted != text).then_some(corrupted)
         });
-    prop_oneof![spoilt, integration_token().prop_map(|text| text + " "), "(ovi_)?[A-Za-z0-9]{0,40}"]
+    prop_oneof![corrupted, integration_token().prop_map(|text| text + " "), "(ovi_)?[A-Za-z0-9]{0,40}"]
 }
 
 /// Generates text that is not a [`LabelFilter`](vault_core::credential::LabelFilter).
@@ -278,7 +278,7 @@ pub fn password(email: &EmailAddress, organization: &str) -> impl Strategy<Value
 }
 
 /// Returns `text` as screens, shells and templates often damage it.
-pub fn spoilt(text: &str) -> Vec<(String, FieldCode)> {
+pub fn corrupted(text: &str) -> Vec<(String, FieldCode)> {
     let tail: String = text.chars().skip(text.chars().count().saturating_sub(4)).collect();
     vec![
         (String::new(), FieldCode::Blank),
@@ -301,8 +301,8 @@ pub fn spoilt(text: &str) -> Vec<(String, FieldCode)> {
     ]
 }
 
-/// Returns damaged values as [`spoilt`] does, for values that contain no white space or control characters.
-pub fn spoilt_by_space(text: &str) -> Vec<(String, FieldCode)> {
+/// Returns damaged values as [`corrupted`] does, for values that contain no white space or control characters.
+pub fn corrupted_by_space(text: &str) -> Vec<(String, FieldCode)> {
     vec![
         (format!(" {text}"), FieldCode::Surrounded),
         (format!("{text}\n"), FieldCode::Surrounded),
@@ -333,9 +333,9 @@ pub fn credential_json() -> impl Strategy<Value = (CredentialType, String, Strin
                 }
                 None if is_text => {
                     let text = members[at].1.trim_matches('"').to_owned();
-                    let mut spoilt = spoilt(&text);
-                    spoilt.extend(spoilt_by_space(&text));
-                    let (value, code) = spoilt.swap_remove(which.index(spoilt.len()));
+                    let mut corrupted = corrupted(&text);
+                    corrupted.extend(corrupted_by_space(&text));
+                    let (value, code) = corrupted.swap_remove(which.index(corrupted.len()));
                     members[at].1 = escaped(&value);
                     code
                 }

@@ -20,9 +20,9 @@ async fn integration_gets_credentials_of_its_namespace() {
     let second = setting.saved(setting.acme, "imports/nightly", ROLE_S3).await;
     setting.saved(setting.acme, "imports", PLAIN_S3).await;
     setting.saved(setting.other, "imports/nightly", PLAIN_S3).await;
-    let made = setting.integration("nightly", &["imports/*"]).await;
+    let created = setting.integration("nightly", &["imports/*"]).await;
     let network = Some(Network::V4([192, 0, 2]));
-    let principal = setting.activations().authenticate(made.token.text(), network).await.unwrap();
+    let principal = setting.activations().authenticate(created.token.text(), network).await.unwrap();
 
     let activated = setting.activated(&principal, "imports/nightly", VendMode::Raw).await.unwrap();
     assert_eq!(activated.credentials.iter().map(|one| one.id).collect::<Vec<_>>(), [first, second]);
@@ -34,7 +34,7 @@ async fn integration_gets_credentials_of_its_namespace() {
     assert!(setting.storage.vended().is_empty());
 
     let record = &setting.audited(AuditAction::NamespaceActivated)[0];
-    assert_eq!(record.actor, Actor::Integration(made.integration.id));
+    assert_eq!(record.actor, Actor::Integration(created.integration.id));
     assert_eq!((record.organization, record.subject), (Some(setting.acme), Subject::Activation(activated.id)));
     let note = record.note.as_ref().unwrap();
     let raw = |credential| IssuedCredential { credential, version: 1, form: VendedForm::Raw, expires_at: None };
@@ -53,19 +53,19 @@ async fn integration_gets_credentials_of_its_namespace() {
 }
 
 #[tokio::test]
-async fn refusals_tell_no_more_than_they_must_and_are_on_record() {
+async fn refusals_disclose_minimum_and_are_recorded() {
     let mut setting = Setting::new().await;
     setting.live_limit = 1;
     for name in ["imports", "secret", "frozen"] {
         setting.saved(setting.acme, name, PLAIN_S3).await;
     }
-    let made = setting.integration("nightly", &["imports", "empty", "large", "frozen"]).await;
+    let created = setting.integration("nightly", &["imports", "empty", "large", "frozen"]).await;
     for _ in 0..101 {
         setting.saved(setting.acme, "large", PLAIN_S3).await;
     }
     setting.freeze("frozen").await;
     setting.freeze("secret").await;
-    let principal = setting.principal(&made.token).await;
+    let principal = setting.principal(&created.token).await;
     let refusal = async |name: &str| match setting.activated(&principal, name, VendMode::Raw).await {
         Err(Error::Refused(refusal)) => refusal,
         other => panic!("{name}: {other:?}"),
@@ -94,8 +94,8 @@ async fn refusals_tell_no_more_than_they_must_and_are_on_record() {
 async fn activation_detects_concurrent_changes() {
     let setting = Setting::new().await;
     setting.saved(setting.acme, "imports", PLAIN_S3).await;
-    let made = setting.integration("nightly", &["imports"]).await;
-    let principal = setting.principal(&made.token).await;
+    let created = setting.integration("nightly", &["imports"]).await;
+    let principal = setting.principal(&created.token).await;
     // A token that is replaced after it was accepted remains valid during the overlap, and not afterwards.
     setting.rotate("nightly", 60).await;
     setting.activated(&principal, "imports", VendMode::Raw).await.unwrap();
@@ -118,13 +118,13 @@ async fn activation_detects_concurrent_changes() {
 }
 
 #[tokio::test]
-async fn no_activation_outlives_its_integration() {
+async fn activation_ends_with_its_integration() {
     let setting = Setting::new().await;
     setting.saved(setting.acme, "imports", PLAIN_S3).await;
     let end = setting.now().plus_seconds(100);
     let bounded = CreateIntegrationRequest { expires_at: Some(end), ..creation("x", &["imports"]) };
-    let made = setting.integrations().create(&OPERATOR, setting.acme, bounded).await.unwrap();
-    let principal = setting.principal(&made.token.unwrap()).await;
+    let created = setting.integrations().create(&OPERATOR, setting.acme, bounded).await.unwrap();
+    let principal = setting.principal(&created.token.unwrap()).await;
     let activated = setting.activated(&principal, "imports", VendMode::Raw).await.unwrap();
     assert_eq!(activated.expires_at, end);
     let shorter =
@@ -137,7 +137,7 @@ async fn no_activation_outlives_its_integration() {
 }
 
 #[tokio::test]
-async fn the_form_is_the_one_asked_for_or_nothing() {
+async fn requested_form_is_issued_or_nothing() {
     let mut setting = Setting::new().await;
     let plain = setting.saved(setting.acme, "plain", PLAIN_S3).await;
     let role = setting.saved(setting.acme, "role", ROLE_S3).await;
@@ -145,8 +145,8 @@ async fn the_form_is_the_one_asked_for_or_nothing() {
         setting.saved(setting.acme, name, ROLE_S3).await;
     }
     setting.saved(setting.acme, "both", PLAIN_S3).await;
-    let made = setting.integration("nightly", &["plain", "role", "both"]).await;
-    let principal = setting.principal(&made.token).await;
+    let created = setting.integration("nightly", &["plain", "role", "both"]).await;
+    let principal = setting.principal(&created.token).await;
 
     let activated = setting.activated(&principal, "role", VendMode::Short).await.unwrap();
     let one = &activated.credentials[0];
@@ -191,7 +191,7 @@ async fn the_form_is_the_one_asked_for_or_nothing() {
 }
 
 #[tokio::test]
-async fn many_credentials_come_in_their_order() {
+async fn many_credentials_are_returned_in_order() {
     let setting = Setting::new().await;
     let mut saved = Vec::new();
     for turn in 0..100 {
@@ -206,7 +206,7 @@ async fn many_credentials_come_in_their_order() {
 }
 
 #[tokio::test]
-async fn a_credential_that_does_not_open_fails_the_whole_activation() {
+async fn undecryptable_credential_fails_whole_activation() {
     let setting = Setting::new().await;
     setting.saved(setting.acme, "imports", PLAIN_S3).await;
     let damaged = setting.saved(setting.acme, "imports", ROLE_S3).await;
@@ -239,7 +239,7 @@ async fn no_credential_is_issued_without_audit_entry() {
 }
 
 #[tokio::test]
-async fn an_integration_ends_its_own_activations() {
+async fn integration_ends_its_own_activations() {
     let setting = Setting::new().await;
     setting.saved(setting.acme, "imports", ROLE_S3).await;
     let principal = setting.principal(&setting.integration("nightly", &["imports"]).await.token).await;
@@ -320,7 +320,7 @@ async fn renewal_issues_current_version() {
 }
 
 #[tokio::test]
-async fn a_renewal_that_fails_leaves_the_activation() {
+async fn failed_renewal_keeps_activation() {
     let setting = Setting::new().await;
     setting.saved(setting.acme, "imports", ROLE_S3).await;
     let principal = setting.principal(&setting.integration("nightly", &["imports"]).await.token).await;

@@ -31,11 +31,11 @@ fn gcs() -> CredentialData {
 
 /// Credentials that have expired or belong to another type of storage are not issued.
 #[tokio::test]
-async fn what_a_storage_issues_by_mistake_is_not_handed_out() {
+async fn invalid_storage_credentials_are_not_issued() {
     let setting = Setting::new().await;
     let credential = setting.saved(setting.acme, "imports", ROLE_S3).await;
-    let made = setting.integration("nightly", &["imports"]).await;
-    let principal = setting.principal(&made.token).await;
+    let created = setting.integration("nightly", &["imports"]).await;
+    let principal = setting.principal(&created.token).await;
     let cases = [(s3(ROLE_S3), 1, true), (s3(ROLE_S3), 0, false), (s3(ROLE_S3), -1, false), (gcs(), 1, false)];
     for (data, lasts, sound) in cases {
         let activations = setting.activations().vendor(Some(Arc::new(Vendor { data, lasts })));
@@ -55,11 +55,11 @@ async fn what_a_storage_issues_by_mistake_is_not_handed_out() {
 
 /// A list shows when a credential was last activated, to the minute.
 #[tokio::test]
-async fn the_latest_activation_is_noted_to_the_minute() {
+async fn latest_activation_is_recorded_to_the_minute() {
     let setting = Setting::new().await;
     let credential = setting.saved(setting.acme, "imports", ROLE_S3).await;
-    let made = setting.integration("nightly", &["imports"]).await;
-    let principal = setting.principal(&made.token).await;
+    let created = setting.integration("nightly", &["imports"]).await;
+    let principal = setting.principal(&created.token).await;
     for seconds in [0, 1, 60, 3_600] {
         setting.clock.advance_seconds(seconds);
         setting.activated(&principal, "imports", VendMode::Raw).await.unwrap();

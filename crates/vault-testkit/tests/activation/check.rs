@@ -24,12 +24,12 @@ fn request(
 }
 
 #[tokio::test]
-async fn every_credential_is_tried_out_and_nothing_begins() {
+async fn dry_run_checks_credentials_without_activation() {
     let setting = Setting::new().await;
     setting.saved(setting.acme, "imports", PLAIN_S3).await;
     setting.saved(setting.acme, "imports", ROLE_S3).await;
-    let made = setting.integration("nightly", &["imports", "empty"]).await;
-    let principal = setting.principal(&made.token).await;
+    let created = setting.integration("nightly", &["imports", "empty"]).await;
+    let principal = setting.principal(&created.token).await;
     let operations = [StorageOperation::List, StorageOperation::Read];
     let checked =
         setting.activations().check(&principal, request("imports", &operations, Some(60), &setting)).await.unwrap();
@@ -45,7 +45,7 @@ async fn every_credential_is_tried_out_and_nothing_begins() {
     assert_eq!(checked[0].report.checks, expected);
     assert_eq!(setting.live(&principal).await.unwrap(), []);
     let record = &setting.audited(AuditAction::NamespaceChecked)[0];
-    assert_eq!((record.actor, record.subject), (Actor::Integration(made.integration.id), Subject::Vault));
+    assert_eq!((record.actor, record.subject), (Actor::Integration(created.integration.id), Subject::Vault));
 
     setting.storage.fail(Some(CheckReason::UnknownKey));
     let checked =
@@ -58,7 +58,7 @@ async fn every_credential_is_tried_out_and_nothing_begins() {
 }
 
 #[tokio::test]
-async fn a_dead_link_is_not_followed() {
+async fn dead_link_is_not_followed() {
     let setting = Setting::new().await;
     let end = setting.now().as_seconds();
     let json = format!(r#"{{"url":"https://files.example/a?Expires={end}&Signature=x"}}"#);
@@ -76,7 +76,7 @@ async fn a_dead_link_is_not_followed() {
 }
 
 #[tokio::test]
-async fn a_dry_run_is_refused_as_an_activation_is() {
+async fn dry_run_is_refused_like_activation() {
     let setting = Setting::new().await;
     let damaged = setting.saved(setting.acme, "imports", PLAIN_S3).await;
     setting.saved(setting.acme, "frozen", PLAIN_S3).await;
@@ -94,7 +94,7 @@ async fn a_dry_run_is_refused_as_an_activation_is() {
 }
 
 #[tokio::test]
-async fn what_is_tried_out_before_saving_is_saved_only_if_it_works() {
+async fn checked_credential_is_saved_only_if_check_passes() {
     let mut setting = Setting::new().await;
     let saver = setting.saver(setting.acme);
     let saving = || NewCredential { verify: true, ..NewCredential::new(namespace("imports"), s3(PLAIN_S3)) };

@@ -18,7 +18,7 @@ use vault_core::{Error, Refusal};
 const ALL: PageRequest = PageRequest { limit: 1_000, cursor: None };
 
 #[tokio::test]
-async fn a_token_is_recognised_while_it_works() {
+async fn token_is_recognised_while_it_works() {
     let setting = Setting::new().await;
     let made = setting.integration("Nightly", &["imports/*"]).await;
     let principal = setting.principal(&made.token).await;
@@ -47,7 +47,7 @@ async fn a_token_is_recognised_while_it_works() {
 
 /// The metrics count each reason separately, so that guessing is visible.
 #[tokio::test]
-async fn each_reason_of_a_refusal_is_counted_as_itself() {
+async fn refusals_are_counted_by_reason() {
     let setting = Setting::new().await;
     let first = setting.integration("nightly", &["imports"]).await.token;
     let second = setting.rotate("nightly", 0).await;
@@ -66,7 +66,7 @@ async fn each_reason_of_a_refusal_is_counted_as_itself() {
 }
 
 #[tokio::test]
-async fn who_comes_with_a_token_that_worked_once_is_recorded() {
+async fn use_of_a_revoked_token_is_recorded() {
     let setting = Setting::new().await;
     let first = setting.integration("nightly", &["imports"]).await;
     let second = setting.rotate("nightly", 600).await;
@@ -97,15 +97,15 @@ async fn both_tokens_of_a_rotation_work_for_the_overlap() {
     setting.clock.advance_seconds(1);
     assert!(!setting.works(&made.token).await && setting.works(&second).await);
     let by_id = IntegrationRef::Id(made.integration.id);
-    let at_once = Overlap::parse(Some(0), "").unwrap();
-    let third = setting.integrations().rotate(&OPERATOR, setting.acme, &by_id, at_once).await.unwrap();
+    let immediately = Overlap::parse(Some(0), "").unwrap();
+    let third = setting.integrations().rotate(&OPERATOR, setting.acme, &by_id, immediately).await.unwrap();
     assert_eq!(third.integration.integration.previous, None, "nothing that works");
     assert!(!setting.works(&second).await && setting.works(&third.token.unwrap()).await);
     assert_eq!(setting.audited(AuditAction::IntegrationRotated).len(), 2);
 }
 
 #[tokio::test]
-async fn an_integration_ends_when_it_expires() {
+async fn integration_is_refused_after_expiry() {
     let setting = Setting::new().await;
     let expires_at = Some(setting.now().plus_seconds(10));
     let request = CreateIntegrationRequest { expires_at, ..creation("short", &["imports"]) };
@@ -159,7 +159,7 @@ async fn namespaces_and_expiry_are_changed() {
 }
 
 #[tokio::test]
-async fn a_flawed_integration_is_refused_at_its_fields() {
+async fn invalid_integration_is_refused_at_its_fields() {
     let setting = Setting::new().await;
     let create = async |organization, request| setting.integrations().create(&OPERATOR, organization, request).await;
     let expires_at = Some(setting.now());
@@ -233,7 +233,7 @@ async fn only_admins_with_active_session_administer() {
 }
 
 #[tokio::test]
-async fn lists_come_page_by_page_and_show_the_use_of_tokens() {
+async fn lists_are_paginated_and_show_token_use() {
     let setting = Setting::new().await;
     setting.saved(setting.acme, "imports", PLAIN_S3).await;
     for name in ["b", "C", "a"] {
@@ -314,7 +314,7 @@ async fn planted_row_grants_nothing_and_is_not_resigned() {
 }
 
 #[tokio::test]
-async fn freezing_a_namespace_says_what_it_concerns_and_is_recorded() {
+async fn freeze_reports_affected_objects_and_is_recorded() {
     let setting = Setting::new().await;
     setting.saved(setting.acme, "imports", PLAIN_S3).await;
     setting.integration("exact", &["imports"]).await;
@@ -342,7 +342,7 @@ async fn freezing_a_namespace_says_what_it_concerns_and_is_recorded() {
 
 /// One entry contains all changes of one request, under the most severe action. It is found by each of them.
 #[tokio::test]
-async fn what_an_integration_may_do_is_recorded_from_what_to_what() {
+async fn changes_of_integration_rights_are_recorded() {
     let setting = Setting::new().await;
     let made = setting.integration("nightly", &["imports/*"]).await;
     let end = setting.now().plus_seconds(3_600);

@@ -63,15 +63,15 @@ async fn closed_trust_permits_issuance_in_the_issued_type() {
     for kind in KINDS {
         saved(&setting, kind, kind.as_str()).await;
     }
-    let made = setting.integration("nightly", &KINDS.map(CredentialType::as_str)).await;
-    let principal = setting.principal(&made.token).await;
+    let created = setting.integration("nightly", &KINDS.map(CredentialType::as_str)).await;
+    let principal = setting.principal(&created.token).await;
     for (kind, mode) in KINDS.into_iter().zip(VendMode::ALL) {
         let activated = setting.activated(&principal, kind.as_str(), mode).await.unwrap();
         let one = &activated.credentials[0];
         assert_eq!((one.kind, one.vended.kind()), (kind.issued_as(), kind.issued_as()));
         assert!(matches!(one.vended, Vended::Short { .. }), "{mode:?} of {kind}");
         let order = setting.storage.vended().pop().unwrap();
-        assert_eq!((order.activation, order.integration), (Some(activated.id), Some(made.integration.id)));
+        assert_eq!((order.activation, order.integration), (Some(activated.id), Some(created.integration.id)));
         let (target, subject) = setting.storage.trust_checks().pop().unwrap();
         assert_eq!((target.kind, setting.storage.trust_checks().len()), (kind, setting.storage.vended().len()));
         let own = FederationSubject::new(setting.acme, one.id).to_string();
@@ -86,8 +86,8 @@ async fn open_or_unknown_trust_issues_nothing() {
     for kind in KINDS {
         saved(&setting, kind, kind.as_str()).await;
     }
-    let made = setting.integration("nightly", &KINDS.map(CredentialType::as_str)).await;
-    let principal = setting.principal(&made.token).await;
+    let created = setting.integration("nightly", &KINDS.map(CredentialType::as_str)).await;
+    let principal = setting.principal(&created.token).await;
     for found in [CheckReason::TrustOpen, CheckReason::Unreachable, CheckReason::IssuerNotTrusted] {
         setting.storage.open_trusts(Some(found));
         for kind in KINDS {

@@ -52,7 +52,7 @@ async fn health(setting: &Setting, id: CredentialId) -> HealthState {
 }
 
 #[tokio::test]
-async fn what_is_said_is_shown_patched_and_found_by() {
+async fn metadata_is_shown_patched_and_filtered() {
     let setting = Setting::new().await;
     let (vault, saver) = (setting.vault(), setting.member());
     let request = NewCredential {
@@ -63,9 +63,9 @@ async fn what_is_said_is_shown_patched_and_found_by() {
     };
     let id = vault.save(&saver, request).await.unwrap();
     let shown = vault.show(&saver, id).await.unwrap();
-    let said = shown.metadata.unwrap();
-    assert_eq!(said.labels, labels(r#"{"team":"data","env":"prod"}"#));
-    assert_eq!(said.description.as_ref().map(Description::as_str), Some("Nightly import"));
+    let metadata = shown.metadata.unwrap();
+    assert_eq!(metadata.labels, labels(r#"{"team":"data","env":"prod"}"#));
+    assert_eq!(metadata.description.as_ref().map(Description::as_str), Some("Nightly import"));
     assert_eq!((shown.expires_at, shown.health.state), (Some(setting.now().plus_seconds(100)), HealthState::Expiring));
 
     let change = CredentialPatch {
@@ -76,8 +76,8 @@ async fn what_is_said_is_shown_patched_and_found_by() {
     };
     vault.describe(&saver, id.into(), change.clone()).await.unwrap();
     let shown = vault.show(&saver, id).await.unwrap();
-    let said = shown.metadata.unwrap();
-    assert_eq!((said.labels, said.description), (labels(r#"{"team":"data","tier":"1"}"#), None));
+    let metadata = shown.metadata.unwrap();
+    assert_eq!((metadata.labels, metadata.description), (labels(r#"{"team":"data","tier":"1"}"#), None));
     assert_eq!((shown.expires_at, shown.revision), (None, 2));
     // A patch that changes nothing writes nothing.
     vault.describe(&saver, id.into(), change).await.unwrap();
@@ -97,7 +97,7 @@ async fn what_is_said_is_shown_patched_and_found_by() {
 }
 
 #[tokio::test]
-async fn an_expiry_belongs_to_its_version() {
+async fn expiry_applies_to_its_version() {
     let setting = Setting::new().await;
     let (vault, saver) = (setting.vault(), setting.member());
     let id = setting.saved(setting.acme, "imports", PLAIN_S3).await;
@@ -129,7 +129,7 @@ async fn an_expiry_belongs_to_its_version() {
 }
 
 #[tokio::test]
-async fn what_must_be_short_lived_never_leaves_as_it_is() {
+async fn short_lived_only_credentials_are_never_issued_unchanged() {
     let setting = Setting::new().await;
     let (vault, editor) = (setting.vault(), setting.member());
     let short = |json| NewCredential { vend: VendRule::Short, ..NewCredential::new(namespace("imports"), s3(json)) };
@@ -191,7 +191,7 @@ async fn data_is_compared_by_fingerprint() {
 }
 
 #[tokio::test]
-async fn a_requested_check_is_answered_by_the_activation_side() {
+async fn requested_check_runs_in_activation_process() {
     let setting = Setting::new().await;
     let saver = setting.member();
     let id = setting.saved(setting.acme, "imports", PLAIN_S3).await;
@@ -226,7 +226,7 @@ async fn a_requested_check_is_answered_by_the_activation_side() {
 }
 
 #[tokio::test]
-async fn every_credential_is_checked_again_in_its_turn() {
+async fn every_credential_is_rechecked_when_due() {
     let setting = Setting::new().await;
     let mut saved = Vec::new();
     for _ in 0..5 {
@@ -275,7 +275,7 @@ impl StorageProbe for Silent {
 
 /// At most two checks of it run concurrently, and checks of other storages do not wait for it.
 #[tokio::test]
-async fn a_silent_storage_keeps_the_checks_of_no_other() {
+async fn silent_storage_delays_no_other_check() {
     let setting = Setting::new().await;
     let mut silent = Vec::new();
     let mut others = Vec::new();
@@ -309,7 +309,7 @@ async fn a_silent_storage_keeps_the_checks_of_no_other() {
 }
 
 #[tokio::test]
-async fn what_does_not_open_is_failing() {
+async fn undecryptable_credential_is_failing() {
     let setting = Setting::new().await;
     let id = setting.saved(setting.acme, "imports", PLAIN_S3).await;
     setting.store.tamper_with_credential(id, |sealed| {
@@ -320,7 +320,7 @@ async fn what_does_not_open_is_failing() {
 }
 
 #[tokio::test]
-async fn each_activation_is_a_use() {
+async fn each_activation_is_recorded_as_use() {
     let setting = Setting::new().await;
     let (vault, saver) = (setting.vault(), setting.member());
     let id = setting.saved(setting.acme, "imports", PLAIN_S3).await;
@@ -347,7 +347,7 @@ async fn each_activation_is_a_use() {
 /// The audit log contains the changed fields with old and new values, and the namespace. For sealed values it contains
 /// only that they changed.
 #[tokio::test]
-async fn changes_are_recorded_with_what_they_changed() {
+async fn changes_are_recorded_with_changed_fields() {
     let setting = Setting::new().await;
     let (vault, editor, admin) = (setting.vault(), setting.member(), with_role(&setting.member(), Role::Admin));
     let id = setting.saved(setting.acme, "imports", ROLE_S3).await;
@@ -368,7 +368,7 @@ async fn changes_are_recorded_with_what_they_changed() {
     );
     let both = CredentialPatch {
         labels: patch(r#"{"team":"secret-team"}"#),
-        description: Some(Some(Description::parse("not to be told", "").unwrap())),
+        description: Some(Some(Description::parse("not to be disclosed", "").unwrap())),
         ..vend(VendRule::Any)
     };
     vault.describe(&admin, id.into(), both).await.unwrap();
@@ -395,7 +395,7 @@ async fn changes_are_recorded_with_what_they_changed() {
 
 /// The rejection of a rule that the data does not allow lists the permitted values of `vend`.
 #[tokio::test]
-async fn the_refusal_of_a_rule_advises_what_the_rule_takes() {
+async fn vend_rule_refusal_names_permitted_form() {
     let setting = Setting::new().await;
     let id = setting.saved(setting.acme, "imports", PLAIN_S3).await;
     let refused = setting.vault().describe(&setting.member(), id.into(), vend(VendRule::Short)).await.unwrap_err();

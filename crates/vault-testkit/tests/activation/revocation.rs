@@ -192,7 +192,7 @@ async fn concurrent_change_restarts_activation() {
 
 /// It starts again at most three times. A later request may succeed.
 #[tokio::test]
-async fn it_is_not_started_over_without_end() {
+async fn activation_restarts_are_limited() {
     for (changes, succeeds) in [(3, true), (4, false)] {
         let scene = Scene::new().await;
         let credential = scene.credential;

@@ -147,8 +147,8 @@ impl Setting {
 
     /// Creates an integration of Acme with these namespaces.
     pub(crate) async fn integration(&self, name: &str, namespaces: &[&str]) -> Made {
-        let made = self.integrations().create(&OPERATOR, self.acme, creation(name, namespaces)).await.unwrap();
-        Made { integration: made.integration, token: made.token.unwrap() }
+        let created = self.integrations().create(&OPERATOR, self.acme, creation(name, namespaces)).await.unwrap();
+        Made { integration: created.integration, token: created.token.unwrap() }
     }
 
     pub(crate) async fn rotate(&self, name: &str, overlap: i64) -> IntegrationToken {

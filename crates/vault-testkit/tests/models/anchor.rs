@@ -2,7 +2,7 @@
 //! and `vault-crypto/src/anchor.rs`: a server opens a database only if it contains the checkpoint in the anchor, and
 //! `restore` updates the anchor.
 
-use super::{broken, holds};
+use super::{assert_verified, broken};
 use stateright::{Model, Property};
 
 const CHECKPOINTS: u8 = 4;
@@ -31,7 +31,7 @@ struct State {
     is_open: bool,
     /// The checkpoints that were acknowledged as sealed.
     sealed: Database,
-    made: u8,
+    created: u8,
     restores: u8,
 }
 
@@ -45,7 +45,7 @@ enum Action {
     Open,
     Copy,
     /// An attacker replaces the database with an earlier copy.
-    PutBack(usize),
+    RollBack(usize),
     /// The operator restores a copy, which updates the anchor.
     Restore(usize),
 }
@@ -71,7 +71,7 @@ impl Model for Anchored {
             copies: Vec::new(),
             is_open: true,
             sealed: none(),
-            made: 0,
+            created: 0,
             restores: 0,
         }]
     }
@@ -79,13 +79,13 @@ impl Model for Anchored {
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
         if state.is_open {
             actions.extend([Action::Follow, Action::Stop]);
-            if state.made < CHECKPOINTS {
+            if state.created < CHECKPOINTS {
                 actions.push(Action::Seal);
             }
         } else {
             actions.push(Action::Open);
             for copy in 0..state.copies.len() {
-                actions.push(Action::PutBack(copy));
+                actions.push(Action::RollBack(copy));
                 if state.restores == 0 {
                     actions.push(Action::Restore(copy));
                 }
@@ -100,8 +100,8 @@ impl Model for Anchored {
         let mut state = before.clone();
         match action {
             Action::Seal => {
-                state.made += 1;
-                state.database.push(state.made);
+                state.created += 1;
+                state.database.push(state.created);
                 state.sealed = state.database.clone();
                 if self.0 == Mistake::AnchorsFirst {
                     // The host fails between the two writes.
@@ -121,7 +121,7 @@ impl Model for Anchored {
                 (state.is_open, state.sealed) = (true, state.database.clone());
             }
             Action::Copy => state.copies.push(state.database.clone()),
-            Action::PutBack(copy) => state.database = state.copies[copy].clone(),
+            Action::RollBack(copy) => state.database = state.copies[copy].clone(),
             Action::Restore(copy) => {
                 state.restores += 1;
                 state.database = state.copies[copy].clone();
@@ -133,7 +133,7 @@ impl Model for Anchored {
 
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
-            Property::always("an open database holds what the anchor knows", |_: &Self, state: &State| {
+            Property::always("an open database contains the anchored state", |_: &Self, state: &State| {
                 !state.is_open || state.database.starts_with(&state.anchor)
             }),
             Property::always(
@@ -152,11 +152,11 @@ impl Model for Anchored {
 
 #[test]
 fn rolled_back_database_is_refused_but_restored_is_not() {
-    holds(Anchored(Mistake::None));
+    assert_verified(Anchored(Mistake::None));
 }
 
 #[test]
-fn a_mistake_in_the_use_of_the_anchor_is_found() {
+fn incorrect_anchor_use_is_detected() {
     for mistake in [Mistake::IgnoresTheHash, Mistake::AnchorsFirst] {
         assert!(!broken(Anchored(mistake)).0.is_empty());
     }

@@ -3,7 +3,7 @@
 //! key and the loaded keys) and `Keys::destroy_replaced` in `vault-core` with `count_under` of the stores (the values
 //! that still need a key).
 
-use super::{broken, holds};
+use super::{assert_verified, broken};
 use stateright::{Model, Property};
 use vault_core::id::KeyId;
 use vault_core::keyring::{KeyPurpose, KeyringEntry};
@@ -22,9 +22,9 @@ const REPLACEMENTS: u8 = 2;
 enum Mistake {
     None,
     /// A new key signs immediately.
-    SignsAtOnce,
+    SignsUnsettled,
     /// A key is destroyed as soon as it is replaced and no session exists.
-    DestroysAtOnce,
+    DestroysUndrained,
     /// Destroys a key by the time since its replacement, regardless of sessions.
     ForgetsSessions,
 }
@@ -42,7 +42,7 @@ struct State {
     servers: [(Vec<Term>, bool); 2],
     /// Active sessions: their start, and the key of their token.
     tokens: Vec<(u8, u8)>,
-    made: u8,
+    created: u8,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl Keys {
         let active = known.iter().copied().find(|(_, is_active, _)| *is_active).unwrap();
         let before = known.iter().filter(|(_, is_active, _)| !is_active).max_by_key(|(_, _, since)| *since);
         match before {
-            Some(before) if self.0 != Mistake::SignsAtOnce && !term(active).is_settled(at(now)) => before.0,
+            Some(before) if self.0 != Mistake::SignsUnsettled && !term(active).is_settled(at(now)) => before.0,
             _ => active.0,
         }
     }
@@ -78,7 +78,7 @@ impl Keys {
     fn is_free(&self, state: &State, key: Term) -> bool {
         let until = at(key.2).plus_seconds(KeyringEntry::DRAINED_SECONDS);
         let is_needed = self.0 != Mistake::ForgetsSessions && state.tokens.iter().any(|(began, _)| at(*began) <= until);
-        let is_drained = self.0 == Mistake::DestroysAtOnce || term(key).is_drained(at(state.now));
+        let is_drained = self.0 == Mistake::DestroysUndrained || term(key).is_drained(at(state.now));
         !key.1 && is_drained && !is_needed
     }
 }
@@ -90,7 +90,7 @@ impl Model for Keys {
     fn init_states(&self) -> Vec<State> {
         let first = vec![(1, true, 0)];
         let servers = [(first.clone(), true), (first.clone(), true)];
-        vec![State { now: 0, stored: first, servers, tokens: Vec::new(), made: 1 }]
+        vec![State { now: 0, stored: first, servers, tokens: Vec::new(), created: 1 }]
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
@@ -106,7 +106,7 @@ impl Model for Keys {
                 actions.push(Action::Issue(server));
             }
         }
-        if state.made <= REPLACEMENTS && state.stored.len() == 1 {
+        if state.created <= REPLACEMENTS && state.stored.len() == 1 {
             actions.push(Action::Replace);
         }
         let free = state.stored.iter().filter(|key| self.is_free(state, **key));
@@ -128,8 +128,8 @@ impl Model for Keys {
             }
             Action::Replace => {
                 state.stored.iter_mut().for_each(|key| (key.1, key.2) = (false, state.now));
-                state.made += 1;
-                state.stored.push((state.made, true, state.now));
+                state.created += 1;
+                state.stored.push((state.created, true, state.now));
             }
             Action::Destroy(number) => state.stored.retain(|key| key.0 != number),
         }
@@ -139,8 +139,8 @@ impl Model for Keys {
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
             Property::always("every server takes a token that lives", |_: &Self, state: &State| {
-                let knows = |known: &[Term], token: u8| known.iter().any(|(number, ..)| *number == token);
-                state.tokens.iter().all(|(_, key)| state.servers.iter().all(|(known, _)| knows(known, *key)))
+                let has_loaded = |known: &[Term], token: u8| known.iter().any(|(number, ..)| *number == token);
+                state.tokens.iter().all(|(_, key)| state.servers.iter().all(|(known, _)| has_loaded(known, *key)))
             }),
             Property::always("a key that a token is under is stored", |_: &Self, state: &State| {
                 state.tokens.iter().all(|(_, key)| state.stored.iter().any(|(number, ..)| number == key))
@@ -151,12 +151,12 @@ impl Model for Keys {
 
 #[test]
 fn tokens_outlive_the_replacement_of_their_key() {
-    holds(Keys(Mistake::None));
+    assert_verified(Keys(Mistake::None));
 }
 
 #[test]
-fn a_mistake_in_the_life_of_a_key_is_found() {
-    for mistake in [Mistake::SignsAtOnce, Mistake::DestroysAtOnce, Mistake::ForgetsSessions] {
+fn incorrect_key_lifecycle_is_detected() {
+    for mistake in [Mistake::SignsUnsettled, Mistake::DestroysUndrained, Mistake::ForgetsSessions] {
         assert!(!broken(Keys(mistake)).0.is_empty());
     }
 }

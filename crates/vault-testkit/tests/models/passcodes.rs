@@ -1,7 +1,7 @@
 //! Single use of a passcode, by two servers and over a restore. Models `transaction/login/conclude.rs` of the stores (the
 //! conditional update of `last_step`) and `Restore` (`maintenance/restore.rs`), which lets no code of an earlier step work.
 
-use super::{broken, holds};
+use super::{assert_verified, broken};
 use stateright::{Model, Property};
 
 const STEPS: u8 = 4;
@@ -110,12 +110,12 @@ impl Model for Codes {
 }
 
 #[test]
-fn a_passcode_works_once() {
-    holds(Codes(Mistake::None));
+fn passcode_works_once() {
+    assert_verified(Codes(Mistake::None));
 }
 
 #[test]
-fn a_mistake_in_the_use_of_passcodes_is_found() {
+fn incorrect_passcode_use_is_detected() {
     for mistake in [Mistake::WritesWhatever, Mistake::RestoresTheStep] {
         assert!(!broken(Codes(mistake)).0.is_empty());
     }

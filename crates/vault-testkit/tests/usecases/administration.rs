@@ -10,7 +10,7 @@ use vault_core::usecase::AccountCommand;
 use vault_core::{Error, Refusal};
 
 #[tokio::test]
-async fn an_admin_changes_its_organizations_accounts() {
+async fn admin_changes_its_organizations_accounts() {
     let service = Service::new().await;
     let admin = service.person("Acme", "admin", Role::Admin).await;
     let jane = service.person("Acme", "jane", Role::Viewer).await;
@@ -69,7 +69,7 @@ async fn only_admins_administer() {
 }
 
 #[tokio::test]
-async fn of_an_invitation_only_the_role_changes() {
+async fn only_role_of_invitation_can_change() {
     let service = Service::new().await;
     let admin = service.person("Acme", "admin", Role::Admin).await;
     let session = service.log_in(&admin).await;
@@ -85,7 +85,7 @@ async fn of_an_invitation_only_the_role_changes() {
 
     service.store.tamper_with_invitation(jane, |row| row.grant.role = Role::Admin);
     let signed = service.as_operator("jane@example.com", AccountCommand::SetRole(Role::Admin)).await;
-    assert!(matches!(signed, Err(Error::Refused(Refusal::Damaged { .. }))), "a damaged row is not signed anew");
+    assert!(matches!(signed, Err(Error::Refused(Refusal::Damaged { .. }))), "a damaged row is not signed again");
     service.as_admin(&session, jane, AccountCommand::Delete).await.unwrap();
     assert_eq!(service.audited(AuditAction::InvitationDeleted), (1, Some(Actor::from(&session))));
     assert!(service.accounts.enrol(invited.code.text(), "a long new password".into()).await.is_err());
@@ -127,7 +127,7 @@ async fn owner_gets_notice_of_operator_change() {
 
 /// A change to the current value ends no session and is not recorded. Other changes are recorded with the old value.
 #[tokio::test]
-async fn an_account_that_is_so_already_is_left_alone() {
+async fn unchanged_account_is_not_written() {
     let service = Service::new().await;
     let admin = service.person("Acme", "admin", Role::Admin).await;
     let jane = service.person("Acme", "jane", Role::Viewer).await;

@@ -14,7 +14,7 @@ use vault_core::{Error, Refusal};
 
 /// A password of maximum length works. A longer one is rejected without hashing.
 #[tokio::test]
-async fn the_longest_password_logs_in() {
+async fn longest_password_logs_in() {
     let service = Service::new().await;
     let request = |email: &str, length| {
         let password = "p0-".repeat(length).split_off(2 * length);
@@ -22,7 +22,7 @@ async fn the_longest_password_logs_in() {
         (email.to_owned(), password)
     };
     let (email, password) = request("long@example.com", MAX_BYTES);
-    let made = service
+    let created = service
         .accounts
         .create(CreateAccountRequest {
             organization: service.organization_named("Acme").await,
@@ -32,7 +32,7 @@ async fn the_longest_password_logs_in() {
         })
         .await
         .unwrap();
-    let passcode = || service.code(&super::service::exposed(&made.passcode));
+    let passcode = || service.code(&super::service::exposed(&created.passcode));
     let proof = |password: &str| OwnerProof { password: password.into(), passcode: passcode(), network: network() };
     for longer in [MAX_BYTES + 1, MAX_BYTES + 2, 2 * MAX_BYTES] {
         let (_, longer) = request("", longer);
@@ -48,7 +48,7 @@ async fn the_longest_password_logs_in() {
 
 /// A login ends a lockout only if there was one: the last free attempt is followed by none.
 #[tokio::test]
-async fn a_login_at_the_last_free_attempt_ends_no_wait() {
+async fn login_at_last_free_attempt_ends_no_lockout() {
     let service = Service::new().await;
     let jane = service.person("Acme", "jane", Role::Viewer).await;
     for (wrong, unlocks) in [(FREE_ATTEMPTS - 1, false), (FREE_ATTEMPTS, true)] {
@@ -65,7 +65,7 @@ async fn a_login_at_the_last_free_attempt_ends_no_wait() {
 }
 
 #[tokio::test]
-async fn an_account_with_a_taken_address_costs_no_hash() {
+async fn account_with_used_address_costs_no_hash() {
     let service = Service::new().await;
     service.person("Acme", "jane", Role::Viewer).await;
     service.work.take();
@@ -83,7 +83,7 @@ async fn an_account_with_a_taken_address_costs_no_hash() {
 
 /// An operator can read only a code that can still be used: the code of a used step is not shown.
 #[tokio::test]
-async fn an_operator_reads_only_codes_that_can_be_used() {
+async fn operator_reads_only_codes_that_can_be_used() {
     let service = Service::new().await;
     let jane = service.person("Acme", "jane", Role::Viewer).await;
     service.log_in(&jane).await;
@@ -100,7 +100,7 @@ async fn an_operator_reads_only_codes_that_can_be_used() {
 }
 
 #[tokio::test]
-async fn a_logout_ends_its_own_session_alone() {
+async fn logout_ends_only_its_session() {
     let service = Service::new().await;
     let jane = service.person("Acme", "jane", Role::Viewer).await;
     let (one, two) = (service.log_in(&jane).await, service.log_in(&jane).await);
@@ -112,7 +112,7 @@ async fn a_logout_ends_its_own_session_alone() {
 }
 
 #[tokio::test]
-async fn no_session_is_longer_than_the_setting_allows() {
+async fn session_lifetime_is_capped_by_setting() {
     let service = Service::new().await;
     let jane = service.person("Acme", "jane", Role::Viewer).await;
     let accounts = service.accounts.clone().with_max_ttl(600);
@@ -131,7 +131,7 @@ async fn no_session_is_longer_than_the_setting_allows() {
 
 /// Actions that are counted by the minute are recorded after it, with the time of recording.
 #[tokio::test]
-async fn counts_are_recorded_when_their_minute_is_over() {
+async fn counts_are_recorded_after_their_minute() {
     let service = Service::new().await;
     let minute = service.now().floor_to_minute();
     service.clock.set(minute.plus_seconds(59));

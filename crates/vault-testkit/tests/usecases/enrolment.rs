@@ -32,7 +32,7 @@ async fn confirm(service: &Service, invited: &Invited, person: &Person) -> Resul
 }
 
 #[tokio::test]
-async fn an_invited_person_enrols_and_logs_in() {
+async fn invited_user_enrols_and_logs_in() {
     let service = Service::new().await;
     let invited = invited(&service, "jane", Role::Editor).await;
     assert_eq!((invited.grant.state, invited.grant.email.as_str()), (AccountState::Invited, "jane@example.com"));
@@ -60,7 +60,7 @@ async fn an_invited_person_enrols_and_logs_in() {
 }
 
 #[tokio::test]
-async fn a_code_that_opens_nothing_costs_no_hash() {
+async fn unknown_code_costs_no_hash() {
     let service = Service::new().await;
     let spent = invited(&service, "spent", Role::Viewer).await;
     let person = draft(&service, &spent).await;
@@ -93,7 +93,7 @@ async fn a_code_that_opens_nothing_costs_no_hash() {
 /// If an attacker with write access to the database moves a code to another invitation's row, it is accepted for
 /// neither.
 #[tokio::test]
-async fn a_code_does_not_move_to_another_invitation() {
+async fn code_is_bound_to_its_invitation() {
     let service = Service::new().await;
     let (own, wanted) = (invited(&service, "own", Role::Viewer).await, invited(&service, "wanted", Role::Admin).await);
     let mut code = None;
@@ -105,7 +105,7 @@ async fn a_code_does_not_move_to_another_invitation() {
 }
 
 #[tokio::test]
-async fn the_newest_draft_counts() {
+async fn newest_draft_applies() {
     let service = Service::new().await;
     let invited = invited(&service, "jane", Role::Viewer).await;
     let nothing = service.accounts.confirm_enrolment(invited.code.text(), &"123456".into()).await;
@@ -123,7 +123,7 @@ async fn the_newest_draft_counts() {
 
 /// If two organizations invite one address, the first confirmation gets it.
 #[tokio::test]
-async fn the_first_to_confirm_has_the_address() {
+async fn first_confirmation_gets_address() {
     let service = Service::new().await;
     let first = invited(&service, "jane", Role::Viewer).await;
     let other = service.organization_named("Other").await;

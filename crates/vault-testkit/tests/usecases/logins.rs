@@ -32,14 +32,14 @@ async fn refused(service: &Service, email: &str, proof: OwnerProof) {
 /// Logins to an unknown, a locked out or a disabled account are each hashed against a decoy, however often they are
 /// tried.
 #[tokio::test]
-async fn every_login_is_hashed_and_only_what_counts_against_its_own_verifier() {
+async fn every_login_is_hashed_and_only_counted_ones_use_own_verifier() {
     let service = Service::new().await;
     let jane = service.person("Acme", "jane", Role::Viewer).await;
     let joe = service.person("Acme", "joe", Role::Viewer).await;
     service.as_operator("joe@example.com", AccountCommand::Disable).await.unwrap();
     let hashes = service.hasher.verified().len();
     for _ in 0..3 * FREE_ATTEMPTS {
-        for email in ["nobody@example.com", "jane@example.com", "joe@example.com"] {
+        for email in ["unknown@example.com", "jane@example.com", "joe@example.com"] {
             refused(&service, email, wrong()).await;
         }
     }
@@ -61,7 +61,7 @@ async fn every_login_is_hashed_and_only_what_counts_against_its_own_verifier() {
 /// Every rejected login uses the same crypto operations in the same order: for known and unknown addresses, right and
 /// wrong passwords, during a lockout, in a locked throttle bucket, and for a disabled or re-enrolling account.
 #[tokio::test]
-async fn every_refused_login_asks_the_same_of_the_crypto() {
+async fn refused_logins_perform_equal_cryptography() {
     let service = Service::new().await;
     for name in ["jane", "joe", "waiting", "closed", "disabled", "re-enrolling"] {
         service.person("Acme", name, Role::Viewer).await;
@@ -76,7 +76,7 @@ async fn every_refused_login_asks_the_same_of_the_crypto() {
     service.as_operator("disabled@example.com", AccountCommand::Disable).await.unwrap();
     service.as_operator("re-enrolling@example.com", AccountCommand::ReEnrol).await.unwrap();
     let groups = [
-        ("nobody", "a wrong password", LoginRefusal::UnknownAddress),
+        ("unknown", "a wrong password", LoginRefusal::UnknownAddress),
         ("jane", "a wrong password", LoginRefusal::WrongPassword),
         ("joe", PASSWORD, LoginRefusal::WrongPasscode),
         ("waiting", "a wrong password", LoginRefusal::Throttled),
@@ -112,11 +112,11 @@ async fn every_refused_login_asks_the_same_of_the_crypto() {
 /// For any number of unknown addresses, the audit log gets one entry per minute, and one for each account that is
 /// locked out, each with its count.
 #[tokio::test]
-async fn refusals_that_count_nowhere_are_recorded_once_a_minute() {
+async fn uncounted_refusals_are_recorded_once_a_minute() {
     let service = Service::new().await;
     let jane = service.person("Acme", "jane", Role::Viewer).await;
     for number in 0..300 {
-        refused(&service, &format!("nobody-{number}@example.com"), wrong()).await;
+        refused(&service, &format!("unknown-{number}@example.com"), wrong()).await;
     }
     for _ in 0..FREE_ATTEMPTS + 7 {
         refused(&service, "jane@example.com", wrong()).await;
@@ -133,7 +133,7 @@ async fn refusals_that_count_nowhere_are_recorded_once_a_minute() {
 
 /// A lockout is not extended by logins that are rejected during it, and the right login succeeds afterwards.
 #[tokio::test]
-async fn what_is_refused_during_a_wait_leaves_no_trace_in_the_class() {
+async fn attempts_during_lockout_do_not_change_bucket() {
     let service = Service::new().await;
     let jane = service.person("Acme", "jane", Role::Viewer).await;
     for _ in 0..FREE_ATTEMPTS {
@@ -148,7 +148,7 @@ async fn what_is_refused_during_a_wait_leaves_no_trace_in_the_class() {
 
 /// A used code with the right password is rejected, and is not counted as a wrong passcode.
 #[tokio::test]
-async fn a_spent_code_is_refused_and_not_counted() {
+async fn spent_code_is_refused_and_not_counted() {
     let service = Service::new().await;
     let jane = service.person("Acme", "jane", Role::Viewer).await;
     service.log_in(&jane).await;
@@ -161,7 +161,7 @@ async fn a_spent_code_is_refused_and_not_counted() {
     assert_eq!(refusals(&service), [LoginRefusal::SpentPasscode]);
     assert_eq!(service.audited(AuditAction::LoginPasscodeRefused).0, 1);
     let session = service.log_in(&jane).await;
-    assert_eq!(service.listed(&session).await.map(drop).ok(), None, "a viewer lists nobody");
+    assert_eq!(service.listed(&session).await.map(drop).ok(), None, "a viewer cannot list accounts");
     let shown = vault_core::usecase::AccountRef::email("jane@example.com");
     let shown = service.accounts.account(&Service::OPERATOR, shown).await.unwrap();
     assert_eq!((shown.logins.wrong_passcodes, shown.logins.is_locked()), (0, false));
@@ -178,11 +178,11 @@ async fn hash_slots_are_requested_per_network() {
         Some(Requester::Network { known, .. }) => *known,
         other => panic!("{other:?}"),
     };
-    refused(&service, "nobody@example.com", wrong()).await;
+    refused(&service, "unknown@example.com", wrong()).await;
     assert!(!known(&service));
     service.log_in(&jane).await;
     assert!(!known(&service), "it was the first");
-    for email in ["nobody@example.com", "joe@example.com"] {
+    for email in ["unknown@example.com", "joe@example.com"] {
         refused(&service, email, wrong()).await;
         assert!(known(&service), "{email}");
     }

@@ -23,7 +23,7 @@ fn wrong(service: &Service, jane: &Person) -> OwnerProof {
 }
 
 #[tokio::test]
-async fn an_owner_changes_the_password() {
+async fn owner_changes_the_password() {
     let service = Service::new().await;
     let (mut jane, session, other) = jane(&service).await;
     let hashes = service.hasher.verified().len();
@@ -31,7 +31,7 @@ async fn an_owner_changes_the_password() {
         let refused = service.accounts.change_password(&session, service.proof(&jane), flawed.into()).await;
         assert!(matches!(refused, Err(Error::Invalid(_))));
     }
-    assert_eq!(service.hasher.verified().len(), hashes, "the new password is judged first");
+    assert_eq!(service.hasher.verified().len(), hashes, "the new password is validated first");
     let refused = service.accounts.change_password(&session, wrong(&service, &jane), NEW_PASSWORD.into()).await;
     assert!(matches!(refused, Err(Error::Refused(Refusal::InvalidLogin))));
     assert_eq!(service.audited(AuditAction::LoginRefused), (1, Some(Actor::from(&session))));
@@ -47,7 +47,7 @@ async fn an_owner_changes_the_password() {
 }
 
 #[tokio::test]
-async fn an_owner_replaces_the_passcode() {
+async fn owner_replaces_the_passcode() {
     let service = Service::new().await;
     let (mut jane, session, other) = jane(&service).await;
     let nothing = service.accounts.confirm_passcode(&session, &"123456".into()).await;
@@ -74,7 +74,7 @@ async fn an_owner_replaces_the_passcode() {
 }
 
 #[tokio::test]
-async fn a_new_passcode_waits_an_hour_and_for_five_codes() {
+async fn pending_passcode_allows_five_codes_within_an_hour() {
     let service = Service::new().await;
     let (jane, session, _) = jane(&service).await;
     let secret = exposed(&service.accounts.replace_passcode(&session, service.proof(&jane)).await.unwrap());
@@ -91,7 +91,7 @@ async fn a_new_passcode_waits_an_hour_and_for_five_codes() {
 }
 
 #[tokio::test]
-async fn an_owner_replaces_the_recovery_codes() {
+async fn owner_replaces_the_recovery_codes() {
     let service = Service::new().await;
     let (jane, session, other) = jane(&service).await;
     let by_code = |code: usize| OwnerProof { passcode: jane.recovery_codes[code].clone(), ..service.proof(&jane) };
@@ -115,7 +115,7 @@ async fn an_owner_replaces_the_recovery_codes() {
 
 /// Re-authentications count towards the limits of logins.
 #[tokio::test]
-async fn a_proof_counts_as_a_login() {
+async fn re_authentication_counts_as_login() {
     let service = Service::new().await;
     let (jane, session, _) = jane(&service).await;
     let mut outcomes = Vec::new();
@@ -143,7 +143,7 @@ async fn a_proof_counts_as_a_login() {
     assert_eq!(outcomes, [true, true, true, true, true, false, false, false]);
     // During the lockout, the right re-authentication is rejected as well.
     let right = service.accounts.change_password(&session, service.proof(&jane), NEW_PASSWORD.into()).await;
-    assert!(right.is_ok(), "30 s are over by now");
+    assert!(right.is_ok(), "30 s have elapsed");
 }
 
 #[tokio::test]
@@ -178,7 +178,7 @@ async fn locked_bucket_and_disabled_passcode_are_recorded_and_noticed() {
 }
 
 #[tokio::test]
-async fn an_ended_session_proves_nothing() {
+async fn ended_session_cannot_re_authenticate() {
     let service = Service::new().await;
     let (jane, session, other) = jane(&service).await;
     service.accounts.end_session(&other, session.session).await.unwrap();
@@ -197,7 +197,7 @@ async fn an_ended_session_proves_nothing() {
 }
 
 #[tokio::test]
-async fn an_owner_lists_and_ends_sessions() {
+async fn owner_lists_and_ends_sessions() {
     let service = Service::new().await;
     let (_, first, second) = jane(&service).await;
     let other = service.person("Acme", "other", Role::Admin).await;
@@ -222,7 +222,7 @@ async fn an_owner_lists_and_ends_sessions() {
 
 /// A session's last use is stored to the minute, and written at most once a minute.
 #[tokio::test]
-async fn the_last_use_of_a_session_is_shown_to_its_owner() {
+async fn last_use_of_a_session_is_shown_to_its_owner() {
     let service = Service::new().await;
     let (_, first, second) = jane(&service).await;
     let began = service.now();

@@ -63,7 +63,7 @@ async fn state(service: &Service, session: &SessionPrincipal, person: &Person) -
 }
 
 #[tokio::test]
-async fn an_admin_has_a_colleague_enrol_again() {
+async fn admin_re_enrols_another_user() {
     let service = Service::new().await;
     let admin = service.person("Acme", "admin", Role::Admin).await;
     let second = service.person("Acme", "second", Role::Admin).await;
@@ -72,7 +72,7 @@ async fn an_admin_has_a_colleague_enrol_again() {
     let at = service.now();
     let code = re_enrol(&service, &session, &jane).await;
     assert_eq!(service.audited(AuditAction::AccountReEnrolled), (1, Some(Actor::from(&session))));
-    assert!(!service.lives(&janes).await, "at once");
+    assert!(!service.lives(&janes).await, "immediately");
     assert!(service.lives(&session).await);
 
     let (evaluations, hashes) = (service.evaluations(), service.hasher.verified().len());
@@ -136,7 +136,7 @@ async fn only_admins_re_enrol_and_only_others() {
 
 /// An operator can require any user to enrol again, including an organization's only admin.
 #[tokio::test]
-async fn an_operator_has_the_last_admin_enrol_again() {
+async fn operator_re_enrols_last_admin() {
     let service = Service::new().await;
     let admin = service.person("Acme", "admin", Role::Admin).await;
     let changed = service.as_operator("admin@example.com", AccountCommand::ReEnrol).await.unwrap();
@@ -168,7 +168,7 @@ async fn secrets_of_re_enrolling_account_cannot_be_set() {
 
 /// Disabling and enabling restores nothing: an enabled user must enrol first.
 #[tokio::test]
-async fn a_disabled_account_stays_disabled_and_an_enabled_one_has_to_enrol() {
+async fn re_enrolment_keeps_disabled_state() {
     let service = Service::new().await;
     let admin = service.person("Acme", "admin", Role::Admin).await;
     let session = service.log_in(&admin).await;
@@ -212,7 +212,7 @@ async fn concurrently_lowered_role_stays_lowered() {
 
 /// A code is invalid after a new one was created or after it has expired, and stays invalid.
 #[tokio::test]
-async fn a_code_is_dead_once_there_is_another_or_its_time_is_over() {
+async fn replaced_or_expired_code_is_refused() {
     let service = Service::new().await;
     let admin = service.person("Acme", "admin", Role::Admin).await;
     let jane = service.person("Acme", "jane", Role::Viewer).await;

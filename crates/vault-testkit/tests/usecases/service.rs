@@ -40,7 +40,7 @@ pub(crate) struct Service {
     pub(crate) accounts: Accounts,
 }
 
-/// A user with an account, and the values that the user knows.
+/// A user with an account, and the secrets of the user.
 pub(crate) struct Person {
     pub(crate) account: AccountId,
     pub(crate) email: EmailAddress,
@@ -144,13 +144,13 @@ impl Service {
             role,
             password: Some(PASSWORD.into()),
         };
-        let made = self.accounts.create(request).await.unwrap();
+        let created = self.accounts.create(request).await.unwrap();
         Person {
-            account: made.grant.account,
-            email: made.grant.email,
+            account: created.grant.account,
+            email: created.grant.email,
             password: PASSWORD.to_owned(),
-            secret: exposed(&made.passcode),
-            recovery_codes: made.recovery_codes.into_iter().map(|code| code.0).collect(),
+            secret: exposed(&created.passcode),
+            recovery_codes: created.recovery_codes.into_iter().map(|code| code.0).collect(),
         }
     }
 

@@ -43,7 +43,7 @@ async fn call(service: &Router, who: &str, method: &str, path: &str, body: &str)
 
 /// Checks the service as its users see it, on any store.
 async fn users_get_along(service: &Router) {
-    assert_eq!(call(service, "nobody", "GET", "/credentials", "").await.0, StatusCode::UNAUTHORIZED);
+    assert_eq!(call(service, "unknown", "GET", "/credentials", "").await.0, StatusCode::UNAUTHORIZED);
     let (status, saved) = call(service, "ann", "POST", "/credentials/direct-link/imports/nightly", LINK).await;
     assert_eq!(status, StatusCode::CREATED, "{saved}");
     let (_, again) = call(service, "ann", "POST", "/credentials/direct-link/imports/nightly", LINK).await;
@@ -63,7 +63,7 @@ async fn users_get_along(service: &Router) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn users_get_along_on_a_real_vault() {
+async fn users_share_a_real_vault() {
     let directory = tempfile::tempdir().unwrap();
     let (key, file) = (directory.path().join("root.key"), directory.path().join("vault.db"));
     let open = async || {
@@ -86,7 +86,7 @@ async fn users_get_along_on_a_real_vault() {
 }
 
 #[tokio::test]
-async fn users_get_along_on_fakes() {
+async fn users_share_fake_stores() {
     let fake = FakeVault::new();
     let service = router(fake.vault(), sessions(&fake.operator()).await);
     users_get_along(&service).await;

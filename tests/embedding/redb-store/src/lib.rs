@@ -162,7 +162,7 @@ fn fault(error: impl std::error::Error + Send + Sync + 'static) -> StoreError {
 }
 
 fn damaged(table: &'static str, id: impl ToString) -> StoreError {
-    StoreError::Integrity { table, id: id.to_string(), reason: "the row holds a value that it cannot hold" }
+    StoreError::Integrity { table, id: id.to_string(), reason: "the row contains an invalid value" }
 }
 
 fn place(organization: OrganizationId, credential: CredentialId) -> Vec<u8> {
@@ -314,8 +314,8 @@ impl Rows {
         let outcome = decide_changes(facts, [Authorized { command, key_active }]).swap_remove(0);
         if let (Outcome::Done { answer, effects }, Some(mut row)) = (&outcome, row) {
             row.change(effects, now);
-            if let Some(said) = &payload.description {
-                row.describe(said);
+            if let Some(description) = &payload.description {
+                row.describe(description);
             }
             row.code = *payload.code.as_bytes();
             row.listed = payload.listed.as_bytes().to_vec();
@@ -371,7 +371,7 @@ impl CredentialRepository for RedbStore {
             let mut found = Vec::new();
             for (id, row) in rows.credentials(query.organization)? {
                 let stored = row.stored(id).ok_or_else(|| damaged("credentials", id))?;
-                if query.holds(&stored, &row.labels()) {
+                if query.matches(&stored, &row.labels()) {
                     found.push(stored);
                 }
             }

@@ -72,7 +72,7 @@ async fn open(directory: &Path, organization: OrganizationId) -> Result<Running,
 }
 
 #[tokio::test]
-async fn a_vault_runs_on_the_store_and_outlives_its_process() -> Result<(), Box<dyn Error>> {
+async fn vault_runs_on_the_store_and_outlives_its_process() -> Result<(), Box<dyn Error>> {
     let (directory, organization) = (tempfile::tempdir()?, OrganizationId::from_bytes(*b"organization 001"));
     let link = "https://files.example/nightly.bin?signature=not-to-be-seen";
     let running = open(directory.path(), organization).await?;
@@ -88,6 +88,6 @@ async fn a_vault_runs_on_the_store_and_outlives_its_process() -> Result<(), Box<
     running.tally.flush(true).await?;
     drop(running);
     let stored = std::fs::read(directory.path().join("vault.redb"))?;
-    assert!(!stored.windows(14).any(|bytes| bytes == b"not-to-be-seen"), "a secret lies in the file");
+    assert!(!stored.windows(14).any(|bytes| bytes == b"not-to-be-seen"), "a secret is stored in the file");
     Ok(())
 }

@@ -9,7 +9,7 @@ use crate::report::{Bound, Rate, Report, Target};
 use std::collections::BTreeMap;
 
 /// Target of the 99th percentile of lists during a storm, and of rejected logins, in milliseconds.
-const AT_ONCE: f64 = 10.0;
+const IMMEDIATE: f64 = 10.0;
 /// Target share of the rate of the hash without other load.
 const SERVED: f64 = 0.95;
 
@@ -86,21 +86,21 @@ impl Outcome {
         // No target without a pause: the lists then use all processor time, and hashing has the lowest priority.
         let target = (!PAUSES[pause].is_zero())
             .then(|| Target::new(format!("≥ {SERVED} of argon2id"), served >= SERVED * hashes));
-        let manner = if waits { "waiting as told" } else { "without pause" };
+        let manner = if waits { "waiting as requested" } else { "without pause" };
         let partly = if share < 1.0 { format!(", {:.1} % of it hashed", share * 100.0) } else { String::new() };
         let what = format!("storm, {manner}: served{partly}");
         report.rate(Rate { what, connections, sample: self.logins, references: vec![argon2id], target });
 
         let counted = |status: &u16| format!("{} of {status}", self.statuses.get(status).copied().unwrap_or(0));
         let what = format!("storm, {manner}: turned away, {}, {}", counted(&503), counted(&429));
-        let target = Target::new(format!("p99 ≤ {AT_ONCE} ms"), turned_away.quantile(0.99) <= AT_ONCE);
+        let target = Target::new(format!("p99 ≤ {IMMEDIATE} ms"), turned_away.quantile(0.99) <= IMMEDIATE);
         report.rate(Rate { what, connections, sample: turned_away, references: Vec::new(), target: Some(target) });
 
         let (median, longest) = (self.lists.quantile(0.5), self.lists.quantile(0.99));
-        let text = format!("p50 ≤ 2 × {:.2} ms, p99 ≤ {AT_ONCE} ms", idle.median);
-        let target = Target::new(text, median <= 2.0 * idle.median && longest <= AT_ONCE);
+        let text = format!("p50 ≤ 2 × {:.2} ms, p99 ≤ {IMMEDIATE} ms", idle.median);
+        let target = Target::new(text, median <= 2.0 * idle.median && longest <= IMMEDIATE);
         report.rate(Rate {
-            what: format!("list 100 {} beside storm of {connections}, {manner}", pace(PAUSES[pause])),
+            what: format!("list 100 {} during storm of {connections}, {manner}", pace(PAUSES[pause])),
             connections: reading::CONNECTIONS,
             sample: self.lists,
             references: vec![Bound::new("alone", idle.rate)],

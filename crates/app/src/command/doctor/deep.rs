@@ -13,13 +13,13 @@ use vault_core::usecase::RowFinding;
 use vault_embed::OpenVault;
 
 /// Maximum number of reported findings.
-const TOLD: usize = 10_000;
+const SHOWN: usize = 10_000;
 /// Number of rows per batch.
 const AT_A_TIME: usize = 256;
 const SHARED_REMEDY: &str = "Stop the server, keep a copy of the database, and compare it with a backup. The attacker may still have write access.";
 
 fn reported(findings: &mut Vec<String>, finding: String) {
-    if findings.len() < TOLD {
+    if findings.len() < SHOWN {
         findings.push(finding);
     }
 }

@@ -105,13 +105,13 @@ fn in_place(old: &Path, new: &Path) -> String {
         path.push(suffix);
         shown(&PathBuf::from(path))
     };
-    let (kept, beside) = (with(".old"), with(".next"));
+    let (kept, staged) = (with(".old"), with(".next"));
     let (old_path, new_path) = (shown(old), shown(new));
     if old.parent() == new.parent() {
         format!("ln {old_path} {kept} && mv {new_path} {old_path}")
     } else {
         // Between file systems, `mv` copies. A server that starts in the meantime would read an incomplete key.
-        format!("ln {old_path} {kept} && cp -p {new_path} {beside} && mv {beside} {old_path}")
+        format!("ln {old_path} {kept} && cp -p {new_path} {staged} && mv {staged} {old_path}")
     }
 }
 

@@ -50,8 +50,8 @@ impl AccountCommand {
 
 /// A changed account, with the new secrets for its user, if any.
 pub struct ChangedAccount {
-    /// The account or invitation after the change, or before its deletion. The results of logins are those before the
-    /// change.
+    /// The account or invitation after the change, or before its deletion. The results of logins are from before
+    /// the change.
     pub account: ListedAccount,
     /// New TOTP secret and recovery codes, which are shown only once.
     pub passcode: Option<(PasscodeSecret, Vec<RecoveryCode>)>,

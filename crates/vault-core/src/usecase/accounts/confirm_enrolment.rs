@@ -109,7 +109,7 @@ impl Accounts {
                 }
                 match current.awaits_enrolment() {
                     true => Ok(current.re_enrolled(password, seed)),
-                    // Only an old invitation row that was put back leads here. Do not change the secrets.
+                    // Only a restored old invitation row leads here. Do not change the secrets.
                     false => Err(Refusal::InvalidEnrolment.into()),
                 }
             }

@@ -10,7 +10,7 @@ use crate::role::Role;
 use crate::sealed::{Blob, SealedPassword};
 use std::sync::{Arc, PoisonError};
 
-/// Has the length of typical addresses. Nobody can log in with it: an attempt on the decoy account is always refused.
+/// Has the length of typical addresses. Logins with it fail: an attempt on the decoy account is always refused.
 const EMAIL: &str = "nobody@decoy.invalid";
 
 impl Accounts {

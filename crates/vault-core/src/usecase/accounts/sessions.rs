@@ -58,7 +58,7 @@ impl Accounts {
         let mut slices = uses.chunks(SLICE);
         while let Some(slice) = slices.next() {
             if let Err(error) = self.store.record_uses(slice.to_vec()).await {
-                self.uses.give_back(slice.iter().chain(slices.flatten()));
+                self.uses.release(slice.iter().chain(slices.flatten()));
                 return Err(error.into());
             }
         }
@@ -98,7 +98,7 @@ impl SessionUses {
         taken.collect()
     }
 
-    fn give_back<'a>(&self, uses: impl Iterator<Item = &'a SessionUse>) {
+    fn release<'a>(&self, uses: impl Iterator<Item = &'a SessionUse>) {
         let mut kept = self.lock();
         for given in uses {
             if let Some(kept) = kept.get_mut(&given.session) {
@@ -138,29 +138,29 @@ mod tests {
     }
 
     #[test]
-    fn a_use_is_written_once_a_minute() {
+    fn session_use_is_written_once_a_minute() {
         let uses = SessionUses::default();
         uses.note(ORGANIZATION, session(1), at(7, 1));
         assert_eq!(uses.take(), [used(1, 7)]);
         uses.note(ORGANIZATION, session(1), at(7, MINUTE - 1));
         uses.note(ORGANIZATION, session(1), at(6, 0));
-        assert_eq!(uses.take(), [], "the minute is written, and the clock was set back");
+        assert_eq!(uses.take(), [], "the minute is written, and the clock was moved back");
         uses.note(ORGANIZATION, session(1), at(8, 0));
         assert_eq!(uses.take(), [used(1, 8)]);
     }
 
     #[test]
-    fn what_could_not_be_written_is_written_later() {
+    fn failed_writes_are_retried_later() {
         let uses = SessionUses::default();
         uses.note(ORGANIZATION, session(1), at(7, 0));
         let taken = uses.take();
-        uses.give_back(taken.iter());
+        uses.release(taken.iter());
         uses.forget_before(at(9, 0));
         assert_eq!(uses.take(), [used(1, 7)]);
     }
 
     #[test]
-    fn written_uses_are_forgotten_after_their_minute() {
+    fn written_uses_are_dropped_after_their_minute() {
         let uses = SessionUses::default();
         uses.note(ORGANIZATION, session(1), at(7, 0));
         uses.take();

@@ -2,7 +2,7 @@
 //! form. A renewal issues them again with a new expiry.
 
 use super::open::{Occasion, Opened, Opening};
-use super::{AT_ONCE, Activations, RESTARTS, contended};
+use super::{Activations, CONCURRENT, RESTARTS, contended};
 use crate::activation::{
     Activated, ActivatedCredential, ActivationTtl, IssuanceRefusal, IssuedCredential, Purpose, VendMode, Vended,
     VendedForm, allows_short,
@@ -90,7 +90,7 @@ impl Activations {
     /// integration.
     ///
     /// The first transaction records the start. A second one, immediately before the response, repeats all checks and
-    /// records what is issued. Nothing is therefore issued after a revocation of the token, the integration, the
+    /// records the issued credentials. Nothing is therefore issued after a revocation of the token, the integration, the
     /// organization, the namespace or a credential has returned. If a credential or the integration changed in between,
     /// the activation is restarted, at most three times.
     ///
@@ -258,7 +258,7 @@ impl Activations {
         let mut failed = None;
         let mut opened = opened.into_iter().peekable();
         while failed.is_none() && opened.peek().is_some() {
-            let some = opened.by_ref().take(AT_ONCE).map(|one| self.vend(one, until, mode));
+            let some = opened.by_ref().take(CONCURRENT).map(|one| self.vend(one, until, mode));
             // Await all of them: a request that is dropped could still issue a credential, without a record.
             for vended in join_all(some).await {
                 match vended {

@@ -4,7 +4,7 @@
 use super::activate::{Issued, Until};
 use super::open::{Occasion, Opened, Opening};
 use super::trust::end_of_check;
-use super::{AT_ONCE, Activations, RESTARTS, contended};
+use super::{Activations, CONCURRENT, RESTARTS, contended};
 use crate::activation::{ShortData, VendMode, VendedForm};
 use crate::check::{Check, CheckKind, CheckReason, CheckReport, StorageOperation, StorageReach, reach, verify_locally};
 use crate::credential::{CredentialData, CredentialType};
@@ -63,7 +63,7 @@ impl Activations {
         let mut credentials = Vec::with_capacity(opened.len());
         let mut opened = opened.into_iter().peekable();
         while opened.peek().is_some() {
-            let some = opened.by_ref().take(AT_ONCE);
+            let some = opened.by_ref().take(CONCURRENT);
             credentials.extend(join_all(some.map(|one| self.check_one(one, form_until, vend, &asked))).await);
         }
         Ok(credentials)

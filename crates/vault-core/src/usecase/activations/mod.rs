@@ -39,7 +39,7 @@ use std::sync::Arc;
 const RESTARTS: usize = 3;
 
 /// Maximum number of concurrent requests to storage providers.
-const AT_ONCE: usize = 16;
+const CONCURRENT: usize = 16;
 
 /// Operations of integrations.
 #[derive(Clone)]

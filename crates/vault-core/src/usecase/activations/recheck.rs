@@ -13,7 +13,7 @@ use futures_util::stream::{self, StreamExt as _};
 use std::collections::BTreeMap;
 
 /// Maximum number of storages that are checked concurrently.
-const STORES_AT_ONCE: usize = 8;
+const CONCURRENT_STORES: usize = 8;
 /// Maximum number of concurrent checks per storage.
 const PER_STORE: usize = 2;
 /// Maximum number of requested checks per round.
@@ -49,7 +49,7 @@ impl Activations {
                 let checks = stream::iter(checks).map(|(due, data)| self.check_again(&**probe, due, data));
                 checks.buffer_unordered(PER_STORE).collect::<Vec<_>>()
             })
-            .buffer_unordered(STORES_AT_ONCE)
+            .buffer_unordered(CONCURRENT_STORES)
             .concat()
             .await;
         results.into_iter().collect::<Result<Vec<()>, _>>()?;

@@ -44,8 +44,8 @@ impl Integrations {
 
     /// Authorizes the principal, because the port for issuers does not.
     async fn authorize(&self, principal: &Principal, organization: OrganizationId) -> Result<(), Error> {
-        let nobody = IntegrationRef::Id(IntegrationId::from_bytes([0; 16]));
-        match self.find(principal, organization, &nobody).await {
+        let nonexistent = IntegrationRef::Id(IntegrationId::from_bytes([0; 16]));
+        match self.find(principal, organization, &nonexistent).await {
             Ok(_) | Err(Error::Refused(Refusal::NotFound)) => Ok(()),
             Err(error) => Err(error),
         }

@@ -149,7 +149,7 @@ mod tests {
         /// Each row is claimed until it is moved or found damaged, and not again after that. The result contains the
         /// number of remaining rows of each key.
         #[test]
-        fn nothing_is_left_but_what_is_damaged(
+        fn rotation_stops_when_only_damaged_rows_remain(
             rows in prop::collection::btree_map((0..2_u8, 0..12_u8), (0..2_u8, row()), 0..24),
             skips in prop::collection::vec(0..6_usize, 0..6),
         ) {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_left_to_others_once() {
+    fn conflicting_rows_are_retried_once() {
         let skipped = Mutex::new(Vec::new());
         let find = |search: Search<u8, u8>| {
             skipped.lock().unwrap().push((search.after, search.skip));
@@ -198,12 +198,12 @@ mod tests {
         let mut progress = Progress::through(&[key(1)], &[0]);
         progress.skip = 5;
         let claimed = claim(&mut progress, find);
-        assert_eq!(claimed, Some((key(1), 0, vec![7])), "what was left to others is looked at again");
+        assert_eq!(claimed, Some((key(1), 0, vec![7])), "rows left to others are read again");
         assert_eq!(skipped.into_inner().unwrap(), [(None, 5), (None, 0)]);
     }
 
     #[test]
-    fn the_end_comes_when_only_damaged_rows_are_left() {
+    fn rotation_ends_when_only_damaged_rows_remain() {
         let find = |_: Search<u8, u8>| std::future::ready(Ok(Vec::new()));
         let mut progress = Progress::through(&[key(1)], &[0]);
         assert_eq!(claim(&mut progress, find), None);
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(progress.end(vec![(key(1), 2), (key(3), 1)], Progress::through(&[key(1), key(3)], &[0])), None);
         let again = |_: Search<u8, u8>| std::future::ready(Ok(vec![2, 3]));
         let claimed = claim(&mut progress, again);
-        assert_eq!(claimed, Some((key(1), 0, vec![3])), "from the beginning, without what is damaged");
+        assert_eq!(claimed, Some((key(1), 0, vec![3])), "from the start, without damaged rows");
         let end = progress.end(vec![(key(1), 2)], Progress::through(&[key(1)], &[0]));
         assert_eq!(end, Some(RotationEnd { destroyed: vec![key(2)], kept: vec![(key(1), 2)] }));
     }

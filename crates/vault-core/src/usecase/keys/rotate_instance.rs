@@ -230,7 +230,7 @@ impl Keys {
     }
 }
 
-/// The term of an instance key that was replaced, as its row says. The keyring document may not name it.
+/// The keyring entry of a replaced instance key, according to its row. The keyring document may not name it.
 pub(super) const fn instance_term(row: &RetiringInstanceKey) -> KeyringEntry {
     KeyringEntry { purpose: KeyPurpose::Instance, id: row.id, state: KeyState::Retiring, since: row.retired_at }
 }

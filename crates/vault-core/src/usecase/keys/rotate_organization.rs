@@ -204,8 +204,8 @@ impl OrganizationRotation {
 
     /// Returns the number of rows to leave to others who are moving the same rows.
     fn jump(&self) -> usize {
-        let chance = usize::from(self.keys.environment.ids.random().as_bytes()[15]);
-        (1 + chance % JUMP).saturating_mul(self.keys.batch)
+        let random = usize::from(self.keys.environment.ids.random().as_bytes()[15]);
+        (1 + random % JUMP).saturating_mul(self.keys.batch)
     }
 }
 

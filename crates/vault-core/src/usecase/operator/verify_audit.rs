@@ -47,7 +47,7 @@ impl Operator {
             && !self.has_checkpoint(anchor).await?
         {
             match self.newest_checkpoint().await?.number {
-                newest if newest < anchor.number => report(AuditFinding::CutOff { newest, anchored: anchor.number }),
+                newest if newest < anchor.number => report(AuditFinding::Truncated { newest, anchored: anchor.number }),
                 _ => report(AuditFinding::AnchorDiffers { checkpoint: anchor.number }),
             }
         }

@@ -110,7 +110,7 @@ impl CountedSealer {
         }
     }
 
-    /// Discards the remaining uses of `key`, after the store refused what was sealed with it.
+    /// Discards the remaining uses of `key`, after the store refused data sealed with it.
     pub fn forget(&self, organization: OrganizationId, key: KeyId) {
         self.allowances().forget(organization, key);
     }
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_uses_are_given_as_were_added() {
+    fn reserved_uses_equal_added_uses() {
         let mut allowances = Allowances::new(10);
         assert_eq!(allowances.take(organization(1), 1), None);
         allowances.add(organization(1), key(1), 2);
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_and_an_organization_that_seals_stays() {
+    fn memory_is_bounded_and_active_organization_stays_loaded() {
         // Use several maps, because each has a different iteration order.
         for _ in 0..16 {
             let mut allowances = Allowances::new(3);
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn further_uses_of_an_organization_take_no_others_place() {
+    fn further_uses_evict_no_other_organization() {
         let mut allowances = Allowances::new(2);
         allowances.add(organization(1), key(1), 1);
         allowances.add(organization(2), key(2), 1);

@@ -3,13 +3,13 @@ use proptest::prelude::*;
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(seconds in 0_i64..=253_402_300_799) {
+    fn written_values_are_parsed(seconds in 0_i64..=253_402_300_799) {
         let at = Timestamp::from_millis(seconds * 1000);
         prop_assert_eq!(read(&write(at).unwrap()), Some(at));
     }
 
     #[test]
-    fn nothing_else_is_read(text in "[0-9TtZz:. +-]{18,26}") {
+    fn other_text_is_refused(text in "[0-9TtZz:. +-]{18,26}") {
         if let Some(at) = read(&text) {
             prop_assert_eq!(write(at).unwrap(), text);
         }
@@ -17,7 +17,7 @@ proptest! {
 }
 
 #[test]
-fn one_form_only() {
+fn timestamps_have_one_form() {
     assert_eq!(read("2026-11-20T12:00:00Z"), Some(crate::testing::NOW));
     let others = [
         "2026-11-20t12:00:00Z",

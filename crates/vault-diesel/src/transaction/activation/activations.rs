@@ -107,8 +107,8 @@ impl Transaction for ForIntegration<EndActivation> {
         let started = tx.first(active().select((activations::namespace, activations::begun_at))).await?;
         let ended = tx.execute(diesel::delete(active())).await? > 0;
         if ended {
-            if let Some((namespace, begun)) = started {
-                record_end(tx, (organization, activation), (namespace, begun), *now).await?;
+            if let Some((namespace, started)) = started {
+                record_end(tx, (organization, activation), (namespace, started), *now).await?;
             }
             audit.record(tx, &self.audit).await?;
         }
@@ -120,7 +120,7 @@ impl Transaction for ForIntegration<EndActivation> {
 async fn record_end(
     tx: &Tx<'_>,
     (organization, activation): (IdBytes, IdBytes),
-    (namespace, begun): (String, i64),
+    (namespace, started): (String, i64),
     now: Timestamp,
 ) -> Result<(), Failure> {
     let issued = credentials::table
@@ -130,7 +130,7 @@ async fn record_end(
     let uses = credential_uses::table
         .filter(credential_uses::organization_id.eq(organization))
         .filter(credential_uses::id.eq_any(issued))
-        .filter(credential_uses::at.eq(begun))
+        .filter(credential_uses::at.eq(started))
         .filter(credential_uses::activation_id.eq(activation));
     tx.execute(diesel::update(uses).set(credential_uses::ended_at.eq(now.as_millis()))).await?;
     Ok(())

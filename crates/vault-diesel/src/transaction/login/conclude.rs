@@ -51,8 +51,8 @@ impl Transaction for FinishAttempt {
                 decoys::lock_account(tx, *decoy).await?;
                 decoys::lock_logins(tx, *decoy).await?;
                 if let Some(code) = recovery_code {
-                    let nobody = (OrganizationId::from_bytes([0; 16]), AccountId::from_bytes([0; 16]));
-                    lock_recovery_code(tx, nobody, code).await?;
+                    let nonexistent = (OrganizationId::from_bytes([0; 16]), AccountId::from_bytes([0; 16]));
+                    lock_recovery_code(tx, nonexistent, code).await?;
                 }
                 decoys::write(tx, Part::Logins, *decoy, entry.record.at).await?;
                 decoys::record(tx, *decoy, entry).await?;

@@ -35,7 +35,7 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
 /// together.
 pub(crate) fn parse(body: &[u8]) -> Result<IntegrationEdit, ProblemResponse> {
     let mut document = Document::parse(body)?;
-    let (never, nobody) = (document.take_null("expires_at"), document.take_null("managed_by"));
+    let (never, unmanaged) = (document.take_null("expires_at"), document.take_null("managed_by"));
     let (ChangeIntegrationRequest { state, namespaces, expires_at, managed_by }, mut violations) = document.read()?;
     let state = violations.check("/state", || state.as_deref().map(parse_state).transpose());
     violations.check_all("/namespaces", || {
@@ -47,7 +47,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<IntegrationEdit, ProblemResponse> {
         state,
         namespaces,
         expires_at: expires_at.map(Some).or(never.then_some(None)),
-        managed_by: managed_by.map(Some).or(nobody.then_some(None)),
+        managed_by: managed_by.map(Some).or(unmanaged.then_some(None)),
     });
     violations.finish(edit)
 }

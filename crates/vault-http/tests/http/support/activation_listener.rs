@@ -14,7 +14,7 @@ use vault_http::{ActivationParts, ActivationSettings, ListenerSettings, UnixSock
 
 /// A running activation listener.
 pub(crate) struct ActivationListener {
-    /// The address it listens on, if it does.
+    /// Its TCP address, if it has one.
     pub(crate) address: Option<SocketAddr>,
     handle: actix_web::dev::ServerHandle,
     running: JoinHandle<std::io::Result<()>>,
@@ -25,7 +25,7 @@ impl World {
         self.activation_listener_with(|_, _| {})
     }
 
-    /// An activation listener that differs from the usual one, on a free port of this machine.
+    /// Starts an activation listener with other settings, on a free port of this host.
     pub(crate) fn activation_listener_with(
         &self,
         change: impl FnOnce(&mut ActivationSettings, &mut ActivationParts),
@@ -34,12 +34,12 @@ impl World {
         self.try_activation_listener(listen, None, change).expect("a free port")
     }
 
-    /// One on a socket in the file system.
+    /// Starts one on a socket in the file system.
     pub(crate) fn socket_listener(&self, path: impl Into<PathBuf>, mode: u32) -> std::io::Result<ActivationListener> {
         self.try_activation_listener(Vec::new(), Some(UnixSocket { path: path.into(), mode }), |_, _| {})
     }
 
-    /// The same, for its owner, with other settings.
+    /// Starts one on a socket for its owner, with other settings.
     pub(crate) fn socket_listener_with(
         &self,
         path: impl Into<PathBuf>,
@@ -66,17 +66,17 @@ impl World {
         Ok(ActivationListener { address, handle, running: self.runtime().spawn(bound.server) })
     }
 
-    /// Makes an integration of Acme; its id, and `Authorization: Bearer …` with its token.
+    /// Creates an integration of Acme. Returns its ID and `Authorization: Bearer …` with its token.
     pub(crate) fn integration(&self, admin: &str, name: &str, namespaces: &[&str]) -> (String, String) {
         let body = json!({ "name": name, "namespaces": namespaces });
         let response = self.send_json("POST /v1/integrations", admin, body);
         assert_eq!(response.status, 201, "{}", response.text());
-        let made = response.json();
-        let text = |member: &str| made[member].as_str().expect("a string").to_owned();
+        let created = response.json();
+        let text = |member: &str| created[member].as_str().expect("a string").to_owned();
         (text("id"), format!("Authorization: Bearer {}", text("token")))
     }
 
-    /// Saves a credential with a role to take on; its id.
+    /// Saves a credential with a role to assume. Returns its ID.
     pub(crate) fn save_role(&self, token: &str, namespace: &str, bucket: &str) -> String {
         let mut body: Value = serde_json::from_str(&super::s3(namespace, bucket)).expect("an object");
         body["data"]["role_arn"] = json!("arn:aws:iam::123456789012:role/batch");
@@ -103,14 +103,14 @@ impl ActivationListener {
         Wire::connect(self.address.expect("a port"))
     }
 
-    /// One request on a connection of its own.
+    /// Sends one request on a separate connection.
     pub(crate) fn send(&self, line: &str, headers: &[&str], body: impl AsRef<[u8]>) -> Response {
         let mut wire = self.wire();
         wire.try_send(request(line, headers, body));
         wire.receive_for(line.split(' ').next().unwrap_or_default())
     }
 
-    /// One request with a JSON body and the header `token`.
+    /// Sends one request with a JSON body and the header `token`.
     pub(crate) fn send_json(&self, line: &str, token: &str, body: impl ToString) -> Response {
         self.send(line, &["Content-Type: application/json", token], body.to_string())
     }
@@ -120,14 +120,14 @@ impl ActivationListener {
         self.send_json("POST /v1/activations", token, json!({ "namespace": namespace }))
     }
 
-    /// The live activations.
+    /// Returns the active activations.
     pub(crate) fn live(&self, token: &str) -> Vec<Value> {
         let response = self.send("GET /v1/activations", &[token], "");
         assert_eq!(response.status, 200, "{}", response.text());
         response.json().as_array().expect("an array").clone()
     }
 
-    /// Stops, and waits until it has.
+    /// Stops, and waits for the end.
     pub(crate) fn stop(self, world: &World) {
         world.runtime().block_on(async {
             self.handle.stop(true).await;

@@ -1,10 +1,10 @@
-//! HTTP/1.1 by hand, so that everything can be said that a client library would refuse to say.
+//! An HTTP/1.1 client that can send invalid requests, which a client library would refuse.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// An answer.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Response {
     pub(crate) status: u16,
@@ -13,7 +13,7 @@ pub(crate) struct Response {
 }
 
 impl Response {
-    /// The header `name` (lower case), which may stand only once.
+    /// Returns the header `name` (lower case), which may occur only once.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut values = self.headers.iter().filter(|(found, _)| found == name).map(|(_, value)| &**value);
         let value = values.next();
@@ -29,18 +29,18 @@ impl Response {
         serde_json::from_slice(&self.body).expect("the body is JSON")
     }
 
-    /// The body with the request id struck out.
+    /// Returns the body with the request ID removed.
     pub(crate) fn text_without_id(&self) -> String {
         self.text().replace(self.header("x-request-id").expect("a request id"), "-")
     }
 
-    /// The headers that must not differ between answers that are to be alike.
+    /// Returns the headers that must be equal in indistinguishable responses.
     pub(crate) fn stable_headers(&self) -> Vec<(String, String)> {
         self.headers.iter().filter(|(name, _)| name != "date" && name != "x-request-id").cloned().collect()
     }
 }
 
-/// What bytes go over.
+/// A byte stream.
 pub(crate) trait Socket: Read + Write + Send {}
 
 impl<S: Read + Write + Send> Socket for S {}
@@ -64,13 +64,13 @@ impl Wire {
         Self { stream: Box::new(stream), pending: Vec::new() }
     }
 
-    /// The same, of which `read` was read already.
+    /// Returns a connection from which `read` was already read.
     pub(crate) fn with_read(mut self, read: &[u8]) -> Self {
         self.pending.extend_from_slice(read);
         self
     }
 
-    /// What the server answers to `request`, unless it closes the connection.
+    /// Returns the response to `request`, unless the server closes the connection.
     pub(crate) fn try_exchange(&mut self, request: impl AsRef<[u8]>) -> Option<Response> {
         (self.try_send(request) && self.fill() > 0).then(|| self.receive())
     }
@@ -79,7 +79,7 @@ impl Wire {
         self.stream.write_all(bytes.as_ref()).expect("sends");
     }
 
-    /// Sends what the peer may refuse to take. `false`: it did.
+    /// Sends bytes that the peer may refuse. Returns `false` if it does.
     pub(crate) fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> bool {
         self.stream.write_all(bytes.as_ref()).is_ok()
     }
@@ -93,7 +93,7 @@ impl Wire {
         self.receive_for("GET")
     }
 
-    /// The answer to a request with `method`.
+    /// Returns the response to a request with `method`.
     pub(crate) fn receive_for(&mut self, method: &str) -> Response {
         loop {
             let response = self.receive_one(method);
@@ -127,12 +127,12 @@ impl Wire {
         Response { status, headers, body }
     }
 
-    /// Whether the peer closes without sending anything more.
+    /// Returns whether the peer closes without sending more bytes.
     pub(crate) fn is_closed(&mut self) -> bool {
         self.pending.is_empty() && self.fill() == 0
     }
 
-    /// Reads some, and only that.
+    /// Reads some bytes without buffering.
     pub(crate) fn read_some(&mut self, at_most: usize) -> usize {
         let mut buffer = vec![0; at_most];
         self.stream.read(&mut buffer).unwrap_or(0)
@@ -154,7 +154,7 @@ fn find(text: &[u8], pattern: &[u8]) -> Option<usize> {
     text.windows(pattern.len()).position(|window| window == pattern)
 }
 
-/// A request: method and target, header lines, body (with its length announced, unless it is empty).
+/// Returns a request: method and target, header lines, and body with its length, unless it is empty.
 pub(crate) fn request(line: &str, headers: &[&str], body: impl AsRef<[u8]>) -> Vec<u8> {
     let body = body.as_ref();
     let mut text = format!("{line} HTTP/1.1\r\nHost: localhost\r\n");

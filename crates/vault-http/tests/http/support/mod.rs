@@ -1,4 +1,4 @@
-//! A server to talk to, and bytes to talk in.
+//! Test servers and raw HTTP exchanges.
 
 mod activation_listener;
 mod exchange;
@@ -13,7 +13,7 @@ pub(crate) use exchange::{Response, Wire, request};
 pub(crate) use log::logged;
 pub(crate) use world::{PASSWORD, World, WorldBuilder, s3};
 
-/// Tries again and again, until there is something.
+/// Retries until there is a result.
 pub(crate) fn until<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
@@ -25,14 +25,14 @@ pub(crate) fn until<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T 
     }
 }
 
-/// What browsers let the interface's answers do.
+/// Content security policy of API responses.
 const API_POLICY: &str = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'";
-/// What they let the console do.
+/// Content security policy of the console.
 pub(crate) const CONSOLE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
     connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
     require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// The header set of every answer. The console's page and files have another policy.
+/// Checks the headers of every response. The page and files of the console have another policy.
 pub(crate) fn assert_standard_headers(response: &Response, what: &str) {
     let console = ["text/html", "text/javascript", "text/css", "image/svg+xml"];
     let media_type = response.header("content-type").unwrap_or_default();
@@ -52,7 +52,7 @@ pub(crate) fn assert_standard_headers(response: &Response, what: &str) {
     }
 }
 
-/// The problem in `response`, after checking that it is a whole one.
+/// Returns the problem in `response`, after checking that it is complete.
 pub(crate) fn assert_problem(response: &Response, status: u16, code: &str, what: &str) -> vault_api::Problem {
     assert_standard_headers(response, what);
     assert_eq!(response.status, status, "status of {what}: {}", response.text());

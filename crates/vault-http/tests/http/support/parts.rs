@@ -1,4 +1,4 @@
-//! The use cases over fakes.
+//! Use cases with fake ports.
 
 use std::sync::Arc;
 use tokio::runtime::Handle;
@@ -13,7 +13,7 @@ use vault_testkit::crypto::{FakeDigester, FakeHasher, FakePasscodes, FakeTokens,
 use vault_testkit::memory::MemoryStore;
 use vault_testkit::storage::FakeStorage;
 
-/// What the use cases are made of.
+/// The ports of the use cases.
 pub(crate) struct Fakes {
     pub(super) runtime: Handle,
     pub(super) instance: InstanceId,
@@ -29,7 +29,7 @@ pub(crate) struct Fakes {
     pub(super) tokens: Arc<FakeTokens>,
     pub(super) entropy: Arc<SeededEntropy>,
     pub(super) storage: Arc<FakeStorage>,
-    /// Whether a save may be tried out first.
+    /// Whether a save may request a check.
     pub(super) verifies: bool,
 }
 
@@ -86,7 +86,7 @@ impl Fakes {
         self.accounts_in(self.environment.clone())
     }
 
-    /// The same in other surroundings.
+    /// The same in another environment.
     pub(super) fn accounts_in(&self, environment: Environment) -> Accounts {
         let ports = AccountPorts {
             environment,

@@ -1,4 +1,4 @@
-//! A server over the memory store, with accounts to use it.
+//! A server with the memory store and accounts.
 
 use super::parts::Fakes;
 use super::{Response, Wire, request};
@@ -34,7 +34,7 @@ pub(crate) struct World {
 
 type Customise<T> = Box<dyn FnOnce(&mut T)>;
 
-/// How a world differs from the usual one.
+/// Settings of a world that differ from the default.
 #[derive(Default)]
 pub(crate) struct WorldBuilder {
     settings: Option<Customise<ServerSettings>>,
@@ -47,13 +47,13 @@ pub(crate) struct WorldBuilder {
 }
 
 impl WorldBuilder {
-    /// What is done with accounts goes by `clock`.
+    /// Uses `clock` for account operations.
     pub(crate) fn accounts_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.accounts_clock = Some(clock);
         self
     }
 
-    /// Credentials may be tried out before they are saved.
+    /// Permits checks of credentials before they are saved.
     pub(crate) fn verifying(mut self) -> Self {
         self.verifies = true;
         self
@@ -69,7 +69,7 @@ impl WorldBuilder {
         self
     }
 
-    /// Credentials lie in `credentials`, not in the memory store.
+    /// Stores credentials in `credentials` instead of the memory store.
     pub(crate) fn credentials(mut self, credentials: impl CredentialStore + 'static) -> Self {
         self.credentials = Some(Arc::new(credentials));
         self
@@ -169,36 +169,36 @@ impl World {
         self.runtime().block_on(self.operator.seal_audit(1_000)).expect("sealed");
     }
 
-    /// An account whose password is [`PASSWORD`].
+    /// Creates an account whose password is [`PASSWORD`].
     pub(crate) fn account(&self, organization: &str, email: &str, role: Role) {
         let name = OrganizationName::parse(organization).unwrap();
-        let made = self.runtime().block_on(async {
+        let created = self.runtime().block_on(async {
             let organization = self.store.find_organization(&name).await.unwrap().unwrap().id;
             let password = Some(PASSWORD.into());
             let request = CreateAccountRequest { organization, email: email.to_owned(), role, password };
             self.fakes.accounts().create(request).await
         });
-        let codes = made.expect("an account").recovery_codes.into_iter().map(|code| code.0);
+        let codes = created.expect("an account").recovery_codes.into_iter().map(|code| code.0);
         self.codes.lock().unwrap().insert(email.to_owned(), codes.collect());
     }
 
-    /// A recovery code of an account that was not used yet.
+    /// Returns an unused recovery code of an account.
     pub(crate) fn code(&self, email: &str) -> String {
         let code = self.codes.lock().unwrap().get_mut(email).and_then(Vec::pop);
         code.expect("a code is left").expose_secret().to_owned()
     }
 
-    /// A login's body.
+    /// Returns the body of a login.
     pub(crate) fn login_body(&self, email: &str) -> String {
         serde_json::json!({"email": email, "password": PASSWORD, "passcode": self.code(email)}).to_string()
     }
 
-    /// `Authorization: Bearer …` of a new account of this role in Acme.
+    /// Returns `Authorization: Bearer …` of a new account of this role in Acme.
     pub(crate) fn token(&self, role: Role) -> String {
         self.token_in("Acme", role)
     }
 
-    /// `Authorization: Bearer …` of a new account of this role.
+    /// Returns `Authorization: Bearer …` of a new account of this role.
     pub(crate) fn token_in(&self, organization: &str, role: Role) -> String {
         let email = format!("{role}-{}@{}.example", self.codes.lock().unwrap().len(), organization.to_lowercase());
         self.account(organization, &email, role);
@@ -212,7 +212,7 @@ impl World {
         Wire::connect(self.address)
     }
 
-    /// A connection that is served, once the host has fewer than it may.
+    /// Opens a connection, once the host has fewer than its maximum.
     pub(crate) fn served_wire(&self) -> Wire {
         super::until("another connection is served", || {
             let mut wire = self.wire();
@@ -220,27 +220,27 @@ impl World {
         })
     }
 
-    /// One request on a connection of its own.
+    /// Sends one request on a separate connection.
     pub(crate) fn send(&self, line: &str, headers: &[&str], body: impl AsRef<[u8]>) -> Response {
         let mut wire = self.wire();
         wire.try_send(request(line, headers, body));
         wire.receive_for(line.split(' ').next().unwrap_or_default())
     }
 
-    /// One request with a JSON body and the header `token`, which may be empty.
+    /// Sends one request with a JSON body and the header `token`, which may be empty.
     pub(crate) fn send_json(&self, line: &str, token: &str, body: impl ToString) -> Response {
         let headers = ["Content-Type: application/json", token];
         self.send(line, if token.is_empty() { &headers[..1] } else { &headers }, body.to_string())
     }
 
-    /// What an authenticator shows now that was set up with this.
+    /// Returns the current passcode of an authenticator with this secret.
     pub(crate) fn passcode(&self, totp: &serde_json::Value) -> String {
         let step = TimeStep::at(self.clock.now());
         FakePasscodes::shown_by_authenticator(totp["secret"].as_str().expect("a secret"), step)
             .expect("a seed's secret")
     }
 
-    /// Saves a credential; its id.
+    /// Saves a credential. Returns its ID.
     pub(crate) fn save(&self, token: &str, namespace: &str, bucket: &str) -> String {
         let response = self.send(
             "PATCH /v1/organization-vault",
@@ -252,7 +252,7 @@ impl World {
     }
 }
 
-/// The body of a save.
+/// Returns the body of a save.
 pub(crate) fn s3(namespace: &str, bucket: &str) -> String {
     let data = serde_json::json!({
         "access_key_id": "AKIA2TESTONLY7SAMPLE",

@@ -1,5 +1,4 @@
-//! What is said of a credential beside its data: labels, description, expiry, rule; and the filters that go by it. Matches,
-//! checks and uses.
+//! Metadata of credentials (labels, description, expiry and vend rule) and filters by it. Matches, checks and uses.
 
 use crate::support::{Response, World, WorldBuilder, assert_problem, assert_standard_headers, s3};
 use serde_json::{Value, json};
@@ -10,7 +9,7 @@ const JSON: &str = "Content-Type: application/json";
 const PATCH: &str = "Content-Type: application/merge-patch+json";
 const VAULT: &str = "/v1/organization-vault";
 
-/// The body of a save with these members more.
+/// Returns the body of a save with these additional fields.
 fn body(more: &Value) -> String {
     let mut body: Value = serde_json::from_str(&s3("imports", "b1")).unwrap();
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -45,7 +44,7 @@ fn ids(world: &World, token: &str, query: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_save_says_what_it_is_for_and_a_patch_says_otherwise() {
+fn save_sets_metadata_and_patch_changes_it() {
     let world = World::start();
     let token = world.token(Role::Editor);
     let plain = show(&world, &token, &saved(&world, &token, &json!({})));
@@ -56,13 +55,13 @@ fn a_save_says_what_it_is_for_and_a_patch_says_otherwise() {
     for absent in ["description", "expires_at", "last_activated_at", "staged_version"] {
         assert_eq!(plain.get(absent), None, "{absent}");
     }
-    let said = json!({
+    let metadata = json!({
         "labels": {"team": "data", "env": ""}, "description": "of the \u{fc}bersee job",
         "expires_at": "2030-06-01T12:00:00.9+02:00", "vend": "any",
     });
-    let id = saved(&world, &token, &said);
+    let id = saved(&world, &token, &metadata);
     let item = show(&world, &token, &id);
-    assert_eq!((&item["labels"], &item["description"]), (&said["labels"], &said["description"]));
+    assert_eq!((&item["labels"], &item["description"]), (&metadata["labels"], &metadata["description"]));
     assert_eq!(item["expires_at"], "2030-06-01T10:00:00Z");
 
     let patched = patch(&world, &token, &id, &json!({"labels": {"env": null, "tier": "1"}, "description": null}));
@@ -160,7 +159,7 @@ fn metadata_violations_are_reported_together() {
 }
 
 #[test]
-fn a_rule_is_kept_to_and_lifted_by_an_admin_alone() {
+fn vend_rule_is_enforced_and_only_admin_lifts_it() {
     let world = World::start();
     let (admin, editor) = (world.token(Role::Admin), world.token(Role::Editor));
     let problem =
@@ -182,7 +181,7 @@ fn a_rule_is_kept_to_and_lifted_by_an_admin_alone() {
     assert_eq!(patch(&world, &admin, &id, &json!({"vend": "any"})).json()["vend"], "any");
     assert_eq!(replace(&without).status, 201);
     assert_problem(&patch(&world, &admin, &id, &json!({"vend": "short"})), 422, "refused-value", "no short form");
-    // The way back is to data that has one.
+    // A rollback restores data that has a short form.
     let promoted = |version: i64| {
         world.send(&format!("POST {VAULT}/{id}/promote"), &[&admin, JSON], json!({"version": version}).to_string())
     };
@@ -223,7 +222,7 @@ fn lists_are_filtered_by_labels_health_and_expiry() {
     ] {
         assert_eq!(ids(&world, &token, query).iter().collect::<Vec<_>>(), expected, "{query} at {now}");
     }
-    // Page by page, by the links alone.
+    // In pages, following only the links.
     for query in [
         "label=team:data&label=team:data&limit=1",
         "expires_before=2030-02-01T00:00:00.5Z&limit=1",
@@ -240,7 +239,7 @@ fn lists_are_filtered_by_labels_health_and_expiry() {
         }
         assert_eq!(found, all, "{query}");
     }
-    // A cursor is of one list.
+    // A cursor is valid for one list.
     let page = world.send(&format!("GET {VAULT}?label=team:data&limit=1"), &[&token], "");
     let link = page.header("link").unwrap();
     let cursor = link.split("cursor=").nth(1).unwrap().split('>').next().unwrap();
@@ -251,7 +250,7 @@ fn lists_are_filtered_by_labels_health_and_expiry() {
 }
 
 #[test]
-fn data_is_compared_so_often_an_hour_and_never_shown() {
+fn data_comparisons_are_limited_per_hour() {
     let world = World::start();
     let token = world.token(Role::Editor);
     let id = saved(&world, &token, &json!({}));
@@ -263,7 +262,7 @@ fn data_is_compared_so_often_an_hour_and_never_shown() {
     let mut other = same.clone();
     other["data"]["bucket"] = json!("b2");
     assert_eq!(send(&token, &other.to_string()).json(), json!({"same": false}));
-    let problem = assert_problem(&send(&token, "{\"data\": {\"bucket\": 7}}"), 400, "malformed-request", "flaws");
+    let problem = assert_problem(&send(&token, "{\"data\": {\"bucket\": 7}}"), 400, "malformed-request", "violations");
     assert!(problem.errors.iter().all(|error| error.pointer.starts_with("/data/")));
     assert_problem(&send(&token, "{\"data\": {}, \"version\": 1}"), 400, "malformed-request", "unknown");
     for _ in 0..8 {
@@ -272,7 +271,7 @@ fn data_is_compared_so_often_an_hour_and_never_shown() {
     let refused = send(&token, &same.to_string());
     assert_problem(&refused, 429, "too-many-requests", "the eleventh");
     assert!(refused.header("retry-after").unwrap().parse::<u32>().unwrap() <= 3_601);
-    // Of another credential it may be asked.
+    // The limit is per credential.
     let elsewhere = saved(&world, &token, &json!({}));
     let line = format!("POST {VAULT}/{elsewhere}/match");
     assert_eq!(world.send(&line, &[&token, JSON], same.to_string()).status, 200);
@@ -282,7 +281,7 @@ fn data_is_compared_so_often_an_hour_and_never_shown() {
 }
 
 #[test]
-fn a_check_is_requested_where_somebody_makes_it() {
+fn check_request_requires_activation_process() {
     let world = WorldBuilder::default().parts(|parts| parts.vault = parts.vault.clone().checks(true)).start();
     let token = world.token(Role::Editor);
     let id = saved(&world, &token, &json!({}));
@@ -332,7 +331,7 @@ fn a_check_is_requested_where_somebody_makes_it() {
 }
 
 #[test]
-fn it_is_listed_where_a_credential_is_used() {
+fn uses_of_a_credential_are_listed() {
     let world = World::start();
     let (admin, activation_listener) = (world.token(Role::Admin), world.activation_listener());
     let id = saved(&world, &admin, &json!({}));

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 /// A random generator (SplitMix64).
 #[derive(Clone)]
-pub(crate) struct Chance(u64);
+pub(crate) struct Random(u64);
 
-impl Chance {
+impl Random {
     /// Creates generator `number` of `seed`.
     pub(crate) fn of(seed: u64, number: u64) -> Self {
         Self(seed.wrapping_mul(0xD6E8_FEB8_6659_FD93) ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15))

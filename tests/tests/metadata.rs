@@ -17,7 +17,7 @@ fn found(session: &Session, query: &str) -> Vec<String> {
 }
 
 #[test]
-fn labels_find_credentials_of_one_s_own_alone() {
+fn labels_find_only_own_credentials() {
     let vault = Vault::start(Database::Sqlite);
     let client = vault.client();
     let [acme, globex] = ["Acme", "Globex"].map(|name| vault.account(name, "editor").log_in(&client));
@@ -92,7 +92,7 @@ fn checked(session: &Session, id: &str, version: i64) -> Value {
 }
 
 #[test]
-fn a_requested_check_is_made_by_the_activation_side() {
+fn activation_process_runs_requested_check() {
     let (vault, _activation_listener) = ActivationListener::open_with(Database::Sqlite, &["--recheck-every", "30d"]);
     let session = vault.admin_session();
     // The server may not connect to this address.
@@ -123,7 +123,7 @@ fn a_requested_check_is_made_by_the_activation_side() {
 }
 
 #[test]
-fn uses_are_told_to_those_who_change() {
+fn users_of_credential_are_shown_before_change() {
     let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     let session = vault.admin_session();
     let id = session.save(&small("imports", 1));
@@ -169,7 +169,7 @@ fn asked(session: &Session, id: &str) -> Vec<Indistinct> {
 }
 
 #[test]
-fn another_organization_s_credential_is_like_an_unknown_one() {
+fn foreign_credential_is_like_unknown_one() {
     let (vault, _activation_listener) = ActivationListener::open_with(Database::Sqlite, &["--recheck-every", "30d"]);
     let client = vault.client();
     let [acme, globex] = ["Acme", "Globex"].map(|name| vault.account(name, "admin").log_in(&client));
@@ -185,7 +185,7 @@ fn another_organization_s_credential_is_like_an_unknown_one() {
 }
 
 #[test]
-fn a_viewer_changes_nothing() {
+fn viewer_changes_nothing() {
     let vault = Vault::start(Database::Sqlite);
     let id = vault.admin_session().save(&small("a", 1));
     let viewer = vault.account("Acme", "viewer").log_in(&vault.client());
