@@ -88,7 +88,7 @@ pub struct ReplaceRequest<D = WireJson> {
     pub stage: Option<bool>,
 }
 
-/// Response to a [`ReplaceRequest`].
+/// Response to a replacement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReplacedCredential {
@@ -116,7 +116,7 @@ pub struct MatchRequest<D = WireJson> {
     pub data: D,
 }
 
-/// Response to a [`MatchRequest`].
+/// Response to a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MatchedCredential {

@@ -57,7 +57,7 @@ pub struct EnrolResponse {
 pub struct ConfirmEnrolmentRequest {
     /// Enrolment code of the invitation.
     pub enrolment_code: WireSecret,
-    /// A time-based code of the latest [`EnrolResponse::totp`].
+    /// A time-based code of the latest secret in `totp` of the response to the enrolment.
     pub passcode: WireSecret,
 }
 

@@ -28,7 +28,7 @@ pub struct LoginRequest {
 pub struct LoginResponse {
     /// Access token, which all other operations require.
     pub access_token: WireSecret,
-    /// Type of the token: [`TOKEN_TYPE`].
+    /// Type of the token: `Bearer` (RFC 6750).
     pub token_type: String,
     /// Lifetime of the token, in seconds.
     pub expires_in: u32,

@@ -126,7 +126,7 @@ pub struct Problem {
     pub status: u16,
     /// Cause and remedy.
     pub detail: Cow<'static, str>,
-    /// Code of the problem. See [`ProblemCode`].
+    /// Code of the problem.
     pub code: Cow<'static, str>,
     /// ID of the request in the server's log.
     pub request_id: String,

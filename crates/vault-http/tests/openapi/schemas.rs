@@ -45,6 +45,9 @@ pub(crate) fn data() -> Map<String, Value> {
         .map(|&kind| {
             let fields = kind.fields().iter().map(|field| {
                 let mut schema = value(field.kind);
+                if kind == CredentialType::GcsFederated && field.name == "bucket" {
+                    schema["anyOf"][1]["maxItems"] = json!(10);
+                }
                 let shown = match field.class {
                     FieldClass::Secret => "Never shown.",
                     FieldClass::Id => "Shown masked: at most its last four characters.",
@@ -288,7 +291,7 @@ pub(crate) fn refine(schemas: &mut Map<String, Value>) {
         ("ChangeAccountRequest", "role", json!({"enum": roles})),
         ("ChangeAccountRequest", "state", json!({"enum": ["active", "disabled"]})),
         ("ChangeIntegrationRequest", "state", json!({"enum": ["active", "disabled"]})),
-        ("IntegrationItem", "state", json!({"enum": ["active", "disabled"]})),
+        ("IntegrationItem", "state", json!({"enum": ["active", "disabled", "expired"]})),
         ("CredentialItem", "type", json!({"enum": kinds})),
         ("CredentialItem", "vend", json!({"enum": RULES.map(VendRule::as_str)})),
         ("HealthItem", "state", json!({"enum": health})),
