@@ -9,7 +9,8 @@
 //! - [`integration`]: integrations and the activation listener.
 //! - [`policy`]: the authorization table.
 //! - [`browser`]: a headless browser.
-//! - [`receivers`]: webhook and mail servers.
+//! - [`receivers`]: webhook and mail servers. [`providers`]: storage providers with keyless access.
+//! - [`script`]: servers and clients in Python, for both.
 //! - [`machine`]: the environment of a measurement.
 //! - [`options`]: command-line options of the load and fault programs.
 //! - [`disk`]: a small file system, and filling it.
@@ -39,8 +40,10 @@ pub mod options;
 pub mod passcode;
 pub mod policy;
 pub mod process;
+pub mod providers;
 pub mod receivers;
 pub mod samples;
+pub mod script;
 pub mod snapshot;
 pub mod sql;
 pub mod terminal;

@@ -1,20 +1,15 @@
 //! Receivers of notifications: a webhook server and a mail server, in `tests/receiver.py`.
 
+use crate::script::{Script, python};
 use serde_json::Value;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver as Incoming, channel};
 use std::time::{Duration, Instant};
-use vault_testkit::stores::find_tool;
 
 /// Maximum time to wait for a message.
 pub const SOON: Duration = Duration::from_secs(60);
 
 /// The receivers of `receiver.py`.
 pub struct Receivers {
-    child: Child,
-    incoming: Incoming<Value>,
+    script: Script,
     /// URL for webhooks.
     pub web: String,
     smtp: String,
@@ -30,23 +25,11 @@ impl Receivers {
 
     /// Starts the receivers.
     pub fn start() -> Self {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/receiver.py");
-        let mut command = Command::new(find_tool("aws").with_file_name("python3"));
-        command.arg(script).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let (sender, incoming) = channel();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        std::thread::spawn(move || {
-            for line in output.lines().map_while(Result::ok) {
-                if sender.send(serde_json::from_str(&line).unwrap()).is_err() {
-                    break;
-                }
-            }
-        });
-        let places: Value = incoming.recv_timeout(SOON).expect("run tests/run, which installs what receiver.py needs");
+        let script = Script::start(python("receiver.py"));
+        let places = script.receive(SOON);
         let place = |name: &str| places[name].as_str().unwrap().to_owned();
         let [web, smtp, smtp_login, smtp_no_login] = ["web", "smtp", "smtp_login", "smtp_no_login"].map(place);
-        Self { child, incoming, web, smtp, smtp_login, smtp_no_login }
+        Self { script, web, smtp, smtp_login, smtp_no_login }
     }
 
     /// Returns a URL of the webhook server.
@@ -56,7 +39,7 @@ impl Receivers {
 
     /// Sends a command and waits until it was executed. Discards earlier messages.
     pub fn command(&mut self, command: &str) {
-        writeln!(self.child.stdin.as_mut().unwrap(), "{command}").unwrap();
+        self.script.send(command);
         self.wait(|message| message["done"] == *command);
     }
 
@@ -66,7 +49,7 @@ impl Receivers {
         let until = Instant::now() + SOON;
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            let message = self.incoming.recv_timeout(left).expect("a message comes");
+            let message = self.script.receive(left);
             if is_meant(&message) {
                 return message;
             }
@@ -83,12 +66,5 @@ impl Receivers {
     pub fn flags(&self) -> [&str; 6] {
         let mail = ["--smtp-url", &self.smtp, "--smtp-from", "OrgVault <vault@example.com>"];
         ["--allow-egress", "127.0.0.0/8", mail[0], mail[1], mail[2], mail[3]]
-    }
-}
-
-impl Drop for Receivers {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

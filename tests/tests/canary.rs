@@ -3,11 +3,14 @@
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use vault_testkit::postgres::{Cluster, Options};
 use vault_testkit::stores::TestProxy;
+use vault_tests::binary::Run;
 use vault_tests::canary::{Canaries, forms};
 use vault_tests::integration::write_private;
 use vault_tests::process::free_address;
+use vault_tests::providers::{Keyless, KeylessType, published, signing_key};
 use vault_tests::snapshot::files;
 use vault_tests::sql::Sql;
 use vault_tests::{
@@ -16,6 +19,7 @@ use vault_tests::{
 
 on_both_databases! {
     a72_no_secret_remains_anywhere,
+    a72_no_token_or_key_of_keyless_access_is_left_anywhere,
 }
 
 /// Unique secrets, one for each location where a secret can be given.
@@ -284,6 +288,121 @@ fn a72_no_secret_remains_anywhere(database: Database) {
     let log = vault.log();
     assert!(log.len() > 1000, "the log is there to be searched");
     canaries.assert_absent("the log", log.as_bytes());
+}
+
+/// Adds what a provider received or returned. `never` is returned to no client, `issued` only to the job.
+fn add_secrets(request: &Value, never: &mut Canaries, issued: &mut Canaries) {
+    for name in ["WebIdentityToken", "client_assertion", "subject_token"] {
+        if let Some((_, signature)) = request["form"][name].as_str().and_then(|token| token.rsplit_once('.')) {
+            never.add(name, signature);
+        }
+    }
+    let text = request["response"].as_str().unwrap();
+    let response: Value = serde_json::from_str(text).unwrap_or_default();
+    for name in ["access_token", "accessToken"] {
+        if let Some(token) = response[name].as_str() {
+            let canaries = if token.starts_with("narrow.") { &mut *issued } else { &mut *never };
+            canaries.add(name, token);
+        }
+    }
+    let element = |name: &str| Some(text.split_once(&format!("<{name}>"))?.1.split_once("</")?.0);
+    if let Some(key) = element("Value") {
+        never.add("the delegation key", key);
+    }
+    for name in ["SecretAccessKey", "SessionToken"].into_iter().filter_map(|name| Some((name, element(name)?))) {
+        issued.add(name.0, name.1);
+    }
+}
+
+fn a72_no_token_or_key_of_keyless_access_is_left_anywhere(database: Database) {
+    let options = Options { settings: vec!["log_statement=all".into()], ..Options::default() };
+    let cluster = (database == Database::Postgres).then(|| Cluster::start(options));
+    let vault = cluster.as_ref().map_or_else(|| Vault::init(database), |cluster| Vault::absent_on(cluster).set_up());
+    let mut keyless = Keyless::start(vault, &["--log-level", "debug"]);
+    let (mut never, mut issued) = (Canaries::new(), Canaries::new());
+    for name in ["accepted/2048", "accepted/3072"] {
+        let lines: Vec<_> = signing_key(name).lines().filter(|line| !line.starts_with('-')).collect();
+        let der = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, lines.concat()).unwrap();
+        // Behind the modulus and the exponent of the public key.
+        let private = &der[der.len() / 2..];
+        for chunk in private.chunks_exact(48) {
+            never.add(&format!("the private key {name}"), chunk);
+        }
+        for line in &lines[lines.len() / 2..lines.len() - 1] {
+            never.add(&format!("a line of {name}"), line);
+        }
+    }
+
+    let activation_listener = keyless.listener.client();
+    let session = keyless.vault.admin_session();
+    let integration = Integration::make(&keyless.vault, "canary", &["canary/*"]);
+    let (mut answers, mut activations) = (Vec::new(), Vec::new());
+    for kind in KeylessType::ALL {
+        let namespace = format!("canary/{}", kind.provider);
+        let saved = session.save(&json!({"type": kind.name, "namespace": namespace, "data": kind.data("nightly")}));
+        let trust = session.call("GET", &format!("/v1/organization-vault/{saved}/trust")).send().expect(200);
+        answers.push(integration.activate(&activation_listener, &namespace).expect(409));
+        answers.push(integration.check(&activation_listener, &namespace, &["list"]).expect(200));
+        keyless.providers.trust(&kind.identity("nightly"), trust.json()["subject"].as_str().unwrap());
+        for vend in ["raw", "short"] {
+            let body = json!({"namespace": namespace, "vend": vend});
+            let activated = integration.activate_with(&activation_listener, &body).expect(201);
+            if let Some(signature) = activated.json()["credentials"][0]["data"]["sas_token"].as_str() {
+                issued.add("the signature", signature.rsplit_once("sig=").unwrap().1);
+            }
+            activations.push(activated);
+        }
+        answers.push(integration.check(&activation_listener, &namespace, &["list"]).expect(200));
+        answers.extend([trust, session.show(&saved)]);
+    }
+    keyless.add_key("accepted/3072");
+    published(&keyless.vault.client(), 2);
+    let outputs = [
+        keyless.federation(&["status"]).done().stdout,
+        keyless.federation(&["rotate", "--now"]).done().stdout,
+        keyless.vault.run(&["audit", "list", "--json"]).done().stdout,
+        keyless.vault.server().admin_client().get("/metrics").send().expect(200).text(),
+    ];
+    published(&keyless.vault.client(), 1);
+    keyless.providers.expire_key_sets();
+    activations.push(integration.activate(&activation_listener, "canary/s3").expect(201));
+    answers.push(activation_listener.get("/v1/activations").bearer(&integration.token).send().expect(200));
+    let requests = keyless.providers.requests();
+    assert!(requests.len() > 20, "{}", requests.len());
+    for request in &requests {
+        add_secrets(request, &mut never, &mut issued);
+    }
+    for activated in &activations {
+        check_answer(&never, activated);
+    }
+    // The dump is readable, and the backup encrypted.
+    let dump = match database {
+        Database::Sqlite => {
+            let backup = keyless.vault.scratch("backup");
+            keyless.vault.run(&["backup", backup.to_str().unwrap()]).done();
+            fs::read(backup).unwrap()
+        }
+        Database::Postgres => {
+            Run::of(Command::new("pg_dump").args(["--dbname", keyless.vault.url()])).done().stdout.into_bytes()
+        }
+    };
+    for canaries in [&never, &issued] {
+        for answer in &answers {
+            check_answer(canaries, answer);
+        }
+        for output in &outputs {
+            canaries.assert_absent("an output", output.as_bytes());
+        }
+        canaries.assert_absent("a dump", &dump);
+        check_files(canaries, &keyless.vault);
+    }
+    keyless.vault.stop();
+    let log = keyless.vault.log();
+    for canaries in [&never, &issued] {
+        check_files(canaries, &keyless.vault);
+        canaries.assert_absent("the log", log.as_bytes());
+    }
+    assert!(log.len() > 1000, "the log is there to be searched");
 }
 
 #[track_caller]

@@ -3,31 +3,18 @@
 use serde_json::{Value, json};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 use vault_tests::binary::Run;
-use vault_tests::{Client, Database, Vault, on_both_databases};
+use vault_tests::providers::{ISSUER, KEY_SET, published, signing_key_file};
+use vault_tests::{Database, Vault, on_both_databases};
 
 on_both_databases! {
     signing_keys_are_added_published_and_rotated,
     invalid_signing_key_files_are_refused,
 }
 
-const ISSUER: &str = "https://vault.example.com";
-const KEYS: &str = include_str!("../../crates/vault-crypto/tests/vectors/rsa.txt");
 const DISCOVERY: &str = "/.well-known/openid-configuration";
-const KEY_SET: &str = "/federation/jwks.json";
-
-/// Writes a key of the vectors to a file that only its owner can read.
-fn pem(vault: &Vault, name: &str) -> PathBuf {
-    let mut sections = KEYS.split("== ").filter_map(|section| section.split_once('\n'));
-    let (_, pem) = sections.find(|(found, _)| *found == name).unwrap();
-    let path = vault.scratch(&format!("{}.pem", name.replace('/', "-")));
-    fs::write(&path, pem).unwrap();
-    fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
-    path
-}
 
 /// Runs a command with the rights of the tables' owner, which changes of keys require on PostgreSQL.
 fn federation(vault: &Vault, arguments: &[&str]) -> Run {
@@ -40,23 +27,9 @@ fn status(vault: &Vault) -> Value {
 }
 
 fn add(vault: &Vault, name: &str) -> String {
-    let file = pem(vault, name);
+    let file = signing_key_file(vault, name);
     let added = federation(vault, &["key", "add", "--json", "--file", file.to_str().unwrap()]).done().json();
     added["key"].as_str().unwrap().to_owned()
-}
-
-/// Returns the key IDs in the key set of a server, once there are `count`.
-fn published(client: &Client, count: usize) -> Vec<String> {
-    let began = Instant::now();
-    loop {
-        let set = client.get(KEY_SET).try_send().unwrap().expect(200).json();
-        let keys = set["keys"].as_array().unwrap();
-        if keys.len() == count {
-            return keys.iter().map(|key| key["kid"].as_str().unwrap().to_owned()).collect();
-        }
-        assert!(began.elapsed() < Duration::from_secs(60), "{set}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
 }
 
 fn signing_keys_are_added_published_and_rotated(database: Database) {
@@ -66,7 +39,7 @@ fn signing_keys_are_added_published_and_rotated(database: Database) {
     assert_eq!(status(&vault)["keys"], json!([]));
 
     let first = add(&vault, "accepted/2048");
-    let refused = pem(&vault, "accepted/3072");
+    let refused = signing_key_file(&vault, "accepted/3072");
     let refused = federation(&vault, &["key", "add", "--file", refused.to_str().unwrap()]).refused().stderr;
     assert!(refused.contains(&format!("signing key {first} is not current yet")), "{refused}");
     federation(&vault, &["rotate", "--now"]).done();
@@ -119,11 +92,11 @@ fn invalid_signing_key_files_are_refused(database: Database) {
         refused.stderr
     };
     for name in ["refused/1024", "refused/encrypted", "refused/ec", "refused/public"] {
-        let output = refused(&pem(&vault, name));
+        let output = refused(&signing_key_file(&vault, name));
         assert!(output.contains("is not an unencrypted RSA private key of 2,048 to 4,096 bits"), "{output}");
         assert!(output.contains("openssl genpkey"), "{output}");
     }
-    let open = pem(&vault, "accepted/2048");
+    let open = signing_key_file(&vault, "accepted/2048");
     fs::set_permissions(&open, Permissions::from_mode(0o644)).unwrap();
     assert!(refused(&open).contains("--file"), "other users can read it");
     assert_eq!(status(&vault)["keys"], json!([]));

@@ -52,6 +52,7 @@ mod import;
 mod inspection;
 mod inspection_columns;
 mod instance_rotation;
+mod keyless;
 mod logs;
 mod long_job;
 mod main_job;

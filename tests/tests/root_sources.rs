@@ -15,9 +15,12 @@ use vault_tests::{Database, Vault, on_both_databases};
 on_both_databases! {
     vault_works_with_root_key_in_token,
     server_waits_for_unavailable_token,
+    root_key_in_aws_kms_is_used_with_an_identity_token,
 }
 
 const ID: &str = "00112233445566778899aabbccddeeff";
+/// Policy with the rights that the vault needs.
+const KMS_RIGHTS: &str = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["kms:Encrypt","kms:Decrypt"],"Resource":"*"}]}"#;
 const OTHER: &str = "ffeeddccbbaa99887766554433221100";
 
 fn text(path: &Path) -> &str {
@@ -286,8 +289,7 @@ fn vault_works_with_root_key_in_aws_kms() {
     vault.run(&["org", "create", "Acme"]).done();
     let moto = Moto::start();
     let arn = moto.create_kms_key();
-    let policy = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["kms:Encrypt","kms:Decrypt"],"Resource":"*"}]}"#;
-    let user = moto.create_user("vault", policy);
+    let user = moto.create_user("vault", KMS_RIGHTS);
     moto.evaluate();
     let credentials = vault.scratch("aws");
     let content = format!("[default]\naws_access_key_id = {}\naws_secret_access_key = {}\n", user.id, user.secret);
@@ -314,4 +316,41 @@ fn vault_works_with_root_key_in_aws_kms() {
     drop(moto);
     let refused = vault.run(&["org", "list", &flag]).refused().stderr;
     assert!(refused.contains("the root key is unavailable: AWS KMS at"), "{refused}");
+}
+
+/// The platform replaces the token through a symbolic link, as Kubernetes does. moto does not verify the token.
+fn root_key_in_aws_kms_is_used_with_an_identity_token(database: Database) {
+    let vault = Vault::init(database);
+    vault.run(&["org", "create", "Acme"]).done();
+    let moto = Moto::start();
+    let arn = moto.create_kms_key();
+    let role = moto.create_role("vault", KMS_RIGHTS);
+    let [token, first, second] = ["token", "first", "second"].map(|name| vault.scratch(name));
+    fs::write(&first, "first.of.platform\n").unwrap();
+    std::os::unix::fs::symlink(&first, &token).unwrap();
+    let (file, endpoint) = (text(&token), moto.endpoint());
+    let uri = format!(
+        "aws-kms:{arn}?web-identity-token-file={file}&role-arn={role}&sts-endpoint={endpoint}&endpoint={endpoint}"
+    );
+    let none = ("ORGVAULT_LOG_LEVEL", Path::new("info"));
+    let new = format!("--new-root-key-source={uri}");
+    run(&vault, none, &["key", "rotate", "--root", &new]).done();
+    let flag = format!("--root-key-source={uri}");
+    let list = || vault.run(&["org", "list", &flag]);
+    assert!(list().done().stdout.contains("Acme"));
+    fs::remove_file(&token).unwrap();
+    assert!(list().refused().stderr.contains(&format!("{file}: No such file")));
+    fs::write(&second, "second.of.platform").unwrap();
+    std::os::unix::fs::symlink(&second, &token).unwrap();
+    let mut command = vault.serve_command();
+    command.arg(&flag);
+    let server = Server::start(command, &vault.scratch("output"), &vault.scratch("log"));
+    assert_eq!(server.stop(), Some(0), "{}", vault.log());
+
+    fs::write(&second, "").unwrap();
+    assert!(list().refused().stderr.contains("contains no identity token"));
+    fs::write(&second, "second.of.platform").unwrap();
+    drop(moto);
+    let refused = list().refused().stderr;
+    assert!(refused.contains("the root key is unavailable: AWS STS at"), "{refused}");
 }

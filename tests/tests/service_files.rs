@@ -220,6 +220,7 @@ fn alerts_and_dashboard_use_existing_metrics() {
         [
             "orgvault_audit_delivered_total",
             "orgvault_egress_proxy_failures_total",
+            "orgvault_federation_exchanges_total",
             "orgvault_federation_key_age_seconds",
             "orgvault_inspected_rows_total",
             "orgvault_password_evaluations_total",

@@ -4,6 +4,8 @@ use crate::egress;
 use crate::events::ServerEvents;
 use crate::run_as::{name_of, sudo};
 use crate::settings::{RootKeyLocation, Settings};
+use std::fs::File;
+use std::io::Read;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +19,8 @@ use vault_diesel::{LockError, ServerLock};
 use vault_embed::{OpenVault, Opening, OpeningError, RootKey};
 use vault_http::CurrentRequest;
 use vault_pkcs11::{Pin, TokenKey};
-use vault_storage::{KmsKey, ReadCredentials};
+use vault_storage::{KmsAccess, KmsKey, ReadCredentials};
+use zeroize::Zeroizing;
 
 /// Maximum length of a PIN file in bytes, including the line end.
 const LONGEST_PIN: usize = 256;
@@ -104,7 +107,10 @@ pub(crate) fn other_root_key(settings: &Settings, place: &RootKeyLocation) -> Re
             Ok(RootKey::service(Arc::new(ServiceRootKey::new(Arc::new(key)))))
         }
         RootKeyLocation::Kms(uri) => {
-            let read = secret(settings, uri.credentials(), LONGEST_CREDENTIALS)?;
+            let read = match uri.access() {
+                KmsAccess::Keys { file, .. } => secret(settings, file, LONGEST_CREDENTIALS)?,
+                KmsAccess::WebIdentity { file, .. } => identity_token(file),
+            };
             let ca_file = settings.server.storage_ca_file.clone();
             let key = KmsKey::new((**uri).clone(), read, &egress::of(settings)?, ca_file)?;
             Ok(RootKey::service(Arc::new(ServiceRootKey::new(Arc::new(key)))))
@@ -134,6 +140,22 @@ fn secret(settings: &Settings, path: &Path, limit: usize) -> Result<ReadCredenti
         };
         Ok(read?)
     }))
+}
+
+/// Returns a function that reads the identity token in `path` on demand. The platform replaces the file through symbolic links,
+/// and determines who can read it.
+fn identity_token(path: &Path) -> ReadCredentials {
+    let path = path.to_owned();
+    Arc::new(move || {
+        let mut token = Zeroizing::new(Vec::with_capacity(LONGEST_CREDENTIALS + 1)); // growing would leave copies in memory
+        let limit = u64::try_from(token.capacity()).unwrap_or(u64::MAX);
+        let read = File::open(&path).and_then(|file| file.take(limit).read_to_end(&mut token));
+        read.map_err(|error| format!("{}: {error}", path.display()))?;
+        match token.len() <= LONGEST_CREDENTIALS {
+            true => Ok(token),
+            false => Err(format!("{} is longer than an identity token", path.display()).into()),
+        }
+    })
 }
 
 /// Returns the failure that another server has locked the vault, or `None`.

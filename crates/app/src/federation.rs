@@ -1,21 +1,28 @@
-//! The signing keys of a server: published, selected, checked and promoted in the background.
+//! The signing keys of a server: published, selected, checked and promoted in the background. Counts exchanges of the
+//! tokens that they sign.
 
 use crate::background::{Background, Stopped};
 use crate::egress;
 use crate::receivers::{Alarm, Alarms};
 use crate::settings::Settings;
+use async_trait::async_trait;
 use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use vault_cli::failure::Failure;
-use vault_core::federation::{FederationIssuer, FederationKeyState};
-use vault_core::port::{FederationSigningKey, FederationTokenSigner};
+use vault_core::check::CheckReason;
+use vault_core::credential::{CredentialData, CredentialType};
+use vault_core::federation::{FederationIssuer, FederationKeyState, FederationSubject};
+use vault_core::port::{
+    CredentialVendor, FederationSigningKey, FederationTokenSigner, ProviderTrust, ShortLived, VendOrder,
+};
 use vault_core::receiver::EventKind;
+use vault_core::time::Timestamp;
 use vault_core::usecase::Federation;
 use vault_core::usecase::federation::{FederationPublisher, PublicationReport, PublishedKeys};
 use vault_crypto::FederationSigner;
 use vault_embed::OpenVault;
-use vault_storage::PublicationClient;
+use vault_storage::{PublicationClient, Storage};
 
 /// Interval of reading the keys.
 const READ_EVERY: Duration = Duration::from_secs(1);
@@ -28,11 +35,34 @@ const AFTER_FAILURE: Duration = Duration::from_secs(10);
 const AGE: &str = "orgvault_federation_key_age_seconds";
 /// Metric: result of the last publication check.
 const PUBLISHED: &str = "orgvault_federation_published";
+/// Metric: number of exchanges.
+const EXCHANGES: &str = "orgvault_federation_exchanges_total";
+/// Outcome of an exchange that issued a credential.
+const SUCCEEDED: &str = "succeeded";
+/// Outcome of a trust check whose subject was refused, as it must be.
+const TRUST_CLOSED: &str = "trust-closed";
 
 /// Registers the descriptions of the metrics.
 pub(crate) fn describe() {
     metrics::describe_gauge!(AGE, metrics::Unit::Seconds, "Time since the signing key entered its state, by state");
     metrics::describe_gauge!(PUBLISHED, "1 if the last publication check found the signing keys, otherwise 0");
+    metrics::describe_counter!(EXCHANGES, "Exchanges of federation tokens, by provider and outcome");
+}
+
+/// Creates the series of outcomes that depend on the configuration, so that they are visible before the first exchange.
+fn begin_exchanges() {
+    let reasons = [
+        CheckReason::TrustMissing,
+        CheckReason::TrustOpen,
+        CheckReason::IssuerUnreachable,
+        CheckReason::IssuerNotTrusted,
+        CheckReason::FederationNotReady,
+    ];
+    for provider in CredentialType::ALL.into_iter().filter_map(provider) {
+        for outcome in reasons.map(CheckReason::as_str).into_iter().chain([SUCCEEDED, TRUST_CLOSED]) {
+            metrics::counter!(EXCHANGES, "provider" => provider, "outcome" => outcome).absolute(0);
+        }
+    }
 }
 
 /// The federation issuer of this process.
@@ -63,6 +93,9 @@ impl Issuing {
     /// A file that the settings name cannot be used.
     pub(crate) fn start(&self, settings: &Settings, vault: &OpenVault, alarms: &Alarms) -> Result<Background, Failure> {
         let issuer = self.published.issuer().clone();
+        if self.signer.is_some() {
+            begin_exchanges();
+        }
         let signing = self.signer.clone().map(|signer| signer as Arc<dyn FederationSigningKey>);
         let advancing = match &signing {
             None => None,
@@ -85,6 +118,48 @@ impl Issuing {
 pub(crate) fn publication(settings: &Settings) -> Result<PublicationClient, Failure> {
     let client = PublicationClient::new(&egress::of(settings)?, settings.server.storage_ca_file.clone());
     client.map_err(|error| Failure::new(format!("--storage-ca-file: {error}")))
+}
+
+/// A storage client that counts exchanges.
+pub(crate) struct CountedStorage(pub(crate) Arc<Storage>);
+
+#[async_trait]
+impl CredentialVendor for CountedStorage {
+    async fn vend(&self, data: &CredentialData, order: VendOrder) -> Result<ShortLived, CheckReason> {
+        let vended = self.0.vend(data, order).await;
+        count(data, vended.as_ref().map_or_else(|reason| reason.as_str(), |_| SUCCEEDED));
+        vended
+    }
+}
+
+#[async_trait]
+impl ProviderTrust for CountedStorage {
+    async fn check_trust(
+        &self,
+        data: &CredentialData,
+        subject: &FederationSubject,
+        now: Timestamp,
+    ) -> Result<(), CheckReason> {
+        let checked = self.0.check_trust(data, subject, now).await;
+        count(data, checked.map_or_else(CheckReason::as_str, |()| TRUST_CLOSED));
+        checked
+    }
+}
+
+fn count(data: &CredentialData, outcome: &'static str) {
+    if let Some(provider) = provider(data.kind()) {
+        metrics::counter!(EXCHANGES, "provider" => provider, "outcome" => outcome).increment(1);
+    }
+}
+
+/// Returns the label of the provider that exchanges tokens for credentials of a keyless type.
+const fn provider(kind: CredentialType) -> Option<&'static str> {
+    match kind {
+        CredentialType::S3Federated => Some("s3"),
+        CredentialType::AzureFederated => Some("azure"),
+        CredentialType::GcsFederated => Some("gcs"),
+        CredentialType::S3 | CredentialType::AzureIdentity | CredentialType::Gcs | CredentialType::DirectLink => None,
+    }
 }
 
 struct Advancing {

@@ -1,7 +1,7 @@
 //! Composition of the listeners' parts.
 
 use crate::egress;
-use crate::federation::Issuing;
+use crate::federation::{CountedStorage, Issuing};
 use crate::listeners::ListenerParts;
 use crate::settings::{Activation, Settings};
 use std::sync::Arc;
@@ -51,14 +51,15 @@ pub(crate) fn activation(
     // Only this copy of the client can sign. The public listener uses the other one for checks before a save.
     let signer = parts.issuing.as_ref().and_then(Issuing::signer);
     let storage = parts.storage.as_ref().map(|storage| Arc::new(Storage::clone(storage).signer(signer)));
+    let counted = storage.clone().map(|storage| Arc::new(CountedStorage(storage)));
     let issuers = IssuerClient::new(&egress::of(settings)?);
     Ok(ActivationParts {
         runtime: Handle::current(),
         activations: opened
             .activations(opener)
-            .vendor(storage.clone().map(|storage| storage as Arc<dyn CredentialVendor>))
+            .vendor(counted.clone().map(|storage| storage as Arc<dyn CredentialVendor>))
             .probe(storage.as_ref().map(as_probe))
-            .trust(storage.map(|storage| storage as Arc<dyn ProviderTrust>))
+            .trust(counted.map(|storage| storage as Arc<dyn ProviderTrust>))
             .live_limit(activation.limit)
             .identity(Some(Identity { verifier: Arc::new(JwtVerifier), keys: Some(Arc::new(issuers)) })),
         ids: opened.ports().environment.ids.clone(),

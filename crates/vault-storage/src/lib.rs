@@ -29,7 +29,7 @@
 //! | `s3`: keys of a role's session | documented protocol, signed with `AwsAuthorizer` of `object_store` |
 //! | `s3-federated`: keys of a role's session | documented protocol, not signed |
 //! | `s3`: list, read, write | signed with `AwsAuthorizer` of `object_store` |
-//! | AWS KMS, for a root key ([`KmsKey`]): `Encrypt`, `Decrypt` | documented protocol, signed with `AwsAuthorizer` of `object_store` |
+//! | AWS KMS, for a root key ([`KmsKey`]): `Encrypt`, `Decrypt` | documented protocol, signed with `AwsAuthorizer` of `object_store`, with saved keys or those of a role's session |
 //! | `azure_identity`: application token, delegation key, container signature | documented protocol; published crates contain their own HTTP client, and none can sign for a container without an account key |
 //! | `azure-federated`: application token | documented protocol, with a federation token instead of a secret |
 //! | `azure_identity`: list, read, write | authorized with `AzureAuthorizer` of `object_store` |
@@ -74,7 +74,7 @@ pub use egress::{DirectHost, Egress, EgressPolicy, HostPattern, InvalidDirectHos
 pub use export::{ExportClient, ExportError};
 pub use guard::{InvalidProxyUrl, Proxy, ProxyUrl, Resolve, TrustError};
 pub use issuer::IssuerClient;
-pub use kms::{InvalidKmsUri, KmsError, KmsKey, KmsUri, ReadCredentials};
+pub use kms::{InvalidKmsUri, KmsAccess, KmsError, KmsKey, KmsUri, ReadCredentials};
 pub use publication::PublicationClient;
 pub use settings::{Deadlines, Places, StorageSettings};
 pub use storage::Storage;

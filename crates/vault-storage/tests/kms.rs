@@ -1,11 +1,12 @@
 //! A root key in AWS KMS: against moto with its judgement of signatures and rights on, and against documented answers.
 
 use serde_json::json;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use url::form_urlencoded;
 use vault_core::credential::SecretBytes;
 use vault_core::port::{KeyService as _, KeyServiceError};
 use vault_storage::{Egress, KmsKey, KmsUri, ReadCredentials};
-use vault_testkit::stores::{AccessKey, Moto};
+use vault_testkit::stores::{AccessKey, Asked, Moto, Scripted};
 use zeroize::Zeroizing;
 
 fn allow(actions: &[&str]) -> String {
@@ -92,11 +93,95 @@ async fn unavailable_kms_may_be_retried() {
     assert!(refused.to_string().contains("http://127.0.0.1:1 does not respond"), "{refused}");
 }
 
+const ROLE: &str = "arn:aws:iam::111122223333:role/vault";
+
+/// STS and KMS. The token selects the response of STS.
+fn sts_and_kms(asked: &Asked) -> (u16, Vec<(&'static str, String)>, String) {
+    if asked.fields.contains_key("x-amz-target") {
+        return (200, vec![], json!({"Plaintext": "c2VjcmV0"}).to_string());
+    }
+    let token = field(asked, "WebIdentityToken").unwrap();
+    let refused = |status, code: &str| {
+        (
+            status,
+            vec![],
+            format!("<ErrorResponse><Error><Code>{code}</Code><Message>{token}</Message></Error></ErrorResponse>"),
+        )
+    };
+    match &*token {
+        "unknown" => refused(403, "AccessDenied"),
+        "later" => refused(503, "ServiceUnavailable"),
+        name => {
+            let body = format!(
+                "<AssumeRoleWithWebIdentityResponse><AssumeRoleWithWebIdentityResult><Credentials>\
+                 <AccessKeyId>ASIA{name}</AccessKeyId><SecretAccessKey>secret</SecretAccessKey><SessionToken>session-{name}\
+                 </SessionToken><Expiration>2030-01-01T00:00:00Z</Expiration></Credentials>\
+                 </AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>"
+            );
+            (200, vec![], body)
+        }
+    }
+}
+
+fn field(asked: &Asked, name: &str) -> Option<String> {
+    let mut fields = form_urlencoded::parse(asked.body.as_bytes());
+    fields.find(|(found, _)| found == name).map(|(_, value)| value.into_owned())
+}
+
+#[tokio::test]
+async fn role_is_assumed_with_the_current_identity_token() {
+    let server = Scripted::start(sts_and_kms);
+    let token = Arc::new(Mutex::new("first\n"));
+    let stored = Arc::clone(&token);
+    let read: ReadCredentials = Arc::new(move || Ok(Zeroizing::new(stored.lock().unwrap().as_bytes().to_vec())));
+    let endpoint = server.endpoint();
+    let uri = format!(
+        "aws-kms:arn:aws:kms:eu-central-1:111122223333:key/one?web-identity-token-file=/token&role-arn={ROLE}\
+         &sts-endpoint={endpoint}&endpoint={endpoint}"
+    );
+    let root = KmsKey::new(uri.parse().unwrap(), read, &Egress::default(), None).unwrap();
+    for name in ["first", "second"] {
+        *token.lock().unwrap() = name;
+        assert_eq!(root.open(b"sealed", b"here").await.unwrap().expose(), b"secret");
+        let asked = server.asked();
+        let [sts, kms] = &asked[asked.len() - 2..] else { panic!("{asked:?}") };
+        assert!(!sts.fields.contains_key("authorization"));
+        let found = ["Action", "RoleArn", "RoleSessionName", "DurationSeconds", "WebIdentityToken", "Policy"]
+            .map(|name| field(sts, name).unwrap_or_default());
+        assert_eq!(found, ["AssumeRoleWithWebIdentity", ROLE, "orgvault-kms", "900", name, ""]);
+        assert_eq!(kms.fields["x-amz-security-token"], format!("session-{name}"));
+        assert!(kms.fields["authorization"].contains(&format!("Credential=ASIA{name}/")));
+    }
+    *token.lock().unwrap() = "unknown";
+    let said = refusal(root.open(b"sealed", b"here").await);
+    assert_eq!(said, format!("AWS STS at {endpoint} rejects {ROLE}: AccessDenied"));
+    *token.lock().unwrap() = "later";
+    let later = root.open(b"sealed", b"here").await.unwrap_err();
+    assert!(matches!(later, KeyServiceError::Unavailable(_)), "{later:?}");
+    *token.lock().unwrap() = "\n";
+    assert_eq!(refusal(root.open(b"sealed", b"here").await), "/token contains no identity token");
+}
+
 #[test]
 fn uri_names_key_and_credentials() {
     let uri = "aws-kms:arn:aws:kms:eu-central-1:111122223333:key/mrk-1?credentials-file=/c&profile=vault";
     assert_eq!(uri.parse::<KmsUri>().unwrap().to_string(), uri);
+    let uri = format!(
+        "aws-kms:arn:aws:kms:eu-central-1:111122223333:key/one?web-identity-token-file=/t&role-arn={ROLE}\
+         &sts-endpoint=https://sts.example&endpoint=https://kms.example"
+    );
+    assert_eq!(uri.parse::<KmsUri>().unwrap().to_string(), uri);
     for (wrong, said) in [
+        ("aws-kms:arn:aws:kms:r:1:key/x?web-identity-token-file=t&role-arn=arn:aws:iam::1:role/x", "absolute"),
+        ("aws-kms:arn:aws:kms:r:1:key/x?web-identity-token-file=/t", "role-arn"),
+        ("aws-kms:arn:aws:kms:r:1:key/x?web-identity-token-file=/t&role-arn=arn:aws:iam::1:user/x", "ARN of a role"),
+        ("aws-kms:arn:aws:kms:r:1:key/x?role-arn=arn:aws:iam::1:role/x", "needs the file"),
+        ("aws-kms:arn:aws:kms:r:1:key/x?credentials-file=/c&role-arn=arn:aws:iam::1:role/x", "exclude"),
+        ("aws-kms:arn:aws:kms:r:1:key/x?credentials-file=/c&sts-endpoint=https://sts.example", "exclude"),
+        (
+            "aws-kms:arn:aws:kms:r:1:key/x?web-identity-token-file=/t&role-arn=arn:aws:iam::1:role/x&profile=a",
+            "exclude",
+        ),
         ("aws-kms:key/1", "ARN"),
         ("aws-kms:arn:aws:kms:r:1:alias/x?credentials-file=/c", "alias"),
         ("aws-kms:arn:aws:kms:r:1:key/x", "credentials-file"),

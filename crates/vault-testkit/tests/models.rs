@@ -4,6 +4,7 @@
 mod anchor;
 mod key_terms;
 mod passcodes;
+mod signing_keys;
 
 use stateright::{Checker as _, Model};
 use std::fmt::Debug;

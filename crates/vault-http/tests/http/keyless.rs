@@ -65,6 +65,10 @@ fn keyless_credentials_without_a_short_form_are_refused() {
     };
     let verified = world.send("PATCH /v1/organization-vault?verify=true", &[&editor, JSON], keyless().to_string());
     assert_eq!(pointers(&verified), ["/verify not-allowed"]);
+    let saved = world.send(SAVE, &[&editor, JSON], keyless().to_string()).json();
+    let replace = format!("POST /v1/organization-vault/{}/versions?verify=true", saved["id"].as_str().expect("an id"));
+    let replacement = serde_json::json!({"data": keyless()["data"]}).to_string();
+    assert_eq!(pointers(&world.send(&replace, &[&editor, JSON], replacement)), ["/verify not-allowed"]);
     let mut any = keyless();
     any["vend"] = "any".into();
     assert_eq!(pointers(&world.send(SAVE, &[&editor, JSON], any.to_string())), ["/vend not-allowed"]);

@@ -24,15 +24,17 @@ const LONGEST: i32 = 43_200;
 const CHECK: &str = "orgvault-check";
 /// Name of the session that a trust check requests.
 const TRUST_CHECK: &str = "orgvault-trust-check";
+/// Name of the session that uses a root key in KMS.
+const ROOT_KEY: &str = "orgvault-kms";
 
 /// The parameters of a session.
-pub(super) struct Parameters {
+pub(crate) struct Parameters {
     /// Name of the session in the provider's logs.
     name: String,
     /// Lifetime in seconds.
     seconds: String,
-    /// Session policy.
-    policy: String,
+    /// Session policy, unless the session has all rights of the role.
+    policy: Option<String>,
 }
 
 impl Parameters {
@@ -40,13 +42,18 @@ impl Parameters {
     pub(super) fn of(location: &S3Location<'_>, order: &VendOrder) -> Result<Self, CheckReason> {
         let name = order.activation.map_or_else(|| CHECK.to_owned(), |activation| format!("orgvault-{activation}"));
         let (seconds, policy) = (seconds_until(order).to_string(), policy::narrowed_to(location)?);
-        Ok(Self { name, seconds, policy })
+        Ok(Self { name, seconds, policy: Some(policy) })
     }
 
     /// Returns the parameters for a session that must be refused.
     pub(super) fn of_trust_check(location: &S3Location<'_>) -> Result<Self, CheckReason> {
         let policy = policy::narrowed_to(location)?;
-        Ok(Self { name: TRUST_CHECK.to_owned(), seconds: SHORTEST.to_string(), policy })
+        Ok(Self { name: TRUST_CHECK.to_owned(), seconds: SHORTEST.to_string(), policy: Some(policy) })
+    }
+
+    /// Returns the parameters for a session that uses a root key.
+    pub(crate) fn of_root_key() -> Self {
+        Self { name: ROOT_KEY.to_owned(), seconds: SHORTEST.to_string(), policy: None }
     }
 
     /// Returns the fields of the request, in the order of the documentation.
@@ -56,8 +63,8 @@ impl Parameters {
             ("Version", "2011-06-15"),
             ("RoleSessionName", self.name.as_str()),
             ("DurationSeconds", self.seconds.as_str()),
-            ("Policy", self.policy.as_str()),
         ];
+        form.extend(self.policy.as_deref().map(|policy| ("Policy", policy)));
         form.extend(role.map(|role| ("RoleArn", role)));
         form
     }
@@ -81,10 +88,10 @@ fn seconds_until(order: &VendOrder) -> i32 {
 }
 
 /// The keys of a session.
-pub(super) struct Session {
-    pub(super) access_key_id: SecretText,
-    pub(super) secret_access_key: SecretText,
-    pub(super) session_token: SecretText,
+pub(crate) struct Session {
+    pub(crate) access_key_id: SecretText,
+    pub(crate) secret_access_key: SecretText,
+    pub(crate) session_token: SecretText,
     pub(super) expires_at: Timestamp,
 }
 

@@ -1,0 +1,255 @@
+//! Keyless storage access: exchanges of the real program at providers that verify its tokens.
+
+use serde_json::{Value, json};
+use std::fs;
+use std::process::{Command, Stdio};
+use vault_tests::binary::{self, Run};
+use vault_tests::integration::write_private;
+use vault_tests::providers::{ISSUER, Keyless, KeylessType, published};
+use vault_tests::script::python;
+use vault_tests::{Client, Database, Integration, Session, Vault, on_both_databases};
+
+on_both_databases! {
+    keyless_credentials_are_issued_for_their_own_subject_only,
+    rotated_signing_key_signs_the_next_exchange,
+}
+
+/// Subjects of trust checks start with this.
+const NO_ORGANIZATION: &str = "organization:00000000-0000-0000-0000-000000000000:credential:";
+
+/// Saves a credential for the identity `name` in the namespace `<name>/<type>`, and returns its ID.
+#[track_caller]
+fn save(session: &Session, kind: KeylessType, name: &str) -> String {
+    session.save(&json!({"type": kind.name, "namespace": namespace(kind, name), "data": kind.data(name)}))
+}
+
+fn namespace(kind: KeylessType, name: &str) -> String {
+    format!("{name}/{}", kind.name)
+}
+
+#[track_caller]
+fn subject(session: &Session, id: &str) -> String {
+    let trust = session.call("GET", &format!("/v1/organization-vault/{id}/trust")).send().expect(200).json();
+    trust["subject"].as_str().unwrap().to_owned()
+}
+
+/// Asserts that the namespace is not activated for `reason`.
+#[track_caller]
+fn assert_refused(integration: &Integration, client: &Client, namespace: &str, reason: &str) {
+    let refused = integration.activate(client, namespace).problem("conflict").json();
+    let detail = refused["detail"].as_str().unwrap();
+    assert!(detail.contains(&format!("({reason})")), "{detail}");
+}
+
+/// Returns the subjects of the tokens in `requests`.
+fn subjects(requests: &[Value]) -> Vec<&str> {
+    requests.iter().filter_map(|request| request["verified"]["claims"]["sub"].as_str()).collect()
+}
+
+/// A user's computer, on which they have logged in.
+struct Desk {
+    home: std::path::PathBuf,
+}
+
+impl Desk {
+    #[track_caller]
+    fn of(vault: &Vault) -> Self {
+        let desk = Self { home: vault.scratch("desk") };
+        fs::create_dir(&desk.home).unwrap();
+        let account = vault.admin();
+        let [password, passcode] =
+            [("password", account.password.clone()), ("passcode", account.recovery_code())].map(|(name, content)| {
+                let path = desk.home.join(name);
+                write_private(&path, &content);
+                path.to_str().unwrap().to_owned()
+            });
+        let url = format!("http://{}/v1", vault.address());
+        let files = ["--password-file", &password, "--passcode-file", &passcode];
+        desk.run(&[&["login", "--url", &url, "--email", &account.email][..], &files].concat()).done();
+        desk
+    }
+
+    fn run(&self, arguments: &[&str]) -> Run {
+        Run::of(binary::command().env("HOME", &self.home).env_remove("XDG_STATE_HOME").args(arguments))
+    }
+}
+
+/// Saves, sets up the provider trust, and runs a job. Nothing is issued before, and nothing for another organization.
+fn keyless_credentials_are_issued_for_their_own_subject_only(database: Database) {
+    let mut keyless = Keyless::start(Vault::init(database), &[]);
+    let client = keyless.listener.client();
+    let desk = Desk::of(&keyless.vault);
+    let foreign = keyless.vault.account("Other", "admin").log_in(&keyless.vault.client());
+    let session = keyless.vault.admin_session();
+    let own = Integration::make(&keyless.vault, "nightly", &["nightly/*", "anyone/*"]);
+    let create = ["integration", "create", "--org", "Other", "--name", "nightly", "--namespace", "nightly/*"];
+    let other = Integration::of(&keyless.vault, "nightly", &keyless.vault.json(&create));
+    let private = keyless.vault.scratch("private");
+    fs::create_dir(&private).unwrap();
+    for kind in KeylessType::ALL {
+        let (identity, namespace) = (kind.identity("nightly"), namespace(kind, "nightly"));
+        let data = keyless.vault.scratch(kind.name);
+        write_private(&data, &kind.data("nightly").to_string());
+        let files = ["--type", kind.name, "--data-file", data.to_str().unwrap()];
+        let save_one = [&["credential", "save", "--namespace", &namespace][..], &files].concat();
+        let saved = desk.run(&save_one).done().stdout;
+        let id = saved.split_whitespace().nth(2).unwrap().trim_end_matches('.').to_owned();
+        assert!(saved.contains(&format!("run `orgvault credential trust {id}`")), "{saved}");
+
+        let trust = desk.run(&["credential", "trust", &id, "--json"]).done().json();
+        assert_eq!(trust["issuer"], ISSUER);
+        let subject = trust["subject"].as_str().unwrap();
+        let steps = trust["steps"].to_string();
+        assert!(steps.contains("nightly") && steps.contains(subject), "{steps}");
+        assert!(desk.run(&["credential", "trust", &id]).done().stdout.contains(subject));
+
+        // The trust is closed, because the provider trusts no subject yet.
+        assert_refused(&own, &client, &namespace, "trust-missing");
+        keyless.providers.trust(&identity, subject);
+        let command = ["exec", "--namespace", &namespace, "--static", "--", "sh", "-c"];
+        let exec = |script: &str| {
+            let mut command = own.command(keyless.listener, &[&command[..], &[script]].concat());
+            Run::of(command.env("XDG_RUNTIME_DIR", &private)).done()
+        };
+        let variables = exec("env").stdout;
+        let expected = match kind.issued {
+            "s3" => "AWS_SESSION_TOKEN=session.",
+            "azure_identity" => "AZURE_STORAGE_SAS_TOKEN=sv=",
+            _ => "GOOGLE_OAUTH_ACCESS_TOKEN=narrow.",
+        };
+        assert!(variables.lines().any(|line| line.starts_with(expected)), "{expected}");
+        let file = exec("cat \"$ORGVAULT_CREDENTIAL_FILE\"").json();
+        assert_eq!((&file["type"], &file["form"]), (&json!(kind.issued), &json!("short")), "{kind:?}");
+        // There is no raw form.
+        let raw = own.activate_with(&client, &json!({"namespace": namespace, "vend": "raw"})).expect(201).json();
+        let raw = &raw["credentials"][0];
+        assert_eq!((&raw["type"], &raw["form"]), (&json!(kind.issued), &json!("short")));
+
+        let requests = keyless.providers.requests();
+        let tested: Vec<_> = subjects(&requests).into_iter().filter(|sub| sub.starts_with(NO_ORGANIZATION)).collect();
+        assert_eq!(tested.len(), 1, "one trust check within an hour: {requests:#?}");
+        assert!(subjects(&requests).iter().all(|found| *found == subject || *found == tested[0]), "{requests:#?}");
+
+        // Another organization has the same data, and its own subject.
+        save(&foreign, kind, "nightly");
+        assert_refused(&other, &client, &namespace, "trust-missing");
+        let requests = keyless.providers.requests();
+        let refused = subjects(&requests);
+        assert!(!refused.is_empty() && !refused.contains(&subject), "{requests:#?}");
+
+        // Nothing is sent for the credential before its trust was found closed.
+        let open = save(&session, kind, "anyone");
+        keyless.providers.trust(&kind.identity("anyone"), "*");
+        for _ in 0..2 {
+            assert_refused(&own, &client, &format!("anyone/{}", kind.name), "trust-open");
+        }
+        let requests = keyless.providers.requests();
+        assert!(subjects(&requests).iter().all(|sub| sub.starts_with(NO_ORGANIZATION)), "{requests:#?} {open}");
+    }
+    let metrics = keyless.vault.server().admin_client().get("/metrics").send().expect(200).text();
+    for kind in KeylessType::ALL {
+        for (outcome, count) in [("succeeded", 3), ("trust-closed", 1), ("trust-missing", 2), ("trust-open", 2)] {
+            let labels = format!("{{provider=\"{}\",outcome=\"{outcome}\"}}", kind.provider);
+            let line = format!("orgvault_federation_exchanges_total{labels} {count}");
+            assert!(metrics.lines().any(|found| found == line), "{line} {metrics}");
+        }
+    }
+    keyless.vault.stop();
+}
+
+/// After an immediate rotation, exchanges fail until the provider reads the new key set.
+fn rotated_signing_key_signs_the_next_exchange(database: Database) {
+    let mut keyless = Keyless::start(Vault::init(database), &[]);
+    let client = keyless.listener.client();
+    let session = keyless.vault.admin_session();
+    let own = Integration::make(&keyless.vault, "nightly", &["nightly/*"]);
+    let kind = KeylessType::ALL[0];
+    let id = save(&session, kind, "nightly");
+    keyless.providers.trust(&kind.identity("nightly"), &subject(&session, &id));
+    let signed_by = |keyless: &mut Keyless| {
+        own.activate(&client, &namespace(kind, "nightly")).expect(201);
+        let requests = keyless.providers.requests();
+        requests.last().unwrap()["verified"]["kid"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(signed_by(&mut keyless), keyless.key);
+    let refused = keyless.federation(&["key", "remove", &keyless.key]).refused().stderr;
+    assert!(refused.contains(&format!("signing key {} is current", keyless.key)), "{refused}");
+
+    let next = keyless.add_key("accepted/3072");
+    published(&keyless.vault.client(), 2);
+    assert_eq!(signed_by(&mut keyless), keyless.key, "the next key does not sign yet");
+    keyless.federation(&["rotate", "--now"]).done();
+    assert_eq!(published(&keyless.vault.client(), 1), std::slice::from_ref(&next));
+    assert_refused(&own, &client, &namespace(kind, "nightly"), "issuer-unreachable");
+    keyless.providers.expire_key_sets();
+    assert_eq!(signed_by(&mut keyless), next);
+    keyless.federation(&["check"]).done();
+    keyless.federation(&["key", "remove", &keyless.key]).done();
+    keyless.vault.restart();
+    keyless.providers.forward_to(keyless.vault.address());
+    published(&keyless.vault.client(), 1);
+    assert_eq!(signed_by(&mut keyless), next);
+    keyless.vault.stop();
+}
+
+/// The providers verify with PyJWT, from the issuer URL only. The libraries of AWS, Azure and Google send the same token.
+#[test]
+fn exchanges_equal_those_of_the_providers_libraries() {
+    let mut keyless = Keyless::start(Vault::init(Database::Sqlite), &[]);
+    let client = keyless.listener.client();
+    let session = keyless.vault.admin_session();
+    let own = Integration::make(&keyless.vault, "nightly", &["nightly/*"]);
+    let ours = KeylessType::ALL.map(|kind| {
+        let id = save(&session, kind, "nightly");
+        let subject = subject(&session, &id);
+        keyless.providers.trust(&kind.identity("nightly"), &subject);
+        let activate = || own.activate(&client, &namespace(kind, "nightly")).expect(201);
+        activate();
+        keyless.providers.requests(); // with the trust check
+        let activation = activate().json()["id"].as_str().unwrap().to_owned();
+        let requests = keyless.providers.requests();
+        let verified = &requests[0]["verified"];
+        assert_eq!(verified["kid"], keyless.key);
+        let claims = &verified["claims"];
+        assert_eq!((&claims["iss"], &claims["sub"]), (&json!(ISSUER), &json!(subject)));
+        let audience = match kind.provider {
+            "s3" => "sts.amazonaws.com".to_owned(),
+            "azure" => "api://AzureADTokenExchange".to_owned(),
+            _ => format!("https:{}", kind.data("nightly")["provider"].as_str().unwrap()),
+        };
+        assert_eq!(claims["aud"], audience);
+        assert_eq!(claims["activation"], activation);
+        let time = |claim: &str| claims[claim].as_i64().unwrap();
+        assert_eq!((time("nbf"), time("exp")), (time("iat"), time("iat") + 330));
+        requests
+    });
+
+    let [aws, azure, google] = [&ours[0][0]["form"], &ours[1][0]["form"], &ours[2][0]["form"]];
+    let names = ["RoleArn", "RoleSessionName", "DurationSeconds", "Policy", "WebIdentityToken"];
+    let mut values = json!({
+        "aws": {"region": "eu-central-1"},
+        "azure": {"tenant_id": "contoso.onmicrosoft.com", "client_id": azure["client_id"], "token": azure["client_assertion"]},
+        "google": {"provider": google["audience"], "token": google["subject_token"],
+            "service_account": KeylessType::ALL[2].identity("nightly")},
+    });
+    for name in names {
+        values["aws"][name] = aws[name].clone();
+    }
+    let input = keyless.vault.scratch("values");
+    write_private(&input, &format!("{values}\n"));
+    let mut libraries: Command = keyless.providers.client(python("provider_clients.py"));
+    libraries.stdin(Stdio::from(fs::File::open(input).unwrap())).env("HOME", keyless.vault.scratch("nowhere"));
+    Run::of(&mut libraries).done();
+
+    let theirs = keyless.providers.requests();
+    // The delegation key of Azure and the narrowed token of Google are no part of the libraries.
+    for our in ours.iter().zip([1, 1, 2]).flat_map(|(requests, count)| &requests[..count]) {
+        let same = |their: &&Value| ["host", "method", "path"].iter().all(|name| their[name] == our[name]);
+        let their = theirs.iter().find(same).unwrap_or_else(|| panic!("no library sends {our:#} but {theirs:#?}"));
+        assert_eq!(their["type"], our["type"], "{our:#}");
+        for (name, value) in our["form"].as_object().unwrap() {
+            assert_eq!(their["form"][name], *value, "{name} of {our:#}");
+        }
+        assert_eq!(their["authorization"].is_null(), our["authorization"].is_null(), "{our:#}");
+    }
+}
