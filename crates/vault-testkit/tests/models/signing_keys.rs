@@ -3,7 +3,7 @@
 //! version (`Federation::change`), documents and signer of a process (`FederationPublisher::refresh`), and a provider that
 //! caches the key set for an hour.
 
-use super::{assert_properties, broken};
+use super::{assert_verified, broken};
 use stateright::{Model, Property};
 use vault_core::federation::{FederationIssuer, FederationKey, FederationKeySet, FederationKeyState, Jwk};
 use vault_core::id::KeyId;
@@ -270,12 +270,12 @@ impl Model for Keys {
 
 #[test]
 fn every_exchange_succeeds_while_signing_keys_are_replaced() {
-    assert_properties(Keys { mistake: Mistake::None, rotates: false });
+    assert_verified(Keys { mistake: Mistake::None, rotates: false });
 }
 
 #[test]
 fn immediate_rotation_wins_against_concurrent_promotion() {
-    assert_properties(Keys { mistake: Mistake::None, rotates: true });
+    assert_verified(Keys { mistake: Mistake::None, rotates: true });
 }
 
 #[test]
