@@ -140,7 +140,7 @@ fn replicas_continue_after_additive_migration() {
 }
 
 /// Returns the key of a vault's database file in hexadecimal.
-fn database_key(vault: &Vault) -> String {
+pub(crate) fn database_key(vault: &Vault) -> String {
     let key = vault.json(&["database", "key", "--yes"]);
     key["key"].as_str().unwrap().trim_start_matches("x'").trim_end_matches('\'').to_owned()
 }

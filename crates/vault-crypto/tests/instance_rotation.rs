@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
-use vault_core::audit::{Actor, AuditAction, CheckpointRef, RowState, SealedAuditRecord, Subject};
+use vault_core::audit::{Actor, AuditAction, CheckpointRef, RecordedRow, RowState, SealedAuditRecord, Subject};
 use vault_core::credential::{CredentialData, CredentialType, LabelFilter, Labels};
 use vault_core::cursor::{ListFilter, PageRequest};
 use vault_core::digest::{Digest, DigestPurpose};
@@ -13,6 +13,7 @@ use vault_core::email::EmailAddress;
 use vault_core::error::{Error, Refusal};
 use vault_core::id::{AccountId, CredentialId, InstanceId, IntegrationId, KeyId, OrganizationId, ReceiverId};
 use vault_core::integration::{IntegrationState, Overlap};
+use vault_core::invitation::INVITATION_SECONDS;
 use vault_core::keyring::{KeyPurpose, KeyringEntry};
 use vault_core::namespace::Namespace;
 use vault_core::network::Network;
@@ -275,6 +276,88 @@ async fn states_are_recorded_again_before_their_entries_are_removed() {
     assert_eq!((process.findings().await, recorded()), (Vec::new(), 3));
 }
 
+/// A row that was deleted outside the service is found, also after the entries about it were removed.
+#[tokio::test(flavor = "multi_thread")]
+async fn deleted_rows_are_findings() {
+    let rows = [
+        RecordedRow::Account,
+        RecordedRow::Invitation,
+        RecordedRow::Integration,
+        RecordedRow::Credential,
+        RecordedRow::Organization,
+    ];
+    for row in rows {
+        let deployment = Deployment::new().await;
+        let (process, organization) = (deployment.start().await, deployment.organization().await);
+        process.person(organization, "anna").await;
+        process.accounts.invite(&Principal::Operator, organization, "joe@example.com", Role::Viewer).await.unwrap();
+        process.integration(organization, "nightly").await;
+        let who = Principal::embedder(organization, AccountId::from_bytes([7; 16]), Role::Editor);
+        process.save(&who, Labels::default(), "saved").await;
+        assert_eq!(process.findings().await, [""; 0]);
+        deployment.store.delete_rows(row);
+        let deleted = async || {
+            let found = process.findings().await.into_iter();
+            found.filter(|finding| finding.contains("was deleted outside the service")).collect::<Vec<_>>()
+        };
+        let found = deleted().await;
+        assert!(found.len() == 1 && found[0].contains(row.table()), "{found:?}");
+
+        // Retention records the state again, once, before it removes the entry.
+        let removed = deployment.store.audit();
+        deployment.clock.advance_seconds(60);
+        let before = deployment.clock.now();
+        for _ in 0..2 {
+            let mut round = process.inspector.clone().renewing(before).begin();
+            while round.step(2, &mut |_| {}).await.unwrap() {}
+        }
+        let again = deployment.store.audit().into_iter().skip(removed.len());
+        assert_eq!(again.filter(|entry| entry.rows.iter().any(|(of, _)| *of == row)).count(), 1, "{row:?}");
+        assert!(removed.iter().all(|entry| deployment.store.remove_audit(entry.id)));
+        // Whether an invitation has expired is decided by the entry about its creation.
+        assert_eq!(deleted().await.len(), usize::from(row != RecordedRow::Invitation), "{row:?}");
+    }
+}
+
+/// Rows that the service deletes without an entry of their own are no findings: expired invitations, invitations before a restore,
+/// and rows of a deleted organization.
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_deleted_by_the_service_are_no_findings() {
+    let deployment = Deployment::new().await;
+    let (process, organization) = (deployment.start().await, deployment.organization().await);
+    let person = process.person(organization, "anna").await;
+    let account = |id| AccountRef::Id(organization, id);
+    let change = async |id, command| {
+        process.accounts.change(&Principal::Operator, account(id), command).await.unwrap();
+    };
+    let invite = async |email: &str| {
+        let invited = process.accounts.invite(&Principal::Operator, organization, email, Role::Viewer).await.unwrap();
+        invited.grant.account
+    };
+    let invited = invite("joe@example.com").await;
+    change(person.id, AccountCommand::ReEnrol).await;
+    deployment.clock.advance_seconds(INVITATION_SECONDS - 60);
+    change(invited, AccountCommand::SetRole(Role::Editor)).await;
+    deployment.clock.advance_seconds(60);
+    process.operator.maintain(10_000).await;
+    assert!(deployment.store.rows(organization).iter().all(|row| !row.contains("invitation")));
+    assert_eq!(process.findings().await, [""; 0]);
+
+    change(person.id, AccountCommand::ReEnrol).await;
+    invite("joe@example.com").await;
+    assert_eq!(process.operator.finish_restore(0, true).await.unwrap().invitations, 2);
+    assert_eq!(process.findings().await, [""; 0]);
+    // The entry about the restore explains no invitation from after it.
+    deployment.clock.advance_seconds(60);
+    invite("jane@example.com").await;
+    deployment.store.delete_rows(RecordedRow::Invitation);
+    assert_eq!(process.findings().await.len(), 1);
+
+    process.integration(organization, "nightly").await;
+    process.operator.change_organization("Acme", OrganizationCommand::Delete).await.unwrap();
+    assert_eq!(process.findings().await, [""; 0]);
+}
+
 /// Whatever was begun before a step is gone on with after it, by a process from before the rotation and by a new one.
 #[tokio::test(flavor = "multi_thread")]
 async fn vault_works_after_interruption_at_every_step() {
@@ -338,7 +421,7 @@ async fn vault_works_after_interruption_at_every_step() {
     deployment.start().await.passes(&deployment, &other).await;
     let active = deployment.active().await;
     assert_ne!(active, before);
-    for part in InstancePart::ALL {
+    for part in InstancePart::all() {
         let query = FindUnderInstanceKey { key: active, part, after: None, limit: 100 };
         let rows = deployment.store.find_under_instance_key(query).await.unwrap();
         let own = |row: &InstanceRow| row.keys().iter().all(|key| *key == active);
@@ -734,6 +817,99 @@ enum Act {
     Make(usize),
     /// A process changes one.
     Change(usize, usize),
+    /// A process deletes one.
+    Delete(usize, usize),
+    /// A process creates, changes or deletes rows of another kind.
+    Other(usize, Other, usize),
+}
+
+/// Operations on other rows. Each applies to the row of a number, if it exists.
+#[derive(Clone, Copy, Debug)]
+enum Other {
+    CreateAccount,
+    ReEnrol,
+    DeleteAccount,
+    Invite,
+    DeleteInvitation,
+    Save,
+    DeleteCredential,
+    ReplaceOrganization,
+    Expire,
+    FinishRestore,
+}
+
+const OTHERS: [Other; 10] = [
+    Other::CreateAccount,
+    Other::ReEnrol,
+    Other::DeleteAccount,
+    Other::Invite,
+    Other::DeleteInvitation,
+    Other::Save,
+    Other::DeleteCredential,
+    Other::ReplaceOrganization,
+    Other::Expire,
+    Other::FinishRestore,
+];
+
+/// What operations have created in a deployment.
+#[derive(Default)]
+struct Made {
+    accounts: Vec<AccountId>,
+    invitations: Vec<AccountId>,
+    credentials: Vec<CredentialId>,
+    names: usize,
+}
+
+impl Made {
+    async fn run(
+        &mut self,
+        deployment: &Deployment,
+        process: &Process,
+        organization: OrganizationId,
+        act: (Other, usize),
+    ) {
+        let (other, which) = act;
+        let who = Principal::embedder(organization, AccountId::from_bytes([7; 16]), Role::Editor);
+        self.names += 1;
+        let name = format!("other-{}", self.names);
+        let change = async |of: &[AccountId], command| {
+            if let Some(id) = of.get(which) {
+                let account = AccountRef::Id(organization, *id);
+                match process.accounts.change(&Principal::Operator, account, command).await {
+                    Ok(_) | Err(Error::Refused(Refusal::NotFound)) => {}
+                    Err(error) => panic!("{other:?}: {error}"),
+                }
+            }
+        };
+        match other {
+            Other::CreateAccount => self.accounts.push(process.person(organization, &name).await.id),
+            Other::ReEnrol => change(&self.accounts, AccountCommand::ReEnrol).await,
+            Other::DeleteAccount => change(&self.accounts, AccountCommand::Delete).await,
+            Other::Invite => {
+                let email = format!("{name}@example.com");
+                let invited = process.accounts.invite(&Principal::Operator, organization, &email, Role::Viewer).await;
+                self.invitations.push(invited.unwrap().grant.account);
+            }
+            Other::DeleteInvitation => change(&self.invitations, AccountCommand::Delete).await,
+            Other::Save => self.credentials.push(process.save(&who, Labels::default(), &name).await),
+            Other::DeleteCredential => {
+                if let Some(id) = self.credentials.get(which) {
+                    let deleted = process.vault.delete(&who, *id).await;
+                    assert!(matches!(deleted, Ok(()) | Err(Error::Refused(Refusal::NotFound))), "{deleted:?}");
+                }
+            }
+            Other::ReplaceOrganization => {
+                let created = process.operator.create_organization(&name).await.unwrap();
+                process.integration(created.id, "nightly").await;
+                process.operator.change_organization(&name, OrganizationCommand::Delete).await.unwrap();
+            }
+            Other::Expire => {
+                deployment.clock.advance_seconds(INVITATION_SECONDS / 2);
+                process.operator.maintain(10_000).await;
+            }
+            Other::FinishRestore => drop(process.operator.finish_restore(0, true).await.unwrap()),
+        }
+    }
 }
 
 fn act() -> impl Strategy<Value = Act> {
@@ -743,14 +919,17 @@ fn act() -> impl Strategy<Value = Act> {
         1 => (0..3_usize).prop_map(Act::Restart),
         2 => (0..3_usize).prop_map(Act::Make),
         3 => (0..3_usize, 0..8_usize).prop_map(|(process, which)| Act::Change(process, which)),
+        1 => (0..3_usize, 0..8_usize).prop_map(|(process, which)| Act::Delete(process, which)),
+        6 => (0..3_usize, prop::sample::select(&OTHERS[..]), 0..4_usize)
+            .prop_map(|(process, other, which)| Act::Other(process, other, which)),
     ]
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// In any order of steps, ends, kills and changes by three processes: every row fits its code, no key is destroyed early,
-    /// and a rotation that is completed leaves one key.
+    /// In any order of steps, ends, kills and operations by three processes: the integrity check finds nothing, no key is
+    /// destroyed early, and a rotation that is completed leaves one key.
     #[test]
     fn rotations_and_changes_in_any_order_lose_nothing(acts in prop::collection::vec(act(), 1..60)) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -761,7 +940,7 @@ proptest! {
             for _ in 0..3 {
                 processes.push((deployment.start().await, None));
             }
-            let mut created = Vec::new();
+            let (mut created, mut other) = (Vec::new(), Made::default());
             for act in acts {
                 match act {
                     Act::Step(place) => {
@@ -788,6 +967,16 @@ proptest! {
                         if let Some(id) = created.get(which) {
                             processes[place].0.edit(organization, *id, IntegrationState::Active).await.unwrap();
                         }
+                    }
+                    Act::Delete(place, which) => {
+                        if which < created.len() {
+                            let deleted = IntegrationRef::Id(created.remove(which));
+                            let integrations = &processes[place].0.integrations;
+                            integrations.delete(&Principal::Operator, organization, &deleted).await.unwrap();
+                        }
+                    }
+                    Act::Other(place, what, which) => {
+                        other.run(&deployment, &processes[place].0, organization, (what, which)).await;
                     }
                 }
             }

@@ -400,6 +400,8 @@ macro_rules! store_contract {
                 every_row_under_instance_key_has_a_row_key
                 throttle_locks_are_listed_by_organization
                 newest_entries_of_a_row_are_first
+                entries_with_states_are_returned_by_subject
+                existing_rows_are_those_of_their_kind_and_place
             }
             lookups in "CRYPTO.md" {
                 address_is_unique_under_two_keys

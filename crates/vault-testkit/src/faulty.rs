@@ -9,7 +9,8 @@ use vault_core::Command;
 use vault_core::account::ListedAccount;
 use vault_core::activation::{Activation, IssuanceRefusal};
 use vault_core::audit::{
-    AuditEntry, DeliveryPosition, DeliveryState, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, UnsealedEntry,
+    AuditEntry, DeliveryPosition, DeliveryState, RecordedRow, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint,
+    UnsealedEntry,
 };
 use vault_core::digest::{Digest, LookupDigests};
 use vault_core::federation::StoredFederationKey;
@@ -243,6 +244,8 @@ ports! {
         version_places(after: Option<StoredRowKey>, limit: usize) -> Vec<(StoredRowKey, bool)>;
         closures(organization: OrganizationId) -> Option<ClosedState>;
         recorded_states(query: RecordedStates) -> Vec<AuditEntry>;
+        recorded_subjects(after: Option<RecordedSubject>, limit: usize) -> Vec<RecordedSubject>;
+        existing_rows(row: RecordedRow, places: Vec<InstanceRowKey>) -> Vec<InstanceRowKey>;
     }
     FederationKeyRepository {
         federation_keys() -> Vec<Result<StoredFederationKey, String>>;

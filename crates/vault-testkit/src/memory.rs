@@ -29,7 +29,7 @@ use std::mem;
 use std::sync::Mutex;
 use vault_core::account::{MAX_ACCOUNTS, SignedAccount};
 use vault_core::activation::Activation;
-use vault_core::audit::{AuditRecord, SealedAuditRecord, SealedCheckpoint};
+use vault_core::audit::{AuditRecord, RecordedRow, SealedAuditRecord, SealedCheckpoint};
 use vault_core::digest::{Digest, LookupDigests};
 use vault_core::federation::StoredFederationKey;
 use vault_core::hourly::HourlyLimit;
@@ -279,6 +279,21 @@ impl MemoryStore {
         let state = &mut lock(&self.inner).state;
         let row = state.integrations.values_mut().find(|row| row.integration.id == id);
         row.map(|row| change(&mut row.integration)).is_some()
+    }
+
+    /// Deletes all rows of a kind, as an attacker with write access to the database might.
+    pub fn delete_rows(&self, row: RecordedRow) {
+        let state = &mut lock(&self.inner).state;
+        match row {
+            RecordedRow::Account => state.accounts.clear(),
+            RecordedRow::Invitation => state.invitations.clear(),
+            RecordedRow::Integration => state.integrations.clear(),
+            RecordedRow::Credential => state.credentials.clear(),
+            RecordedRow::Organization => state.organizations.clear(),
+            RecordedRow::Namespace => state.frozen.clear(),
+            RecordedRow::Issuer => state.issuers.clear(),
+            RecordedRow::Receiver => state.receivers.clear(),
+        }
     }
 
     /// Replaces the instance row and its retiring instance keys, as an attacker with write access to the database

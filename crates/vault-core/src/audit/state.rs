@@ -2,8 +2,10 @@
 
 use super::{AuditChange, Subject};
 use crate::digest::{Digest, DigestPurpose, LookupDigests};
+use crate::id::{AccountId, CredentialId, IntegrationId, IssuerId, OrganizationId, ReceiverId};
 use crate::namespace::Namespace;
 use crate::port::KeyedDigester;
+use uuid::Uuid;
 
 /// Kind of row of a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,17 +43,32 @@ impl RecordedRow {
         }
     }
 
-    /// Returns the name of its table.
-    pub const fn table(self) -> &'static str {
+    /// Returns the kinds of rows whose states entries about a subject record, and the ID of the rows. Namespaces are excluded:
+    /// their subject does not name the row.
+    pub(crate) fn of_subject(subject: &str) -> Option<(&'static [Self], Uuid)> {
+        let (kind, id) = subject.split_once(':')?;
+        let rows: &[Self] = match kind {
+            "account" => &[Self::Account, Self::Invitation],
+            "integration" => &[Self::Integration],
+            "credential" => &[Self::Credential],
+            "organization" => &[Self::Organization],
+            "issuer" => &[Self::Issuer],
+            "receiver" => &[Self::Receiver],
+            _ => return None,
+        };
+        Some((rows, Uuid::try_parse(id).ok()?))
+    }
+
+    /// Returns the subject of entries about a row with this ID.
+    pub(crate) fn subject(self, id: Uuid) -> Subject {
         match self {
-            Self::Account => "accounts",
-            Self::Invitation => "invitations",
-            Self::Integration => "integrations",
-            Self::Credential => "credentials",
-            Self::Organization => "organizations",
-            Self::Namespace => "frozen_namespaces",
-            Self::Issuer => "issuers",
-            Self::Receiver => "receivers",
+            Self::Account | Self::Invitation => Subject::Account(AccountId::from_uuid(id)),
+            Self::Integration => Subject::Integration(IntegrationId::from_uuid(id)),
+            Self::Credential => Subject::Credential(CredentialId::from_uuid(id)),
+            Self::Organization => Subject::Organization(OrganizationId::from_uuid(id)),
+            Self::Issuer => Subject::Issuer(IssuerId::from_uuid(id)),
+            Self::Receiver => Subject::Receiver(ReceiverId::from_uuid(id)),
+            Self::Namespace => Subject::Namespace,
         }
     }
 }
@@ -224,6 +241,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use super::*;
+    use crate::port::ProtectedTable;
     use proptest::prelude::*;
 
     fn state() -> impl Strategy<Value = RowState> {
@@ -245,6 +263,16 @@ mod tests {
             prop_assert_eq!(find(&text, RecordedRow::Account), Some(account));
             prop_assert_eq!(find(&text, RecordedRow::Invitation), Some(invitation));
             prop_assert_eq!(find(&text, RecordedRow::Integration), None);
+        }
+
+        #[test]
+        fn subject_of_a_row_leads_to_its_kind(id in any::<u128>().prop_map(Uuid::from_u128)) {
+            for table in ProtectedTable::ALL {
+                let Some(row) = table.recorded.filter(|row| *row != RecordedRow::Namespace) else { continue };
+                let text = row.subject(id).text();
+                let (rows, found) = RecordedRow::of_subject(&text).unwrap();
+                prop_assert!(rows.contains(&row) && found == id);
+            }
         }
 
         #[test]

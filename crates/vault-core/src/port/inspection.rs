@@ -46,6 +46,17 @@ pub struct RecordedStates {
     pub limit: usize,
 }
 
+/// An audit entry that contains states of rows of its subject.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RecordedSubject {
+    /// Subject of the entry.
+    pub subject: String,
+    /// ID of the entry.
+    pub entry: String,
+    /// Organization of the entry. The nil ID for entries about the instance.
+    pub organization: String,
+}
+
 /// Row key as stored: the IDs of the organization and of the row. In a damaged row they may be malformed.
 pub type StoredRowKey = (String, String);
 
@@ -65,6 +76,9 @@ pub enum Lookup {
     /// Account of a TOTP secret, or invitation of a draft.
     Owner,
 }
+
+/// Maximum number of row keys of [`Inspection::existing_rows`].
+pub const MAX_EXISTING: usize = 128;
 
 /// Port that reads rows by their keys.
 #[cfg_attr(feature = "mock", mockall::automock)]
@@ -117,6 +131,20 @@ pub trait Inspection: Send + Sync {
 
     /// Returns the newest entries that contain the state of a row, newest first.
     async fn recorded_states(&self, query: RecordedStates) -> Result<Vec<AuditEntry>, StoreError>;
+
+    /// Returns the entries that contain the state of a row, ordered by subject and ID.
+    async fn recorded_subjects(
+        &self,
+        after: Option<RecordedSubject>,
+        limit: usize,
+    ) -> Result<Vec<RecordedSubject>, StoreError>;
+
+    /// Returns the rows that exist, in any order. At most [`MAX_EXISTING`] row keys are passed, and none of a namespace.
+    async fn existing_rows(
+        &self,
+        row: RecordedRow,
+        places: Vec<InstanceRowKey>,
+    ) -> Result<Vec<InstanceRowKey>, StoreError>;
 }
 
 /// Ports that an integrity check requires of a store.

@@ -16,8 +16,8 @@ use crate::time::Timestamp;
 use async_trait::async_trait;
 use uuid::Uuid;
 
-/// A kind of row that depends on a key of the instance. The rotation of the instance key also rewraps the instance-wide
-/// keys and the keyring.
+/// A kind of row that depends on a key of the instance, in one of the [protected tables](super::ProtectedTable). The rotation
+/// of the instance key also rewraps the instance-wide keys and the keyring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InstancePart {
     /// Organizations: wrapped fingerprint keys.
@@ -38,36 +38,6 @@ pub enum InstancePart {
     Receivers,
     /// Signing keys of federation tokens: MAC and private key.
     FederationKeys,
-}
-
-impl InstancePart {
-    /// All variants.
-    pub const ALL: [Self; 9] = [
-        Self::Organizations,
-        Self::OrganizationKeys,
-        Self::Accounts,
-        Self::PendingSeeds,
-        Self::Invitations,
-        Self::Drafts,
-        Self::Integrations,
-        Self::Receivers,
-        Self::FederationKeys,
-    ];
-
-    /// Returns the name of its table.
-    pub const fn table(self) -> &'static str {
-        match self {
-            Self::Organizations => "organizations",
-            Self::OrganizationKeys => "organization_keys",
-            Self::Accounts => "accounts",
-            Self::PendingSeeds => "pending_seeds",
-            Self::Invitations => "invitations",
-            Self::Drafts => "enrolment_drafts",
-            Self::Integrations => "integrations",
-            Self::Receivers => "receivers",
-            Self::FederationKeys => "federation_keys",
-        }
-    }
 }
 
 /// Key of a row: its organization and its own ID. Rows of organizations themselves and of signing keys have their own ID

@@ -1,6 +1,7 @@
 //! Integrity check of all stored rows: whether they can be decrypted at their location, whether the MACs of privileged
-//! rows verify, and whether a row was rolled back to an earlier state.
+//! rows verify, and whether a row was rolled back to an earlier state or deleted.
 
+mod deleted;
 mod federation;
 mod lookups;
 
@@ -13,8 +14,8 @@ use crate::identity::{IssuerName, StoredIssuer};
 use crate::namespace::Namespace;
 use crate::port::{
     CredentialContext, Event, InformationOpener, InspectionStore, InstancePart, InstanceRewrapper, InstanceRow,
-    InstanceRowKey, KeyedDigester, Opener, ReceiverOpener, RecordedStates, SealError, SealedInformation, StoreError,
-    StoredRowKey, WholeCredential,
+    InstanceRowKey, KeyedDigester, MAX_EXISTING, Opener, ProtectedTable, ReceiverOpener, RecordedStates,
+    RecordedSubject, SealError, SealedInformation, StoreError, StoredRowKey, WholeCredential,
 };
 use crate::receiver::StoredReceiver;
 use crate::time::Timestamp;
@@ -35,6 +36,8 @@ const RECORDED: usize = 256;
 /// Maximum difference between the clocks of two servers, in milliseconds: each may differ by 2 s from the database's.
 /// The order of entries within this time is uncertain.
 const UNCERTAIN: i64 = 4_000;
+/// Organization of entries and rows about the instance.
+const OF_INSTANCE: OrganizationId = OrganizationId::from_bytes([0; 16]);
 
 /// A finding about a row.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -71,6 +74,11 @@ pub enum Violation {
     },
     /// The row exists although the newest entry about it recorded its removal.
     Removed {
+        /// ID of the entry.
+        entry: String,
+    },
+    /// The row does not exist, although the newest entry about it recorded a state.
+    Deleted {
         /// ID of the entry.
         entry: String,
     },
@@ -114,6 +122,9 @@ impl fmt::Display for RowFinding {
             }
             Violation::Removed { entry } => {
                 write!(f, "was removed according to audit entry {entry}, and was restored outside the service")
+            }
+            Violation::Deleted { entry } => {
+                write!(f, "exists according to audit entry {entry}, and was deleted outside the service")
             }
             Violation::Lookup { table } => {
                 write!(f, "cannot be looked up: table {table} does not refer to it")
@@ -170,10 +181,13 @@ enum Records {
 /// Position of an integrity check.
 #[derive(Clone, Debug)]
 enum Stage {
+    /// Rows of a part. The number is the position in the list of protected tables.
     Instance(usize, Option<StoredRowKey>),
     Credentials(Option<StoredRowKey>),
     Versions(Option<StoredRowKey>),
     Issuers,
+    /// Rows that audit entries name.
+    Recorded(Option<RecordedSubject>),
     End,
 }
 
@@ -197,8 +211,9 @@ impl Inspector {
         Self { records: Records::Older(before), ..self }
     }
 
-    /// Records the state of each valid privileged row that differs from its newest entry. Needed after a restore, which
-    /// adds rows of a newer database to an older one.
+    /// Records the state of each valid privileged row that differs from its newest entry, and the removal of issuers,
+    /// receivers and invitations that do not exist. Needed after a restore, which replaces rows of an older database by those
+    /// of a newer one.
     ///
     /// # Errors
     /// The store failed, or keys cannot be read.
@@ -208,7 +223,8 @@ impl Inspector {
             round.step(RECORDED, &mut |_| {}).await?;
         }
         round.stage = Stage::Issuers;
-        round.step(RECORDED, &mut |_| {}).await.map(drop)
+        while round.step(RECORDED, &mut |_| {}).await? {}
+        Ok(())
     }
 
     /// Returns the violation of a receiver, if any.
@@ -244,8 +260,12 @@ impl InspectionRound {
         let store = &self.inspector.store;
         match self.stage.clone() {
             Stage::Instance(number, after) => {
-                let Some(part) = InstancePart::ALL.get(number).copied() else {
+                let Some(table) = ProtectedTable::ALL.get(number) else {
                     self.stage = Stage::Credentials(None);
+                    return Ok(true);
+                };
+                let Some((part, _)) = table.part else {
+                    self.stage = Stage::Instance(number + 1, None);
                     return Ok(true);
                 };
                 let places = store.instance_places(part, after, limit).await?;
@@ -287,7 +307,14 @@ impl InspectionRound {
                 for stored in store.list_issuers().await? {
                     self.look(Ok(InspectedRow::Issuer(stored.issuer.name)), report).await?;
                 }
-                self.stage = Stage::End;
+                self.stage = Stage::Recorded(None);
+            }
+            Stage::Recorded(after) => {
+                let subjects = store.recorded_subjects(after, limit.min(MAX_EXISTING)).await?;
+                self.stage = subjects.last().map_or(Stage::End, |last| Stage::Recorded(Some(last.clone())));
+                for (row, place) in self.inspector.absent(&subjects).await? {
+                    self.look(Ok(InspectedRow::Absent(row, place)), report).await?;
+                }
             }
             Stage::End => return Ok(false),
         }
@@ -303,6 +330,7 @@ impl InspectionRound {
         let mut seen = Seen::default();
         match place {
             Ok(place) => {
+                self.rows += u64::from(!matches!(place, InspectedRow::Absent(..)));
                 for _ in 0..LOOKS {
                     seen = self.inspector.look(&place).await?;
                     if seen.findings.is_empty() {
@@ -311,9 +339,11 @@ impl InspectionRound {
                     self.inspector.crypto.digester.refresh().await?;
                 }
             }
-            Err((table, (_, id))) => seen.find(table, id, Violation::Unreadable("its ids are none")),
+            Err((table, (_, id))) => {
+                self.rows += 1;
+                seen.find(table, id, Violation::Unreadable("its ids are none"));
+            }
         }
-        self.rows += 1;
         for finding in seen.findings {
             self.find(finding, report);
         }
@@ -331,11 +361,12 @@ fn ids<O: FromStr, I: FromStr>((organization, id): &StoredRowKey) -> Option<(O, 
     Some((organization.parse().ok()?, id.parse().ok()?))
 }
 
-/// A row of the instance part, a credential with its versions, or an issuer.
+/// A row of the instance part, a credential with its versions, an issuer, or a row that was not found.
 enum InspectedRow {
     Instance(InstancePart, InstanceRowKey),
     Credential(OrganizationId, CredentialId),
     Issuer(IssuerName),
+    Absent(RecordedRow, InstanceRowKey),
 }
 
 /// A row whose states the audit log records, with its current state.
@@ -416,6 +447,7 @@ impl Inspector {
                     self.look_at_credential(organization, &whole, &mut seen).await?;
                 }
             }
+            InspectedRow::Absent(row, place) => self.look_for_deleted(row, place, &mut seen).await?,
         }
         Ok(seen)
     }
@@ -491,7 +523,7 @@ impl Inspector {
             return Ok(());
         }
         let (subject, state) = (Subject::Issuer(issuer.id), issuer.states(digester));
-        let recorded = Recorded::of(OrganizationId::from_bytes([0; 16]), subject, RecordedRow::Issuer, &state);
+        let recorded = Recorded::of(OF_INSTANCE, subject, RecordedRow::Issuer, &state);
         self.compare(&recorded, seen).await
     }
 
@@ -533,25 +565,30 @@ impl Inspector {
             Records::All => differs,
         };
         if due {
-            let (now, action) = (self.environment.now(), AuditAction::StateRecorded);
-            let Recorded { organization, subject, row, namespace, state, .. } = recorded;
-            let affected = subject.left(*row, *state);
-            let record = match namespace {
-                Some(namespace) => {
-                    let note = AuditNote::of(namespace.clone());
-                    self.environment.record_on(now, *organization, Actor::System, action, affected, note)
-                }
-                None => {
-                    // Entries about the instance have no organization.
-                    let organization = Some(*organization).filter(|id| id.as_bytes() != &[0; 16]);
-                    self.environment.record(now, organization, Actor::System, action, affected)
-                }
-            };
-            let event = Event::recorded(&record);
-            self.store.append(vec![record]).await?;
-            self.environment.emit(event);
+            self.record_state(recorded).await?;
             seen.findings.truncate(before);
         }
+        Ok(())
+    }
+
+    async fn record_state(&self, recorded: &Recorded) -> Result<(), Error> {
+        let (now, action) = (self.environment.now(), AuditAction::StateRecorded);
+        let Recorded { organization, subject, row, namespace, state, .. } = recorded;
+        let affected = subject.left(*row, *state);
+        let record = match namespace {
+            Some(namespace) => {
+                let note = AuditNote::of(namespace.clone());
+                self.environment.record_on(now, *organization, Actor::System, action, affected, note)
+            }
+            None => {
+                // Entries about the instance have no organization.
+                let organization = Some(*organization).filter(|id| *id != OF_INSTANCE);
+                self.environment.record(now, organization, Actor::System, action, affected)
+            }
+        };
+        let event = Event::recorded(&record);
+        self.store.append(vec![record]).await?;
+        self.environment.emit(event);
         Ok(())
     }
 
@@ -561,12 +598,12 @@ impl Inspector {
         whole: &WholeCredential,
         seen: &mut Seen,
     ) -> Result<(), Error> {
-        const TABLE: &str = RecordedRow::Credential.table();
         let (digester, current) = (&*self.crypto.digester, &whole.versions.current);
+        let table = RecordedRow::Credential.table();
         let id = current.id;
         if !current.mac_is_valid(digester, organization) {
             // The MAC failure explains any decryption failure of the row, so report only the former.
-            seen.find(TABLE, id, Violation::Code);
+            seen.find(table, id, Violation::Code);
             return Ok(());
         }
         let others = &whole.versions.others;
@@ -582,7 +619,7 @@ impl Inspector {
             || !current.listed.records().all(|record| is_stored(&record) || !record.is_kept(now))
             || current.staged.is_some_and(|staged| others.iter().all(|other| other.number != staged))
         {
-            seen.find(TABLE, id, Violation::Unreadable("its versions differ from its list of versions"));
+            seen.find(table, id, Violation::Unreadable("its versions differ from its list of versions"));
             return Ok(());
         }
         let information: Vec<_> = whole
@@ -621,7 +658,7 @@ impl Inspector {
             }
         }
         if !labels.have(digester, organization, &whole.labels) {
-            seen.find(TABLE, id, Violation::Labels);
+            seen.find(table, id, Violation::Labels);
         }
         let (subject, state) = (Subject::Credential(id), RowState::Revision(current.revision));
         let recorded = Recorded {

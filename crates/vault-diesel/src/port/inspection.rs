@@ -1,15 +1,18 @@
 //! The port of the integrity check.
 
 use super::{Database, DieselStore};
-use crate::transaction::inspection::{CredentialPlaces, ReadClosures, ReadWholeCredential, VersionPlaces};
+use crate::transaction::audit::entries::RecordedSubjects;
+use crate::transaction::inspection::{
+    CredentialPlaces, ExistingRows, ReadClosures, ReadWholeCredential, VersionPlaces,
+};
 use crate::transaction::lookups::MissingLookups;
 use crate::transaction::organization::instance_rotation::{InstancePlaces, ReadInstanceRow};
 use async_trait::async_trait;
-use vault_core::audit::AuditEntry;
+use vault_core::audit::{AuditEntry, RecordedRow};
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::port::{
-    ClosedState, Inspection, InstancePart, InstanceRow, InstanceRowKey, Lookup, RecordedStates, StoreError,
-    StoredRowKey, WholeCredential,
+    ClosedState, Inspection, InstancePart, InstanceRow, InstanceRowKey, Lookup, RecordedStates, RecordedSubject,
+    StoreError, StoredRowKey, WholeCredential,
 };
 
 #[async_trait]
@@ -66,5 +69,21 @@ impl<D: Database> Inspection for DieselStore<D> {
 
     async fn recorded_states(&self, query: RecordedStates) -> Result<Vec<AuditEntry>, StoreError> {
         self.answer(None, query).await
+    }
+
+    async fn recorded_subjects(
+        &self,
+        after: Option<RecordedSubject>,
+        limit: usize,
+    ) -> Result<Vec<RecordedSubject>, StoreError> {
+        self.answer(None, RecordedSubjects { after, limit }).await
+    }
+
+    async fn existing_rows(
+        &self,
+        row: RecordedRow,
+        places: Vec<InstanceRowKey>,
+    ) -> Result<Vec<InstanceRowKey>, StoreError> {
+        self.answer(None, ExistingRows { row, places }).await
     }
 }

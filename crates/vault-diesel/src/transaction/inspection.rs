@@ -2,16 +2,17 @@
 
 use super::Read;
 use super::credential::{checks, labels, versions};
-use crate::db::Tx;
+use crate::db::{Parts, Tx};
 use crate::failure::Failure;
 use crate::schema::{credential_versions, credentials, frozen_namespaces, organizations};
-use crate::stored::{AnyId, Column, StoredId as _, columns_of, place_of};
+use crate::stored::{AnyId, Column, Id, StoredId as _, columns_of, place_of};
 use diesel::dsl::exists;
 use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, QueryDsl as _};
-use vault_core::id::{CredentialId, OrganizationId};
+use vault_core::audit::RecordedRow;
+use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationState;
-use vault_core::port::{ClosedState, Find, StoredRowKey, WholeCredential};
+use vault_core::port::{ClosedState, Find, InstanceRowKey, ProtectedTable, StoredRowKey, WholeCredential};
 use vault_core::principal::Principal;
 use vault_core::time::Timestamp;
 
@@ -79,6 +80,27 @@ impl Read for ReadClosures {
         let frozen: Vec<Column<Namespace>> = tx.load(frozen).await?;
         let decode = |namespace: Column<Namespace>| namespace.decode("frozen_namespaces", &organization, "namespace");
         Ok(Some(ClosedState { state, frozen: frozen.into_iter().map(decode).collect::<Result<_, _>>()? }))
+    }
+}
+
+/// The rows of these keys that exist.
+pub(crate) struct ExistingRows {
+    pub(crate) row: RecordedRow,
+    pub(crate) places: Vec<InstanceRowKey>,
+}
+
+impl Read for ExistingRows {
+    type Outcome = Vec<InstanceRowKey>;
+
+    async fn read(&self, tx: &Tx<'_>) -> Result<Vec<InstanceRowKey>, Failure> {
+        let ProtectedTable { name, key: key @ [of, own], .. } = self.row.protected();
+        let rows = Parts::<(Id, Id)>::new("SELECT ").names(key).text(" FROM ").name(name).text(" WHERE ");
+        let rows = rows.each(&self.places, " OR ", |statement, (organization, id)| {
+            let statement = statement.text("(").name(of).text(" = ").id(organization.stored());
+            statement.text(" AND ").name(own).text(" = ").id(KeyId::from_uuid(*id).stored()).text(")")
+        });
+        let found: Vec<(AnyId, AnyId)> = tx.page(rows, usize::MAX).await?;
+        found.into_iter().map(|(of, id)| Ok((of.decode(name)?, *id.decode::<KeyId>(name)?.as_uuid()))).collect()
     }
 }
 

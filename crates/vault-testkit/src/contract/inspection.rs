@@ -13,12 +13,15 @@ use vault_core::id::{AuditId, CredentialId, OrganizationId};
 use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    AuditSealer as _, ClosedState, IdGenerator as _, InstancePart, RecordedStates, StoredMetadata, StoredRowKey,
+    AuditSealer as _, ClosedState, IdGenerator as _, InstancePart, MAX_EXISTING, RecordedStates, RecordedSubject,
+    StoredMetadata, StoredRowKey,
 };
 use vault_core::role::Role;
 
 /// Number of row keys per page.
 const PAGE: usize = 2;
+/// Number of entries per page.
+const LONG_PAGE: usize = 100;
 
 impl World<'_> {
     /// Returns all row keys of this organization that `page` returns, page by page.
@@ -103,7 +106,7 @@ pub async fn every_row_under_instance_key_has_a_row_key(suite: &dyn ContractStor
     world.drafted(&invitation).await;
     world.integration().await;
     super::receiver::added(&world, Some(world.organization)).await;
-    for part in InstancePart::ALL {
+    for part in InstancePart::all() {
         let places = world.places(async |after| world.store.instance_places(part, after, PAGE).await.unwrap()).await;
         // Signing keys are added with the keyring: see the cases of federation.
         let expected = usize::from(!matches!(part, InstancePart::PendingSeeds | InstancePart::FederationKeys));
@@ -171,4 +174,54 @@ pub async fn newest_entries_of_a_row_are_first(suite: &dyn ContractStore) {
         let found = world.recorded(vault, row, name, 10).await;
         assert_eq!(found.iter().map(|entry| &entry.id).collect::<Vec<_>>(), expected, "{name:?}");
     }
+}
+
+/// Entries that contain states of rows are returned once each, ordered by subject and ID, with their organizations.
+pub async fn entries_with_states_are_returned_by_subject(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let subjects = [0; 2].map(|_| Subject::Credential(CredentialId::from_uuid(world.ids.random())));
+    let row = RecordedRow::Credential;
+    let mut expected = Vec::new();
+    for (of, subject) in [(&world, 0), (&other, 1), (&world, 1), (&other, 0), (&world, 0)] {
+        let subject = subjects[subject];
+        let entry = of.record_state(subject, row, RowState::Revision(1), None).await;
+        expected.push(RecordedSubject { subject: subject.text(), entry, organization: of.organization.to_string() });
+    }
+    // An entry without states.
+    let record = AuditRecord { subject: subjects[0], ..world.audit(AuditAction::CredentialDescribed).record };
+    world.store.append(vec![FakeAuditSealer.seal(record)]).await.unwrap();
+    expected.sort();
+    let page =
+        async |last: Option<&RecordedSubject>| world.store.recorded_subjects(last.cloned(), LONG_PAGE).await.unwrap();
+    let mut found = paged(LONG_PAGE, page).await;
+    assert!(found.is_sorted_by(|one, next| one < next), "each once, in their order");
+    found.retain(|one| subjects.iter().any(|subject| subject.text() == one.subject));
+    assert_eq!(found, expected);
+}
+
+/// Of the row keys of a kind, those of existing rows are returned.
+pub async fn existing_rows_are_those_of_their_kind_and_place(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let of = world.organization;
+    let account = world.holder(Role::Editor).await.signed.grant.account;
+    let (invitation, _) = world.invited(Role::Viewer).await;
+    let credential = world.saved(&world.embedder()).await;
+    let integration = world.integration().await;
+    let receiver = super::receiver::added(&world, Some(of)).await.receiver.id;
+    let rows = [
+        (RecordedRow::Organization, of, *of.as_uuid()),
+        (RecordedRow::Account, of, *account.as_uuid()),
+        (RecordedRow::Invitation, of, *invitation.grant.account.as_uuid()),
+        (RecordedRow::Credential, of, *credential.as_uuid()),
+        (RecordedRow::Integration, of, *integration.integration.id.as_uuid()),
+        (RecordedRow::Receiver, of, *receiver.as_uuid()),
+    ];
+    let ids = rows.map(|(_, _, id)| id);
+    for (row, of, id) in rows {
+        let mut places: Vec<_> = ids.iter().map(|id| (of, *id)).collect();
+        places.push((other.organization, id));
+        places.extend(std::iter::repeat_with(|| (of, world.ids.random())).take(MAX_EXISTING - places.len()));
+        assert_eq!(world.store.existing_rows(row, places).await.unwrap(), [(of, id)], "{row:?}");
+    }
+    assert_eq!(world.store.existing_rows(RecordedRow::Issuer, vec![(of, ids[0])]).await.unwrap(), []);
 }

@@ -292,7 +292,7 @@ pub async fn rows_move_to_the_next_instance_key(suite: &dyn ContractStore) {
     assert_eq!(world.store.count_under(under_old).await.unwrap(), expected.iter().sum::<i64>());
     assert_eq!(world.destroy_instance_key(old).await, KeyDestruction::InUse);
     let mut left: i64 = expected.iter().sum();
-    for (part, count) in InstancePart::ALL.into_iter().zip(expected) {
+    for (part, count) in InstancePart::all().zip(expected) {
         let rows = world.found(old, part, 2).await;
         assert_eq!(i64::try_from(rows.len()).unwrap(), count, "{part:?}");
         assert!(rows.is_sorted_by_key(InstanceRow::place));

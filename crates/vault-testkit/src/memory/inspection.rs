@@ -3,12 +3,12 @@
 use super::MemoryStore;
 use crate::clock::lock;
 use async_trait::async_trait;
-use vault_core::audit::AuditEntry;
+use vault_core::audit::{AuditEntry, RecordedRow};
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::namespace::Namespace;
 use vault_core::port::{
     ClosedState, FetchedCredential, Inspection, InstancePart, InstanceRow, InstanceRowKey, Lookup, RecordedStates,
-    StoreError, StoredRowKey, WholeCredential,
+    RecordedSubject, StoreError, StoredRowKey, WholeCredential,
 };
 
 /// Returns the next page of row keys.
@@ -104,8 +104,7 @@ impl Inspection for MemoryStore {
         entries.retain(|entry| {
             let rows = entry.rows.as_deref().unwrap_or_default();
             let named = |namespace: &Namespace| entry.namespace.as_deref() == Some(namespace.as_str());
-            entry.organization.clone().unwrap_or_else(|| OrganizationId::from_bytes([0; 16]).to_string())
-                == organization
+            organization_of(entry) == organization
                 && entry.subject == subject
                 && namespace.as_ref().is_none_or(named)
                 && rows.lines().any(|line| line.starts_with(&name))
@@ -114,4 +113,44 @@ impl Inspection for MemoryStore {
         entries.truncate(limit);
         Ok(entries)
     }
+
+    async fn recorded_subjects(
+        &self,
+        after: Option<RecordedSubject>,
+        limit: usize,
+    ) -> Result<Vec<RecordedSubject>, StoreError> {
+        self.decide(|_| ())?;
+        let entries = lock(&self.inner).entries();
+        let recorded = entries.into_iter().filter(|entry| entry.rows.is_some());
+        let named = recorded.map(|entry| {
+            let organization = organization_of(&entry);
+            RecordedSubject { subject: entry.subject, entry: entry.id, organization }
+        });
+        let mut subjects: Vec<_> = named.filter(|one| after.as_ref().is_none_or(|after| one > after)).collect();
+        subjects.sort_unstable();
+        subjects.truncate(limit);
+        Ok(subjects)
+    }
+
+    async fn existing_rows(
+        &self,
+        row: RecordedRow,
+        places: Vec<InstanceRowKey>,
+    ) -> Result<Vec<InstanceRowKey>, StoreError> {
+        self.decide(|state| {
+            let credentials = state.credentials.keys().map(|(of, id)| (*of, *id.as_uuid()));
+            let issuers = state.issuers.values().map(|stored| *stored.issuer.id.as_uuid());
+            let mut existing: Vec<InstanceRowKey> = match (row, row.protected().part) {
+                (_, Some((part, _))) => state.instance_rows(part).iter().map(InstanceRow::place).collect(),
+                (RecordedRow::Issuer, _) => issuers.map(|id| (OrganizationId::from_uuid(id), id)).collect(),
+                _ => credentials.collect(),
+            };
+            existing.retain(|place| places.contains(place));
+            existing
+        })
+    }
+}
+
+fn organization_of(entry: &AuditEntry) -> String {
+    entry.organization.clone().unwrap_or_else(|| OrganizationId::from_bytes([0; 16]).to_string())
 }

@@ -8,7 +8,7 @@ use vault_core::integration::StoredIntegration;
 use vault_core::keyring::{KeyPurpose, KeyringEntry};
 use vault_core::port::{
     DestroyKey, FindUnderInstanceKey, InstanceKeyRotation, InstancePart, InstanceRow, KeyDestruction, LookupMove,
-    MoveToInstanceKey, ReplaceInstanceKey, StoreError,
+    MoveToInstanceKey, ProtectedTable, ReplaceInstanceKey, StoreError,
 };
 use vault_core::receiver::{EventDelivery, ReceiverStatus, StoredReceiver};
 use vault_core::sealed::RetiringInstanceKey;
@@ -101,15 +101,15 @@ impl State {
     /// Returns how many values still need a key that signed `entries` audit entries.
     fn count_under(&self, term: KeyringEntry, entries: usize) -> i64 {
         let KeyringEntry { purpose, id, since, .. } = term;
-        let rows = |parts: &[InstancePart]| {
-            let rows = parts.iter().flat_map(|part| self.instance_rows(*part));
+        let rows = || {
+            let rows = ProtectedTable::parts_under(purpose).flat_map(|part| self.instance_rows(part));
             rows.filter(|row| row.keys().contains(&id)).count()
         };
         let count = match purpose {
             KeyPurpose::Instance => {
-                rows(&InstancePart::ALL) + self.instance_keys.iter().filter(|row| row.wrapped.key() == Some(id)).count()
+                rows() + self.instance_keys.iter().filter(|row| row.wrapped.key() == Some(id)).count()
             }
-            KeyPurpose::Receiver => rows(&[InstancePart::Receivers]),
+            KeyPurpose::Receiver => rows(),
             KeyPurpose::Federation => 0,
             KeyPurpose::Audit => {
                 let delivery = self.delivery.as_ref().is_some_and(|row| row.position.key == id.to_string());

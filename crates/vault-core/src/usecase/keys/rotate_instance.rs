@@ -14,7 +14,7 @@ use crate::keyring::{KeyPurpose, KeyringEntry};
 use crate::passcode::PendingSeed;
 use crate::port::{
     DestroyKey, Event, FindUnderInstanceKey, InstancePart, InstanceRow, InstanceRowKey, KeyDestruction,
-    MoveToInstanceKey, NextInstanceKey, ReplaceInstanceKey, SealError, StoreError,
+    MoveToInstanceKey, NextInstanceKey, ProtectedTable, ReplaceInstanceKey, SealError, StoreError,
 };
 use crate::receiver::StoredReceiver;
 use crate::sealed::{KeyState, OrganizationKeys, RetiringInstanceKey};
@@ -116,10 +116,9 @@ impl Keys {
             }
         }
         let mut destroyed = Vec::new();
-        let receivers = [InstancePart::Receivers];
         let of_receivers = |term: &KeyringEntry| term.purpose == KeyPurpose::Receiver;
-        let keeps_receiver_keys =
-            due.iter().any(of_receivers) && self.damaged_rows(&receivers, &mut Progress::over(Vec::new())).await? > 0;
+        let keeps_receiver_keys = due.iter().any(of_receivers)
+            && self.damaged_rows(KeyPurpose::Receiver, &mut Progress::over(Vec::new())).await? > 0;
         for term in due {
             if keeps_receiver_keys && of_receivers(&term) {
                 continue; // see `finish`
@@ -165,18 +164,6 @@ impl Keys {
     }
 }
 
-/// The parts of which something is wrapped, sealed or signed under the instance key.
-const BELOW_INSTANCE_KEY: [InstancePart; 8] = [
-    InstancePart::Organizations,
-    InstancePart::OrganizationKeys,
-    InstancePart::Accounts,
-    InstancePart::PendingSeeds,
-    InstancePart::Invitations,
-    InstancePart::Drafts,
-    InstancePart::Integrations,
-    InstancePart::FederationKeys,
-];
-
 fn unreadable(row: &InstanceRow) -> SealError {
     let (table, object) = (row.part().table(), row.place().1.to_string());
     SealError::Integrity { table, column: "key", object, reason: "no key is recognized in it" }
@@ -194,10 +181,10 @@ impl InstanceProgress {
 }
 
 impl Keys {
-    /// Decrypts all rows of these parts, and returns how many of them cannot be decrypted.
-    async fn damaged_rows(&self, parts: &[InstancePart], progress: &mut InstanceProgress) -> Result<i64, Error> {
+    /// Decrypts all rows that depend on keys of this purpose, and returns how many of them cannot be decrypted.
+    async fn damaged_rows(&self, purpose: KeyPurpose, progress: &mut InstanceProgress) -> Result<i64, Error> {
         let mut damaged = 0_i64;
-        for part in parts.iter().copied() {
+        for part in ProtectedTable::parts_under(purpose) {
             let mut after = None;
             loop {
                 let places = self.store.instance_places(part, after, self.batch).await?;
@@ -237,13 +224,11 @@ pub(super) const fn instance_term(row: &RetiringInstanceKey) -> KeyringEntry {
 
 /// Returns the rows to move from these keys.
 fn targets(terms: &[KeyringEntry]) -> Vec<(KeyId, InstancePart)> {
-    let is_under = |term: &KeyringEntry, part: &InstancePart| {
-        (term.purpose == KeyPurpose::Receiver) == (*part == InstancePart::Receivers)
+    let of = |term: &KeyringEntry| {
+        let key = term.id;
+        ProtectedTable::parts_under(term.purpose).map(move |part| (key, part))
     };
-    let of = |term: KeyringEntry| {
-        InstancePart::ALL.into_iter().filter(move |part| is_under(&term, part)).map(move |part| (term.id, part))
-    };
-    terms.iter().copied().flat_map(of).collect()
+    terms.iter().flat_map(of).collect()
 }
 
 impl InstanceRotation {
@@ -301,7 +286,7 @@ impl InstanceRotation {
         let mut progress = self.progress.lock().await;
         let mut kept = Vec::new();
         // The old key may be the only one that decrypts a row whose header is damaged, once it is restored.
-        let damaged = self.keys.damaged_rows(&BELOW_INSTANCE_KEY, &mut progress).await?;
+        let damaged = self.keys.damaged_rows(KeyPurpose::Instance, &mut progress).await?;
         for term in terms.iter().copied() {
             if damaged > 0 {
                 kept.push((term.id, store.count_under(term).await?));

@@ -1,7 +1,7 @@
 //! Steps after a restore, which revoke what the restored state would reactivate.
 
 use super::Operator;
-use crate::audit::{AuditAction, Subject};
+use crate::audit::{AuditAction, RecordedRow, RowState, Subject};
 use crate::error::Error;
 use crate::passcode::TimeStep;
 use crate::port::{Event, FinishRestore, Settled};
@@ -23,7 +23,12 @@ impl Operator {
             let epoch = least.max(u64::try_from(now.as_seconds()).unwrap_or_default());
             let payload = FinishRestore { epoch, step: TimeStep::at(now), ends_invitations };
             let (principal, action) = (Principal::Operator, AuditAction::DatabaseRestored);
-            let command = self.environment.command(&principal, None, action, Subject::Instance, payload);
+            let affected = match ends_invitations {
+                // Of all organizations: one entry instead of one for each invitation.
+                true => Subject::Instance.left(RecordedRow::Invitation, RowState::Gone),
+                false => Subject::Instance.into(),
+            };
+            let command = self.environment.command(&principal, None, action, affected, payload);
             let recorded = Event::recorded(&command.audit);
             if let Some(settled) = self.store.finish_restore(command).await? {
                 self.environment.emit(recorded);

@@ -16,7 +16,7 @@ use diesel::{
 use vault_core::audit::{AuditEntry, UnsealedEntry};
 use vault_core::id::AuditId;
 use vault_core::namespace::Namespace;
-use vault_core::port::{AuditOrder, AuditRange, List, RecordedStates};
+use vault_core::port::{AuditOrder, AuditRange, List, RecordedStates, RecordedSubject};
 use vault_core::principal::{Denial, Scope};
 use vault_core::time::Timestamp;
 
@@ -143,6 +143,36 @@ impl Read for RecordedStates {
             .select(EntryRow::as_select());
         let rows = tx.page(entries, self.limit).await?;
         Ok(rows.into_iter().map(AuditEntry::from).collect())
+    }
+}
+
+/// The entries that contain the state of a row, ordered by subject and ID.
+pub(crate) struct RecordedSubjects {
+    pub(crate) after: Option<RecordedSubject>,
+    pub(crate) limit: usize,
+}
+
+impl Read for RecordedSubjects {
+    type Outcome = Vec<RecordedSubject>;
+
+    async fn read(&self, tx: &Tx<'_>) -> Result<Vec<RecordedSubject>, Failure> {
+        let (subject, entry) = match &self.after {
+            Some(after) => (after.subject.as_str(), tx.next_id(AnyId::from_text(&after.entry))),
+            None => ("", AnyId::default()),
+        };
+        let entries = audit::table
+            .filter(audit::changed_rows.is_not_null())
+            .filter(audit::subject.ge(subject))
+            .filter(audit::subject.gt(subject).or(audit::id.ge(entry)))
+            .order((audit::subject, audit::id))
+            .select((audit::subject, audit::id, audit::organization_id));
+        let rows: Vec<(String, AnyId, AnyId)> = tx.page(entries, self.limit).await?;
+        let named = |(subject, entry, organization): (_, AnyId, AnyId)| RecordedSubject {
+            subject,
+            entry: entry.to_string(),
+            organization: organization.to_string(),
+        };
+        Ok(rows.into_iter().map(named).collect())
     }
 }
 

@@ -130,20 +130,6 @@ pub(super) fn wraps_keys(key: &KeyId) -> Parts<'_, Bool> {
     naming(Parts::new("SELECT EXISTS (SELECT 1 FROM instance_keys WHERE "), "instance_keys", key).text(")")
 }
 
-/// The columns of the row key of a part.
-const fn place_columns(part: InstancePart) -> [&'static str; 2] {
-    match part {
-        InstancePart::Organizations | InstancePart::FederationKeys => ["id", "id"],
-        InstancePart::PendingSeeds | InstancePart::Invitations | InstancePart::Drafts => {
-            ["organization_id", "account_id"]
-        }
-        InstancePart::OrganizationKeys
-        | InstancePart::Accounts
-        | InstancePart::Integrations
-        | InstancePart::Receivers => ["organization_id", "id"],
-    }
-}
-
 /// The rows of a part after a row key: those that name a key, or all.
 pub(super) fn following<'a>(part: InstancePart, key: Option<&'a KeyId>, after: &StoredRowKey) -> Parts<'a, Bool> {
     follow(Parts::new(""), part, key, after)
@@ -156,7 +142,7 @@ fn follow<'a, ST>(
     after: &StoredRowKey,
 ) -> Parts<'a, ST> {
     let (organization, id) = columns_of(after);
-    let place = statement.text("(").names(place_columns(part)).text(") > (").id(organization).text(", ").id(id);
+    let place = statement.text("(").names(part.protected().key).text(") > (").id(organization).text(", ").id(id);
     match key {
         Some(key) => naming(place.text(") AND ("), part.table(), key).text(")"),
         None => place.text(")"),
@@ -165,7 +151,7 @@ fn follow<'a, ST>(
 
 /// Reads the row keys of a part after one, in their order.
 pub(super) fn places(part: InstancePart, after: &StoredRowKey) -> Parts<'static, (Id, Id)> {
-    let place = place_columns(part);
+    let place = part.protected().key;
     let rows = Parts::new("SELECT ").names(place).text(" FROM ").name(part.table()).text(" WHERE ");
     follow(rows, part, None, after).text(" ORDER BY ").names(place)
 }
@@ -173,7 +159,7 @@ pub(super) fn places(part: InstancePart, after: &StoredRowKey) -> Parts<'static,
 /// Replaces what a rotation changes in a row, unless it was changed in the meantime. `None` if the rows are of different parts.
 pub(super) fn replace((before, after): &(InstanceRow, InstanceRow)) -> Option<Parts<'_, ()>> {
     let (part, (organization, id)) = (before.part(), before.place());
-    let [of, own] = place_columns(part);
+    let [of, own] = part.protected().key;
     let statement = Parts::new("UPDATE ").name(part.table()).text(" SET ").each(rotated(after), ", ", equal);
     let row = statement.text(" WHERE ").name(of).text(" = ").id(organization.stored());
     let row = row.text(" AND ").name(own).text(" = ").id(KeyId::from_uuid(id).stored()).text(" AND ");

@@ -1,0 +1,121 @@
+//! The list of protected tables. The integrity check, the rotation of instance keys, the search for deleted rows and the
+//! test that changes every table with SQL all follow this list.
+
+use super::InstancePart;
+use crate::audit::RecordedRow;
+use crate::keyring::KeyPurpose;
+
+/// A table whose rows grant rights, contain secrets, or decide where they are sent. Each row has a MAC or sealed columns, which
+/// the integrity check verifies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProtectedTable {
+    /// Name of the table.
+    pub name: &'static str,
+    /// Columns of the row key: the organization and the row's own ID. Rows without an organization have their ID twice.
+    pub key: [&'static str; 2],
+    /// Kind of the rows for rotations, with the purpose of the instance's keys that seal and sign them. `None` if they
+    /// depend on keys of the organization only.
+    pub part: Option<(InstancePart, KeyPurpose)>,
+    /// Kind of the rows in audit entries, which record every state of a row including its deletion. `None` if a row of another
+    /// table names the existing rows, or if rows are temporary.
+    pub recorded: Option<RecordedRow>,
+    /// Tables whose rows are verified together with a row of this table: parts of the row, and lookups that lead to it.
+    pub dependent: &'static [&'static str],
+}
+
+const OWN_ID: [&str; 2] = ["organization_id", "id"];
+const OF_ACCOUNT: [&str; 2] = ["organization_id", "account_id"];
+
+impl ProtectedTable {
+    const fn new(name: &'static str, key: [&'static str; 2]) -> Self {
+        Self { name, key, part: None, recorded: None, dependent: &[] }
+    }
+
+    const fn part(self, part: InstancePart, purpose: KeyPurpose) -> Self {
+        Self { part: Some((part, purpose)), ..self }
+    }
+
+    const fn recorded(self, row: RecordedRow) -> Self {
+        Self { recorded: Some(row), ..self }
+    }
+
+    const fn with(self, dependent: &'static [&'static str]) -> Self {
+        Self { dependent, ..self }
+    }
+
+    /// All protected tables, in the order in which the integrity check reads them.
+    pub const ALL: [Self; 12] = {
+        use InstancePart::*;
+        use KeyPurpose::{Instance, Receiver};
+        [
+            Self::new("organizations", ["id", "id"])
+                .part(Organizations, Instance)
+                .recorded(RecordedRow::Organization)
+                .with(&["organization_names"]),
+            // The wrap of the organization's fingerprint key is bound to the list of its keys.
+            Self::new("organization_keys", OWN_ID).part(OrganizationKeys, Instance),
+            Self::new("accounts", OWN_ID).part(Accounts, Instance).recorded(RecordedRow::Account).with(&["directory"]),
+            // A row exists for some minutes. Without it, a change of the TOTP secret starts again.
+            Self::new("pending_seeds", OF_ACCOUNT).part(PendingSeeds, Instance),
+            Self::new("invitations", OF_ACCOUNT)
+                .part(Invitations, Instance)
+                .recorded(RecordedRow::Invitation)
+                .with(&["enrolment_codes", "invited_addresses"]),
+            // Without a draft, an enrolment starts again.
+            Self::new("enrolment_drafts", OF_ACCOUNT).part(Drafts, Instance),
+            Self::new("integrations", OWN_ID)
+                .part(Integrations, Instance)
+                .recorded(RecordedRow::Integration)
+                .with(&["integration_tokens"]),
+            Self::new("receivers", OWN_ID).part(Receivers, Receiver).recorded(RecordedRow::Receiver),
+            // The keyring document names the keys.
+            Self::new("federation_keys", ["id", "id"]).part(FederationKeys, Instance),
+            Self::new("credentials", OWN_ID).recorded(RecordedRow::Credential).with(&[
+                "credential_labels",
+                "credential_secrets",
+                "credential_versions",
+            ]),
+            Self::new("issuers", ["id", "id"]).recorded(RecordedRow::Issuer),
+            Self::new("frozen_namespaces", ["organization_id", "namespace"]).recorded(RecordedRow::Namespace),
+        ]
+    };
+
+    /// Returns the kinds of rows that depend on keys of this purpose.
+    pub fn parts_under(purpose: KeyPurpose) -> impl Iterator<Item = InstancePart> {
+        let is_under = move |(part, of): (InstancePart, KeyPurpose)| (of == purpose).then_some(part);
+        Self::ALL.into_iter().filter_map(move |table| table.part.and_then(is_under))
+    }
+
+    fn find(is_it: impl Fn(&Self) -> bool) -> Self {
+        Self::ALL.into_iter().find(is_it).unwrap_or(Self::new("", ["", ""]))
+    }
+}
+
+impl InstancePart {
+    /// Returns all kinds, in the order of [`ProtectedTable::ALL`].
+    pub fn all() -> impl Iterator<Item = Self> {
+        ProtectedTable::ALL.into_iter().filter_map(|table| table.part).map(|(part, _)| part)
+    }
+
+    /// Returns its table.
+    pub fn protected(self) -> ProtectedTable {
+        ProtectedTable::find(|table| table.part.is_some_and(|(part, _)| part == self))
+    }
+
+    /// Returns the name of its table.
+    pub fn table(self) -> &'static str {
+        self.protected().name
+    }
+}
+
+impl RecordedRow {
+    /// Returns its table.
+    pub fn protected(self) -> ProtectedTable {
+        ProtectedTable::find(|table| table.recorded == Some(self))
+    }
+
+    /// Returns the name of its table.
+    pub fn table(self) -> &'static str {
+        self.protected().name
+    }
+}
