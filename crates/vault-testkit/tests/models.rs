@@ -4,7 +4,6 @@
 mod anchor;
 mod key_terms;
 mod passcodes;
-mod signing_keys;
 
 use stateright::{Checker as _, Model};
 use std::fmt::Debug;
