@@ -426,6 +426,6 @@ fn every_column_is_checked_or_documented_as_unchecked(database: Database) {
     assert_eq!(
         (unseen_columns, found.then_some(what), unseen),
         (BTreeSet::new(), None, NOT_FOUND.iter().copied().collect()),
-        "columns neither checked nor said not to be, what is said not to be checked and found, changes of rows"
+        "unchecked columns that are not listed, findings in listed columns, undetected changes of rows"
     );
 }
