@@ -53,6 +53,7 @@ struct Filled {
     admin: Session,
     colleague: Account,
     credential: String,
+    removed: String,
     receiver: String,
     enrolment: String,
     _issuer: TestIssuer,
@@ -69,8 +70,7 @@ fn filled(database: Database) -> Filled {
     let invited = admin.invite("later@example.com", "viewer").expect(201).json();
     let enrolment = invited["enrolment_code"].as_str().unwrap().to_owned();
     vault.client().enrol(&enrolment, PASSWORD).expect(200);
-    let session = colleague.log_in(&vault.client());
-    session.post_account("passcode", &colleague.proof()).expect(200);
+    let removed = admin.save(&small("exports", 6));
     let issuer = TestIssuer::start();
     for name in ["own", "other"] {
         vault.run(&["issuer", "add", name, "--issuer", &issuer.url()]).done();
@@ -87,7 +87,7 @@ fn filled(database: Database) -> Filled {
     admin.call("POST", &format!("/v1/receivers/{}/test", receivers[1])).send().expect(202);
     vault.run(&["namespace", "freeze", "exports", "--org", "Acme"]).done();
     let receiver = receivers[0].clone();
-    Filled { vault, admin, colleague, credential, receiver, enrolment, _issuer: issuer }
+    Filled { vault, admin, colleague, credential, removed, receiver, enrolment, _issuer: issuer }
 }
 
 impl Filled {
@@ -95,11 +95,13 @@ impl Filled {
     fn change(&self) {
         let Self { vault, admin, colleague, .. } = self;
         vault.run(&["account", "set-role", "--email", &colleague.email, "--role", "viewer"]).done();
+        // After the change of the role, which removes a pending TOTP secret.
+        let session = colleague.log_in(&vault.client());
+        session.post_account("passcode", &colleague.proof()).expect(200);
         admin.replace(&self.credential, &small("imports", 5), false).expect(201);
         admin.destroy_version(&self.credential, 1).expect(204);
         admin.describe(&self.credential, &json!({"labels": {"team": "other"}})).expect(200);
-        let links = admin.list().iter().find(|item| item["namespace"] == "links").cloned().unwrap();
-        admin.delete(links["id"].as_str().unwrap()).expect(204);
+        admin.delete(&self.removed).expect(204);
         vault.client().enrol(&self.enrolment, PASSWORD).expect(200);
         vault.run(&["integration", "disable", "--org", "Acme", "--name", "nightly"]).done();
         vault.run(&["integration", "delete", "--org", "Acme", "--name", "hourly", "--yes"]).done();

@@ -301,7 +301,7 @@ async fn deleted_rows_are_findings() {
             found.filter(|finding| finding.contains("was deleted outside the service")).collect::<Vec<_>>()
         };
         let found = deleted().await;
-        assert!(found.len() == 1 && found[0].contains(row.table()), "{found:?}");
+        assert!(found.len() == 1 && found[0].contains(row.table()), "{row:?}: {found:?}");
 
         // Retention records the state again, once, before it removes the entry.
         let removed = deployment.store.audit();
@@ -960,7 +960,8 @@ proptest! {
                     }
                     Act::Restart(place) => processes[place] = (deployment.start().await, None),
                     Act::Make(place) => {
-                        let name = format!("integration-{}", created.len());
+                        other.names += 1;
+                        let name = format!("integration-{}", other.names);
                         created.push(processes[place].0.integration(organization, &name).await);
                     }
                     Act::Change(place, which) => {

@@ -289,7 +289,10 @@ impl MemoryStore {
             RecordedRow::Invitation => state.invitations.clear(),
             RecordedRow::Integration => state.integrations.clear(),
             RecordedRow::Credential => state.credentials.clear(),
-            RecordedRow::Organization => state.organizations.clear(),
+            RecordedRow::Organization => {
+                state.organizations.clear();
+                state.organization_keys.clear(); // rows of organizations are read through their keys
+            }
             RecordedRow::Namespace => state.frozen.clear(),
             RecordedRow::Issuer => state.issuers.clear(),
             RecordedRow::Receiver => state.receivers.clear(),

@@ -1,5 +1,6 @@
 use super::*;
 use crate::testing::{NOW, NoEntropyLeft, entropy, id, new_instance, root};
+use crate::wrapper::WrapError;
 use crate::{OsEntropy, RootKeyFile, SymmetricKey};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use vault_core::digest::DigestPurpose;

@@ -5,7 +5,6 @@ use crate::testing::{NOW, id, keyring_of};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use pasetors::keys::SymmetricKey as TokenKeyBytes;
-use pasetors::paserk::{FormatAsPaserk as _, Id};
 use proptest::prelude::*;
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
