@@ -172,7 +172,7 @@ fn doctor_reports_node_errors() {
     }
     let output = doctor();
     assert_eq!(output.status, Some(1));
-    assert!(output.stdout.contains("1 transaction has waited for more than two minutes"), "{}", output.stdout);
+    assert!(output.stdout.contains("1 transaction has been pending for more than two minutes"), "{}", output.stdout);
     cluster.execute_on_worker(1, &url, "ROLLBACK PREPARED 'citus_left_over'");
     let output = doctor();
     assert_eq!(output.status, Some(0), "{}", output.stdout);
