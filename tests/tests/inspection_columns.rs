@@ -72,6 +72,8 @@ fn filled(database: Database) -> Filled {
     let invited = admin.invite("later@example.com", "viewer").expect(201).json();
     let enrolment = invited["enrolment_code"].as_str().unwrap().to_owned();
     vault.client().enrol(&enrolment, PASSWORD).expect(200);
+    let other = admin.invite("other@example.com", "viewer").expect(201).json();
+    vault.client().enrol(other["enrolment_code"].as_str().unwrap(), PASSWORD).expect(200);
     let removed = admin.save(&small("exports", 6));
     let issuer = TestIssuer::start();
     for name in ["own", "other"] {
@@ -283,6 +285,7 @@ impl Rows {
             keys.join(" AND ")
         };
         match tampering {
+            Tampering::Exchanged if self.count(&format!("kept.now_{table}")) < 2 => return false,
             Tampering::Exchanged => {
                 let value =
                     |Column { name, is_key, .. }: &Column| format!("{}.{name}", if *is_key { "k" } else { "o" });
@@ -428,10 +431,13 @@ fn every_column_is_checked_or_documented_as_unchecked(database: Database) {
     for (table, columns, of_table) in &all_at_once {
         rows.flip(table, columns, &of_table.iter().map(String::as_str).collect::<Vec<_>>());
     }
-    let (found, what) = check(vault);
+    let report: Value = serde_json::from_str(&check(vault).1).unwrap();
+    let mut found: Vec<&str> = report["findings"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    // SQLite reports values that violate a constraint, whoever checks the column.
+    found.retain(|finding| !finding.starts_with("database file: CHECK constraint failed"));
     assert_eq!(
-        (unseen_columns, found.then_some(what), unseen),
-        (BTreeSet::new(), None, NOT_FOUND.iter().copied().collect()),
+        (unseen_columns, found, unseen),
+        (BTreeSet::new(), Vec::new(), NOT_FOUND.iter().copied().collect()),
         "unchecked columns that are not listed, findings in listed columns, undetected changes of rows"
     );
 }
