@@ -317,7 +317,7 @@ async fn mail_is_sent_at_most_hourly() {
     world.round().await;
     assert_eq!(mails(), 3);
     let text = world.post.arrived.lock().unwrap().last().unwrap().2.clone();
-    assert!(text.contains(EventKind::InspectionFound.title()) && text.contains("(5 times)"), "{text}");
+    assert_eq!(text.matches(EventKind::InspectionFound.as_str()).count(), 5, "{text}");
     world.pass(3_600 * 2);
     world.round().await;
     assert_eq!(mails(), 3);
