@@ -19,8 +19,7 @@ pub(crate) fn database() -> &'static str {
 
 /// Returns the address of a database with the schema that all processes of this build share.
 pub(crate) fn shared_database() -> &'static str {
-    static DATABASE: LazyLock<String> =
-        LazyLock::new(|| Cluster::shared().shared_database(&build(), |address| migrate(address)));
+    static DATABASE: LazyLock<String> = LazyLock::new(|| Cluster::shared().shared_database(&build(), migrate));
     &DATABASE
 }
 
