@@ -401,12 +401,12 @@ fn every_column_is_checked_or_documented_as_unchecked(database: Database) {
     let empty: BTreeSet<&str> = tables.keys().map(String::as_str).filter(|table| rows.count(table) == 0).collect();
     assert_eq!(empty, EMPTY.into());
     let (mut unseen, mut unseen_columns) = (BTreeSet::new(), BTreeSet::new());
-    let mut all_at_once = Vec::new();
+    let mut changed = Vec::new();
     for (table, columns) in &tables {
         let is_empty = empty.contains(table.as_str());
         let of_table = unchecked.get(table).cloned().unwrap_or_default();
         if !is_empty {
-            all_at_once.push((table, columns, of_table.clone()));
+            changed.push((table, columns, of_table.clone()));
         }
         // A row is not protected if none of its columns is.
         if is_empty || of_table.len() == columns.len() {
@@ -428,12 +428,12 @@ fn every_column_is_checked_or_documented_as_unchecked(database: Database) {
         rows.restore(table, columns);
     }
     // Everything that is said not to be checked, together.
-    for (table, columns, of_table) in &all_at_once {
+    for (table, columns, of_table) in &changed {
         rows.flip(table, columns, &of_table.iter().map(String::as_str).collect::<Vec<_>>());
     }
     let report: Value = serde_json::from_str(&check(vault).1).unwrap();
     let mut found: Vec<&str> = report["findings"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-    // SQLite reports values that violate a constraint, whoever checks the column.
+    // SQLite also reports values that violate a constraint of an unchecked column.
     found.retain(|finding| !finding.starts_with("database file: CHECK constraint failed"));
     assert_eq!(
         (unseen_columns, found, unseen),

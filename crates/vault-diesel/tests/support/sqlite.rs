@@ -41,7 +41,7 @@ impl Scratch {
             let store = new.open();
             store.migrate(NOW, &mut |_| {}).await.unwrap();
             drop(store);
-            // Moves what is left in the write-ahead log into the file.
+            // Moves the rest of the write-ahead log into the file.
             let busy: i64 = new.bare().query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0)).unwrap();
             assert_eq!(busy, 0, "the template is in use");
             fs::rename(new.path(), &template).unwrap();
