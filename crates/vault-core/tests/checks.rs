@@ -255,7 +255,7 @@ fn names_are_unique_and_read_as_they_are_written() {
 }
 
 proptest! {
-    /// The report of several buckets has the worst result of each kind, with the bucket.
+    /// If a credential has several buckets, the report has the worst result of each kind, with the bucket.
     #[test]
     fn bucket_report_contains_worst_result_of_each(results in vec((0_usize..4, 0_usize..4), 1..6)) {
         let reason = CheckReason::Denied;

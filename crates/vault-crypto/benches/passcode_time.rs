@@ -1,4 +1,4 @@
-//! Whether the time of a passcode check discloses anything about the code: two kinds of code in random order, a
+//! Checks whether the time of a passcode check discloses anything about the code: two kinds of code in random order, a
 //! million checks, Welch's t-test of their times ("dudect": Reparaz, Balasch and Verbauwhede, 2017). Below 4.5 either
 //! way, no difference is seen.
 
