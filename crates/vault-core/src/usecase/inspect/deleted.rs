@@ -21,9 +21,9 @@ impl Inspector {
             };
             named.extend(rows.iter().map(|row| (*row, (organization, id))));
         }
-        named.dedup();
         let mut absent = Vec::new();
         for row in ProtectedTable::ALL.into_iter().filter_map(|table| table.recorded) {
+            // Several entries of a subject follow each other.
             let mut places: Vec<_> = named.iter().filter(|(of, _)| *of == row).map(|(_, place)| *place).collect();
             places.dedup();
             if !places.is_empty() {
@@ -35,7 +35,7 @@ impl Inspector {
     }
 
     async fn existing(&self, row: RecordedRow, places: &[InstanceRowKey]) -> Result<Vec<InstanceRowKey>, Error> {
-        // Rows of organizations and issuers have their own ID twice.
+        // Keys of issuers contain the ID twice, and entries about issuers the nil ID as organization.
         let of_instance = row == RecordedRow::Issuer;
         let own = |(_, id): &InstanceRowKey| (OrganizationId::from_uuid(*id), *id);
         let keys = places.iter().map(|place| if of_instance { own(place) } else { *place }).collect();
