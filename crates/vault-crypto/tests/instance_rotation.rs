@@ -358,6 +358,28 @@ async fn rows_deleted_by_the_service_are_no_findings() {
     assert_eq!(process.findings().await, [""; 0]);
 }
 
+/// A change or deletion that waited for the database has an older entry than many operations that were completed before it.
+#[tokio::test(flavor = "multi_thread")]
+async fn delayed_changes_are_no_findings() {
+    let mut deployment = Deployment::new().await;
+    let (process, organization) = (deployment.start().await, deployment.organization().await);
+    let [changed, deleted] =
+        [process.integration(organization, "a").await, process.integration(organization, "b").await];
+    deployment.ids = Arc::new(SequentialIds::seeded(1));
+    let (delayed, before) = (deployment.start().await, deployment.clock.now());
+    deployment.clock.advance_seconds(10);
+    for state in [IntegrationState::Disabled, IntegrationState::Active].into_iter().cycle().take(20) {
+        process.edit(organization, changed, state).await.unwrap();
+        process.edit(organization, deleted, state).await.unwrap();
+    }
+    deployment.clock.set(before);
+    delayed.edit(organization, changed, IntegrationState::Disabled).await.unwrap();
+    let who = Principal::Operator;
+    delayed.integrations.delete(&who, organization, &IntegrationRef::Id(deleted)).await.unwrap();
+    deployment.clock.advance_seconds(20);
+    assert_eq!(process.findings().await, [""; 0]);
+}
+
 /// Whatever was begun before a step is gone on with after it, by a process from before the rotation and by a new one.
 #[tokio::test(flavor = "multi_thread")]
 async fn vault_works_after_interruption_at_every_step() {

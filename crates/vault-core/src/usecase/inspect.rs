@@ -29,6 +29,9 @@ use std::sync::Arc;
 const LOOKS: usize = 4;
 /// Number of the newest entries about a row that are read.
 const ENTRIES: usize = 8;
+/// Number of entries about a row that are read if the newest ones do not explain its state. An operation that waited for the
+/// database can have an older entry than many operations that were completed before it.
+const MORE_ENTRIES: usize = 10_000;
 /// Number of the newest entries about an organization's namespaces that are read.
 const NAMESPACES: usize = 1_000;
 /// Number of rows per step when states are recorded.
@@ -674,25 +677,41 @@ impl Inspector {
 
     /// Reports how a row differs from the newest entries about it. Returns the time of the newest one.
     async fn find_differences(&self, recorded: &Recorded, seen: &mut Seen) -> Result<Option<Timestamp>, Error> {
-        let Recorded { organization, subject, row, ref namespace, state, ref others } = *recorded;
-        let is_state = |left: Option<RowState>| left == Some(state) || left.is_some_and(|left| others.contains(&left));
-        let query = RecordedStates { organization, subject, row, namespace: namespace.clone(), limit: ENTRIES };
-        let entries = self.store.recorded_states(query).await?;
+        let Recorded { organization, subject, row, ref namespace, .. } = *recorded;
         let text = subject.text();
         let id = match namespace {
             Some(namespace) => namespace.as_str(),
             None => text.split_once(':').map_or(text.as_str(), |(_, id)| id),
         };
-        let Some(newest) = entries.first() else {
-            seen.find(row.table(), id, Violation::Unrecorded);
-            return Ok(None);
-        };
-        let genuine = |entry: &AuditEntry| entry.is_genuine(&*self.environment.audit);
-        if !genuine(newest) {
-            seen.find(row.table(), id, Violation::Entry { entry: newest.id.clone() });
-            return Ok(None);
+        let mut limit = ENTRIES;
+        loop {
+            let query = RecordedStates { organization, subject, row, namespace: namespace.clone(), limit };
+            let entries = self.store.recorded_states(query).await?;
+            let Some(newest) = entries.first() else {
+                seen.find(row.table(), id, Violation::Unrecorded);
+                return Ok(None);
+            };
+            if !newest.is_genuine(&*self.environment.audit) {
+                seen.find(row.table(), id, Violation::Entry { entry: newest.id.clone() });
+                return Ok(None);
+            }
+            match self.difference(recorded, newest, &entries) {
+                Some(_) if entries.len() == limit && limit < MORE_ENTRIES => limit = MORE_ENTRIES,
+                violation => {
+                    if let Some(violation) = violation {
+                        seen.find(row.table(), id, violation);
+                    }
+                    return Ok(Some(newest.at));
+                }
+            }
         }
-        let sound: Vec<_> = entries.iter().filter(|entry| genuine(entry)).collect();
+    }
+
+    /// Returns how a row differs from the entries about it.
+    fn difference(&self, recorded: &Recorded, newest: &AuditEntry, entries: &[AuditEntry]) -> Option<Violation> {
+        let Recorded { row, state, ref others, .. } = *recorded;
+        let is_state = |left: Option<RowState>| left == Some(state) || left.is_some_and(|left| others.contains(&left));
+        let sound: Vec<_> = entries.iter().filter(|entry| entry.is_genuine(&*self.environment.audit)).collect();
         let last = match row {
             // A replacement of such a row starts its numbering again, so the numbers of these states have no order.
             RecordedRow::Invitation | RecordedRow::Organization | RecordedRow::Namespace => Some(newest),
@@ -707,15 +726,10 @@ impl Inspector {
             }
             _ => is_state(last.left(row)),
         };
-        if !is_as_left {
-            let entry = last.id.clone();
-            let removed = last.left(row) == Some(RowState::Gone);
-            seen.find(
-                row.table(),
-                id,
-                if removed { Violation::Removed { entry } } else { Violation::NotAsRecorded { entry } },
-            );
+        if is_as_left {
+            return None;
         }
-        Ok(Some(newest.at))
+        let (entry, removed) = (last.id.clone(), last.left(row) == Some(RowState::Gone));
+        Some(if removed { Violation::Removed { entry } } else { Violation::NotAsRecorded { entry } })
     }
 }

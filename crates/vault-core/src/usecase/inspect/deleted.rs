@@ -1,6 +1,6 @@
 //! Search for deleted rows: audit entries record each state of a row, and that it was deleted.
 
-use super::{ENTRIES, Inspector, OF_INSTANCE, Recorded, Records, Seen, UNCERTAIN, Violation};
+use super::{ENTRIES, Inspector, MORE_ENTRIES, OF_INSTANCE, Recorded, Records, Seen, UNCERTAIN, Violation};
 use crate::audit::{AuditAction, AuditEntry, RecordedRow, RowState, Subject};
 use crate::error::Error;
 use crate::id::OrganizationId;
@@ -63,26 +63,23 @@ impl Inspector {
             return Ok(());
         }
         let subject = row.subject(id);
-        let query = RecordedStates { organization, subject, row, namespace: None, limit: ENTRIES };
-        let entries = self.store.recorded_states(query).await?;
-        let Some(newest) = entries.first() else { return Ok(()) }; // such as the invitation of an account
-        if !newest.is_genuine(&*self.environment.audit) {
-            seen.find(row.table(), id, Violation::Entry { entry: newest.id.clone() });
-            return Ok(());
-        }
-        let genuine: Vec<_> = entries.iter().filter(|entry| entry.is_genuine(&*self.environment.audit)).collect();
-        let is_gone = |entry: &&AuditEntry| entry.left(row) == Some(RowState::Gone);
-        let is_explained = match row {
-            RecordedRow::Invitation => {
-                let recent = |entry: &&AuditEntry| !is_before(entry, newest);
-                genuine.iter().copied().filter(recent).any(|entry| is_gone(&entry)) || self.has_ended(&genuine).await?
+        let mut limit = ENTRIES;
+        let (newest, state) = loop {
+            let query = RecordedStates { organization, subject, row, namespace: None, limit };
+            let entries = self.store.recorded_states(query).await?;
+            let Some(newest) = entries.first() else { return Ok(()) }; // such as the invitation of an account
+            if !newest.is_genuine(&*self.environment.audit) {
+                seen.find(row.table(), id, Violation::Entry { entry: newest.id.clone() });
+                return Ok(());
             }
-            // IDs are never used again. Entries of two servers may be ordered differently than their changes.
-            _ => genuine.iter().any(is_gone),
+            if self.is_explained(row, newest, &entries).await? {
+                return Ok(());
+            }
+            if entries.len() < limit || limit == MORE_ENTRIES {
+                break (newest.clone(), newest.left(row));
+            }
+            limit = MORE_ENTRIES;
         };
-        if is_explained {
-            return Ok(());
-        }
         let recorded = |state| Recorded { organization, subject, row, namespace: None, state, others: Vec::new() };
         match self.records {
             // A restore removes these rows.
@@ -91,14 +88,28 @@ impl Inspector {
             }
             // Otherwise the row would no longer be a finding after the removal of the entry.
             Records::Older(time) if newest.at < time => {
-                if let Some(state) = newest.left(row) {
+                if let Some(state) = state {
                     self.record_state(&recorded(state)).await?;
                 }
             }
             Records::No | Records::Older(_) | Records::All => {}
         }
-        seen.find(row.table(), id, Violation::Deleted { entry: newest.id.clone() });
+        seen.find(row.table(), id, Violation::Deleted { entry: newest.id });
         Ok(())
+    }
+
+    /// Returns whether the service deleted a row with these entries.
+    async fn is_explained(&self, row: RecordedRow, newest: &AuditEntry, entries: &[AuditEntry]) -> Result<bool, Error> {
+        let genuine: Vec<_> = entries.iter().filter(|entry| entry.is_genuine(&*self.environment.audit)).collect();
+        let is_gone = |entry: &AuditEntry| entry.left(row) == Some(RowState::Gone);
+        Ok(match row {
+            RecordedRow::Invitation => {
+                let is_recent = |entry: &AuditEntry| !is_before(entry, newest);
+                genuine.iter().any(|entry| is_recent(entry) && is_gone(entry)) || self.has_ended(&genuine).await?
+            }
+            // IDs are never used again. Entries of two servers may be ordered differently than their changes.
+            _ => genuine.iter().any(|entry| is_gone(entry)),
+        })
     }
 
     /// Returns whether maintenance may have deleted the invitation with these entries because it expired, or a restore with all
