@@ -17,7 +17,6 @@ use vault_crypto::{
 };
 use vault_diesel::{LockError, ServerLock};
 use vault_embed::{OpenVault, Opening, OpeningError, RootKey};
-use vault_http::CurrentRequest;
 use vault_pkcs11::{Pin, TokenKey};
 use vault_storage::{KmsAccess, KmsKey, ReadCredentials};
 use zeroize::Zeroizing;
@@ -49,21 +48,13 @@ pub(crate) fn create(settings: &Settings) -> Result<Opening, Failure> {
 /// Prepares to open an existing vault for a server.
 pub(crate) fn serve(settings: &Settings, command: &str, events: &ServerEvents) -> Result<Opening, Failure> {
     let opening = vault_embed::open(root_key(settings)?, settings.database.clone());
-    Ok(opening
-        .events(events.clone())
-        .request_context(CurrentRequest)
-        .server(command)
-        .page_cache(settings.server.page_cache))
+    Ok(opening.events(events.clone()).server(command).page_cache(settings.server.page_cache))
 }
 
 /// Prepares to open a vault for a server, or to create it.
 pub(crate) fn serve_or_create(settings: &Settings, command: &str, events: &ServerEvents) -> Result<Opening, Failure> {
     let opening = vault_embed::open_or_create(root_key(settings)?, settings.database.clone());
-    Ok(opening
-        .events(events.clone())
-        .request_context(CurrentRequest)
-        .server(command)
-        .page_cache(settings.server.page_cache))
+    Ok(opening.events(events.clone()).server(command).page_cache(settings.server.page_cache))
 }
 
 /// Returns the path of the anchor, which records the newest checkpoint outside the database.

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
-use vault_core::audit::{Actor, AuditAction, Subject};
+use vault_core::audit::{Actor, AuditAction, Origin, Subject};
 use vault_core::error::{Error, Refusal};
 use vault_core::federation::{
     FederationAudience, FederationClaims, FederationIssuer, FederationKey, FederationKeyError, FederationKeyState,
@@ -15,7 +15,7 @@ use vault_core::federation::{
 use vault_core::id::{CredentialId, InstanceId, OrganizationId};
 use vault_core::port::{
     Clock as _, CreateInstance, FederationKeyRepository as _, FederationTokenSigner as _, IdGenerator as _,
-    IssuerPublication, KeyRepository as _, KeyUse, NoRequest, TokenVerifier as _,
+    IssuerPublication, KeyRepository as _, KeyUse, TokenVerifier as _,
 };
 use vault_core::usecase::federation::{FederationCrypto, FederationPublisher, PublishedKeys};
 use vault_core::usecase::{
@@ -88,7 +88,7 @@ impl Deployment {
             ids: self.ids.clone(),
             events: self.events.clone(),
             audit: Arc::new(keyring.audit_sealer()),
-            request_context: Arc::new(NoRequest),
+            origin: Origin::default(),
         }
     }
 

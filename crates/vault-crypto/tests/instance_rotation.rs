@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
-use vault_core::audit::{Actor, AuditAction, CheckpointRef, RecordedRow, RowState, SealedAuditRecord, Subject};
+use vault_core::audit::{Actor, AuditAction, CheckpointRef, Origin, RecordedRow, RowState, SealedAuditRecord, Subject};
 use vault_core::credential::{CredentialData, CredentialType, LabelFilter, Labels};
 use vault_core::cursor::{ListFilter, PageRequest};
 use vault_core::digest::{Digest, DigestPurpose};
@@ -19,7 +19,7 @@ use vault_core::namespace::Namespace;
 use vault_core::network::Network;
 use vault_core::port::{
     Clock as _, CreateInstance, Event, FindUnderInstanceKey, InstanceKeyRotation as _, InstancePart,
-    InstanceRewrapper as _, InstanceRow, KeyRepository as _, KeyedDigester, NoRequest, TokenRefusal,
+    InstanceRewrapper as _, InstanceRow, KeyRepository as _, KeyedDigester, TokenRefusal,
 };
 use vault_core::principal::Principal;
 use vault_core::receiver::SealedTarget;
@@ -86,7 +86,7 @@ impl Deployment {
             ids: self.ids.clone(),
             events: self.events.clone(),
             audit: Arc::new(keyring.audit_sealer()),
-            request_context: Arc::new(NoRequest),
+            origin: Origin::default(),
         }
     }
 

@@ -9,11 +9,11 @@ use support::NOW;
 use support::sqlite::Scratch;
 use uuid::Uuid;
 use vault_core::audit::{
-    Actor, AuditAction, AuditFinding, Checkpoint, CheckpointRef, DeliveryPosition, DeliveryState, SealedCheckpoint,
-    Subject,
+    Actor, AuditAction, AuditFinding, Checkpoint, CheckpointRef, DeliveryPosition, DeliveryState, Origin,
+    SealedCheckpoint, Subject,
 };
 use vault_core::id::AuditId;
-use vault_core::port::{AuditLog, CutAudit, Delivery, IdGenerator, NoRequest};
+use vault_core::port::{AuditLog, CutAudit, Delivery, IdGenerator};
 use vault_core::time::Timestamp;
 use vault_core::usecase::{AuditTally, Environment, Operator};
 use vault_diesel::SqliteStore;
@@ -37,13 +37,8 @@ async fn setting() -> (Setting, Vec<AuditId>) {
     let store = scratch.migrated().await;
     let (clock, ids) = (Arc::new(ManualClock::default()), Arc::new(SequentialIds::default()));
     let events = Arc::new(RecordingEvents::default());
-    let environment = Environment {
-        clock,
-        ids: ids.clone(),
-        events,
-        audit: Arc::new(FakeAuditSealer),
-        request_context: Arc::new(NoRequest),
-    };
+    let environment =
+        Environment { clock, ids: ids.clone(), events, audit: Arc::new(FakeAuditSealer), origin: Origin::default() };
     let tally = Arc::new(AuditTally::new(environment.clone(), store.clone()));
     let sealer = Arc::new(PlainSealer::new(store.clone(), ids.clone()));
     let operator = Operator::new(environment.clone(), tally, store.clone(), sealer);
@@ -142,8 +137,8 @@ async fn entries_with_foreign_ids_are_found() {
 async fn oldest_entries_go_and_new_ones_are_delivered<S: Store + 'static>(store: Arc<S>) {
     let (clock, ids) = (Arc::new(ManualClock::default()), Arc::new(SequentialIds::default()));
     let events = Arc::new(RecordingEvents::default());
-    let (audit, request_context) = (Arc::new(FakeAuditSealer), Arc::new(NoRequest));
-    let environment = Environment { clock: clock.clone(), ids: ids.clone(), events, audit, request_context };
+    let (audit, origin) = (Arc::new(FakeAuditSealer), Origin::default());
+    let environment = Environment { clock: clock.clone(), ids: ids.clone(), events, audit, origin };
     let tally = Arc::new(AuditTally::new(environment.clone(), store.clone()));
     let operator =
         Operator::new(environment.clone(), tally, store.clone(), Arc::new(PlainSealer::new(store.clone(), ids)));

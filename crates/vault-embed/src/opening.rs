@@ -15,11 +15,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
-use vault_core::audit::{Actor, AuditAction, Subject};
+use vault_core::audit::{Actor, AuditAction, Origin, Subject};
 use vault_core::id::InstanceId;
-use vault_core::port::{
-    Clock, CreateInstance, Entropy, EventSink, IdGenerator, KeyedDigester, NoRequest, Opener, RequestContext,
-};
+use vault_core::port::{Clock, CreateInstance, Entropy, EventSink, IdGenerator, KeyedDigester, Opener};
 use vault_core::sealed::InstanceRecord;
 use vault_core::usecase::{AccountPorts, Accounts, AuditTally, Environment};
 use vault_crypto::{
@@ -57,7 +55,6 @@ pub struct Opening {
     database: Database,
     mode: Mode,
     events: Arc<dyn EventSink>,
-    request_context: Arc<dyn RequestContext>,
     server: Option<String>,
     progress: Option<Progress>,
     maintenance: bool,
@@ -78,13 +75,11 @@ enum Mode {
 
 impl Opening {
     fn new(root_key: RootKey, database: Database, mode: Mode) -> Self {
-        let (events, request_context) = (Arc::new(LoggedEvents), Arc::new(NoRequest));
         Self {
             root_key,
             database,
             mode,
-            events,
-            request_context,
+            events: Arc::new(LoggedEvents),
             server: None,
             progress: None,
             maintenance: true,
@@ -96,11 +91,6 @@ impl Opening {
     /// Sends events to `sink` instead of [`LoggedEvents`].
     pub fn events(self, sink: impl EventSink + 'static) -> Self {
         Self { events: Arc::new(sink), ..self }
-    }
-
-    /// Records the requests of `request_context` in audit entries. By default, entries contain no request.
-    pub fn request_context(self, request_context: impl RequestContext + 'static) -> Self {
-        Self { request_context: Arc::new(request_context), ..self }
     }
 
     /// Acquires the server lock of an embedded database until the vault is closed and dropped. Errors of other
@@ -170,7 +160,6 @@ struct Platform {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdGenerator>,
     events: Arc<dyn EventSink>,
-    request_context: Arc<dyn RequestContext>,
     entropy: Arc<dyn Entropy>,
 }
 
@@ -182,23 +171,11 @@ enum Root {
 
 impl Opening {
     async fn run(self) -> Result<(OpenVault, Arc<dyn Opener>), OpeningError> {
-        let Self {
-            root_key,
-            database,
-            mode,
-            events,
-            request_context,
-            server,
-            progress,
-            maintenance,
-            anchor,
-            page_cache,
-        } = self;
+        let Self { root_key, database, mode, events, server, progress, maintenance, anchor, page_cache } = self;
         let platform = Platform {
             clock: Arc::new(SystemClock),
             ids: Arc::new(SystemIds::default()),
             events,
-            request_context,
             entropy: Arc::new(OsEntropy),
         };
         let first_run = FirstRun::of(&root_key, &database);
@@ -508,7 +485,7 @@ impl Platform {
             ids: self.ids.clone(),
             events: self.events.clone(),
             audit: Arc::new(keyring.audit_sealer()),
-            request_context: self.request_context.clone(),
+            origin: Origin::default(),
         }
     }
 

@@ -8,17 +8,18 @@ use crate::host::HostNames;
 use crate::problem_response::ProblemResponse;
 use crate::route::Lookup;
 use crate::telemetry::{Answered, Telemetry};
-use crate::trace;
+use crate::trace::{self, RequestSpans};
 use actix_web::dev::Payload;
 use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::http::{ConnectionType, Method, Version};
 use actix_web::{HttpRequest, HttpResponse};
 use futures_util::FutureExt as _;
+use ipnet::IpNet;
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::time::Instant;
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span};
 use uuid::Uuid;
 use vault_core::port::IdGenerator;
 
@@ -44,6 +45,11 @@ pub(crate) trait Api: Clone + Send + 'static {
     /// Returns the route of `method` at `path`.
     fn find<'a>(&self, path: &'a str, method: &Method) -> Lookup<'a>;
 
+    /// Returns the proxies whose `X-Forwarded-For` is evaluated.
+    fn trusted_proxies(&self) -> &[IpNet] {
+        &[]
+    }
+
     /// Runs an operation.
     async fn run(&self, call: Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse>;
 }
@@ -68,17 +74,25 @@ impl<A: Api> Exchange<A> {
         let mut id = Uuid::encode_buffer();
         let id: &str = uuid.hyphenated().encode_lower(&mut id);
         let span = tracing::error_span!("request", request_id = id);
-        trace::within(span, self.answer_as(uuid, id, request, payload)).await
+        self.answer_as(uuid, id, span.clone(), request, payload).instrument(span).await
     }
 
-    async fn answer_as(&self, uuid: Uuid, id: &str, request: HttpRequest, payload: Payload) -> HttpResponse {
+    async fn answer_as(
+        &self,
+        uuid: Uuid,
+        id: &str,
+        span: Span,
+        request: HttpRequest,
+        payload: Payload,
+    ) -> HttpResponse {
         let began = Instant::now();
         let phase = request.conn_data::<Rc<Phase>>().cloned();
         let _answering = phase.clone().map(Phase::begin);
         let found = self.api.find(request.path(), request.method());
         let mut body = Incoming::new(&request, payload);
-        let span = trace::operation(found.operation(), &request, id);
-        let run = self.run(uuid, &request, &found, &mut body).instrument(span.clone());
+        let operation = trace::operation(found.operation(), &request, id);
+        let spans = RequestSpans { request: span, operation: operation.clone() };
+        let run = self.run(uuid, spans, &request, &found, &mut body).instrument(operation.clone());
         let outcome = AssertUnwindSafe(run).catch_unwind().await;
         let response = match outcome {
             Ok(Ok(response)) => response,
@@ -112,7 +126,7 @@ impl<A: Api> Exchange<A> {
         if let Ok(id) = HeaderValue::from_str(id) {
             headers.insert(REQUEST_ID, id);
         }
-        trace::answered(&span, response.status().as_u16());
+        trace::answered(&operation, response.status().as_u16());
         self.telemetry.answered(&Answered {
             operation: found.operation(),
             method: request.method(),
@@ -126,6 +140,7 @@ impl<A: Api> Exchange<A> {
     async fn run(
         &self,
         id: Uuid,
+        spans: RequestSpans,
         request: &HttpRequest,
         found: &Lookup<'_>,
         body: &mut Incoming,
@@ -136,7 +151,10 @@ impl<A: Api> Exchange<A> {
             self.hosts.check(request)?;
         }
         match found {
-            Lookup::Found(place) => self.api.run(Call { request, place: *place, id }, body).await,
+            Lookup::Found(place) => {
+                let call = Call::new(request, *place, id, spans, self.api.trusted_proxies());
+                self.api.run(call, body).await
+            }
             Lookup::OtherMethod { allow, .. } => Err(ProblemResponse::method_not_allowed(allow)),
             Lookup::Unknown if request.method() == Method::CONNECT => {
                 Err(ProblemResponse::method_not_allowed(ALL_METHODS).closing())

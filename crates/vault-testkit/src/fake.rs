@@ -7,8 +7,9 @@ use crate::crypto::{
 };
 use crate::memory::MemoryStore;
 use std::sync::Arc;
+use vault_core::audit::Origin;
 use vault_core::id::InstanceId;
-use vault_core::port::{EventCarrier, NoRequest};
+use vault_core::port::EventCarrier;
 use vault_core::usecase::{
     AccountPorts, Accounts, Activations, AuditTally, Environment, Integrations, Notifier, Operator, Receivers, Vault,
 };
@@ -81,7 +82,7 @@ impl FakeVault {
             ids: ids.clone(),
             events: events.clone(),
             audit: Arc::new(FakeAuditSealer),
-            request_context: Arc::new(NoRequest),
+            origin: Origin::default(),
         };
         let tally = Arc::new(AuditTally::new(environment.clone(), ports.clone()));
         let sealer = Arc::new(PlainSealer::new(ports.clone(), ids.clone()));

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use uuid::Uuid;
 use vault_core::audit::{
     Actor, AuditAction, AuditEntry, AuditFinding, AuditVerification, CHECKPOINT_ENTRIES, CheckpointRef, DeliveryBreach,
-    DeliveryPosition, Subject,
+    DeliveryPosition, Origin, Subject,
 };
 use vault_core::digest::Digest;
 use vault_core::id::AuditId;
@@ -39,7 +39,7 @@ fn setting() -> Setting {
         ids: ids.clone(),
         events: events.clone(),
         audit: Arc::new(FakeAuditSealer),
-        request_context: Arc::new(vault_core::port::NoRequest),
+        origin: Origin::default(),
     };
     let tally = Arc::new(AuditTally::new(environment.clone(), store.clone()));
     let operator =

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use uuid::Uuid;
 use vault_core::Command;
 use vault_core::audit::{
-    Actor, AuditAction, AuditEntry, DeliveryPosition, DeliveryState, SealedAuditRecord, SealedCheckpoint,
+    Actor, AuditAction, AuditEntry, DeliveryPosition, DeliveryState, Origin, SealedAuditRecord, SealedCheckpoint,
     StoredCheckpoint, Subject, UnsealedEntry,
 };
 use vault_core::credential::{EXPIRING_SECONDS, HealthState};
@@ -191,7 +191,7 @@ fn environment(clock: &Arc<ManualClock>, ids: &Arc<SequentialIds>) -> Environmen
         ids: ids.clone(),
         events: Arc::new(RecordingEvents::default()),
         audit: Arc::new(FakeAuditSealer),
-        request_context: Arc::new(vault_core::port::NoRequest),
+        origin: Origin::default(),
     }
 }
 

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use proptest::prelude::*;
 use std::collections::HashSet;
 use std::sync::Arc;
-use vault_core::audit::{Actor, AuditAction, SealedAuditRecord, Subject};
+use vault_core::audit::{Actor, AuditAction, Origin, SealedAuditRecord, Subject};
 use vault_core::credential::{CredentialData, CredentialType, Description};
 use vault_core::cursor::{ListFilter, PageRequest};
 use vault_core::error::{Error, Refusal};
@@ -106,7 +106,7 @@ impl Setting {
             ids: ids.clone(),
             events: events.clone(),
             audit: Arc::new(FakeAuditSealer),
-            request_context: Arc::new(vault_core::port::NoRequest),
+            origin: Origin::default(),
         };
         let plain = Arc::new(PlainSealer::new(store.clone(), ids));
         let tally = Arc::new(AuditTally::new(environment.clone(), store.clone()));

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use vault_core::audit::{Actor, AuditAction, Subject};
+use vault_core::audit::{Actor, AuditAction, Origin, Subject};
 use vault_core::credential::{CredentialData, CredentialType, Information};
 use vault_core::id::{AccountId, CredentialId, KeyId, OrganizationId};
 use vault_core::key_use::KeyUseLimits;
@@ -92,7 +92,7 @@ impl Setting {
             ids: ids.clone(),
             events: events.clone(),
             audit: Arc::new(FakeAuditSealer),
-            request_context: Arc::new(vault_core::port::NoRequest),
+            origin: Origin::default(),
         };
         let plain = Arc::new(PlainSealer::new(store.clone(), ids));
         let tally = Arc::new(AuditTally::new(environment.clone(), store.clone()));

@@ -1,6 +1,6 @@
 //! Ports for time, IDs, randomness and events.
 
-use crate::audit::{AuditRecord, Origin, SealedAuditRecord};
+use crate::audit::{AuditRecord, SealedAuditRecord};
 use crate::check::CheckReason;
 use crate::id::{AccountId, IntegrationId, KeyId, SessionId};
 use crate::identity::{IssuerName, WorkloadRefusal};
@@ -32,23 +32,6 @@ pub trait IdGenerator: Send + Sync {
     fn ordered(&self, now: Timestamp) -> Uuid;
     /// Generates an ID of 122 random bits: UUID version 4, for values that must not be guessed.
     fn random(&self) -> Uuid;
-}
-
-/// Port that identifies the current request.
-#[cfg_attr(feature = "mock", mockall::automock)]
-pub trait RequestContext: Send + Sync {
-    /// Returns the origin of the request that the calling task carries out, or an empty origin if there is none.
-    fn current(&self) -> Origin;
-}
-
-/// Context for programs whose operations do not originate from requests.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NoRequest;
-
-impl RequestContext for NoRequest {
-    fn current(&self) -> Origin {
-        Origin::default()
-    }
 }
 
 /// Port for cryptographic randomness.

@@ -1,7 +1,7 @@
 //! Lists of audit entries, for operators and for admins of an organization.
 
 use super::{AuditTally, Environment};
-use crate::audit::{Actor, AuditAction, AuditEntry, Subject};
+use crate::audit::{Actor, AuditAction, AuditEntry, Origin, Subject};
 use crate::cursor::{self, ListName, Page, PageRequest};
 use crate::error::{Error, Refusal};
 use crate::id::AuditId;
@@ -104,6 +104,14 @@ impl AuditReader {
         digester: Arc<dyn KeyedDigester>,
     ) -> Self {
         Self { environment, tally, store, digester }
+    }
+
+    /// Returns the same operations for a request from `origin`, which their audit entries name.
+    #[must_use]
+    pub fn for_request(&self, origin: Origin) -> Self {
+        let mut operations = self.clone();
+        operations.environment.origin = origin;
+        operations
     }
 
     /// Reads a page of the entries in `scope` that match `filter`. At most 10,000 entries are read, so a page may be

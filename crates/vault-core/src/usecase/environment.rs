@@ -1,9 +1,9 @@
 //! Environment that all operations require.
 
-use crate::audit::{Actor, Affected, AuditAction, AuditNote, AuditRecord, SealedAuditRecord};
+use crate::audit::{Actor, Affected, AuditAction, AuditNote, AuditRecord, Origin, SealedAuditRecord};
 use crate::command::Command;
 use crate::id::{AuditId, OrganizationId};
-use crate::port::{AuditSealer, Clock, Event, EventSink, IdGenerator, RequestContext, SealError};
+use crate::port::{AuditSealer, Clock, Event, EventSink, IdGenerator, SealError};
 use crate::principal::Principal;
 use crate::time::Timestamp;
 use std::sync::Arc;
@@ -26,8 +26,8 @@ pub struct Environment {
     pub events: Arc<dyn EventSink>,
     /// Port that computes the MACs of audit entries.
     pub audit: Arc<dyn AuditSealer>,
-    /// Port that identifies the current request, for audit entries.
-    pub request_context: Arc<dyn RequestContext>,
+    /// Origin of the request that the operations belong to, for audit entries.
+    pub origin: Origin,
 }
 
 impl Environment {
@@ -107,7 +107,7 @@ impl Environment {
         note: Option<AuditNote>,
     ) -> SealedAuditRecord {
         let id = AuditId::from_uuid(self.ids.ordered(at));
-        let (Affected { subject, rows, changes, .. }, origin) = (affected, self.request_context.current());
+        let (Affected { subject, rows, changes, .. }, origin) = (affected, self.origin);
         let count = 1;
         self.audit.seal(AuditRecord {
             id,

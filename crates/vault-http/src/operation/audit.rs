@@ -16,12 +16,12 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let principal = api.session_for(call, Action::ReadAudit)?;
     let (filter, order, request) = query::audit(call.query())?;
     body.ignore().await?;
-    let (reader, limit, asked) = (api.parts.audit.clone(), request.limit, filter.clone());
+    let (reader, limit, asked) = (api.parts.audit.for_request(call.origin), request.limit, filter.clone());
     let scope = Scope::One(principal.organization);
     let principal = Principal::from(principal);
 
     let list = async move { reader.list(&principal, scope, order, &asked, &request).await };
-    let page = api.complete(list).await?;
+    let page = api.complete(call, list).await?;
 
     answer::page(&links::audit(&api.base.below("/audit"), &filter, order), &page, limit, item)
 }

@@ -17,9 +17,9 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
         None => None,
     };
     let id = credential_id(call.place);
-    let vault = api.parts.vault.clone();
+    let vault = api.parts.vault.for_request(call.origin);
 
-    api.complete(async move { vault.request_check(&principal, id, version).await }).await?;
+    api.complete(call, async move { vault.request_check(&principal, id, version).await }).await?;
 
     Ok(answer::accepted())
 }

@@ -15,13 +15,13 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let permitted = Permitted::by(call.headers())?;
     body.ignore().await?;
     let id = credential_id(call.place);
-    let vault = api.parts.vault.clone();
+    let vault = api.parts.vault.for_request(call.origin);
 
     let deleting = async move {
         let credential = permitted.of(&vault, &principal, id).await?;
         vault.delete(&principal, credential).await
     };
-    api.complete(deleting).await?;
+    api.complete(call, deleting).await?;
 
     Ok(answer::no_content())
 }

@@ -26,14 +26,14 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let permitted = Permitted::by(call.headers())?;
     let request = parse(&body.read().await?)?;
     let id = credential_id(call.place);
-    let vault = api.parts.vault.clone();
+    let vault = api.parts.vault.for_request(call.origin);
 
     let describing = async move {
         let credential = permitted.of(&vault, &principal, id).await?;
         let made = vault.describe(&principal, credential, request).await?.revision;
         Ok::<_, Error>((made, vault.show(&principal, id).await?))
     };
-    let (made, credential) = api.complete(describing).await?;
+    let (made, credential) = api.complete(call, describing).await?;
 
     let response = answer::json(StatusCode::OK, shown::credential(&credential));
     let mut response = answer::tagged_as_made(response, made, credential.revision)?;

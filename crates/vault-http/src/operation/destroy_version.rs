@@ -15,13 +15,13 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let permitted = Permitted::by(call.headers())?;
     body.ignore().await?;
     let (id, version) = (credential_id(call.place), version_number(call.place));
-    let vault = api.parts.vault.clone();
+    let vault = api.parts.vault.for_request(call.origin);
 
     let destroying = async move {
         let credential = permitted.of(&vault, &principal, id).await?;
         vault.destroy_version(&principal, credential, version).await
     };
-    api.complete(destroying).await?;
+    api.complete(call, destroying).await?;
 
     Ok(answer::no_content())
 }

@@ -14,10 +14,10 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let principal = api.principal(call, Action::List)?;
     let (filter, request) = query::list(call.query())?;
     body.ignore().await?;
-    let vault = api.parts.vault.clone();
+    let vault = api.parts.vault.for_request(call.origin);
     let (asked, limit) = (filter.clone(), request.limit);
 
-    let page = api.complete(async move { vault.list(&principal, asked, request).await }).await?;
+    let page = api.complete(call, async move { vault.list(&principal, asked, request).await }).await?;
 
     let mut response = answer::json(StatusCode::OK, shown::credentials(&page.items));
     if let Some(cursor) = page.next {

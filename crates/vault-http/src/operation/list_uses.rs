@@ -15,9 +15,9 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let request = query::page(call.query())?;
     body.ignore().await?;
     let id = credential_id(call.place);
-    let (vault, limit) = (api.parts.vault.clone(), request.limit);
+    let (vault, limit) = (api.parts.vault.for_request(call.origin), request.limit);
 
-    let page = api.complete(async move { vault.uses(&principal, id, request).await }).await?;
+    let page = api.complete(call, async move { vault.uses(&principal, id, request).await }).await?;
 
     let path = api.base.below(&format!("/organization-vault/{id}/activations"));
     answer::page(&path, &page, limit, item)

@@ -14,9 +14,9 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     query::none(call.query())?;
     body.ignore().await?;
     let id = credential_id(call.place);
-    let vault = api.parts.vault.clone();
+    let vault = api.parts.vault.for_request(call.origin);
 
-    let versions = api.complete(async move { vault.versions(&principal, id).await }).await?;
+    let versions = api.complete(call, async move { vault.versions(&principal, id).await }).await?;
 
     Ok(answer::json(StatusCode::OK, shown::versions(&versions)))
 }

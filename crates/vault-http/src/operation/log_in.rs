@@ -16,12 +16,12 @@ use vault_core::usecase::LogInRequest;
 
 pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     query::none(call.query())?;
-    let accounts = api.parts.accounts.clone();
-    let mut request = parse(&body.read().await?, accounts.max_ttl(), call.network(&api.trusted_proxies))?;
+    let accounts = api.parts.accounts.for_request(call.origin);
+    let mut request = parse(&body.read().await?, accounts.max_ttl(), call.network)?;
     let client = call.headers().get(header::USER_AGENT).and_then(|value| value.to_str().ok());
     request.client = client.and_then(client_name);
 
-    let logged_in = api.complete(async move { accounts.log_in(request).await }).await?;
+    let logged_in = api.complete(call, async move { accounts.log_in(request).await }).await?;
 
     let response = LoginResponse {
         access_token: logged_in.token.0.into(),

@@ -11,9 +11,9 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let principal = api.session(call)?;
     query::none(call.query())?;
     body.ignore().await?;
-    let accounts = api.parts.accounts.clone();
+    let accounts = api.parts.accounts.for_request(call.origin);
 
-    api.complete(async move { accounts.log_out(&principal).await }).await?;
+    api.complete(call, async move { accounts.log_out(&principal).await }).await?;
 
     Ok(answer::no_content())
 }

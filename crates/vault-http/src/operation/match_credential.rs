@@ -21,12 +21,12 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let id = credential_id(call.place);
 
     // The format of the data depends on the type, which the request does not contain.
-    let (vault, asking) = (api.parts.vault.clone(), principal.clone());
-    let (kind, _) = api.complete(async move { vault.type_and_revision(&asking, id).await }).await?;
+    let (vault, asking) = (api.parts.vault.for_request(call.origin), principal.clone());
+    let (kind, _) = api.complete(call, async move { vault.type_and_revision(&asking, id).await }).await?;
     let data = parse(document, kind, api.policy)?;
 
-    let vault = api.parts.vault.clone();
-    let same = api.complete(async move { vault.matches(&principal, id, &data).await }).await?;
+    let vault = api.parts.vault.for_request(call.origin);
+    let same = api.complete(call, async move { vault.matches(&principal, id, &data).await }).await?;
 
     answer::object(StatusCode::OK, &MatchedCredential { same })
 }

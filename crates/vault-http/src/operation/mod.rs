@@ -73,7 +73,6 @@ use crate::exchange::Api;
 use crate::forwarded::UntrustedProxy;
 use crate::limiter::{Limiter, limited_network};
 use crate::openapi;
-use crate::origin;
 use crate::parts::ServerParts;
 use crate::problem_response::ProblemResponse;
 use crate::route::{Lookup, RequestPath, find};
@@ -141,6 +140,10 @@ impl Api for PublicApi {
         find(&PUBLIC, &self.0.base, path, method)
     }
 
+    fn trusted_proxies(&self) -> &[IpNet] {
+        &self.0.trusted_proxies
+    }
+
     async fn run(&self, call: Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
         let api = &*self.0;
         if call.headers().contains_key(header::X_FORWARDED_FOR) {
@@ -149,7 +152,7 @@ impl Api for PublicApi {
         let outcome = match api.limit(&call) {
             Ok(()) => {
                 let handler = PUBLIC[call.place.row()].handler;
-                origin::within(call.origin(&api.trusted_proxies), handler(api, &call, body)).await
+                handler(api, &call, body).await
             }
             Err(problem_response) => Err(problem_response),
         };
@@ -174,7 +177,7 @@ impl Inner {
         }
         match &self.limiter {
             Some(limiter) if call.place.route().is_open => {
-                let network = limited_network(call.network(&self.trusted_proxies));
+                let network = limited_network(call.network);
                 limiter.check(network).map_err(ProblemResponse::too_many_requests)
             }
             _ => Ok(()),
@@ -185,12 +188,11 @@ impl Inner {
     fn session(&self, call: &Call<'_>) -> Result<SessionPrincipal, ProblemResponse> {
         let token = bearer_token(call.headers())?;
         let session = self.parts.accounts.authenticate(token).map_err(ProblemResponse::from)?;
-        if !origin::is_counted() {
+        call.count(|| {
             let account = self.accounts.acquire(session.account);
             let organization = self.organizations.acquire(session.organization);
-            let permits = account.zip(organization).ok_or_else(ProblemResponse::too_many_under_way)?;
-            origin::count(permits);
-        }
+            account.zip(organization).ok_or_else(ProblemResponse::too_many_under_way)
+        })?;
         Ok(session)
     }
 
@@ -219,6 +221,7 @@ impl Inner {
     /// Runs `use_case` to its end and returns its result.
     async fn complete<T, E>(
         &self,
+        call: &Call<'_>,
         use_case: impl Future<Output = Result<T, E>> + Send + 'static,
     ) -> Result<T, ProblemResponse>
     where
@@ -226,7 +229,7 @@ impl Inner {
         E: Send + 'static,
         ProblemResponse: From<E>,
     {
-        Ok(complete(&self.parts.runtime, use_case).await?)
+        Ok(complete(&self.parts.runtime, call.carry(use_case)).await?)
     }
 }
 

@@ -18,11 +18,11 @@ pub(super) async fn list(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> R
     let principal = api.session_for(call, Action::List)?;
     let request = query::page(call.query())?;
     body.ignore().await?;
-    let (integrations, limit) = (api.parts.integrations.clone(), request.limit);
+    let (integrations, limit) = (api.parts.integrations.for_request(call.origin), request.limit);
 
     let organization = principal.organization;
     let list = async move { integrations.list_namespaces(&principal.into(), organization, request).await };
-    let page = api.complete(list).await?;
+    let page = api.complete(call, list).await?;
 
     answer::page(&api.base.below("/namespaces"), &page, limit, item)
 }
@@ -32,12 +32,12 @@ pub(super) async fn usage(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> 
     let principal = api.session_for(call, Action::ManageIntegrations)?;
     let (since, integration) = query::usage(call.query())?;
     body.ignore().await?;
-    let integrations = api.parts.integrations.clone();
+    let integrations = api.parts.integrations.for_request(call.origin);
 
     let organization = principal.organization;
     let counted =
         async move { integrations.namespace_usage(&principal.into(), organization, since, integration).await };
-    let NamespaceUsage { since, activations, denied, uses, denials } = api.complete(counted).await?;
+    let NamespaceUsage { since, activations, denied, uses, denials } = api.complete(call, counted).await?;
 
     let usage = vault_api::NamespaceUsage {
         since: answer::time_text(since),
@@ -94,7 +94,7 @@ async fn set_frozen(
     query::none(call.query())?;
     content::check(call.headers())?;
     let namespace = parse(&body.read().await?)?;
-    let (integrations, organization) = (api.parts.integrations.clone(), principal.organization);
+    let (integrations, organization) = (api.parts.integrations.for_request(call.origin), principal.organization);
 
     let set = async move {
         let principal = principal.into();
@@ -103,7 +103,7 @@ async fn set_frozen(
             false => integrations.thaw(&principal, organization, namespace).await,
         }
     };
-    let Freezing { changed, credentials, integrations } = api.complete(set).await?;
+    let Freezing { changed, credentials, integrations } = api.complete(call, set).await?;
 
     answer::object(StatusCode::OK, &FrozenNamespace { credentials, integrations, changed })
 }

@@ -19,14 +19,14 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let permitted = Permitted::by(call.headers())?;
     let version = parse(&body.read().await?)?;
     let id = credential_id(call.place);
-    let vault = api.parts.vault.clone();
+    let vault = api.parts.vault.for_request(call.origin);
 
     let promoting = async move {
         let credential = permitted.of(&vault, &principal, id).await?;
         let made = vault.promote(&principal, credential, version).await?.revision;
         Ok::<_, Error>((made, vault.show(&principal, id).await?))
     };
-    let (made, credential) = api.complete(promoting).await?;
+    let (made, credential) = api.complete(call, promoting).await?;
 
     answer::tagged_as_made(answer::json(StatusCode::OK, shown::credential(&credential)), made, credential.revision)
 }

@@ -33,7 +33,8 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let principal = Principal::Session(session);
 
     // The format of the data depends on the type, which the request does not contain.
-    let (vault, asking, may_be_repeated) = (api.parts.vault.clone(), principal.clone(), idempotency.is_some());
+    let (vault, asking, may_be_repeated) =
+        (api.parts.vault.for_request(call.origin), principal.clone(), idempotency.is_some());
     let find_kind = async move {
         match vault.type_and_revision(&asking, id).await {
             Ok((kind, _)) => Ok(Some(kind)),
@@ -41,27 +42,27 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
             Err(error) => Err(error),
         }
     };
-    let Some(kind) = api.complete(find_kind).await? else {
+    let Some(kind) = api.complete(call, find_kind).await? else {
         let requests = CredentialType::ALL.into_iter().filter_map(|kind| {
             let Replacement { data, expires_at, stage } = parse(Document::parse(&body).ok()?, kind, api.policy).ok()?;
             let (credential, idempotency) = (id.into(), idempotency.clone());
             Some(CredentialReplacement { credential, data, expires_at, stage, idempotency, verify })
         });
-        let (vault, requests) = (api.parts.vault.clone(), requests.collect());
-        let version = api.complete(async move { repeated(&vault, &principal, requests).await }).await?;
+        let (vault, requests) = (api.parts.vault.for_request(call.origin), requests.collect());
+        let version = api.complete(call, async move { repeated(&vault, &principal, requests).await }).await?;
         return answer::object(StatusCode::CREATED, &ReplacedCredential { id: id.to_string(), version });
     };
     let Replacement { data, expires_at, stage } = parse(document, kind, api.policy)?;
 
     let permit = api.verifying(verify, organization)?;
-    let vault = api.parts.vault.clone();
+    let vault = api.parts.vault.for_request(call.origin);
     let replacing = async move {
         let _permit = permit;
         let credential = permitted.of(&vault, &principal, id).await?;
         let request = CredentialReplacement { credential, data, expires_at, stage, idempotency, verify };
         vault.replace(&principal, request).await
     };
-    let ChangedVersion { version, revision } = api.complete(replacing).await?;
+    let ChangedVersion { version, revision } = api.complete(call, replacing).await?;
 
     let response = answer::object(StatusCode::CREATED, &ReplacedCredential { id: id.to_string(), version })?;
     match revision {

@@ -30,7 +30,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     }
     let idempotency = idempotency_key(call.headers())?;
     let request = NewCredential { idempotency, verify, ..parse(&body.read().await?, api.policy)? };
-    let vault = api.parts.vault.clone();
+    let vault = api.parts.vault.for_request(call.origin);
 
     let permit = api.verifying(verify, session.organization)?;
     let principal = Principal::Session(session);
@@ -38,7 +38,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
         let _permit = permit;
         vault.save(&principal, request).await
     };
-    let id = api.complete(saving).await?;
+    let id = api.complete(call, saving).await?;
 
     let saved = SavedCredential { id: id.to_string() };
     let mut response = answer::object(StatusCode::CREATED, &saved)?;

@@ -15,9 +15,9 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     query::none(call.query())?;
     body.ignore().await?;
     let id = credential_id(call.place);
-    let vault = api.parts.vault.clone();
+    let vault = api.parts.vault.for_request(call.origin);
 
-    let trust = api.complete(async move { vault.trust(&principal, id).await }).await?;
+    let trust = api.complete(call, async move { vault.trust(&principal, id).await }).await?;
 
     let steps = trust.steps.into_iter();
     let trust = ProviderTrust {

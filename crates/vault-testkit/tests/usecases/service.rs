@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use vault_core::Error;
 use vault_core::account::ListedAccount;
-use vault_core::audit::{Actor, AuditAction};
+use vault_core::audit::{Actor, AuditAction, Origin};
 use vault_core::cursor::PageRequest;
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, InstanceId, OrganizationId};
@@ -64,7 +64,7 @@ impl Service {
             ids: ids.clone(),
             events: events.clone(),
             audit: Noted::new(FakeAuditSealer, &work),
-            request_context: Arc::new(vault_core::port::NoRequest),
+            origin: Origin::default(),
         };
         let tally = Arc::new(AuditTally::new(environment.clone(), store.clone()));
         let tokens = Arc::new(FakeTokens::new(INSTANCE));

@@ -5,11 +5,11 @@ use redb_store::RedbStore;
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
-use vault_core::audit::{Actor, AuditAction, Subject};
+use vault_core::audit::{Actor, AuditAction, Origin, Subject};
 use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
 use vault_core::id::{AccountId, InstanceId, OrganizationId};
 use vault_core::organization::OrganizationName;
-use vault_core::port::{Clock, CreateInstance, IdGenerator, KeyRepository, NoRequest};
+use vault_core::port::{Clock, CreateInstance, IdGenerator, KeyRepository};
 use vault_core::principal::Principal;
 use vault_core::role::Role;
 use vault_core::usecase::{AuditTally, Environment, NewCredential, Vault};
@@ -34,7 +34,7 @@ async fn open(directory: &Path, organization: OrganizationId) -> Result<Running,
         ids: ids.clone(),
         events: Arc::new(LoggedEvents),
         audit: Arc::new(keyring.audit_sealer()),
-        request_context: Arc::new(NoRequest),
+        origin: Origin::default(),
     };
 
     // The keys are created at the first start and loaded at every later one. The stored values are useless without the

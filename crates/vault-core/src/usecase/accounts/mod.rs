@@ -39,6 +39,7 @@ pub use show_invitation::ShownInvitation;
 
 use self::sessions::SessionUses;
 use super::{AuditTally, Environment};
+use crate::audit::Origin;
 use crate::digest::{DigestPurpose, LookupDigests};
 use crate::email::EmailAddress;
 use crate::id::InstanceId;
@@ -104,6 +105,14 @@ impl Accounts {
             uses: Arc::default(),
             decoy: Arc::default(),
         }
+    }
+
+    /// Returns the same operations for a request from `origin`, which their audit entries name.
+    #[must_use]
+    pub fn for_request(&self, origin: Origin) -> Self {
+        let mut operations = self.clone();
+        operations.environment.origin = origin;
+        operations
     }
 
     /// Sets the maximum lifetime of sessions, in seconds.

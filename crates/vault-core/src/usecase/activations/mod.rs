@@ -25,7 +25,9 @@ pub(super) use check::authenticates;
 
 use super::{AuditTally, Environment};
 use crate::activation::DEFAULT_LIVE_LIMIT;
-use crate::audit::{Actor, Affected, AuditAction, AuditChange, AuditNote, ChangedField, SealedAuditRecord, Subject};
+use crate::audit::{
+    Actor, Affected, AuditAction, AuditChange, AuditNote, ChangedField, Origin, SealedAuditRecord, Subject,
+};
 use crate::command::Command;
 use crate::error::Error;
 use crate::federation::ClosedTrusts;
@@ -81,6 +83,14 @@ impl Activations {
             identity: None,
             fetching: FetchLocks::default(),
         }
+    }
+
+    /// Returns the same operations for a request from `origin`, which their audit entries name.
+    #[must_use]
+    pub fn for_request(&self, origin: Origin) -> Self {
+        let mut operations = self.clone();
+        operations.environment.origin = origin;
+        operations
     }
 
     /// Sets the port that issues short-lived credentials.

@@ -15,6 +15,7 @@ pub use create::{CreateIntegrationRequest, CreatedIntegration};
 pub use usage::{IntegrationUsage, NamespaceDenial, NamespaceUsage, NamespaceUse};
 
 use super::Environment;
+use crate::audit::Origin;
 use crate::error::{Error, Refusal};
 use crate::id::OrganizationId;
 use crate::port::{Entropy, IntegrationStore, KeyedDigester};
@@ -45,6 +46,14 @@ impl Integrations {
         digester: Arc<dyn KeyedDigester>,
     ) -> Self {
         Self { environment, store, entropy, digester, limit: DEFAULT_INTEGRATION_LIMIT }
+    }
+
+    /// Returns the same operations for a request from `origin`, which their audit entries name.
+    #[must_use]
+    pub fn for_request(&self, origin: Origin) -> Self {
+        let mut operations = self.clone();
+        operations.environment.origin = origin;
+        operations
     }
 
     /// Returns the current time, which determines in lists whether an integration has expired.

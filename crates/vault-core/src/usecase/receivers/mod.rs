@@ -11,6 +11,7 @@ pub use add::{AddReceiverRequest, AddedReceiver};
 pub use change::ReceiverEdit;
 
 use super::Environment;
+use crate::audit::Origin;
 use crate::error::{Error, Refusal};
 use crate::id::ReceiverId;
 use crate::port::{EventStore, Find, KeyedDigester, ReceiverGuard, ReceiverOwner, ReceiverSealer};
@@ -39,6 +40,14 @@ impl Receivers {
         digester: Arc<dyn KeyedDigester>,
     ) -> Self {
         Self { environment, store, sealer, digester, guard: None }
+    }
+
+    /// Returns the same operations for a request from `origin`, which their audit entries name.
+    #[must_use]
+    pub fn for_request(&self, origin: Origin) -> Self {
+        let mut operations = self.clone();
+        operations.environment.origin = origin;
+        operations
     }
 
     /// Sets the port that checks permitted addresses.

@@ -26,6 +26,7 @@ pub use save::{IdempotencyKey, NewCredential};
 pub use versions::ListedVersion;
 
 use super::{AuditTally, Environment};
+use crate::audit::Origin;
 use crate::credential::{EXPIRING_SECONDS, VersionLimits};
 use crate::federation::{FederationIssuer, FederationSettings};
 use crate::port::{CredentialStore, InformationOpener, KeyRepository, KeyedDigester, Sealer, StorageProbe};
@@ -77,6 +78,14 @@ impl Vault {
             checks: false,
             federation: None,
         }
+    }
+
+    /// Returns the same operations for a request from `origin`, which their audit entries name.
+    #[must_use]
+    pub fn for_request(&self, origin: Origin) -> Self {
+        let mut operations = self.clone();
+        operations.environment.origin = origin;
+        operations
     }
 
     /// Sets the limit of credentials per organization.

@@ -48,8 +48,8 @@ async fn carry_out(
     command: AccountCommand,
 ) -> Result<ChangedAccount, ProblemResponse> {
     let account = AccountRef::Id(principal.organization, account_id(call.place));
-    let (accounts, principal) = (api.parts.accounts.clone(), Principal::from(principal));
-    api.complete(async move { accounts.change(&principal, account, command).await }).await
+    let (accounts, principal) = (api.parts.accounts.for_request(call.origin), Principal::from(principal));
+    api.complete(call, async move { accounts.change(&principal, account, command).await }).await
 }
 
 /// Parses the change in the body. Only one is allowed.

@@ -18,12 +18,13 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     query::none(call.query())?;
     content::check(call.headers())?;
     let (email, role) = parse(&body.read().await?)?;
-    let accounts = api.parts.accounts.clone();
+    let accounts = api.parts.accounts.for_request(call.origin);
     let organization = principal.organization;
     let principal = Principal::from(principal);
 
-    let invited =
-        api.complete(async move { accounts.invite(&principal, organization, email.as_str(), role).await }).await?;
+    let invited = api
+        .complete(call, async move { accounts.invite(&principal, organization, email.as_str(), role).await })
+        .await?;
 
     let invited = InvitedAccount {
         id: invited.grant.account.to_string(),

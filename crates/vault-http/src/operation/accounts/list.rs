@@ -14,11 +14,11 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let principal = api.session_for(call, Action::ManageAccounts)?;
     let request = query::page(call.query())?;
     body.ignore().await?;
-    let (accounts, limit) = (api.parts.accounts.clone(), request.limit);
+    let (accounts, limit) = (api.parts.accounts.for_request(call.origin), request.limit);
     let scope = Scope::One(principal.organization);
     let principal = Principal::from(principal);
 
-    let page = api.complete(async move { accounts.list(&principal, scope, request).await }).await?;
+    let page = api.complete(call, async move { accounts.list(&principal, scope, request).await }).await?;
 
     answer::page(&api.base.below("/accounts"), &page, limit, item)
 }

@@ -21,7 +21,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     query::none(call.query())?;
     content::check(call.headers())?;
     let request = parse(&body.read().await?)?;
-    let activations = api.parts.activations.clone();
+    let activations = api.parts.activations.for_request(call.origin);
 
     let asks_stores = request.vend != VendMode::Raw;
     let permit = asks_stores.then(|| api.ask_stores(&principal)).transpose()?;
@@ -29,7 +29,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
         let _permit = permit;
         activations.activate(&principal, request).await
     };
-    let activated = api.complete(activating).await?;
+    let activated = api.complete(call, activating).await?;
 
     answer::secret(StatusCode::CREATED, &started(&activated)?)
 }

@@ -20,7 +20,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     query::none(call.query())?;
     content::check(call.headers())?;
     let request = parse(&body.read().await?)?;
-    let activations = api.parts.activations.clone();
+    let activations = api.parts.activations.for_request(call.origin);
 
     let namespace = request.namespace.to_string();
     let permit = api.ask_stores(&principal)?;
@@ -28,7 +28,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
         let _permit = permit;
         activations.check(&principal, request).await
     };
-    let checked = api.complete(checking).await?;
+    let checked = api.complete(call, checking).await?;
 
     let credentials: Vec<_> = checked.iter().map(shown).collect();
     let usable = credentials.iter().all(|credential| credential.usable);

@@ -16,9 +16,9 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     body.ignore().await?;
     // An invalid ID is handled like that of an activation that does not exist.
     let activation = call.place.id().parse().unwrap_or(ActivationId::from_bytes(NO_ID));
-    let activations = api.parts.activations.clone();
+    let activations = api.parts.activations.for_request(call.origin);
 
-    api.complete(async move { activations.end(&principal, activation).await }).await?;
+    api.complete(call, async move { activations.end(&principal, activation).await }).await?;
 
     Ok(answer::no_content())
 }

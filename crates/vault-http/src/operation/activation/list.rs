@@ -14,9 +14,9 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let principal = api.integration(call).await?;
     let request = query::page(call.query())?;
     body.ignore().await?;
-    let (activations, limit) = (api.parts.activations.clone(), request.limit);
+    let (activations, limit) = (api.parts.activations.for_request(call.origin), request.limit);
 
-    let page = api.complete(async move { activations.list(&principal, request).await }).await?;
+    let page = api.complete(call, async move { activations.list(&principal, request).await }).await?;
 
     answer::page(&api.base.below("/activations"), &page, limit, item)
 }

@@ -17,7 +17,6 @@ use crate::concurrency::{ConcurrencyLimit, Permit, STORAGE_REQUESTS};
 use crate::endpoint::{Endpoint, delete, get, handler, post};
 use crate::exchange::Api;
 use crate::limiter::Limiter;
-use crate::origin;
 use crate::problem_response::ProblemResponse;
 use crate::route::{Lookup, find};
 use crate::settings::{ActivationSettings, BasePath};
@@ -73,10 +72,12 @@ impl Api for ActivationApi {
         find(&ACTIVATION, &self.0.base, path, method)
     }
 
+    fn trusted_proxies(&self) -> &[IpNet] {
+        &self.0.trusted_proxies
+    }
+
     async fn run(&self, call: Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
-        let api = &*self.0;
-        let handler = ACTIVATION[call.place.row()].handler;
-        origin::within(call.origin(&api.trusted_proxies), handler(api, &call, body)).await
+        (ACTIVATION[call.place.row()].handler)(&self.0, &call, body).await
     }
 }
 
@@ -84,9 +85,8 @@ impl Inner {
     /// Authenticates the integration and checks its rate limit.
     async fn integration(&self, call: &Call<'_>) -> Result<IntegrationPrincipal, ProblemResponse> {
         let token = integration_token(call.headers())?;
-        let network = call.caller(&self.trusted_proxies);
-        let activations = self.parts.activations.clone();
-        let principal = self.complete(async move { activations.authenticate(&token, network).await }).await?;
+        let (activations, network) = (self.parts.activations.for_request(call.origin), call.origin.network);
+        let principal = self.complete(call, async move { activations.authenticate(&token, network).await }).await?;
         match &self.limiter {
             Some(limiter) if call.place.route().decrypts => {
                 limiter.check(principal.integration).map_err(ProblemResponse::too_many_openings)?;
@@ -104,6 +104,7 @@ impl Inner {
     /// Runs `use_case` to its end and returns its result.
     async fn complete<T, E>(
         &self,
+        call: &Call<'_>,
         use_case: impl Future<Output = Result<T, E>> + Send + 'static,
     ) -> Result<T, ProblemResponse>
     where
@@ -111,7 +112,7 @@ impl Inner {
         E: Send + 'static,
         ProblemResponse: From<E>,
     {
-        Ok(complete(&self.parts.runtime, use_case).await?)
+        Ok(complete(&self.parts.runtime, call.carry(use_case)).await?)
     }
 }
 

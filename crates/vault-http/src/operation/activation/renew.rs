@@ -21,7 +21,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let ttl = parse(&body.read().await?)?;
     // An invalid ID is handled like that of an activation that does not exist.
     let activation = call.place.id().parse().unwrap_or(ActivationId::from_bytes(NO_ID));
-    let activations = api.parts.activations.clone();
+    let activations = api.parts.activations.for_request(call.origin);
 
     // Only the activation's row shows whether the renewal needs a storage provider, so acquire the permit in any case.
     let permit = api.ask_stores(&principal)?;
@@ -29,7 +29,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
         let _permit = permit;
         activations.renew(&principal, RenewalRequest { activation, ttl }).await
     };
-    let renewed = api.complete(renewing).await?;
+    let renewed = api.complete(call, renewing).await?;
 
     answer::secret(StatusCode::OK, &started(&renewed)?)
 }

@@ -12,9 +12,9 @@ use vault_api::{EnrolRequest, EnrolResponse};
 pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let request: EnrolRequest = document::read(call, body).await?;
     let (code, password) = (request.enrolment_code.into_secret(), request.password.into_secret());
-    let accounts = api.parts.accounts.clone();
+    let accounts = api.parts.accounts.for_request(call.origin);
 
-    let drafted = api.complete(async move { accounts.enrol(&code, password).await }).await?;
+    let drafted = api.complete(call, async move { accounts.enrol(&code, password).await }).await?;
 
     let drafted = EnrolResponse {
         email: drafted.email.to_string(),

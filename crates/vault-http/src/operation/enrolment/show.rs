@@ -13,9 +13,9 @@ use vault_core::usecase::accounts::ShownInvitation;
 pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let request: InvitationRequest = document::read(call, body).await?;
     let code = request.enrolment_code.into_secret();
-    let accounts = api.parts.accounts.clone();
+    let accounts = api.parts.accounts.for_request(call.origin);
 
-    let shown = api.complete(async move { accounts.show_invitation(&code).await }).await?;
+    let shown = api.complete(call, async move { accounts.show_invitation(&code).await }).await?;
 
     let ShownInvitation { email, organization, invited_by, expires_at } = shown;
     let item = InvitationItem {

@@ -23,10 +23,10 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     precondition::none_but_existence(call.headers())?;
     let edit = parse(&body.read().await?)?;
     let integration = named(call.place);
-    let (integrations, organization) = (api.parts.integrations.clone(), principal.organization);
+    let (integrations, organization) = (api.parts.integrations.for_request(call.origin), principal.organization);
 
     let change = async move { integrations.change(&principal.into(), organization, &integration, edit).await };
-    let changed = api.complete(change).await?;
+    let changed = api.complete(call, change).await?;
 
     answer::object(StatusCode::OK, &item(&changed.integration, api.parts.integrations.now()))
 }

@@ -19,10 +19,10 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     query::none(call.query())?;
     content::check(call.headers())?;
     let request = parse(&body.read().await?)?;
-    let (integrations, organization) = (api.parts.integrations.clone(), principal.organization);
+    let (integrations, organization) = (api.parts.integrations.for_request(call.origin), principal.organization);
 
     let create = async move { integrations.create(&principal.into(), organization, request).await };
-    let created = api.complete(create).await?;
+    let created = api.complete(call, create).await?;
 
     answer::secret(StatusCode::CREATED, &issued(&created.integration, created.token.as_ref()))
 }

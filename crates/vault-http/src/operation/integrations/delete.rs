@@ -15,10 +15,10 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     precondition::none_but_existence(call.headers())?;
     body.ignore().await?;
     let integration = named(call.place);
-    let (integrations, organization) = (api.parts.integrations.clone(), principal.organization);
+    let (integrations, organization) = (api.parts.integrations.for_request(call.origin), principal.organization);
 
     let delete = async move { integrations.delete(&principal.into(), organization, &integration).await };
-    api.complete(delete).await?;
+    api.complete(call, delete).await?;
 
     Ok(answer::no_content())
 }

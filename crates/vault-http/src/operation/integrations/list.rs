@@ -14,10 +14,10 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let principal = api.session_for(call, Action::ManageIntegrations)?;
     let request = query::page(call.query())?;
     body.ignore().await?;
-    let (integrations, limit) = (api.parts.integrations.clone(), request.limit);
+    let (integrations, limit) = (api.parts.integrations.for_request(call.origin), request.limit);
 
     let scope = Scope::One(principal.organization);
-    let page = api.complete(async move { integrations.list(&principal.into(), scope, request).await }).await?;
+    let page = api.complete(call, async move { integrations.list(&principal.into(), scope, request).await }).await?;
 
     let now = api.parts.integrations.now();
     answer::page(&api.base.below("/integrations"), &page, limit, |stored| item(stored, now))

@@ -25,10 +25,10 @@ pub(crate) async fn list(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> R
     query::none(call.query())?;
     body.ignore().await?;
     let integration = named(call.place);
-    let (integrations, organization) = (api.parts.integrations.clone(), principal.organization);
+    let (integrations, organization) = (api.parts.integrations.for_request(call.origin), principal.organization);
 
     let find = async move { integrations.find(&principal.into(), organization, &integration).await };
-    let found = api.complete(find).await?;
+    let found = api.complete(call, find).await?;
 
     answer::object(StatusCode::OK, &items(&found.integration.trusts))
 }
@@ -41,10 +41,10 @@ pub(crate) async fn create(api: &Inner, call: &Call<'_>, body: &mut Incoming) ->
     let request = Document::parse(&body.read().await?)?.into_members()?;
     let request = object(request);
     let integration = named(call.place);
-    let (integrations, organization) = (api.parts.integrations.clone(), principal.organization);
+    let (integrations, organization) = (api.parts.integrations.for_request(call.origin), principal.organization);
 
     let trust = async move { integrations.trust(&principal.into(), organization, &integration, &request).await };
-    let trust = api.complete(trust).await?;
+    let trust = api.complete(call, trust).await?;
 
     answer::object(StatusCode::CREATED, &item(&trust))
 }
@@ -58,10 +58,10 @@ pub(crate) async fn delete(api: &Inner, call: &Call<'_>, body: &mut Incoming) ->
     // An invalid ID is handled like that of a trust that does not exist.
     let trust = call.place.version().parse().unwrap_or(TrustId::from_uuid(Uuid::nil()));
     let integration = named(call.place);
-    let (integrations, organization) = (api.parts.integrations.clone(), principal.organization);
+    let (integrations, organization) = (api.parts.integrations.for_request(call.origin), principal.organization);
 
     let distrust = async move { integrations.distrust(&principal.into(), organization, &integration, trust).await };
-    api.complete(distrust).await?;
+    api.complete(call, distrust).await?;
 
     Ok(answer::no_content())
 }
@@ -75,10 +75,10 @@ pub(crate) async fn issuers(
     let principal = api.session_for(call, Action::ManageIntegrations)?;
     query::none(call.query())?;
     body.ignore().await?;
-    let (integrations, organization) = (api.parts.integrations.clone(), principal.organization);
+    let (integrations, organization) = (api.parts.integrations.for_request(call.origin), principal.organization);
 
     let list = async move { integrations.issuers(&principal.into(), organization).await };
-    let issuers = api.complete(list).await?;
+    let issuers = api.complete(call, list).await?;
 
     answer::object(StatusCode::OK, &issuers.iter().map(issuer).collect::<Vec<_>>())
 }

@@ -17,11 +17,11 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let principal = api.session_for(call, Action::ManageIntegrations)?;
     let since = query::since(call.query())?;
     body.ignore().await?;
-    let integrations = api.parts.integrations.clone();
+    let integrations = api.parts.integrations.for_request(call.origin);
 
     let organization = principal.organization;
     let counted = async move { integrations.usage(&principal.into(), organization, since).await };
-    let usage = api.complete(counted).await?;
+    let usage = api.complete(call, counted).await?;
 
     answer::object(StatusCode::OK, &usage.into_iter().map(item).collect::<Vec<_>>())
 }

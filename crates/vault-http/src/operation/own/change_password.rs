@@ -12,11 +12,11 @@ use vault_api::{ChangePasswordRequest, ProofRequest};
 pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let principal = api.session(call)?;
     let ChangePasswordRequest { password, passcode, new_password } = document::read(call, body).await?;
-    let proof = proof(api, call, ProofRequest { password, passcode });
+    let proof = proof(call, ProofRequest { password, passcode });
     let new = new_password.into_secret();
-    let accounts = api.parts.accounts.clone();
+    let accounts = api.parts.accounts.for_request(call.origin);
 
-    api.complete(async move { accounts.change_password(&principal, proof, new).await })
+    api.complete(call, async move { accounts.change_password(&principal, proof, new).await })
         .await
         .map_err(ProblemResponse::of_own_proof)?;
 

@@ -12,9 +12,9 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let principal = api.session(call)?;
     let request: ConfirmPasscodeRequest = document::read(call, body).await?;
     let passcode = request.passcode.into_secret();
-    let accounts = api.parts.accounts.clone();
+    let accounts = api.parts.accounts.for_request(call.origin);
 
-    api.complete(async move { accounts.confirm_passcode(&principal, &passcode).await })
+    api.complete(call, async move { accounts.confirm_passcode(&principal, &passcode).await })
         .await
         .map_err(ProblemResponse::of_new_passcode)?;
 

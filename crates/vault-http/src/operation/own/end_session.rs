@@ -15,9 +15,9 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     body.ignore().await?;
     // An invalid ID is handled like that of a session that does not exist.
     let session = call.place.id().parse().unwrap_or(SessionId::from_bytes(NO_ID));
-    let accounts = api.parts.accounts.clone();
+    let accounts = api.parts.accounts.for_request(call.origin);
 
-    api.complete(async move { accounts.end_session(&principal, session).await }).await?;
+    api.complete(call, async move { accounts.end_session(&principal, session).await }).await?;
 
     Ok(answer::no_content())
 }

@@ -15,9 +15,9 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let principal = api.session(call)?;
     query::none(call.query())?;
     body.ignore().await?;
-    let (accounts, current) = (api.parts.accounts.clone(), principal.session);
+    let (accounts, current) = (api.parts.accounts.for_request(call.origin), principal.session);
 
-    let sessions = api.complete(async move { accounts.sessions(&principal).await }).await?;
+    let sessions = api.complete(call, async move { accounts.sessions(&principal).await }).await?;
 
     answer::object(StatusCode::OK, &sessions.into_iter().map(|listed| item(listed, current)).collect::<Vec<_>>())
 }

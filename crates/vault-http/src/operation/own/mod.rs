@@ -8,13 +8,12 @@ pub(super) mod replace_passcode;
 pub(super) mod replace_recovery_codes;
 pub(super) mod show;
 
-use super::Inner;
 use crate::call::Call;
 use vault_api::ProofRequest;
 use vault_core::usecase::OwnerProof;
 
 /// Returns the re-authentication data of a request.
-fn proof(api: &Inner, call: &Call<'_>, request: ProofRequest) -> OwnerProof {
+fn proof(call: &Call<'_>, request: ProofRequest) -> OwnerProof {
     let (password, passcode) = (request.password.into_secret(), request.passcode.into_secret());
-    OwnerProof { password, passcode, network: call.network(&api.trusted_proxies) }
+    OwnerProof { password, passcode, network: call.network }
 }

@@ -12,11 +12,11 @@ use vault_api::NewRecoveryCodes;
 
 pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let principal = api.session(call)?;
-    let proof = proof(api, call, document::read(call, body).await?);
-    let accounts = api.parts.accounts.clone();
+    let proof = proof(call, document::read(call, body).await?);
+    let accounts = api.parts.accounts.for_request(call.origin);
 
     let codes = api
-        .complete(async move { accounts.replace_recovery_codes(&principal, proof).await })
+        .complete(call, async move { accounts.replace_recovery_codes(&principal, proof).await })
         .await
         .map_err(ProblemResponse::of_own_proof)?;
 

@@ -14,9 +14,9 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let principal = api.session(call)?;
     query::none(call.query())?;
     body.ignore().await?;
-    let (accounts, organization) = (api.parts.accounts.clone(), principal.organization);
+    let (accounts, organization) = (api.parts.accounts.for_request(call.origin), principal.organization);
 
-    let account = api.complete(async move { accounts.own(&principal).await }).await?;
+    let account = api.complete(call, async move { accounts.own(&principal).await }).await?;
 
     let account = OwnAccount {
         id: account.id.to_string(),

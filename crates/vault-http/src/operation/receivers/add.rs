@@ -19,9 +19,9 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     query::none(call.query())?;
     content::check(call.headers())?;
     let request = parse(&body.read().await?)?;
-    let receivers = api.parts.receivers.clone();
+    let receivers = api.parts.receivers.for_request(call.origin);
 
-    let added = api.complete(async move { receivers.add(&principal, request).await }).await?;
+    let added = api.complete(call, async move { receivers.add(&principal, request).await }).await?;
 
     let secret = added.secret.map(Into::into);
     answer::secret(StatusCode::CREATED, &IssuedReceiver { receiver: item(&added.receiver), secret })

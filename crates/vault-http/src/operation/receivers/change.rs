@@ -21,9 +21,9 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     content::check(call.headers())?;
     precondition::none_but_existence(call.headers())?;
     let edit = parse(&body.read().await?)?;
-    let (receivers, receiver) = (api.parts.receivers.clone(), named(call.place));
+    let (receivers, receiver) = (api.parts.receivers.for_request(call.origin), named(call.place));
 
-    let changed = api.complete(async move { receivers.change(&principal, receiver, edit).await }).await?;
+    let changed = api.complete(call, async move { receivers.change(&principal, receiver, edit).await }).await?;
 
     answer::object(StatusCode::OK, &item(&changed))
 }
@@ -46,9 +46,9 @@ pub(crate) async fn remove(api: &Inner, call: &Call<'_>, body: &mut Incoming) ->
     query::none(call.query())?;
     precondition::none_but_existence(call.headers())?;
     body.ignore().await?;
-    let (receivers, receiver) = (api.parts.receivers.clone(), named(call.place));
+    let (receivers, receiver) = (api.parts.receivers.for_request(call.origin), named(call.place));
 
-    api.complete(async move { receivers.remove(&principal, receiver).await }).await?;
+    api.complete(call, async move { receivers.remove(&principal, receiver).await }).await?;
 
     Ok(answer::no_content())
 }
@@ -62,10 +62,10 @@ pub(crate) async fn rotate_secret(
     let principal = api.principal(call, Action::ManageReceivers)?;
     query::none(call.query())?;
     body.ignore().await?;
-    let (receivers, receiver) = (api.parts.receivers.clone(), named(call.place));
+    let (receivers, receiver) = (api.parts.receivers.for_request(call.origin), named(call.place));
 
     let rotate = async move { receivers.replace_secret(&principal, receiver).await };
-    let (changed, secret) = api.complete(rotate).await?;
+    let (changed, secret) = api.complete(call, rotate).await?;
 
     answer::secret(StatusCode::OK, &IssuedReceiver { receiver: item(&changed), secret: Some(secret.into()) })
 }

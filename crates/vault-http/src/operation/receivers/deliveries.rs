@@ -20,9 +20,9 @@ pub(crate) async fn test(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> R
     let principal = api.principal(call, Action::ManageReceivers)?;
     query::none(call.query())?;
     body.ignore().await?;
-    let (receivers, receiver) = (api.parts.receivers.clone(), named(call.place));
+    let (receivers, receiver) = (api.parts.receivers.for_request(call.origin), named(call.place));
 
-    let delivery = api.complete(async move { receivers.test(&principal, receiver).await }).await?;
+    let delivery = api.complete(call, async move { receivers.test(&principal, receiver).await }).await?;
 
     answer::object(StatusCode::ACCEPTED, &item(&delivery))
 }
@@ -32,9 +32,9 @@ pub(crate) async fn list(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> R
     let principal = api.principal(call, Action::ManageReceivers)?;
     let request = query::page(call.query())?;
     body.ignore().await?;
-    let (receivers, receiver, limit) = (api.parts.receivers.clone(), named(call.place), request.limit);
+    let (receivers, receiver, limit) = (api.parts.receivers.for_request(call.origin), named(call.place), request.limit);
 
-    let page = api.complete(async move { receivers.deliveries(&principal, receiver, request).await }).await?;
+    let page = api.complete(call, async move { receivers.deliveries(&principal, receiver, request).await }).await?;
 
     answer::page(&api.base.below(&format!("/receivers/{receiver}/deliveries")), &page, limit, item)
 }
@@ -44,10 +44,10 @@ pub(crate) async fn resend(api: &Inner, call: &Call<'_>, body: &mut Incoming) ->
     let principal = api.principal(call, Action::ManageReceivers)?;
     query::none(call.query())?;
     body.ignore().await?;
-    let (receivers, receiver) = (api.parts.receivers.clone(), named(call.place));
+    let (receivers, receiver) = (api.parts.receivers.for_request(call.origin), named(call.place));
     let event = call.place.version().parse().unwrap_or(EventId::from_bytes(NO_ID));
 
-    let delivery = api.complete(async move { receivers.resend(&principal, receiver, event).await }).await?;
+    let delivery = api.complete(call, async move { receivers.resend(&principal, receiver, event).await }).await?;
 
     answer::object(StatusCode::ACCEPTED, &item(&delivery))
 }

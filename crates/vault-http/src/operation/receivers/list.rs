@@ -14,9 +14,9 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let principal = api.principal(call, Action::ManageReceivers)?;
     query::none(call.query())?;
     body.ignore().await?;
-    let receivers = api.parts.receivers.clone();
+    let receivers = api.parts.receivers.for_request(call.origin);
 
-    let listed = api.complete(async move { receivers.list(&principal).await }).await?;
+    let listed = api.complete(call, async move { receivers.list(&principal).await }).await?;
 
     answer::object(StatusCode::OK, &listed.iter().map(item).collect::<Vec<_>>())
 }

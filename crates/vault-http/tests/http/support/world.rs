@@ -101,7 +101,7 @@ impl WorldBuilder {
             ids: ids.clone(),
             events: Arc::new(RecordingEvents::default()),
             audit: Arc::new(FakeAuditSealer),
-            request_context: Arc::new(vault_http::CurrentRequest),
+            origin: vault_core::audit::Origin::default(),
         };
         let tally = Arc::new(AuditTally::new(environment.clone(), store.clone()));
         let fakes = Fakes {
