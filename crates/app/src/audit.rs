@@ -4,7 +4,6 @@ mod retention;
 mod sink;
 
 pub(crate) use retention::{DELIVERED, WAITING, start};
-pub(crate) use sink::SinkTarget;
 
 use serde::Serialize;
 use vault_cli::text::rfc3339;

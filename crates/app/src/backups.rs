@@ -24,6 +24,13 @@ struct Plan {
     keep: usize,
 }
 
+/// Registers the descriptions of the metrics.
+pub(crate) fn describe() {
+    metrics::describe_counter!(TOTAL, "Backups by the server, by outcome");
+    metrics::describe_gauge!(AGE, metrics::Unit::Seconds, "Age of the newest scheduled backup");
+    metrics::describe_gauge!(INTERVAL, metrics::Unit::Seconds, "Interval of the scheduled backups");
+}
+
 /// Starts periodic backups, if the settings enable them. On shutdown, a backup in progress is completed.
 ///
 /// # Errors
@@ -105,9 +112,9 @@ async fn work(
 /// How often the age of the newest backup is shown.
 const SHOW_EVERY: Duration = Duration::from_secs(15);
 /// The age of the newest backup of the schedule.
-pub(crate) const AGE: &str = "orgvault_backup_age_seconds";
+const AGE: &str = "orgvault_backup_age_seconds";
 /// The interval of the schedule.
-pub(crate) const INTERVAL: &str = "orgvault_backup_interval_seconds";
+const INTERVAL: &str = "orgvault_backup_interval_seconds";
 
 /// When the schedule's newest backup of `vault` in `directory` was made.
 pub(crate) fn newest(directory: &Path, vault: &OpenVault) -> io::Result<Option<SystemTime>> {
@@ -126,7 +133,7 @@ pub(crate) fn is_overdue(age: Duration, every: Duration) -> bool {
 }
 
 /// Metric: number of the server's backups, by outcome.
-pub(crate) const TOTAL: &str = "orgvault_backups_total";
+const TOTAL: &str = "orgvault_backups_total";
 
 async fn make(settings: &Settings, vault: &OpenVault, plan: &Plan) -> Result<(), Failure> {
     let root_key = compose::root_key(settings)?;

@@ -82,7 +82,7 @@ pub(crate) fn command() -> clap::Command {
 }
 
 /// Commands that open no vault.
-pub(crate) const WITHOUT_VAULT: [&str; 15] = [
+const WITHOUT_VAULT: [&str; 15] = [
     "login",
     "enrol",
     "logout",
@@ -133,7 +133,7 @@ pub(crate) fn parse() -> Result<(Cli, ArgMatches), Failure> {
     let parsed = command().try_get_matches().and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
     match parsed {
         Ok((cli, matches)) => usage::check_patterns(settings::innermost(&matches)).map(|()| (cli, matches)),
-        Err(error) => Err(usage::failure(&error).unwrap_or_else(|| error.exit())),
+        Err(error) => Err(usage::failure(&error, &WITHOUT_VAULT).unwrap_or_else(|| error.exit())),
     }
 }
 

@@ -103,9 +103,6 @@ pub(crate) fn describe_metrics() {
         "orgvault_integrity_failures_total",
         "Stored rows that failed their integrity check or could not be decrypted"
     );
-    metrics::describe_counter!(crate::backups::TOTAL, "Backups by the server, by outcome");
-    metrics::describe_gauge!(crate::backups::AGE, metrics::Unit::Seconds, "Age of the newest scheduled backup");
-    metrics::describe_gauge!(crate::backups::INTERVAL, metrics::Unit::Seconds, "Interval of the scheduled backups");
     metrics::describe_counter!(crate::audit::DELIVERED, "Audit entries that the sink accepted");
     metrics::describe_counter!(crate::receivers::DELIVERED, "Events that receivers accepted");
     metrics::describe_counter!(crate::inspections::ROWS, "Stored rows checked by the integrity check");

@@ -19,6 +19,7 @@ mod event_log;
 mod events;
 mod federation;
 mod figures;
+mod flag_error;
 mod inspections;
 mod listeners;
 mod logging;

@@ -1,9 +1,7 @@
 //! The listeners of a server: HTTP API, activations, and metrics and health, as enabled by the settings.
 
 use crate::checks;
-use crate::federation::Issuing;
-use crate::parts;
-use crate::receivers::Carrier;
+use crate::parts::{self, ListenerParts};
 use crate::served;
 use crate::settings::{Activation, ActivationListen, Settings};
 use crate::tls::LoadedTls;
@@ -19,21 +17,9 @@ use vault_core::credential::DataPolicy;
 use vault_core::port::{IdGenerator, Opener};
 use vault_embed::{OpenVault, SystemIds};
 use vault_http::{
-    ActivationSettings, AdminParts, AdminSettings, BoundServer, ListenerSettings, ListeningServer, MetricsText,
-    Readiness, ServerSettings, WaitingParts, activation_server, admin_server, server, waiting_activation_server,
-    waiting_server,
+    ActivationSettings, AdminParts, AdminSettings, BoundServer, ListenerSettings, ListeningServer, Readiness,
+    ServerSettings, WaitingParts, activation_server, admin_server, server, waiting_activation_server, waiting_server,
 };
-use vault_storage::Storage;
-
-/// Parts of the listeners in addition to the vault.
-pub(crate) struct ListenerParts {
-    pub(crate) storage: Option<Arc<Storage>>,
-    pub(crate) carrier: Arc<Carrier>,
-    /// Federation issuer, if one is set.
-    pub(crate) issuing: Option<Issuing>,
-    pub(crate) readiness: Readiness,
-    pub(crate) metrics: MetricsText,
-}
 
 /// Bound listeners, which respond once they are served.
 pub(crate) struct Listeners {

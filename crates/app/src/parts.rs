@@ -2,7 +2,7 @@
 
 use crate::egress;
 use crate::federation::{CountedStorage, Issuing};
-use crate::listeners::ListenerParts;
+use crate::receivers::Carrier;
 use crate::settings::{Activation, Settings};
 use std::sync::Arc;
 use tokio::runtime::Handle;
@@ -12,8 +12,18 @@ use vault_core::port::{CredentialVendor, Opener, ProviderTrust, ReceiverGuard, S
 use vault_core::usecase::activations::Identity;
 use vault_crypto::JwtVerifier;
 use vault_embed::OpenVault;
-use vault_http::{ActivationParts, ServerParts};
+use vault_http::{ActivationParts, MetricsText, Readiness, ServerParts};
 use vault_storage::{EgressPolicy, IssuerClient, Storage, StorageSettings};
+
+/// Parts of the listeners in addition to the vault.
+pub(crate) struct ListenerParts {
+    pub(crate) storage: Option<Arc<Storage>>,
+    pub(crate) carrier: Arc<Carrier>,
+    /// Federation issuer, if one is set.
+    pub(crate) issuing: Option<Issuing>,
+    pub(crate) readiness: Readiness,
+    pub(crate) metrics: MetricsText,
+}
 
 /// Creates the parts of the public listener.
 pub(crate) fn public(settings: &Settings, opened: &OpenVault, parts: &ListenerParts) -> ServerParts {

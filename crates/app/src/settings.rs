@@ -7,22 +7,21 @@ mod root_key;
 mod sources;
 mod value;
 
-pub(crate) use activation::{Activation, ActivationListen, Role};
+pub(crate) use activation::{Activation, ActivationListen};
 pub(crate) use flags::{LogFormat, LogLevel, ServerSettings};
 pub(crate) use root_key::{RootKeyLocation, RootKeySource};
 pub(crate) use sources::innermost;
-pub(crate) use value::{PublicUrl, whole};
+pub(crate) use value::{PublicUrl, Role, SinkTarget, whole};
 
-use crate::audit::SinkTarget;
 use crate::run_as::RunAs;
 use crate::tls::TlsFiles;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use file::SettingsFile;
 use flags::{DEFAULT_LISTEN, VaultFlags};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use value::rate;
 use vault_cli::failure::Failure;
 use vault_cli::named_files::{Named, NamedFiles};
 use vault_cli::secret_file;
@@ -35,11 +34,8 @@ use vault_storage::Egress;
 
 /// Name of the settings file in the data directory.
 pub(crate) const SETTINGS_FILE: &str = "orgvault.toml";
-/// Maximum rate and burst. Higher values have no practical effect.
-const MAX_RATE: u32 = 1_000_000;
 /// Maximum size of a file with the database URL, in bytes.
 const MAX_DATABASE_URL: usize = 8 * 1024;
-const MAX_REQUESTS: usize = 1_000_000;
 
 /// Validated settings. Paths are absolute.
 pub(crate) struct Settings {
@@ -436,11 +432,6 @@ pub(crate) fn connectable(address: SocketAddr) -> SocketAddr {
         ip => ip,
     };
     SocketAddr::new(ip, address.port())
-}
-
-/// Creates a rate limit, or `None` if `per_second` is 0.
-fn rate(per_second: u32, burst: u32) -> Option<Rate> {
-    Some(Rate { per_second: NonZeroU32::new(per_second)?, burst: NonZeroU32::new(burst)? })
 }
 
 #[cfg(test)]

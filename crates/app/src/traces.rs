@@ -15,8 +15,6 @@ use opentelemetry_sdk::trace::{
     Sampler, SamplingDecision, SamplingResult, SdkTracerProvider, ShouldSample, SpanData, SpanExporter,
 };
 use secrecy::SecretString;
-use std::fmt;
-use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -26,7 +24,6 @@ use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::registry::LookupSpan;
 use vault_cli::failure::Failure;
 use vault_cli::secret_file;
-use vault_client::BaseUrl;
 use vault_core::trace::TARGET;
 use vault_storage::{ExportClient, ExportError};
 
@@ -38,28 +35,6 @@ const PATH: &str = "/v1/traces";
 const LAST: Duration = Duration::from_secs(2);
 /// Span attribute with the client's `traceparent`, until the exporter converts it to a link.
 const TRACEPARENT: &str = "traceparent";
-
-/// The value of `--otlp-endpoint`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Collector(String);
-
-impl FromStr for Collector {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let url = text.trim_end_matches('/');
-        match url.parse::<BaseUrl>() {
-            Ok(_) => Ok(Self(url.to_owned())),
-            Err(_) => Err("must be an http or https URL without user, query and fragment".to_owned()),
-        }
-    }
-}
-
-impl fmt::Display for Collector {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 /// The exporter of traces.
 pub(crate) struct Traces(SdkTracerProvider);

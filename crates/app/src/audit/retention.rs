@@ -1,10 +1,9 @@
 //! Delivery of audit entries to a sink, and removal of expired entries.
 
-use super::SinkTarget;
 use super::sink::Sink;
 use crate::background::{Background, Stopped};
 use crate::receivers::{Alarm, Alarms};
-use crate::settings::Settings;
+use crate::settings::{Settings, SinkTarget};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use uuid::Uuid;

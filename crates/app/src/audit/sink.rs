@@ -2,16 +2,12 @@
 
 use super::{AuditLine, DELIVERED};
 use crate::egress;
-use crate::settings::Settings;
+use crate::settings::{Settings, SinkTarget};
 use async_trait::async_trait;
 use secrecy::SecretString;
 use secrecy::zeroize::Zeroizing;
-use std::fmt;
-use std::path::PathBuf;
-use std::str::FromStr;
 use vault_cli::failure::Failure;
 use vault_cli::secret_file;
-use vault_client::BaseUrl;
 use vault_core::audit::AuditEntry;
 use vault_core::port::AuditSink;
 use vault_notify::{AuditFile, AuditSyslog, LineError};
@@ -21,44 +17,6 @@ use vault_storage::ExportClient;
 const MAX_TOKEN: usize = 8 * 1024;
 /// Media type of JSON Lines, as log services expect it.
 const JSON_LINES: &str = "application/x-ndjson";
-
-/// The value of `--audit-sink`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum SinkTarget {
-    File(PathBuf),
-    /// Path of the local syslog socket.
-    Syslog(PathBuf),
-    Http(String),
-}
-
-impl FromStr for SinkTarget {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let path = |path: &str| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
-        let place = match text.split_once(':') {
-            Some(("file", file)) => path(file).map(Self::File),
-            Some(("syslog", socket)) => path(socket).map(Self::Syslog),
-            Some(("http" | "https", _)) => text.parse::<BaseUrl>().ok().map(|_| Self::Http(text.to_owned())),
-            None if text == "syslog" => Some(Self::Syslog("/dev/log".into())),
-            _ => None,
-        };
-        place.ok_or_else(|| {
-            "must be file:/PATH, syslog, syslog:/PATH of its socket, or an http or https URL without user, query and fragment"
-                .to_owned()
-        })
-    }
-}
-
-impl fmt::Display for SinkTarget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File(path) => write!(f, "file:{}", path.display()),
-            Self::Syslog(path) => write!(f, "syslog:{}", path.display()),
-            Self::Http(url) => f.write_str(url),
-        }
-    }
-}
 
 /// A configured sink.
 #[derive(Clone)]

@@ -9,8 +9,9 @@ use crate::egress;
 use crate::events::{ServerEvents, describe_metrics};
 use crate::federation::Issuing;
 use crate::figures;
-use crate::listeners::{ListenerParts, Listeners};
+use crate::listeners::Listeners;
 use crate::parts;
+use crate::parts::ListenerParts;
 use crate::receivers::{self, Alarms, Carrier};
 use crate::settings::Settings;
 use crate::{audit, backups, inspections};
@@ -148,6 +149,7 @@ async fn serve(
         .set_buckets_for_metric(Matcher::Full(batch.to_owned()), &sizes)?
         .install_recorder()?;
     describe_metrics();
+    backups::describe();
     let carrier = Arc::new(Carrier::of(&settings)?);
     let alarms = Alarms::new(vault.receivers());
     let issuing = Issuing::of(&settings, vault);

@@ -1,52 +1,11 @@
 //! Settings of the process role and of the activation listener.
 
 use super::flags::ServerSettings;
-use super::{rate, value};
-use clap::ValueEnum;
+use super::value::{ActivationPlace, Role, rate};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::str::FromStr;
 use vault_cli::failure::Failure;
 use vault_http::{Rate, UnixSocket};
-
-/// The role of a server process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Role {
-    All,
-    Api,
-    Activation,
-}
-
-impl Role {
-    /// Returns whether this role serves the HTTP API.
-    pub(crate) fn serves_api(self) -> bool {
-        self != Self::Activation
-    }
-}
-
-/// The value of `--activation-listen`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum ActivationPlace {
-    Off,
-    Unix(PathBuf),
-    Tcp(SocketAddr),
-}
-
-impl FromStr for ActivationPlace {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.strip_prefix("unix:") {
-            _ if text.is_empty() => Ok(Self::Off),
-            Some(path) => std::path::absolute(path)
-                .map(Self::Unix)
-                .map_err(|_| "unix: needs a path, such as unix:/run/orgvault/activation.sock".to_owned()),
-            None => value::address(text).map(Self::Tcp).map_err(|_| {
-                "must be unix:/PATH, or an IP address (or localhost) and a port, such as 127.0.0.1:8444".to_owned()
-            }),
-        }
-    }
-}
 
 /// The address of an activation listener.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,12 +3,8 @@
 //! The environment variable and the TOML key follow from the flag's name: `--max-ttl`, `ORGVAULT_MAX_TTL`, `max-ttl`.
 //! The table in `docs/operate/settings.md` is generated from these declarations, and a test compares them.
 
-use super::activation::{ActivationPlace, Role};
 use super::root_key::RootKeySource;
-use super::value::{self, PublicUrl};
-use super::{MAX_RATE, MAX_REQUESTS};
-use crate::audit::SinkTarget;
-use crate::traces::Collector;
+use super::value::{self, ActivationPlace, Collector, PublicUrl, Role, SinkTarget};
 use clap::{Args, ValueEnum};
 use ipnet::IpNet;
 use std::net::SocketAddr;
@@ -22,6 +18,10 @@ use vault_embed::Database;
 use vault_http::BasePath;
 use vault_notify::{Mailbox, SmtpUrl};
 use vault_storage::{DirectHost, HostPattern, ProxyUrl};
+
+/// Maximum rate and burst. Higher values have no practical effect.
+const MAX_RATE: u32 = 1_000_000;
+const MAX_REQUESTS: usize = 1_000_000;
 
 /// An address to listen on, or `None`. An alias, because clap would treat a literal `Option` as an optional flag.
 pub(crate) type MaybeAddress = Option<SocketAddr>;

@@ -1,7 +1,7 @@
 //! Sources of settings, in order of precedence: flags, environment, settings file, defaults.
 
 use super::file::SettingsFile;
-use crate::usage::{long_name, violation};
+use crate::flag_error::{long_name, violation};
 use clap::builder::ValueHint;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};

@@ -5,7 +5,7 @@ use vault_http::UnixSocket;
 
 fn server(words: &[&str]) -> Result<ServerSettings, String> {
     let command = Command::new("settings").no_binary_name(true).args(server_flags());
-    let matches = command.try_get_matches_from(words).map_err(|error| crate::usage::violation(&error))?;
+    let matches = command.try_get_matches_from(words).map_err(|error| crate::flag_error::violation(&error))?;
     let settings = ServerSettings::from_arg_matches(&matches).map_err(|error| error.to_string())?;
     settings.check().map_err(|failure| failure.to_string())?;
     Ok(settings)

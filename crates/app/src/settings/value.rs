@@ -1,10 +1,15 @@
 //! Parsers of settings and flags. Errors do not repeat the value, which may contain a password.
 
+use clap::ValueEnum;
 use ipnet::IpNet;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::str::FromStr;
 use url::{Host, Url};
+use vault_client::BaseUrl;
+use vault_http::Rate;
 use vault_storage::HostPattern;
 
 /// Parses an IP address or `localhost`, and a port.
@@ -103,6 +108,110 @@ impl fmt::Display for PublicUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.origin().ascii_serialization())
     }
+}
+
+/// The role of a server process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Role {
+    All,
+    Api,
+    Activation,
+}
+
+impl Role {
+    /// Returns whether this role serves the HTTP API.
+    pub(crate) fn serves_api(self) -> bool {
+        self != Self::Activation
+    }
+}
+
+/// The value of `--activation-listen`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum ActivationPlace {
+    Off,
+    Unix(PathBuf),
+    Tcp(SocketAddr),
+}
+
+impl FromStr for ActivationPlace {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.strip_prefix("unix:") {
+            _ if text.is_empty() => Ok(Self::Off),
+            Some(path) => std::path::absolute(path)
+                .map(Self::Unix)
+                .map_err(|_| "unix: needs a path, such as unix:/run/orgvault/activation.sock".to_owned()),
+            None => address(text).map(Self::Tcp).map_err(|_| {
+                "must be unix:/PATH, or an IP address (or localhost) and a port, such as 127.0.0.1:8444".to_owned()
+            }),
+        }
+    }
+}
+
+/// The value of `--otlp-endpoint`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Collector(String);
+
+impl FromStr for Collector {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let url = text.trim_end_matches('/');
+        match url.parse::<BaseUrl>() {
+            Ok(_) => Ok(Self(url.to_owned())),
+            Err(_) => Err("must be an http or https URL without user, query and fragment".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Collector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The value of `--audit-sink`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SinkTarget {
+    File(PathBuf),
+    /// Path of the local syslog socket.
+    Syslog(PathBuf),
+    Http(String),
+}
+
+impl FromStr for SinkTarget {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let path = |path: &str| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
+        let place = match text.split_once(':') {
+            Some(("file", file)) => path(file).map(Self::File),
+            Some(("syslog", socket)) => path(socket).map(Self::Syslog),
+            Some(("http" | "https", _)) => text.parse::<BaseUrl>().ok().map(|_| Self::Http(text.to_owned())),
+            None if text == "syslog" => Some(Self::Syslog("/dev/log".into())),
+            _ => None,
+        };
+        place.ok_or_else(|| {
+            "must be file:/PATH, syslog, syslog:/PATH of its socket, or an http or https URL without user, query and fragment"
+                .to_owned()
+        })
+    }
+}
+
+impl fmt::Display for SinkTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "file:{}", path.display()),
+            Self::Syslog(path) => write!(f, "syslog:{}", path.display()),
+            Self::Http(url) => f.write_str(url),
+        }
+    }
+}
+
+/// Creates a rate limit, or `None` if `per_second` is 0.
+pub(super) fn rate(per_second: u32, burst: u32) -> Option<Rate> {
+    Some(Rate { per_second: NonZeroU32::new(per_second)?, burst: NonZeroU32::new(burst)? })
 }
 
 #[cfg(test)]

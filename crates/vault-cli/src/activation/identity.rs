@@ -1,8 +1,8 @@
 //! The source of a job's token: the integration token, or an identity token of its environment.
 
-use super::args::ListenerArgs;
-use super::listener;
 use crate::failure::Failure;
+use crate::named_files::NamedFiles;
+use crate::secret_file;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -10,14 +10,18 @@ use serde_json::Value;
 use std::env;
 use std::fmt;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use vault_client::github_identity_token;
+use vault_core::id::IntegrationId;
 use vault_core::identity::audience;
+use vault_core::integration::IntegrationToken;
 
 const FILE: &str = "ORGVAULT_IDENTITY_TOKEN_FILE";
 const TOKEN: &str = "ORGVAULT_IDENTITY_TOKEN";
 const GITHUB_URL: &str = "ACTIONS_ID_TOKEN_REQUEST_URL";
 const GITHUB_TOKEN: &str = "ACTIONS_ID_TOKEN_REQUEST_TOKEN";
+/// Maximum size of a token file in bytes. Larger than any token, so that errors can describe the content.
+const MAX_TOKEN_FILE: usize = 4 * 1024;
 /// Maximum length of an identity token in bytes, including the line end.
 const MAX_TOKEN: u64 = 8 * 1024 + 2;
 
@@ -36,9 +40,9 @@ pub(crate) enum TokenSource {
 
 impl TokenSource {
     /// Returns the first available source.
-    pub(crate) fn of(args: &ListenerArgs) -> Result<Self, Failure> {
-        if let Some(path) = &args.token_file {
-            return Ok(Self::Integration(path.clone()));
+    pub(crate) fn of(token_file: Option<&Path>) -> Result<Self, Failure> {
+        if let Some(path) = token_file {
+            return Ok(Self::Integration(path.to_owned()));
         }
         match Self::from_environment() {
             Some(source) => Ok(source),
@@ -61,10 +65,10 @@ impl TokenSource {
     }
 
     /// Returns the current token.
-    pub(crate) fn token(&self, args: &ListenerArgs) -> Result<SecretString, Failure> {
+    pub(crate) fn token(&self, integration: Option<IntegrationId>) -> Result<SecretString, Failure> {
         match self {
-            Self::Integration(path) => listener::token("--token-file", path),
-            Self::GitHub => match args.integration_id {
+            Self::Integration(path) => integration_token("--token-file", path),
+            Self::GitHub => match integration {
                 Some(id) => {
                     Ok(github_identity_token(&variable(GITHUB_URL)?, &variable(GITHUB_TOKEN)?.into(), &audience(id))?)
                 }
@@ -125,6 +129,26 @@ impl fmt::Display for TokenSource {
     }
 }
 
+/// Reads the integration token in `path`, without a line end. Fails unless it has the format of a token, so nothing
+/// else is sent.
+pub(super) fn integration_token(flag: &str, path: &Path) -> Result<SecretString, Failure> {
+    let bytes = secret_file::read(&NamedFiles::default(), flag, path, MAX_TOKEN_FILE)?;
+    let text = std::str::from_utf8(&bytes).unwrap_or_default().trim_end_matches(['\r', '\n']);
+    let token = SecretString::from(text);
+    if IntegrationToken::read(&token).is_some() {
+        return Ok(token);
+    }
+    let expected = format!("an integration token ({} characters, starting with ovi_)", IntegrationToken::LENGTH);
+    let found = match text {
+        text if text.starts_with("ovi_") => "it starts like one, but was changed or not copied whole",
+        text if text.starts_with("v4.local.") => "it contains an access token, which a login returns for an account",
+        text if text.starts_with("-----BEGIN") => "it has a certificate or a key",
+        "" => "it is empty or not text",
+        _ => "it has something else",
+    };
+    Err(Failure::new(format!("{flag}: {} does not contain {expected}: {found}", path.display())))
+}
+
 fn variable(name: &str) -> Result<String, Failure> {
     env::var(name).map_err(|_| Failure::new(format!("{name} is not set, or no text")))
 }
@@ -134,4 +158,62 @@ pub(crate) fn claims(token: &SecretString) -> Option<Value> {
     let payload = token.expose_secret().split('.').nth(1)?; // claims are not secret
     let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload).ok()?).ok()?;
     claims.is_object().then_some(claims)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use secrecy::ExposeSecret;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    use vault_core::port::{Entropy, NoEntropy};
+
+    struct Same;
+
+    impl Entropy for Same {
+        fn fill(&self, bytes: &mut [u8]) -> Result<(), NoEntropy> {
+            bytes.fill(7);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn token_file_is_complete_and_private() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("token");
+        let read = |content: &str, mode| {
+            fs::write(&path, content).expect("a file");
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("a mode");
+            integration_token("--token-file", &path)
+                .map(|token| token.expose_secret().to_owned())
+                .map_err(|violation| violation.to_string())
+        };
+        let whole = IntegrationToken::generate(&Same).expect("a token");
+        let whole = whole.text().expose_secret();
+        for content in [whole.to_owned(), format!("{whole}\n"), format!("{whole}\r\n")] {
+            assert_eq!(read(&content, 0o600).as_deref(), Ok(whole));
+        }
+        let short = &whole[..whole.len() - 1];
+        for (content, found) in [
+            (short, "not copied whole"),
+            (&format!("{whole} "), "not copied whole"),
+            (&format!("v4.local.{}", "a".repeat(400)), "access token"),
+            ("-----BEGIN PRIVATE KEY-----\n", "certificate or a key"),
+            ("", "empty"),
+            ("\n", "empty"),
+            (&format!(" {whole}"), "something else"),
+            (&whole.to_uppercase(), "something else"),
+        ] {
+            let violation = read(content, 0o600).expect_err("not a token");
+            assert!(
+                violation.contains("token does not contain an integration token (53 characters, starting with ovi_)"),
+                "{violation}"
+            );
+            assert!(violation.contains(found) && !violation.contains(short), "{violation}");
+        }
+        for mode in [0o640, 0o604, 0o660] {
+            assert!(read(whole, mode).expect_err("open to others").contains("other users can read or write it"));
+        }
+        assert!(read(&"a".repeat(MAX_TOKEN_FILE + 1), 0o600).is_err());
+    }
 }

@@ -6,20 +6,15 @@ use crate::failure::Failure;
 use crate::named_files::NamedFiles;
 use crate::output::note;
 use crate::secret_file;
-use secrecy::SecretString;
 use std::io::{self, ErrorKind};
-use std::path::Path;
 use std::time::{Duration, Instant};
 use vault_client::{
     ActivateRequest, ActivationAddress, ActivationClient, ActivationSettings, BegunActivation, CheckRequest,
     CheckedNamespace, ClientError, ClientIdentity, ProblemCode, RenewRequest,
 };
-use vault_core::integration::IntegrationToken;
 use vault_core::port::Entropy as _;
 use vault_crypto::OsEntropy;
 
-/// Maximum size of a token file in bytes. Larger than any token, so that errors can describe the content.
-const MAX_TOKEN_FILE: usize = 4 * 1024;
 /// Maximum size of a key file in bytes.
 const MAX_KEY_FILE: usize = 64 * 1024;
 /// First pause between attempts to activate. Each pause doubles, up to the longest.
@@ -46,7 +41,7 @@ impl Listener {
     /// Creates a client from the flags. Does not connect.
     pub(crate) fn open(args: &ListenerArgs, base_path: Option<&str>) -> Result<Self, Failure> {
         args.address()?;
-        let source = TokenSource::of(args)?;
+        let source = TokenSource::of(args.token_file.as_deref())?;
         let mut settings = ActivationSettings { ca_file: args.ca_file.clone(), ..ActivationSettings::default() };
         if let Some(base_path) = base_path {
             base_path.clone_into(&mut settings.base_path);
@@ -76,7 +71,7 @@ impl Listener {
     /// Creates a client with the current token. Identity tokens expire after minutes, and the last request may be hours
     /// ago.
     fn client(&self) -> Result<ActivationClient, Failure> {
-        Ok(ActivationClient::new(&self.address, self.source.token(&self.args)?, &self.settings)?)
+        Ok(ActivationClient::new(&self.address, self.source.token(self.args.integration_id)?, &self.settings)?)
     }
 
     /// Activates a namespace without retries.
@@ -190,82 +185,4 @@ fn jittered(pause: Duration) -> Duration {
     // Without randomness, use the whole pause.
     let share = OsEntropy.fill(&mut random).map_or(u8::MAX, |()| random[0]);
     pause / 2 + (pause / 2) * u32::from(share) / u32::from(u8::MAX)
-}
-
-/// Reads the integration token in `path`, without a line end. Fails unless it has the format of a token, so nothing
-/// else is sent.
-pub(super) fn token(flag: &str, path: &Path) -> Result<SecretString, Failure> {
-    let bytes = secret_file::read(&NamedFiles::default(), flag, path, MAX_TOKEN_FILE)?;
-    let text = std::str::from_utf8(&bytes).unwrap_or_default().trim_end_matches(['\r', '\n']);
-    let token = SecretString::from(text);
-    if IntegrationToken::read(&token).is_some() {
-        return Ok(token);
-    }
-    let expected = format!("an integration token ({} characters, starting with ovi_)", IntegrationToken::LENGTH);
-    let found = match text {
-        text if text.starts_with("ovi_") => "it starts like one, but was changed or not copied whole",
-        text if text.starts_with("v4.local.") => "it contains an access token, which a login returns for an account",
-        text if text.starts_with("-----BEGIN") => "it has a certificate or a key",
-        "" => "it is empty or not text",
-        _ => "it has something else",
-    };
-    Err(Failure::new(format!("{flag}: {} does not contain {expected}: {found}", path.display())))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use secrecy::ExposeSecret;
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt;
-    use vault_core::port::{Entropy, NoEntropy};
-
-    struct Same;
-
-    impl Entropy for Same {
-        fn fill(&self, bytes: &mut [u8]) -> Result<(), NoEntropy> {
-            bytes.fill(7);
-            Ok(())
-        }
-    }
-
-    #[test]
-    fn token_file_is_complete_and_private() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let path = directory.path().join("token");
-        let read = |content: &str, mode| {
-            fs::write(&path, content).expect("a file");
-            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("a mode");
-            token("--token-file", &path)
-                .map(|token| token.expose_secret().to_owned())
-                .map_err(|violation| violation.to_string())
-        };
-        let whole = IntegrationToken::generate(&Same).expect("a token");
-        let whole = whole.text().expose_secret();
-        for content in [whole.to_owned(), format!("{whole}\n"), format!("{whole}\r\n")] {
-            assert_eq!(read(&content, 0o600).as_deref(), Ok(whole));
-        }
-        let short = &whole[..whole.len() - 1];
-        for (content, found) in [
-            (short, "not copied whole"),
-            (&format!("{whole} "), "not copied whole"),
-            (&format!("v4.local.{}", "a".repeat(400)), "access token"),
-            ("-----BEGIN PRIVATE KEY-----\n", "certificate or a key"),
-            ("", "empty"),
-            ("\n", "empty"),
-            (&format!(" {whole}"), "something else"),
-            (&whole.to_uppercase(), "something else"),
-        ] {
-            let violation = read(content, 0o600).expect_err("not a token");
-            assert!(
-                violation.contains("token does not contain an integration token (53 characters, starting with ovi_)"),
-                "{violation}"
-            );
-            assert!(violation.contains(found) && !violation.contains(short), "{violation}");
-        }
-        for mode in [0o640, 0o604, 0o660] {
-            assert!(read(whole, mode).expect_err("open to others").contains("other users can read or write it"));
-        }
-        assert!(read(&"a".repeat(MAX_TOKEN_FILE + 1), 0o600).is_err());
-    }
 }
