@@ -1,8 +1,7 @@
 //! Integrations of a world, and their commands.
 
 use super::ActivationSubject;
-use super::idempotency::digest;
-use super::tools::namespace;
+use super::tools::{namespace, request_digest};
 use super::world::{NO_LIMIT, World};
 use crate::crypto::FakeDigester;
 use std::ops::Deref;
@@ -346,7 +345,7 @@ impl<'a> Activators<'a> {
         description: Option<StoredMetadata>,
     ) {
         let (organization, expires_at) = (self.organization, None);
-        let (listed, code) = (change.listed_after(1, &VersionList::default()), digest("changed"));
+        let (listed, code) = (change.listed_after(1, &VersionList::default()), request_digest("changed"));
         let payload = ChangeCredential { organization, id, revision, change, listed, description, code, expires_at };
         let command = self.command(&self.embedder(), AuditAction::CredentialReplaced, payload);
         self.suite.change_credential(command).await;

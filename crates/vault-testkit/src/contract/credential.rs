@@ -1,8 +1,8 @@
 //! Cases of [`CredentialRepository`](vault_core::port::CredentialRepository).
 
 use super::CredentialSubject;
-use super::idempotency::{digest, keyed};
-use super::tools::{Settled, evaluated, namespace, race, with};
+use super::idempotency::keyed;
+use super::tools::{Settled, evaluated, namespace, race, request_digest, with};
 use super::world::World;
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
@@ -226,7 +226,7 @@ pub async fn concurrent_saves_are_decided_independently(suite: &dyn CredentialSu
         7 => Err(Error::Refused(limit_reached(0))),
         _ => Ok(()),
     };
-    let label = |number: usize| digest(&format!("label {}", number % 3));
+    let label = |number: usize| request_digest(&format!("label {}", number % 3));
     let outcomes = race((0..96).map(|number| {
         let command = with(world.save(&principals[number % 8 % 3]), |save| {
             match number % 8 {
@@ -234,7 +234,7 @@ pub async fn concurrent_saves_are_decided_independently(suite: &dyn CredentialSu
                 7 => save.limit = 0,
                 _ => {}
             }
-            save.description.labels = vec![label(number), digest("every")];
+            save.description.labels = vec![label(number), request_digest("every")];
         });
         let store = Arc::clone(&world.store);
         async move { (command.payload.id, evaluated(store.save_credential(command).await)) }
@@ -316,7 +316,7 @@ pub async fn concurrent_deletes_are_decided_independently(suite: &dyn Credential
     let (principal, ended) = (world.embedder(), closed(suite).await);
     let mut saved = Vec::new();
     for _ in 0..24 {
-        let command = with(world.save(&principal), |save| save.description.labels = vec![digest("every")]);
+        let command = with(world.save(&principal), |save| save.description.labels = vec![request_digest("every")]);
         saved.push(world.store.save_credential(command).await.unwrap());
     }
     let nothing = CredentialId::from_uuid(world.ids.random());
@@ -350,7 +350,7 @@ pub async fn concurrent_deletes_are_decided_independently(suite: &dyn Credential
     assert_eq!(world.audited(AuditAction::CredentialDeleted).await, 12);
     let left: Vec<_> = saved.iter().rev().filter(|id| !deleted.contains_key(id)).copied().collect();
     assert_eq!(world.listed(&principal).await, left);
-    let labelled = ListCredentials { labels: vec![digest("every").into()], ..world.list(&principal) };
+    let labelled = ListCredentials { labels: vec![request_digest("every").into()], ..world.list(&principal) };
     assert_eq!(world.page(labelled).await, left);
     let command = with(world.save(&principal), |save| save.limit = 13);
     world.store.save_credential(command).await.unwrap();

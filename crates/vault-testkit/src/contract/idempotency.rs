@@ -1,15 +1,14 @@
 //! Cases of saving under an [`Idempotency`] key.
 
 use super::CredentialSubject;
-use super::tools::{Settled, evaluated, race, with};
+use super::tools::{Settled, evaluated, race, request_digest, with};
 use super::world::World;
 use std::collections::HashSet;
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
-use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::id::CredentialId;
 use vault_core::organization::OrganizationState;
-use vault_core::port::{CredentialStore, Find, Idempotency, KeyedDigester, SaveCredential};
+use vault_core::port::{CredentialStore, Find, Idempotency, SaveCredential};
 use vault_core::principal::{Denial, Principal};
 use vault_core::{Command, Error, Refusal};
 
@@ -143,7 +142,7 @@ pub(super) fn keyed<S: CredentialStore + ?Sized>(
     body: &str,
 ) -> Command<SaveCredential> {
     let account = principal.account().unwrap();
-    let idempotency = Idempotency { account, key: key.to_owned(), body: digest(body).into() };
+    let idempotency = Idempotency { account, key: key.to_owned(), body: request_digest(body).into() };
     with(world.save(principal), |save| save.idempotency = Some(idempotency))
 }
 
@@ -154,8 +153,4 @@ async fn save(
     body: &str,
 ) -> Result<CredentialId, Refusal> {
     world.store.save_credential(keyed(world, principal, key, body)).await.decided()
-}
-
-pub(super) fn digest(body: &str) -> Digest {
-    crate::crypto::FakeDigester::default().digest(DigestPurpose::IdempotentBody, &[body.as_bytes()])
 }

@@ -2,8 +2,7 @@
 //! reads only the rows of its own organizations.
 
 use super::ContractStore;
-use super::idempotency::digest;
-use super::tools::{namespace, paged};
+use super::tools::{namespace, paged, request_digest};
 use super::world::{World, undescribed};
 use crate::crypto::FakeAuditSealer;
 use std::collections::HashSet;
@@ -78,7 +77,7 @@ pub async fn credential_is_read_completely(suite: &dyn ContractStore) {
     world.store.save_credential(save).await.unwrap();
     let read = world.versions(&embedder, id).await;
     let mut change = world.change_version(&embedder, &read, world.replacement(&read));
-    let labels = vec![digest("a"), digest("b")];
+    let labels = vec![request_digest("a"), request_digest("b")];
     change.payload.description = Some(StoredMetadata { labels, ..undescribed() });
     world.store.change_credential(change).await.unwrap();
     let versions = world.versions(&embedder, id).await;
@@ -90,7 +89,10 @@ pub async fn credential_is_read_completely(suite: &dyn ContractStore) {
     assert_eq!(sealed, [(1, first.data), (2, world.sealed_version(id, 2).data)]);
     assert!(whole.sealed.iter().all(|taken| taken.id == id));
     let labels: HashSet<_> = whole.labels.iter().map(Digest::as_bytes).collect();
-    assert_eq!((whole.labels.len(), labels), (2, [digest("a"), digest("b")].iter().map(Digest::as_bytes).collect()));
+    assert_eq!(
+        (whole.labels.len(), labels),
+        (2, [request_digest("a"), request_digest("b")].iter().map(Digest::as_bytes).collect())
+    );
 
     let stranger = World::new(suite).await;
     let nonexistent = CredentialId::from_uuid(world.ids.random());

@@ -318,7 +318,7 @@ pub async fn stray_draft_or_confirmation_changes_nothing(suite: &dyn AccountSubj
         ConfirmEnrolment { code: second.code, ..confirm() },
         ConfirmEnrolment { version: open.stored.version + 1, ..confirm() },
         ConfirmEnrolment {
-            draft: RowMac { code: super::idempotency::digest("of another draft"), ..confirm().draft },
+            draft: RowMac { code: super::tools::request_digest("of another draft"), ..confirm().draft },
             ..confirm()
         },
         with(|signed, other, _| signed.grant.organization = other.organization),

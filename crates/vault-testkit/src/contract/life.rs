@@ -1,8 +1,7 @@
 //! Cases of credential metadata, of lists filtered by it, and of comparisons.
 
 use super::CredentialSubject;
-use super::idempotency::digest;
-use super::tools::{Settled as _, blob, paged, race, with};
+use super::tools::{Settled as _, blob, paged, race, request_digest, with};
 use super::world::{World, undescribed};
 use std::sync::Arc;
 use vault_core::activation::VendRule;
@@ -27,7 +26,7 @@ impl<S: CredentialStore + ?Sized> World<'_, S> {
         expires_at: Option<Timestamp>,
     ) -> CredentialId {
         let command = with(self.save(principal), |save| {
-            save.description.labels = labels.iter().map(|label| digest(label)).collect();
+            save.description.labels = labels.iter().map(|label| request_digest(label)).collect();
             save.expires_at = expires_at;
         });
         let id = command.payload.id;
@@ -48,14 +47,17 @@ impl<S: CredentialStore + ?Sized> World<'_, S> {
             change: CredentialChange::Describe,
             listed: read.current.listed.clone(),
             description: Some(description),
-            code: digest("described"),
+            code: request_digest("described"),
             expires_at: Some(self.now()),
         };
         self.command(principal, AuditAction::CredentialDescribed, payload)
     }
 
     pub(super) fn labelled(&self, principal: &Principal, labels: &[&str]) -> ListCredentials {
-        ListCredentials { labels: labels.iter().map(|label| digest(label).into()).collect(), ..self.list(principal) }
+        ListCredentials {
+            labels: labels.iter().map(|label| request_digest(label).into()).collect(),
+            ..self.list(principal)
+        }
     }
 
     pub(super) fn request_check(
@@ -84,7 +86,7 @@ pub async fn credential_metadata_is_replaced(suite: &dyn CredentialSubject) {
     let sealed = SealedMetadata { key: world.key, revision: 2, blob: blob("metadata") };
     let description = StoredMetadata {
         metadata: Some(sealed.clone()),
-        labels: vec![digest("b"), digest("c")],
+        labels: vec![request_digest("b"), request_digest("c")],
         vend: VendRule::Short,
     };
     let expires_at = world.now();
@@ -93,7 +95,7 @@ pub async fn credential_metadata_is_replaced(suite: &dyn CredentialSubject) {
     assert_eq!(world.store.change_credential(change()).await.decided(), Err(Refusal::Changed));
     let mut expected = read.current.clone();
     (expected.revision, expected.updated_at, expected.expires_at) = (2, expires_at, Some(expires_at));
-    (expected.metadata, expected.vend, expected.code) = (Some(sealed), description.vend, digest("described"));
+    (expected.metadata, expected.vend, expected.code) = (Some(sealed), description.vend, request_digest("described"));
     assert_eq!(world.versions(&principal, id).await.current, expected);
     for (label, found) in [("a", vec![]), ("b", vec![id]), ("c", vec![id])] {
         assert_eq!(world.page(world.labelled(&principal, &[label])).await, found, "{label}");
@@ -102,7 +104,7 @@ pub async fn credential_metadata_is_replaced(suite: &dyn CredentialSubject) {
     let read = world.versions(&principal, id).await;
     let read = world.changed(&principal, &read, world.replacement(&read)).await;
     assert_eq!((read.current.vend, read.current.metadata), (expected.vend, expected.metadata));
-    assert_eq!(read.current.code, digest("changed"));
+    assert_eq!(read.current.code, request_digest("changed"));
     assert_eq!(world.page(world.labelled(&principal, &["b", "c"])).await, [id]);
     assert_eq!(world.audited(AuditAction::CredentialDescribed).await, 1);
 }
@@ -167,9 +169,9 @@ pub async fn list_is_filtered_by_expiry(suite: &dyn CredentialSubject) {
     let before = |seconds| ListCredentials { expires_before: at(seconds), ..world.list(&principal) };
     assert_eq!(world.page(before(301)).await, [expired, first, second, third]);
     assert_eq!(world.page(before(300)).await, [expired, first, second]);
-    assert_eq!(world.page(ListCredentials { labels: vec![digest("none").into()], ..before(301) }).await, []);
+    assert_eq!(world.page(ListCredentials { labels: vec![request_digest("none").into()], ..before(301) }).await, []);
     assert_eq!(
-        world.page(ListCredentials { labels: vec![digest("some").into()], ..before(101) }).await,
+        world.page(ListCredentials { labels: vec![request_digest("some").into()], ..before(101) }).await,
         [expired, first, second]
     );
     let mut paged = Vec::new();

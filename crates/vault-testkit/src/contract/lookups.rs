@@ -1,8 +1,7 @@
 //! Cases of rows that are found and verified by digests under more than one lookup key, and of rekeying them.
 
 use super::ContractStore;
-use super::idempotency::digest;
-use super::tools::{Settled as _, with};
+use super::tools::{Settled as _, request_digest, with};
 use super::world::{Holder, World};
 use vault_core::Refusal;
 use vault_core::audit::AuditAction;
@@ -22,7 +21,7 @@ struct Address {
 impl Address {
     fn of(holder: &Holder) -> Self {
         let email = holder.signed.grant.email.as_str();
-        Self { old: digest(&format!("old {email}")), new: digest(&format!("new {email}")) }
+        Self { old: request_digest(&format!("old {email}")), new: request_digest(&format!("new {email}")) }
     }
 
     /// Returns the digests in a process that has only the old key.
@@ -101,7 +100,8 @@ pub async fn invitation_is_unique_under_two_keys(suite: &dyn ContractStore) {
     for first in 0..4_usize {
         let ((invitation, _), (again, _)) = (world.invitation(Role::Viewer), world.invitation(Role::Viewer));
         let email = invitation.grant.email.as_str();
-        let address = Address { old: digest(&format!("old {email}")), new: digest(&format!("new {email}")) };
+        let address =
+            Address { old: request_digest(&format!("old {email}")), new: request_digest(&format!("new {email}")) };
         let invite = |invitation, digests: &LookupDigests| {
             let command = world.invite(&Principal::Operator, invitation, address.old);
             world.store.create_invitation(with(command, |payload| payload.address = digests.clone()))
@@ -144,7 +144,8 @@ pub async fn rekeyed_account_is_found_under_new_key(suite: &dyn ContractStore) {
 pub async fn credential_is_rekeyed_only_if_unchanged(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let principal: Principal = world.log_in(&world.holder(Role::Editor).await).await.into();
-    let (old, new, others) = (digest("old label"), digest("new label"), digest("another label"));
+    let (old, new, others) =
+        (request_digest("old label"), request_digest("new label"), request_digest("another label"));
     let save = |labels: &[Digest]| with(world.save(&principal), |save| save.description.labels = labels.to_vec());
     let (first, second, third) = (save(&[old, others]), save(&[new]), save(&[others]));
     let ids = [&first, &second, &third].map(|command| command.payload.id);
@@ -166,17 +167,17 @@ pub async fn credential_is_rekeyed_only_if_unchanged(suite: &dyn ContractStore) 
     assert_eq!(soon(std::slice::from_ref(&label)).await, [], "none expires");
 
     let move_to = |from: Digest, to: Digest| {
-        let (organization, labels) = (world.organization, vec![new, digest("another label, moved")]);
+        let (organization, labels) = (world.organization, vec![new, request_digest("another label, moved")]);
         LookupMove::Credential { organization, id: ids[0], code: (from, to), labels }
     };
-    let after = digest("another code");
+    let after = request_digest("another code");
     assert_eq!(world.store.rekey_lookups(vec![move_to(after, before)]).await.unwrap(), 0, "it has another code");
     assert_eq!(found(&[old.into()]).await, [ids[0]]);
     assert_eq!(world.store.rekey_lookups(vec![move_to(before, after)]).await.unwrap(), 1);
     assert_eq!(world.store.rekey_lookups(vec![move_to(before, after)]).await.unwrap(), 0, "it was moved");
     assert_eq!(found(&[new.into()]).await, [ids[1], ids[0]]);
     assert_eq!(found(&[old.into()]).await, []);
-    assert_eq!(found(&[digest("another label, moved").into()]).await, [ids[0]]);
+    assert_eq!(found(&[request_digest("another label, moved").into()]).await, [ids[0]]);
     let whole = world.store.whole_credential(world.organization, ids[0]).await.unwrap().unwrap();
     assert_eq!((whole.versions.current.code, whole.versions.current.revision), (after, 1));
     assert_eq!(world.audited(AuditAction::CredentialSaved).await, 3, "no entry is made of it");

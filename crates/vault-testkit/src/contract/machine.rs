@@ -5,8 +5,7 @@
 //! order. A command that its client abandoned runs at some later time, or never.
 
 use super::CredentialSubject;
-use super::idempotency::digest;
-use super::tools::{race, with};
+use super::tools::{race, request_digest, with};
 use super::world::World;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
@@ -419,7 +418,7 @@ impl<'a> Clients<'a> {
                     save.idempotency = name.map(|name| Idempotency {
                         account: self.users[usize::from(who)],
                         key: format!("key {name}"),
-                        body: digest(&format!("body {body}")).into(),
+                        body: request_digest(&format!("body {body}")).into(),
                     });
                 });
                 Box::pin(async move { store.save_credential(command).await.map(Raw::Id) })
@@ -439,7 +438,7 @@ impl<'a> Clients<'a> {
                     change: CredentialChange::Replace { version, destroy_at: world.destroy_at() },
                     listed: VersionList::default(),
                     description: None,
-                    code: digest("changed"),
+                    code: request_digest("changed"),
                     expires_at: None,
                 };
                 let command = world.command(&user(1), AuditAction::CredentialReplaced, payload);

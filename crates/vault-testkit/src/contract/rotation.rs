@@ -1,8 +1,7 @@
 //! Cases of [`KeyRotation`](vault_core::port::KeyRotation).
 
 use super::ContractStore;
-use super::idempotency::digest;
-use super::tools::{Settled as _, blob, paged, race, with};
+use super::tools::{Settled as _, blob, paged, race, request_digest, with};
 use super::world::{World, unchanged_keys, undescribed};
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
@@ -77,7 +76,7 @@ impl World<'_> {
             listed: change.listed_after(read.current.version, &read.current.listed),
             change,
             description,
-            code: digest("changed"),
+            code: request_digest("changed"),
             expires_at: None,
         };
         self.command(principal, AuditAction::CredentialReplaced, payload)

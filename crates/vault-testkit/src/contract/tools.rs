@@ -165,3 +165,8 @@ pub(super) async fn paged<T>(limit: usize, page: impl AsyncFn(Option<&T>) -> Vec
     }
     panic!("the pages end");
 }
+
+/// Returns the digest of a request with an idempotency key.
+pub(super) fn request_digest(body: &str) -> Digest {
+    FakeDigester::default().digest(DigestPurpose::IdempotentBody, &[body.as_bytes()])
+}

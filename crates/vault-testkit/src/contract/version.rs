@@ -1,8 +1,7 @@
 //! Cases of the versions of a credential: replacing its data, staging, promoting and destroying.
 
 use super::CredentialSubject;
-use super::idempotency::digest;
-use super::tools::{Settled as _, blob, evaluated, race, with};
+use super::tools::{Settled as _, blob, evaluated, race, request_digest, with};
 use super::world::World;
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
@@ -58,7 +57,7 @@ impl<S: ?Sized> World<'_, S> {
         let (organization, id, revision) = (self.organization, read.current.id, read.current.revision);
         let (description, expires_at) = (None, read.current.expires_at);
         let listed = change.listed_after(read.current.version, &read.current.listed);
-        let code = digest("changed");
+        let code = request_digest("changed");
         let payload = ChangeCredential { organization, id, revision, change, listed, description, code, expires_at };
         self.command(principal, action, payload)
     }
@@ -118,7 +117,7 @@ pub async fn replaced_version_is_kept_with_new_one(suite: &dyn CredentialSubject
     let after = world.versions(&principal, id).await;
     (expected.version, expected.highest, expected.revision, expected.updated_at) = (2, 2, 2, now);
     expected.previous = Some(PreviousVersion { number: 1, until: destroy_at });
-    (expected.information, expected.code) = (world.sealed_version(id, 2).information, digest("changed"));
+    (expected.information, expected.code) = (world.sealed_version(id, 2).information, request_digest("changed"));
     assert_eq!((&after.current, after.created_at, after.current.highest), (&expected, now, 2));
     let first = StoredVersion {
         number: 1,
@@ -238,7 +237,7 @@ pub async fn replacement_has_one_effect_per_idempotency_key(suite: &dyn Credenti
     let read = world.versions(&principal, id).await;
     let keyed = |read: &StoredVersions, body: &str| {
         let account = principal.account().unwrap();
-        let idempotency = Some(Idempotency { account, key: "key".to_owned(), body: digest(body).into() });
+        let idempotency = Some(Idempotency { account, key: "key".to_owned(), body: request_digest(body).into() });
         let version = NewVersion { idempotency, ..world.new_version(id, read.current.highest + 1) };
         world.change_version(&principal, read, CredentialChange::Replace { version, destroy_at: world.destroy_at() })
     };
@@ -249,8 +248,11 @@ pub async fn replacement_has_one_effect_per_idempotency_key(suite: &dyn Credenti
         assert_eq!(change(read, "body").await.unwrap(), 2);
         assert!(mismatch(change(read, "other body").await));
     }
-    let key =
-        Some(Idempotency { account: principal.account().unwrap(), key: "key".to_owned(), body: digest("body").into() });
+    let key = Some(Idempotency {
+        account: principal.account().unwrap(),
+        key: "key".to_owned(),
+        body: request_digest("body").into(),
+    });
     let query = Find { principal: principal.clone(), of: world.organization, key, now: world.now() };
     assert_eq!(world.store.find_save(query).await.unwrap(), Some((id, 2)));
     assert_eq!(world.versions(&principal, id).await.current.revision, 2);

@@ -1,7 +1,8 @@
 //! Organization of a single case, and the commands that cases send.
 
-use super::idempotency::digest;
-use super::tools::{Settled as _, address, blob, conclude, decoy, name, namespace, principal_of, random, with};
+use super::tools::{
+    Settled as _, address, blob, conclude, decoy, name, namespace, principal_of, random, request_digest, with,
+};
 use super::{
     AccountSubject, ActivationSubject, ContractStore, CredentialSubject, IntegrationSubject, OperatorSubject,
     Organizations, Store, Subject as Tested,
@@ -489,7 +490,7 @@ impl<'a, S: ?Sized> World<'a, S> {
                 information: blob(&format!("information on {id}")),
             },
             description: undescribed(),
-            code: digest("saved"),
+            code: request_digest("saved"),
             expires_at: None,
             check: None,
             idempotency: None,

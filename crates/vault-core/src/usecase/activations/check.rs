@@ -3,9 +3,8 @@
 
 use super::activate::{Issued, Until};
 use super::open::{Occasion, Opened, Opening};
-use super::trust::end_of_check;
 use super::{Activations, CONCURRENT, RESTARTS, contended};
-use crate::activation::{ShortData, VendMode, VendedForm};
+use crate::activation::{ActivationTtl, ShortData, VendMode, VendedForm};
 use crate::check::{Check, CheckKind, CheckReason, CheckReport, StorageOperation, StorageReach, reach, verify_locally};
 use crate::credential::{CredentialData, CredentialType};
 use crate::error::Error;
@@ -141,4 +140,9 @@ pub(super) fn not_issued(reason: CheckReason, operations: &[StorageOperation]) -
     let failed = Check::failed(CheckKind::Authenticate, reason);
     let others = operations.iter().map(|one| Check::skipped(CheckKind::Operation(*one), CheckReason::EarlierFailed));
     CheckReport { checks: std::iter::once(failed).chain(others).collect() }
+}
+
+/// Returns the requested expiry of a credential that only a check uses.
+pub(super) fn end_of_check(now: Timestamp) -> Timestamp {
+    now.plus_seconds(ActivationTtl::DEFAULT.into())
 }

@@ -2,7 +2,7 @@
 
 use super::Activations;
 use super::check::authenticates;
-use super::trust::end_of_check;
+use super::check::end_of_check;
 use crate::audit::{Actor, AuditAction, Subject};
 use crate::check::{CheckReason, CheckReport, CheckResult, verify_locally};
 use crate::credential::{CredentialData, LastCheck};

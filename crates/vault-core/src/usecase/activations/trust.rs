@@ -5,7 +5,6 @@
 
 use super::Activations;
 use super::check::not_issued;
-use crate::activation::ActivationTtl;
 use crate::check::{Check, CheckKind, CheckReason, CheckReport, CheckResult};
 use crate::credential::CredentialData;
 use crate::federation::FederationSubject;
@@ -64,9 +63,4 @@ impl Activations {
         report.checks.insert(place, trust);
         report
     }
-}
-
-/// Returns the requested expiry of a credential that only a check uses.
-pub(super) fn end_of_check(now: Timestamp) -> Timestamp {
-    now.plus_seconds(ActivationTtl::DEFAULT.into())
 }

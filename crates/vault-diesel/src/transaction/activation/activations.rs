@@ -2,7 +2,7 @@
 
 use super::super::audit::AuditRecorder;
 use super::super::{Read, Transaction};
-use super::authorize::{authorize, authorize_and_share};
+use super::authorize::{authorize, authorize_and_share, own_activation};
 use crate::db::{Db, Reply, Tx, narrow};
 use crate::failure::Failure;
 use crate::schema::{activations, credential_uses, credentials};
@@ -24,15 +24,6 @@ pub(super) fn active_of(organization: IdBytes, integration: IdBytes, now: i64) -
         .filter(activations::organization_id.eq(organization))
         .filter(narrow(activations::integration_id.eq(integration)))
         .filter(activations::expires_at.gt(now))
-}
-
-/// An activation, if it is the integration's.
-#[auto_type(no_type_alias)]
-pub(super) fn own_activation(organization: IdBytes, integration: IdBytes, activation: IdBytes) -> _ {
-    activations::table
-        .filter(activations::organization_id.eq(organization))
-        .filter(activations::id.eq(activation))
-        .filter(activations::integration_id.eq(integration))
 }
 
 #[derive(Queryable, Selectable)]

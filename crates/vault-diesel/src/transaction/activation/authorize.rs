@@ -2,7 +2,6 @@
 //! transaction.
 
 use super::super::authorize::is_active_organization;
-use super::activations::own_activation;
 use crate::db::{Reply, Share, Tx, Unlocked, Update, locked};
 use crate::failure::Failure;
 use crate::schema::{activations, integrations, organizations};
@@ -20,6 +19,15 @@ use vault_core::time::Timestamp;
 pub(super) type Authorization = Result<Option<i64>, IntegrationRefusal>;
 
 type Evaluated = Option<(Column<Digest>, Option<i64>)>;
+
+/// An activation, if it is the integration's.
+#[auto_type(no_type_alias)]
+pub(super) fn own_activation(organization: IdBytes, integration: IdBytes, activation: IdBytes) -> _ {
+    activations::table
+        .filter(activations::organization_id.eq(organization))
+        .filter(activations::id.eq(activation))
+        .filter(activations::integration_id.eq(integration))
+}
 
 #[auto_type(no_type_alias)]
 fn evaluated_of(organization: IdBytes, integration: IdBytes) -> _ {

@@ -3,8 +3,8 @@
 use super::super::Transaction;
 use super::super::audit::AuditRecorder;
 use super::super::integration::freezes::freeze_of;
-use super::activations::{own_activation, remove};
-use super::authorize::authorize_and_share;
+use super::activations::remove;
+use super::authorize::{authorize_and_share, own_activation};
 use crate::db::{Share, Tx, Update, locked};
 use crate::failure::Failure;
 use crate::schema::{activations, credential_uses, credentials, frozen_namespaces};

@@ -2,7 +2,7 @@
 //! statements, columns and locks as for the row of an account.
 
 use super::super::account::row::SignedRow;
-use super::reserve::FoundRow;
+use super::found::FoundRow;
 use crate::db::{Reply, Share, Tx, Update, locked};
 use crate::failure::Failure;
 use crate::schema::{decoy_accounts, decoys};

@@ -3,5 +3,6 @@
 pub(crate) mod attempts;
 pub(crate) mod conclude;
 mod decoys;
+mod found;
 mod reserve;
 pub(crate) mod sessions;
