@@ -5,7 +5,7 @@
 //! use one table of names (`formats.js`), and `vectors.json` tests both.
 
 mod airflow;
-mod aws;
+mod aws_profiles;
 mod azure;
 mod ini;
 mod json;
@@ -204,7 +204,7 @@ pub(crate) fn read(source: Source, texts: &[(&Path, &str)], files: &Files<'_>) -
         found.iter_mut().filter(|entry| entry.name.is_empty()).for_each(|entry| entry.name.clone_from(&name));
         entries.extend(found);
     }
-    entries.extend(aws::entries(sections));
+    entries.extend(aws_profiles::entries(sections));
     if entries.is_empty() {
         let paths: Vec<String> = texts.iter().map(|(path, _)| path.display().to_string()).collect();
         return Err(Failure::new(format!(

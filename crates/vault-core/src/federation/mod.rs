@@ -7,6 +7,7 @@
 
 mod audience;
 mod claims;
+mod closed_trusts;
 mod issuer;
 mod jwk;
 mod key;
@@ -14,11 +15,11 @@ mod key_set;
 mod publication;
 mod steps;
 mod subject;
-mod trust;
 
 pub use audience::FederationAudience;
 pub(crate) use audience::is_aws_region;
 pub use claims::{ActivationClaims, FederationClaims};
+pub use closed_trusts::{ClosedTrusts, TrustTarget};
 pub use issuer::FederationIssuer;
 pub use jwk::{Jwk, key_set_document};
 pub use key::{FederationKey, FederationKeyState, StoredFederationKey};
@@ -26,4 +27,3 @@ pub use key_set::{FederationKeyError, FederationKeySet};
 pub use publication::{ExpectedKeys, PublicationFailure, PublicationFinding, PublishedDocuments, check_publication};
 pub use steps::{FederationSettings, TrustInstructions, TrustStep};
 pub use subject::FederationSubject;
-pub use trust::{ClosedTrusts, TrustTarget};

@@ -1,6 +1,6 @@
 //! The HTTP client, with a separate connection for each request.
 
-use super::{Answer, Proxy, Resolve, TrustError, trust, tunnel};
+use super::{Answer, Proxy, Resolve, TrustError, ca_certificates, tunnel};
 use crate::settings::Deadlines;
 use crate::{Egress, StorageSettings};
 use bytes::Bytes;
@@ -66,7 +66,7 @@ impl GuardedClient {
         Ok(Self(Arc::new(Inner {
             egress: settings.egress.clone(),
             resolver,
-            tls: trust::tls(settings.ca_file.as_deref().map(Path::new))?,
+            tls: ca_certificates::tls(settings.ca_file.as_deref().map(Path::new))?,
             connect: settings.deadlines.connect,
             exchange: settings.deadlines.exchange,
             max_body: MAX_BODY,
@@ -76,12 +76,12 @@ impl GuardedClient {
     /// Creates a client for hosts that the operator has configured. It also trusts the PEM certificates in `ca`, and
     /// reads at most `max_body` bytes of a response body.
     pub(crate) fn for_operator(egress: Egress, ca: &str, resolver: Arc<dyn Resolve>, max_body: usize) -> Option<Self> {
-        let certificates = if ca.is_empty() { Vec::new() } else { trust::certificates(ca.as_bytes())? };
+        let certificates = if ca.is_empty() { Vec::new() } else { ca_certificates::certificates(ca.as_bytes())? };
         let deadlines = Deadlines::default();
         Some(Self(Arc::new(Inner {
             egress,
             resolver,
-            tls: trust::tls_of(certificates).ok()?,
+            tls: ca_certificates::tls_of(certificates).ok()?,
             connect: deadlines.connect,
             exchange: deadlines.exchange,
             max_body,

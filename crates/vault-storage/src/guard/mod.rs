@@ -7,15 +7,15 @@
 //! between requests. It limits the connection time, the total time and the size.
 
 mod answer;
+mod ca_certificates;
 mod client;
 mod proxy;
 mod resolve;
-mod trust;
 mod tunnel;
 
 pub(crate) use answer::Answer;
+pub use ca_certificates::TrustError;
 pub(crate) use client::GuardedClient;
 pub use proxy::{InvalidProxyUrl, Proxy, ProxyUrl};
 pub use resolve::Resolve;
 pub(crate) use resolve::SystemResolver;
-pub use trust::TrustError;

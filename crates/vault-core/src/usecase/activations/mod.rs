@@ -10,8 +10,8 @@ mod authenticate;
 mod check;
 mod open;
 mod own;
+mod provider_trust;
 mod recheck;
-mod trust;
 mod workload;
 
 pub use activate::{ActivationRequest, RenewalRequest};

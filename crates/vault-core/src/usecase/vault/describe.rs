@@ -1,7 +1,7 @@
 //! Changes of a credential's metadata: labels, description, expiry and vend rule.
 
 use super::change::{ChangedVersion, Decided, Read, no_short_form};
-use super::trust::no_secret_to_issue;
+use super::provider_trust::no_secret_to_issue;
 use super::{CredentialRef, Vault};
 use crate::activation::VendRule;
 use crate::audit::AuditAction;

@@ -7,12 +7,12 @@ mod describe;
 mod list;
 mod matches;
 mod promote;
+mod provider_trust;
 mod reading;
 mod replace;
 mod request_check;
 mod save;
 mod show;
-mod trust;
 mod uses;
 mod versions;
 

@@ -3,7 +3,7 @@
 use super::super::Transaction;
 use super::super::audit::AuditRecorder;
 use super::super::integration::freezes::freeze_of;
-use super::activations::remove;
+use super::active::remove;
 use super::authorize::{authorize_and_share, own_activation};
 use crate::db::{Share, Tx, Update, locked};
 use crate::failure::Failure;

@@ -1,6 +1,6 @@
 //! Activations.
 
-pub(crate) mod activations;
+pub(crate) mod active;
 mod authorize;
-mod fetch;
+mod begin;
 mod issue;

@@ -5,7 +5,7 @@ use super::super::audit::AuditRecorder;
 use super::super::credential::sealed::{SealedRow, with_secrets};
 use super::super::integration::freezes::freeze_of;
 use super::super::integration::row::integration_of;
-use super::activations::active_of;
+use super::active::active_of;
 use super::authorize::authorize_and_lock;
 use crate::db::{Tx, narrow};
 use crate::failure::Failure;

@@ -1,4 +1,4 @@
-//! Listing and ending activations.
+//! Active activations: listing, finding and ending them.
 
 use super::super::audit::AuditRecorder;
 use super::super::{Read, Transaction};
