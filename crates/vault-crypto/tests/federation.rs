@@ -1,29 +1,26 @@
 //! Signing keys with real cryptography: their life on several replicas, and rows that an attacker changes with SQL.
 
+use crate::deployment::{Deployment, Process};
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
-use vault_core::audit::{Actor, AuditAction, Origin, Subject};
+use vault_core::audit::AuditAction;
 use vault_core::error::{Error, Refusal};
 use vault_core::federation::{
     FederationAudience, FederationClaims, FederationIssuer, FederationKey, FederationKeyError, FederationKeyState,
     FederationSubject, PublicationFailure, PublishedDocuments, StoredFederationKey,
 };
-use vault_core::id::{CredentialId, InstanceId, OrganizationId};
+use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::port::{
-    Clock as _, CreateInstance, FederationKeyRepository as _, FederationTokenSigner as _, IdGenerator as _,
-    IssuerPublication, KeyRepository as _, KeyUse, TokenVerifier as _,
+    Clock as _, FederationKeyRepository as _, FederationTokenSigner as _, IdGenerator as _, IssuerPublication, KeyUse,
+    TokenVerifier as _,
 };
 use vault_core::usecase::federation::{FederationCrypto, FederationPublisher, PublishedKeys};
-use vault_core::usecase::{
-    Environment, Federation, InspectionCrypto, Inspector, KeyCrypto, Keys, RowFinding, Violation,
-};
-use vault_crypto::{FederationSigner, JwtVerifier, KeyWrapper, Keyring, OsEntropy, RootKeyFile};
-use vault_testkit::clock::{ManualClock, RecordingEvents, SequentialIds};
-use vault_testkit::memory::MemoryStore;
+use vault_core::usecase::{Federation, RowFinding, Violation};
+use vault_crypto::{FederationSigner, JwtVerifier};
 
 const KEYS: &str = include_str!("vectors/rsa.txt");
 const HOUR: i64 = 60 * 60;
@@ -37,99 +34,16 @@ fn issuer() -> FederationIssuer {
     FederationIssuer::parse("https://vault.example.com").unwrap()
 }
 
-/// What all replicas share.
-struct Deployment {
-    store: Arc<MemoryStore>,
-    clock: Arc<ManualClock>,
-    ids: Arc<SequentialIds>,
-    events: Arc<RecordingEvents>,
-    root: Arc<dyn KeyWrapper>,
-    _directory: tempfile::TempDir,
-}
-
 /// A server, with its own keys in memory.
 struct Replica {
+    process: Process,
     federation: Federation,
     publisher: FederationPublisher,
     published: Arc<PublishedKeys>,
     signer: Arc<FederationSigner>,
-    inspector: Inspector,
-    keys: Keys,
 }
 
 impl Deployment {
-    async fn new() -> Self {
-        Self::seeded(1).await
-    }
-
-    async fn seeded(seed: u64) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let root = RootKeyFile::generate(&directory.path().join("root.key"), Arc::new(OsEntropy)).unwrap();
-        let deployment = Self {
-            store: Arc::new(MemoryStore::new()),
-            clock: Arc::new(ManualClock::default()),
-            ids: Arc::new(SequentialIds::seeded(seed)),
-            events: Arc::new(RecordingEvents::default()),
-            root: Arc::new(root),
-            _directory: directory,
-        };
-        let (now, id) = (deployment.clock.now(), InstanceId::from_bytes([1; 16]));
-        let made = Keyring::create(&*deployment.root, Arc::new(OsEntropy), id, now).await.unwrap();
-        let environment = deployment.environment(&made.keyring);
-        let audit = environment.record(now, None, Actor::Operator, AuditAction::InstanceCreated, Subject::Instance);
-        let command = CreateInstance { instance: made.instance, keys: made.keys, audit };
-        assert!(deployment.store.create_instance(command).await.unwrap());
-        deployment
-    }
-
-    fn environment(&self, keyring: &Keyring) -> Environment {
-        Environment {
-            clock: self.clock.clone(),
-            ids: self.ids.clone(),
-            events: self.events.clone(),
-            audit: Arc::new(keyring.audit_sealer()),
-            origin: Origin::default(),
-        }
-    }
-
-    async fn start(&self) -> Replica {
-        let store = &self.store;
-        let record = store.instance().await.unwrap().unwrap();
-        let (retiring, rows) = (store.retiring_instance_keys().await.unwrap(), store.instance_keys().await.unwrap());
-        let keyring = Keyring::open(&*self.root, Arc::new(OsEntropy), &record, &retiring, &rows).await.unwrap();
-        keyring.renewing(self.root.clone(), store.clone());
-        let environment = self.environment(&keyring);
-        let digester = Arc::new(keyring.digester(environment.clock.clone()));
-        let (crypto, credentials) = (keyring.federation(), keyring.credentials(store.clone()));
-        let signer = Arc::new(crypto.signers.signer(issuer()));
-        let with = FederationCrypto { sealer: crypto.sealer, verifier: crypto.verifier, digester: digester.clone() };
-        let federation = Federation::new(environment.clone(), store.clone(), with);
-        let published = Arc::new(PublishedKeys::new(issuer()));
-        let instance = Arc::new(keyring.instance_rewrapper());
-        let inspection = InspectionCrypto {
-            information: credentials.list_opener.clone(),
-            instance: instance.clone(),
-            digester: digester.clone(),
-            receivers: keyring.receivers().opener,
-            opener: None,
-        };
-        let rotation = KeyCrypto {
-            sealer: credentials.sealer,
-            rewrapper: credentials.rewrapper,
-            instance_rewrapper: instance,
-            information: credentials.list_opener,
-            digester,
-        };
-        Replica {
-            publisher: FederationPublisher::new(federation.clone(), published.clone(), Some(signer.clone())),
-            inspector: Inspector::new(environment.clone(), store.clone(), inspection),
-            keys: Keys::new(environment, store.clone(), rotation).batch(1),
-            federation,
-            published,
-            signer,
-        }
-    }
-
     async fn row(&self, kid: &str) -> StoredFederationKey {
         let rows = self.store.federation_keys().await.unwrap();
         rows.into_iter().flatten().find(|row| row.key.jwk.kid() == kid).unwrap()
@@ -149,6 +63,17 @@ impl Deployment {
 }
 
 impl Replica {
+    async fn start(deployment: &Deployment) -> Self {
+        let process = deployment.start().await;
+        let (crypto, digester) = (process.keyring.federation(), process.digester.clone());
+        let signer = Arc::new(crypto.signers.signer(issuer()));
+        let with = FederationCrypto { sealer: crypto.sealer, verifier: crypto.verifier, digester };
+        let federation = Federation::new(process.environment.clone(), deployment.store.clone(), with);
+        let published = Arc::new(PublishedKeys::new(issuer()));
+        let publisher = FederationPublisher::new(federation.clone(), published.clone(), Some(signer.clone()));
+        Self { process, federation, publisher, published, signer }
+    }
+
     async fn add(&self, name: &str) -> String {
         self.federation.add_key(&issuer(), &pem(name)).await.unwrap().unwrap()
     }
@@ -175,7 +100,7 @@ impl Replica {
     }
 
     async fn findings(&self) -> Vec<RowFinding> {
-        let (mut round, mut found) = (self.inspector.begin(), Vec::new());
+        let (mut round, mut found) = (self.process.inspector.begin(), Vec::new());
         while round.step(9, &mut |finding| found.push(finding)).await.unwrap() {}
         found
     }
@@ -213,8 +138,8 @@ impl IssuerPublication for Website {
 
 #[tokio::test]
 async fn first_key_signs_when_its_publication_was_found() {
-    let deployment = Deployment::new().await;
-    let (mut replica, website) = (deployment.start().await, Website::default());
+    let deployment = Deployment::seeded(1).await;
+    let (mut replica, website) = (Replica::start(&deployment).await, Website::default());
     assert_eq!(replica.published().await, [""; 0]);
     let kid = replica.add("accepted/2048").await;
     replica.minute(&website).await;
@@ -234,9 +159,10 @@ async fn first_key_signs_when_its_publication_was_found() {
 /// Every provider caches the key set for an hour, and the website is updated once an hour.
 #[tokio::test]
 async fn rotation_on_three_replicas_fails_no_exchange() {
-    let deployment = Deployment::new().await;
+    let deployment = Deployment::seeded(1).await;
     let website = Website::default();
-    let mut replicas = [deployment.start().await, deployment.start().await, deployment.start().await];
+    let mut replicas =
+        [Replica::start(&deployment).await, Replica::start(&deployment).await, Replica::start(&deployment).await];
     let first = replicas[0].add("accepted/2048").await;
     replicas[0].published().await;
     website.copy(&replicas[0].published);
@@ -273,8 +199,8 @@ async fn rotation_on_three_replicas_fails_no_exchange() {
 
 /// Returns a deployment with a current and a next key.
 async fn with_two_keys() -> (Deployment, Replica, Website, [String; 2]) {
-    let deployment = Deployment::new().await;
-    let (mut replica, website) = (deployment.start().await, Website::default());
+    let deployment = Deployment::seeded(1).await;
+    let (mut replica, website) = (Replica::start(&deployment).await, Website::default());
     let first = replica.add("accepted/2048").await;
     replica.published().await;
     website.copy(&replica.published);
@@ -290,7 +216,7 @@ async fn with_two_keys() -> (Deployment, Replica, Website, [String; 2]) {
 #[tokio::test]
 async fn immediate_rotation_retires_the_current_key_on_all_replicas() {
     let (deployment, mut replica, website, [first, second]) = with_two_keys().await;
-    let mut other = deployment.start().await;
+    let mut other = Replica::start(&deployment).await;
     assert_eq!(other.published().await.len(), 2);
     let before = deployment.row(&first).await;
     let rotated = replica.federation.rotate_now(&issuer()).await.unwrap();
@@ -320,7 +246,7 @@ async fn immediate_rotation_races_promotion_without_a_second_current_key() {
         let (deployment, replica, website, _) = with_two_keys().await;
         deployment.clock.advance_seconds(24 * HOUR);
         replica.federation.check(&issuer(), &website).await.unwrap();
-        let other = deployment.start().await;
+        let other = Replica::start(&deployment).await;
         let (own, issuer) = (issuer(), issuer());
         let (rotated, advanced) = match nth % 2 {
             0 => tokio::join!(replica.federation.rotate_now(&own), other.federation.advance(&issuer)),
@@ -348,7 +274,7 @@ async fn rows_changed_by_sql_are_neither_published_nor_used() {
     let issuer_of = |text: &str| FederationIssuer::parse(text).unwrap();
     let changed = |key: FederationKey| StoredFederationKey { key, ..next.clone() };
     let attacker = Deployment::seeded(2).await;
-    let own = attacker.start().await;
+    let own = Replica::start(&attacker).await;
     let own = attacker.row(&own.add("accepted/4096").await).await;
     let tampered = [
         // The attacker's own public key: with its own row, and in a row of the vault.
@@ -437,14 +363,14 @@ async fn restored_second_current_key_is_found_and_the_newest_signs() {
 async fn keys_survive_a_rotation_of_the_instance_key() {
     let (deployment, mut replica, _, [first, second]) = with_two_keys().await;
     let before = deployment.row(&first).await;
-    let rotation = replica.keys.rotate_instance().await.unwrap();
+    let rotation = replica.process.keys.rotate_instance().await.unwrap();
     while rotation.step().await.unwrap().is_some() {}
     let end = rotation.finish().await.unwrap().unwrap();
     assert_eq!((end.destroyed.len(), end.kept.len()), (1, 0));
     let after = deployment.row(&first).await;
     assert_ne!(before.mac.key, after.mac.key);
     assert_ne!(before.private_key.key(), after.private_key.key());
-    let mut fresh = deployment.start().await;
+    let mut fresh = Replica::start(&deployment).await;
     deployment.clock.advance_seconds(1);
     for replica in [&mut replica, &mut fresh] {
         let mut published = replica.published().await;

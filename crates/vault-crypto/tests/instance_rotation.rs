@@ -1,152 +1,44 @@
 //! Rotation of the instance key during its use, with real keys: interrupted after every step, and by processes that were
 //! started before, during and after it.
 
+use crate::deployment::{Deployment, Process};
 use proptest::prelude::*;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
-use vault_core::audit::{Actor, AuditAction, CheckpointRef, Origin, RecordedRow, RowState, SealedAuditRecord, Subject};
+use vault_core::audit::{AuditAction, CheckpointRef, RecordedRow, RowState, SealedAuditRecord};
 use vault_core::credential::{CredentialData, CredentialType, LabelFilter, Labels};
 use vault_core::cursor::{ListFilter, PageRequest};
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::email::EmailAddress;
 use vault_core::error::{Error, Refusal};
-use vault_core::id::{AccountId, CredentialId, InstanceId, IntegrationId, KeyId, OrganizationId, ReceiverId};
+use vault_core::id::{AccountId, CredentialId, IntegrationId, KeyId, OrganizationId, ReceiverId};
 use vault_core::integration::{IntegrationState, Overlap};
 use vault_core::invitation::INVITATION_SECONDS;
 use vault_core::keyring::{KeyPurpose, KeyringEntry};
 use vault_core::namespace::Namespace;
 use vault_core::network::Network;
 use vault_core::port::{
-    Clock as _, CreateInstance, Event, FindUnderInstanceKey, InstanceKeyRotation as _, InstancePart,
-    InstanceRewrapper as _, InstanceRow, KeyRepository as _, KeyedDigester, TokenRefusal,
+    Clock as _, Event, FindUnderInstanceKey, InstanceKeyRotation as _, InstancePart, InstanceRewrapper as _,
+    InstanceRow, KeyRepository as _, TokenRefusal,
 };
 use vault_core::principal::Principal;
 use vault_core::receiver::SealedTarget;
 use vault_core::role::Role;
-use vault_core::sealed::{Blob, InstanceKeyPurpose, InstanceRecord, KeyState};
+use vault_core::sealed::{Blob, InstanceKeyPurpose, KeyState};
 use vault_core::usecase::integrations::{CreateIntegrationRequest, IntegrationEdit, IntegrationRef};
 use vault_core::usecase::*;
-use vault_crypto::{Anchor, Argon2Parameters, HashingPool, KeyWrapper, Keyring, OsEntropy, RootKeyFile};
-use vault_testkit::clock::{ManualClock, RecordingEvents, SequentialIds};
-use vault_testkit::memory::MemoryStore;
+use vault_crypto::{Anchor, Keyring};
+use vault_testkit::clock::SequentialIds;
 
 const PASSWORD: &str = "correct horse battery staple";
 
-/// What all processes of a deployment share.
-struct Deployment {
-    store: Arc<MemoryStore>,
-    clock: Arc<ManualClock>,
-    ids: Arc<SequentialIds>,
-    events: Arc<RecordingEvents>,
-    root: Arc<dyn KeyWrapper>,
-    pool: Arc<HashingPool>,
-    _directory: tempfile::TempDir,
-}
-
-/// One process, with the keys that there were when it was started.
-struct Process {
-    accounts: Accounts,
-    integrations: Integrations,
-    keys: Keys,
-    operator: Operator,
-    digester: Arc<dyn KeyedDigester>,
-    inspector: Inspector,
-    vault: Vault,
-}
-
 impl Deployment {
+    /// Creates a deployment with an organization.
     async fn new() -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let root = RootKeyFile::generate(&directory.path().join("root.key"), Arc::new(OsEntropy)).unwrap();
-        let deployment = Self {
-            store: Arc::new(MemoryStore::new()),
-            clock: Arc::new(ManualClock::default()),
-            ids: Arc::new(SequentialIds::default()),
-            events: Arc::new(RecordingEvents::default()),
-            root: Arc::new(root),
-            pool: HashingPool::with_size(2, 64).unwrap(),
-            _directory: directory,
-        };
-        let now = deployment.clock.now();
-        let created = Keyring::create(&*deployment.root, Arc::new(OsEntropy), InstanceId::from_bytes([1; 16]), now)
-            .await
-            .unwrap();
-        let environment = deployment.environment(&created.keyring);
-        let audit = environment.record(now, None, Actor::Operator, AuditAction::InstanceCreated, Subject::Instance);
-        let command = CreateInstance { instance: created.instance, keys: created.keys, audit };
-        assert!(deployment.store.create_instance(command).await.unwrap());
+        let deployment = Self::seeded(0).await;
         deployment.start().await.operator.create_organization("Acme").await.unwrap();
         deployment
-    }
-
-    fn environment(&self, keyring: &Keyring) -> Environment {
-        Environment {
-            clock: self.clock.clone(),
-            ids: self.ids.clone(),
-            events: self.events.clone(),
-            audit: Arc::new(keyring.audit_sealer()),
-            origin: Origin::default(),
-        }
-    }
-
-    async fn open(&self) -> (Keyring, InstanceRecord) {
-        let store = &self.store;
-        let record = store.instance().await.unwrap().unwrap();
-        let (retiring, keys) = (store.retiring_instance_keys().await.unwrap(), store.instance_keys().await.unwrap());
-        (Keyring::open(&*self.root, Arc::new(OsEntropy), &record, &retiring, &keys).await.unwrap(), record)
-    }
-
-    async fn start(&self) -> Process {
-        let (store, entropy) = (&self.store, Arc::new(OsEntropy));
-        let (keyring, record) = self.open().await;
-        keyring.renewing(self.root.clone(), store.clone());
-        let environment = self.environment(&keyring);
-        let digester = Arc::new(keyring.digester(environment.clock.clone()));
-        let tally = Arc::new(AuditTally::new(environment.clone(), store.clone()));
-        let hasher = keyring.password_hasher(self.pool.clone(), Argon2Parameters::LEAST, Vec::new()).unwrap();
-        let crypto = keyring.credentials(store.clone());
-        let ports = AccountPorts {
-            environment: environment.clone(),
-            tally: tally.clone(),
-            store: store.clone(),
-            hasher: Arc::new(hasher),
-            passcodes: Arc::new(keyring.passcodes()),
-            tokens: Arc::new(keyring.token_issuer(0)),
-            digester: digester.clone(),
-            entropy: entropy.clone(),
-        };
-        let with = KeyCrypto {
-            sealer: crypto.sealer.clone(),
-            rewrapper: crypto.rewrapper,
-            instance_rewrapper: Arc::new(keyring.instance_rewrapper()),
-            information: crypto.list_opener.clone(),
-            digester: digester.clone(),
-        };
-        let lister = crypto.list_opener.clone();
-        let inspects_with = InspectionCrypto {
-            information: crypto.list_opener,
-            instance: with.instance_rewrapper.clone(),
-            digester: digester.clone(),
-            receivers: keyring.receivers().opener,
-            opener: Some(crypto.opener),
-        };
-        Process {
-            inspector: Inspector::new(environment.clone(), store.clone(), inspects_with),
-            accounts: Accounts::new(record.id, ports),
-            integrations: Integrations::new(environment.clone(), store.clone(), entropy, digester.clone()),
-            keys: Keys::new(environment.clone(), store.clone(), with).batch(1),
-            vault: Vault::new(
-                environment.clone(),
-                tally.clone(),
-                store.clone(),
-                crypto.sealer.clone(),
-                lister,
-                digester.clone(),
-            ),
-            operator: Operator::new(environment, tally, store.clone(), crypto.sealer),
-            digester,
-        }
     }
 
     async fn organization(&self) -> OrganizationId {
@@ -754,14 +646,14 @@ async fn lookups_succeed_under_next_key() {
 async fn receivers_move_to_the_new_key() {
     let deployment = Deployment::new().await;
     let (id, now) = (ReceiverId::from_bytes([9; 16]), deployment.clock.now());
-    let (before, _) = deployment.open().await;
+    let before = deployment.open().await;
     let sealer = before.receivers().sealer;
     let address = sealer.seal_address(id, &"https://hooks.example/x".into()).unwrap();
     let [(first, previous_secret), (second, secret)] = [1, 2].map(|number| sealer.new_secret(id, number).unwrap());
     let previous_until = now.plus_seconds(60);
     let target = SealedTarget { address, secret_number: 2, secret, previous_secret, previous_until };
     deployment.rotate().await;
-    let (after, _) = deployment.open().await;
+    let after = deployment.open().await;
     let rewrapper = after.instance_rewrapper();
     let moved = rewrapper.receiver(id, &target).unwrap();
     let blobs = |target: &SealedTarget| [&target.address, &target.secret, &target.previous_secret].map(Blob::key);
@@ -798,7 +690,7 @@ async fn destroyed_key_is_not_restored() {
     assert!(is_valid(&deployment.start().await), "it retires");
     assert!(rotation.finish().await.unwrap().is_some());
     let after = store.instance().await.unwrap().unwrap();
-    let (keyring, _) = deployment.open().await;
+    let keyring = deployment.open().await;
     let checkpoint = CheckpointRef { number: 0, hash: Digest::from_bytes([0; 32]) };
     let known = Anchor { epoch: 0, checkpoint, keyring: keyring.anchors().keyring() };
     anchor(&keyring).store(known).unwrap();
@@ -820,7 +712,7 @@ async fn destroyed_key_is_not_restored() {
     let refused = running.digester.reload_keys().await.unwrap_err();
     assert!(format!("{refused:?}").contains("OlderKeyring"), "{refused:?}");
     assert!(!is_valid(&running));
-    let (restored, _) = deployment.open().await;
+    let restored = deployment.open().await;
     let known = anchor(&restored).load().unwrap().unwrap();
     assert!(!restored.anchors().keyring_follows(known.keyring));
     assert!(keyring.anchors().keyring_follows(known.keyring));

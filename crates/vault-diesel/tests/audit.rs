@@ -9,40 +9,30 @@ use support::NOW;
 use support::sqlite::Scratch;
 use uuid::Uuid;
 use vault_core::audit::{
-    Actor, AuditAction, AuditFinding, Checkpoint, CheckpointRef, DeliveryPosition, DeliveryState, Origin,
-    SealedCheckpoint, Subject,
+    Actor, AuditAction, AuditFinding, Checkpoint, CheckpointRef, DeliveryPosition, DeliveryState, SealedCheckpoint,
+    Subject,
 };
 use vault_core::id::AuditId;
 use vault_core::port::{AuditLog, CutAudit, Delivery, IdGenerator};
 use vault_core::time::Timestamp;
-use vault_core::usecase::{AuditTally, Environment, Operator};
+use vault_core::usecase::Operator;
 use vault_diesel::SqliteStore;
-use vault_testkit::clock::{ManualClock, RecordingEvents, SequentialIds};
 use vault_testkit::contract::Store;
-use vault_testkit::crypto::{FakeAuditSealer, PlainSealer};
+use vault_testkit::fake::FakeVault;
 use vault_testkit::faulty::Faulty;
 use vault_testkit::postgres::Cluster;
 
 struct Setting {
     scratch: Scratch,
-    store: Arc<SqliteStore>,
-    ids: Arc<SequentialIds>,
-    environment: Environment,
+    fake: FakeVault<SqliteStore>,
     operator: Operator,
 }
 
 /// Nine entries in three checkpoints.
 async fn setting() -> (Setting, Vec<AuditId>) {
     let scratch = Scratch::new();
-    let store = scratch.migrated().await;
-    let (clock, ids) = (Arc::new(ManualClock::default()), Arc::new(SequentialIds::default()));
-    let events = Arc::new(RecordingEvents::default());
-    let environment =
-        Environment { clock, ids: ids.clone(), events, audit: Arc::new(FakeAuditSealer), origin: Origin::default() };
-    let tally = Arc::new(AuditTally::new(environment.clone(), store.clone()));
-    let sealer = Arc::new(PlainSealer::new(store.clone(), ids.clone()));
-    let operator = Operator::new(environment.clone(), tally, store.clone(), sealer);
-    let setting = Setting { scratch, store, ids, environment, operator };
+    let fake = FakeVault::on(scratch.migrated().await);
+    let setting = Setting { scratch, operator: fake.operator(), fake };
     let mut written = Vec::new();
     for _ in 0..3 {
         written.extend(setting.write(3).await);
@@ -53,12 +43,11 @@ async fn setting() -> (Setting, Vec<AuditId>) {
 
 impl Setting {
     async fn write(&self, count: usize) -> Vec<AuditId> {
-        let now = self.environment.now();
-        let record =
-            |_| self.environment.record(now, None, Actor::System, AuditAction::CredentialShown, Subject::Vault);
+        let (environment, now) = (&self.fake.environment, self.fake.environment.now());
+        let record = |_| environment.record(now, None, Actor::System, AuditAction::CredentialShown, Subject::Vault);
         let records: Vec<_> = (0..count).map(record).collect();
         let ids = records.iter().map(|sealed| sealed.record.id).collect();
-        self.store.append(records).await.unwrap();
+        self.fake.store.append(records).await.unwrap();
         ids
     }
 
@@ -81,7 +70,7 @@ async fn entry_that_is_removed_changed_or_moved_in_the_file_is_found() {
     let none: [String; 0] = [];
     assert_eq!(setting.findings(None).await, none);
     let (removed, changed, one, other, renumbered) = (ids[0], ids[1], ids[3], ids[7], ids[5]);
-    let spare = AuditId::from_uuid(setting.ids.random());
+    let spare = AuditId::from_uuid(setting.fake.ids.random());
     setting.with_key(|file| {
         let run = |sql: &str, of: AuditId| assert_eq!(file.execute(sql, [of.as_uuid()]).unwrap(), 1, "{sql}");
         run("DELETE FROM audit WHERE id = ?1", removed);
@@ -134,14 +123,9 @@ async fn entries_with_foreign_ids_are_found() {
 }
 
 /// The oldest entries are removed in one transaction, and only one process delivers at a time.
-async fn oldest_entries_go_and_new_ones_are_delivered<S: Store + 'static>(store: Arc<S>) {
-    let (clock, ids) = (Arc::new(ManualClock::default()), Arc::new(SequentialIds::default()));
-    let events = Arc::new(RecordingEvents::default());
-    let (audit, origin) = (Arc::new(FakeAuditSealer), Origin::default());
-    let environment = Environment { clock: clock.clone(), ids: ids.clone(), events, audit, origin };
-    let tally = Arc::new(AuditTally::new(environment.clone(), store.clone()));
-    let operator =
-        Operator::new(environment.clone(), tally, store.clone(), Arc::new(PlainSealer::new(store.clone(), ids)));
+async fn oldest_entries_go_and_new_ones_are_delivered<S: Store>(store: Arc<S>) {
+    let fake = FakeVault::on(store);
+    let (operator, FakeVault { store, clock, environment, .. }) = (fake.operator(), fake);
     let write = async |count: usize| {
         let record = |_| {
             environment.record(environment.now(), None, Actor::System, AuditAction::CredentialShown, Subject::Vault)

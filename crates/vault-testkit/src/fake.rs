@@ -11,11 +11,14 @@ use vault_core::audit::Origin;
 use vault_core::id::InstanceId;
 use vault_core::port::EventCarrier;
 use vault_core::usecase::{
-    AccountPorts, Accounts, Activations, AuditTally, Environment, Integrations, Notifier, Operator, Receivers, Vault,
+    AccountPorts, Accounts, Activations, AuditReader, AuditTally, Environment, Integrations, Notifier, Operator,
+    Receivers, Vault,
 };
 
 /// A vault with a store in memory, a fixed clock, and crypto without any security. It has the same
-/// interface as an open vault of `vault-embed`.
+/// interface as an open vault of `vault-embed`. [`FakeVault::on`] uses another store.
+///
+/// All use cases of a vault share its fakes. A use case that is created after a field was replaced uses the new one.
 ///
 /// ```
 /// use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
@@ -37,9 +40,9 @@ use vault_core::usecase::{
 /// # Ok::<(), vault_core::Error>(())
 /// # }).unwrap();
 /// ```
-pub struct FakeVault {
+pub struct FakeVault<S = MemoryStore> {
     /// The store.
-    pub store: Arc<MemoryStore>,
+    pub store: Arc<S>,
     /// The clock.
     pub clock: Arc<ManualClock>,
     /// The source of IDs.
@@ -52,6 +55,16 @@ pub struct FakeVault {
     pub tally: Arc<AuditTally>,
     /// Seals and unseals credentials.
     pub sealer: Arc<PlainSealer>,
+    /// Computes lookup digests and MACs of rows.
+    pub digester: Arc<FakeDigester>,
+    /// Hashes passwords.
+    pub hasher: Arc<FakeHasher>,
+    /// Creates and verifies passcodes.
+    pub passcodes: Arc<FakePasscodes>,
+    /// Issues access tokens.
+    pub tokens: Arc<FakeTokens>,
+    /// Randomness of tokens, enrolment codes and generated passwords.
+    pub entropy: Arc<SeededEntropy>,
     ports: Arc<dyn Store>,
 }
 
@@ -74,7 +87,21 @@ impl FakeVault {
     /// [`Faulty`](crate::faulty::Faulty) one.
     pub fn through<S: Store>(wrap: impl FnOnce(Arc<MemoryStore>) -> Arc<S>) -> Self {
         let store = Arc::new(MemoryStore::new());
-        let ports: Arc<dyn Store> = wrap(Arc::clone(&store));
+        let ports = wrap(Arc::clone(&store));
+        Self::with_ports(store, ports)
+    }
+}
+
+impl<S: Store> FakeVault<S> {
+    /// Creates a vault on `store`, for example one on a database.
+    pub fn on(store: Arc<S>) -> Self {
+        let ports = Arc::clone(&store);
+        Self::with_ports(store, ports)
+    }
+}
+
+impl<S> FakeVault<S> {
+    fn with_ports(store: Arc<S>, ports: Arc<dyn Store>) -> Self {
         let (clock, ids) = (Arc::new(ManualClock::default()), Arc::new(SequentialIds::default()));
         let events = Arc::new(RecordingEvents::default());
         let environment = Environment {
@@ -84,14 +111,26 @@ impl FakeVault {
             audit: Arc::new(FakeAuditSealer),
             origin: Origin::default(),
         };
-        let tally = Arc::new(AuditTally::new(environment.clone(), ports.clone()));
-        let sealer = Arc::new(PlainSealer::new(ports.clone(), ids.clone()));
-        Self { store, clock, ids, events, environment, tally, sealer, ports }
+        Self {
+            tally: Arc::new(AuditTally::new(environment.clone(), ports.clone())),
+            sealer: Arc::new(PlainSealer::new(ports.clone(), ids.clone())),
+            digester: Arc::new(FakeDigester::default()),
+            hasher: Arc::new(FakeHasher::default()),
+            passcodes: Arc::new(FakePasscodes::new(ids.clone())),
+            tokens: Arc::new(FakeTokens::new(FakeVault::INSTANCE)),
+            entropy: Arc::new(SeededEntropy::default()),
+            store,
+            clock,
+            ids,
+            events,
+            environment,
+            ports,
+        }
     }
 
     /// Returns the use cases of credentials.
     pub fn vault(&self) -> Vault {
-        let (sealer, digester) = (self.sealer.clone(), Arc::new(FakeDigester::default()));
+        let (sealer, digester) = (self.sealer.clone(), self.digester.clone());
         Vault::new(self.environment.clone(), self.tally.clone(), self.ports.clone(), sealer.clone(), sealer, digester)
     }
 
@@ -100,43 +139,52 @@ impl FakeVault {
         Operator::new(self.environment.clone(), self.tally.clone(), self.ports.clone(), self.sealer.clone())
     }
 
+    /// Returns the use cases that read the audit log.
+    pub fn audit_reader(&self) -> AuditReader {
+        let (tally, digester) = (self.tally.clone(), self.digester.clone());
+        AuditReader::new(self.environment.clone(), tally, self.ports.clone(), digester)
+    }
+
     /// Returns the use cases of accounts: logins, enrolment and changes.
     pub fn accounts(&self) -> Accounts {
-        let digester = Arc::new(FakeDigester::default());
-        let ports = AccountPorts {
+        Accounts::new(FakeVault::INSTANCE, self.account_ports())
+    }
+
+    /// Returns the ports of [`FakeVault::accounts`], for tests that replace some of them.
+    pub fn account_ports(&self) -> AccountPorts {
+        AccountPorts {
             environment: self.environment.clone(),
             tally: self.tally.clone(),
             store: self.ports.clone(),
-            hasher: Arc::new(FakeHasher::default()),
-            passcodes: Arc::new(FakePasscodes::new(self.ids.clone())),
-            tokens: Arc::new(FakeTokens::new(Self::INSTANCE)),
-            digester,
-            entropy: Arc::new(SeededEntropy::default()),
-        };
-        Accounts::new(Self::INSTANCE, ports)
+            hasher: self.hasher.clone(),
+            passcodes: self.passcodes.clone(),
+            tokens: self.tokens.clone(),
+            digester: self.digester.clone(),
+            entropy: self.entropy.clone(),
+        }
     }
 
     /// Returns the administration of integrations and namespaces.
     pub fn integrations(&self) -> Integrations {
-        let (entropy, digester) = (Arc::new(SeededEntropy::default()), Arc::new(FakeDigester::default()));
+        let (entropy, digester) = (self.entropy.clone(), self.digester.clone());
         Integrations::new(self.environment.clone(), self.ports.clone(), entropy, digester)
     }
 
     /// Returns the administration of receivers.
     pub fn receivers(&self) -> Receivers {
-        let digester = Arc::new(FakeDigester::default());
+        let digester = self.digester.clone();
         Receivers::new(self.environment.clone(), self.ports.clone(), Arc::new(PlainReceivers), digester)
     }
 
     /// Returns the notifier, which reads events and delivers them to receivers through `carrier`.
     pub fn notifier(&self, carrier: Arc<dyn EventCarrier>) -> Notifier {
-        let digester = Arc::new(FakeDigester::default());
+        let digester = self.digester.clone();
         Notifier::new(self.environment.clone(), self.ports.clone(), Arc::new(PlainReceivers), carrier, digester)
     }
 
     /// Returns the use cases of integrations.
     pub fn activations(&self) -> Activations {
-        let (opener, digester) = (self.sealer.clone(), Arc::new(FakeDigester::default()));
+        let (opener, digester) = (self.sealer.clone(), self.digester.clone());
         Activations::new(self.environment.clone(), self.tally.clone(), self.ports.clone(), opener, digester)
     }
 }

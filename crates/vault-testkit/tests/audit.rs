@@ -3,48 +3,41 @@
 use async_trait::async_trait;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use uuid::Uuid;
 use vault_core::audit::{
     Actor, AuditAction, AuditEntry, AuditFinding, AuditVerification, CHECKPOINT_ENTRIES, CheckpointRef, DeliveryBreach,
-    DeliveryPosition, Origin, Subject,
+    DeliveryPosition, Subject,
 };
 use vault_core::digest::Digest;
 use vault_core::id::AuditId;
 use vault_core::port::{AuditLog, AuditSealer, AuditSink, Clock as _, Event, StoreError};
 use vault_core::time::Timestamp;
-use vault_core::usecase::{AuditTally, DeliveredAudit, Environment, Operator, RemovedAudit, SealedAudit};
-use vault_testkit::clock::{ManualClock, RecordingEvents, SequentialIds};
-use vault_testkit::crypto::{FakeAuditSealer, PlainSealer};
-use vault_testkit::memory::MemoryStore;
+use vault_core::usecase::{DeliveredAudit, Operator, RemovedAudit, SealedAudit};
+use vault_testkit::crypto::FakeAuditSealer;
+use vault_testkit::fake::FakeVault;
 
 /// Longer than any round of these tests.
 const MILLIS: i64 = 1_000;
 
 struct Setting {
-    store: Arc<MemoryStore>,
-    clock: Arc<ManualClock>,
-    events: Arc<RecordingEvents>,
-    environment: Environment,
+    fake: FakeVault,
     operator: Operator,
 }
 
+impl Deref for Setting {
+    type Target = FakeVault;
+
+    fn deref(&self) -> &FakeVault {
+        &self.fake
+    }
+}
+
 fn setting() -> Setting {
-    let (store, clock, ids) =
-        (Arc::new(MemoryStore::new()), Arc::new(ManualClock::default()), Arc::new(SequentialIds::default()));
-    let events = Arc::new(RecordingEvents::default());
-    let environment = Environment {
-        clock: clock.clone(),
-        ids: ids.clone(),
-        events: events.clone(),
-        audit: Arc::new(FakeAuditSealer),
-        origin: Origin::default(),
-    };
-    let tally = Arc::new(AuditTally::new(environment.clone(), store.clone()));
-    let operator =
-        Operator::new(environment.clone(), tally, store.clone(), Arc::new(PlainSealer::new(store.clone(), ids)));
-    Setting { store, clock, events, environment, operator }
+    let fake = FakeVault::new();
+    Setting { operator: fake.operator(), fake }
 }
 
 impl Setting {

@@ -4,7 +4,6 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
-use std::sync::Arc;
 use uuid::Uuid;
 use vault_core::audit::{Actor, Affected, AuditAction, AuditEntry, Subject};
 use vault_core::cursor::PageRequest;
@@ -16,7 +15,6 @@ use vault_core::role::Role;
 use vault_core::time::Timestamp;
 use vault_core::usecase::{AuditFilter, AuditReader};
 use vault_core::{Error, Refusal};
-use vault_testkit::crypto::FakeDigester;
 use vault_testkit::fake::FakeVault;
 
 const ACTIONS: [AuditAction; 2] = [AuditAction::CredentialSaved, AuditAction::CredentialDeleted];
@@ -54,9 +52,7 @@ struct Setting {
 impl Setting {
     fn new() -> Self {
         let fake = FakeVault::new();
-        let digester = Arc::new(FakeDigester::default());
-        let reader = AuditReader::new(fake.environment.clone(), fake.tally.clone(), fake.store.clone(), digester);
-        let start = fake.clock.now();
+        let (reader, start) = (fake.audit_reader(), fake.clock.now());
         Self { fake, reader, start }
     }
 

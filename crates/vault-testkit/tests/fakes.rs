@@ -1,16 +1,20 @@
 //! The fakes keep the properties that use cases rely on. They pass the contract of cryptography except for
 //! confidentiality and authenticity.
 
+use secrecy::ExposeSecret as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use vault_core::audit::{Actor, AuditAction, AuditRecord, Subject};
 use vault_core::id::{AuditId, InstanceId};
 use vault_core::port::*;
+use vault_core::principal::Principal;
+use vault_core::role::Role;
 use vault_testkit::clock::{ManualClock, SequentialIds};
 use vault_testkit::contract::{
     DigestSubject, PasscodeSubject, PasswordSubject, SealingPorts, SealingSubject, TokenSubject,
 };
 use vault_testkit::crypto::{FakeAuditSealer, FakeDigester, FakeHasher, FakePasscodes, FakeTokens, PlainSealer};
+use vault_testkit::fake::FakeVault;
 use vault_testkit::memory::MemoryStore;
 
 const NOW: vault_core::time::Timestamp = ManualClock::START;
@@ -110,4 +114,16 @@ async fn failed_commit_changes_nothing_and_lost_response_everything() {
     assert_eq!(store.audit().len(), 1);
     store.append(vec![entry()]).await.unwrap();
     assert_eq!(store.audit().len(), 2);
+}
+
+/// Each use case of a vault continues the randomness of the others.
+#[tokio::test]
+async fn use_cases_of_one_vault_create_different_codes() {
+    let fake = FakeVault::new();
+    let acme = fake.operator().ensure_organization("Acme").await.unwrap().id;
+    let invited = async |email| {
+        let invited = fake.accounts().invite(&Principal::Operator, acme, email, Role::Viewer).await.unwrap();
+        invited.code.text().expose_secret().to_owned()
+    };
+    assert_ne!(invited("ada@example.com").await, invited("joe@example.com").await);
 }

@@ -3,8 +3,9 @@
 use async_trait::async_trait;
 use proptest::prelude::*;
 use std::collections::HashSet;
+use std::ops::Deref;
 use std::sync::Arc;
-use vault_core::audit::{Actor, AuditAction, Origin, SealedAuditRecord, Subject};
+use vault_core::audit::{Actor, AuditAction, SealedAuditRecord, Subject};
 use vault_core::credential::{CredentialData, CredentialType, Description};
 use vault_core::cursor::{ListFilter, PageRequest};
 use vault_core::error::{Error, Refusal};
@@ -24,8 +25,7 @@ use vault_core::sealed::{
 };
 use vault_core::time::Timestamp;
 use vault_core::usecase::*;
-use vault_testkit::clock::{ManualClock, RecordingEvents, SequentialIds};
-use vault_testkit::crypto::{FakeAuditSealer, FakeDigester, PlainSealer};
+use vault_testkit::fake::FakeVault;
 use vault_testkit::memory::MemoryStore;
 
 /// Has no instance keys: their rotation is tested with real ones in `vault-crypto`. Optionally, another process
@@ -89,32 +89,24 @@ impl InstanceRewrapper for NoInstanceKeys {
 }
 
 struct Setting {
-    store: Arc<MemoryStore>,
-    events: Arc<RecordingEvents>,
-    environment: Environment,
-    plain: Arc<PlainSealer>,
+    fake: FakeVault,
     vault: Vault,
     organization: OrganizationId,
 }
 
+impl Deref for Setting {
+    type Target = FakeVault;
+
+    fn deref(&self) -> &FakeVault {
+        &self.fake
+    }
+}
+
 impl Setting {
     async fn new() -> Self {
-        let (store, ids) = (Arc::new(MemoryStore::new()), Arc::new(SequentialIds::default()));
-        let events = Arc::new(RecordingEvents::default());
-        let environment = Environment {
-            clock: Arc::new(ManualClock::default()),
-            ids: ids.clone(),
-            events: events.clone(),
-            audit: Arc::new(FakeAuditSealer),
-            origin: Origin::default(),
-        };
-        let plain = Arc::new(PlainSealer::new(store.clone(), ids));
-        let tally = Arc::new(AuditTally::new(environment.clone(), store.clone()));
-        let operator = Operator::new(environment.clone(), tally.clone(), store.clone(), plain.clone());
-        let organization = operator.create_organization("Acme").await.unwrap().id;
-        let digester = Arc::new(FakeDigester::default());
-        let vault = Vault::new(environment.clone(), tally, store.clone(), plain.clone(), plain.clone(), digester);
-        Self { store, events, environment, plain, vault, organization }
+        let fake = FakeVault::new();
+        let organization = fake.operator().create_organization("Acme").await.unwrap().id;
+        Self { vault: fake.vault(), fake, organization }
     }
 
     /// Returns the key operations of one process, with three rows per transaction.
@@ -124,11 +116,11 @@ impl Setting {
 
     fn keys_with(&self, instance_rewrapper: NoInstanceKeys) -> Keys {
         let crypto = KeyCrypto {
-            sealer: self.plain.clone(),
-            rewrapper: self.plain.clone(),
+            sealer: self.sealer.clone(),
+            rewrapper: self.sealer.clone(),
             instance_rewrapper: Arc::new(instance_rewrapper),
-            information: self.plain.clone(),
-            digester: Arc::new(FakeDigester::default()),
+            information: self.sealer.clone(),
+            digester: self.digester.clone(),
         };
         Keys::new(self.environment.clone(), self.store.clone(), crypto).batch(3)
     }
@@ -338,11 +330,11 @@ async fn resealed_rows_count_as_uses_of_new_key() {
         assert_eq!(rotation.step().await.unwrap(), Some(3));
     }
     let (now, current) = (setting.environment.now(), rotation.key());
-    let next = setting.plain.new_organization_key(setting.organization, now).unwrap();
+    let next = setting.sealer.new_organization_key(setting.organization, now).unwrap();
     let (newest, subject) = (next.id, Subject::Organization(setting.organization));
     let audit = setting.environment.record(now, None, Actor::System, AuditAction::OrganizationKeyReplaced, subject);
     let keys = setting.store.organization_keys(setting.organization).await.unwrap().unwrap();
-    let fingerprint = setting.plain.bind_organization_keys(setting.organization, &keys, &keys).await.unwrap();
+    let fingerprint = setting.sealer.bind_organization_keys(setting.organization, &keys, &keys).await.unwrap();
     let command = ReplaceOrganizationKey { current, next, fingerprint, audit };
     assert!(setting.store.replace_organization_key(command).await.unwrap());
     let end = complete(&rotation).await;

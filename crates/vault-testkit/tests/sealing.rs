@@ -1,10 +1,10 @@
 //! Uses of organization keys are counted, and a used-up key is replaced.
 
-use async_trait::async_trait;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use vault_core::audit::{Actor, AuditAction, Origin, Subject};
+use std::sync::{Arc, Mutex};
+use vault_core::audit::{Actor, AuditAction, Subject};
 use vault_core::credential::{CredentialData, CredentialType, Information};
 use vault_core::id::{AccountId, CredentialId, KeyId, OrganizationId};
 use vault_core::key_use::KeyUseLimits;
@@ -12,105 +12,76 @@ use vault_core::namespace::Namespace;
 use vault_core::port::*;
 use vault_core::principal::{EmbedderPrincipal, Principal};
 use vault_core::role::Role;
-use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeys, RetiringInstanceKey};
+use vault_core::sealed::{KeyState, OrganizationKeys};
 use vault_core::usecase::*;
-use vault_testkit::clock::{ManualClock, RecordingEvents, SequentialIds};
-use vault_testkit::crypto::{FakeAuditSealer, FakeDigester, PlainSealer};
+use vault_testkit::clock::ManualClock;
+use vault_testkit::fake::FakeVault;
+use vault_testkit::faulty::{Fault, Faulty};
 use vault_testkit::memory::MemoryStore;
 
-/// The keys of a store in memory. Other tasks run between its calls. It can reject the replacement of a key, and report
-/// rows that are not in the store.
+type Damage = fn(&mut OrganizationKeys);
+
+/// What the store does with its keys. Other tasks run between its calls. It can reject the replacement of a key, and
+/// report rows that are not in the store.
+#[derive(Default)]
 struct Keys {
-    store: Arc<MemoryStore>,
     reads: AtomicUsize,
     refuses_to_replace: AtomicBool,
-    damage: Option<fn(&mut OrganizationKeys)>,
+    damage: Mutex<Option<Damage>>,
 }
 
-#[async_trait]
-impl KeyRepository for Keys {
-    async fn instance(&self) -> Result<Option<InstanceRecord>, StoreError> {
-        self.store.instance().await
-    }
-
-    async fn create_instance(&self, command: CreateInstance) -> Result<bool, StoreError> {
-        self.store.create_instance(command).await
-    }
-
-    async fn replace_root_key(&self, command: ReplaceRootKey) -> Result<bool, StoreError> {
-        self.store.replace_root_key(command).await
-    }
-
-    async fn retiring_instance_keys(&self) -> Result<Vec<RetiringInstanceKey>, StoreError> {
-        self.store.retiring_instance_keys().await
-    }
-
-    async fn instance_keys(&self) -> Result<Vec<InstanceKeyRecord>, StoreError> {
-        self.store.instance_keys().await
-    }
-
-    async fn organization_keys(&self, organization: OrganizationId) -> Result<Option<OrganizationKeys>, StoreError> {
-        self.reads.fetch_add(1, Ordering::Relaxed);
-        tokio::task::yield_now().await;
-        let mut found = self.store.organization_keys(organization).await?;
-        if let (Some(keys), Some(damage)) = (&mut found, self.damage) {
-            damage(keys);
+impl Keys {
+    fn fault(&self, method: &str) -> Option<Fault> {
+        match method {
+            "organization_keys" => _ = self.reads.fetch_add(1, Ordering::Relaxed),
+            "replace_organization_key" if self.refuses_to_replace.load(Ordering::Relaxed) => {
+                return Some(Fault::Before(StoreError::Unavailable("refused".into())));
+            }
+            "reserve_key_uses" | "replace_organization_key" => (),
+            _ => return None,
         }
-        Ok(found)
-    }
-
-    async fn reserve_key_uses(&self, command: ReserveKeyUses) -> Result<bool, StoreError> {
-        tokio::task::yield_now().await;
-        self.store.reserve_key_uses(command).await
-    }
-
-    async fn replace_organization_key(&self, command: ReplaceOrganizationKey) -> Result<bool, StoreError> {
-        tokio::task::yield_now().await;
-        if self.refuses_to_replace.load(Ordering::Relaxed) {
-            return Err(StoreError::Unavailable("refused".into()));
-        }
-        self.store.replace_organization_key(command).await
+        Some(Fault::Delayed(1))
     }
 }
 
 struct Setting {
-    store: Arc<MemoryStore>,
+    fake: FakeVault,
     keys: Arc<Keys>,
-    events: Arc<RecordingEvents>,
-    environment: Environment,
-    plain: Arc<PlainSealer>,
+    repository: Arc<Faulty<MemoryStore>>,
     limits: KeyUseLimits,
     organization: OrganizationId,
 }
 
+impl Deref for Setting {
+    type Target = FakeVault;
+
+    fn deref(&self) -> &FakeVault {
+        &self.fake
+    }
+}
+
 impl Setting {
     async fn new(block: i64, replace_at: i64, stop_at: i64) -> Self {
-        let (store, ids) = (Arc::new(MemoryStore::new()), Arc::new(SequentialIds::default()));
-        let events = Arc::new(RecordingEvents::default());
-        let environment = Environment {
-            clock: Arc::new(ManualClock::default()),
-            ids: ids.clone(),
-            events: events.clone(),
-            audit: Arc::new(FakeAuditSealer),
-            origin: Origin::default(),
-        };
-        let plain = Arc::new(PlainSealer::new(store.clone(), ids));
-        let tally = Arc::new(AuditTally::new(environment.clone(), store.clone()));
-        let operator = Operator::new(environment.clone(), tally, store.clone(), plain.clone());
-        let organization = operator.create_organization("Acme").await.unwrap().id;
-        let keys = Keys {
-            store: store.clone(),
-            reads: AtomicUsize::new(0),
-            refuses_to_replace: AtomicBool::new(false),
-            damage: None,
-        };
+        let fake = FakeVault::new();
+        let organization = fake.operator().create_organization("Acme").await.unwrap().id;
+        let keys = Arc::new(Keys::default());
+        let (faults, damages) = (keys.clone(), keys.clone());
+        let repository =
+            Faulty::new(fake.store.clone())
+                .faults(move |method| faults.fault(method))
+                .answering::<Option<OrganizationKeys>>("organization_keys", move |found| {
+                    if let (Ok(Some(keys)), Some(damage)) = (found, *damages.damage.lock().unwrap()) {
+                        damage(keys);
+                    }
+                });
         let limits = KeyUseLimits::new(block, replace_at, stop_at);
-        Self { store, keys: Arc::new(keys), events, environment, plain, limits, organization }
+        Self { fake, keys, repository: Arc::new(repository), limits, organization }
     }
 
     /// Returns the sealer of one process.
     fn process(&self) -> CountedSealer {
-        CountedSealer::new(self.environment.clone(), self.plain.clone(), self.keys.clone()).with_limits(self.limits)
+        CountedSealer::new(self.environment.clone(), self.sealer.clone(), self.repository.clone())
+            .with_limits(self.limits)
     }
 
     /// Returns each key's state and number of reserved uses.
@@ -125,12 +96,6 @@ impl Setting {
         let namespace = Namespace::parse("imports", "").unwrap();
         let information = Information::from_json("{}".to_owned()).unwrap();
         Ok(sealer.seal(context, &namespace, &data().to_canonical_json(), &information).await?.key)
-    }
-
-    fn vault(&self) -> Vault {
-        let (store, plain, digester) = (self.store.clone(), self.plain.clone(), Arc::new(FakeDigester::default()));
-        let tally = Arc::new(AuditTally::new(self.environment.clone(), store.clone()));
-        Vault::new(self.environment.clone(), tally, store, plain.clone(), plain, digester)
     }
 
     fn editor(&self) -> Principal {
@@ -270,12 +235,12 @@ async fn save_is_sealed_again_when_its_key_was_replaced() {
     let (vault, editor) = (setting.vault(), setting.editor());
     let saved = vault.save(&editor, request()).await.unwrap();
     let first = setting.store.sealed_credential(saved).unwrap().key;
-    let next = setting.plain.new_organization_key(setting.organization, ManualClock::START).unwrap();
+    let next = setting.sealer.new_organization_key(setting.organization, ManualClock::START).unwrap();
     let (action, subject) = (AuditAction::OrganizationKeyReplaced, Subject::Organization(setting.organization));
     let audit =
         setting.environment.record(ManualClock::START, Some(setting.organization), Actor::System, action, subject);
     let keys = setting.store.organization_keys(setting.organization).await.unwrap().unwrap();
-    let fingerprint = setting.plain.bind_organization_keys(setting.organization, &keys, &keys).await.unwrap();
+    let fingerprint = setting.sealer.bind_organization_keys(setting.organization, &keys, &keys).await.unwrap();
     let command = ReplaceOrganizationKey { current: first, next: next.clone(), fingerprint, audit };
     assert!(setting.store.replace_organization_key(command).await.unwrap());
     let saved = vault.save(&editor, request()).await.unwrap();
@@ -292,7 +257,7 @@ async fn stored_version_is_the_sealed_one() {
     let row = setting.store.show_credential(query).await.unwrap().unwrap();
     let context = row.context(organization, row.version);
     let sealed = [SealedInformation { context, key: row.key, blob: &row.information }];
-    setting.plain.open_information(organization, &sealed).await.unwrap();
+    setting.sealer.open_information(organization, &sealed).await.unwrap();
 }
 
 #[tokio::test]
@@ -304,11 +269,11 @@ async fn organization_that_does_not_exist_seals_nothing() {
 
 #[tokio::test]
 async fn organization_without_exactly_one_active_key_is_damaged() {
-    let two: fn(&mut OrganizationKeys) = |keys| keys.keys.push(keys.keys[0].clone());
-    let none: fn(&mut OrganizationKeys) = |keys| keys.keys[0].state = KeyState::Retiring;
+    let two: Damage = |keys| keys.keys.push(keys.keys[0].clone());
+    let none: Damage = |keys| keys.keys[0].state = KeyState::Retiring;
     for damage in [two, none] {
-        let mut setting = Setting::new(10, 100, 200).await;
-        Arc::get_mut(&mut setting.keys).unwrap().damage = Some(damage);
+        let setting = Setting::new(10, 100, 200).await;
+        *setting.keys.damage.lock().unwrap() = Some(damage);
         let refused = setting.seal(&setting.process()).await;
         let row = (setting.organization.to_string(), "organization_keys");
         let Err(SealError::Store(StoreError::Integrity { table, id, .. })) = refused else { panic!("{refused:?}") };

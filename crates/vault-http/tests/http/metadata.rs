@@ -290,7 +290,7 @@ fn check_request_requires_activation_process() {
         world.send(&format!("POST {VAULT}/{id}/check"), headers, body)
     };
     assert_problem(&ask(""), 409, "no-checker", "no activation side");
-    let activations = world.fakes.activation().activations;
+    let activations = world.activation_parts().activations;
     let check = || world.runtime().block_on(activations.check_due(None)).unwrap();
     check();
     let accepted = ask("");

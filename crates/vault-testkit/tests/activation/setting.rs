@@ -1,6 +1,7 @@
 //! All use cases of the activation process, and organizations with credentials.
 
 use secrecy::SecretString;
+use std::ops::Deref;
 use std::sync::Arc;
 use vault_core::Error;
 use vault_core::activation::{Activated, Activation, ActivationTtl, DEFAULT_LIVE_LIMIT, Purpose, VendMode};
@@ -18,10 +19,7 @@ use vault_core::role::Role;
 use vault_core::usecase::activations::ActivationRequest;
 use vault_core::usecase::integrations::{CreateIntegrationRequest, IntegrationEdit, IntegrationRef};
 use vault_core::usecase::*;
-use vault_testkit::clock::{ManualClock, RecordingEvents, SeededEntropy, SequentialIds};
-use vault_testkit::crypto::{FakeDigester, PlainSealer};
 use vault_testkit::fake::FakeVault;
-use vault_testkit::memory::MemoryStore;
 use vault_testkit::storage::FakeStorage;
 
 pub(crate) const PLAIN_S3: &str =
@@ -30,20 +28,20 @@ pub(crate) const ROLE_S3: &str = r#"{"access_key_id":"AKIA2TESTONLY7SAMPLE","buc
     "role_arn":"arn:aws:iam::123456789012:role/batch","secret_access_key":"plain secret"}"#;
 
 pub(crate) struct Setting {
-    pub(crate) store: Arc<MemoryStore>,
-    pub(crate) clock: Arc<ManualClock>,
-    pub(crate) events: Arc<RecordingEvents>,
+    fake: FakeVault,
     pub(crate) storage: Arc<FakeStorage>,
     pub(crate) acme: OrganizationId,
     pub(crate) other: OrganizationId,
     pub(crate) live_limit: i64,
     pub(crate) vends: bool,
-    pub(crate) tally: Arc<AuditTally>,
-    ids: Arc<SequentialIds>,
-    entropy: Arc<SeededEntropy>,
-    environment: Environment,
-    digester: Arc<FakeDigester>,
-    sealer: Arc<PlainSealer>,
+}
+
+impl Deref for Setting {
+    type Target = FakeVault;
+
+    fn deref(&self) -> &FakeVault {
+        &self.fake
+    }
 }
 
 impl Setting {
@@ -52,38 +50,14 @@ impl Setting {
         let operator = fake.operator();
         let acme = operator.create_organization("Acme").await.unwrap().id;
         let other = operator.create_organization("Other").await.unwrap().id;
-        let FakeVault { store, clock, ids, events, environment, tally, sealer, .. } = fake;
-        Self {
-            clock,
-            events,
-            storage: Arc::new(FakeStorage::default()),
-            acme,
-            other,
-            live_limit: DEFAULT_LIVE_LIMIT,
-            vends: true,
-            tally,
-            ids,
-            entropy: Arc::new(SeededEntropy::default()),
-            environment,
-            digester: Arc::new(FakeDigester::default()),
-            sealer,
-            store,
-        }
-    }
-
-    pub(crate) fn operator(&self) -> Operator {
-        Operator::new(self.environment.clone(), self.tally.clone(), self.store.clone(), self.sealer.clone())
-    }
-
-    pub(crate) fn integrations(&self) -> Integrations {
-        let (entropy, digester) = (self.entropy.clone(), self.digester.clone());
-        Integrations::new(self.environment.clone(), self.store.clone(), entropy, digester)
+        let (storage, live_limit) = (Arc::new(FakeStorage::default()), DEFAULT_LIVE_LIMIT);
+        Self { fake, storage, acme, other, live_limit, vends: true }
     }
 
     /// Returns the use cases of integrations, without checks of storages.
     pub(crate) fn blind(&self) -> Activations {
-        let (store, opener, digester) = (self.store.clone(), self.sealer.clone(), self.digester.clone());
-        Activations::new(self.environment.clone(), self.tally.clone(), store, opener, digester)
+        self.fake
+            .activations()
             .vendor(self.vends.then(|| self.storage.clone() as Arc<dyn CredentialVendor>))
             .trust(Some(self.storage.clone()))
             .live_limit(self.live_limit)
@@ -94,10 +68,8 @@ impl Setting {
     }
 
     pub(crate) fn vault(&self) -> Vault {
-        let (store, sealer) = (self.store.clone(), self.sealer.clone());
         let probe = self.vends.then(|| self.storage.clone() as Arc<dyn vault_core::port::StorageProbe>);
-        let (tally, digester) = (self.tally.clone(), self.digester.clone());
-        Vault::new(self.environment.clone(), tally, store, sealer.clone(), sealer, digester).limit(1_000).probe(probe)
+        self.fake.vault().limit(1_000).probe(probe)
     }
 
     /// Returns a user of an embedding service in Acme.

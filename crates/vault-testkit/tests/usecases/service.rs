@@ -3,13 +3,14 @@
 use super::work::{Noted, Work};
 use secrecy::SecretString;
 use std::net::{IpAddr, Ipv4Addr};
+use std::ops::Deref;
 use std::sync::Arc;
 use vault_core::Error;
 use vault_core::account::ListedAccount;
-use vault_core::audit::{Actor, AuditAction, Origin};
+use vault_core::audit::{Actor, AuditAction};
 use vault_core::cursor::PageRequest;
 use vault_core::email::EmailAddress;
-use vault_core::id::{AccountId, InstanceId, OrganizationId};
+use vault_core::id::{AccountId, OrganizationId};
 use vault_core::network::Network;
 use vault_core::organization::OrganizationName;
 use vault_core::passcode::{PasscodeSecret, TimeStep};
@@ -19,25 +20,24 @@ use vault_core::role::Role;
 use vault_core::session::SessionClaims;
 use vault_core::time::Timestamp;
 use vault_core::usecase::*;
-use vault_testkit::clock::{ManualClock, RecordingEvents, SeededEntropy, SequentialIds};
-use vault_testkit::crypto::{FakeAuditSealer, FakeDigester, FakeHasher, FakePasscodes, FakeTokens, PlainSealer};
-use vault_testkit::memory::MemoryStore;
+use vault_testkit::crypto::{FakeAuditSealer, FakePasscodes};
+use vault_testkit::fake::FakeVault;
 
-const INSTANCE: InstanceId = InstanceId::from_bytes([1; 16]);
 pub(crate) const PASSWORD: &str = "correct horse battery staple";
 
 pub(crate) struct Service {
-    pub(crate) store: Arc<MemoryStore>,
-    pub(crate) clock: Arc<ManualClock>,
-    pub(crate) events: Arc<RecordingEvents>,
-    pub(crate) hasher: Arc<FakeHasher>,
+    fake: FakeVault,
     /// Records the crypto operations of the account use cases.
     pub(crate) work: Arc<Work>,
-    ids: Arc<SequentialIds>,
-    tokens: Arc<FakeTokens>,
-    environment: Environment,
-    pub(crate) tally: Arc<AuditTally>,
     pub(crate) accounts: Accounts,
+}
+
+impl Deref for Service {
+    type Target = FakeVault;
+
+    fn deref(&self) -> &FakeVault {
+        &self.fake
+    }
 }
 
 /// A user with an account, and the secrets of the user.
@@ -51,35 +51,17 @@ pub(crate) struct Person {
 
 impl Service {
     pub(crate) async fn new() -> Self {
-        let store = Arc::new(MemoryStore::new());
-        let clock = Arc::new(ManualClock::default());
-        let ids = Arc::new(SequentialIds::default());
-        let events = Arc::new(RecordingEvents::default());
-        let digester = Arc::new(FakeDigester::default());
-        let hasher = Arc::new(FakeHasher::default());
-        let work = Arc::new(Work::default());
-        let passcodes = Noted::new(FakePasscodes::new(ids.clone()), &work);
-        let environment = Environment {
-            clock: clock.clone(),
-            ids: ids.clone(),
-            events: events.clone(),
-            audit: Noted::new(FakeAuditSealer, &work),
-            origin: Origin::default(),
-        };
-        let tally = Arc::new(AuditTally::new(environment.clone(), store.clone()));
-        let tokens = Arc::new(FakeTokens::new(INSTANCE));
+        let (mut fake, work) = (FakeVault::new(), Arc::new(Work::default()));
+        fake.environment.audit = Noted::new(FakeAuditSealer, &work);
+        fake.tally = Arc::new(AuditTally::new(fake.environment.clone(), fake.store.clone()));
         let ports = AccountPorts {
-            environment: environment.clone(),
-            tally: tally.clone(),
-            store: store.clone(),
-            hasher: Noted::new(hasher.clone(), &work),
-            passcodes,
-            tokens: Noted::new(tokens.clone(), &work),
-            digester: Noted::new(digester, &work),
-            entropy: Arc::new(SeededEntropy::default()),
+            hasher: Noted::new(fake.hasher.clone(), &work),
+            passcodes: Noted::new(fake.passcodes.clone(), &work),
+            tokens: Noted::new(fake.tokens.clone(), &work),
+            digester: Noted::new(fake.digester.clone(), &work),
+            ..fake.account_ports()
         };
-        let accounts = Accounts::new(INSTANCE, ports);
-        let service = Self { store, clock, events, hasher, work, ids, tokens, environment, tally, accounts };
+        let service = Self { accounts: Accounts::new(FakeVault::INSTANCE, ports), fake, work };
         for name in ["Acme", "Other"] {
             service.organization(name).await;
         }
@@ -92,12 +74,6 @@ impl Service {
 
     async fn organization(&self, name: &str) {
         self.operator().create_organization(name).await.unwrap();
-    }
-
-    pub(crate) fn operator(&self) -> Operator {
-        let sealer = Arc::new(PlainSealer::new(self.store.clone(), self.ids.clone()));
-        let tally = Arc::new(AuditTally::new(self.environment.clone(), self.store.clone()));
-        Operator::new(self.environment.clone(), tally, self.store.clone(), sealer)
     }
 
     /// A user with access to the host.
@@ -186,7 +162,7 @@ impl Service {
     /// Makes a request with the session's token.
     pub(crate) fn used(&self, session: &SessionPrincipal) {
         let claims = SessionClaims {
-            instance: INSTANCE,
+            instance: FakeVault::INSTANCE,
             session: session.session,
             account: session.account,
             organization: session.organization,

@@ -144,7 +144,7 @@ impl<A: PasswordHasher> PasswordHasher for Noted<Arc<A>> {
     }
 }
 
-impl<A: PasscodeVerifier> PasscodeVerifier for Noted<A> {
+impl<A: PasscodeVerifier> PasscodeVerifier for Noted<Arc<A>> {
     fn new_seed(&self, account: AccountId, email: &EmailAddress) -> Result<NewSeed, SealError> {
         self.work.note("make a seed");
         self.adapter.new_seed(account, email)

@@ -58,7 +58,7 @@ impl World {
         let listener = ListenerSettings::new(listen);
         let mut settings = ActivationSettings { listener, unix, base_path: Default::default(), rate: None };
         settings.listener.workers = NonZeroUsize::new(1);
-        let mut parts = self.fakes.activation();
+        let mut parts = self.activation_parts();
         change(&mut settings, &mut parts);
         let bound = self.runtime().block_on(async { activation_server(&settings, parts) })?;
         let address = bound.addresses.first().copied();
@@ -87,7 +87,7 @@ impl World {
 
     /// Freezes a namespace of Acme.
     pub(crate) fn freeze(&self, namespace: &str) {
-        let integrations = self.fakes.integrations();
+        let integrations = self.integrations();
         let namespace = Namespace::parse(namespace, "").expect("a namespace");
         let acme = OrganizationName::parse("Acme").expect("a name");
         let freezing = self.runtime().block_on(async {
