@@ -1,6 +1,7 @@
 //! A test issuer of identity tokens, like GitHub, GitLab, a Kubernetes cluster or a SPIFFE server. It listens on
 //! loopback and signs arbitrary claims.
 
+use crate::script::node;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::hmac;
@@ -10,11 +11,9 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use vault_testkit::stores::find_tool;
 
 /// A key that signs tokens.
 pub struct SigningKey {
@@ -165,9 +164,7 @@ pub struct ForeignIssuers {
 impl ForeignIssuers {
     /// Starts the issuers.
     pub fn start() -> Self {
-        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let mut command = Command::new(find_tool("node"));
-        command.arg(here.join("tests/foreign_issuers.mjs")).arg(here.join("../target/tools"));
+        let mut command = node("foreign_issuers.mjs");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap());

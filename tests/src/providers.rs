@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
-use vault_testkit::stores::TestProxy;
+use vault_testkit::stores::{Azurite, TestProxy, TlsFiles};
 
 /// The issuer of the tests.
 pub const ISSUER: &str = "https://vault.example.com";
@@ -22,11 +22,14 @@ pub const ISSUER: &str = "https://vault.example.com";
 pub const KEY_SET: &str = "/federation/jwks.json";
 /// RSA keys of the tests.
 const KEYS: &str = include_str!("../../crates/vault-crypto/tests/vectors/rsa.txt");
+/// Host of the account of [`Providers::start_azurite`].
+const AZURITE: &str = "devstoreaccount1.blob.core.windows.net";
 /// Hosts of the providers, and of the issuer.
-const HOSTS: [&str; 6] = [
+const HOSTS: [&str; 7] = [
     "sts.eu-central-1.amazonaws.com",
     "login.microsoftonline.com",
     "acmeimports.blob.core.windows.net",
+    AZURITE,
     "sts.googleapis.com",
     "iamcredentials.googleapis.com",
     "vault.example.com",
@@ -65,6 +68,8 @@ pub struct Providers {
     script: Script,
     proxy: TestProxy,
     authority: PathBuf,
+    certificate: PathBuf,
+    key: PathBuf,
     requests: Vec<Value>,
 }
 
@@ -88,15 +93,22 @@ impl Providers {
         };
         let authority = file("authority.pem", &issuer.pem());
         let proxy = TestProxy::start();
+        let (certificate, key) = (file("certificate.pem", &certificate.pem()), file("key.pem", &key.serialize_pem()));
         let mut command = python("providers.py");
-        command.arg(file("certificate.pem", &certificate.pem())).arg(file("key.pem", &key.serialize_pem()));
-        command.arg(&authority);
+        command.args([&certificate, &key, &authority]);
         let script = Script::start(behind(command, &proxy));
         let port = script.receive(SOON)["port"].as_u64().and_then(|port| u16::try_from(port).ok()).unwrap();
         for host in HOSTS {
             proxy.map(host, SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
         }
-        Self { script, proxy, authority, requests: Vec::new() }
+        Self { script, proxy, authority, certificate, key, requests: Vec::new() }
+    }
+
+    /// Starts Azurite as the blob service of its account. It checks the claims of access tokens, not their signatures.
+    pub fn start_azurite(&self) -> Azurite {
+        let azurite = Azurite::start(Some(TlsFiles { certificate: &self.certificate, key: &self.key }));
+        self.proxy.map(AZURITE, azurite.address());
+        azurite
     }
 
     /// Returns settings of servers and commands that use the providers.
@@ -107,7 +119,10 @@ impl Providers {
 
     /// Returns `command`, which then reaches the providers by the variables of common tools.
     pub fn client(&self, mut command: Command) -> Command {
-        command.env("AWS_CA_BUNDLE", &self.authority).env("REQUESTS_CA_BUNDLE", &self.authority);
+        let names = ["AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"];
+        for name in names {
+            command.env(name, &self.authority);
+        }
         behind(command, &self.proxy)
     }
 

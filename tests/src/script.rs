@@ -1,4 +1,4 @@
-//! Python scripts in `tests/`, which exchange lines of JSON with a test.
+//! Scripts in `tests/`, which exchange lines of JSON with a test.
 
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -12,6 +12,14 @@ use vault_testkit::stores::find_tool;
 pub fn python(script: &str) -> Command {
     let mut command = Command::new(find_tool("aws").with_file_name("python3"));
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(script));
+    command
+}
+
+/// Returns the command that runs a script with Node. Its first argument is the directory of the npm packages of `tests/run`.
+pub fn node(script: &str) -> Command {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut command = Command::new(find_tool("node"));
+    command.arg(here.join("tests").join(script)).arg(here.join("../target/tools"));
     command
 }
 

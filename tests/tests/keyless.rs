@@ -4,10 +4,12 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use vault_testkit::stores::find_tool;
 use vault_tests::binary::{self, Run};
 use vault_tests::integration::write_private;
-use vault_tests::providers::{ISSUER, Keyless, KeylessType, published};
-use vault_tests::script::python;
+use vault_tests::providers::{ISSUER, Keyless, KeylessType, published, signing_key};
+use vault_tests::receivers::SOON;
+use vault_tests::script::{Script, node, python};
 use vault_tests::{Client, Database, Integration, Session, Vault, on_both_databases};
 
 on_both_databases! {
@@ -251,4 +253,126 @@ fn exchanges_equal_those_of_the_providers_libraries() {
         }
         assert_eq!(their["authorization"].is_null(), our["authorization"].is_null(), "{our:#}");
     }
+}
+
+/// Azurite, from npm, issues the delegation key over TLS, and accepts the signature for the container only.
+#[test]
+fn job_reads_blob_with_delegated_signature() {
+    let mut keyless = Keyless::start(Vault::init(Database::Sqlite), &[]);
+    let azurite = keyless.providers.start_azurite();
+    for container in ["nightly", "another"] {
+        azurite.create_container(container);
+        azurite.put(container, "in/a.csv", "aWQsYW1vdW50CjEsNDIK");
+    }
+    let client = keyless.listener.client();
+    let session = keyless.vault.admin_session();
+    let own = Integration::make(&keyless.vault, "nightly", &["nightly/*"]);
+    let kind = KeylessType::ALL[1];
+    let (namespace, mut data) = (namespace(kind, "nightly"), kind.data("nightly"));
+    data["account_name"] = json!(azurite.account());
+    let id = session.save(&json!({"type": kind.name, "namespace": namespace, "data": data}));
+    keyless.providers.trust(&kind.identity("nightly"), &subject(&session, &id));
+
+    let report = own.check(&client, &namespace, &["list", "read", "write"]).expect(200).json();
+    let checks = report["credentials"][0]["checks"].as_array().unwrap();
+    let results: Vec<_> = checks.iter().map(|check| (&check["check"], &check["result"])).collect();
+    let passed = json!("passed");
+    let expected = ["authenticate", "trust", "list", "read", "write"].map(|check| json!(check));
+    assert_eq!(results, expected.iter().map(|check| (check, &passed)).collect::<Vec<_>>());
+    let home = keyless.vault.scratch("job");
+    fs::create_dir(&home).unwrap();
+    let exec = |script: &str| {
+        let command = ["exec", "--namespace", &namespace, "--static", "--", "sh", "-euc", script];
+        let mut command = keyless.providers.client(own.command(keyless.listener, &command));
+        command.env("HOME", &home).env("XDG_RUNTIME_DIR", &home);
+        Run::of(&mut command).done().stdout
+    };
+    let rclone = find_tool("rclone");
+    let copied = exec(&format!(r#"{} cat "orgvault:$ORGVAULT_BUCKET/in/a.csv""#, rclone.display()));
+    assert_eq!(copied, "id,amount\n1,42\n");
+    let status = exec(
+        r#"for container in nightly another; do
+            url="https://$AZURE_STORAGE_ACCOUNT.blob.core.windows.net/$container/in/a.csv?$AZURE_STORAGE_SAS_TOKEN"
+            curl --silent --output /dev/null --write-out "%{http_code} " "$url"
+        done"#,
+    );
+    assert_eq!(status, "200 403 ");
+    // All keys and blobs are those of Azurite.
+    let requests = keyless.providers.requests();
+    assert!(
+        !requests.is_empty() && requests.iter().all(|one| one["host"] == "login.microsoftonline.com"),
+        "{requests:#?}"
+    );
+    keyless.vault.stop();
+}
+
+/// jose, from npm, also verifies from the issuer URL only.
+#[test]
+fn jose_accepts_tokens_of_published_keys_only() {
+    let mut keyless = Keyless::start(Vault::init(Database::Sqlite), &[]);
+    let client = keyless.listener.client();
+    let session = keyless.vault.admin_session();
+    let own = Integration::make(&keyless.vault, "nightly", &["nightly/*"]);
+    let kind = KeylessType::ALL[0];
+    let id = save(&session, kind, "nightly");
+    let subject = subject(&session, &id);
+    keyless.providers.trust(&kind.identity("nightly"), &subject);
+    // Returns the token of an activation, and what the provider's library reads from it.
+    let activate = |keyless: &mut Keyless| {
+        own.activate(&client, &namespace(kind, "nightly")).expect(201);
+        let request = keyless.providers.requests().pop().unwrap();
+        (request["form"]["WebIdentityToken"].clone(), request["verified"].clone())
+    };
+    let mut command = node("verify_token.mjs");
+    command.arg(ISSUER);
+    let mut jose = Script::start(keyless.providers.client(command));
+    let mut verify = |line: Value| {
+        jose.send(&line.to_string());
+        jose.receive(SOON)
+    };
+    let audience = json!({"audience": "sts.amazonaws.com"});
+
+    let (token, verified) = activate(&mut keyless);
+    assert_eq!(verified["claims"]["sub"], subject);
+    assert_eq!(verify(json!({"token": token, "expect": audience})), verified);
+    for (claim, expect) in [
+        ("aud", json!({"audience": "sts.amazonaws.com.cn"})),
+        ("iss", json!({"audience": "sts.amazonaws.com", "issuer": "https://vault.example.org"})),
+    ] {
+        let refused = json!({"refused": "ERR_JWT_CLAIM_VALIDATION_FAILED", "claim": claim});
+        assert_eq!(verify(json!({"token": token, "expect": expect})), refused);
+    }
+
+    // A token that is signed again with the same key is accepted, but only with the algorithm of the key set.
+    let mut forged = |algorithm: &str, algorithms: &[&str], key: &str| {
+        let mut expect = audience.clone();
+        if !algorithms.is_empty() {
+            expect["algorithms"] = json!(algorithms);
+        }
+        let forge = json!({"algorithm": algorithm, "key": signing_key(key)});
+        verify(json!({"token": token, "expect": expect, "forge": forge}))
+    };
+    assert_eq!(forged("RS256", &[], "accepted/2048"), verified);
+    for (algorithm, algorithms, key, refused) in [
+        ("RS256", &[][..], "accepted/3072", "ERR_JWS_SIGNATURE_VERIFICATION_FAILED"),
+        ("PS256", &[], "accepted/2048", "ERR_JOSE_ALG_NOT_ALLOWED"),
+        ("PS256", &["PS256"], "accepted/2048", "ERR_JWKS_NO_MATCHING_KEY"),
+        ("RS512", &["RS512"], "accepted/2048", "ERR_JWKS_NO_MATCHING_KEY"),
+        ("HS256", &[], "accepted/2048", "ERR_JOSE_ALG_NOT_ALLOWED"),
+        ("HS256", &["HS256"], "accepted/2048", "ERR_JOSE_NOT_SUPPORTED"),
+        ("none", &[], "accepted/2048", "ERR_JOSE_ALG_NOT_ALLOWED"),
+    ] {
+        assert_eq!(forged(algorithm, algorithms, key)["refused"], refused, "{algorithm} {algorithms:?} {key}");
+    }
+
+    let next = keyless.add_key("accepted/3072");
+    published(&keyless.vault.client(), 2);
+    keyless.federation(&["rotate", "--now"]).done();
+    assert_eq!(published(&keyless.vault.client(), 1), std::slice::from_ref(&next));
+    assert_eq!(verify(json!({"token": token, "expect": audience}))["refused"], "ERR_JWKS_NO_MATCHING_KEY");
+    keyless.providers.expire_key_sets();
+    let (token, verified) = activate(&mut keyless);
+    assert_eq!(verified["kid"], next);
+    assert_eq!(verify(json!({"token": token, "expect": audience})), verified);
+    keyless.vault.stop();
 }

@@ -26,6 +26,7 @@ import jwt
 
 ISSUER_HOST = "vault.example.com"
 ISSUER = f"https://{ISSUER_HOST}"
+TENANT = "72f988bf-86f1-41af-91ab-2d7cd011db47"
 ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"
 CLAIMS = ["iss", "sub", "aud", "iat", "nbf", "exp", "jti"]
 
@@ -114,6 +115,8 @@ class Provider(BaseHTTPRequestHandler):
         return 404, {}, b""
 
     def issuer(self):
+        if "address" not in forward:
+            return 503, {}, b""
         connection = http.client.HTTPConnection(forward["address"])
         connection.request(self.command, self.path, headers={"Host": ISSUER_HOST})
         response = connection.getresponse()
@@ -172,7 +175,10 @@ class Provider(BaseHTTPRequestHandler):
             return refuse({"keys": 7000272, "expired": 700024, "token": 700212}[str(refused)])
         if not trusted(form["client_id"], self.verified["claims"]["sub"]):
             return refuse(700213)
-        token = new_token("application")
+        now = int(time.time())
+        token = jwt.encode({  # as Azurite requires, which ignores the signature
+            "aud": "https://storage.azure.com", "iss": f"https://sts.windows.net/{TENANT}/", "oid": TENANT, "tid": TENANT,
+            "iat": now, "nbf": now, "exp": now + 3599, "uti": secrets.token_urlsafe(24)}, secrets.token_bytes(32))
         application_tokens.add(token)
         return self.json(200, {"token_type": "Bearer", "expires_in": 3599, "ext_expires_in": 3599, "access_token": token})
 

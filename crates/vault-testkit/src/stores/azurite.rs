@@ -2,6 +2,7 @@
 
 use super::process::Server;
 use super::tools::find_tool;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -67,6 +68,11 @@ impl Azurite {
             arguments
         });
         Self { server, scheme: if tls.is_some() { "https" } else { "http" } }
+    }
+
+    /// Returns the server's address. It also serves host names that start with the account's name.
+    pub const fn address(&self) -> SocketAddr {
+        self.server.address()
     }
 
     /// Returns the address of the account's blobs.
