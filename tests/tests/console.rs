@@ -9,6 +9,7 @@ use vault_tests::browser::{Browser, Key, eventually, npm_file};
 use vault_tests::issuer::{TestIssuer, audience};
 use vault_tests::passcode::{Authenticator, current_step};
 use vault_tests::process::free_address;
+use vault_tests::providers::{ISSUER, Keyless, KeylessType};
 use vault_tests::receivers::Receivers;
 use vault_tests::samples;
 use vault_tests::{Account, Client, Database, Integration, Session, Vault};
@@ -59,6 +60,24 @@ impl Stage {
     fn visit(&self, place: &str) {
         self.browser.script("location.hash = arguments[0]", &[json!(place)]);
     }
+}
+
+/// Writes a picture of the whole page to the directory in `ORGVAULT_TEST_PICTURES`, if it is set.
+fn keep_picture(browser: &Browser, name: &str) {
+    if let Ok(directory) = std::env::var("ORGVAULT_TEST_PICTURES") {
+        let picture = browser.devtools("Page.captureScreenshot", &json!({"captureBeyondViewport": true}));
+        let picture = base64::Engine::decode(&base64::prelude::BASE64_STANDARD, picture["data"].as_str().unwrap());
+        fs::write(format!("{directory}/{name}.png"), picture.unwrap()).unwrap();
+    }
+}
+
+/// Saves a keyless credential of each type, and returns their IDs.
+fn save_keyless(session: &Session) -> Vec<String> {
+    let namespace = |kind: KeylessType| format!("nightly/{}", kind.name);
+    let save = |kind: KeylessType| {
+        session.save(&json!({"type": kind.name, "namespace": namespace(kind), "data": kind.data("nightly")}))
+    };
+    KeylessType::ALL.map(save).to_vec()
 }
 
 #[test]
@@ -690,10 +709,103 @@ fn saved_credential_is_checked_at_its_storage() {
 }
 
 #[test]
+fn keyless_credentials_are_saved_trusted_and_checked() {
+    let Keyless { vault, mut providers, .. } = Keyless::start(Vault::init(Database::Sqlite), &["--verify-on-save"]);
+    let azurite = providers.start_azurite();
+    azurite.create_container("nightly");
+    let stage = Stage { vault, browser: Browser::open(1280, 900) };
+    let (_, session) = stage.sign_in("editor");
+    let browser = &stage.browser;
+    let provider = "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/vault/providers/orgvault";
+    let fields: [&[(&str, &str)]; 3] = [
+        &[("Role ARN", "arn:aws:iam::111122223333:role/nightly"), ("Bucket", "nightly"), ("Region", "eu-central-1")],
+        &[
+            ("Tenant ID", "contoso.onmicrosoft.com"),
+            ("Client ID", "8d6b8c1e-33a5-4a7e-9a0b-5d2b1c0f4f2a"),
+            ("Storage account", azurite.account()),
+            ("Container", "nightly"),
+        ],
+        &[
+            ("Workload identity provider", provider),
+            ("Service account", "nightly@acme-data.iam.gserviceaccount.com"),
+            ("Bucket", "nightly"),
+        ],
+    ];
+    for (kind, fields) in KeylessType::ALL.into_iter().zip(fields) {
+        stage.visit("#/credentials/new");
+        browser.press("Fill in by hand");
+        browser.choose("Type", kind.name);
+        browser.fill("Namespace", &format!("nightly/{}", kind.name));
+        browser.press("Save");
+        assert!(!browser.refusal(fields[0].0).is_empty());
+        for (label, text) in fields {
+            browser.fill(label, text);
+        }
+        keep_picture(browser, &format!("keyless-{}-form", kind.provider));
+        browser.press("Save");
+        browser.see("Saved. Set up its provider trust next.");
+        let id = browser.script("return location.hash.split('/')[2]", &[]).as_str().unwrap().to_owned();
+        let trust = session.call("GET", &format!("/v1/organization-vault/{id}/trust")).send().expect(200).json();
+        let subject = trust["subject"].as_str().unwrap();
+        browser.see(subject);
+        for step in trust["steps"].as_array().unwrap() {
+            browser.see(step["title"].as_str().unwrap());
+        }
+        browser.press("Check now");
+        browser.see(
+            "Version 1: Does not work: the provider does not trust this credential. Apply the steps under “Provider trust”.",
+        );
+        keep_picture(browser, &format!("keyless-{}-missing", kind.provider));
+        if kind.provider == "azure" {
+            for (subject, result) in [("*", "the provider trusts any subject."), (subject, "Version 1: Works.")] {
+                providers.trust(fields[1].1, subject);
+                browser.press("Check now");
+                browser.see(result);
+            }
+        }
+        browser.press("View credential");
+        browser.press("Provider trust");
+        browser.see(subject);
+        keep_picture(browser, &format!("keyless-{}-detail", kind.provider));
+        browser.press("Change data");
+        browser.see("must trust the same subject");
+        browser.fill(fields[0].0, &format!("{}2", fields[0].1));
+        browser.choose("Jobs use it", "true");
+        browser.press("Save as a new version");
+        browser.see("Version 2 is staged. Jobs still use the current data.");
+        browser.press("Continue rotation");
+        browser.press("Check the new data");
+        browser.see("Version 2: ");
+        keep_picture(browser, &format!("keyless-{}-staged", kind.provider));
+        browser.press("Promote");
+        if kind.provider != "azure" {
+            browser.press("Promote"); // although the check failed
+        }
+        browser.see("No job can use the old data any more.");
+        keep_picture(browser, &format!("keyless-{}-promoted", kind.provider));
+        if kind.provider == "s3" {
+            browser.press("Delete version 1");
+            browser.press("Delete");
+            browser.see("0 jobs have used the new data.");
+        }
+    }
+    stage.visit("#/credentials");
+    browser.see("3 credentials");
+    keep_picture(browser, "keyless-list");
+    stage.visit("#/overview");
+    browser.see("Needs attention");
+    let text = browser.text();
+    assert!(!text.contains("Not known: expiry") && !text.contains("rotation not finished"), "{text}");
+    browser.check_nothing_refused();
+}
+
+#[test]
 fn tables_fit_a_phone_without_breaking_names() {
-    let stage = Stage { vault: Vault::start(Database::Sqlite), browser: Browser::open(500, 800) };
+    let vault = Vault::start_with(Database::Sqlite, &["--federation-issuer", ISSUER]);
+    let stage = Stage { vault, browser: Browser::open(500, 800) };
     let (_, session) = stage.sign_in("admin");
     let browser = &stage.browser;
+    let trusts: Vec<_> = save_keyless(&session).iter().map(|id| format!("#/credentials/{id}/trust")).collect();
     let phone = json!({"width": 360, "height": 780, "deviceScaleFactor": 2, "mobile": true});
     browser.devtools("Emulation.setDeviceMetricsOverride", &phone);
     for email in ["ada@example.com", "augusta.ada.byron.countess.of.lovelace@analytical-engines.example.com"] {
@@ -704,17 +816,17 @@ fn tables_fit_a_phone_without_breaking_names() {
         let invited = session.call("GET", "/v1/audit?action=account.invited").send().expect(200).json();
         invited.as_array().unwrap().len() >= 2
     });
+    let trusts = trusts.iter().map(|place| (&**place, "Check the credential"));
     for (place, sign) in
         [("#/accounts", "countess"), ("#/account", "Recovery codes left"), ("#/audit", "invited account")]
+            .into_iter()
+            .chain(trusts)
     {
         stage.visit(place);
         browser.see(sign);
         let wide = "return document.documentElement.scrollWidth > document.documentElement.clientWidth";
         assert_eq!(browser.script(wide, &[]), false, "{place} scrolls sideways");
-        if let Ok(directory) = std::env::var("ORGVAULT_TEST_PICTURES") {
-            let picture = base64::Engine::decode(&base64::prelude::BASE64_STANDARD, browser.picture()).unwrap();
-            fs::write(format!("{directory}/phone-{}.png", &place[2..]), picture).unwrap();
-        }
+        keep_picture(browser, &format!("phone-{}", place[2..].replace(['/', '?'], "-")));
     }
     // Lines break only between the parts of an address.
     let broken = "const parts = [...document.querySelectorAll('.table .parted')].flatMap((one) => [...one.childNodes]) \
@@ -926,7 +1038,7 @@ fn keyboard_suffices_to_sign_in_and_save() {
 
 #[test]
 fn axe_finds_nothing_on_any_page() {
-    let stage = Stage::start();
+    let stage = Stage::start_with(&["--federation-issuer", ISSUER]);
     let (vault, browser) = (&stage.vault, &stage.browser);
     let axe = fs::read_to_string(npm_file("axe-core/axe.min.js")).unwrap();
     // The content security policy prohibits how axe inspects pages.
@@ -957,6 +1069,7 @@ fn axe_finds_nothing_on_any_page() {
     let id = session.save(&samples::s3().request);
     session.replace(&id, &samples::s3().request, true).expect(201);
     session.save(&samples::direct_link().request);
+    let keyless = save_keyless(&session);
     let integration = json!({"name": "nightly import", "namespaces": ["imports/*"]});
     let job = session.call("POST", "/v1/integrations").json(&integration).send().expect(201).json();
     let job = job["id"].as_str().unwrap();
@@ -994,6 +1107,24 @@ fn axe_finds_nothing_on_any_page() {
         stage.visit(place);
         browser.see(sign);
         check(place);
+    }
+    for id in &keyless {
+        for (place, sign) in [
+            ("/trust", "Set up provider trust"),
+            ("?tab=trust", "Check the credential"),
+            ("?tab=details", "Created"),
+            ("/replace", "must trust the same subject"),
+        ] {
+            stage.visit(&format!("#/credentials/{id}{place}"));
+            browser.see(sign);
+            check(place);
+        }
+    }
+    stage.visit("#/credentials/new");
+    browser.press("Fill in by hand");
+    for kind in KeylessType::ALL {
+        browser.choose("Type", kind.name);
+        check(kind.name);
     }
     for (place, button) in [
         ("#/account", "Change password"),

@@ -59,7 +59,7 @@ export function readLabels(text) {
   }));
 }
 
-const BUCKETS_HINT = 'Several buckets of one key: separate them with commas.';
+const BUCKETS_HINT = 'Separate several buckets with commas.';
 /**
  * The bucket, or the list of buckets.
  * @param {string} text
@@ -68,6 +68,9 @@ const buckets = (text) => {
   const names = text.split(',').map((name) => name.trim()).filter(Boolean);
   return names.length > 1 ? names : names[0];
 };
+
+/** What has to trust the subject of a keyless credential. @type {Partial<Record<CredentialType, string>>} */
+const TRUSTING = { 's3-federated': 'role', 'azure-federated': 'application or managed identity', 'gcs-federated': 'workload identity provider or service account' };
 
 /** @type {Record<CredentialType, Shape[]>} */
 const SHAPES = {
@@ -121,7 +124,7 @@ const SHAPES = {
     { name: 'cloud', label: 'Cloud', options: [['', 'Public'], ['china', 'China'], ['us-government', 'US government']] },
   ],
   'gcs-federated': [
-    { name: 'provider', label: 'Workload identity provider', required: true, mono: true, placeholder: '//iam.googleapis.com/projects/…/providers/…' },
+    { name: 'provider', label: 'Workload identity provider', required: true, mono: true, rows: 2, placeholder: '//iam.googleapis.com/projects/…/locations/global/workloadIdentityPools/…/providers/…', parse: (text) => text.replace(/\s/g, '') || undefined },
     { name: 'service_account', label: 'Service account', required: true, mono: true, placeholder: 'name@project.iam.gserviceaccount.com' },
     { name: 'bucket', label: 'Bucket', required: true, parse: buckets, hint: BUCKETS_HINT },
     { name: 'key_prefix', label: 'Key prefix' },
@@ -465,7 +468,7 @@ class CredentialForm extends Page {
     const keyless = isKeyless(credential.type);
     const stage = field({ label: 'Jobs use it', pointer: '/stage', value: keyless || this.query.get('stage') === 'false' ? 'false' : 'true',
       options: [['true', 'After promotion (safe)'], ['false', 'Immediately']], parse: (text) => text === 'true',
-      hint: 'Check and promote it first. Until then jobs use the current key.' });
+      hint: `Check and promote it first. Until then jobs use the current ${keyless ? 'data' : 'key'}.` });
     const verify = keyless ? null : verifyBox();
     this.#more = [expires, stage];
     this.#expires = expires;
@@ -473,7 +476,7 @@ class CredentialForm extends Page {
     const staged = credential.staged_version;
     const made = form({
       fields: () => this.#fields(),
-      content: keyless ? [h('p', { class: 'hint' }, 'Data is replaced as a whole. Another role, application or service account must trust the same subject.'), this.#shown, h('div', { class: 'pair' }, stage.row, expires.row)] : [rotationSteps(0), h('p', { class: 'hint' }, 'Create a new key at the storage provider and do not disable the old one yet. Data is replaced as a whole: enter the secrets again; bucket, endpoint and region are carried over. Jobs need no change.'),
+      content: keyless ? [h('p', { class: 'hint' }, `Data is replaced as a whole. Another ${TRUSTING[credential.type]} must trust the same subject.`), this.#shown, h('div', { class: 'pair' }, stage.row, expires.row)] : [rotationSteps(0), h('p', { class: 'hint' }, 'Create a new key at the storage provider and do not disable the old one yet. Data is replaced as a whole: enter the secrets again; bucket, endpoint and region are carried over. Jobs need no change.'),
         staged && h('p', { class: 'note warn' }, `Version ${staged} is already staged. Another staged version replaces it.`),
         this.#paste(null), this.#shown, h('div', { class: 'pair' }, stage.row, expires.row), verify?.row],
       submit: 'Save as a new version', busy: 'Saving…',
@@ -481,7 +484,7 @@ class CredentialForm extends Page {
         const body = { data: this.#values(), expires_at: expires.read(), stage: stage.read() };
         const headers = { ...idempotency.header(body), 'If-Match': this.#etag };
         const { body: made } = await call('POST', `/organization-vault/${this.#id}/versions${verify?.control.checked ? '?verify=true' : ''}`, { body, headers });
-        flash(stage.read() ? `Version ${made.version} is staged. Jobs still use the current key.` : `Version ${made.version} is current. Jobs use it from their next run.`);
+        flash(stage.read() ? `Version ${made.version} is staged. Jobs still use the current ${keyless ? 'data' : 'key'}.` : `Version ${made.version} is current. Jobs use it from their next run.`);
         go(`#/credentials/${this.#id}${keyless ? '' : '/rotate'}`);
       },
       buttons: [h('a', { class: 'button', href: `#/credentials/${this.#id}`, 'data-discard': true }, 'Cancel')],

@@ -90,7 +90,7 @@ class CredentialPage extends Page {
       writes && h('a', { class: 'button primary', href: `#/credentials/${id}/${staged ? 'rotate' : 'replace'}` }, staged ? 'Continue rotation' : isKeyless(credential.type) ? 'Change data' : 'Rotate the key'), writes && connect,
       writes && menu(namespace, [
         session.server().checks && h('button', { type: 'button', onclick: () => void this.#check() }, 'Check now'),
-        h('button', { type: 'button', onclick: () => go(`#/credentials/${id}/match`) }, 'Compare'),
+        !isKeyless(credential.type) && h('button', { type: 'button', onclick: () => go(`#/credentials/${id}/match`) }, 'Compare'),
         h('button', { type: 'button', onclick: () => this.#edit(credential) }, 'Edit'),
         h('button', { type: 'button', class: 'danger', onclick: () => this.#delete(credential) }, 'Delete')]));
     /** @type {[string, string, import('./dom.js').Child[]][]} */
@@ -145,9 +145,9 @@ class CredentialPage extends Page {
    * @param {Credential} credential
    * @param {Version[]} versions
    */
-  #unfinished({ id, staged_version: staged, version }, versions) {
+  #unfinished({ id, type, staged_version: staged, version }, versions) {
     const previous = versions.find(({ state }) => state === 'previous');
-    if (!previous || staged || !session.mayWrite()) return null;
+    if (!previous || staged || isKeyless(type) || !session.mayWrite()) return null;
     const waiting = holders(this.#uses, version);
     const last = waiting.map(({ until }) => until).sort().at(-1);
     return h('p', { class: 'note warn' }, h('strong', null, 'Rotation not finished.'),
@@ -241,7 +241,7 @@ class CredentialPage extends Page {
     const known = Object.entries(information).filter(([name]) => !['secrets', 'fingerprint'].includes(name));
     return facts([
       ...known.map(([name, value]) => /** @type {[string, any]} */ ([NAMES[name] ?? name, name === 'expires_at' ? time(value) : h('code', null, plain(value))])),
-      ['Secrets', (information.secrets ?? []).map((/** @type {string} */ name) => NAMES[name] ?? name).join(', ')],
+      ['Secrets', (information.secrets ?? []).map((/** @type {string} */ name) => NAMES[name] ?? name).join(', ') || 'none'],
       ['Fingerprint', h('code', null, information.fingerprint ?? '')],
       ['Expires', time(credential.expires_at, 'not set')],
       ['Jobs receive', credential.vend === 'short' ? 'temporary credentials only' : 'saved key or temporary credentials'],

@@ -4,7 +4,7 @@ import { call, query } from './api.js';
 import { freshId, go, h } from './dom.js';
 import { openDialog } from './parts.js';
 import { loadAll } from './list.js';
-import { TYPE_NAMES, place } from './credentials.js';
+import { TYPE_NAMES, isKeyless, place } from './credentials.js';
 import * as session from './session.js';
 import { THEMES, chooseTheme } from './theme.js';
 
@@ -110,7 +110,7 @@ async function load() {
         ...credentials.map((row) => ({ kind: 'credential', name: row.namespace, more: [TYPE_NAMES[row.type], place(row), row.description, ...Object.entries(row.labels ?? {}).map(([name, value]) => `${name}:${value}`)].filter(Boolean).join(' · '), href: `#/credentials/${row.id}` })),
         ...[...new Set(credentials.map(({ namespace }) => namespace))].map((namespace) => ({ kind: 'namespace', name: namespace, more: '', href: `#/credentials${query({ namespace })}` })),
         ...(writes ? credentials.flatMap(({ id, namespace, type, staged_version: staged }) => [
-          { kind: 'action', name: `Rotate ${namespace}`, more: TYPE_NAMES[type], href: `#/credentials/${id}/${staged ? 'rotate' : 'replace'}` },
+          { kind: 'action', name: `${isKeyless(type) && !staged ? 'Change data of' : 'Rotate'} ${namespace}`, more: TYPE_NAMES[type], href: `#/credentials/${id}/${staged ? 'rotate' : 'replace'}` },
           { kind: 'action', name: `Connect a job to ${namespace}`, more: '', href: `#/credentials/${id}${query({ connect: 'yes' })}` }]) : []),
         ...(admin ? [...new Set(credentials.map(({ namespace }) => namespace))].map((namespace) => ({ kind: 'action', name: `Freeze ${namespace}`, more: '', href: `#/namespaces${query({ freeze: namespace })}` })) : [])];
     }),

@@ -15,6 +15,8 @@ const REASONS = {
   'blocked-egress': 'the server may not connect to this address', 'proxy-unreachable': 'the outgoing proxy does not respond', 'proxy-credentials': 'the outgoing proxy refuses the server’s credentials',
   'proxy-refused': 'the outgoing proxy does not permit this host', unreachable: 'no response in time', redirected: 'the address redirects',
   'store-trouble': 'the storage provider reports an internal error', 'unexpected-answer': 'the response is not from a storage provider', 'not-configured': 'the server is not configured to connect to storage',
+  'trust-missing': 'the provider does not trust this credential', 'trust-open': 'the provider trusts any subject', 'issuer-unreachable': 'the provider cannot read this server’s public keys', 'issuer-not-trusted': 'the provider does not trust this server',
+  'federation-off': 'this server has no federation issuer', 'federation-not-ready': 'this server has no current signing key',
 };
 /** Reasons that say nothing about the key: the check itself did not get through. */
 const NOT_CHECKED = new Set(['clock-skew', 'tls', 'dns', 'blocked-egress', 'proxy-unreachable', 'proxy-credentials', 'proxy-refused', 'unreachable', 'redirected', 'store-trouble', 'unexpected-answer', 'not-configured']);
@@ -39,8 +41,8 @@ export function isUnreachable({ reason }) {
 export function healthText(health) {
   if (!health.reason && health.checked_at) return 'Works.';
   const text = reasonText(health.reason);
-  // A remedy is "what failed: what to do"; what failed is said already.
-  const remedy = (REMEDIES[health.reason ?? ''] ?? '').replace(/^[^:]*: /, '');
+  // A remedy is "what failed: what to do" or "What failed. What to do"; what failed is said already. The steps of the command are on the page too.
+  const remedy = (REMEDIES[health.reason ?? ''] ?? '').replace(/^.*?[:.] /, '').replace(/ that `orgvault credential trust( ID)?` prints/, ' under “Provider trust”');
   return `${isUnreachable(health) ? 'Could not be checked' : 'Does not work'}: ${text}.${remedy && ` ${remedy.charAt(0).toUpperCase()}${remedy.slice(1)}`}`;
 }
 

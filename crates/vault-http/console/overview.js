@@ -9,7 +9,7 @@ import { section } from './blocks.js';
 import { loadAll } from './list.js';
 import { DENIED, deniedIn, deniedSince, matches } from './denied.js';
 import { isUnreachable, reasonText } from './health.js';
-import { UNUSED_DAYS, unused } from './credentials.js';
+import { UNUSED_DAYS, isKeyless, unused } from './credentials.js';
 import { noticeText } from './account.js';
 import { holders, rhythm, startOfDay } from './usage.js';
 import * as session from './session.js';
@@ -190,7 +190,7 @@ function link(name, href) {
 function attention(concerns, rows, partial) {
   const unknown = [
     ['health', rows.filter(({ health }) => health.state !== 'expired' && !health.checked_at).length, session.server().checks ? '' : ' (checks are off)'],
-    ['expiry', rows.filter(({ expires_at: at }) => !at).length, ''],
+    ['expiry', rows.filter(({ type, expires_at: at }) => !at && !isKeyless(type)).length, ''],
   ].flatMap(([what, number, why]) => number ? [`${what} of ${count(Number(number), 'credential')}${why}`] : []);
   const most = SEARCHED.toLocaleString('en');
   const limits = [
@@ -250,8 +250,8 @@ function ofCredentials(rows, users) {
  */
 async function ofRotations(rows, users) {
   const end = (/** @type {Credential} */ { previous_version_until: until, updated_at: at }) => Date.parse(until ?? at);
-  // A staged version is the next rotation, which has a separate row.
-  const found = rows.filter(({ previous_version: old, staged_version: staged }) => old && !staged && session.mayWrite()).toSorted((one, other) => end(one) - end(other));
+  // A staged version is the next rotation, which has a separate row. An old version without a key needs no action.
+  const found = rows.filter(({ type, previous_version: old, staged_version: staged }) => old && !staged && !isKeyless(type) && session.mayWrite()).toSorted((one, other) => end(one) - end(other));
   const listed = found.slice(0, found.length > EACH + 1 ? EACH : found.length);
   const concerns = await Promise.all(listed.map(async (row) => {
     const { id, namespace, version, previous_version: old, previous_version_until: until } = row;

@@ -23,15 +23,23 @@ export async function providerTrust(id) {
   }
   const value = (/** @type {string} */ text, /** @type {string} */ what) => [h('code', null, text), ' ', copyButton(text, what)];
   return [
-    facts([
+    h('div', { class: 'trust' }, facts([
       ['Issuer', value(trust.issuer, 'the issuer')],
       ['Subject', value(trust.subject, 'the subject')],
       ['Audience', value(trust.audience, 'the audience')],
-    ]),
-    h('ol', { class: 'trust-steps' }, trust.steps.map(({ title, text }, index) => h('li', null,
-      h('p', null, title), h('div', { class: 'secret' }, h('pre', { tabindex: '0', 'aria-label': title }, h('code', null, text)), copyButton(text, `the text of step ${index + 1}`))))),
+    ])),
+    h('ol', { class: 'trust-steps' }, trust.steps.map(({ title, language, text }, index) => h('li', null,
+      h('p', null, title), h('div', { class: 'copied' }, h('pre', null, h('code', null, language === 'sh' ? options(text) : text)), copyButton(text, `the text of step ${index + 1}`))))),
     h('p', { class: 'hint' }, 'The server tests the trust with a subject that belongs to no credential. The provider records each test as a denied request.'),
   ];
+}
+
+/**
+ * A command whose lines break before an option.
+ * @param {string} text
+ */
+function options(text) {
+  return text.split(/ (?=--)/).flatMap((part, index) => [index ? ' ' : '', h('span', null, part)]);
 }
 
 class ProviderTrustPage extends Page {

@@ -27,7 +27,7 @@ import { rotationSteps } from './rotation-steps.js';
 const AGAIN = 15_000;
 
 /** The names of fields in sentences. @type {Record<string, string>} */
-const FIELDS = { access_key_id: 'access key ID', secret_access_key: 'secret access key', private_key_id: 'private key ID', client_id: 'client ID', tenant_id: 'tenant ID', client_email: 'service account', account_name: 'account', project_id: 'project', external_id: 'external ID', role_arn: 'role ARN', sts_endpoint: 'STS endpoint', sse_kms_key_id: 'KMS key' };
+const FIELDS = { access_key_id: 'access key ID', secret_access_key: 'secret access key', private_key_id: 'private key ID', client_id: 'client ID', tenant_id: 'tenant ID', client_email: 'service account', account_name: 'account', project_id: 'project', external_id: 'external ID', role_arn: 'role ARN', sts_endpoint: 'STS endpoint', sse_kms_key_id: 'KMS key', provider: 'workload identity provider' };
 /** Fields that identify a key: if one differs, the secret that belongs to it differs too. */
 const KEY_IDS = ['access_key_id', 'private_key_id'];
 /** The secrets that belong to such an ID. */
@@ -53,7 +53,7 @@ function disabling({ type, information = {} }, old) {
     'direct-link': ['', ''], 's3-federated': ['', ''], 'azure-federated': ['', ''], 'gcs-federated': ['', ''],
   }[type];
   const named = key ? ['the key that ends in ', h('code', null, key)] : ['the key with the fingerprint ', h('code', null, old.fingerprint ?? '')];
-  if (isKeyless(type)) return [h('p', null, 'No key has to be disabled.')];
+  if (isKeyless(type)) return [h('p', null, 'It contains no key. Remove trust at the provider that the new data does not need.')];
   if (type === 'direct-link') return [h('p', null, 'Ask the issuer of the link to revoke the old one. A signed link expires by itself.')];
   if (!command) return [h('p', null, 'Disable ', ...named, ' at ', h('code', null, information.endpoint), '.')];
   return [h('p', null, 'Disable ', ...named, ':'), h('div', { class: 'secret' }, h('code', null, command), copyButton(command, 'the command')), h('p', { class: 'hint' }, undo)];
@@ -65,6 +65,8 @@ class Rotation extends Page {
   #again = 0;
   /** Whether jobs may have used the old key when the page was loaded last. */
   #waited = false;
+  /** What the versions contain. @type {'key' | 'data'} */
+  #noun = 'key';
   /** Shown after the old version is deleted. @type {Node[] | null} */
   #finished = null;
 
@@ -85,6 +87,8 @@ class Rotation extends Page {
     /** @type {Version[]} */
     const versions = body;
     this.#etag = etag;
+    this.#noun = isKeyless(credential.type) ? 'data' : 'key';
+    const keyless = this.#noun === 'data';
     clearTimeout(this.#again);
     this.heading(`Rotation: ${credential.namespace}`);
     this.actions(h('a', { class: 'button', href: `#/credentials/${this.#id}` }, 'Back to credential'));
@@ -95,8 +99,8 @@ class Rotation extends Page {
     const done = await stepsDone(credential, staged ?? current);
     if (staged && current) return this.#staged(staged, current, done);
     if (current && previous) return this.#promoted(credential, current, previous, done);
-    return [rotationSteps(0), section('New key', h('p', null, `No rotation is in progress: version ${credential.version} is the only one. Create a new key at the storage provider and save it here.`),
-      h('div', { class: 'buttons' }, h('a', { class: 'button primary', href: `#/credentials/${this.#id}/replace` }, 'Enter the new key')))];
+    return [rotationSteps(0, [], false, keyless), section(`New ${this.#noun}`, h('p', null, `No rotation is in progress: version ${credential.version} is the only one.${keyless ? '' : ' Create a new key at the storage provider and save it here.'}`),
+      h('div', { class: 'buttons' }, h('a', { class: 'button primary', href: `#/credentials/${this.#id}/replace` }, `Enter the new ${this.#noun}`)))];
   }
 
   /**
@@ -114,15 +118,15 @@ class Rotation extends Page {
       else confirm({ heading: `Promote version ${staged.version} unchecked?`, danger: refused, submit: 'Promote', busy: 'Promoting…',
         text: [refused ? 'Its check failed: jobs may fail.' : 'It was not checked yet.', 'You can roll back at any time: the current version is kept.'], act });
     } }, 'Promote');
-    return [rotationSteps(accepted ? 2 : 1, done.slice(0, 2)),
+    return [rotationSteps(accepted ? 2 : 1, done.slice(0, 2), false, this.#noun === 'data'),
       section('What changes', changes(current, staged)),
       section(accepted ? 'Promote' : 'Check', h('p', null, staged.health ? [healthBadge(staged.health), ' '] : [],
-        accepted ? 'The new key works. Promote it: jobs use it from their next run.'
-          : checks ? 'Check the new key with the storage provider. Running jobs are not affected.' : 'This server does not check saved credentials. Try the new key at the storage provider, then promote it.'),
+        accepted ? `The new ${this.#noun} works. Promote it: jobs use it from their next run.`
+          : checks ? `Check the new ${this.#noun} with the storage provider. Running jobs are not affected.` : `This server does not check saved credentials. Try the new ${this.#noun} at the storage provider, then promote it.`),
       h('div', { class: 'buttons' },
-        checks && h('button', { type: 'button', class: accepted ? '' : 'primary', onclick: () => void check(this, this.#id, staged.version) }, accepted ? 'Check again' : 'Check the new key'), promote,
+        checks && h('button', { type: 'button', class: accepted ? '' : 'primary', onclick: () => void check(this, this.#id, staged.version) }, accepted ? 'Check again' : `Check the new ${this.#noun}`), promote,
         h('button', { type: 'button', class: 'quiet danger', onclick: () => confirm({
-          heading: `Discard version ${staged.version}?`, text: ['The staged key is deleted. Jobs keep the current key.'], submit: 'Discard', busy: 'Discarding…',
+          heading: `Discard version ${staged.version}?`, text: [`The staged ${this.#noun} is deleted. Jobs keep the current ${this.#noun}.`], submit: 'Discard', busy: 'Discarding…',
           act: async () => {
             await call('DELETE', `${this.#path}/versions/${staged.version}`, { headers: { 'If-Match': this.#etag } });
             await this.done(`Version ${staged.version} is discarded.`);
@@ -136,6 +140,8 @@ class Rotation extends Page {
    * @param {import('./rotation-steps.js').Done[]} done
    */
   async #promoted(credential, current, previous, done) {
+    const noun = this.#noun;
+    const keyless = noun === 'data';
     const { body } = await call('GET', `${this.#path}/activations?limit=1000`);
     /** @type {Use[]} */
     const uses = body;
@@ -143,30 +149,30 @@ class Rotation extends Page {
     const last = waiting.map(({ until }) => until).sort().at(-1);
     if (waiting.length) {
       this.#again = setTimeout(() => { if (this.isConnected) void this.refresh(); }, AGAIN);
-      watch(credential);
+      if (!keyless) watch(credential);
     } else {
       unwatch(this.#id);
-      if (this.#waited) this.say('No job can use the old key any more. You can disable it.');
+      if (this.#waited) this.say(`No job can use the old ${noun} any more. You can ${keyless ? 'delete' : 'disable'} it.`);
     }
     this.#waited = waiting.length > 0;
     const back = h('button', { type: 'button', class: 'quiet', onclick: () => confirm({ heading: `Roll back to version ${previous.version}?`, danger: false, submit: 'Roll back', busy: 'Rolling back…',
       text: [`Jobs use version ${previous.version} again from their next run. Version ${current.version} is kept.`], act: () => this.#promote(previous.version, `Version ${previous.version} is current again.`) }) }, `Roll back to version ${previous.version}`);
     const again = h('button', { type: 'button', class: 'quiet', onclick: () => void this.refresh() }, 'Refresh');
-    return [rotationSteps(waiting.length ? 3 : 4, [...done, last ? { text: `until ${clock(new Date(last))}` } : { text: 'no job has the old key' }], !current.health),
+    return [rotationSteps(waiting.length ? 3 : 4, [...done, last ? { text: `until ${clock(new Date(last))}` } : { text: `no job has the old ${noun}` }], !current.health, keyless),
       section('Wait for jobs', last
-        ? h('p', null, 'Jobs get the new key at their next run. The last run with the old key ends ', live('deadline', last), '. This page is refreshed automatically. You can leave it: the console shows a message when the old key can be disabled.')
-        : h('p', { class: 'note good' }, 'No job can use the old key any more.'),
-      jobs(uses, waiting, credential.version),
-      h('div', { class: 'buttons' }, again, last && notifying(), back)),
-      section('Disable the old key', waiting.length > 0 && h('p', { class: 'note warn' }, 'Not yet: wait for the jobs above.'),
+        ? h('p', null, `Jobs get the new ${noun} at their next run. The last run with the old ${noun} ends `, live('deadline', last), `. This page is refreshed automatically.${keyless ? '' : ' You can leave it: the console shows a message when the old key can be disabled.'}`)
+        : h('p', { class: 'note good' }, `No job can use the old ${noun} any more.`),
+      jobs(uses, waiting, credential.version, noun),
+      h('div', { class: 'buttons' }, again, last && !keyless && notifying(), back)),
+      section(keyless ? 'Delete the old version' : 'Disable the old key', waiting.length > 0 && h('p', { class: 'note warn' }, 'Not yet: wait for the jobs above.'),
         ...disabling(credential, previous.information ?? {}),
-        facts([['Old key saved', time(previous.created_at)]]),
+        facts([[`Old ${noun} saved`, time(previous.created_at)]]),
         !waiting.length && h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'danger', onclick: () => confirm({ heading: `Delete version ${previous.version}?`, submit: 'Delete', busy: 'Deleting…',
-          text: ['Its data key is destroyed: no one can restore this version. Delete it once the old key is disabled.'], act: async () => {
+          text: [`Its data key is destroyed: no one can restore this version.${keyless ? '' : ' Delete it once the old key is disabled.'}`], act: async () => {
             await call('DELETE', `${this.#path}/versions/${previous.version}`, { headers: { 'If-Match': this.#etag } });
             this.#finished = await finished(credential, current, previous, uses, done);
             await this.done(`Version ${previous.version} is deleted.`);
-          } }) }, `I’ve disabled the old key — delete version ${previous.version}`))),
+          } }) }, keyless ? `Delete version ${previous.version}` : `I’ve disabled the old key — delete version ${previous.version}`))),
       section('What changed', changes(previous, current))];
   }
 
@@ -216,13 +222,14 @@ async function stepsDone({ id }, version) {
  * @param {Use[]} uses newest first
  * @param {{integration: string, until: string}[]} waiting
  * @param {number} current
+ * @param {string} noun
  */
-function jobs(uses, waiting, current) {
+function jobs(uses, waiting, current, noun) {
   const all = [...new Set(uses.map(({ integration }) => integration))];
   return h('ul', { class: 'ticks' }, all.map((job) => {
     const until = waiting.find(({ integration }) => integration === job)?.until;
     const moved = uses.some(({ integration, version }) => integration === job && version >= current);
-    return h('li', { class: until ? null : 'done' }, h('strong', null, job), until ? [' may use the old key until ', live('until', until)] : moved ? ' has the new key' : ' has no active run with the old key');
+    return h('li', { class: until ? null : 'done' }, h('strong', null, job), until ? [` may use the old ${noun} until `, live('until', until)] : moved ? ` has the new ${noun}` : ` has no active run with the old ${noun}`);
   }));
 }
 
@@ -234,11 +241,11 @@ function jobs(uses, waiting, current) {
  * @param {Use[]} uses
  * @param {import('./rotation-steps.js').Done[]} done
  */
-async function finished({ id, namespace, updated_at: promoted }, current, previous, uses, done) {
+async function finished({ id, namespace, type, updated_at: promoted }, current, previous, uses, done) {
   const moved = new Set(uses.filter(({ version }) => version >= current.version).map(({ integration }) => integration)).size;
   const denied = session.isAdmin() ? denials((await call('GET', `/audit${query({ namespace, actor: 'integration', since: promoted, limit: '1000' })}`)).body).reduce((sum, one) => sum + one.count, 0) : null;
-  const jobs = [`${count(moved, 'job')} ${moved === 1 ? 'has' : 'have'} used the new key`, denied === null ? '' : `, ${denied} denied`].join('');
-  return [rotationSteps(5, done, !current.health), section('Rotation complete',
+  const jobs = [`${count(moved, 'job')} ${moved === 1 ? 'has' : 'have'} used the new ${isKeyless(type) ? 'data' : 'key'}`, denied === null ? '' : `, ${denied} denied`].join('');
+  return [rotationSteps(5, done, !current.health, isKeyless(type)), section('Rotation complete',
     h('p', { class: 'note good' }, `Version ${current.version} replaced version ${previous.version}. Took ${length(Date.now() - Date.parse(current.created_at))}. ${jobs}.`),
     h('div', { class: 'buttons' }, h('a', { class: 'button primary', href: `#/credentials/${id}` }, 'Back to credential')))];
 }
@@ -272,7 +279,7 @@ function changes(before, after) {
     same ? h('p', { class: 'note warn' }, 'Nothing: both versions contain the same data. Did you enter the old key again?')
       : h('p', null, h('strong', null, 'Changed: '), `${changed.join(', ') || 'a field that is not shown'}${prints}.`, possible.length ? ` Possibly also ${possible.join(', ')}, not shown in full.` : ''),
     h('p', null, h('strong', null, 'Unchanged: '), `${unchanged.join(', ') || 'nothing'}.`),
-    differing.some((name) => name !== 'secrets') && table('Differences', [['Field', (name) => fieldName(name)], [`Version ${before.version}`, (name) => text(one[name])], [`Version ${after.version}`, (name) => text(other[name])]], differing.filter((name) => name !== 'secrets'), ''));
+    differing.some((name) => name !== 'secrets') && table('Differences', [['Field', (name) => fieldName(name)], [`Version ${before.version}`, (name) => h('span', { class: 'long' }, text(one[name]))], [`Version ${after.version}`, (name) => h('span', { class: 'long' }, text(other[name]))]], differing.filter((name) => name !== 'secrets'), ''));
 }
 
 customElements.define('ov-rotation', Rotation);

@@ -129,7 +129,8 @@ impl FederationSettings {
             TrustStep::new("json", "Save this as federated-credential.json", pretty(&parameters)),
             TrustStep::new(
                 "sh",
-                "Add the federated credential to the application",
+                "Add the federated credential to the application. For a managed identity, use the command az identity \
+                 federated-credential create with these values",
                 format!(
                     "az ad app federated-credential create --id {client_id} --parameters federated-credential.json"
                 ),
