@@ -2,7 +2,7 @@
 //
 // Arguments: the directory of the packages, and the issuer. Connects through the proxy in HTTPS_PROXY, and trusts NODE_EXTRA_CA_CERTS.
 // For each line `{"token", "expect", "forge"}` on standard input, prints `{"kid", "claims"}`, or `{"refused", "claim"}` with jose's code.
-// The key set is read again for each line. `expect` replaces what is required of the token. `forge: {"algorithm", "key"}` signs the
+// The key set is read again for each line. `expect` replaces requirements of the token. `forge: {"algorithm", "key"}` signs the
 // claims and key ID of the token again with a private key in PEM format. The secret of an HMAC is its public key.
 import { createPrivateKey, createPublicKey } from 'node:crypto';
 import http from 'node:http';
