@@ -1,4 +1,4 @@
-//! What an error of the command line parser says about a flag.
+//! Descriptions of errors of the command line parser, for one flag.
 
 use clap::Error;
 use clap::error::{ContextKind, ContextValue, ErrorKind};

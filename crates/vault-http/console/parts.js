@@ -346,21 +346,21 @@ export function menu(name, items, opened = [{ 'aria-label': `More actions for ${
   const id = freshId();
   const [attributes, text] = opened;
   const opener = h('button', { type: 'button', class: 'quiet', ...attributes, popovertarget: id }, text);
-  const close = () => box.hidePopover();
-  const box = h('div', { id, class: 'menu', popover: 'auto', ontoggle: (/** @type {ToggleEvent} */ event) => {
-    // The scrolling that made the button visible may not have ended.
-    if (event.newState === 'open') requestAnimationFrame(() => { if (box.matches(':popover-open')) addEventListener('scroll', close, { passive: true, once: true }); });
-    else removeEventListener('scroll', close);
-  }, onbeforetoggle: () => {
-    // Above everything, so that no table cuts it off.
+  // Above everything, so that no table cuts it off. It follows its button if the page scrolls.
+  const place = () => {
+    if (!opener.isConnected) removeEventListener('scroll', place);
     const { bottom, top, right } = opener.getBoundingClientRect();
     const below = bottom < innerHeight / 2;
     box.style.top = below ? `${bottom + 4}px` : 'auto';
     box.style.bottom = below ? 'auto' : `${innerHeight - top + 4}px`;
     box.style.right = `${document.documentElement.clientWidth - right}px`;
+  };
+  const box = h('div', { id, class: 'menu', popover: 'auto', onbeforetoggle: place, ontoggle: (/** @type {ToggleEvent} */ event) => {
+    if (event.newState === 'open') addEventListener('scroll', place, { passive: true });
+    else removeEventListener('scroll', place);
   } }, ...items);
   // Closed before the action, so that the focus comes back to the button and not to a hidden item.
-  box.addEventListener('click', close, true);
+  box.addEventListener('click', () => box.hidePopover(), true);
   return [opener, box];
 }
 
