@@ -69,7 +69,7 @@ const buckets = (text) => {
   return names.length > 1 ? names : names[0];
 };
 
-/** What has to trust the subject of a keyless credential. @type {Partial<Record<CredentialType, string>>} */
+/** The object at the provider that must trust the subject of a keyless credential. @type {Partial<Record<CredentialType, string>>} */
 const TRUSTING = { 's3-federated': 'role', 'azure-federated': 'application or managed identity', 'gcs-federated': 'workload identity provider or service account' };
 
 /** @type {Record<CredentialType, Shape[]>} */

@@ -65,7 +65,7 @@ class Rotation extends Page {
   #again = 0;
   /** Whether jobs may have used the old key when the page was loaded last. */
   #waited = false;
-  /** What the versions contain. @type {'key' | 'data'} */
+  /** The content of the versions, in texts. @type {'key' | 'data'} */
   #noun = 'key';
   /** Shown after the old version is deleted. @type {Node[] | null} */
   #finished = null;

@@ -15,7 +15,7 @@ use vault_testkit::fake::FakeVault;
 use vault_testkit::faulty::Faulty;
 use vault_testkit::memory::MemoryStore;
 
-/// What the store answers to maintenance.
+/// Responses of the store to maintenance.
 #[derive(Default)]
 struct Heap {
     /// The number of expired rows of each kind.

@@ -21,7 +21,7 @@ use vault_testkit::memory::MemoryStore;
 
 type Damage = fn(&mut OrganizationKeys);
 
-/// What the store does with its keys. Other tasks run between its calls. It can reject the replacement of a key, and
+/// Behaviour of the store with keys. Other tasks run between its calls. It can reject the replacement of a key, and
 /// report rows that are not in the store.
 #[derive(Default)]
 struct Keys {
