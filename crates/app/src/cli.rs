@@ -385,7 +385,7 @@ impl Command {
             Self::Audit(Managed { command: AuditCommand::Verify, .. }) => ("audit verify", ""),
             _ => return Ok(()),
         };
-        Err(server_only(command, instead))
+        Err(Failure::usage(server_only(command, instead)))
     }
 
     /// Returns the secret files that the command's own flags name.

@@ -27,6 +27,7 @@ mod manual;
 mod parts;
 mod progress;
 mod receivers;
+mod removed;
 mod run_as;
 mod served;
 mod settings;

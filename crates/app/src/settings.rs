@@ -185,7 +185,7 @@ impl Settings {
             log_format: vault.log_format,
             log_level: vault.log_level,
             server,
-            unknown_variables: sources::unknown_variables(&known),
+            unknown_variables: sources::unknown_variables(&known)?,
             files: run_as.files,
             egress: OnceLock::new(),
         })

@@ -90,7 +90,7 @@ impl Target<'_> {
     pub(super) fn database(&self, command: &str) -> Result<(&Settings, &OpenVault), Failure> {
         match self {
             Self::Database(settings, vault) => Ok((settings, vault)),
-            Self::Server(_) => Err(server_only(command, "")),
+            Self::Server(_) => Err(Failure::usage(server_only(command, ""))),
         }
     }
 
@@ -118,6 +118,6 @@ impl Target<'_> {
 }
 
 /// Creates the error of a command that the HTTP API does not offer. `instead` is the next step.
-pub(crate) fn server_only(command: &str, instead: &str) -> Failure {
-    Failure::usage(format!("`orgvault {command}` runs on the server only, without --profile{instead}"))
+pub(crate) fn server_only(command: &str, instead: &str) -> String {
+    format!("`orgvault {command}` runs on the server only, without --profile{instead}")
 }

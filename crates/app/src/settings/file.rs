@@ -1,5 +1,6 @@
 //! The settings file: TOML, with the names of settings as keys.
 
+use crate::removed;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -43,8 +44,8 @@ impl SettingsFile {
             let key = key.into_inner().into_owned();
             let place = file.place(line, Some(&key));
             if !known.contains(&key.as_str()) {
-                let hint = "unknown setting; `orgvault help settings` lists all";
-                return Err(Failure::usage(format!("{place}: {hint}")));
+                let hint = || "unknown setting; `orgvault help settings` lists all".to_owned();
+                return Err(Failure::usage(format!("{place}: {}", removed::key(&key).unwrap_or_else(hint))));
             }
             let values = values(value.into_inner()).ok_or_else(|| {
                 Failure::usage(format!("{place}: must be text, a number, true or false, or a list of these"))

@@ -2,6 +2,7 @@
 
 use super::file::SettingsFile;
 use crate::flag_error::{long_name, violation};
+use crate::removed;
 use clap::builder::ValueHint;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
@@ -100,11 +101,14 @@ fn resolved(file: &SettingsFile, setting: &Arg, value: &str) -> OsString {
     value.into()
 }
 
-/// Returns environment variables with the prefix `ORGVAULT_` that are not in `known`.
-pub(super) fn unknown_variables(known: &[String]) -> Vec<String> {
+/// Returns environment variables with the prefix `ORGVAULT_` that are not in `known`. Rejects those of removed settings.
+pub(super) fn unknown_variables(known: &[String]) -> Result<Vec<String>, Failure> {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let mut unknown: Vec<String> =
         names.filter(|name| name.starts_with("ORGVAULT_") && !known.contains(name)).collect();
     unknown.sort();
-    unknown
+    match unknown.iter().find_map(|name| removed::variable(name)) {
+        Some(removed) => Err(Failure::usage(removed)),
+        None => Ok(unknown),
+    }
 }

@@ -197,7 +197,7 @@ impl Ran {
     #[track_caller]
     pub fn refused(self, status: i32) -> String {
         assert_eq!((self.status, &*self.stdout), (Some(status), ""), "{self:?}");
-        assert!(self.stderr.starts_with("orgvault: ") || self.stderr.starts_with("error: "), "{self:?}");
+        assert!(self.stderr.starts_with("orgvault: "), "{self:?}");
         self.stderr
     }
 }

@@ -1,0 +1,56 @@
+//! Names of earlier builds: their errors name what replaces them.
+
+/// Removed commands and their replacements. An empty text is none.
+const COMMANDS: &[(&str, &str)] = &[];
+
+/// Removed flags and their replacements. A flag that other commands keep follows the name of its command.
+const FLAGS: &[(&str, &str)] = &[];
+
+/// Removed settings and their replacements, without the `--` of flags. They are also variables and keys of the file.
+const SETTINGS: &[(&str, &str)] = &[];
+
+/// Returns the error for a removed command, such as `key prune`.
+pub(crate) fn command(name: &str) -> Option<String> {
+    message(COMMANDS, name, name)
+}
+
+/// Returns the error for a removed flag of `command`, such as `--until`.
+pub(crate) fn flag(command: &str, flag: &str) -> Option<String> {
+    let setting = || message(SETTINGS, flag.strip_prefix("--")?, flag);
+    message(FLAGS, &format!("{command} {flag}"), flag).or_else(|| message(FLAGS, flag, flag)).or_else(setting)
+}
+
+/// Returns the error for a removed key of the settings file.
+pub(crate) fn key(name: &str) -> Option<String> {
+    message(SETTINGS, name, name)
+}
+
+/// Returns the error for a removed environment variable.
+pub(crate) fn variable(name: &str) -> Option<String> {
+    let setting = name.strip_prefix("ORGVAULT_")?.replace('_', "-").to_lowercase();
+    message(SETTINGS, &setting, name)
+}
+
+fn message(table: &[(&str, &str)], name: &str, shown: &str) -> Option<String> {
+    match table.iter().find(|(old, _)| *old == name)?.1 {
+        "" => Some(format!("`{shown}` was removed")),
+        new => Some(format!("`{shown}` was replaced by {new}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn removed_names_are_not_declared() {
+        let declared = crate::cli::command();
+        for (name, _) in COMMANDS {
+            let mut words = name.split(' ');
+            assert!(words.try_fold(&declared, |found, word| found.find_subcommand(word)).is_none(), "{name}");
+        }
+        for setting in crate::settings::vault_flags().into_iter().chain(crate::settings::server_flags()) {
+            assert_eq!(key(setting.get_long().unwrap_or_default()), None);
+        }
+    }
+}
