@@ -8,7 +8,7 @@ use vault_tests::process::Server;
 /// The metrics that count branches.
 const METRICS: [&str; 5] = [
     "orgvault_retries_total",
-    "orgvault_commits_unsure_total",
+    "orgvault_commits_indeterminate_total",
     "orgvault_requests_repeated_total",
     "orgvault_events_taken_over_total",
     "orgvault_store_connection_wait_seconds_count",
@@ -61,11 +61,11 @@ pub(crate) fn expected(fault: &str) -> &'static [(&'static str, usize)] {
     match fault {
         "one-way-cut" => &[("requests_repeated", 30)],
         "rotation" => &[("retries key-replaced", 12)],
-        "lost-commits" => &[("commits_unsure", 12), ("requests_repeated", 20), ("retries connection-lost", 12)],
-        "connections" => &[("retries connection-lost", 10), ("commits_unsure", 40)],
-        "database" => &[("retries connection-lost", 10), ("commits_unsure", 40)],
+        "lost-commits" => &[("commits_indeterminate", 12), ("requests_repeated", 20), ("retries connection-lost", 12)],
+        "connections" => &[("retries connection-lost", 10), ("commits_indeterminate", 40)],
+        "database" => &[("retries connection-lost", 10), ("commits_indeterminate", 40)],
         "failover" | "pooler" => &[("retries connection-lost", 8)],
-        "pairs" => &[("retries connection-lost", 12), ("commits_unsure", 54)],
+        "pairs" => &[("retries connection-lost", 12), ("commits_indeterminate", 54)],
         _ => &[],
     }
 }
@@ -84,8 +84,8 @@ mod tests {
     #[test]
     fn marks_have_short_names() {
         assert_eq!(short("orgvault_retries_total{reason=\"key-replaced\"}"), "retries key-replaced");
-        assert_eq!(short("orgvault_commits_unsure_total"), "commits_unsure");
-        let waits = "orgvault_store_connection_wait_seconds_count{outcome=\"gave-up\"}";
-        assert_eq!(short(waits), "store_connection_wait_seconds gave-up");
+        assert_eq!(short("orgvault_commits_indeterminate_total"), "commits_indeterminate");
+        let waits = "orgvault_store_connection_wait_seconds_count{outcome=\"timed-out\"}";
+        assert_eq!(short(waits), "store_connection_wait_seconds timed-out");
     }
 }

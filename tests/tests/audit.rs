@@ -85,7 +85,7 @@ fn older_database_is_refused(database: Database) {
             sql.run(&format!("DELETE FROM audit_checkpoints WHERE number = {newest}"));
         }
     }
-    assert_eq!(findings(&vault), [("cut-off".to_owned(), None)]);
+    assert_eq!(findings(&vault), [("truncated".to_owned(), None)]);
     let refused = Server::fail(vault.serve_command());
     let output = refused.refused().stderr;
     assert!(output.contains("was rolled back to an earlier state") && output.contains("orgvault.anchor"), "{output}");

@@ -45,8 +45,8 @@ fn moves(database: Database) {
     assert_eq!((before[HEALTH], before[EXPIRING], before[KEYS]), (0.0, 0.0, 0.0));
     assert!(before.contains_key(SEALED) && before.contains_key("orgvault_store_connections{state=\"idle\"}"));
     assert!(before["orgvault_store_connection_limit"] >= 1.0);
-    assert!(before["orgvault_password_seats{state=\"free\"}"] >= 32.0);
-    assert_eq!(before["orgvault_password_seats{state=\"taken\"}"], 0.0);
+    assert!(before["orgvault_hash_slots{state=\"free\"}"] >= 32.0);
+    assert_eq!(before["orgvault_hash_slots{state=\"used\"}"], 0.0);
 
     for number in 0..3 {
         session.save(&small("imports", number));
@@ -107,5 +107,5 @@ fn retries_are_counted() {
         }
         assert!(started.elapsed() < PATIENCE, "a save was never sealed again");
     }
-    assert_eq!(vault.metric("orgvault_commits_unsure_total") + vault.metric("orgvault_events_taken_over_total"), 0);
+    assert_eq!(vault.metric("orgvault_commits_indeterminate_total") + vault.metric("orgvault_events_taken_over_total"), 0);
 }

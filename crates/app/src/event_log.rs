@@ -58,7 +58,7 @@ impl Lockouts {
                 *known = (*known).max(*until);
             }
             // This lockout does not expire.
-            Event::LoginClassClosed { account, .. } => {
+            Event::LoginBucketLocked { account, .. } => {
                 self.0.remove(account);
             }
             _ => {}
@@ -81,9 +81,9 @@ impl EventLog {
         let Some(kind) = Kind::of(event) else { return };
         self.lockouts.lock().unwrap_or_else(PoisonError::into_inner).note(event);
         let mut windows = self.lock();
-        let (admitted, left_out) = windows.admit(kind, now);
+        let (admitted, suppressed) = windows.admit(kind, now);
         drop(windows);
-        write_left_out(kind, left_out);
+        write_suppressed(kind, suppressed);
         if admitted {
             write_line(kind.message, event);
         }
@@ -94,15 +94,15 @@ impl EventLog {
     pub(crate) fn write_ended(&self, everything: bool) {
         let now = SystemClock.now();
         for account in self.lockouts.lock().unwrap_or_else(PoisonError::into_inner).end(now) {
-            let (admitted, left_out) = self.lock().admit(LOCKOUT_ENDED, now);
-            write_left_out(LOCKOUT_ENDED, left_out);
+            let (admitted, suppressed) = self.lock().admit(LOCKOUT_ENDED, now);
+            write_suppressed(LOCKOUT_ENDED, suppressed);
             if admitted {
                 info!(parent: None, %account, "{}", LOCKOUT_ENDED.message);
             }
         }
         let over = self.lock().end(now, everything);
-        for (kind, left_out) in over {
-            write_left_out(kind, left_out);
+        for (kind, suppressed) in over {
+            write_suppressed(kind, suppressed);
         }
     }
 
@@ -120,8 +120,7 @@ impl Kind {
         match event {
             Event::LoginSucceeded { session: Some(_), .. } => plain("login.succeeded"),
             Event::LoginRefused { refusal, .. } => because("login.refused", refusal.as_str()),
-            Event::LoginLocked { .. } => plain("login.locked"),
-            Event::LoginClassClosed { .. } => plain("login.class-closed"),
+            Event::LoginLocked { .. } | Event::LoginBucketLocked { .. } => plain("login.locked"),
             Event::LoginPasscodeDisabled { .. } => plain("login.passcode-disabled"),
             Event::LoginUnlocked { .. } => plain("login.unlocked"),
             Event::IntegrationRefused { refusal, .. } => because("integration.refused", refusal.as_str()),
@@ -140,19 +139,19 @@ impl Windows {
     /// Counts a line. Returns whether to write it, and how many lines were suppressed before it.
     fn admit(&mut self, kind: Kind, now: Timestamp) -> (bool, u64) {
         let window = self.0.entry(kind).or_insert(Window { began: now, lines: 0 });
-        let mut left_out = 0;
+        let mut suppressed = 0;
         if window.is_over(now) {
-            left_out = window.left_out();
+            suppressed = window.suppressed();
             *window = Window { began: now, lines: 0 };
         }
         window.lines += 1;
-        (window.lines <= LINES, left_out)
+        (window.lines <= LINES, suppressed)
     }
 
     /// Removes completed windows, or all. Returns the number of suppressed lines of each kind.
     fn end(&mut self, now: Timestamp, everything: bool) -> Vec<(Kind, u64)> {
         let ended = self.0.extract_if(|_, window| everything || window.is_over(now));
-        ended.map(|(kind, window)| (kind, window.left_out())).collect()
+        ended.map(|(kind, window)| (kind, window.suppressed())).collect()
     }
 }
 
@@ -162,16 +161,16 @@ impl Window {
         !(0..WINDOW).contains(&now.millis_since(self.began))
     }
 
-    const fn left_out(&self) -> u64 {
+    const fn suppressed(&self) -> u64 {
         self.lines.saturating_sub(LINES)
     }
 }
 
 /// Without a parent span, because the count belongs to no request.
-fn write_left_out(kind: Kind, left_out: u64) {
-    if left_out > 0 {
+fn write_suppressed(kind: Kind, suppressed: u64) {
+    if suppressed > 0 {
         let Kind { message, reason } = kind;
-        info!(parent: None, event = message, reason, left_out, "log.left-out");
+        info!(parent: None, event = message, reason, suppressed, "log.suppressed");
     }
 }
 
@@ -187,7 +186,7 @@ fn write_line(message: &'static str, event: &Event) {
             let until = until.to_rfc3339();
             info!(%account, %network, attempts, until, "{message}");
         }
-        Event::LoginClassClosed { account, network }
+        Event::LoginBucketLocked { account, network }
         | Event::LoginPasscodeDisabled { account, network }
         | Event::LoginUnlocked { account, network } => info!(%account, %network, "{message}"),
         Event::IntegrationRefused { refusal, integration, network } => {
@@ -299,7 +298,7 @@ mod tests {
         lock(one, 30_000);
         lock(other, 40_000);
         lock(closed, 10_000);
-        lockouts.note(&Event::LoginClassClosed { account: closed, network });
+        lockouts.note(&Event::LoginBucketLocked { account: closed, network });
         assert_eq!(lockouts.end(after(39_999)), []);
         assert_eq!(lockouts.end(after(40_000)), [other]);
         assert_eq!(lockouts.end(after(90_000)), [one]);
@@ -331,7 +330,7 @@ mod tests {
         let written = lines.clone();
         let subscriber = tracing_subscriber::fmt().json().flatten_event(true).with_span_list(false);
         let subscriber = subscriber.with_writer(move || written.clone()).finish();
-        let (account, refusal) = (AccountId::from_bytes([7; 16]), LoginRefusal::SpentPasscode);
+        let (account, refusal) = (AccountId::from_bytes([7; 16]), LoginRefusal::ReusedPasscode);
         let network = Network::of(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7)));
         let log = EventLog::default();
         tracing::subscriber::with_default(subscriber, || {
@@ -350,15 +349,15 @@ mod tests {
             text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
         let of = |message: &str| lines.iter().filter(|line| line["message"] == message).collect::<Vec<_>>();
         let [known, unknown] = of("login.refused")[..] else { panic!("{text}") };
-        assert_eq!((&known["reason"], &known["level"]), (&"spent-passcode".into(), &"INFO".into()));
+        assert_eq!((&known["reason"], &known["level"]), (&"reused-passcode".into(), &"INFO".into()));
         assert_eq!(known["account"], account.to_string());
         assert_eq!(known["network"], "192.0.2.0/24");
         assert_eq!(known["span"]["request_id"], "an id");
         assert_eq!((&unknown["reason"], unknown.get("account")), (&"unknown-address".into(), None));
         assert_eq!(of("login.unlocked").len(), 20);
-        let [left_out] = of("log.left-out")[..] else { panic!("{text}") };
-        assert_eq!((&left_out["event"], &left_out["left_out"]), (&"login.unlocked".into(), &10.into()));
-        assert_eq!(left_out.get("span"), None, "it belongs to no request");
+        let [suppressed] = of("log.suppressed")[..] else { panic!("{text}") };
+        assert_eq!((&suppressed["event"], &suppressed["suppressed"]), (&"login.unlocked".into(), &10.into()));
+        assert_eq!(suppressed.get("span"), None, "it belongs to no request");
         assert_eq!(lines.len(), 23);
     }
 }

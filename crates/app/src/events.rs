@@ -47,12 +47,12 @@ impl EventSink for ServerEvents {
             }
             Event::IssuerUnreachable { .. } => metrics::counter!("orgvault_issuer_failures_total").increment(1),
             Event::ShortFormMissed(reason) => {
-                metrics::counter!("orgvault_short_forms_missed_total", "reason" => reason.as_str()).increment(1);
+                metrics::counter!("orgvault_short_lived_unavailable_total", "reason" => reason.as_str()).increment(1);
             }
             Event::Retried(reason) => {
                 metrics::counter!("orgvault_retries_total", "reason" => reason.as_str()).increment(1);
             }
-            Event::CommitIndeterminate => metrics::counter!("orgvault_commits_unsure_total").increment(1),
+            Event::CommitIndeterminate => metrics::counter!("orgvault_commits_indeterminate_total").increment(1),
             Event::RequestRepeated => metrics::counter!("orgvault_requests_repeated_total").increment(1),
             Event::EventsTakenOver => metrics::counter!("orgvault_events_taken_over_total").increment(1),
             Event::ChangesCommitted { changes } => figures::count_batch(changes),
@@ -86,11 +86,11 @@ pub(crate) fn describe_metrics() {
     metrics::describe_counter!("orgvault_workloads_refused_total", "Identity tokens refused, by reason");
     metrics::describe_counter!("orgvault_issuer_failures_total", "Requests to issuers for their keys that failed");
     metrics::describe_counter!(
-        "orgvault_short_forms_missed_total",
+        "orgvault_short_lived_unavailable_total",
         "Saved credentials released because no short-lived one was available, by reason"
     );
     metrics::describe_counter!("orgvault_retries_total", "Retries of reads and changes, by reason");
-    metrics::describe_counter!("orgvault_commits_unsure_total", "Commits with unknown outcome");
+    metrics::describe_counter!("orgvault_commits_indeterminate_total", "Commits with unknown outcome");
     metrics::describe_counter!(
         "orgvault_requests_repeated_total",
         "Repeated requests with the same idempotency key that got the earlier response"
@@ -125,7 +125,7 @@ fn begin_series() {
         "orgvault_credentials_deleted_total",
         "orgvault_activations_total",
         "orgvault_issuer_failures_total",
-        "orgvault_commits_unsure_total",
+        "orgvault_commits_indeterminate_total",
         "orgvault_requests_repeated_total",
         "orgvault_events_taken_over_total",
     ] {

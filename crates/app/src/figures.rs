@@ -24,7 +24,7 @@ const BATCH: &str = "orgvault_store_batch_changes";
 const CONNECTIONS: &str = "orgvault_store_connections";
 const CONNECTION_LIMIT: &str = "orgvault_store_connection_limit";
 const CONNECTION_WAITS: &str = "orgvault_store_connection_wait_seconds";
-const HASH_SLOTS: &str = "orgvault_password_seats";
+const HASH_SLOTS: &str = "orgvault_hash_slots";
 const KEY_USES: &str = "orgvault_key_uses_ratio";
 const AUDIT_LAG: &str = "orgvault_audit_unsealed_age_seconds";
 const DISK_FREE: &str = "orgvault_disk_free_bytes";
@@ -68,7 +68,7 @@ pub(crate) fn describe() {
 
 /// Creates the series of events, so that they are visible before the first event.
 pub(crate) fn begin_series() {
-    for outcome in ["obtained", "gave-up"] {
+    for outcome in ["obtained", "timed-out"] {
         let _ = metrics::histogram!(CONNECTION_WAITS, "outcome" => outcome); // no value yet
     }
 }
@@ -80,7 +80,7 @@ pub(crate) fn count_batch(changes: usize) {
 
 /// Records the duration of a wait for a connection.
 pub(crate) fn count_wait(waited: Duration, obtained: bool) {
-    let outcome = if obtained { "obtained" } else { "gave-up" };
+    let outcome = if obtained { "obtained" } else { "timed-out" };
     metrics::histogram!(CONNECTION_WAITS, "outcome" => outcome).record(waited);
 }
 
@@ -97,8 +97,8 @@ pub(crate) fn show_load(vault: &OpenVault, data_dir: &Path) {
     metrics::gauge!(CONNECTIONS, "state" => "in-use").set(number(load.store.in_use));
     metrics::gauge!(CONNECTIONS, "state" => "idle").set(number(load.store.idle));
     metrics::gauge!(CONNECTION_LIMIT).set(number(load.store.limit));
-    metrics::gauge!(HASH_SLOTS, "state" => "taken").set(number(load.slots_taken));
-    metrics::gauge!(HASH_SLOTS, "state" => "free").set(number(load.hash_slots.saturating_sub(load.slots_taken)));
+    metrics::gauge!(HASH_SLOTS, "state" => "used").set(number(load.slots_used));
+    metrics::gauge!(HASH_SLOTS, "state" => "free").set(number(load.hash_slots.saturating_sub(load.slots_used)));
 }
 
 /// Samples keys, audit log and credentials until it is cancelled. Every replica reports the same values.

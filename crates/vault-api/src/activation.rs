@@ -78,7 +78,7 @@ pub struct ActivationItem {
     /// Number of issued credentials.
     pub credential_count: u32,
     /// Start time, RFC 3339 in UTC.
-    pub begun_at: String,
+    pub started_at: String,
     /// Expiry, RFC 3339 in UTC.
     pub expires_at: String,
 }

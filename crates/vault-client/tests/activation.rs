@@ -67,7 +67,7 @@ fn namespace_is_activated_listed_checked_and_ended_over_a_socket() {
         r#"{{"id":"c","type":"s3","version":2,"form":"short","data":{data},"expires_at":"2026-11-20T12:00:00Z"}}"#
     );
     let activation = format!(r#"{{"id":"a","namespace":"n","expires_at":"t","credentials":[{credential}],"new":1}}"#);
-    let item = r#"[{"id":"a","namespace":"n","vend":"raw","credential_count":1,"begun_at":"b","expires_at":"t"}]"#;
+    let item = r#"[{"id":"a","namespace":"n","vend":"raw","credential_count":1,"started_at":"b","expires_at":"t"}]"#;
     let report = r#"{"namespace":"n","usable":false,"credentials":[{"id":"c","type":"s3","usable":false,"checks":[
         {"check":"settings","result":"passed"},{"check":"read","result":"failed","reason":"denied","remedy":"Ask."}]}]}"#;
     let server = serve(

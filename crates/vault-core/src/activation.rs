@@ -42,7 +42,7 @@ pub struct Activation {
     /// Number of issued credentials.
     pub credentials: u32,
     /// Start time.
-    pub begun_at: Timestamp,
+    pub started_at: Timestamp,
     /// Time at which it expires (exclusive end).
     pub expires_at: Timestamp,
 }

@@ -187,7 +187,7 @@ actions! {
     /// A user replaced the TOTP secret of their account.
     AccountPasscodeChanged = "account.passcode-changed",
     /// The confirmation of a new TOTP secret failed because of a wrong passcode.
-    AccountPasscodeUnconfirmed = "account.passcode-unconfirmed",
+    AccountPasscodeChangeRefused = "account.passcode-change-refused",
     /// A user replaced the recovery codes of their account.
     AccountRecoveryCodesReplaced = "account.recovery-codes-replaced",
     /// The lockouts and locked throttle buckets of an account were cleared.
@@ -209,9 +209,9 @@ actions! {
     /// A login failed because of a wrong passcode after a correct password.
     LoginPasscodeRefused = "login.passcode-refused",
     /// Uncounted logins were refused: on unknown addresses, during a lockout, or on locked or disabled accounts.
-    LoginThrottled = "login.turned-away",
+    LoginThrottled = "login.throttled",
     /// A login throttle bucket was locked after too many failed logins in a row.
-    LoginClassClosed = "login.class-closed",
+    LoginLocked = "login.locked",
     /// Time-based passcodes were disabled after too many wrong passcodes.
     LoginPasscodeDisabled = "login.passcode-disabled",
     /// A session was ended by its own logout.
@@ -297,7 +297,7 @@ actions! {
     /// A namespace was thawed.
     NamespaceThawed = "namespace.thawed",
     /// An activation started: the credentials of a namespace were read for issuance to an integration.
-    ActivationBegun = "activation.begun",
+    ActivationStarted = "activation.started",
     /// A namespace's credentials were issued to an integration.
     NamespaceActivated = "namespace.activated",
     /// A namespace's credentials were checked for an integration.
@@ -317,7 +317,7 @@ actions! {
     /// integration, the namespace or a credential was changed concurrently.
     ActivationFailed = "activation.failed",
     /// A renewal started: the credentials of an activation's namespace were read for issuance to its integration again.
-    ActivationRenewalBegun = "activation.renewal-begun",
+    ActivationRenewalStarted = "activation.renewal-started",
     /// The current credentials of an activation's namespace were issued to its integration again, with a new expiry.
     ActivationRenewed = "activation.renewed",
     /// A started renewal issued nothing, for the reasons of [`AuditAction::ActivationFailed`]. The activation stays
@@ -328,7 +328,7 @@ actions! {
     /// Entries of the audit log were read.
     AuditListed = "audit.listed",
     /// The oldest entries were deleted at the end of their retention.
-    AuditCut = "audit.cut",
+    AuditTruncated = "audit.truncated",
     /// The delivery position of the audit log was changed outside the server: all entries are delivered again.
     AuditDeliveryReset = "audit.delivery-reset",
     /// The state of a privileged row was recorded, because no remaining entry contains it.
@@ -342,11 +342,11 @@ impl AuditAction {
             self,
             Self::InvitationRefused
                 | Self::EnrolmentRefused
-                | Self::AccountPasscodeUnconfirmed
+                | Self::AccountPasscodeChangeRefused
                 | Self::LoginRefused
                 | Self::LoginPasscodeRefused
                 | Self::LoginThrottled
-                | Self::LoginClassClosed
+                | Self::LoginLocked
                 | Self::LoginPasscodeDisabled
                 | Self::ActivationRefusedOutside
                 | Self::ActivationRefusedToken

@@ -241,7 +241,7 @@ impl Denial {
     pub const fn kind(self) -> ErrorKind {
         match self {
             Self::InsufficientRole => ErrorKind::Forbidden,
-            Self::SessionEnded | Self::AccountChanged | Self::OrganizationClosed | Self::Integration(_) => {
+            Self::SessionEnded | Self::AccountChanged | Self::OrganizationDisabled | Self::Integration(_) => {
                 ErrorKind::Unauthenticated
             }
         }
@@ -341,7 +341,7 @@ impl From<SealError> for Error {
     fn from(error: SealError) -> Self {
         match error {
             // The organization was deleted between the request and the read of its keys.
-            SealError::NoKeys => Self::Denied(Denial::OrganizationClosed),
+            SealError::NoKeys => Self::Denied(Denial::OrganizationDisabled),
             SealError::Store(error) => error.into(),
             error => Self::Seal(error),
         }

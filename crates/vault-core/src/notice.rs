@@ -13,7 +13,7 @@ pub const FEW_RECOVERY_CODES: u32 = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NoticeCode {
     /// 100 consecutive logins in one throttle bucket failed, so it was locked.
-    AttemptsClosed,
+    LoginLocked,
     /// 20 passcodes were wrong, so time-based passcodes were disabled.
     PasscodeDisabled,
     /// An operator set the password.
@@ -36,7 +36,7 @@ pub enum NoticeCode {
 impl NoticeCode {
     /// All stored codes, except [`NoticeCode::ColleagueReEnrolled`].
     pub const STORED: [Self; 6] = [
-        Self::AttemptsClosed,
+        Self::LoginLocked,
         Self::PasscodeDisabled,
         Self::PasswordChangedByOperator,
         Self::PasscodeResetByOperator,
@@ -47,7 +47,7 @@ impl NoticeCode {
     /// Returns the name of the code on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::AttemptsClosed => "attempts-closed",
+            Self::LoginLocked => "login-locked",
             Self::PasscodeDisabled => "passcode-disabled",
             Self::PasswordChangedByOperator => "password-changed-by-operator",
             Self::PasscodeResetByOperator => "passcode-reset-by-operator",

@@ -57,7 +57,7 @@ pub enum Denial {
     AccountChanged,
     /// The organization was deleted or disabled.
     #[error("the organization was deleted or disabled")]
-    OrganizationClosed,
+    OrganizationDisabled,
     /// The integration is not authorized. No response contains the reason.
     #[error("the integration token is invalid")]
     Integration(IntegrationRefusal),
@@ -184,7 +184,7 @@ pub struct SessionFacts {
 /// The reason for the refusal.
 pub fn check_session(principal: &SessionPrincipal, facts: SessionFacts) -> Result<(), Denial> {
     if !facts.organization_active {
-        return Err(Denial::OrganizationClosed);
+        return Err(Denial::OrganizationDisabled);
     }
     let Some((_, sessions)) = facts.active.filter(|(role, _)| *role == principal.role) else {
         return Err(Denial::AccountChanged);

@@ -92,7 +92,7 @@ pub fn verify_proof(reserved: &SignedAccount, claim: Claim, facts: &ProofFacts) 
         Claim::Passcode(PasscodeProof::Step(_)) if facts.wrong_passcodes.disables() => {
             Err(LoginRefusal::PasscodeDisabled)
         }
-        Claim::Passcode(PasscodeProof::Step(step)) if step <= facts.last_step => Err(LoginRefusal::SpentPasscode),
+        Claim::Passcode(PasscodeProof::Step(step)) if step <= facts.last_step => Err(LoginRefusal::ReusedPasscode),
         Claim::Passcode(PasscodeProof::RecoveryCode(_)) if !facts.recovery_code_stored => {
             Err(LoginRefusal::WrongPasscode)
         }
@@ -173,7 +173,7 @@ fn refuse<'a>(command: &'a FinishAccountAttempt, facts: &ProofFacts, refusal: Lo
     let disables = wrong_passcodes.disables() && !before.disables();
     let first = if refusal.follows_right_password() { &records.passcode_refused } else { &records.refused };
     let closed = records.bucket_locked.as_ref();
-    let closes = (closed.is_some() && is_there).then_some(NoticeCode::AttemptsClosed);
+    let closes = (closed.is_some() && is_there).then_some(NoticeCode::LoginLocked);
     RefusedProof {
         conclusion: if disables { AttemptOutcome::PasscodeDisabled } else { AttemptOutcome::Refused(refusal) },
         wrong_passcodes,

@@ -307,7 +307,7 @@ fn finding_names_its_object() {
         (AuditFinding::CheckpointsMissing { first: 4, last: 6 }, "checkpoint-missing", None, Some(4)),
         (AuditFinding::CheckpointChanged { checkpoint: 4 }, "checkpoint-changed", None, Some(4)),
         (AuditFinding::CheckpointReplaced { checkpoint: 4 }, "checkpoint-replaced", None, Some(4)),
-        (AuditFinding::Truncated { newest: 3, anchored: 4 }, "cut-off", None, Some(4)),
+        (AuditFinding::Truncated { newest: 3, anchored: 4 }, "truncated", None, Some(4)),
         (AuditFinding::AnchorDiffers { checkpoint: 4 }, "anchor-differs", None, Some(4)),
     ];
     for (finding, kind, entry, checkpoint) in findings {

@@ -82,7 +82,7 @@ proptest! {
         let expected = if end <= now {
             CheckResult::Failed(expired)
         } else if until.is_some_and(|until| end < until) {
-            CheckResult::Failed(CheckReason::EndsTooSoon)
+            CheckResult::Failed(CheckReason::ExpiresTooSoon)
         } else {
             CheckResult::Passed
         };
@@ -100,7 +100,7 @@ proptest! {
             prop_assert_eq!(lifetime(&data, until, now), passed);
         }
         let temporary = s3(r#","session_token":"t""#);
-        let warned = until.map(|_| CheckResult::Warning(CheckReason::EndUnknown));
+        let warned = until.map(|_| CheckResult::Warning(CheckReason::ExpiryUnknown));
         prop_assert_eq!(lifetime(&temporary, until, now), warned);
         prop_assert!(verify_locally(&temporary, until.map(seconds), seconds(now)).is_usable());
     }

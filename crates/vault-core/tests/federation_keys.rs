@@ -231,7 +231,7 @@ proptest! {
         let tampered = StoredFederationKey { mac, ..row.clone() };
         prop_assert!(!tampered.mac_is_valid(&Hashes));
         // The findings of checks grant nothing.
-        let checked = StoredFederationKey { checked_at: Some(at(time)), failure: Some(PublicationFailure::ForeignKey), ..row };
+        let checked = StoredFederationKey { checked_at: Some(at(time)), failure: Some(PublicationFailure::UnknownKey), ..row };
         prop_assert!(checked.mac_is_valid(&Hashes));
     }
 
@@ -260,7 +260,7 @@ proptest! {
         prop_assert_eq!(check(&rest), [(PublicationFailure::KeyMissing, Some(keys[gap].kid().to_owned()))]);
         let (other, failure) = [
             (&retired, PublicationFailure::KeyRetired),
-            (&foreign, PublicationFailure::ForeignKey),
+            (&foreign, PublicationFailure::UnknownKey),
             (&keys[gap], PublicationFailure::KeyMissing),
         ][extra];
         let with: Vec<&Jwk> = required.iter().copied().chain([other]).collect();
@@ -336,7 +336,7 @@ fn publication_check_compares_issuer_and_caching() {
     let mut set: Value = serde_json::from_slice(&good.key_set).unwrap();
     set["keys"][0]["x5c"] = json!(["…"]);
     let altered = PublishedDocuments { key_set: set.to_string().into_bytes(), ..good };
-    assert_eq!(failures(&altered), [PublicationFailure::KeyMissing, PublicationFailure::ForeignKey]);
+    assert_eq!(failures(&altered), [PublicationFailure::KeyMissing, PublicationFailure::UnknownKey]);
 }
 
 #[test]

@@ -270,7 +270,7 @@ proptest! {
         let principal = integration.principal(integration.token, digest(1), at(0)).unwrap();
         let facts = IntegrationFacts { digest: row.map(digest), organization_active: open };
         let expected = if !open {
-            Err(IntegrationRefusal::OrganizationClosed)
+            Err(IntegrationRefusal::OrganizationDisabled)
         } else if now >= 5 {
             Err(IntegrationRefusal::Expired)
         } else {

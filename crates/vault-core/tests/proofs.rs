@@ -79,7 +79,7 @@ proptest! {
         let evaluated = verify_proof(&account(), Claim::Passcode(PasscodeProof::Step(TimeStep(step))), &facts(last, wrong, true));
         let expected = match (wrong >= WRONG_PASSCODES, step > last) {
             (true, _) => Err(LoginRefusal::PasscodeDisabled),
-            (false, false) => Err(LoginRefusal::SpentPasscode),
+            (false, false) => Err(LoginRefusal::ReusedPasscode),
             (false, true) => Ok(()),
         };
         prop_assert_eq!(evaluated, expected);
@@ -149,7 +149,7 @@ proptest! {
         prop_assert_eq!(records[0] == AuditAction::LoginRefused, kind == 0 || !there);
         let mut notices = Vec::new();
         if closes && there {
-            notices.push(NoticeCode::AttemptsClosed);
+            notices.push(NoticeCode::LoginLocked);
         }
         if disables {
             notices.push(NoticeCode::PasscodeDisabled);
@@ -303,7 +303,7 @@ fn concluding(presented: VerifiedFactors, closes: bool) -> FinishAccountAttempt 
     let refusal = RefusalRecords {
         refused: record(AuditAction::LoginRefused),
         passcode_refused: record(AuditAction::LoginPasscodeRefused),
-        bucket_locked: closes.then(|| record(AuditAction::LoginClassClosed)),
+        bucket_locked: closes.then(|| record(AuditAction::LoginLocked)),
         passcode_disabled: record(AuditAction::LoginPasscodeDisabled),
     };
     FinishAccountAttempt { reserved: account(), presented, refusal, network: network(1), now: at(0) }

@@ -215,7 +215,7 @@ proptest! {
         let verdict = check_session(&principal, SessionFacts { session_live: live, active, organization_active: open });
         prop_assert_eq!(verdict.is_ok(), live && open && active_role == Some(Role::Editor) && since <= 2);
         if !open {
-            prop_assert_eq!(verdict, Err(Denial::OrganizationClosed));
+            prop_assert_eq!(verdict, Err(Denial::OrganizationDisabled));
         }
     }
 }
@@ -284,8 +284,8 @@ fn states_and_refusals_have_unique_names() {
     );
     use IntegrationRefusal::*;
     assert_eq!(
-        [Unknown, Replaced, Disabled, Expired, OrganizationClosed, Changed].map(IntegrationRefusal::as_str),
-        ["unknown", "replaced", "disabled", "expired", "organization-closed", "changed"]
+        [Unknown, Replaced, Disabled, Expired, OrganizationDisabled, Changed].map(IntegrationRefusal::as_str),
+        ["unknown", "replaced", "disabled", "expired", "organization-disabled", "changed"]
     );
     let name = OrganizationName::parse("Acme & Söhne").unwrap();
     assert_eq!((name.to_string().as_str(), name.uniqueness_key().as_str()), ("Acme & Söhne", "acme & söhne"));

@@ -344,7 +344,7 @@ async fn attempts_and_account_changes_do_not_deadlock() {
             if let Reservation::Account(reserved) = store.reserve_attempt(attempt).await.unwrap() {
                 let presented = VerifiedFactors::WrongPassword { recovery_code: None };
                 let FinishAttempt::Account(mut refused) = world.refusal(reserved.signed, presented) else { return };
-                let closed = world.audit(Actor::Unknown, AuditAction::LoginClassClosed, Subject::Vault);
+                let closed = world.audit(Actor::Unknown, AuditAction::LoginLocked, Subject::Vault);
                 refused.refusal.bucket_locked = (reserved.attempts == CLOSING_ATTEMPTS).then_some(closed);
                 made(store.finish_attempt(FinishAttempt::Account(refused)).await);
             }

@@ -184,7 +184,7 @@ impl Revocation {
             Self::Freeze => Ok(Refusal::Frozen),
             Self::Rotation => Err(IntegrationRefusal::Changed),
             Self::Deletion => Err(IntegrationRefusal::Unknown),
-            Self::OrganizationDisabled | Self::OrganizationDeleted => Err(IntegrationRefusal::OrganizationClosed),
+            Self::OrganizationDisabled | Self::OrganizationDeleted => Err(IntegrationRefusal::OrganizationDisabled),
         }
     }
 
@@ -230,7 +230,7 @@ async fn revocation_waits_for_activations_in_flight() {
             async move {
                 revocation.carry_out(&there, &world, &stored).await;
                 let taken = format!(
-                    "SELECT count(*) FROM audit WHERE organization_id = '{}' AND action = 'activation.begun'",
+                    "SELECT count(*) FROM audit WHERE organization_id = '{}' AND action = 'activation.started'",
                     world.organization
                 );
                 query(&address, &taken)

@@ -65,7 +65,7 @@ pub struct Load {
     /// Load of its store.
     pub store: StoreLoad,
     /// Number of occupied slots in the queue of the password hash.
-    pub slots_taken: usize,
+    pub slots_used: usize,
     /// Number of these slots.
     pub hash_slots: usize,
 }
@@ -110,8 +110,8 @@ impl OpenVault {
 
     /// Returns its load.
     pub fn load(&self) -> Load {
-        let (slots_taken, hash_slots) = self.pool.hash_slots();
-        Load { store: self.adapter.load(), slots_taken, hash_slots }
+        let (slots_used, hash_slots) = self.pool.hash_slots();
+        Load { store: self.adapter.load(), slots_used, hash_slots }
     }
 
     /// Returns the ID of the root key, which is derived from the key.

@@ -16,7 +16,7 @@ import { ACTIONS, GROUPS, Names, actionText, sentence, withoutRepetitions } from
 /** Actions of operators that no organization's audit log contains. */
 const ELSEWHERE = /^(instance|database|issuer)\./;
 /** The start of a use, which a later entry repeats. */
-const STARTS = new Set(['activation.begun', 'activation.renewal-begun']);
+const STARTS = new Set(['activation.started', 'activation.renewal-started']);
 /**
  * Presets of the filters: the name in the address, the text, and the parameters of the request. Unlike the names of actions,
  * theirs have no dot.
@@ -25,7 +25,7 @@ const STARTS = new Set(['activation.begun', 'activation.renewal-begun']);
 const PRESETS = [
   ['used', 'Who used…', { action: ['namespace.activated', 'activation.renewed'] }],
   ['denied', 'Denied jobs', { action: Object.keys(DENIED) }],
-  ['sign-ins', 'Failed sign-ins', { action: ['login.refused', 'login.passcode-refused', 'login.turned-away', 'login.class-closed'] }],
+  ['sign-ins', 'Failed sign-ins', { action: ['login.refused', 'login.passcode-refused', 'login.throttled', 'login.locked'] }],
   ['changes', 'Changes by people', { actor: 'account', reads: 'false' }],
 ];
 /** What people do that changes nothing. */
@@ -121,7 +121,7 @@ class Audit extends Page {
  * @param {string} action
  */
 function mark(action) {
-  if (/refused|failed|failing|turned-away|class-closed/.test(action)) return 'bad';
+  if (/refused|failed|failing|login\.(throttled|locked)/.test(action)) return 'bad';
   if (/^(namespace\.activated|activation\.renewed)/.test(action)) return 'good';
   return /deleted|destroyed|disabled|frozen|removed|distrusted|ended/.test(action) ? 'warn' : '';
 }

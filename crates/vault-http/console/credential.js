@@ -213,7 +213,7 @@ class CredentialPage extends Page {
       const [{ body, next }, names] = await Promise.all([call('GET', `/audit${query({ subject: credential.id, limit: STORY })}`), loading]);
       const since = next ? body.at(-1).at : credential.created_at;
       const entries = [...body, ...freezes.filter(({ at }) => at >= since)].sort((one, other) => `${other.at} ${other.id}`.localeCompare(`${one.at} ${one.id}`));
-      const listed = merged(entries.filter((/** @type {import('./api.js').AuditEntry} */ { action }) => !['credential.shown', 'activation.begun', 'activation.renewal-begun'].includes(action)));
+      const listed = merged(entries.filter((/** @type {import('./api.js').AuditEntry} */ { action }) => !['credential.shown', 'activation.started', 'activation.renewal-started'].includes(action)));
       events = listed.map((entry) => [entry.at, sentence(entry, names, { without: credential.id })]);
       if (next) events.push(['', h('a', { href: `#/audit${query({ subject: credential.id })}` }, 'Earlier entries')]);
     }

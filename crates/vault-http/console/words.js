@@ -16,7 +16,7 @@ export const ACTIONS = {
   'credential.vend-relaxed': 'let jobs receive the saved key of %', 'credential.vend-restricted': 'restricted % to temporary credentials',
   'credential.matched': 'compared data with %', 'credential.check-requested': 'requested a check of %', 'credential.failing': 'checked %: the check failed',
   'credential.healthy': 'checked %: the check passed', 'credential.deleted': 'deleted %', 'credentials.listed': 'listed the credentials', 'credential.shown': 'looked at %',
-  'namespace.activated': 'used %', 'activation.begun': 'started to use %', 'activation.renewal-begun': 'started to renew its use of %', 'activation.renewed': 'renewed its use of %', 'activation.renewal-failed': 'could not renew its use of %', 'activation.ended': 'stopped using %', 'activation.refused': 'was denied %: it has no credentials or too many, or the integration has too many active runs',
+  'namespace.activated': 'used %', 'activation.started': 'started to use %', 'activation.renewal-started': 'started to renew its use of %', 'activation.renewed': 'renewed its use of %', 'activation.renewal-failed': 'could not renew its use of %', 'activation.ended': 'stopped using %', 'activation.refused': 'was denied %: it has no credentials or too many, or the integration has too many active runs',
   'activation.refused-outside': 'was denied %: the integration has no access to it', 'activation.refused-token': 'was denied %: the token was replaced, has expired or is disabled', 'activation.refused-workload': 'was denied %: no trust matches the workload',
   'activation.refused-frozen': 'was denied %: it is frozen', 'activation.failed': 'was denied %: its credentials could not be issued', 'namespace.checked': 'checked %',
   'namespace.frozen': 'froze %', 'namespace.thawed': 'thawed %',
@@ -27,10 +27,10 @@ export const ACTIONS = {
   'account.enrolment-drafted': 'started to enrol as %', 'account.enrolled': 'enrolled as %', 'invitation.role-changed': 'changed the role in the invitation of %', 'invitation.deleted': 'withdrew the invitation of %',
   'account.disabled': 'disabled %', 'account.enabled': 'enabled %', 'account.deleted': 'deleted %', 'account.role-changed': 'changed the role of %', 'account.password-changed': 'changed the password of %',
   'account.passcode-reset': 'replaced passcode and recovery codes of %', 'account.re-enrolled': 'reset the sign-in of %', 'account.passcode-drafted': 'requested a new authenticator for %', 'account.passcode-changed': 'changed the authenticator of %',
-  'account.passcode-unconfirmed': 'entered a wrong code for the new authenticator of %', 'account.recovery-codes-replaced': 'replaced the recovery codes of %', 'account.unlocked': 'unlocked %', 'account.passcode-read': 'printed the passcode of %',
-  'login.succeeded': 'signed in', 'login.refused': 'failed to sign in as %: wrong password, or the account is disabled', 'login.passcode-refused': 'failed to sign in as %: wrong passcode', 'login.turned-away': 'failed to sign in as %: unknown address, lockout or disabled passcodes',
-  'login.class-closed': 'locked % after too many failed sign-ins', 'login.passcode-disabled': 'disabled passcodes of % after too many wrong ones', 'session.logged-out': 'signed out', 'session.ended': 'ended a session of %',
-  'audit.listed': 'read the audit log', 'audit.delivery-reset': 'restarted audit log delivery', 'audit.cut': 'removed audit entries past their retention', 'row.state-recorded': 'recorded the state of %',
+  'account.passcode-change-refused': 'entered a wrong code for the new authenticator of %', 'account.recovery-codes-replaced': 'replaced the recovery codes of %', 'account.unlocked': 'unlocked %', 'account.passcode-read': 'printed the passcode of %',
+  'login.succeeded': 'signed in', 'login.refused': 'failed to sign in as %: wrong password, or the account is disabled', 'login.passcode-refused': 'failed to sign in as %: wrong passcode', 'login.throttled': 'failed to sign in as %: unknown address, lockout or disabled passcodes',
+  'login.locked': 'locked % after too many failed sign-ins', 'login.passcode-disabled': 'disabled passcodes of % after too many wrong ones', 'session.logged-out': 'signed out', 'session.ended': 'ended a session of %',
+  'audit.listed': 'read the audit log', 'audit.delivery-reset': 'restarted audit log delivery', 'audit.truncated': 'removed audit entries past their retention', 'row.state-recorded': 'recorded the state of %',
   'organization.created': 'created the organization', 'organization.disabled': 'disabled the organization', 'organization.enabled': 'enabled the organization', 'organization.deleted': 'deleted the organization',
   'organization.key-replaced': 'replaced the key of the organization', 'organization.key-destroyed': 'destroyed an old key of the organization', 'instance.created': 'created the instance', 'issuer.added': 'added an issuer of identity tokens', 'issuer.removed': 'removed an issuer of identity tokens', 'instance.root-key-replaced': 'replaced the root key',
   'federation.key-added': 'added a signing key of keyless storage access', 'federation.key-confirmed': 'confirmed the upload of a signing key', 'federation.key-promoted': 'made a signing key the current one', 'federation.key-retired': 'retired a signing key', 'federation.key-removed': 'removed a signing key',
@@ -129,10 +129,10 @@ export function who({ actor, account, integration }, names) {
 }
 
 /** Why sign-ins failed. @type {Record<string, string>} */
-const SIGN_INS = { 'login.refused': 'wrong password, or the account is disabled', 'login.passcode-refused': 'wrong passcode', 'login.turned-away': 'unknown address, lockout or disabled passcodes' };
+const SIGN_INS = { 'login.refused': 'wrong password, or the account is disabled', 'login.passcode-refused': 'wrong passcode', 'login.throttled': 'unknown address, lockout or disabled passcodes' };
 
 /** Refusals that programs repeat. */
-const REPEATED = /^(login\.(refused|passcode-refused|turned-away)|activation\.(refused|failed))/;
+const REPEATED = /^(login\.(refused|passcode-refused|throttled)|activation\.(refused|failed))/;
 
 /**
  * Entries of which consecutive repetitions of the same refusal are one, with the sum of their counts.

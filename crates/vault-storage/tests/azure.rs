@@ -107,7 +107,7 @@ async fn azurite_validates_tokens_keys_signatures_and_containers() {
         (with(saved(&by_identity), "client_secret", "wrong"), "signature-mismatch"),
         (with(saved(&by_identity), "client_secret", "old"), "secret-expired"),
         (with(saved(&by_identity), "client_secret", "blocked"), "denied"),
-        (with(saved(&by_identity), "client_secret", "busy"), "store-trouble"),
+        (with(saved(&by_identity), "client_secret", "busy"), "store-error"),
         (with(saved(&by_identity), "client_secret", "moved"), "redirected"),
         (with(saved(&by_identity), "container", "nobody-made-this"), "bucket-missing"),
         (saved(&wrong_key), "signature-mismatch"),
@@ -158,7 +158,7 @@ async fn azurite_accepts_issued_signature() {
     for (secret, reason) in [
         ("wrong", CheckReason::SignatureMismatch),
         ("old", CheckReason::SecretExpired),
-        ("busy", CheckReason::StoreTrouble),
+        ("busy", CheckReason::StoreError),
     ] {
         let broken = with(saved(&by_identity), "client_secret", secret);
         assert_eq!(storage.vend(&azure(&broken), order.clone()).await.unwrap_err(), reason);
@@ -195,7 +195,7 @@ async fn other_azure_errors_are_distinguished() {
         ("denied", "authenticate passed"),
         ("firewall", "authenticate passed"),
         ("closing", "authenticate failed bucket-missing"),
-        ("busy", "authenticate failed store-trouble"),
+        ("busy", "authenticate failed store-error"),
         ("website", "authenticate failed unexpected-answer"),
     ] {
         let saved = with(saved.clone(), "container", container);

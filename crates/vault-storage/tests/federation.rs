@@ -300,7 +300,7 @@ async fn sts_refusals_are_distinguished() {
         ("ExpiredTokenException", CheckReason::TokenExpired, false),
         ("RegionDisabledException", CheckReason::WrongRegion, false),
         ("IDPRejectedClaim", CheckReason::Unexpected, false),
-        ("InternalFailure", CheckReason::StoreTrouble, false),
+        ("InternalFailure", CheckReason::StoreError, false),
     ] {
         let credential = aws.credential(&format!("arn:aws:iam::1:role/fails-{code}"));
         assert_eq!(storage.vend(&credential, order(60)).await.unwrap_err(), reason, "{code}");

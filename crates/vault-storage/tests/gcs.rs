@@ -129,7 +129,7 @@ async fn token_refusals_are_distinguished() {
         ("rotated", "signature-mismatch"),
         ("late", "clock-skew"),
         ("stopped", "denied"),
-        ("busy", "store-trouble"),
+        ("busy", "store-error"),
         ("web", "unexpected-answer"),
     ] {
         let saved = saved(&tokens.endpoint(), &format!("{account}@our-project.iam.gserviceaccount.com"));
@@ -167,7 +167,7 @@ async fn store_refusals_are_distinguished() {
     for (bucket, expected) in [
         ("is-foreign", vec!["authenticate failed unknown-key", "read skipped earlier-failed"]),
         ("is-denied", vec!["authenticate passed", "read skipped nothing-to-try"]),
-        ("is-limited", vec!["authenticate failed store-trouble", "read skipped earlier-failed"]),
+        ("is-limited", vec!["authenticate failed store-error", "read skipped earlier-failed"]),
         ("is-narrow", vec!["authenticate passed", "read failed denied", "least-privilege passed"]),
         ("is-a-website", vec!["authenticate failed unexpected-answer", "read skipped earlier-failed"]),
     ] {
@@ -210,7 +210,7 @@ async fn token_is_requested_as_documented_and_narrowed() {
     assert_eq!(storage.vend(&gcs(&gone), order.clone()).await.unwrap_err(), CheckReason::UnknownKey);
     let mut busy = saved;
     busy["service_account_key"]["client_email"] = "busy@our-project.iam.gserviceaccount.com".into();
-    assert_eq!(storage.vend(&gcs(&busy), order.clone()).await.unwrap_err(), CheckReason::StoreTrouble);
+    assert_eq!(storage.vend(&gcs(&busy), order.clone()).await.unwrap_err(), CheckReason::StoreError);
 }
 
 #[tokio::test]

@@ -80,7 +80,7 @@ async fn link_check_requests_first_byte() {
         ("bucket", "failed bucket-missing"),
         ("denied", "failed denied"),
         ("moved", "failed redirected"),
-        ("busy", "failed store-trouble"),
+        ("busy", "failed store-error"),
         ("not-http", "failed unexpected-answer"),
         ("else", "failed unexpected-answer"),
     ] {

@@ -290,7 +290,7 @@ async fn other_s3_errors_are_distinguished() {
         ("elsewhere", "authenticate failed wrong-region"),
         ("headonly", "authenticate failed wrong-region"),
         ("moved", "authenticate failed redirected"),
-        ("busy", "authenticate failed store-trouble"),
+        ("busy", "authenticate failed store-error"),
         ("website", "authenticate failed unexpected-answer"),
         ("huge", "authenticate failed unexpected-answer"),
         ("bare", "authenticate passed"),
@@ -458,7 +458,7 @@ async fn write_check_is_multipart_upload() {
     assert!(completed.body.contains("<PartNumber>1</PartNumber><ETag>&quot;e&quot;</ETag>"), "{}", completed.body);
 
     let report = check(&storage, &saved("torn/"), &[StorageOperation::Write]).await;
-    assert_eq!(report[..2], ["authenticate passed", "write failed store-trouble"]);
+    assert_eq!(report[..2], ["authenticate passed", "write failed store-error"]);
     let abandoned =
         |asked: &&vault_testkit::stores::Asked| asked.method == "DELETE" && asked.path.contains("uploadId=u");
     assert_eq!(script.asked().iter().filter(abandoned).count(), 1);

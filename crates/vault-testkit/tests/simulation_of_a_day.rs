@@ -224,7 +224,7 @@ impl Day {
             assert!(alone(self.fake.accounts().own(&session)).is_ok(), "an acknowledged session works");
         }
 
-        let (started, ended) = (count(AuditAction::ActivationBegun), count(AuditAction::ActivationEnded));
+        let (started, ended) = (count(AuditAction::ActivationStarted), count(AuditAction::ActivationEnded));
         assert!(started >= self.reported.activations.get() && ended >= self.reported.ended.get());
         let principal = alone(self.fake.activations().authenticate(&self.token, None)).unwrap();
         let page = PageRequest { limit: 100, cursor: None };
@@ -268,7 +268,7 @@ fn same_seed_repeats_the_day() {
 fn store_that_accepts_passcode_twice_is_found() {
     let wrong = |store: Faulty<MemoryStore>| {
         store.answering("finish_attempt", |answer: &mut Result<AttemptOutcome, StoreError>| {
-            if matches!(answer, Ok(AttemptOutcome::Refused(LoginRefusal::SpentPasscode | LoginRefusal::WrongPasscode)))
+            if matches!(answer, Ok(AttemptOutcome::Refused(LoginRefusal::ReusedPasscode | LoginRefusal::WrongPasscode)))
             {
                 *answer = Ok(AttemptOutcome::Completed);
             }

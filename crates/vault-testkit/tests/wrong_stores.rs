@@ -217,7 +217,7 @@ wrong_stores! {
     } => login::step_is_spent_once_in_parallel;
     it_takes_a_recovery_code_twice: concludes_anyway(LoginRefusal::WrongPasscode)
         => login::recovery_code_is_spent_once_in_parallel;
-    it_takes_an_earlier_step: concludes_anyway(LoginRefusal::SpentPasscode) => login::earlier_step_is_refused;
+    it_takes_an_earlier_step: concludes_anyway(LoginRefusal::ReusedPasscode) => login::earlier_step_is_refused;
     it_lets_a_changed_account_in: concludes_anyway(LoginRefusal::Overtaken)
         => login::login_fails_after_concurrent_account_change;
     it_counts_no_wrong_passcode: |store: Wrong| {
@@ -390,7 +390,7 @@ wrong_stores! {
     } => activation::aborted_activation_is_deleted;
     it_records_no_issuance: |store: Wrong| {
         store.altered(|command: &mut ForIntegration<IssueCredentials>| {
-            command.audit.record.action = vault_core::audit::AuditAction::ActivationBegun;
+            command.audit.record.action = vault_core::audit::AuditAction::ActivationStarted;
         })
     } => issue_credentials::issuance_is_recorded;
     it_issues_deleted_credentials: |store: Wrong| {

@@ -307,7 +307,7 @@ impl From<vault_core::Error> for Stopped {
         use vault_core::principal::Denial;
         use vault_core::{Error, Refusal};
         match error {
-            Error::Refused(Refusal::NoOrganization) | Error::Denied(Denial::OrganizationClosed) => Self::Gone,
+            Error::Refused(Refusal::NoOrganization) | Error::Denied(Denial::OrganizationDisabled) => Self::Gone,
             error if error.kind() == ErrorKind::Retry => Self::Failed(
                 Failure::from(error).noting("no data is lost. Run the command again: it continues where it stopped"),
             ),

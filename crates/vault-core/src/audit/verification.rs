@@ -78,7 +78,7 @@ impl AuditFinding {
             Self::CheckpointsMissing { .. } => "checkpoint-missing",
             Self::CheckpointChanged { .. } => "checkpoint-changed",
             Self::CheckpointReplaced { .. } => "checkpoint-replaced",
-            Self::Truncated { .. } => "cut-off",
+            Self::Truncated { .. } => "truncated",
             Self::AnchorDiffers { .. } => "anchor-differs",
         }
     }

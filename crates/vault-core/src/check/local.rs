@@ -93,8 +93,8 @@ fn lifetime(data: &CredentialData, until: Option<Timestamp>, now: Timestamp) -> 
     let kind = CheckKind::Lifetime;
     match (end_of(data), until) {
         (End::At(end, reason), _) if end <= now => Some(Check::failed(kind, reason)),
-        (End::At(end, _), Some(until)) if end < until => Some(Check::failed(kind, CheckReason::EndsTooSoon)),
-        (End::Unknown, Some(_)) => Some(Check::warning(kind, CheckReason::EndUnknown)),
+        (End::At(end, _), Some(until)) if end < until => Some(Check::failed(kind, CheckReason::ExpiresTooSoon)),
+        (End::Unknown, Some(_)) => Some(Check::warning(kind, CheckReason::ExpiryUnknown)),
         (End::At(..), _) | (End::Never, Some(_)) => Some(Check::passed(kind)),
         (End::Never | End::Unknown, None) => None,
     }

@@ -87,10 +87,10 @@ reasons! {
     LinkExpired = "link-expired",
         "The link has expired: request a new one from its issuer.";
     /// The credential works now, but expires before the end of the job.
-    EndsTooSoon = "ends-too-soon",
+    ExpiresTooSoon = "expires-too-soon",
         "The credential expires before the time in until: renew it, or run the job earlier.";
     /// The credential does not contain its expiry.
-    EndUnknown = "end-unknown",
+    ExpiryUnknown = "expiry-unknown",
         "The credential does not contain its expiry: request it from its issuer.";
     /// The credential has more rights than the job requires.
     ExcessRights = "excess-rights",
@@ -122,7 +122,7 @@ reasons! {
     Redirected = "redirected",
         "The address redirects, and redirects are not followed: save the address that it leads to.";
     /// The provider reports an internal failure.
-    StoreTrouble = "store-trouble",
+    StoreError = "store-error",
         "The storage provider reports an internal error: retry later.";
     /// The response is not one of a supported provider.
     Unexpected = "unexpected-answer",

@@ -28,7 +28,7 @@ pub enum PublicationFailure {
     /// The key set contains a retired key.
     KeyRetired,
     /// The key set contains a key that is no signing key of this vault.
-    ForeignKey,
+    UnknownKey,
     /// The key set must not be cached. AWS refuses it.
     NotCacheable,
 }
@@ -40,7 +40,7 @@ impl PublicationFailure {
         Self::IssuerDiffers,
         Self::KeyMissing,
         Self::KeyRetired,
-        Self::ForeignKey,
+        Self::UnknownKey,
         Self::NotCacheable,
     ];
 
@@ -51,7 +51,7 @@ impl PublicationFailure {
             Self::IssuerDiffers => "issuer-differs",
             Self::KeyMissing => "key-missing",
             Self::KeyRetired => "key-retired",
-            Self::ForeignKey => "foreign-key",
+            Self::UnknownKey => "unknown-key",
             Self::NotCacheable => "not-cacheable",
         }
     }
@@ -63,7 +63,7 @@ impl PublicationFailure {
 
     /// Returns whether providers can read the expected keys in spite of the finding.
     pub const fn finds_keys(self) -> bool {
-        matches!(self, Self::KeyRetired | Self::ForeignKey)
+        matches!(self, Self::KeyRetired | Self::UnknownKey)
     }
 
     /// Returns the finding about `issuer` with the next step. `kid` is the affected key, if one is known.
@@ -75,7 +75,7 @@ impl PublicationFailure {
             Self::IssuerDiffers => format!("{issuer} publishes another issuer or key set URL. {publish}"),
             Self::KeyMissing => format!("{issuer} does not publish signing key{key}. {publish}"),
             Self::KeyRetired => format!("{issuer} still publishes the retired signing key{key}. {publish}"),
-            Self::ForeignKey => format!(
+            Self::UnknownKey => format!(
                 "{issuer} publishes a key that is no signing key of this vault{}. Anyone who has its private key can sign \
                  tokens. Find out who changed the documents, then {}",
                 kid.map(|kid| format!(": {kid}")).unwrap_or_default(),
@@ -150,7 +150,7 @@ pub fn check_publication(
             continue;
         }
         let failure =
-            if is_any(expected.retired) { PublicationFailure::KeyRetired } else { PublicationFailure::ForeignKey };
+            if is_any(expected.retired) { PublicationFailure::KeyRetired } else { PublicationFailure::UnknownKey };
         let kid = value.get("kid").and_then(Value::as_str).map(str::to_owned);
         findings.push((failure, kid.filter(|kid| Jwk::is_kid(kid))));
     }

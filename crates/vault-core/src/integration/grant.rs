@@ -130,7 +130,7 @@ pub enum IntegrationRefusal {
     Expired,
     /// The organization was deleted or disabled.
     #[error("the organization was deleted or disabled")]
-    OrganizationClosed,
+    OrganizationDisabled,
     /// The row has changed since the token was verified, which must be repeated.
     #[error("the integration was changed during the request")]
     Changed,
@@ -139,7 +139,7 @@ pub enum IntegrationRefusal {
 impl IntegrationRefusal {
     /// All reasons.
     pub const ALL: [Self; 6] =
-        [Self::Unknown, Self::Replaced, Self::Disabled, Self::Expired, Self::OrganizationClosed, Self::Changed];
+        [Self::Unknown, Self::Replaced, Self::Disabled, Self::Expired, Self::OrganizationDisabled, Self::Changed];
 
     /// Returns the name of the reason in metrics.
     pub const fn as_str(self) -> &'static str {
@@ -148,7 +148,7 @@ impl IntegrationRefusal {
             Self::Replaced => "replaced",
             Self::Disabled => "disabled",
             Self::Expired => "expired",
-            Self::OrganizationClosed => "organization-closed",
+            Self::OrganizationDisabled => "organization-disabled",
             Self::Changed => "changed",
         }
     }

@@ -63,7 +63,7 @@ pub fn check_integration(
 ) -> Result<(), IntegrationRefusal> {
     let over = |end: Option<Timestamp>| end.is_some_and(|end| now >= end);
     if !facts.organization_active {
-        return Err(IntegrationRefusal::OrganizationClosed);
+        return Err(IntegrationRefusal::OrganizationDisabled);
     }
     if over(principal.expires_at) {
         return Err(IntegrationRefusal::Expired);

@@ -85,7 +85,7 @@ pub enum Event {
         until: Timestamp,
     },
     /// A refused login locked its throttle bucket.
-    LoginClassClosed {
+    LoginBucketLocked {
         /// ID of the account.
         account: AccountId,
         /// Origin of the login.
@@ -204,7 +204,7 @@ impl RetryReason {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::SharedTransaction => "shared-transaction",
-            Self::SerializationFailure => "transactions-met",
+            Self::SerializationFailure => "serialization-failure",
             Self::ConnectionLost => "connection-lost",
             Self::CredentialChanged => "credential-changed",
             Self::KeyReplaced => "key-replaced",
@@ -226,7 +226,7 @@ pub enum LoginRefusal {
     /// Correct password with a wrong passcode, or with a recovery code that is not stored.
     WrongPasscode,
     /// Correct password with a time-based passcode that was used before. It does not count as a wrong passcode.
-    SpentPasscode,
+    ReusedPasscode,
     /// Correct password with a time-based passcode, but time-based passcodes are disabled until a reset.
     PasscodeDisabled,
     /// The account or organization is disabled, or the MAC of its row does not verify.
@@ -243,7 +243,7 @@ impl LoginRefusal {
         Self::Throttled,
         Self::WrongPassword,
         Self::WrongPasscode,
-        Self::SpentPasscode,
+        Self::ReusedPasscode,
         Self::PasscodeDisabled,
         Self::Closed,
         Self::Overtaken,
@@ -251,7 +251,7 @@ impl LoginRefusal {
 
     /// Returns whether the password was correct.
     pub const fn follows_right_password(self) -> bool {
-        matches!(self, Self::WrongPasscode | Self::SpentPasscode | Self::PasscodeDisabled)
+        matches!(self, Self::WrongPasscode | Self::ReusedPasscode | Self::PasscodeDisabled)
     }
 
     /// Returns the name of the reason in metrics and logs.
@@ -262,7 +262,7 @@ impl LoginRefusal {
             Self::Throttled => "locked",
             Self::WrongPassword => "wrong-password",
             Self::WrongPasscode => "wrong-passcode",
-            Self::SpentPasscode => "spent-passcode",
+            Self::ReusedPasscode => "reused-passcode",
             Self::PasscodeDisabled => "passcode-disabled",
             Self::Closed => "disabled",
             Self::Overtaken => "changed",

@@ -30,7 +30,7 @@ pub struct ReserveAttempt {
 #[derive(Clone, Debug)]
 pub enum Reservation {
     /// The attempt was counted in its bucket. Contains the facts on which the attempt is decided. If the attempt was
-    /// the last that the bucket allows, the account has got the notice `attempts-closed`.
+    /// the last that the bucket allows, the account has got the notice `login-locked`.
     Account(Box<ReservedAccount>),
     /// Not counted, because no account has the address. An address that is only invited counts as unknown.
     Unknown,
@@ -132,7 +132,7 @@ pub struct RefusalRecords {
     /// For a wrong passcode after the correct password.
     pub passcode_refused: SealedAuditRecord,
     /// For an attempt that locks its bucket, if it does. Added to the record of the refusal, with the notice
-    /// `attempts-closed`.
+    /// `login-locked`.
     pub bucket_locked: Option<SealedAuditRecord>,
     /// For the attempt that disables time-based passcodes. Added to the record of the refusal, with the notice
     /// `passcode-disabled`, only for the attempt that disables them.

@@ -197,7 +197,7 @@ impl Occurrence {
         digester: &dyn KeyedDigester,
     ) -> Option<Self> {
         let kind = match notice.code {
-            NoticeCode::AttemptsClosed | NoticeCode::PasscodeDisabled | NoticeCode::LockedOut => {
+            NoticeCode::LoginLocked | NoticeCode::PasscodeDisabled | NoticeCode::LockedOut => {
                 EventKind::AccountLocked
             }
             NoticeCode::RecoveryCodeUsed => EventKind::AccountRecoveryCodeUsed,

@@ -130,7 +130,7 @@ pub(crate) async fn authorize_and_lock(tx: &Tx<'_>, principal: &Principal, now: 
         Principal::Session(session) => authorize_and_lock_session(tx, session, now).await,
         Principal::Embedder(embedder) => match lock_organization(tx, embedder.organization).await? {
             true => Ok(()),
-            false => Err(Denial::OrganizationClosed.into()),
+            false => Err(Denial::OrganizationDisabled.into()),
         },
     }
 }
@@ -183,7 +183,7 @@ pub(crate) async fn authorize_and_lock_account(
     now: Timestamp,
 ) -> Result<(), Failure> {
     if !lock_organization(tx, session.organization).await? {
-        return Err(Denial::OrganizationClosed.into());
+        return Err(Denial::OrganizationDisabled.into());
     }
     let account = account_of(session.organization.stored(), session.account.stored()).select(accounts::id);
     let _account: Option<AnyId> = tx.first(locked(account, Update)).await?;
@@ -248,7 +248,7 @@ pub(crate) async fn lock_organization_for_update(tx: &Tx<'_>, organization: Orga
 }
 
 fn require_active(id: OrganizationId, state: Option<Column<OrganizationState>>) -> Result<(), Failure> {
-    if is_active_organization(id, state)? { Ok(()) } else { Err(Denial::OrganizationClosed.into()) }
+    if is_active_organization(id, state)? { Ok(()) } else { Err(Denial::OrganizationDisabled.into()) }
 }
 
 /// Returns whether the state of an organization, if it exists, is active.

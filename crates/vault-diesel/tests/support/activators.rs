@@ -113,7 +113,7 @@ impl World {
             }),
             most: 100,
         };
-        self.by(principal, AuditAction::ActivationBegun, id, payload)
+        self.by(principal, AuditAction::ActivationStarted, id, payload)
     }
 
     /// Returns the command that issues first versions.

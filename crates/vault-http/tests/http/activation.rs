@@ -53,7 +53,7 @@ fn activation_issues_credentials_of_namespace() {
     assert_standard_headers(&listed, "live activations");
     let expected = json!([{
         "id": id, "namespace": "imports/nightly", "vend": "raw", "credential_count": 2,
-        "begun_at": "2030-01-01T00:00:00Z", "expires_at": "2030-01-01T00:10:00Z",
+        "started_at": "2030-01-01T00:00:00Z", "expires_at": "2030-01-01T00:10:00Z",
     }]);
     assert_eq!(listed.json(), expected);
     let ended = activation_listener.send(&format!("DELETE /v1/activations/{id}"), &[&token], "");

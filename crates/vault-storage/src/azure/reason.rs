@@ -39,7 +39,7 @@ pub(super) fn of(answer: &Answer, access: &Access, now: i64) -> CheckReason {
         | "BlobArchived" => CheckReason::Denied,
         "ContainerNotFound" | "ContainerBeingDeleted" => CheckReason::BucketMissing,
         "BlobNotFound" | "ResourceNotFound" => CheckReason::ObjectMissing,
-        "ServerBusy" | "InternalError" | "OperationTimedOut" => CheckReason::StoreTrouble,
+        "ServerBusy" | "InternalError" | "OperationTimedOut" => CheckReason::StoreError,
         _ => answer.plain_reason(),
     }
 }

@@ -114,14 +114,14 @@ fn why(answer: &Answer) -> CheckReason {
         7_000_215 | 7_000_216 => Some(CheckReason::SignatureMismatch),
         7_000_222 => Some(CheckReason::SecretExpired),
         7_000_112 | 500_011 | 53_003 | 530_035 => Some(CheckReason::Denied),
-        50_196 | 90_033 => Some(CheckReason::StoreTrouble),
+        50_196 | 90_033 => Some(CheckReason::StoreError),
         _ => None,
     });
     known.unwrap_or(match &*refused.error {
         "unauthorized_client" => CheckReason::UnknownKey,
         "invalid_client" => CheckReason::SignatureMismatch,
         "access_denied" => CheckReason::Denied,
-        "temporarily_unavailable" | "server_error" => CheckReason::StoreTrouble,
+        "temporarily_unavailable" | "server_error" => CheckReason::StoreError,
         _ => answer.plain_reason(),
     })
 }

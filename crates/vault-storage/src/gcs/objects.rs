@@ -93,7 +93,7 @@ fn why(answer: &Answer, missing: CheckReason) -> CheckReason {
     let refused: Option<Refused> = answer.json();
     let cause = refused.as_ref().and_then(|refused| refused.error.errors.first()).map(|cause| &*cause.reason);
     match (answer.status.as_u16(), cause.unwrap_or_default()) {
-        (403, "rateLimitExceeded" | "userRateLimitExceeded" | "quotaExceeded") => CheckReason::StoreTrouble,
+        (403, "rateLimitExceeded" | "userRateLimitExceeded" | "quotaExceeded") => CheckReason::StoreError,
         (401, _) => CheckReason::UnknownKey,
         (404, _) => missing,
         _ => answer.plain_reason(),

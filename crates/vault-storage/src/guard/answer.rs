@@ -51,7 +51,7 @@ impl Answer {
         match self.status.as_u16() {
             300..=399 => CheckReason::Redirected,
             401 | 403 => CheckReason::Denied,
-            408 | 429 | 500..=599 => CheckReason::StoreTrouble,
+            408 | 429 | 500..=599 => CheckReason::StoreError,
             _ => CheckReason::Unexpected,
         }
     }

@@ -34,7 +34,7 @@ pub(super) fn of_code(code: &str) -> Option<CheckReason> {
         | "SlowDown"
         | "Throttling"
         | "ThrottlingException"
-        | "OperationAborted" => CheckReason::StoreTrouble,
+        | "OperationAborted" => CheckReason::StoreError,
         _ => return None,
     })
 }

@@ -111,16 +111,16 @@ pub async fn credentials_are_fetched_as_saved(suite: &dyn ActivationSubject) {
         namespace: namespace("below/a"),
         vend: VendMode::PreferShort,
         credentials: 4,
-        begun_at: world.now(),
+        started_at: world.now(),
         expires_at: world.now().plus_seconds(ACTIVATION_SECONDS),
     };
     assert_eq!(world.activations(&principal).await, [activation]);
-    assert_eq!(world.audited(AuditAction::ActivationBegun).await, 1);
+    assert_eq!(world.audited(AuditAction::ActivationStarted).await, 1);
 
     // A dry run reads the same credentials and starts no activation.
     assert_eq!(world.taken(dry(world.take(&principal, "below/a"))).await, expected);
     assert_eq!(world.activations(&principal).await.len(), 1);
-    assert_eq!(world.audited(AuditAction::ActivationBegun).await, 2);
+    assert_eq!(world.audited(AuditAction::ActivationStarted).await, 2);
 }
 
 /// An activation returns the current version, regardless of other stored versions.
@@ -242,7 +242,7 @@ pub async fn closed_organizations_integrations_are_refused(suite: &dyn Activatio
     other.saved_in("contract").await;
     let principal = world.activator(&world.integration().await);
     world.set_state(OrganizationState::Disabled).await;
-    denied(&world, &principal, IntegrationRefusal::OrganizationClosed).await;
+    denied(&world, &principal, IntegrationRefusal::OrganizationDisabled).await;
     world.set_state(OrganizationState::Active).await;
     world.activate(&principal, "contract").await;
     // The principal is also rejected in another organization.
@@ -269,7 +269,7 @@ pub async fn count_of_active_activations_is_exact(suite: &dyn ActivationSubject)
     assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 5);
     assert_eq!(outcomes.iter().filter(|outcome| **outcome == many).count(), 11);
     assert_eq!(world.activations(&principal).await.len(), 5);
-    assert_eq!(world.audited(AuditAction::ActivationBegun).await, 9);
+    assert_eq!(world.audited(AuditAction::ActivationStarted).await, 9);
 
     // An activation that expired or was ended no longer counts towards the limit.
     let one = world.activations(&principal).await[0].id;

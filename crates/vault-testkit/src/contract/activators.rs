@@ -141,7 +141,7 @@ impl<S: ?Sized> World<'_, S> {
             }),
             most: 100,
         };
-        self.by(principal, AuditAction::ActivationBegun, payload)
+        self.by(principal, AuditAction::ActivationStarted, payload)
     }
 
     /// Returns the command that returns the first versions of `credentials`.

@@ -221,7 +221,7 @@ pub async fn concurrent_saves_are_decided_independently(suite: &dyn CredentialSu
     let principals = [world.embedder(), world.embedder(), closed(suite).await];
     let inactive = KeyId::from_uuid(world.ids.random());
     let expected = |number: usize| match number % 8 {
-        2 | 5 => Err(Error::Denied(Denial::OrganizationClosed)),
+        2 | 5 => Err(Error::Denied(Denial::OrganizationDisabled)),
         3 => Err(Error::Refused(Refusal::Contended)),
         7 => Err(Error::Refused(limit_reached(0))),
         _ => Ok(()),
@@ -342,7 +342,7 @@ pub async fn concurrent_deletes_are_decided_independently(suite: &dyn Credential
             (true, _, Ok(false)) => {}
             (false, 0..3, Ok(one)) => *deleted.entry(id).or_default() += usize::from(one),
             (false, 3, Err(Error::Refused(Refusal::Changed)))
-            | (false, 4, Err(Error::Denied(Denial::OrganizationClosed))) => {}
+            | (false, 4, Err(Error::Denied(Denial::OrganizationDisabled))) => {}
             other => panic!("{other:?}"),
         }
     }

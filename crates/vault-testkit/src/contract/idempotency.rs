@@ -118,7 +118,7 @@ pub async fn earlier_save_is_found(suite: &dyn CredentialSubject) {
     assert_eq!(find("body").await.unwrap(), Some((created, 1)));
     assert!(matches!(find("other body").await, Err(Error::Refused(Refusal::IdempotencyMismatch))));
     suite.set_state(world.organization, OrganizationState::Disabled).await;
-    assert!(matches!(find("body").await, Err(Error::Denied(Denial::OrganizationClosed))));
+    assert!(matches!(find("body").await, Err(Error::Denied(Denial::OrganizationDisabled))));
 }
 
 /// A request that was not executed does not use up its key.

@@ -219,7 +219,7 @@ pub async fn embedder_administers_only_its_organization(suite: &dyn IntegrationS
     macro_rules! denied {
         ($method:ident($command:expr)) => {
             let answer = store.$method($command).await.settled().err();
-            assert_eq!(answer, Some(Denial::OrganizationClosed), stringify!($method));
+            assert_eq!(answer, Some(Denial::OrganizationDisabled), stringify!($method));
         };
     }
     denied!(create_integration(world.create_integration(&user, &world.new_integration("later"))));

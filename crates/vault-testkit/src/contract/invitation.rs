@@ -257,8 +257,8 @@ pub async fn confirmed_invitation_creates_account(suite: &dyn AccountSubject) {
 
     let holder = holder_of(&world, &invitation, address).await;
     for (spent, outcome) in [
-        (TimeStep(step.0 - 1), AttemptOutcome::Refused(LoginRefusal::SpentPasscode)),
-        (step, AttemptOutcome::Refused(LoginRefusal::SpentPasscode)),
+        (TimeStep(step.0 - 1), AttemptOutcome::Refused(LoginRefusal::ReusedPasscode)),
+        (step, AttemptOutcome::Refused(LoginRefusal::ReusedPasscode)),
         (TimeStep(step.0 + 1), AttemptOutcome::Completed),
     ] {
         let login = world.complete_login(&holder, world.network(), PasscodeProof::Step(spent));

@@ -86,7 +86,7 @@ pub async fn credentials_revoked_since_fetch_are_not_issued(suite: &dyn Activati
     let principal = world.activator(&stored);
     let (id, _) = world.activate(&principal, "contract").await;
     world.set_state(OrganizationState::Disabled).await;
-    let closed = IssuanceRefusal::Denied(IntegrationRefusal::OrganizationClosed);
+    let closed = IssuanceRefusal::Denied(IntegrationRefusal::OrganizationDisabled);
     refused(&principal, id, unchanged, closed).await;
     world.set_state(OrganizationState::Active).await;
 

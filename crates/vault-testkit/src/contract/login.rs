@@ -58,7 +58,7 @@ pub async fn earlier_step_is_refused(suite: &dyn AccountSubject) {
     let before = world.read(&holder).await;
     world.clock.advance_seconds(1);
     for spent in [step, TimeStep(step.0 - 1), TimeStep(step.0 - 1_000)] {
-        refused(&world, at(spent), AttemptOutcome::Refused(LoginRefusal::SpentPasscode)).await;
+        refused(&world, at(spent), AttemptOutcome::Refused(LoginRefusal::ReusedPasscode)).await;
     }
     assert_eq!(world.read(&holder).await.signed, before.signed);
     completes(&world, at(TimeStep(step.0 + 1))).await;
@@ -208,7 +208,7 @@ pub async fn spent_step_does_not_count_as_wrong(suite: &dyn AccountSubject) {
     completes(&world, world.complete_login(&holder, world.network(), step)).await;
     for _ in 0..WRONG_PASSCODES {
         let again = world.complete_login(&holder, world.network(), step);
-        refused(&world, again, AttemptOutcome::Refused(LoginRefusal::SpentPasscode)).await;
+        refused(&world, again, AttemptOutcome::Refused(LoginRefusal::ReusedPasscode)).await;
     }
     assert_eq!(world.read(&holder).await.logins.wrong_passcodes, 0);
     completes(&world, world.complete_login(&holder, world.network(), world.fresh_step())).await;
@@ -268,18 +268,18 @@ pub async fn locked_bucket_is_recorded(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let mut refused = world.refuse(&holder, false);
-    refused.refusal.bucket_locked = Some(world.audit(AuditAction::LoginClassClosed));
+    refused.refusal.bucket_locked = Some(world.audit(AuditAction::LoginLocked));
     world.conclude(refused).await;
     let closed_at = world.now().as_millis();
     world.clock.advance_seconds(1);
     refuse(&world, &holder, false).await;
-    assert_eq!(world.audited(AuditAction::LoginClassClosed).await, 1);
+    assert_eq!(world.audited(AuditAction::LoginLocked).await, 1);
     assert_eq!(world.audited(AuditAction::LoginRefused).await, 2);
     let mut login = world.complete_login(&holder, world.network(), world.fresh_step());
-    login.refusal.bucket_locked = Some(world.audit(AuditAction::LoginClassClosed));
+    login.refusal.bucket_locked = Some(world.audit(AuditAction::LoginLocked));
     let session = completes(&world, login).await;
-    assert_eq!(world.audited(AuditAction::LoginClassClosed).await, 1);
-    assert_eq!(world.notices(&session).await, [(NoticeCode::AttemptsClosed, closed_at)]);
+    assert_eq!(world.audited(AuditAction::LoginLocked).await, 1);
+    assert_eq!(world.notices(&session).await, [(NoticeCode::LoginLocked, closed_at)]);
 }
 
 /// A wrong password is rejected regardless of the passcode: no recovery code is used up, and no wrong passcode is
@@ -359,7 +359,7 @@ async fn spent_once(world: &Accounts<'_>, holder: &Holder, proof: PasscodeProof)
     .await;
     assert_eq!(outcomes.iter().filter(|outcome| **outcome == AttemptOutcome::Completed).count(), 1);
     let spent = AttemptOutcome::Refused(match proof {
-        PasscodeProof::Step(_) => LoginRefusal::SpentPasscode,
+        PasscodeProof::Step(_) => LoginRefusal::ReusedPasscode,
         PasscodeProof::RecoveryCode(_) => LoginRefusal::WrongPasscode,
     });
     assert_eq!(outcomes.iter().filter(|outcome| **outcome == spent).count(), 15);

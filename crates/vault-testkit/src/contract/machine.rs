@@ -472,7 +472,7 @@ impl<'a> Clients<'a> {
             Ok(Raw::Rows(ids)) => Answer::Listed(ids.iter().map(number).collect::<Result<_, _>>()?),
             Ok(Raw::Bool(true)) => Answer::Yes,
             Ok(Raw::Bool(false)) => Answer::No,
-            Err(StoreError::Denied(Denial::OrganizationClosed)) => Answer::Denied,
+            Err(StoreError::Denied(Denial::OrganizationDisabled)) => Answer::Denied,
             Err(StoreError::Refused(Refusal::LimitReached { .. })) => Answer::Full,
             Err(StoreError::Refused(Refusal::IdempotencyMismatch)) => Answer::Mismatch,
             Err(StoreError::Refused(Refusal::Contended)) => Answer::Contended,

@@ -161,7 +161,7 @@ pub async fn owner_replaces_the_seed(suite: &dyn AccountSubject) {
     assert_eq!(world.conclude(old).await, AttemptOutcome::Refused(LoginRefusal::Overtaken));
     let holder = holder.with_seed(seed);
     for (step, outcome) in [
-        (step, AttemptOutcome::Refused(LoginRefusal::SpentPasscode)),
+        (step, AttemptOutcome::Refused(LoginRefusal::ReusedPasscode)),
         (TimeStep(step.0 + 1), AttemptOutcome::Completed),
     ] {
         let login = world.complete_login(&holder, world.network(), PasscodeProof::Step(step));
@@ -287,7 +287,7 @@ pub async fn passcode_is_spent_once_across_operations(suite: &dyn AccountSubject
     .await;
     assert_eq!(outcomes.iter().filter(|outcome| **outcome == AttemptOutcome::Completed).count(), 1);
     // Replaced recovery codes also replace the secret that the others read.
-    let lost = [LoginRefusal::SpentPasscode, LoginRefusal::Overtaken].map(AttemptOutcome::Refused);
+    let lost = [LoginRefusal::ReusedPasscode, LoginRefusal::Overtaken].map(AttemptOutcome::Refused);
     assert_eq!(outcomes.iter().filter(|outcome| lost.contains(outcome)).count(), 15);
 
     let holder = holder.as_reserved(&facts(&world, &holder).await);

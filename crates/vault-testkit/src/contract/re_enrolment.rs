@@ -106,7 +106,7 @@ pub async fn re_enrolled_account_keeps_role_and_data(suite: &dyn AccountSubject)
     assert_eq!(conclude(&holder, world.fresh_step()).await, overtaken);
     assert_eq!(conclude(&enrolled, old_code).await, AttemptOutcome::Refused(LoginRefusal::WrongPasscode));
     let spent = conclude(&enrolled, PasscodeProof::Step(step)).await;
-    assert_eq!(spent, AttemptOutcome::Refused(LoginRefusal::SpentPasscode));
+    assert_eq!(spent, AttemptOutcome::Refused(LoginRefusal::ReusedPasscode));
     let by_code = PasscodeProof::RecoveryCode(enrolled.recovery_codes[3]);
     assert_eq!(conclude(&enrolled, by_code).await, AttemptOutcome::Completed);
     let session = world.log_in(&enrolled).await;

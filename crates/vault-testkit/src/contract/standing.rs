@@ -57,7 +57,7 @@ pub async fn disabled_organization_is_refused_by_every_operation(suite: &dyn Con
     let world = World::new(suite).await;
     let (session, credential) = editor_at_work(&world).await;
     world.set_state(OrganizationState::Disabled).await;
-    refused_everything(&world, &session, credential, Denial::OrganizationClosed).await;
+    refused_everything(&world, &session, credential, Denial::OrganizationDisabled).await;
 }
 
 /// A session belongs to one account with one role in one organization. All other claims are denied.

@@ -19,7 +19,7 @@ pub async fn embedder_is_authorized_while_organization_is_active(suite: &dyn Cre
     assert_eq!(world.store.show_credential(world.show(&principal, credential)).await.unwrap().unwrap().id, credential);
 
     suite.set_state(world.organization, OrganizationState::Disabled).await;
-    let closed = Denial::OrganizationClosed;
+    let closed = Denial::OrganizationDisabled;
     assert_eq!(world.store.save_credential(world.save(&principal)).await.settled(), Err(closed));
     assert_eq!(world.store.list_credentials(world.list(&principal)).await.settled().unwrap_err(), closed);
     assert_eq!(world.store.show_credential(world.show(&principal, credential)).await.settled().unwrap_err(), closed);
@@ -52,7 +52,7 @@ pub async fn closed_organization_is_denied_every_operation(suite: &dyn Credentia
     macro_rules! denied {
         ($method:ident($command:expr)) => {
             let answer = store.$method($command).await.settled().err();
-            assert_eq!(answer, Some(Denial::OrganizationClosed), stringify!($method));
+            assert_eq!(answer, Some(Denial::OrganizationDisabled), stringify!($method));
         };
     }
     let nothing = CredentialId::from_uuid(world.ids.random());
@@ -94,7 +94,7 @@ pub async fn deleted_organization_keeps_its_audit_log(suite: &dyn CredentialSubj
     assert_eq!(suite.rows(world.organization).await, Vec::<String>::new());
     assert!(world.audit_length().await >= entries);
     let answer = world.store.list_credentials(world.list(&principal)).await.settled();
-    assert_eq!(answer.unwrap_err(), Denial::OrganizationClosed);
+    assert_eq!(answer.unwrap_err(), Denial::OrganizationDisabled);
     assert_eq!(world.store.organization_keys(world.organization).await.unwrap(), None);
     assert_eq!((other.listed(&stranger).await, suite.rows(other.organization).await), (vec![kept], rows));
 }

@@ -278,9 +278,9 @@ pub async fn versions_change_only_for_their_organization(suite: &dyn CredentialS
 
     suite.set_state(world.organization, OrganizationState::Disabled).await;
     let command = world.change_version(&principal, &read, world.replacement(&read));
-    assert_eq!(world.store.change_credential(command).await.settled(), Err(Denial::OrganizationClosed));
+    assert_eq!(world.store.change_credential(command).await.settled(), Err(Denial::OrganizationDisabled));
     let query = world.show(&principal, id);
-    assert_eq!(world.store.credential_versions(query).await.settled(), Err(Denial::OrganizationClosed));
+    assert_eq!(world.store.credential_versions(query).await.settled(), Err(Denial::OrganizationDisabled));
     suite.set_state(world.organization, OrganizationState::Active).await;
     assert_eq!(world.versions(&principal, id).await, read);
 }

@@ -20,7 +20,7 @@ pub async fn disabling_revokes_sessions_permanently(suite: &dyn ContractStore) {
     let act = async || world.store.list_credentials(world.list(&principal)).await.settled().map(drop);
     assert_eq!(act().await, Ok(()));
     world.set_state(OrganizationState::Disabled).await;
-    assert_eq!(act().await, Err(Denial::OrganizationClosed));
+    assert_eq!(act().await, Err(Denial::OrganizationDisabled));
     world.set_state(OrganizationState::Active).await;
     assert_eq!(act().await, Err(Denial::SessionEnded));
     let principal = Principal::Session(world.log_in(&holder).await);
@@ -49,7 +49,7 @@ pub async fn deletion_leaves_only_audit_log(suite: &dyn ContractStore) {
     assert!(is_unknown_account(&world.reserve(&holder, world.network()).await));
     for principal in [&principal, &world.embedder()] {
         let answer = world.store.list_credentials(world.list(principal)).await.settled();
-        assert_eq!(answer.unwrap_err(), Denial::OrganizationClosed);
+        assert_eq!(answer.unwrap_err(), Denial::OrganizationDisabled);
     }
     assert_eq!(world.audit_length().await, entries + 1);
     while world.store.delete_expired(Expired::Erasures, world.now()).await.unwrap() > 0 {}

@@ -167,7 +167,7 @@ fn take(
             namespace,
             vend: new.vend,
             credentials: u32::try_from(taken.len()).unwrap_or(u32::MAX),
-            begun_at: now,
+            started_at: now,
             expires_at: new.expires_at,
         };
         state.activations.insert(new.id, row);
@@ -206,7 +206,7 @@ fn issue_credentials(state: &mut State, command: ForIntegration<IssueCredentials
                 row.expires_at = expires_at;
                 row.credentials = u32::try_from(credentials.len()).unwrap_or(u32::MAX);
             }
-            let at = state.activations.get(&activation).map_or(now, |row| row.begun_at);
+            let at = state.activations.get(&activation).map_or(now, |row| row.started_at);
             for one in &credentials {
                 let uses = state.uses.entry((organization, one.credential)).or_default();
                 if let Some(used) = uses.iter_mut().find(|used| used.activation == activation) {

@@ -15,7 +15,7 @@ impl OwnAccountRepository for MemoryStore {
         self.decide(|state| {
             state.check_session(&principal, now)?;
             let organization = state.organizations.get(&principal.organization);
-            let organization = organization.ok_or(Denial::OrganizationClosed)?.name.clone();
+            let organization = organization.ok_or(Denial::OrganizationDisabled)?.name.clone();
             let row = state.accounts.get(&principal.account).ok_or(Denial::AccountChanged)?;
             Ok(OwnAccount {
                 signed: row.signed.clone(),

@@ -17,7 +17,7 @@ impl State {
             Principal::Operator => Ok(()),
             Principal::Session(session) => self.check_session(session, now),
             Principal::Embedder(embedder) if self.organization_is_active(embedder.organization) => Ok(()),
-            Principal::Embedder(_) => Err(Denial::OrganizationClosed),
+            Principal::Embedder(_) => Err(Denial::OrganizationDisabled),
         }
     }
 

@@ -40,7 +40,7 @@ async fn integration_gets_credentials_of_its_namespace() {
     let raw = |credential| IssuedCredential { credential, version: 1, form: VendedForm::Raw, expires_at: None };
     assert_eq!(note.credentials, [raw(first), raw(second)]);
     assert_eq!(note.network, network);
-    let started = &setting.audited(AuditAction::ActivationBegun)[0];
+    let started = &setting.audited(AuditAction::ActivationStarted)[0];
     assert_eq!((started.subject, started.note.as_ref().unwrap().credentials.len()), (record.subject, 0));
     assert_eq!(note.namespace.as_str(), "imports/nightly");
     assert_eq!(note.purpose.as_ref().unwrap().as_str(), "nightly import");
@@ -220,7 +220,7 @@ async fn undecryptable_credential_fails_whole_activation() {
     assert_eq!(setting.live(&principal).await.unwrap(), []);
     let record = &setting.audited(AuditAction::ActivationFailed)[0];
     assert_eq!(record.subject, Subject::Credential(damaged));
-    assert_eq!(setting.audited(AuditAction::ActivationBegun).len(), 1, "both are recorded");
+    assert_eq!(setting.audited(AuditAction::ActivationStarted).len(), 1, "both are recorded");
     assert_eq!(setting.audited(AuditAction::NamespaceActivated).len(), 0);
     assert_eq!(setting.events.recorded(AuditAction::NamespaceActivated), 0);
 }
@@ -304,7 +304,7 @@ async fn renewal_issues_current_version() {
     let live = setting.live(&principal).await.unwrap();
     assert_eq!((live.len(), live[0].credentials, live[0].expires_at), (1, 2, renewed.expires_at));
     let subject = Subject::Activation(activated.id);
-    for action in [AuditAction::ActivationRenewalBegun, AuditAction::ActivationRenewed] {
+    for action in [AuditAction::ActivationRenewalStarted, AuditAction::ActivationRenewed] {
         let records = setting.audited(action);
         assert_eq!((records.len(), records[0].subject), (1, subject));
         assert_eq!(records[0].note.as_ref().unwrap().namespace.as_str(), "imports");

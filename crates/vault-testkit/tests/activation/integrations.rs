@@ -56,7 +56,7 @@ async fn refusals_are_counted_by_reason() {
     setting.clock.set(Timestamp::from_millis(setting.now().as_millis() - 3_000));
     assert_eq!(setting.refusal(first.text()).await, Some(IntegrationRefusal::Replaced));
     setting.operator().change_organization("Acme", OrganizationCommand::Disable).await.unwrap();
-    assert_eq!(setting.refusal(second.text()).await, Some(IntegrationRefusal::OrganizationClosed));
+    assert_eq!(setting.refusal(second.text()).await, Some(IntegrationRefusal::OrganizationDisabled));
     // Unlike a session, an integration's token is valid again afterwards.
     setting.operator().change_organization("Acme", OrganizationCommand::Enable).await.unwrap();
     assert!(setting.works(&second).await);

@@ -129,7 +129,7 @@ impl Revocation {
             Self::Rotate => denied(refused, IntegrationRefusal::Replaced),
             Self::Narrow => matches!(refused, Err(Error::Refused(Refusal::NamespaceNotAllowed))),
             Self::Expire => denied(refused, IntegrationRefusal::Expired),
-            Self::DisableOrganization => denied(refused, IntegrationRefusal::OrganizationClosed),
+            Self::DisableOrganization => denied(refused, IntegrationRefusal::OrganizationDisabled),
             Self::DeleteCredential => matches!(refused, Err(Error::Refused(Refusal::NamespaceEmpty))),
         }
     }
@@ -154,7 +154,7 @@ async fn nothing_is_issued_after_acknowledged_revocation() {
             assert_eq!(scene.setting.events.recorded(AuditAction::NamespaceActivated), 0);
 
             // The entry includes the credentials that cannot be revoked.
-            let (started, failed) = (scene.setting.audited(AuditAction::ActivationBegun), scene.failed());
+            let (started, failed) = (scene.setting.audited(AuditAction::ActivationStarted), scene.failed());
             assert_eq!((started.len(), failed.len()), (1, 1), "{revocation:?} {vend:?}");
             assert_eq!(failed[0].subject, started[0].subject);
             let note = failed[0].note.as_ref().unwrap();

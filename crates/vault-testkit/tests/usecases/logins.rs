@@ -158,7 +158,7 @@ async fn spent_code_is_refused_and_not_counted() {
         network: network(),
     };
     refused(&service, "jane@example.com", again(&jane)).await;
-    assert_eq!(refusals(&service), [LoginRefusal::SpentPasscode]);
+    assert_eq!(refusals(&service), [LoginRefusal::ReusedPasscode]);
     assert_eq!(service.audited(AuditAction::LoginPasscodeRefused).0, 1);
     let session = service.log_in(&jane).await;
     assert_eq!(service.listed(&session).await.map(drop).ok(), None, "a viewer cannot list accounts");
@@ -250,7 +250,7 @@ async fn lockouts_are_reported_at_start_and_end() {
         service.clock.advance_seconds(LONGEST_WAIT_SECONDS);
         refused(&service, "jane@example.com", wrong()).await;
     }
-    assert_eq!(lockouts(&service).last(), Some(&Event::LoginClassClosed { account, network }));
+    assert_eq!(lockouts(&service).last(), Some(&Event::LoginBucketLocked { account, network }));
     service.as_operator("jane@example.com", AccountCommand::Unlock).await.unwrap();
     assert_eq!(service.events.recorded(AuditAction::AccountUnlocked), 1);
 

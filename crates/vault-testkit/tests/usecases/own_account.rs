@@ -61,7 +61,7 @@ async fn owner_replaces_the_passcode() {
     let old = service.code(&jane.secret);
     let unconfirmed = service.accounts.confirm_passcode(&session, &old).await;
     assert!(matches!(unconfirmed, Err(Error::Refused(Refusal::InvalidLogin))));
-    assert_eq!(service.audited(AuditAction::AccountPasscodeUnconfirmed), (1, Some(Actor::from(&session))));
+    assert_eq!(service.audited(AuditAction::AccountPasscodeChangeRefused), (1, Some(Actor::from(&session))));
     let code = service.code(&secret);
     service.accounts.confirm_passcode(&session, &code).await.unwrap();
     assert_eq!([service.lives(&session).await, service.lives(&other).await], [true, false]);
@@ -163,18 +163,18 @@ async fn locked_bucket_and_disabled_passcode_are_recorded_and_noticed() {
     assert!(matches!(disabled, Err(Error::Refused(Refusal::InvalidLogin))), "as for a login");
 
     for _ in WRONG_PASSCODES + 1..CLOSING_ATTEMPTS {
-        assert_eq!(service.audited(AuditAction::LoginClassClosed).0, 0);
+        assert_eq!(service.audited(AuditAction::LoginLocked).0, 0);
         service.clock.advance_seconds(LONGEST_WAIT_SECONDS);
         assert!(service.try_log_in("jane@example.com", wrong(&service, &jane)).await.is_err());
     }
-    assert_eq!(service.audited(AuditAction::LoginClassClosed).0, 1);
+    assert_eq!(service.audited(AuditAction::LoginLocked).0, 1);
     service.clock.advance_seconds(LONGEST_WAIT_SECONDS);
     let elsewhere = vault_core::network::Network::of([198, 51, 100, 1].into());
     let proof = OwnerProof { passcode: code(0), network: elsewhere, ..service.proof(&jane) };
     let fresh = service.try_log_in("jane@example.com", proof).await.unwrap();
     let own = service.accounts.own(&fresh).await.unwrap();
     let reported: Vec<_> = own.notices.iter().map(|notice| notice.code).collect();
-    assert_eq!(reported, [NoticeCode::RecoveryCodeUsed, NoticeCode::AttemptsClosed, NoticeCode::PasscodeDisabled]);
+    assert_eq!(reported, [NoticeCode::RecoveryCodeUsed, NoticeCode::LoginLocked, NoticeCode::PasscodeDisabled]);
 }
 
 #[tokio::test]

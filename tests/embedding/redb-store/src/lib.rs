@@ -219,7 +219,7 @@ impl Rows {
         match principal {
             Principal::Embedder(user) => match self.organization(user.organization)? {
                 Some(Organization { open: true, .. }) => Ok(()),
-                _ => Err(StoreError::Denied(Denial::OrganizationClosed)),
+                _ => Err(StoreError::Denied(Denial::OrganizationDisabled)),
             },
             Principal::Session(_) => Err(StoreError::Denied(Denial::SessionEnded)), // there are none
             Principal::Operator => Err(StoreError::Denied(Denial::InsufficientRole)),

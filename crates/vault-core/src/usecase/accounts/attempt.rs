@@ -279,7 +279,7 @@ impl Accounts {
         RefusalRecords {
             refused: record(AuditAction::LoginRefused),
             passcode_refused: record(AuditAction::LoginPasscodeRefused),
-            bucket_locked: (reserved.attempts == CLOSING_ATTEMPTS).then(|| record(AuditAction::LoginClassClosed)),
+            bucket_locked: (reserved.attempts == CLOSING_ATTEMPTS).then(|| record(AuditAction::LoginLocked)),
             passcode_disabled: record(AuditAction::LoginPasscodeDisabled),
         }
     }
@@ -304,7 +304,7 @@ impl Accounts {
         };
         let class = ThrottleCounter { attempts: reserved.attempts, latest: Some(attempt.reserved_at) };
         if class.attempts == CLOSING_ATTEMPTS {
-            self.environment.emit(Event::LoginClassClosed { account, network });
+            self.environment.emit(Event::LoginBucketLocked { account, network });
         } else if let Some(until) = class.waits_until(attempt.reserved_at) {
             self.environment.emit(Event::LoginLocked { account, network, attempts: class.attempts, until });
         }

@@ -64,7 +64,7 @@ impl Accounts {
         };
         let (organization, subject) = (Some(principal.organization), Subject::Account(principal.account));
         let Some(step) = step else {
-            let action = AuditAction::AccountPasscodeUnconfirmed;
+            let action = AuditAction::AccountPasscodeChangeRefused;
             let record = self.environment.record(now, organization, Actor::from(principal), action, subject);
             let unconfirmed = Event::recorded(&record);
             self.store.append(vec![record]).await?;

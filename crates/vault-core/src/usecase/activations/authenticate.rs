@@ -104,7 +104,7 @@ impl Activations {
             return Err(self.refuse(IntegrationRefusal::Unknown, integration, network));
         }
         if !organization_active {
-            return Err(self.refuse(IntegrationRefusal::OrganizationClosed, integration, network));
+            return Err(self.refuse(IntegrationRefusal::OrganizationDisabled, integration, network));
         }
         Ok(found)
     }

@@ -148,8 +148,8 @@ impl Activations {
         opening: &Opening,
     ) -> Result<Vec<FetchedCredential>, StoreError> {
         let (action, subject, activation) = match &opening.occasion {
-            Occasion::Begin(new) => (AuditAction::ActivationBegun, Subject::Activation(new.id), Some(new.clone())),
-            Occasion::Renewal(id) => (AuditAction::ActivationRenewalBegun, Subject::Activation(*id), None),
+            Occasion::Begin(new) => (AuditAction::ActivationStarted, Subject::Activation(new.id), Some(new.clone())),
+            Occasion::Renewal(id) => (AuditAction::ActivationRenewalStarted, Subject::Activation(*id), None),
             Occasion::Check => (AuditAction::NamespaceChecked, Subject::Vault, None),
         };
         let namespace = opening.namespace.clone();

@@ -77,7 +77,7 @@ async fn authorize(tx: &Tx<'_>, command: &Command<ChangeAccount>) -> Result<Opti
         Principal::Embedder(admin) => (admin.organization, admin.account),
     };
     if !lock_organization(tx, organization).await? {
-        return Err(Denial::OrganizationClosed.into());
+        return Err(Denial::OrganizationDisabled.into());
     }
     let others = admins::lock(tx, organization, admin, target).await?;
     if let Principal::Session(admin) = &command.principal {

@@ -49,7 +49,7 @@ impl ActivationRow {
             namespace: self.namespace.decode(TABLE, &id, "namespace")?,
             vend: self.vend.decode(TABLE, &id, "vend")?,
             credentials: u32::try_from(self.credentials).map_err(damaged)?,
-            begun_at: Timestamp::from_millis(self.begun_at),
+            started_at: Timestamp::from_millis(self.begun_at),
             expires_at: Timestamp::from_millis(self.expires_at),
         })
     }

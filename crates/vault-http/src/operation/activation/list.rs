@@ -27,7 +27,7 @@ fn item(activation: &Activation) -> ActivationItem {
         namespace: activation.namespace.to_string(),
         vend: activation.vend.as_str().to_owned(),
         credential_count: activation.credentials,
-        begun_at: time_text(activation.begun_at),
+        started_at: time_text(activation.started_at),
         expires_at: time_text(activation.expires_at),
     }
 }

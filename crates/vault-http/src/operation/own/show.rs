@@ -50,7 +50,7 @@ fn notice(notice: &Notice) -> AccountNotice {
 /// Returns the text of a notice for users.
 const fn detail(code: NoticeCode) -> &'static str {
     match code {
-        NoticeCode::AttemptsClosed => {
+        NoticeCode::LoginLocked => {
             "100 consecutive logins failed, so logins from their network are locked out. If they were not yours, someone is \
              guessing your password."
         }
