@@ -107,5 +107,8 @@ fn retries_are_counted() {
         }
         assert!(started.elapsed() < PATIENCE, "a save was never sealed again");
     }
-    assert_eq!(vault.metric("orgvault_commits_indeterminate_total") + vault.metric("orgvault_events_taken_over_total"), 0);
+    assert_eq!(
+        vault.metric("orgvault_commits_indeterminate_total") + vault.metric("orgvault_events_taken_over_total"),
+        0
+    );
 }

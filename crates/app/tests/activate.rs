@@ -64,7 +64,8 @@ fn ambiguous_or_unsupported_format_is_refused_and_activation_ended() {
     let message = refused(&["--format", "aws-ini", "--type", "gcs"], 1);
     assert!(message.contains(&format!("credential {GCS_ID}: format aws-ini is not available for")), "{message}");
     refused(&["--format", "env", "--type", "direct-link"], 1);
-    refused(&["--format", "object-store", "--name", "a=s3", "--name", "b=gcs"], 2);
+    refused(&["--format", "gcp-key-file", "--name", "a=s3", "--name", "b=gcs"], 2);
+    assert!(refused(&["--format", "azure-env"], 2).contains("use env"), "it was removed");
     let requests = activation_listener.requests();
     assert_eq!(requests.len(), 8);
     assert!(requests.iter().skip(1).step_by(2).all(|line| *line == ended()), "{requests:?}");

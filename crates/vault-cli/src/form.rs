@@ -3,17 +3,13 @@
 
 mod aws_credential_process;
 mod aws_ini;
-mod azure_env;
 mod curl;
 mod duckdb;
 mod env;
-mod fsspec;
 mod gcp_key_file;
 mod hadoop;
-mod iceberg;
 mod ini;
 mod json;
-mod object_store;
 mod rclone;
 mod served;
 mod shell;
@@ -44,20 +40,12 @@ pub enum Form {
     AwsIni,
     /// A section of rclone's configuration.
     Rclone,
-    /// URL and options for the Rust crate `object_store`, as JSON.
-    ObjectStore,
     /// A service account's key file.
     GcpKeyFile,
-    /// Lines that a shell evaluates, with only the variables of the Azure tools.
-    AzureEnv,
     /// A statement that creates a secret in DuckDB.
     Duckdb,
     /// Properties for Spark's Hadoop file systems.
     Hadoop,
-    /// URL and `storage_options` for Python's fsspec, as JSON.
-    Fsspec,
-    /// Properties of an Iceberg catalog, as JSON.
-    Iceberg,
 }
 
 /// A credential to render.
@@ -115,12 +103,6 @@ pub enum FormError {
         /// Name of the missing field.
         field: &'static str,
     },
-    /// The form is for one bucket.
-    #[error("format {form} is for one bucket, and the credential has several: choose one with --bucket")]
-    SeveralBuckets {
-        /// The form.
-        form: Form,
-    },
     /// The format cannot express a value.
     #[error("format {form} cannot contain this {field}: {reason}. Use another --format")]
     Unrepresentable {
@@ -164,19 +146,15 @@ impl FormName {
 
 impl Form {
     /// All formats.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 8] = [
         Self::Json,
         Self::Env,
         Self::AwsCredentialProcess,
         Self::AwsIni,
         Self::Rclone,
-        Self::ObjectStore,
         Self::GcpKeyFile,
-        Self::AzureEnv,
         Self::Duckdb,
         Self::Hadoop,
-        Self::Fsspec,
-        Self::Iceberg,
     ];
 
     /// Returns the name of the format.
@@ -187,13 +165,9 @@ impl Form {
             Self::AwsCredentialProcess => "aws-credential-process",
             Self::AwsIni => "aws-ini",
             Self::Rclone => "rclone",
-            Self::ObjectStore => "object-store",
             Self::GcpKeyFile => "gcp-key-file",
-            Self::AzureEnv => "azure-env",
             Self::Duckdb => "duckdb",
             Self::Hadoop => "hadoop",
-            Self::Fsspec => "fsspec",
-            Self::Iceberg => "iceberg",
         }
     }
 
@@ -213,13 +187,9 @@ impl Form {
             Self::AwsCredentialProcess => aws_credential_process::render(subject),
             Self::AwsIni => aws_ini::render(subject),
             Self::Rclone => rclone::render(subject),
-            Self::ObjectStore => object_store::render(subject),
             Self::GcpKeyFile => gcp_key_file::render(subject),
-            Self::AzureEnv => azure_env::render(subject),
             Self::Duckdb => duckdb::render(subject),
             Self::Hadoop => hadoop::render(subject),
-            Self::Fsspec => fsspec::render(subject),
-            Self::Iceberg => iceberg::render(subject),
         }
     }
 
@@ -234,10 +204,6 @@ impl Form {
 
     const fn missing(self, field: &'static str) -> FormError {
         FormError::Missing { form: self, field }
-    }
-
-    fn one_bucket(self, buckets: &Buckets) -> Result<&str, FormError> {
-        buckets.single().ok_or(FormError::SeveralBuckets { form: self })
     }
 
     const fn unrepresentable(self, field: &'static str, reason: &'static str) -> FormError {
@@ -313,6 +279,10 @@ impl<'a> AzureAccess<'a> {
             access => Ok(access),
         }
     }
+}
+
+fn is_plain_http(address: Option<&str>) -> bool {
+    address.is_some_and(|address| address.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case("http://")))
 }
 
 /// Returns the address of an account's blobs, unless it is the default in Azure's public cloud.

@@ -46,7 +46,7 @@ fn value<'a>(environment: &'a [(String, String)], name: &str) -> Option<&'a str>
     environment.iter().find(|(found, _)| found == name).map(|(_, value)| &**value)
 }
 
-/// A store that has a host for each bucket; `object_store` takes that host as its endpoint.
+/// A store that has a host for each bucket.
 #[test]
 fn every_form_puts_the_bucket_in_the_host() {
     for more in [
@@ -55,19 +55,8 @@ fn every_form_puts_the_bucket_in_the_host() {
     ] {
         let vended = bucket("daily", more);
         expect(Form::AwsIni, &vended, &["s3 =\n    addressing_style = virtual\n"]);
-        expect(Form::Fsspec, &vended, &[r#""config_kwargs":{"s3":{"addressing_style":"virtual"}}"#]);
-        let object_store = [
-            r#""aws_endpoint":"https://daily.ams3.store.example:8443""#,
-            r#""aws_virtual_hosted_style_request":"true""#,
-        ];
-        expect(Form::ObjectStore, &vended, &object_store);
         expect(Form::Duckdb, &vended, &["URL_STYLE 'vhost'", "ENDPOINT 'ams3.store.example:8443'"]);
         expect(Form::Hadoop, &vended, &["bucket.daily.path.style.access=false\n"]);
-        expect(
-            Form::Iceberg,
-            &vended,
-            &[r#""s3.path-style-access":"false""#, r#""s3.force-virtual-addressing":"true""#],
-        );
         expect(Form::Rclone, &vended, &["provider = Other\n", "force_path_style = false\n"]);
         expect(Form::Env, &vended, &["ORGVAULT_PATH_STYLE_ACCESS='false'"]);
         let environment = environment(&vended, None);
@@ -89,15 +78,8 @@ fn every_form_puts_the_bucket_in_the_path() {
     ] {
         let vended = bucket(name, more);
         expect(Form::AwsIni, &vended, &["s3 =\n    addressing_style = path\n"]);
-        expect(Form::Fsspec, &vended, &[r#""config_kwargs":{"s3":{"addressing_style":"path"}}"#]);
-        expect(Form::ObjectStore, &vended, &[r#""aws_virtual_hosted_style_request":"false""#]);
         expect(Form::Duckdb, &vended, &["URL_STYLE 'path'"]);
         expect(Form::Hadoop, &vended, &[&format!("bucket.{name}.path.style.access=true\n")]);
-        expect(
-            Form::Iceberg,
-            &vended,
-            &[r#""s3.path-style-access":"true""#, r#""s3.force-virtual-addressing":"false""#],
-        );
         expect(Form::Rclone, &vended, &["force_path_style = true\n"]);
         expect(Form::Env, &vended, &["ORGVAULT_PATH_STYLE_ACCESS='true'"]);
         let environment = environment(&vended, None);
@@ -108,14 +90,11 @@ fn every_form_puts_the_bucket_in_the_path() {
     expect(Form::Rclone, &bucket("daily", ""), &["provider = AWS\n", "!force_path_style"]);
 }
 
-/// The crate `object_store` addresses Amazon by path unless configured otherwise, and like DuckDB supports only one of its domains.
+/// DuckDB supports only one of Amazon's domains.
 #[test]
 fn amazon_is_found_in_each_partition() {
-    expect(Form::ObjectStore, &plain_s3(), &[r#""aws_virtual_hosted_style_request":"true""#, "!aws_endpoint"]);
     let china = bucket("daily", r#","region":"cn-north-1""#);
-    expect(Form::ObjectStore, &china, &[r#""aws_endpoint":"https://daily.s3.cn-north-1.amazonaws.com.cn""#]);
     expect(Form::Duckdb, &china, &["ENDPOINT 's3.cn-north-1.amazonaws.com.cn', USE_SSL 'true'"]);
-    expect(Form::Fsspec, &china, &["!endpoint_url"]);
 }
 
 const GOVERNMENT: &str = "DefaultEndpointsProtocol=https;AccountName=madeupacct;EndpointSuffix=core.usgovcloudapi.net";
@@ -126,17 +105,13 @@ const REFUSED: &str = "would send the application's secret to the directory of t
 fn application_of_another_cloud_uses_its_authority_or_is_refused() {
     let vended = azure_with(true, GOVERNMENT);
     let blobs = "https://madeupacct.blob.core.usgovcloudapi.net";
-    for form in [Form::Rclone, Form::Fsspec, Form::Duckdb, Form::Iceberg] {
+    for form in [Form::Rclone, Form::Duckdb] {
         expect(form, &vended, &[REFUSED, "!s-1"]);
     }
-    let authority = r#""azure_storage_authority_host":"https://login.microsoftonline.us""#;
-    expect(Form::ObjectStore, &vended, &[authority, &format!(r#""azure_storage_endpoint":"{blobs}""#)]);
     let endpoint = "fs.azure.account.oauth2.client.endpoint.madeupacct.dfs.core.usgovcloudapi.net=\
         https://login.microsoftonline.us/t-1/oauth2/token\n";
     expect(Form::Hadoop, &vended, &[endpoint, "!core.windows.net"]);
-    for form in [Form::Env, Form::AzureEnv] {
-        expect(form, &vended, &["export AZURE_AUTHORITY_HOST='https://login.microsoftonline.us'\n"]);
-    }
+    expect(Form::Env, &vended, &["export AZURE_AUTHORITY_HOST='https://login.microsoftonline.us'\n"]);
     let environment_of = |name| environment(&vended, name);
     let plain = environment_of(None);
     assert_eq!(value(&plain, "AZURE_AUTHORITY_HOST"), Some("https://login.microsoftonline.us"));
@@ -158,16 +133,12 @@ fn key_or_signature_uses_endpoint_of_account() {
         let endpoint = "https://madeupacct.blob.core.usgovcloudapi.net";
         expect(Form::Rclone, &key, &[&format!("endpoint = {endpoint}\n"), "key = c2VjcmV0\n", "!client"]);
         expect(Form::Rclone, &signed, &[&format!("sas_url = {endpoint}/raw?sv=1&sig=x\n"), "!client"]);
-        expect(Form::ObjectStore, &key, &[endpoint, "azure_storage_account_key", "!client"]);
-        expect(Form::ObjectStore, &signed, &[endpoint, r#""azure_storage_sas_key":"sv=1&sig=x""#, "!client"]);
-        for form in [Form::Fsspec, Form::Duckdb, Form::Iceberg] {
-            expect(form, &key, &["EndpointSuffix=core.usgovcloudapi.net", "!s-1"]);
-            expect(form, &signed, &["EndpointSuffix=core.usgovcloudapi.net", "!s-1"]);
-        }
+        expect(Form::Duckdb, &key, &["EndpointSuffix=core.usgovcloudapi.net", "!s-1"]);
+        expect(Form::Duckdb, &signed, &["EndpointSuffix=core.usgovcloudapi.net", "!s-1"]);
         expect(Form::Hadoop, &key, &["fs.azure.account.key.madeupacct.dfs.core.usgovcloudapi.net=c2VjcmV0\n"]);
         expect(Form::Hadoop, &signed, &["fs.azure.sas.fixed.token.madeupacct.dfs.core.usgovcloudapi.net=sv=1&sig=x\n"]);
         let expected = if application { "export AZURE_AUTHORITY_HOST" } else { "!export AZURE_AUTHORITY_HOST" };
-        expect(Form::AzureEnv, &key, &["export AZURE_STORAGE_CONNECTION_STRING=", expected]);
+        expect(Form::Env, &key, &["export AZURE_STORAGE_CONNECTION_STRING=", expected]);
         let (mut secret, plain) = (0, environment(&key, None));
         plain.iter().for_each(|(name, value)| secret += usize::from(value == "s-1" && name.contains("CLIENT_SECRET")));
         assert_eq!(secret, usize::from(application), "the Azure tools' variable only");
@@ -196,9 +167,7 @@ fn application_of_an_unknown_cloud_is_refused() {
         assert!(EnvironmentVariables::for_command(&subject(&vended, None)).is_err());
         // With a key, the application is not needed.
         let key = azure_with(true, &format!("{connection};AccountKey=c2VjcmV0"));
-        for form in
-            [Form::Env, Form::AzureEnv, Form::Rclone, Form::ObjectStore, Form::Fsspec, Form::Duckdb, Form::Iceberg]
-        {
+        for form in [Form::Env, Form::Rclone, Form::Duckdb] {
             expect(form, &key, &["c2VjcmV0", "!s-1"]);
         }
         let environment = environment(&key, None);
@@ -217,9 +186,6 @@ fn account_in_dns_zone_uses_its_own_host() {
     let host = "madeupacct33.z07.blob.storage.azure.net";
     expect(Form::Rclone, &application, &[&format!("endpoint = https://{host}\n"), "account = madeupacct33\n"]);
     expect(Form::Rclone, &signed, &[&format!("sas_url = https://{host}/raw?sv=1&sig=x\n")]);
-    expect(Form::ObjectStore, &application, &[&format!(r#""azure_storage_endpoint":"https://{host}""#), "!authority"]);
-    expect(Form::Fsspec, &application, &[&format!(r#""account_host":"{host}""#)]);
-    expect(Form::Iceberg, &application, &[&format!(r#""adls.account-host":"{host}""#)]);
     expect(Form::Duckdb, &application, &["NAME.blob.core.windows.net"]);
     expect(
         Form::Hadoop,
@@ -227,13 +193,6 @@ fn account_in_dns_zone_uses_its_own_host() {
         &["madeupacct33.z07.dfs.storage.azure.net=https://login.microsoftonline.com/t-1/"],
     );
     expect(Form::Env, &application, &["!AZURE_AUTHORITY_HOST='", "AZURE_STORAGE_ACCOUNT='madeupacct33'"]);
-    let short = short(
-        CredentialType::AzureIdentity,
-        r#"{"account_name":"acct","container":"c","endpoint":"https://acct.blob.core.chinacloudapi.cn","sas_token":"sv=1"}"#,
-    );
-    let expected =
-        [r#""adls.account-host":"acct.blob.core.chinacloudapi.cn""#, "adls.sas-token.acct.dfs.core.chinacloudapi.cn"];
-    expect(Form::Iceberg, &short, &expected);
 }
 
 /// A key of another universe is shown to that universe only.
@@ -250,8 +209,6 @@ fn key_of_another_universe_uses_its_endpoint() {
     };
     let other = key(r#","universe_domain":"universe.example""#);
     expect(Form::Rclone, &other, &["endpoint = https://storage.universe.example/storage/v1/\n"]);
-    expect(Form::ObjectStore, &other, &[r#""google_base_url":"https://storage.universe.example""#]);
-    expect(Form::Fsspec, &other, &[r#""endpoint_url":"https://storage.universe.example""#]);
     expect(Form::GcpKeyFile, &other, &[r#""universe_domain":"universe.example""#]);
     expect(
         Form::Env,
@@ -261,18 +218,14 @@ fn key_of_another_universe_uses_its_endpoint() {
     let token =
         short(CredentialType::Gcs, r#"{"access_token":"ya29.x","bucket":"lake","universe_domain":"universe.example"}"#);
     expect(Form::Rclone, &token, &["endpoint = https://storage.universe.example/storage/v1/\n"]);
-    expect(Form::Fsspec, &token, &[r#""endpoint_url":"https://storage.universe.example""#]);
-    expect(Form::Iceberg, &token, &[r#""gcs.service.host":"https://storage.universe.example""#]);
     expect(Form::Env, &token, &["GOOGLE_CLOUD_UNIVERSE_DOMAIN='universe.example'"]);
     for own in [key(""), key(r#","universe_domain":"googleapis.com""#)] {
         expect(Form::Rclone, &own, &["!endpoint"]);
-        expect(Form::ObjectStore, &own, &["!base_url"]);
-        expect(Form::Fsspec, &own, &["!endpoint_url"]);
         expect(Form::Env, &own, &["!UNIVERSE_DOMAIN='"]);
     }
 }
 
-/// One key for several buckets: a format that names one bucket requires a choice, the others name all of them.
+/// One key for several buckets: formats name all of them, or the chosen one.
 #[test]
 fn several_buckets_are_all_listed_or_one_is_chosen() {
     const KEYS: &str = r#""access_key_id":"A","key_prefix":"in/","secret_access_key":"s""#;
@@ -283,14 +236,9 @@ fn several_buckets_are_all_listed_or_one_is_chosen() {
     expect(Form::Env, &several(), &["export ORGVAULT_BUCKETS='daily hourly'\n", "unset ", "ORGVAULT_BUCKET "]);
     let buckets = environment(&several(), None);
     assert_eq!((value(&buckets, "ORGVAULT_BUCKETS"), value(&buckets, "ORGVAULT_BUCKET")), (Some("daily hourly"), None));
-    for form in [Form::Fsspec, Form::ObjectStore] {
-        assert_eq!(render(form, &several()), Err(FormError::SeveralBuckets { form }));
-    }
     let mut chosen = several();
     assert!(!chosen.keep_bucket("weekly"));
     assert!(chosen.keep_bucket("hourly"));
-    expect(Form::Fsspec, &chosen, &[r#""url":"s3://hourly/in/""#]);
-    expect(Form::ObjectStore, &chosen, &[r#""url":"s3://hourly/in/""#]);
     expect(Form::Env, &chosen, &["export ORGVAULT_BUCKET='hourly'\n"]);
     // One that needs the path has all of them in the path, as in a check.
     let mixed = raw(CredentialType::S3, &format!(r#"{{{KEYS},"bucket":["daily","a.b"],"region":"eu-west-1"}}"#));

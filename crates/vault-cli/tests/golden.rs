@@ -49,10 +49,6 @@ fn objects_are_written_under_their_kms_key() {
     let shown = |form| render(form, &encrypted).unwrap();
     assert!(shown(Form::Env).contains("export ORGVAULT_SSE_KMS_KEY_ID='alias/batch'"));
     assert!(shown(Form::Rclone).contains("server_side_encryption = aws:kms\nsse_kms_key_id = alias/batch\n"));
-    assert!(
-        shown(Form::ObjectStore)
-            .contains("\"aws_server_side_encryption\":\"aws:kms\",\"aws_sse_kms_key_id\":\"alias/batch\"")
-    );
     assert!(shown(Form::Json).contains("\"sse_kms_key_id\":\"alias/batch\""));
 }
 
@@ -109,66 +105,21 @@ fn rclone() {
     );
 }
 
-/// docs.rs/object_store: `parse_url_opts`, `AmazonS3ConfigKey`, `AzureConfigKey`, `GoogleConfigKey`.
-#[test]
-fn object_store() {
-    assert_eq!(
-        render(Form::ObjectStore, &s3("AKIA", "s", "t")).unwrap(),
-        "{\"url\":\"s3://nightly/in/a%20b\",\"options\":{\"aws_access_key_id\":\"AKIA\",\"aws_secret_access_key\":\"s\",\
-         \"aws_session_token\":\"t\",\"aws_region\":\"eu-west-1\",\"aws_endpoint\":\"https://s3.example:9000\",\
-         \"aws_virtual_hosted_style_request\":\"false\"}}\n"
-    );
-    let emulated = "AccountName=acct;AccountKey=c2VjcmV0;BlobEndpoint=http://127.0.0.1:10000/acct";
-    assert_eq!(
-        render(Form::ObjectStore, &azure(emulated)).unwrap(),
-        "{\"url\":\"az://nightly/in\",\"options\":{\"azure_storage_account_name\":\"acct\",\
-         \"azure_storage_account_key\":\"c2VjcmV0\",\"azure_storage_endpoint\":\"http://127.0.0.1:10000/acct\",\
-         \"allow_http\":\"true\"}}\n"
-    );
-    assert_eq!(
-        render(Form::ObjectStore, &short_azure()).unwrap(),
-        "{\"url\":\"az://nightly\",\"options\":{\"azure_storage_account_name\":\"acct\",\
-         \"azure_storage_sas_key\":\"sv=1&sig=x\",\"azure_storage_endpoint\":\"https://acct.blob.core.windows.net\"}}\n"
-    );
-    let gcs = render(Form::ObjectStore, &gcs()).unwrap();
-    assert!(
-        gcs.starts_with("{\"url\":\"gs://nightly/in\",\"options\":{\"google_service_account_key\":\"{\\\"client_email")
-    );
-}
-
-/// A bucket or prefix that no address can hold is refused, not changed.
-#[test]
-fn url_contains_bucket_and_prefix_or_is_absent() {
-    let s3 = |bucket: &str, prefix: &str| {
-        let json =
-            format!(r#"{{"access_key_id":"A","bucket":"{bucket}","key_prefix":"{prefix}","secret_access_key":"s"}}"#);
-        render(Form::ObjectStore, &raw(CredentialType::S3, &json))
-    };
-    let refused = |bucket, prefix| match s3(bucket, prefix) {
-        Err(FormError::Unrepresentable { form: Form::ObjectStore, field, .. }) => field,
-        other => panic!("{other:?}"),
-    };
-    assert_eq!(refused("tenant:bucket", "in"), "bucket");
-    for prefix in ["../other", "in/./x", "in/..", "in//x", "/in", "in//"] {
-        assert_eq!(refused("nightly", prefix), "key_prefix");
-    }
-    assert!(s3("nightly", "a?b#c%ü").unwrap().contains("s3://nightly/a%3Fb%23c%25%C3%BC"));
-}
-
 /// The Azure SDKs' `EnvironmentCredential`, and the Azure command line's storage variables.
 #[test]
-fn azure_env() {
+fn env_of_azure() {
     assert_eq!(
-        exported(&render(Form::AzureEnv, &azure("AccountName=acct;AccountKey=c2VjcmV0")).unwrap()),
+        exported(&render(Form::Env, &azure("AccountName=acct;AccountKey=c2VjcmV0")).unwrap()),
         "export AZURE_TENANT_ID='t-1'\nexport AZURE_CLIENT_ID='c-1'\nexport AZURE_CLIENT_SECRET='it'\\''s'\n\
          export AZURE_STORAGE_ACCOUNT='acct'\n\
-         export AZURE_STORAGE_CONNECTION_STRING='AccountName=acct;AccountKey=c2VjcmV0'\n"
+         export AZURE_STORAGE_CONNECTION_STRING='AccountName=acct;AccountKey=c2VjcmV0'\n\
+         export ORGVAULT_BUCKET='nightly'\nexport ORGVAULT_KEY_PREFIX='in'\n"
     );
     assert_eq!(
-        exported(&render(Form::AzureEnv, &short_azure()).unwrap()),
+        exported(&render(Form::Env, &short_azure()).unwrap()),
         "export AZURE_STORAGE_ACCOUNT='acct'\n\
          export AZURE_STORAGE_SERVICE_ENDPOINT='https://acct.blob.core.windows.net'\n\
-         export AZURE_STORAGE_SAS_TOKEN='sv=1&sig=x'\n"
+         export AZURE_STORAGE_SAS_TOKEN='sv=1&sig=x'\nexport ORGVAULT_BUCKET='nightly'\n"
     );
 }
 
@@ -274,48 +225,6 @@ fn hadoop() {
     assert!(render(Form::Hadoop, &s3("AKIA", " s", "t")).unwrap_err().to_string().contains("a space"));
 }
 
-/// filesystem-spec: s3fs, adlfs and gcsfs, "API Reference".
-#[test]
-fn fsspec() {
-    assert_eq!(
-        render(Form::Fsspec, &s3("AKIA", "s", "t")).unwrap(),
-        "{\"url\":\"s3://nightly/in/a b\",\"storage_options\":{\"key\":\"AKIA\",\"secret\":\"s\",\"token\":\"t\",\
-         \"client_kwargs\":{\"region_name\":\"eu-west-1\",\"endpoint_url\":\"https://s3.example:9000\"},\
-         \"config_kwargs\":{\"s3\":{\"addressing_style\":\"path\"}}}}\n"
-    );
-    assert_eq!(
-        render(Form::Fsspec, &short_azure()).unwrap(),
-        "{\"url\":\"abfs://nightly/\",\"storage_options\":{\"account_name\":\"acct\",\
-         \"account_host\":\"acct.blob.core.windows.net\",\"sas_token\":\"sv=1&sig=x\"}}\n"
-    );
-    let text = render(Form::Fsspec, &gcs()).unwrap();
-    let options: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(
-        (&options["url"], &options["storage_options"]["token"]["type"]),
-        (&"gs://nightly/in".into(), &"service_account".into())
-    );
-    assert_eq!(
-        render(Form::Fsspec, &short_gcs()).unwrap(),
-        "{\"url\":\"gs://nightly/\",\"storage_options\":{\"token\":\"ya29.x\"}}\n"
-    );
-}
-
-/// iceberg.apache.org: "AWS", "Azure", "GCP"; py.iceberg.apache.org: "Configuration".
-#[test]
-fn iceberg() {
-    assert_eq!(
-        render(Form::Iceberg, &s3("AKIA", "s", "t")).unwrap(),
-        "{\"s3.access-key-id\":\"AKIA\",\"s3.secret-access-key\":\"s\",\"s3.session-token\":\"t\",\
-         \"s3.region\":\"eu-west-1\",\"client.region\":\"eu-west-1\",\"s3.endpoint\":\"https://s3.example:9000\",\
-         \"s3.path-style-access\":\"true\",\"s3.force-virtual-addressing\":\"false\"}\n"
-    );
-    assert_eq!(
-        render(Form::Iceberg, &short_gcs()).unwrap(),
-        "{\"gcs.oauth2.token\":\"ya29.x\",\"gcs.oauth2.token-expires-at\":\"1795175400000\"}\n"
-    );
-    assert!(render(Form::Iceberg, &gcs()).unwrap_err().to_string().contains("--vend short"));
-}
-
 /// What a form has no place for is refused by name.
 #[test]
 fn each_format_contains_all_it_supports() {
@@ -327,13 +236,9 @@ fn each_format_contains_all_it_supports() {
         (Form::AwsCredentialProcess, [y, n, y, n, n, n, n, n, n]),
         (Form::AwsIni, [y, y, y, n, n, n, n, n, n]),
         (Form::Rclone, [y, y, y, y, y, y, y, y, n]),
-        (Form::ObjectStore, [y, y, y, y, y, y, y, n, n]),
         (Form::GcpKeyFile, [n, n, n, n, n, n, y, n, n]),
-        (Form::AzureEnv, [n, n, n, y, y, y, n, n, n]),
         (Form::Duckdb, [y, y, y, y, y, y, n, n, n]),
         (Form::Hadoop, [y, y, y, y, y, y, n, n, n]),
-        (Form::Fsspec, [y, y, y, y, y, y, y, y, n]),
-        (Form::Iceberg, [y, y, y, y, y, y, n, y, n]),
     ] {
         assert_eq!(carried(form), expected, "{form}");
         assert_eq!(Form::parse(form.as_str()), Some(form));
@@ -534,10 +439,6 @@ fn variables_of_another_credential_are_unset() {
         let named_lines = named(Form::Env, &vended, "Source");
         assert!(named_lines.starts_with("export "), "under a name of its own nothing mixes");
     }
-    // The form of Azure's tools alone leaves our own variables alone.
-    let lines = render(Form::AzureEnv, &short_azure()).unwrap();
-    assert!(lines.starts_with("unset AZURE_TENANT_ID ") && !lines.contains("ORGVAULT"), "{lines}");
-    assert!(!lines.lines().next().unwrap().contains("AZURE_STORAGE_SAS_TOKEN"), "{lines}");
 }
 
 /// As a shell sees it: a token and an endpoint that were there before are gone.

@@ -156,7 +156,8 @@ async fn oldest_entries_go_and_new_ones_are_delivered<S: Store>(store: Arc<S>) {
     // A start that does not match the checkpoints changes nothing.
     let [start, next]: [_; 2] = store.checkpoints(0, 2).await.unwrap().try_into().unwrap();
     let (start, next) = (start.sealed.unwrap(), next.sealed.unwrap());
-    let entry = || environment.record(environment.now(), None, Actor::System, AuditAction::AuditTruncated, Subject::Audit);
+    let entry =
+        || environment.record(environment.now(), None, Actor::System, AuditAction::AuditTruncated, Subject::Audit);
     let entries = next.checkpoint.entries.clone();
     for (first, start) in [
         (4, &next),

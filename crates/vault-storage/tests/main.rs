@@ -9,7 +9,6 @@ mod gcs;
 mod issuer;
 mod kms;
 mod link;
-mod object_store_form;
 mod proxy;
 mod s3;
 mod support;

@@ -259,8 +259,13 @@ async fn expired_entries_are_removed_up_to_a_checkpoint() {
     let (verification, findings) = setting.verify(Some(newest)).await;
     let expected = AuditVerification { entries: 7, checkpoints: 2, unsealed: 0, newest: 4, start: 2, findings: 0 };
     assert_eq!((verification, findings), (expected, Vec::new()));
-    let counts: Vec<_> =
-        setting.store.audit().iter().filter(|one| one.action == AuditAction::AuditTruncated).map(|one| one.count).collect();
+    let counts: Vec<_> = setting
+        .store
+        .audit()
+        .iter()
+        .filter(|one| one.action == AuditAction::AuditTruncated)
+        .map(|one| one.count)
+        .collect();
     assert_eq!(counts, [3, 4]);
 }
 
@@ -415,8 +420,13 @@ async fn expired_entries_are_removed_by_checkpoint() {
     assert_eq!(setting.operator.audit_start().await.unwrap().unwrap().number, 2);
     let round = setting.operator.cut_audit(now, None, MILLIS).await.unwrap();
     assert_eq!(round, RemovedAudit { entries: 1_001, damaged: None, more: false });
-    let counts: Vec<_> =
-        setting.store.audit().iter().filter(|one| one.action == AuditAction::AuditTruncated).map(|one| one.count).collect();
+    let counts: Vec<_> = setting
+        .store
+        .audit()
+        .iter()
+        .filter(|one| one.action == AuditAction::AuditTruncated)
+        .map(|one| one.count)
+        .collect();
     assert_eq!(counts, [1_000, 300, 701]);
     // An entry of a checkpoint before the start.
     let added = setting.write(1).await[0];

@@ -11,6 +11,7 @@ use crate::failure::Failure;
 use crate::form::Form;
 use crate::text::Moment;
 use crate::text::seconds;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -132,6 +133,25 @@ impl WantedArgs {
     }
 }
 
+/// Accepts the formats. A removed one is refused with what replaces it.
+fn format_parser() -> impl TypedValueParser<Value = Form> {
+    const REMOVED: [(&str, &str); 4] = [
+        ("azure-env", "use env, which contains the same variables"),
+        ("fsspec", "use storage_options of the Python package orgvault"),
+        ("iceberg", "run the job with orgvault exec, in Python with py-io-impl pyiceberg.io.fsspec.FsspecFileIO"),
+        (
+            "object-store",
+            "use obstore_store or polars_options of the Python package orgvault, or run the job with orgvault exec",
+        ),
+    ];
+    let names = Form::ALL.map(|form| PossibleValue::new(form.as_str())).into_iter();
+    let removed = REMOVED.map(|(name, _)| PossibleValue::new(name).hide(true));
+    PossibleValuesParser::new(names.chain(removed)).try_map(|text| {
+        let replacement = || REMOVED.iter().find(|(name, _)| *name == text).map(|(_, replacement)| *replacement);
+        Form::parse(&text).ok_or_else(|| format!("the format was removed: {}", replacement().unwrap_or_default()))
+    })
+}
+
 #[derive(Args)]
 pub struct ActivateArgs {
     #[command(flatten)]
@@ -141,7 +161,7 @@ pub struct ActivateArgs {
     #[command(flatten)]
     pub(crate) choice: ChoiceArgs,
     /// Output format; required if standard output is a terminal [default: json]
-    #[arg(long, value_parser = named(Form::ALL.map(Form::as_str), Form::parse))]
+    #[arg(long, value_parser = format_parser())]
     pub(crate) format: Option<Form>,
     /// Check the credentials at their storage providers without activating them
     #[arg(long, conflicts_with_all = ["format", "purpose", "ttl", "id", "kind", "bucket", "names"])]

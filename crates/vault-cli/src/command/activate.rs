@@ -51,8 +51,8 @@ fn form(asked: Option<Form>, json: bool, to_terminal: bool) -> Result<Form, Fail
 /// Returns whether the outputs of several credentials can be concatenated.
 const fn supports_several(form: Form) -> bool {
     match form {
-        Form::Json | Form::Env | Form::AzureEnv | Form::AwsIni | Form::Rclone | Form::Duckdb | Form::Hadoop => true,
-        Form::AwsCredentialProcess | Form::ObjectStore | Form::GcpKeyFile | Form::Fsspec | Form::Iceberg => false,
+        Form::Json | Form::Env | Form::AwsIni | Form::Rclone | Form::Duckdb | Form::Hadoop => true,
+        Form::AwsCredentialProcess | Form::GcpKeyFile => false,
     }
 }
 

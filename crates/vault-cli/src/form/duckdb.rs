@@ -1,8 +1,8 @@
 //! A statement that creates a secret of DuckDB (duckdb.org: "S3 API Support", "Azure Extension", "Secrets Manager").
 
-use super::object_store::is_plain_http;
 use super::{
-    AzureAccess, Form, FormError, FormSubject, S3View, Setting, copied, gather, settings, spelt, unusual_blob_endpoint,
+    AzureAccess, Form, FormError, FormSubject, S3View, Setting, copied, gather, is_plain_http, settings, spelt,
+    unusual_blob_endpoint,
 };
 use vault_core::activation::{AzureShort, ShortData, Vended};
 use vault_core::credential::{AzureIdentity, CredentialData, SecretText};

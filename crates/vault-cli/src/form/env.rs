@@ -48,7 +48,7 @@ pub struct EnvironmentVariables {
 }
 
 /// Variables that change the identity of a type's tools, or send a credential to another address.
-pub(super) const fn displaced_by(kind: CredentialType) -> &'static [&'static str] {
+const fn displaced_by(kind: CredentialType) -> &'static [&'static str] {
     match kind {
         CredentialType::S3 => &[
             "AWS_ACCESS_KEY_ID",
@@ -244,7 +244,7 @@ pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError>
 
 /// Returns lines that unset conflicting variables and set and export the given ones. Variables with a name prefix have
 /// no conflicts.
-pub(super) fn lines<'a>(
+fn lines<'a>(
     subject: &FormSubject<'_>,
     displaced: impl Iterator<Item = &'a str>,
     assignments: &[Assignment],
@@ -272,11 +272,11 @@ pub(super) fn lines<'a>(
 
 fn assignments(subject: &FormSubject<'_>) -> Result<Vec<Assignment>, FormError> {
     let prefix = subject.name.map(FormName::variable_prefix).unwrap_or_default();
-    named(Form::Env, &prefix, variables(subject.vended)?)
+    named(&prefix, variables(subject.vended)?)
 }
 
 /// Returns the settings as variables with the prefix `prefix`.
-pub(super) fn named(form: Form, prefix: &str, settings: Vec<Setting>) -> Result<Vec<Assignment>, FormError> {
+fn named(prefix: &str, settings: Vec<Setting>) -> Result<Vec<Assignment>, FormError> {
     let assign = |(name, value): Setting| {
         // Read the secret only to check for NUL, the one character that a variable cannot contain.
         let possible = !value.expose().contains('\0');
@@ -284,7 +284,7 @@ pub(super) fn named(form: Form, prefix: &str, settings: Vec<Setting>) -> Result<
         if possible {
             Ok(name_of())
         } else {
-            Err(form.unrepresentable(name, "an environment variable cannot contain a NUL character"))
+            Err(Form::Env.unrepresentable(name, "an environment variable cannot contain a NUL character"))
         }
     };
     settings.into_iter().map(assign).collect()
@@ -302,7 +302,7 @@ fn variables(vended: &Vended) -> Result<Vec<Setting>, FormError> {
     }
     Ok(match vended {
         Vended::Raw(CredentialData::AzureIdentity(data)) => {
-            let own = azure_raw(Form::Env, data)?;
+            let own = azure_raw(data)?;
             own.into_iter().chain(places(data.container.as_deref(), data.key_prefix.as_deref())).collect()
         }
         Vended::Raw(CredentialData::Gcs(data)) => gcs_raw(data),
@@ -355,11 +355,11 @@ fn s3(view: &S3View<'_>, (role_arn, external_id): (Option<&str>, Option<&str>)) 
 /// Returns the variables from which the Azure tools read an application's identity (`EnvironmentCredential`) and a
 /// storage account. The application is omitted if its directory is unknown, because the tools would send its secret to
 /// that of the public cloud.
-pub(super) fn azure_raw(form: Form, data: &AzureIdentity) -> Result<Vec<Setting>, FormError> {
+fn azure_raw(data: &AzureIdentity) -> Result<Vec<Setting>, FormError> {
     let connection = &data.connection_string;
     let cloud = connection.cloud();
     let application = data.application().filter(|_| cloud.is_some());
-    AzureAccess::of(form, data)?; // An application without an account requires its directory.
+    AzureAccess::of(Form::Env, data)?; // An application without an account requires its directory.
     let authority = cloud.filter(|cloud| application.is_some() && *cloud != AzureCloud::Public);
     Ok(settings([
         ("AZURE_TENANT_ID", application.and_then(|own| copied(own.tenant_id))),
@@ -371,7 +371,7 @@ pub(super) fn azure_raw(form: Form, data: &AzureIdentity) -> Result<Vec<Setting>
     ]))
 }
 
-pub(super) fn azure_short(data: &AzureShort) -> Vec<Setting> {
+fn azure_short(data: &AzureShort) -> Vec<Setting> {
     settings([
         ("AZURE_STORAGE_ACCOUNT", copied(&data.account_name)),
         ("AZURE_STORAGE_SERVICE_ENDPOINT", copied(&data.endpoint)),

@@ -1,8 +1,7 @@
 //! Properties for Spark and its Hadoop file systems ("Hadoop-AWS: S3A", "Hadoop Azure: ABFS"), as `spark-submit
 //! --properties-file` reads them. Those for S3 apply only to the credential's buckets.
 
-use super::object_store::is_plain_http;
-use super::{AzureAccess, Form, FormError, FormSubject, S3View, copied, gather, spelt};
+use super::{AzureAccess, Form, FormError, FormSubject, S3View, copied, gather, is_plain_http, spelt};
 use url::Url;
 use vault_core::activation::{AzureShort, ShortData, Vended};
 use vault_core::credential::{AzureIdentity, CredentialData, SecretText};

@@ -197,9 +197,7 @@ impl Occurrence {
         digester: &dyn KeyedDigester,
     ) -> Option<Self> {
         let kind = match notice.code {
-            NoticeCode::LoginLocked | NoticeCode::PasscodeDisabled | NoticeCode::LockedOut => {
-                EventKind::AccountLocked
-            }
+            NoticeCode::LoginLocked | NoticeCode::PasscodeDisabled | NoticeCode::LockedOut => EventKind::AccountLocked,
             NoticeCode::RecoveryCodeUsed => EventKind::AccountRecoveryCodeUsed,
             _ => return None,
         };

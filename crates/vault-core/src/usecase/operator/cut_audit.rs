@@ -81,7 +81,8 @@ impl Operator {
             let (Some(first), Some(start)) = (first, start.filter(|_| !entries.is_empty())) else { return Ok(removed) };
             let start = self.environment.audit.seal_checkpoint(Checkpoint { entries: Vec::new(), ..start });
             let (count, now) = (entries.len(), self.environment.now());
-            let mut audit = self.environment.record(now, None, Actor::System, AuditAction::AuditTruncated, Subject::Audit);
+            let mut audit =
+                self.environment.record(now, None, Actor::System, AuditAction::AuditTruncated, Subject::Audit);
             audit.record.count = i64::try_from(count).unwrap_or(i64::MAX);
             let audit = self.environment.audit.seal(audit.record);
             // `false` means that another process was faster.
