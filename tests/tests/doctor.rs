@@ -1,10 +1,9 @@
-//! `orgvault doctor`: checks of the environment, and settings with which a server then refuses to start.
+//! `orgvault doctor`: checks of the environment and of the stored data.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::PermissionsExt as _;
-use vault_tests::process::Server;
 use vault_tests::samples::small;
 use vault_tests::{Database, Vault};
 
@@ -50,21 +49,6 @@ fn damaged_vault_is_reported_with_remedy(database: Database) {
     let run = vault.run(&["doctor", "--json", "--root-key-file", key.to_str().unwrap()]);
     assert_eq!(run.status, Some(1));
     assert!(run.stdout.contains(r#""check":"vault","result":"failed""#), "{}", run.stdout);
-}
-
-#[test]
-fn required_disk_encryption_is_enforced_at_start() {
-    let vault = Vault::init(Database::Sqlite);
-    let seen = report(&vault.run(&["doctor", "--json"]).done().stdout).0["disk"] == "passed";
-    if !seen {
-        let refused = Server::fail(vault.command(&["serve", "--require-disk-encryption"]));
-        assert_eq!(refused.status, Some(1));
-        assert!(refused.stderr.contains("--require-disk-encryption is set, but"), "{}", refused.stderr);
-    }
-    let vault = Vault::init(Database::Postgres);
-    let refused = Server::fail(vault.command(&["serve", "--require-disk-encryption"]));
-    assert_eq!(refused.status, Some(1));
-    assert!(refused.stderr.contains("cannot be seen from here"), "{}", refused.stderr);
 }
 
 /// Flipped bits anywhere in the database file.

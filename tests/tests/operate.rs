@@ -38,7 +38,6 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("activations.md", "orgvault issuer", "fetches the keys of an issuer from the internet: workloads.rs"),
     ("backup.md", "orgvault serve", "serves until it is stopped: backup.rs"),
     ("containers.md", "", "needs Docker: tests/container"),
-    ("disk.md", "", "formats a disk"),
     ("documents.md", "", "clients of the HTTP API: pages.rs"),
     ("federation.md", "", ISSUER),
     ("first-start.md", "", "serves until it is stopped: quickstart.rs, first_run.rs"),

@@ -157,8 +157,8 @@ pub(crate) enum Command {
     /// unchanged, and the next steps are printed. With --dry-run, the server may keep running. Rows that it writes
     /// after the start are not copied, and the target stays empty.
     MigrateTo(MigrateToArgs),
-    /// Check the vault's environment: root key, file modes, disk encryption, swap, clock and key usage. With --deep,
-    /// also check all stored data
+    /// Check the vault's environment: root key, file modes, clock, backups and key usage. With --deep, also check all
+    /// stored data
     ///
     /// Changes nothing, and may run while the server runs. Exits with status 1 if a check fails. Warnings do not count.
     Doctor(DoctorArgs),

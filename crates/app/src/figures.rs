@@ -1,6 +1,5 @@
 //! Metrics that are sampled rather than counted: load, stored objects and key usage.
 
-use crate::disk::Space;
 use crate::receivers::Alarm;
 use std::error::Error;
 use std::path::Path;
@@ -86,9 +85,9 @@ pub(crate) fn count_wait(waited: Duration, obtained: bool) {
 
 /// Updates the load metrics. Called at each scrape.
 pub(crate) fn show_load(vault: &OpenVault, data_dir: &Path) {
-    if let Ok(space) = Space::of(data_dir) {
-        metrics::gauge!(DISK_FREE).set(bytes(space.free));
-        metrics::gauge!(DISK_SIZE).set(bytes(space.size));
+    if let Ok(disk) = rustix::fs::statvfs(data_dir) {
+        metrics::gauge!(DISK_FREE).set(bytes(disk.f_bavail.saturating_mul(disk.f_frsize)));
+        metrics::gauge!(DISK_SIZE).set(bytes(disk.f_blocks.saturating_mul(disk.f_frsize)));
     }
     let load = vault.load();
     if vault.database_key().is_some() {

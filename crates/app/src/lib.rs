@@ -13,7 +13,6 @@ mod command;
 mod completion;
 mod compose;
 mod container;
-mod disk;
 mod egress;
 mod event_log;
 mod events;

@@ -8,12 +8,10 @@ mod spread;
 use crate::backups;
 use crate::cli::DoctorArgs;
 use crate::compose;
-use crate::disk::{self, DiskEncryption, Space};
 use crate::egress;
 use crate::settings::Settings;
 use serde::Serialize;
-use std::io;
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;
 use vault_cli::failure::Failure;
@@ -78,7 +76,7 @@ struct Report {
 /// Runs all checks. Fails if one of them fails.
 pub(crate) async fn run(settings: &Settings, args: &DoctorArgs, output: Output) -> Result<(), Failure> {
     let mut findings = None;
-    let mut checks = vec![directory(settings), root_key(settings), database_disk(settings), space(settings), swap()];
+    let mut checks = vec![directory(settings), root_key(settings)];
     if settings.server.allow_http_links {
         let remedy = "Remove --allow-http-links, unless every such link stays inside your network.";
         checks.push(Check::other("links", Outcome::Warning, "direct links with http are accepted", remedy));
@@ -174,70 +172,7 @@ fn root_key(settings: &Settings) -> Check {
     Check::passed("root-key", format!("{} is not on the disk of the database", path.display()))
 }
 
-/// Checks whether the disk of the embedded database is encrypted.
-fn database_disk(settings: &Settings) -> Check {
-    let Some(file) = settings.database.file() else {
-        let remedy = "Addresses, names, namespaces and the audit log are readable in PostgreSQL's files. Check on the \
-                      database server, or with its provider, that its disk and its backups are encrypted.";
-        let found = "the disk of the database server cannot be seen from here";
-        return Check::other("disk", Outcome::Skipped, found, remedy);
-    };
-    let directory = file.parent().unwrap_or(Path::new("/"));
-    let found = match disk::of(directory) {
-        Ok(encryption) => encryption,
-        Err(error) => DiskEncryption::Unknown { place: format!("a disk that cannot be inspected ({error})") },
-    };
-    let text = format!("{}: {found}", directory.display());
-    let remedy = "The database file is encrypted in any case, and so are its backups. If the hardware or the provider \
-                  encrypts the disk, check it there. Otherwise put the directory on LUKS (docs/operate/disk.md).";
-    match found {
-        DiskEncryption::Encrypted { .. } => Check::passed("disk", text),
-        DiskEncryption::NotSeen { .. } => Check::other("disk", Outcome::Warning, text, remedy),
-        DiskEncryption::Unknown { .. } => Check::other("disk", Outcome::Skipped, text, remedy),
-    }
-}
-
-/// Fails unless the disk of the embedded database is detected as encrypted.
-pub(crate) fn require_disk_encryption(settings: &Settings) -> Result<(), Failure> {
-    let refused = |found: String| {
-        let next = "Put the data directory on an encrypted disk, or remove --require-disk-encryption";
-        Err(Failure::new(format!("--require-disk-encryption is set, but {found}. {next}")))
-    };
-    let Some(file) = settings.database.file() else {
-        return refused("the disk of a PostgreSQL server cannot be seen from here".to_owned());
-    };
-    let directory = file.parent().unwrap_or(Path::new("/"));
-    match disk::of(directory) {
-        Ok(DiskEncryption::Encrypted { .. }) => Ok(()),
-        Ok(found) => refused(format!("{}: {found}", directory.display())),
-        Err(error) => refused(format!("the disk of {} cannot be inspected: {error}", directory.display())),
-    }
-}
-
-/// Whether memory that is written to swap is encrypted there.
-fn space(settings: &Settings) -> Check {
-    let path = settings.data_dir.display();
-    match Space::of(&settings.data_dir) {
-        Err(error) => {
-            let remedy = "Check the free space yourself.";
-            Check::other("space", Outcome::Skipped, format!("the free space of {path} cannot be seen: {error}"), remedy)
-        }
-        Ok(space) => {
-            let found = format!("{} of {} MiB are free in {path}", space.free >> 20, space.size >> 20);
-            match space.is_low() {
-                true => Check::other(
-                    "space",
-                    Outcome::Warning,
-                    found,
-                    "Free some space: on a full disk, changes and activations fail.",
-                ),
-                false => Check::passed("space", found),
-            }
-        }
-    }
-}
-
-/// Checks whether swap is encrypted.
+/// Checks the age of the newest scheduled backup.
 fn backups(settings: &Settings, vault: &OpenVault) -> Check {
     let server = &settings.server;
     let (Some(every), Some(directory)) = (server.backup_every, &server.backup_to) else {
@@ -269,39 +204,6 @@ fn backups(settings: &Settings, vault: &OpenVault) -> Check {
 fn hours(age: Duration) -> String {
     let minutes = age.as_secs() / 60;
     if minutes < 120 { format!("{minutes} minutes") } else { format!("{} hours", minutes / 60) }
-}
-
-fn swap() -> Check {
-    let table = match std::fs::read_to_string("/proc/swaps") {
-        Ok(table) => table,
-        Err(error) => {
-            let remedy = "Disable or encrypt the swap of this host.";
-            return Check::other("swap", Outcome::Skipped, format!("/proc/swaps cannot be read: {error}"), remedy);
-        }
-    };
-    let areas = table.lines().skip(1).filter_map(|line| line.split_whitespace().next());
-    let open: Vec<&str> = areas.filter(|area| !is_safe_swap(Path::new(area))).collect();
-    match open.as_slice() {
-        [] => Check::passed("swap", "off, in memory or encrypted"),
-        [first, ..] => Check::other(
-            "swap",
-            Outcome::Warning,
-            format!("{first} is not seen to be encrypted, and keys may be written to it"),
-            "Set LimitMEMLOCK=infinity for the service, which then keeps its memory out of swap, or turn swap off, or encrypt it.",
-        ),
-    }
-}
-
-fn is_safe_swap(area: &Path) -> bool {
-    let in_memory = area.file_name().is_some_and(|name| name.to_string_lossy().starts_with("zram"));
-    let encrypted = || -> io::Result<bool> {
-        let found = match area.metadata()?.file_type().is_block_device() {
-            true => disk::of_device(area)?,
-            false => disk::of(area)?,
-        };
-        Ok(matches!(found, DiskEncryption::Encrypted { .. }))
-    };
-    in_memory || encrypted().unwrap_or(false)
 }
 
 /// Checks the clock against the database's. Passcodes depend on the time, and replicas must agree on the expiry of
@@ -402,13 +304,13 @@ mod tests {
     fn remedies_and_findings_follow_the_table() {
         let checks = [
             Check::passed("vault", "it opens"),
-            Check::other("disk", Outcome::Warning, "/data: plain", "Encrypt it."),
-            Check::other("swap", Outcome::Skipped, "unknown", "Turn it off."),
+            Check::other("backups", Outcome::Warning, "one day old", "Back up."),
+            Check::other("clock", Outcome::Skipped, "unknown", "See timedatectl."),
         ];
         assert_eq!(
             text(&checks, &["row 1 of table accounts has a MAC that does not verify".to_owned()]),
-            "CHECK  RESULT   FOUND\nvault  passed   it opens\ndisk   warning  /data: plain\nswap   skipped  unknown\n\n\
-             What to do:\n  disk: Encrypt it.\n  swap: Turn it off.\n\n\
+            "CHECK    RESULT   FOUND\nvault    passed   it opens\nbackups  warning  one day old\nclock    skipped  unknown\n\n\
+             What to do:\n  backups: Back up.\n  clock: See timedatectl.\n\n\
              Found:\n  row 1 of table accounts has a MAC that does not verify\n"
         );
     }

@@ -2,7 +2,6 @@
 
 use crate::background::Background;
 use crate::cli::ServeArgs;
-use crate::command::doctor;
 use crate::command::migrate;
 use crate::compose;
 use crate::egress;
@@ -138,9 +137,6 @@ async fn serve(
     opener: Arc<dyn Opener>,
     events: &ServerEvents,
 ) -> Result<(), Failure> {
-    if settings.server.require_disk_encryption {
-        doctor::require_disk_encryption(&settings)?;
-    }
     hardening::raise_file_limit()?;
     let memory_locked = hardening::lock_memory();
     let (batch, sizes) = figures::BATCH_SIZES;

@@ -147,18 +147,6 @@ pub(crate) struct ServerSettings {
     )]
     pub(crate) allow_http_links: bool,
 
-    /// Refuse to serve an embedded database from a disk that is not detected as encrypted (dm-crypt)
-    #[arg(
-        long,
-        value_name = "BOOL",
-        num_args = 0..=1,
-        require_equals = true,
-        default_value_t = false,
-        default_missing_value = "true",
-        action = clap::ArgAction::Set
-    )]
-    pub(crate) require_disk_encryption: bool,
-
     /// Maximum number of credentials per organization
     #[arg(long, value_name = "COUNT", default_value_t = 1_000_000, value_parser = value::whole(1, i64::MAX))]
     pub(crate) max_credentials: i64,
