@@ -120,7 +120,7 @@ fn settings_are_read_from_file_and_environment() {
     let path = socket(&vault);
     let file = format!(
         "role = \"activation\"\nactivation-listen = \"unix:{}\"\nactivation-socket-mode = \"0606\"\n\
-         activation-rate = 1\nactivation-burst = 2\nmax-activations = 7\nallow-egress = [\"127.0.0.0/8\"]\n",
+         activation-rate = 1\nmax-activations = 7\nallow-egress = [\"127.0.0.0/8\"]\n",
         path.display()
     );
     fs::write(vault.data_dir().join("orgvault.toml"), file).unwrap();

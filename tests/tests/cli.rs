@@ -282,7 +282,7 @@ fn manual_pages_and_completions_match_definitions() {
         output.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>()
     };
     assert!(complete("orgvault account reset").contains(&"reset-passcode".to_owned()));
-    assert!(complete("orgvault serve --activation-bu").contains(&"--activation-burst".to_owned()));
+    assert!(complete("orgvault serve --activation-ra").contains(&"--activation-rate".to_owned()));
     let offered = complete("orgvault m");
     assert!(offered.contains(&"migrate".to_owned()) && !offered.contains(&"man-pages".to_owned()), "{offered:?}");
 }
@@ -291,7 +291,7 @@ fn manual_pages_and_completions_match_definitions() {
 fn settings_that_would_be_ignored_are_refused() {
     let vault = Vault::init(Database::Sqlite);
     for command in [
-        &["migrate", "--activation-burst", "3"][..],
+        &["migrate", "--activation-rate", "3"][..],
         &["org", "list", "--listen", "127.0.0.1:1"],
         &["quickstart", "--role", "api"],
         &["account", "list", "--public-url", "https://vault.example.com"],

@@ -287,7 +287,7 @@ impl ServerSettings {
 
     /// Returns the rate limit of logins per network, or `None` for no limit.
     pub(crate) fn login_rate(&self) -> Option<Rate> {
-        rate(self.login_rate, self.login_burst)
+        rate(self.login_rate)
     }
 
     /// Returns the URL of the HTTP API: below the public URL, else at `address`.

@@ -53,7 +53,7 @@ impl ServerSettings {
         Some(Activation {
             listen,
             client_ca_file: self.activation_client_ca_file.clone(),
-            rate: rate(self.activation_rate, self.activation_burst),
+            rate: rate(self.activation_rate),
             limit: self.max_activations,
         })
     }

@@ -19,7 +19,7 @@ use vault_http::BasePath;
 use vault_notify::{Mailbox, SmtpUrl};
 use vault_storage::{DirectHost, HostPattern, ProxyUrl};
 
-/// Maximum rate and burst. Higher values have no practical effect.
+/// Maximum rate. Higher values have no practical effect.
 const MAX_RATE: u32 = 1_000_000;
 const MAX_REQUESTS: usize = 1_000_000;
 
@@ -115,13 +115,10 @@ pub(crate) struct ServerSettings {
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = value::host_name)]
     pub(crate) allowed_host: Vec<String>,
 
-    /// Login attempts per second allowed per network (IPv4 /24, IPv6 /48); 0 means no limit
+    /// Login attempts per second allowed per network (IPv4 /24, IPv6 /48), after a burst of ten times as many; 0 means no
+    /// limit
     #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = value::whole(0, MAX_RATE))]
     pub(crate) login_rate: u32,
-
-    /// Maximum burst of login attempts per network
-    #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = value::whole(1, MAX_RATE))]
-    pub(crate) login_burst: u32,
 
     /// Maximum number of concurrent requests of one account; further requests get status 429
     #[arg(long, value_name = "COUNT", default_value_t = 256, value_parser = value::whole(1, MAX_REQUESTS))]
@@ -258,13 +255,9 @@ pub(crate) struct ServerSettings {
     #[arg(long, value_name = "FILE")]
     pub(super) activation_client_ca_file: Option<PathBuf>,
 
-    /// Activations and checks per second allowed per integration; 0 means no limit
+    /// Activations and checks per second allowed per integration, after a burst of ten times as many; 0 means no limit
     #[arg(long, value_name = "COUNT", default_value_t = 20, value_parser = value::whole(0, MAX_RATE))]
     pub(super) activation_rate: u32,
-
-    /// Maximum burst of activations and checks per integration
-    #[arg(long, value_name = "COUNT", default_value_t = 200, value_parser = value::whole(1, MAX_RATE))]
-    pub(super) activation_burst: u32,
 
     /// Maximum number of active activations per integration
     #[arg(long, value_name = "COUNT", default_value_t = DEFAULT_LIVE_LIMIT, value_parser = value::whole(1, i64::MAX))]

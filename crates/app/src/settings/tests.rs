@@ -81,7 +81,7 @@ fn invalid_values_are_refused_with_expected_format() {
         (["--keep-versions", "1"], "from 2 to 1000"),
         (["--keep-previous", "11y"], "from 0s to 10years"),
         (["--login-rate", "-1"], "from 0 to 1000000"),
-        (["--activation-burst", "0"], "from 1 to 1000000"),
+        (["--activation-rate", "1000001"], "from 0 to 1000000"),
         (["--max-activations", "0"], "from 1 to"),
         (["--activation-listen", "unix:"], "needs a path"),
         (["--activation-listen", "example.org:1"], "unix:/PATH"),

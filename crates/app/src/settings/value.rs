@@ -209,9 +209,9 @@ impl fmt::Display for SinkTarget {
     }
 }
 
-/// Creates a rate limit, or `None` if `per_second` is 0.
-pub(super) fn rate(per_second: u32, burst: u32) -> Option<Rate> {
-    Some(Rate { per_second: NonZeroU32::new(per_second)?, burst: NonZeroU32::new(burst)? })
+/// Creates a rate limit with a burst of ten times the rate, or `None` if `per_second` is 0.
+pub(super) fn rate(per_second: u32) -> Option<Rate> {
+    Some(Rate { per_second: NonZeroU32::new(per_second)?, burst: NonZeroU32::new(per_second.saturating_mul(10))? })
 }
 
 #[cfg(test)]
