@@ -114,7 +114,7 @@ impl Providers {
     /// Returns settings of servers and commands that use the providers.
     pub fn settings(&self) -> [(&'static str, String); 3] {
         let authority = self.authority.to_str().unwrap().to_owned();
-        [("federation-issuer", ISSUER.to_owned()), ("egress-proxy", self.proxy.url()), ("storage-ca-file", authority)]
+        [("federation-issuer", ISSUER.to_owned()), ("egress-proxy", self.proxy.url()), ("ca-file", authority)]
     }
 
     /// Returns `command`, which then reaches the providers by the variables of common tools.

@@ -371,8 +371,7 @@ fn processes_by_role_share_one_database() {
 
 #[test]
 fn rate_limit_applies_per_integration() {
-    let (vault, activation_listener) =
-        ActivationListener::open_with(Database::Sqlite, &["--activation-rate=1"]);
+    let (vault, activation_listener) = ActivationListener::open_with(Database::Sqlite, &["--activation-rate=1"]);
     let session = vault.admin_session();
     session.save(&small("imports", 1));
     let (busy, other) = (Integration::make(&vault, "a", &["imports"]), Integration::make(&vault, "b", &["imports"]));

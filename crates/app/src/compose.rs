@@ -102,8 +102,7 @@ pub(crate) fn other_root_key(settings: &Settings, place: &RootKeyLocation) -> Re
                 KmsAccess::Keys { file, .. } => secret(settings, file, LONGEST_CREDENTIALS)?,
                 KmsAccess::WebIdentity { file, .. } => identity_token(file),
             };
-            let ca_file = settings.server.storage_ca_file.clone();
-            let key = KmsKey::new((**uri).clone(), read, &egress::of(settings)?, ca_file)?;
+            let key = KmsKey::new((**uri).clone(), read, &egress::of(settings)?)?;
             Ok(RootKey::service(Arc::new(ServiceRootKey::new(Arc::new(key)))))
         }
     }

@@ -19,7 +19,7 @@ pub(crate) fn describe() {
     }
 }
 
-/// Returns the proxy and its rules. All parts of the process share the proxy. The permitted addresses are those of
+/// Returns the proxy, its rules and the trusted CAs. All parts of the process share the proxy. The permitted addresses are those of
 /// `--allow-egress`.
 ///
 /// # Errors
@@ -42,9 +42,10 @@ pub(crate) fn sends_password_unencrypted(settings: &Settings) -> bool {
 
 fn create(settings: &Settings) -> Result<Egress, Failure> {
     let server = &settings.server;
-    let Some(url) = &server.egress_proxy else { return Ok(Egress::default()) };
-    let proxy = Proxy::new(url.clone(), server.egress_proxy_ca_file.as_deref())
-        .map_err(|error| Failure::new(format!("--egress-proxy-ca-file: {error}")))?;
+    let ca_file = server.ca_file.as_deref();
+    let flawed = |error| Failure::new(format!("--ca-file: {error}"));
+    let Some(url) = &server.egress_proxy else { return Egress::default().trusting(ca_file).map_err(flawed) };
+    let proxy = Proxy::new(url.clone(), ca_file).map_err(flawed)?;
     let proxy = match &server.egress_proxy_credentials_file {
         Some(path) => {
             let flag = "--egress-proxy-credentials-file";
@@ -57,5 +58,6 @@ fn create(settings: &Settings) -> Result<Egress, Failure> {
         None => proxy,
     };
     let proxy = proxy.on_failure(|reason| metrics::counter!(FAILURES, "reason" => reason.as_str()).increment(1));
-    Ok(Egress::through(proxy, server.egress_direct.clone(), server.allow_egress_host.clone()))
+    let egress = Egress::through(proxy, server.egress_direct.clone(), server.allow_egress_host.clone());
+    egress.trusting(ca_file).map_err(flawed)
 }

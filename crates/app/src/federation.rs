@@ -116,8 +116,7 @@ impl Issuing {
 /// # Errors
 /// A file that the settings name cannot be used.
 pub(crate) fn publication(settings: &Settings) -> Result<PublicationClient, Failure> {
-    let client = PublicationClient::new(&egress::of(settings)?, settings.server.storage_ca_file.clone());
-    client.map_err(|error| Failure::new(format!("--storage-ca-file: {error}")))
+    Ok(PublicationClient::new(&egress::of(settings)?)?)
 }
 
 /// A storage client that counts exchanges.

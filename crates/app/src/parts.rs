@@ -86,7 +86,6 @@ pub(crate) fn storage(settings: &Settings, opened: &OpenVault) -> Result<Option<
         .without_listeners(settings.server.addresses().into_iter().map(|(_, address)| address).collect());
     let settings = StorageSettings {
         egress: egress::of(settings)?.with_policy(policy),
-        ca_file: settings.server.storage_ca_file.clone(),
         session_tags: settings.server.session_tags,
         ..StorageSettings::default()
     };

@@ -396,7 +396,6 @@ impl ServerSettings {
     fn check_egress_proxy(&self) -> Result<(), Failure> {
         let set = [
             ("--egress-proxy-credentials-file", self.egress_proxy_credentials_file.is_some()),
-            ("--egress-proxy-ca-file", self.egress_proxy_ca_file.is_some()),
             ("--egress-direct", !self.egress_direct.is_empty()),
             ("--allow-egress-host", !self.allow_egress_host.is_empty()),
         ];

@@ -123,15 +123,10 @@ impl KmsKey {
     /// Creates the key of `uri`. Does not connect.
     ///
     /// # Errors
-    /// The system's certificates, or those in `ca_file`, cannot be read.
-    pub fn new(
-        uri: KmsUri,
-        read: ReadCredentials,
-        egress: &Egress,
-        ca_file: Option<PathBuf>,
-    ) -> Result<Self, TrustError> {
+    /// [`TrustError::Tls`].
+    pub fn new(uri: KmsUri, read: ReadCredentials, egress: &Egress) -> Result<Self, TrustError> {
         // The operator chooses the endpoint, which may be in a private network.
-        let settings = StorageSettings { egress: egress.for_operator(), ca_file, ..StorageSettings::default() };
+        let settings = StorageSettings { egress: egress.for_operator(), ..StorageSettings::default() };
         let resolver: Arc<dyn Resolve> = Arc::new(SystemResolver::new());
         // Omits the region, because the replicas of a multi-Region key are the same key.
         let name = format!("aws-kms:{}:{}", uri.account, uri.key);

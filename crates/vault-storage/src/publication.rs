@@ -6,7 +6,6 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use hyper::{Request, StatusCode, header};
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 use vault_core::federation::{FederationIssuer, PublicationFailure, PublishedDocuments};
 use vault_core::port::IssuerPublication;
@@ -22,12 +21,12 @@ impl fmt::Debug for PublicationClient {
 }
 
 impl PublicationClient {
-    /// Creates a client that uses the proxy of `egress`, if any. It also trusts the CA certificates in `ca_file`.
+    /// Creates a client that uses the proxy of `egress`, if any.
     ///
     /// # Errors
     /// The file cannot be used.
-    pub fn new(egress: &Egress, ca_file: Option<PathBuf>) -> Result<Self, TrustError> {
-        let settings = StorageSettings { egress: egress.for_operator(), ca_file, ..StorageSettings::default() };
+    pub fn new(egress: &Egress) -> Result<Self, TrustError> {
+        let settings = StorageSettings { egress: egress.for_operator(), ..StorageSettings::default() };
         Ok(Self(GuardedClient::new(&settings, Arc::new(SystemResolver::new()))?))
     }
 

@@ -2,17 +2,14 @@
 
 use crate::Egress;
 use std::borrow::Cow;
-use std::path::PathBuf;
 use std::time::Duration;
 use vault_core::credential::KeyFile;
 
 /// Settings of connections to storage providers.
 #[derive(Clone, Debug, Default)]
 pub struct StorageSettings {
-    /// Proxy and permitted destinations.
+    /// Proxy, permitted destinations and trusted CAs.
     pub egress: Egress,
-    /// PEM file with additional CA certificates for storage providers.
-    pub ca_file: Option<PathBuf>,
     /// Time limits.
     pub deadlines: Deadlines,
     /// Addresses of the cloud providers' services.

@@ -6,7 +6,6 @@ use bytes::Bytes;
 use hyper::{Request, StatusCode, header};
 use secrecy::ExposeSecret as _;
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 use vault_core::check::CheckReason;
 use vault_core::port::WebhookMessage;
@@ -26,21 +25,20 @@ impl fmt::Debug for WebhookClient {
 }
 
 impl WebhookClient {
-    /// Creates a client for the destinations that `egress` permits. It also trusts the CA certificates in
-    /// `ca_file`.
+    /// Creates a client for the destinations that `egress` permits.
     ///
     /// # Errors
-    /// The file cannot be used.
-    pub fn new(egress: Egress, ca_file: Option<PathBuf>) -> Result<Self, TrustError> {
-        Self::resolving(egress, ca_file, Arc::new(SystemResolver::new()))
+    /// [`TrustError::Tls`].
+    pub fn new(egress: Egress) -> Result<Self, TrustError> {
+        Self::resolving(egress, Arc::new(SystemResolver::new()))
     }
 
     /// Same as [`WebhookClient::new`], with another resolver.
     ///
     /// # Errors
-    /// The file cannot be used.
-    pub fn resolving(egress: Egress, ca_file: Option<PathBuf>, resolver: Arc<dyn Resolve>) -> Result<Self, TrustError> {
-        let settings = StorageSettings { egress: egress.clone(), ca_file, ..StorageSettings::default() };
+    /// [`TrustError::Tls`].
+    pub fn resolving(egress: Egress, resolver: Arc<dyn Resolve>) -> Result<Self, TrustError> {
+        let settings = StorageSettings { egress: egress.clone(), ..StorageSettings::default() };
         Ok(Self { client: GuardedClient::new(&settings, resolver)?, egress })
     }
 

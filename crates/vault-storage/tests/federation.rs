@@ -5,7 +5,7 @@
 use crate::support;
 
 use self::support::tls::Authority;
-use self::support::{data, lines, now, order};
+use self::support::{data, lines, local, now, order};
 use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -21,7 +21,7 @@ use vault_core::credential::{CredentialData, CredentialType};
 use vault_core::federation::{FederationClaims, FederationIssuer, FederationSubject};
 use vault_core::id::OrganizationId;
 use vault_core::port::{CredentialVendor, FederationTokenSigner, ProbeRequest, ProviderTrust, StorageProbe};
-use vault_storage::{EgressPolicy, Places, Storage, StorageSettings};
+use vault_storage::{Places, Storage, StorageSettings};
 use vault_testkit::clock::SequentialIds;
 use vault_testkit::stores::{Asked, Scripted};
 
@@ -68,8 +68,7 @@ fn names(asked: &Asked) -> Vec<String> {
 
 /// Reaches the servers of this test.
 fn storage(places: Places, ca_file: Option<PathBuf>, session_tags: bool) -> Storage {
-    let egress = EgressPolicy::allowing(vec!["127.0.0.0/8".parse().unwrap()]).into();
-    let settings = StorageSettings { egress, ca_file, places, session_tags, ..StorageSettings::default() };
+    let settings = StorageSettings { egress: local(ca_file), places, session_tags, ..StorageSettings::default() };
     let issuer = FederationIssuer::parse("https://vault.example.com").unwrap();
     Storage::new(settings, Arc::new(SequentialIds::default())).unwrap().signer(Some(Arc::new(Unsigned(issuer))))
 }

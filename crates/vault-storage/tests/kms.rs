@@ -28,7 +28,7 @@ fn keys(key: &AccessKey) -> ReadCredentials {
 
 fn key(arn: &str, endpoint: &str, read: ReadCredentials) -> KmsKey {
     let uri: KmsUri = format!("aws-kms:{arn}?credentials-file=/nowhere&endpoint={endpoint}").parse().unwrap();
-    KmsKey::new(uri, read, &Egress::default(), None).unwrap()
+    KmsKey::new(uri, read, &Egress::default()).unwrap()
 }
 
 fn secret(text: &str) -> SecretBytes {
@@ -139,7 +139,7 @@ async fn role_is_assumed_with_the_current_identity_token() {
         "aws-kms:arn:aws:kms:eu-central-1:111122223333:key/one?web-identity-token-file=/token&role-arn={ROLE}\
          &sts-endpoint={endpoint}&endpoint={endpoint}"
     );
-    let root = KmsKey::new(uri.parse().unwrap(), read, &Egress::default(), None).unwrap();
+    let root = KmsKey::new(uri.parse().unwrap(), read, &Egress::default()).unwrap();
     for name in ["first", "second"] {
         *token.lock().unwrap() = name;
         assert_eq!(root.open(b"sealed", b"here").await.unwrap().expose(), b"secret");

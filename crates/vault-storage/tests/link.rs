@@ -3,7 +3,7 @@
 use crate::support;
 
 use self::support::tls::Authority;
-use self::support::{ALL, check, data, storage};
+use self::support::{ALL, check, data, local, storage};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::io;
@@ -93,9 +93,7 @@ async fn link_check_requests_first_byte() {
     let user = format!("https://v:p%3A1@{server}/user");
     assert_eq!(check(&storage, &link(&user), &[]).await, ["authenticate passed"]);
     // The certificate is for the address, and for no name that leads to it.
-    let open = EgressPolicy::allowing(vec!["127.0.0.0/8".parse().unwrap()]).into();
-    let settings =
-        StorageSettings { egress: open, ca_file: Some(authority.certificate()), ..StorageSettings::default() };
+    let settings = StorageSettings { egress: local(Some(authority.certificate())), ..StorageSettings::default() };
     let ids = Arc::new(SequentialIds::default());
     let resolver = Rebinding::new(&[&["127.0.0.1"], &["127.0.0.1"]]);
     let storage = Storage::with_resolver(settings, ids, resolver).unwrap();
@@ -108,7 +106,6 @@ async fn link_check_requests_first_byte() {
 fn guarded(allowed: &[&str], resolver: Arc<dyn Resolve>) -> Storage {
     let settings = StorageSettings {
         egress: EgressPolicy::allowing(allowed.iter().map(|network| network.parse().unwrap()).collect()).into(),
-        ca_file: None,
         deadlines: Deadlines::default(),
         places: Places::default(),
         ..StorageSettings::default()

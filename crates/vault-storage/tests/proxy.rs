@@ -7,7 +7,6 @@ use base64::engine::general_purpose::STANDARD;
 use secrecy::SecretString;
 use serde_json::json;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use vault_core::credential::{CredentialData, CredentialType, SecretBytes};
@@ -36,14 +35,14 @@ fn authorization() -> String {
 fn egress(url: &str, authority: &Authority, allowed: &[&str]) -> Egress {
     let proxy = Proxy::new(url.parse().unwrap(), Some(&authority.certificate())).unwrap();
     let proxy = proxy.with_credentials(CREDENTIALS).unwrap();
-    Egress::through(proxy, Vec::new(), allowed.iter().map(|name| name.parse().unwrap()).collect())
+    let allowed = allowed.iter().map(|name| name.parse().unwrap()).collect();
+    Egress::through(proxy, Vec::new(), allowed).trusting(Some(&authority.certificate())).unwrap()
 }
 
 /// A storage client. `names` contains the names that it resolves.
-fn storage(egress: Egress, ca_file: Option<&Path>, names: &Arc<Names>, exchange: Duration) -> Storage {
+fn storage(egress: Egress, names: &Arc<Names>, exchange: Duration) -> Storage {
     let deadlines = Deadlines { exchange, ..Deadlines::default() };
-    let ca_file = ca_file.map(Path::to_owned);
-    let settings = StorageSettings { egress, ca_file, deadlines, ..StorageSettings::default() };
+    let settings = StorageSettings { egress, deadlines, ..StorageSettings::default() };
     Storage::with_resolver(settings, Arc::new(SequentialIds::default()), Arc::clone(names) as _).unwrap()
 }
 
@@ -74,12 +73,12 @@ fn issuer(url: &str, authority: &Authority) -> Issuer {
     }
 }
 
-fn kms(endpoint: &str, egress: &Egress, authority: &Authority) -> KmsKey {
+fn kms(endpoint: &str, egress: &Egress) -> KmsKey {
     let arn = "arn:aws:kms:eu-central-1:111122223333:key/one";
     let uri = format!("aws-kms:{arn}?credentials-file=/nowhere&endpoint={endpoint}").parse().unwrap();
     let keys = b"[default]\naws_access_key_id = a\naws_secret_access_key = b\n".to_vec();
     let read = Arc::new(move || Ok(Zeroizing::new(keys.clone())));
-    KmsKey::new(uri, read, egress, Some(authority.certificate())).unwrap()
+    KmsKey::new(uri, read, egress).unwrap()
 }
 
 /// An HTTPS server with the responses of all kinds of destinations.
@@ -102,12 +101,11 @@ fn destination(authority: &Authority) -> SocketAddr {
 async fn reaches_every_destination(url: &str, authority: &Authority) {
     let egress = egress(url, authority, &["store.test"]);
     let names = Names::new(&[]);
-    let ca_file = authority.certificate();
     let (server, plain) = (destination(authority), Scripted::start(|_| (200, Vec::new(), "a".to_owned())));
     let secure = format!("https://store.test:{}", server.port());
     let insecure = format!("http://store.test:{}", plain.endpoint().rsplit(':').next().unwrap());
 
-    let client = storage(egress.clone(), Some(&ca_file), &names, Duration::from_secs(10));
+    let client = storage(egress.clone(), &names, Duration::from_secs(10));
     for address in [&secure, &insecure] {
         assert_eq!(check(&client, &link(&format!("{address}/a")), &[]).await, ["authenticate passed"], "{address}");
     }
@@ -127,12 +125,12 @@ async fn reaches_every_destination(url: &str, authority: &Authority) {
     let report = check(&client, &s3, &ALL).await;
     assert_eq!(report[..4], ["authenticate passed", "list passed", "read passed", "write passed"]);
 
-    let webhooks = WebhookClient::resolving(egress.clone(), Some(ca_file), Arc::clone(&names) as _).unwrap();
+    let webhooks = WebhookClient::resolving(egress.clone(), Arc::clone(&names) as _).unwrap();
     assert_eq!(webhooks.post(&message(&format!("{secure}/hook"))).await, Ok(()));
     let issuer = issuer(&secure, authority);
     let fetched = IssuerClient::new(&egress).fetch(&issuer).await.unwrap();
     assert_eq!(fetched.keys, KEYS);
-    let key = kms(&secure, &egress, authority);
+    let key = kms(&secure, &egress);
     assert_eq!(key.seal(&SecretBytes::from(b"x".to_vec()), b"").await.unwrap(), b"sealed");
     let headers = [("authorization".to_owned(), SecretString::from("Bearer token"))];
     let export = ExportClient::new(&egress, &format!("{insecure}/ingest"), &headers).unwrap();
@@ -192,7 +190,7 @@ async fn each_kind_of_destination_is_reached_through_proxy_py() {
 async fn each_failure_of_a_proxy_has_a_reason() {
     let (authority, proxy) = (Authority::new(), TestProxy::start());
     let names = Names::new(&[]);
-    let of = |egress: &Egress| storage(egress.clone(), None, &names, Duration::from_secs(2));
+    let of = |egress: &Egress| storage(egress.clone(), &names, Duration::from_secs(2));
     let egress = |url: &str| egress(url, &authority, &["store.test"]);
     let url = proxy.url();
     let text = |text: &str| ProxyMode::Text(text.to_owned());
@@ -238,11 +236,11 @@ async fn each_failure_of_a_proxy_has_a_reason() {
 
     // The other clients report the proxy.
     let egress = egress("http://127.0.0.1:1");
-    let webhooks = WebhookClient::new(egress.clone(), None).unwrap();
+    let webhooks = WebhookClient::new(egress.clone()).unwrap();
     assert_eq!(webhooks.post(&message("https://store.test/hook")).await, Err(DeliveryFailure::Proxy));
     let failure = IssuerClient::new(&egress).fetch(&issuer("https://store.test", &authority)).await.unwrap_err();
     assert!(failure.0.contains("http://127.0.0.1:1"), "{failure}");
-    let failure = kms("https://store.test", &egress, &authority).seal(&SecretBytes::from(Vec::new()), b"").await;
+    let failure = kms("https://store.test", &egress).seal(&SecretBytes::from(Vec::new()), b"").await;
     let failure = failure.unwrap_err();
     assert!(matches!(failure, KeyServiceError::Unavailable(_)), "{failure:?}");
     assert!(failure.to_string().contains("http://127.0.0.1:1"), "{failure}");
@@ -256,7 +254,7 @@ async fn proxy_that_refuses_is_reported_by_a_root_key() {
     let (authority, proxy) = (Authority::new(), TestProxy::start());
     proxy.require("Basic other");
     let egress = egress(&proxy.url(), &authority, &[]);
-    let failure = kms("https://store.test", &egress, &authority).seal(&SecretBytes::from(Vec::new()), b"").await;
+    let failure = kms("https://store.test", &egress).seal(&SecretBytes::from(Vec::new()), b"").await;
     let failure = failure.unwrap_err();
     assert!(matches!(failure, KeyServiceError::Refused(_)), "{failure:?}");
     let shown = format!("{failure} {failure:?} {egress:?}");
@@ -276,7 +274,7 @@ async fn proxy_gets_no_blocked_or_direct_destination() {
         let direct = vec!["direct.test".parse().unwrap(), "10.0.0.0/8".parse().unwrap()];
         Egress::through(connection, direct, vec!["*".parse().unwrap(), "known.internal".parse().unwrap()])
     };
-    let closed = storage(proxied(), None, &names, Duration::from_secs(2));
+    let closed = storage(proxied(), &names, Duration::from_secs(2));
     for host in [
         "127.0.0.1",
         "[::1]",
@@ -297,7 +295,7 @@ async fn proxy_gets_no_blocked_or_direct_destination() {
     }
     assert!(proxy.tunnels().is_empty());
     let policy = EgressPolicy::allowing(vec!["127.0.0.0/8".parse().unwrap()]);
-    let open = storage(proxied().with_policy(policy), None, &names, Duration::from_secs(2));
+    let open = storage(proxied().with_policy(policy), &names, Duration::from_secs(2));
     for host in ["127.0.0.1", "direct.test"] {
         assert_eq!(
             check(&open, &link(&format!("http://{host}:{port}/")), &[]).await,
@@ -312,7 +310,7 @@ async fn proxy_gets_no_blocked_or_direct_destination() {
     let targets: Vec<_> = proxy.tunnels().iter().map(|tunnel| tunnel.target().to_owned()).collect();
     assert_eq!(targets, ["known.internal", "example.com", "example.com."].map(|host| format!("{host}:{port}")));
 
-    let webhooks = WebhookClient::new(egress(&proxy.url(), &authority, &["*.example"]), None).unwrap();
+    let webhooks = WebhookClient::new(egress(&proxy.url(), &authority, &["*.example"])).unwrap();
     for (url, permitted) in [
         ("https://hooks.example/a", true),
         ("https://hooks.example./a", true),

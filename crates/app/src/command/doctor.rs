@@ -268,7 +268,7 @@ async fn egress_proxy(settings: &Settings) -> Option<Check> {
         }
         Ok(()) => Check::passed(CHECK, format!("{url} accepts connections")),
         Err(_) => {
-            let remedy = "Check --egress-proxy, the firewall, and for an https proxy --egress-proxy-ca-file.";
+            let remedy = "Check --egress-proxy, the firewall, and for an https proxy --ca-file.";
             Check::other(CHECK, Outcome::Failed, format!("no connection to {url}"), remedy)
         }
     })

@@ -29,8 +29,7 @@ impl Carrier {
     /// A file that the settings name cannot be used.
     pub(crate) fn of(settings: &Settings) -> Result<Self, Failure> {
         let server = &settings.server;
-        let webhooks = WebhookClient::new(egress::of(settings)?, server.receiver_ca_file.clone())
-            .map_err(|error| Failure::new(format!("--receiver-ca-file: {error}")))?;
+        let webhooks = WebhookClient::new(egress::of(settings)?)?;
         let mail = match (&server.smtp_url, &server.smtp_from) {
             (Some(url), Some(from)) => Some(mailer(settings, url, from)?),
             _ => None,
@@ -41,10 +40,10 @@ impl Carrier {
 
 fn mailer(settings: &Settings, url: &SmtpUrl, from: &Mailbox) -> Result<Mailer, Failure> {
     let server = &settings.server;
-    let ca_file = server.receiver_ca_file.as_deref();
+    let ca_file = server.ca_file.as_deref();
     let of_ca = |error: &dyn std::error::Error| {
         let path = ca_file.unwrap_or_else(|| "".as_ref()).display();
-        Failure::new(format!("--receiver-ca-file: {path}: {error}"))
+        Failure::new(format!("--ca-file: {path}: {error}"))
     };
     let password = match (&url.user, &server.smtp_password_file) {
         (Some(_), Some(path)) => {

@@ -275,10 +275,6 @@ pub(crate) struct ServerSettings {
     #[arg(long, value_name = "FILE")]
     pub(crate) egress_proxy_credentials_file: Option<PathBuf>,
 
-    /// Additional CA certificates (PEM) for an https --egress-proxy [default: the system's only]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) egress_proxy_ca_file: Option<PathBuf>,
-
     /// Host name, *.SUFFIX or network (addresses only) to connect to without --egress-proxy; repeatable [default: loopback]
     #[arg(long, value_name = "HOST|CIDR", value_delimiter = ',')]
     pub(crate) egress_direct: Vec<DirectHost>,
@@ -287,9 +283,9 @@ pub(crate) struct ServerSettings {
     #[arg(long, value_name = "HOST", value_delimiter = ',', value_parser = value::egress_host)]
     pub(crate) allow_egress_host: Vec<HostPattern>,
 
-    /// Additional CA certificates (PEM) for connections to storage [default: the system's only]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) storage_ca_file: Option<PathBuf>,
+    /// Additional CA certificates (PEM) for all outgoing connections [default: the system's only]
+    #[arg(id = "outgoing_ca_file", long = "ca-file", value_name = "FILE")]
+    pub(crate) ca_file: Option<PathBuf>,
 
     /// Issuer URL of the tokens that storage providers accept for keyless credentials: https, without port, query and trailing
     /// slash, such as https://vault.example.com [default: off]
@@ -308,10 +304,6 @@ pub(crate) struct ServerSettings {
     /// Sender address of these mails [default: none]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) smtp_from: Option<Mailbox>,
-
-    /// Additional CA certificates (PEM) for webhooks of receivers and --smtp-url [default: the system's only]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) receiver_ca_file: Option<PathBuf>,
 
     /// Allow clients to check a credential at its storage before it is saved (?verify=true)
     #[arg(

@@ -73,7 +73,6 @@ fn invalid_values_are_refused_with_expected_format() {
         (["--allow-egress-host", "*.internal"], "whole name"),
         (["--allow-egress-host", "minio.corp"], "needs --egress-proxy"),
         (["--egress-direct", "minio.corp"], "needs --egress-proxy"),
-        (["--egress-proxy-ca-file", "ca.pem"], "needs --egress-proxy"),
         (["--egress-proxy-credentials-file", "password"], "needs --egress-proxy"),
         (["--max-ttl", "59"], "from 1m to 1day"),
         (["--max-ttl", "2d"], "from 1m to 1day"),

@@ -2,10 +2,12 @@
 
 use super::EgressPolicy;
 use super::name::{Host, HostPattern, is_local, permits_name};
-use crate::guard::Proxy;
+use crate::guard::{Proxy, TrustError, certificates_in};
 use ipnet::IpNet;
+use rustls::pki_types::CertificateDer;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 use vault_core::check::CheckReason;
@@ -69,12 +71,13 @@ pub(crate) fn route(host: &Host, direct: &[DirectHost]) -> Route {
     if is_direct { Route::Direct } else { Route::Proxied }
 }
 
-/// Outgoing connections: their proxy, if any, and the destinations that users may choose.
+/// Outgoing connections: their proxy, if any, the destinations that users may choose, and the trusted CAs.
 #[derive(Clone, Debug, Default)]
 pub struct Egress {
     policy: EgressPolicy,
     proxied: Option<Arc<Proxied>>,
     chosen_by: ChosenBy,
+    authorities: Arc<[CertificateDer<'static>]>,
 }
 
 #[derive(Debug)]
@@ -108,6 +111,20 @@ impl Egress {
     /// addresses, the services of the supported clouds and the names in `allowed`.
     pub fn through(proxy: Proxy, direct: Vec<DirectHost>, allowed: Vec<HostPattern>) -> Self {
         Self { proxied: Some(Arc::new(Proxied { proxy, direct, allowed })), ..Self::default() }
+    }
+
+    /// Also trusts the CA certificates in `ca_file` (PEM), besides those of the system.
+    ///
+    /// # Errors
+    /// The file cannot be used.
+    pub fn trusting(self, ca_file: Option<&Path>) -> Result<Self, TrustError> {
+        let authorities = ca_file.map(certificates_in).transpose()?.unwrap_or_default().into();
+        Ok(Self { authorities, ..self })
+    }
+
+    /// Returns the additional CA certificates.
+    pub(crate) fn authorities(&self) -> &[CertificateDer<'static>] {
+        &self.authorities
     }
 
     /// Returns the same routes with other permitted addresses.

@@ -27,13 +27,10 @@ pub enum TrustError {
     Tls(#[from] rustls::Error),
 }
 
-/// Creates a TLS configuration that trusts the system's certificates and those in `ca_file`.
-pub(super) fn tls(ca_file: Option<&Path>) -> Result<Arc<ClientConfig>, TrustError> {
-    let read = |path: &Path| {
-        let content = fs::read(path).map_err(|source| TrustError::Unreadable { path: path.to_owned(), source })?;
-        certificates(&content).ok_or_else(|| TrustError::NoCertificates(path.to_owned()))
-    };
-    tls_of(ca_file.map(read).transpose()?.unwrap_or_default())
+/// Reads the PEM certificates in `path`.
+pub(crate) fn certificates_in(path: &Path) -> Result<Vec<CertificateDer<'static>>, TrustError> {
+    let content = fs::read(path).map_err(|source| TrustError::Unreadable { path: path.to_owned(), source })?;
+    certificates(&content).ok_or_else(|| TrustError::NoCertificates(path.to_owned()))
 }
 
 /// Parses PEM certificates. Returns `None` if there is none, or one is invalid.
@@ -45,7 +42,7 @@ pub(super) fn certificates(text: &[u8]) -> Option<Vec<CertificateDer<'static>>> 
 }
 
 /// Creates a TLS configuration that trusts the system's certificates and these.
-pub(super) fn tls_of(certificates: Vec<CertificateDer<'static>>) -> Result<Arc<ClientConfig>, TrustError> {
+pub(super) fn tls(certificates: Vec<CertificateDer<'static>>) -> Result<Arc<ClientConfig>, TrustError> {
     let mut roots = RootCertStore::empty();
     // If the system has no certificates, every connection fails with a TLS error.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

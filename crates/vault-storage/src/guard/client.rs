@@ -16,7 +16,6 @@ use rustls::pki_types::ServerName;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,7 +65,7 @@ impl GuardedClient {
         Ok(Self(Arc::new(Inner {
             egress: settings.egress.clone(),
             resolver,
-            tls: ca_certificates::tls(settings.ca_file.as_deref().map(Path::new))?,
+            tls: ca_certificates::tls(settings.egress.authorities().to_vec())?,
             connect: settings.deadlines.connect,
             exchange: settings.deadlines.exchange,
             max_body: MAX_BODY,
@@ -76,12 +75,13 @@ impl GuardedClient {
     /// Creates a client for hosts that the operator has configured. It also trusts the PEM certificates in `ca`, and
     /// reads at most `max_body` bytes of a response body.
     pub(crate) fn for_operator(egress: Egress, ca: &str, resolver: Arc<dyn Resolve>, max_body: usize) -> Option<Self> {
-        let certificates = if ca.is_empty() { Vec::new() } else { ca_certificates::certificates(ca.as_bytes())? };
+        let mut certificates = if ca.is_empty() { Vec::new() } else { ca_certificates::certificates(ca.as_bytes())? };
+        certificates.extend_from_slice(egress.authorities());
         let deadlines = Deadlines::default();
         Some(Self(Arc::new(Inner {
             egress,
             resolver,
-            tls: ca_certificates::tls_of(certificates).ok()?,
+            tls: ca_certificates::tls(certificates).ok()?,
             connect: deadlines.connect,
             exchange: deadlines.exchange,
             max_body,

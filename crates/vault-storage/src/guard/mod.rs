@@ -15,6 +15,7 @@ mod tunnel;
 
 pub(crate) use answer::Answer;
 pub use ca_certificates::TrustError;
+pub(crate) use ca_certificates::certificates_in;
 pub(crate) use client::GuardedClient;
 pub use proxy::{InvalidProxyUrl, Proxy, ProxyUrl};
 pub use resolve::Resolve;

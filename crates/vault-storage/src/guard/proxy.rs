@@ -1,6 +1,6 @@
 //! The outgoing proxy: its address, its credentials and its state.
 
-use super::{TrustError, ca_certificates};
+use super::{TrustError, ca_certificates, certificates_in};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hyper::header::HeaderValue;
@@ -97,7 +97,14 @@ impl Proxy {
     /// The file cannot be used.
     pub fn new(url: ProxyUrl, ca_file: Option<&Path>) -> Result<Self, TrustError> {
         let name = ServerName::try_from(url.host.clone()).ok().filter(|_| url.is_https());
-        let tls = name.map(|name| Ok::<_, TrustError>((name, ca_certificates::tls(ca_file)?))).transpose()?;
+        let tls = name
+            .map(|name| {
+                Ok::<_, TrustError>((
+                    name,
+                    ca_certificates::tls(ca_file.map(certificates_in).transpose()?.unwrap_or_default())?,
+                ))
+            })
+            .transpose()?;
         Ok(Self { url, tls, authorization: None, on_failure: None, is_failing: AtomicBool::new(false) })
     }
 

@@ -17,15 +17,20 @@ use vault_core::credential::{CredentialData, CredentialType};
 use vault_core::id::{ActivationId, CredentialId, IntegrationId, OrganizationId};
 use vault_core::port::{ProbeRequest, StorageProbe, VendOrder};
 use vault_core::time::Timestamp;
-use vault_storage::{EgressPolicy, Places, Resolve, Storage, StorageSettings};
+use vault_storage::{Egress, EgressPolicy, Places, Resolve, Storage, StorageSettings};
 use vault_testkit::clock::SequentialIds;
 
 pub const ALL: [StorageOperation; 3] = StorageOperation::ALL;
 
+/// Permits connections to this machine. Also trusts the CA in `ca_file`.
+pub fn local(ca_file: Option<PathBuf>) -> Egress {
+    let policy = EgressPolicy::allowing(vec!["127.0.0.0/8".parse().unwrap()]);
+    Egress::from(policy).trusting(ca_file.as_deref()).unwrap()
+}
+
 /// Reaches servers of this machine.
 pub fn storage(places: Places, ca_file: Option<PathBuf>) -> Storage {
-    let egress = EgressPolicy::allowing(vec!["127.0.0.0/8".parse().unwrap()]).into();
-    let settings = StorageSettings { egress, ca_file, places, ..StorageSettings::default() };
+    let settings = StorageSettings { egress: local(ca_file), places, ..StorageSettings::default() };
     Storage::new(settings, Arc::new(SequentialIds::default())).unwrap()
 }
 
@@ -47,8 +52,7 @@ impl Names {
 
     /// Reaches servers of this machine by names.
     pub fn storage(self: &Arc<Self>, ca_file: Option<PathBuf>) -> Storage {
-        let egress = EgressPolicy::allowing(vec!["127.0.0.0/8".parse().unwrap()]).into();
-        let settings = StorageSettings { egress, ca_file, ..StorageSettings::default() };
+        let settings = StorageSettings { egress: local(ca_file), ..StorageSettings::default() };
         Storage::with_resolver(settings, Arc::new(SequentialIds::default()), Arc::clone(self) as _).unwrap()
     }
 }
