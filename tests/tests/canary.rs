@@ -232,7 +232,7 @@ fn a72_no_secret_remains_anywhere(database: Database) {
     write_private(&credentials, &format!("vault:{}\n", secrets.proxy_password));
     let (proxy_url, credentials) = (proxy.url(), credentials.to_str().unwrap());
     let flags = [
-        &["--log-level", "debug", &listen, "--allow-egress-host", "store.example.com"][..],
+        &["--log-level", "debug", &listen, "--allow-egress", "store.example.com"][..],
         &["--egress-proxy", &proxy_url, "--egress-proxy-credentials-file", credentials],
     ]
     .concat();

@@ -52,7 +52,7 @@ fn server_connects_only_to_its_proxy() {
     let (proxy_url, credentials) = (proxy.url(), credentials.to_str().unwrap().to_owned());
     let mut serve = vault.serve_command();
     serve.args(["--egress-proxy", &proxy_url, "--egress-proxy-credentials-file", &credentials]);
-    serve.args(["--allow-egress-host", "store.test", "--allow-http-links", "--verify-on-save", "--allow-http-exports"]);
+    serve.args(["--allow-egress", "store.test", "--allow-http-links", "--verify-on-save", "--allow-http-exports"]);
     serve.args(["--audit-sink", &logs, "--otlp-endpoint", &traces]);
     // The environment selects no proxy.
     serve.envs([("HTTP_PROXY", "http://127.0.0.1:1"), ("https_proxy", "http://127.0.0.1:1"), ("NO_PROXY", "*")]);

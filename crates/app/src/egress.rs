@@ -25,7 +25,7 @@ pub(crate) fn describe() {
 /// # Errors
 /// A file that the settings name cannot be used.
 pub(crate) fn of(settings: &Settings) -> Result<Egress, Failure> {
-    let policy = EgressPolicy::allowing(settings.server.allow_egress.clone());
+    let policy = EgressPolicy::allowing(settings.server.permitted_networks());
     if let Some(found) = settings.egress.get() {
         return Ok(found.with_policy(policy));
     }
@@ -58,6 +58,6 @@ fn create(settings: &Settings) -> Result<Egress, Failure> {
         None => proxy,
     };
     let proxy = proxy.on_failure(|reason| metrics::counter!(FAILURES, "reason" => reason.as_str()).increment(1));
-    let egress = Egress::through(proxy, server.egress_direct.clone(), server.allow_egress_host.clone());
+    let egress = Egress::through(proxy, server.egress_direct.clone(), server.permitted_names());
     egress.trusting(ca_file).map_err(flawed)
 }

@@ -82,7 +82,7 @@ pub(crate) fn storage(settings: &Settings, opened: &OpenVault) -> Result<Option<
     if settings.server.activation().is_none() && !settings.server.verify_on_save {
         return Ok(None);
     }
-    let policy = EgressPolicy::allowing(settings.server.allow_egress.clone())
+    let policy = EgressPolicy::allowing(settings.server.permitted_networks())
         .without_listeners(settings.server.addresses().into_iter().map(|(_, address)| address).collect());
     let settings = StorageSettings {
         egress: egress::of(settings)?.with_policy(policy),

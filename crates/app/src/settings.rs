@@ -18,6 +18,7 @@ use crate::tls::TlsFiles;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use file::SettingsFile;
 use flags::{DEFAULT_LISTEN, VaultFlags};
+use ipnet::IpNet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -30,7 +31,7 @@ use vault_client::BaseUrl;
 use vault_core::credential::VersionLimits;
 use vault_embed::Database;
 use vault_http::{BasePath, Rate};
-use vault_storage::Egress;
+use vault_storage::{Destination, Egress, HostPattern};
 
 /// Name of the settings file in the data directory.
 pub(crate) const SETTINGS_FILE: &str = "orgvault.toml";
@@ -285,6 +286,24 @@ impl ServerSettings {
         self.recheck_every.is_some() || self.verify_on_save
     }
 
+    /// Returns the networks to which users may let the server connect.
+    pub(crate) fn permitted_networks(&self) -> Vec<IpNet> {
+        let network = |permitted: &Destination| match permitted {
+            Destination::Network(network) => Some(*network),
+            Destination::Name(_) => None,
+        };
+        self.allow_egress.iter().filter_map(network).collect()
+    }
+
+    /// Returns the host names that users may name behind the outgoing proxy.
+    pub(crate) fn permitted_names(&self) -> Vec<HostPattern> {
+        let name = |permitted: &Destination| match permitted {
+            Destination::Network(_) => None,
+            Destination::Name(name) => Some(name.clone()),
+        };
+        self.allow_egress.iter().filter_map(name).collect()
+    }
+
     /// Returns the rate limit of logins per network, or `None` for no limit.
     pub(crate) fn login_rate(&self) -> Option<Rate> {
         rate(self.login_rate)
@@ -397,7 +416,7 @@ impl ServerSettings {
         let set = [
             ("--egress-proxy-credentials-file", self.egress_proxy_credentials_file.is_some()),
             ("--egress-direct", !self.egress_direct.is_empty()),
-            ("--allow-egress-host", !self.allow_egress_host.is_empty()),
+            ("--allow-egress with a host name", !self.permitted_names().is_empty()),
         ];
         match set.iter().find(|(_, is_set)| *is_set && self.egress_proxy.is_none()) {
             Some((flag, _)) => Err(Failure::usage(format!("{flag} needs --egress-proxy"))),

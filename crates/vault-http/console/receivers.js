@@ -21,7 +21,7 @@ const EVENTS = [
 
 /** Why a delivery failed, and what to do. @type {Record<string, string>} */
 const FAILURES = {
-  'unknown-host': 'Its host name does not resolve.', 'blocked-address': 'This server does not connect to its address; an operator allows it with --allow-egress or --allow-egress-host.', 'proxy-failed': 'The outgoing proxy of this server fails or does not permit it: ask the operator.', unreachable: 'It does not respond within 10 seconds.',
+  'unknown-host': 'Its host name does not resolve.', 'blocked-address': 'This server does not connect to its address; an operator allows it with --allow-egress.', 'proxy-failed': 'The outgoing proxy of this server fails or does not permit it: ask the operator.', unreachable: 'It does not respond within 10 seconds.',
   'untrusted-certificate': 'Its certificate is not trusted.', redirected: 'It redirects, which is not followed: use the final address.', gone: 'It responded that it is gone (status 410).', refused: 'It responds with an error.',
   'no-mail-server': 'This server sends no mail.', 'starttls-not-offered': 'The mail server does not offer STARTTLS, which --smtp-url requires.', 'login-not-offered': 'The mail server does not offer a login to this server.', 'no-member': 'The address has no active user.', damaged: 'Its row was changed outside the service. Remove it, and tell an operator.',
 };

@@ -24,7 +24,7 @@ export const REMEDIES = {
   "excess-rights": "The credential has more rights than requested: restrict it to this bucket, this prefix and these operations.",
   "tls": "The TLS connection failed: check the endpoint's certificate and host name.",
   "dns": "The host name cannot be resolved: check the endpoint, and this server's name servers.",
-  "blocked-egress": "The address is not public: an operator can allow its network with --allow-egress, or its name with --allow-egress-host behind an outgoing proxy.",
+  "blocked-egress": "The address is not permitted: an operator can allow its network, or behind an outgoing proxy its name, with --allow-egress.",
   "proxy-unreachable": "This server cannot reach its outgoing proxy. The operator must check --egress-proxy.",
   "proxy-credentials": "The outgoing proxy refuses this server's credentials. The operator must check --egress-proxy-credentials-file.",
   "proxy-refused": "The outgoing proxy does not permit this host or port. Its operator must permit them.",

@@ -11,7 +11,7 @@ mod name;
 mod route;
 
 pub use name::{HostPattern, InvalidHostPattern};
-pub use route::{DirectHost, Egress, InvalidDirectHost};
+pub use route::{Destination, Egress, InvalidDestination};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -70,7 +70,7 @@ mod storage;
 mod text;
 mod webhook;
 
-pub use egress::{DirectHost, Egress, EgressPolicy, HostPattern, InvalidDirectHost, InvalidHostPattern};
+pub use egress::{Destination, Egress, EgressPolicy, HostPattern, InvalidDestination, InvalidHostPattern};
 pub use export::{ExportClient, ExportError};
 pub use guard::{InvalidProxyUrl, Proxy, ProxyUrl, Resolve, TrustError};
 pub use issuer::IssuerClient;

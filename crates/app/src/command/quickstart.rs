@@ -43,6 +43,7 @@ use vault_core::usecase::{CreatedAccount, LogInRequest};
 use vault_core::{Error, Refusal};
 use vault_crypto::passcode_of;
 use vault_embed::OpenVault;
+use vault_storage::Destination;
 
 const DEFAULT_ORGANIZATION: &str = "Example";
 const DEFAULT_EMAIL: &str = "admin@example.com";
@@ -94,7 +95,7 @@ pub(crate) async fn run(mut settings: Settings, args: QuickstartArgs, output: Ou
         return Err(Failure::usage("quickstart serves all: unset `role` and ORGVAULT_ROLE, or use `orgvault serve`"));
     }
     if is_local {
-        settings.server.allow_egress.extend(LOOPBACK);
+        settings.server.allow_egress.extend(LOOPBACK.map(Destination::Network));
     }
     // Check first, so that no failure follows the secrets, which are shown only once.
     check_addresses(&settings).map_err(|failure| compose::already_served(&settings).unwrap_or(failure))?;

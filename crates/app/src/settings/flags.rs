@@ -17,7 +17,7 @@ use vault_core::usecase::LEAST_AUDIT_SECONDS;
 use vault_embed::Database;
 use vault_http::BasePath;
 use vault_notify::{Mailbox, SmtpUrl};
-use vault_storage::{DirectHost, HostPattern, ProxyUrl};
+use vault_storage::{Destination, ProxyUrl};
 
 /// Maximum rate. Higher values have no practical effect.
 const MAX_RATE: u32 = 1_000_000;
@@ -263,9 +263,10 @@ pub(crate) struct ServerSettings {
     #[arg(long, value_name = "COUNT", default_value_t = DEFAULT_LIVE_LIMIT, value_parser = value::whole(1, i64::MAX))]
     pub(super) max_activations: i64,
 
-    /// Private network in which the server may connect to storage; repeatable [default: public addresses only]
-    #[arg(long, value_name = "CIDR", value_delimiter = ',', value_parser = value::network)]
-    pub(crate) allow_egress: Vec<IpNet>,
+    /// Private network to which users may let the server connect, or with --egress-proxy host name, *.SUFFIX or *; repeatable
+    /// [default: public addresses; with --egress-proxy also names of AWS, Azure and Google storage]
+    #[arg(long, value_name = "CIDR|HOST", value_delimiter = ',', value_parser = value::permitted)]
+    pub(crate) allow_egress: Vec<Destination>,
 
     /// HTTP proxy for outgoing connections, used with CONNECT: http://HOST:PORT or https://HOST:PORT [default: off]
     #[arg(long, value_name = "URL")]
@@ -277,11 +278,7 @@ pub(crate) struct ServerSettings {
 
     /// Host name, *.SUFFIX or network (addresses only) to connect to without --egress-proxy; repeatable [default: loopback]
     #[arg(long, value_name = "HOST|CIDR", value_delimiter = ',')]
-    pub(crate) egress_direct: Vec<DirectHost>,
-
-    /// Host name, *.SUFFIX or * that users may name behind --egress-proxy; repeatable [default: AWS, Azure and Google storage]
-    #[arg(long, value_name = "HOST", value_delimiter = ',', value_parser = value::egress_host)]
-    pub(crate) allow_egress_host: Vec<HostPattern>,
+    pub(crate) egress_direct: Vec<Destination>,
 
     /// Additional CA certificates (PEM) for all outgoing connections [default: the system's only]
     #[arg(id = "outgoing_ca_file", long = "ca-file", value_name = "FILE")]

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use url::{Host, Url};
 use vault_client::BaseUrl;
 use vault_http::Rate;
-use vault_storage::HostPattern;
+use vault_storage::{Destination, HostPattern};
 
 /// Parses an IP address or `localhost`, and a port.
 pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
@@ -39,14 +39,17 @@ pub(super) fn host_name(text: &str) -> Result<String, String> {
     }
 }
 
-/// Parses a pattern of host names that users may name behind a proxy.
-pub(super) fn egress_host(text: &str) -> Result<HostPattern, String> {
+/// Parses a network, or a pattern of host names that users may name behind a proxy.
+pub(super) fn permitted(text: &str) -> Result<Destination, String> {
+    if let Ok(network) = network(text) {
+        return Ok(Destination::Network(network));
+    }
     match text.parse::<HostPattern>() {
         Ok(pattern) if pattern.is_local_wildcard() => {
             Err("must be a whole name: wildcards match no local names".to_owned())
         }
-        Ok(pattern) => Ok(pattern),
-        Err(_) => Err("must be a host name, *.SUFFIX for all names below a suffix, or *".to_owned()),
+        Ok(pattern) => Ok(Destination::Name(pattern)),
+        Err(_) => Err("must be a network such as 10.0.0.0/8, a host name, *.SUFFIX or *".to_owned()),
     }
 }
 

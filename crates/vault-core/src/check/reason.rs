@@ -104,8 +104,8 @@ reasons! {
         "The host name cannot be resolved: check the endpoint, and this server's name servers.";
     /// Connections to this address are not allowed.
     BlockedEgress = "blocked-egress",
-        "The address is not public: an operator can allow its network with --allow-egress, or its name with \
-         --allow-egress-host behind an outgoing proxy.";
+        "The address is not permitted: an operator can allow its network, or behind an outgoing proxy its name, with \
+         --allow-egress.";
     /// The outgoing proxy does not respond.
     ProxyUnreachable = "proxy-unreachable",
         "This server cannot reach its outgoing proxy. The operator must check --egress-proxy.";

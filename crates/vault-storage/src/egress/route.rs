@@ -12,35 +12,35 @@ use std::str::FromStr;
 use std::sync::Arc;
 use vault_core::check::CheckReason;
 
-/// A host to which the server connects without the proxy.
+/// Hosts in the settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DirectHost {
-    /// Addresses of this network. Matches address literals only, because names are not resolved before the route is
-    /// chosen.
+pub enum Destination {
+    /// Addresses of this network. A direct one matches only addresses in URLs, because names are not resolved before
+    /// the route is chosen.
     Network(IpNet),
     /// Host names.
     Name(HostPattern),
 }
 
-/// An error in a direct host.
+/// An error in a direct destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be a host name, *.SUFFIX, or a network such as 10.0.0.0/8")]
-pub struct InvalidDirectHost;
+pub struct InvalidDestination;
 
-impl FromStr for DirectHost {
-    type Err = InvalidDirectHost;
+impl FromStr for Destination {
+    type Err = InvalidDestination;
 
-    fn from_str(text: &str) -> Result<Self, InvalidDirectHost> {
+    fn from_str(text: &str) -> Result<Self, InvalidDestination> {
         let network = text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
         match (network, text.parse()) {
             (Some(network), _) => Ok(Self::Network(network)),
-            (None, Ok(HostPattern::Any) | Err(_)) => Err(InvalidDirectHost),
+            (None, Ok(HostPattern::Any) | Err(_)) => Err(InvalidDestination),
             (None, Ok(pattern)) => Ok(Self::Name(pattern)),
         }
     }
 }
 
-impl fmt::Display for DirectHost {
+impl fmt::Display for Destination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Network(network) => network.fmt(f),
@@ -57,15 +57,17 @@ pub(crate) enum Route {
 }
 
 /// Returns the route to `host` if a proxy is set. Loopback is always direct, because the proxy's loopback is another one.
-pub(crate) fn route(host: &Host, direct: &[DirectHost]) -> Route {
+pub(crate) fn route(host: &Host, direct: &[Destination]) -> Route {
     let is_direct = match host {
         Host::Address(address) => {
             address.to_canonical().is_loopback()
-                || direct.iter().any(|entry| matches!(entry, DirectHost::Network(network) if network.contains(address)))
+                || direct
+                    .iter()
+                    .any(|entry| matches!(entry, Destination::Network(network) if network.contains(address)))
         }
         Host::Name(name) => {
             name == "localhost"
-                || direct.iter().any(|entry| matches!(entry, DirectHost::Name(pattern) if pattern.matches(name)))
+                || direct.iter().any(|entry| matches!(entry, Destination::Name(pattern) if pattern.matches(name)))
         }
     };
     if is_direct { Route::Direct } else { Route::Proxied }
@@ -83,7 +85,7 @@ pub struct Egress {
 #[derive(Debug)]
 struct Proxied {
     proxy: Proxy,
-    direct: Vec<DirectHost>,
+    direct: Vec<Destination>,
     allowed: Vec<HostPattern>,
 }
 
@@ -109,7 +111,7 @@ impl From<EgressPolicy> for Egress {
 impl Egress {
     /// Connects through `proxy`, except to loopback and to `direct`. Behind the proxy, users may choose public
     /// addresses, the services of the supported clouds and the names in `allowed`.
-    pub fn through(proxy: Proxy, direct: Vec<DirectHost>, allowed: Vec<HostPattern>) -> Self {
+    pub fn through(proxy: Proxy, direct: Vec<Destination>, allowed: Vec<HostPattern>) -> Self {
         Self { proxied: Some(Arc::new(Proxied { proxy, direct, allowed })), ..Self::default() }
     }
 
@@ -261,11 +263,11 @@ mod tests {
     #[test]
     fn direct_hosts_are_names_suffixes_and_networks() {
         for text in ["minio.example", "*.corp", "10.0.0.0/8", "fd00::/8"] {
-            assert_eq!(text.parse::<DirectHost>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<Destination>().unwrap().to_string(), text);
         }
-        assert_eq!("10.0.0.1".parse::<DirectHost>().unwrap().to_string(), "10.0.0.1/32");
+        assert_eq!("10.0.0.1".parse::<Destination>().unwrap().to_string(), "10.0.0.1/32");
         for text in ["", "*", "http://a.example", "a.example:80", "10.0.0.0/33"] {
-            assert_eq!(text.parse::<DirectHost>(), Err(InvalidDirectHost), "{text}");
+            assert_eq!(text.parse::<Destination>(), Err(InvalidDestination), "{text}");
         }
     }
 
@@ -300,7 +302,7 @@ mod tests {
                 (false, false) => None,
             };
             prop_assert_eq!(to(&egress, &address.to_string()), expected);
-            let entry = [DirectHost::Network(network)];
+            let entry = [Destination::Network(network)];
             let is_direct = is_loopback || network.contains(&address);
             prop_assert_eq!(route(&Host::Address(address), &entry) == Route::Direct, is_direct);
         }

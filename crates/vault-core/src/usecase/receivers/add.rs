@@ -132,7 +132,7 @@ impl Receivers {
     fn validate_url(&self, text: &str) -> Result<WebhookUrl, FieldError> {
         let url = check_url(text, "/url")?;
         if self.guard.as_ref().is_some_and(|guard| !guard.permits(&url)) {
-            let detail = "this server does not connect to this address; see --allow-egress and --allow-egress-host";
+            let detail = "this server does not connect to this address; see --allow-egress";
             return Err(FieldError::new("/url", FieldCode::NotAllowed, detail));
         }
         Ok(url)
