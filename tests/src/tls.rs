@@ -3,10 +3,16 @@
 use crate::client::Client;
 use crate::process::{Server, own_address};
 use crate::vault::Vault;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use std::fs;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
 
 /// A self-signed certificate for every server of this process, and its key, in PEM.
 pub struct Identity {
@@ -20,9 +26,33 @@ impl Identity {
     /// Generates a certificate.
     #[allow(clippy::new_without_default, reason = "no two are alike")]
     pub fn new() -> Self {
-        let names = [own_address().to_string(), "127.0.0.1".to_owned()];
+        let own = own_address().to_string();
+        let names = [&own, "127.0.0.1", "store.test", "logs.test", "traces.test"].map(str::to_owned);
         let created = rcgen::generate_simple_self_signed(names).expect("a certificate");
         Self { certificate: created.cert.pem(), key: created.signing_key.serialize_pem() }
+    }
+
+    /// Starts a server with this certificate, which runs until the process ends. It responds with the text that `respond`
+    /// returns for the head of a request, or with status 403.
+    pub fn serve_text(&self, respond: fn(&str) -> Option<&'static str>) -> SocketAddr {
+        let certificate = CertificateDer::from_pem_slice(self.certificate.as_bytes()).unwrap();
+        let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes()).unwrap();
+        let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate], key)
+            .unwrap();
+        let config = Arc::new(config);
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let config = Arc::clone(&config);
+                thread::spawn(move || converse(stream, config, respond));
+            }
+        });
+        address
     }
 
     /// Atomically installs both files for servers of `vault`.
@@ -40,6 +70,24 @@ impl Identity {
     pub fn is_shown_by(&self, server: &Server) -> bool {
         self.client(server).get("/livez").try_send().is_ok()
     }
+}
+
+fn converse(stream: TcpStream, config: Arc<ServerConfig>, respond: fn(&str) -> Option<&'static str>) -> Option<()> {
+    let mut stream = StreamOwned::new(ServerConnection::new(config).ok()?, stream);
+    let (mut head, mut byte) = (String::new(), [0]);
+    while !head.ends_with("\r\n\r\n") {
+        stream.read_exact(&mut byte).ok()?;
+        head.push(byte[0].into());
+    }
+    // An unread body would reset the connection, and with it the response.
+    let length = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
+    stream.read_exact(&mut vec![0; length.unwrap_or_default()]).ok()?;
+    let (status, body) = respond(&head).map_or(("403 Forbidden", ""), |body| ("200 OK", body));
+    let length = body.len();
+    let response = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
+    stream.write_all(response.as_bytes()).ok()?;
+    stream.conn.send_close_notify();
+    stream.flush().ok()
 }
 
 /// Returns the certificate file of servers of `vault`.

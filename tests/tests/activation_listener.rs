@@ -44,7 +44,7 @@ fn set(database: Database) -> (Vault, Integration) {
 const FOUND: &str = "AKIAQ3EGRIYLK0000001";
 
 #[test]
-fn socket_mode_controls_access_and_socket_is_removed_at_exit() {
+fn socket_is_open_to_its_group_and_removed_at_exit() {
     let (mut vault, integration) = set(Database::Sqlite);
     let path = socket(&vault);
     let address = format!("unix:{}", path.display());
@@ -57,8 +57,7 @@ fn socket_mode_controls_access_and_socket_is_removed_at_exit() {
     vault.stop();
     assert!(!path.exists(), "a server that stops takes its socket along");
 
-    vault.serve_with(&["--activation-socket-mode=0600"]);
-    assert_eq!(mode(&path), 0o600);
+    vault.serve();
     // A killed server leaves its socket, which the next one replaces.
     vault.take_server().kill();
     assert!(path.exists());
@@ -97,7 +96,6 @@ fn forbidden_listener_address_is_refused_by_name() {
         (&["--activation-listen=[::]:18443"], "--activation-listen"),
         (&["--activation-listen=192.0.2.1:18443", "--trusted-proxy=192.0.2.0/24"], "--activation-listen"),
         (&["--activation-listen=unix:"], "--activation-listen"),
-        (&["--activation-listen=unix:/a", "--activation-socket-mode=1777"], "--activation-socket-mode"),
         (&["--activation-listen=127.0.0.1:1", "--activation-client-ca-file=x"], "--activation-client-ca-file"),
         (&["--role=activation"], "--activation-listen"),
         (&["--role=everything"], "--role"),
@@ -119,7 +117,7 @@ fn settings_are_read_from_file_and_environment() {
     let (vault, integration) = set(Database::Sqlite);
     let path = socket(&vault);
     let file = format!(
-        "role = \"activation\"\nactivation-listen = \"unix:{}\"\nactivation-socket-mode = \"0606\"\n\
+        "role = \"activation\"\nactivation-listen = \"unix:{}\"\n\
          activation-rate = 1\nmax-activations = 7\nallow-egress = [\"127.0.0.0/8\"]\n",
         path.display()
     );
@@ -133,7 +131,6 @@ fn settings_are_read_from_file_and_environment() {
         server
     };
     let server = start(vault.command(&["serve"]));
-    assert_eq!(mode(&path), 0o606);
     assert!(server.client().get("/livez").try_send().is_err(), "the role is in the file");
     assert_eq!(job(&integration, &format!("unix:{}", path.display()), &[]).done().stdout, FOUND);
     assert_eq!(server.stop(), Some(0));

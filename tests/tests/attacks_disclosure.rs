@@ -57,7 +57,7 @@ fn a58_responses_disclose_no_software() {
 
 #[test]
 fn a59_urls_in_credentials_are_not_requested() {
-    let vault = Vault::start_with(Database::Sqlite, &["--allow-http-links"]);
+    let vault = Vault::start(Database::Sqlite);
     let session = vault.admin_session();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
@@ -65,7 +65,7 @@ fn a59_urls_in_credentials_are_not_requested() {
     let mut s3 = s3().request;
     s3["data"]["endpoint"] = json!(format!("http://{here}"));
     let mut link = direct_link().request;
-    link["data"]["url"] = json!(format!("http://{here}/file?sig=abcdefgh"));
+    link["data"]["url"] = json!(format!("https://{here}/file?sig=abcdefgh"));
     for body in [s3, link] {
         let id = session.save(&body);
         session.show(&id).expect(200);

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use vault_testkit::stores::{Azurite, GoogleEmulator, Moto, Scripted, find_tool};
 use vault_tests::binary::Run;
+use vault_tests::tls::{Identity, certificate_file};
 use vault_tests::{ActivationListener, Client, Database, Integration, Vault};
 
 const NAMESPACE: &str = "imports/nightly";
@@ -243,14 +244,16 @@ fn directory() -> Scripted {
 
 #[test]
 fn curl_fetches_object_of_link() {
-    let store = Scripted::start(|asked| {
-        let known =
-            asked.path == "/in/a.csv?signature=4f2a" && asked.fields.get("x-key").is_some_and(|key| key == "k 1");
-        if known { (200, Vec::new(), CONTENT.to_owned()) } else { (403, Vec::new(), String::new()) }
+    let identity = Identity::new();
+    let store = identity.serve_text(|head| {
+        let known = head.starts_with("GET /in/a.csv?signature=4f2a ") && head.contains("\r\nX-Key: k 1\r\n");
+        known.then_some(CONTENT)
     });
-    let data = json!({"url": format!("{}/in/a.csv?signature=4f2a", store.endpoint()), "headers": {"X-Key": "k 1"}});
-    let job = Job::with(&["--allow-http-links"], "direct-link", &data);
-    job.run(&[], r#"curl --config "$ORGVAULT_CURL_CONFIG" --output here.csv"#);
+    let data = json!({"url": format!("https://{store}/in/a.csv?signature=4f2a"), "headers": {"X-Key": "k 1"}});
+    let job = Job::with(&[], "direct-link", &data);
+    identity.install(&job.vault);
+    let certificate = certificate_file(&job.vault).display().to_string();
+    job.run(&[], &format!(r#"curl --config "$ORGVAULT_CURL_CONFIG" --cacert {certificate} --output here.csv"#));
     assert_eq!(fs::read_to_string(job.file("here.csv")).unwrap(), CONTENT);
 }
 

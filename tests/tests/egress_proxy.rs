@@ -4,12 +4,13 @@ use serde_json::json;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
-use vault_testkit::stores::{Scripted, TestProxy};
+use vault_testkit::stores::TestProxy;
 use vault_tests::binary::Run;
 use vault_tests::browser::eventually;
 use vault_tests::integration::write_private;
 use vault_tests::process::Server;
 use vault_tests::samples::small;
+use vault_tests::tls::{Identity, certificate_file};
 use vault_tests::{Database, Session, Vault};
 
 const PASSWORD: &str = "pr0xy-s3cret";
@@ -44,15 +45,16 @@ fn server_connects_only_to_its_proxy() {
     for host in hosts {
         proxy.map(host, SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     }
-    let server = Scripted::start(|_| (200, Vec::new(), "a".to_owned()));
-    let port = server.endpoint().rsplit(':').next().unwrap().to_owned();
-    let [store, logs, traces] = hosts.map(|host| format!("http://{host}:{port}"));
+    let identity = Identity::new();
+    identity.install(&vault);
+    let port = identity.serve_text(|_| Some("a")).port();
+    let [store, logs, traces] = hosts.map(|host| format!("https://{host}:{port}"));
     let credentials = vault.scratch("proxy-credentials");
     write_private(&credentials, &format!("vault:{PASSWORD}\n"));
     let (proxy_url, credentials) = (proxy.url(), credentials.to_str().unwrap().to_owned());
     let mut serve = vault.serve_command();
     serve.args(["--egress-proxy", &proxy_url, "--egress-proxy-credentials-file", &credentials]);
-    serve.args(["--allow-egress", "store.test", "--allow-http-links", "--verify-on-save", "--allow-http-exports"]);
+    serve.args(["--allow-egress", "store.test", "--verify-on-save", "--ca-file"]).arg(certificate_file(&vault));
     serve.args(["--audit-sink", &logs, "--otlp-endpoint", &traces]);
     // The environment selects no proxy.
     serve.envs([("HTTP_PROXY", "http://127.0.0.1:1"), ("https_proxy", "http://127.0.0.1:1"), ("NO_PROXY", "*")]);
@@ -67,7 +69,7 @@ fn server_connects_only_to_its_proxy() {
         saving.json(&link(url)).send()
     };
     verify(&format!("{store}/a.csv")).expect(201);
-    for blocked in ["http://other.test/", "http://metadata.google.internal/", "http://169.254.169.254/"] {
+    for blocked in ["https://other.test/", "https://metadata.google.internal/", "https://169.254.169.254/"] {
         let refused = verify(blocked).problem("not-usable").text();
         assert!(refused.contains("blocked-egress"), "{blocked}: {refused}");
     }

@@ -371,13 +371,13 @@ fn server_runs_periodic_integrity_checks() {
     let url = vault.url().to_owned();
     let sql = Sql::at(&url);
     let before = vault.log().len();
-    vault.serve_with(&["--inspect-every", "1h"]);
+    vault.serve();
     eventually("the inspection", || vault.log()[before..].contains("inspected the stored rows: no findings"));
     assert!(vault.metric("orgvault_inspected_rows_total") > 0);
     assert_eq!(vault.metric("orgvault_inspection_findings"), 0);
     vault.stop();
     sql.run(&format!("UPDATE accounts SET role = 'admin' WHERE id = '{account}'"));
-    vault.serve(); // with the same flags
+    vault.serve();
     eventually("the finding", || vault.log().contains("some were changed outside OrgVault or are damaged"));
     assert_eq!(vault.metric("orgvault_inspection_findings"), 1);
     assert!(vault.log().contains(&format!("row {account} of table accounts has a MAC that does not verify")));

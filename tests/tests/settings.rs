@@ -160,13 +160,12 @@ fn base_path_is_a_setting() {
 }
 
 #[test]
-fn http_links_are_a_setting() {
+fn http_links_are_refused() {
     let mut body = every_type().pop().unwrap().request;
     body["data"]["url"] = json!("http://store.example.com/file");
     let vault = Vault::start(Database::Sqlite);
     let refused = vault.admin_session().try_save(&body).problem("refused-value");
     assert_eq!(refused.refused_fields(), [("/data/url".into(), "not-allowed".into())]);
-    Vault::start_with(Database::Sqlite, &["--allow-http-links"]).admin_session().save(&body);
 }
 
 #[test]

@@ -48,13 +48,13 @@ pub(crate) fn create(settings: &Settings) -> Result<Opening, Failure> {
 /// Prepares to open an existing vault for a server.
 pub(crate) fn serve(settings: &Settings, command: &str, events: &ServerEvents) -> Result<Opening, Failure> {
     let opening = vault_embed::open(root_key(settings)?, settings.database.clone());
-    Ok(opening.events(events.clone()).server(command).page_cache(settings.server.page_cache))
+    Ok(opening.events(events.clone()).server(command))
 }
 
 /// Prepares to open a vault for a server, or to create it.
 pub(crate) fn serve_or_create(settings: &Settings, command: &str, events: &ServerEvents) -> Result<Opening, Failure> {
     let opening = vault_embed::open_or_create(root_key(settings)?, settings.database.clone());
-    Ok(opening.events(events.clone()).server(command).page_cache(settings.server.page_cache))
+    Ok(opening.events(events.clone()).server(command))
 }
 
 /// Returns the path of the anchor, which records the newest checkpoint outside the database.

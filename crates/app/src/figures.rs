@@ -101,7 +101,7 @@ pub(crate) fn show_load(vault: &OpenVault, data_dir: &Path) {
 }
 
 /// Samples keys, audit log and credentials until it is cancelled. Every replica reports the same values.
-pub(crate) async fn keep(operator: Operator, expiring_seconds: i64, nearing_limit: Alarm) {
+pub(crate) async fn keep(operator: Operator, nearing_limit: Alarm) {
     let mut count_at = Instant::now();
     let mut turn = tokio::time::interval(LOOK_EVERY);
     turn.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -121,7 +121,7 @@ pub(crate) async fn keep(operator: Operator, expiring_seconds: i64, nearing_limi
         if began < count_at {
             continue;
         }
-        match operator.count_by_state(expiring_seconds).await {
+        match operator.count_by_state().await {
             Ok(credential_counts) => show_stock(&credential_counts),
             Err(error) => {
                 let error = &error as &dyn Error;

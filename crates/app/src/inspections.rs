@@ -2,7 +2,6 @@
 
 use crate::background::{Background, Stopped};
 use crate::receivers::{Alarm, Alarms};
-use crate::settings::Settings;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use vault_cli::failure::Failure;
@@ -11,6 +10,8 @@ use vault_core::receiver::EventKind;
 use vault_core::usecase::{InspectionRound, Inspector, RowFinding};
 use vault_embed::OpenVault;
 
+/// Pause between two checks.
+const EVERY: Duration = Duration::from_secs(24 * 3_600);
 /// Number of rows per batch.
 const AT_A_TIME: usize = 32;
 /// Pause after a batch, as a multiple of its duration, so that requests have priority.
@@ -29,32 +30,22 @@ pub(crate) const FINDINGS: &str = "orgvault_inspection_findings";
 /// Metric: completion time of the last round.
 pub(crate) const COMPLETED: &str = "orgvault_inspection_completed_timestamp_seconds";
 
-/// Starts the integrity check, unless it is disabled. With `opener`, it also decrypts credential data.
-pub(crate) fn start(
-    settings: &Settings,
-    vault: &OpenVault,
-    opener: Option<Arc<dyn Opener>>,
-    alarms: &Alarms,
-) -> Option<Background> {
-    let every = Duration::from_secs(settings.server.inspect_every.unsigned_abs());
-    let inspector = vault.inspector(opener);
-    let alarm = alarms.of(EventKind::InspectionFound);
-    (!every.is_zero()).then(|| Background::start(|stopped| work(inspector, every, alarm, stopped)))
+/// Starts the integrity check. With `opener`, it also decrypts credential data.
+pub(crate) fn start(vault: &OpenVault, opener: Option<Arc<dyn Opener>>, alarms: &Alarms) -> Background {
+    let (inspector, alarm) = (vault.inspector(opener), alarms.of(EventKind::InspectionFound));
+    Background::start(|stopped| work(inspector, alarm, stopped))
 }
 
-async fn work(inspector: Inspector, every: Duration, alarm: Alarm, mut stopped: Stopped) {
+async fn work(inspector: Inspector, alarm: Alarm, mut stopped: Stopped) {
     metrics::counter!(ROWS).absolute(0);
     loop {
-        let wait = tokio::select! {
-            _ = &mut stopped => return,
-            found = inspect(&inspector) => {
-                alarm.set(found > 0).await;
-                every
-            }
-        };
         tokio::select! {
             _ = &mut stopped => return,
-            () = tokio::time::sleep(wait) => {}
+            found = inspect(&inspector) => alarm.set(found > 0).await,
+        }
+        tokio::select! {
+            _ = &mut stopped => return,
+            () = tokio::time::sleep(EVERY) => {}
         }
     }
 }

@@ -31,7 +31,7 @@ pub(crate) fn public(settings: &Settings, opened: &OpenVault, parts: &ListenerPa
     let probe = storage.as_ref().filter(|_| settings.server.verify_on_save).map(as_probe);
     let server = &settings.server;
     let vault = opened.vault().limit(server.max_credentials).version_limits(server.version_limits());
-    let vault = vault.expiring_seconds(server.expiring_within).checks(server.checks_on_request());
+    let vault = vault.checks(server.checks_on_request());
     let federation =
         server.federation_issuer.clone().map(|issuer| FederationSettings { issuer, session_tags: server.session_tags });
     ServerParts {

@@ -7,7 +7,20 @@ const COMMANDS: &[(&str, &str)] = &[];
 const FLAGS: &[(&str, &str)] = &[];
 
 /// Removed settings and their replacements, without the `--` of flags. They are also variables and keys of the file.
-const SETTINGS: &[(&str, &str)] = &[];
+const SETTINGS: &[(&str, &str)] = &[
+    ("activation-burst", "activation-rate: the burst is ten times the rate"),
+    ("activation-socket-mode", ""),
+    ("allow-egress-host", "allow-egress, which accepts host names too"),
+    ("allow-http-exports", ""),
+    ("egress-proxy-ca-file", "ca-file"),
+    ("expiring-within", ""),
+    ("inspect-every", ""),
+    ("login-burst", "login-rate: the burst is ten times the rate"),
+    ("page-cache", ""),
+    ("receiver-ca-file", "ca-file"),
+    ("require-disk-encryption", ""),
+    ("storage-ca-file", "ca-file"),
+];
 
 /// Returns the error for a removed command, such as `key prune`.
 pub(crate) fn command(name: &str) -> Option<String> {

@@ -424,17 +424,16 @@ impl ServerSettings {
         }
     }
 
-    /// Rejects unencrypted export of audit entries or traces over a network, unless the settings allow it.
+    /// Rejects unencrypted export of audit entries or traces over a network.
     fn check_exports(&self) -> Result<(), Failure> {
         let sink =
             self.audit_sink.as_ref().filter(|sink| matches!(sink, SinkTarget::Http(_))).map(SinkTarget::to_string);
         let collector = self.otlp_endpoint.as_ref().map(ToString::to_string);
         for (flag, url) in [("--audit-sink", sink), ("--otlp-endpoint", collector)] {
             let is_private = |url: &String| url.parse::<BaseUrl>().is_ok_and(|base| base.is_private());
-            if let Some(url) = url.filter(|url| !self.allow_http_exports && !is_private(url)) {
+            if let Some(url) = url.filter(|url| !is_private(url)) {
                 return Err(Failure::usage(format!(
-                    "{flag}: {url} would be sent to unencrypted over the network. Use an https URL, or set \
-                     --allow-http-exports"
+                    "{flag}: {url} would be sent to unencrypted over the network. Use an https URL"
                 )));
             }
         }

@@ -1,7 +1,7 @@
 //! Numbers of credentials in a vault, by health and by remaining time until they expire. They do not identify tenants.
 
 use crate::check::CheckReason;
-use crate::credential::{Health, HealthState, LastCheck};
+use crate::credential::{EXPIRING_SECONDS, Health, HealthState, LastCheck};
 use crate::time::Timestamp;
 
 /// A period in which expiring credentials are counted.
@@ -62,16 +62,15 @@ pub const EXPIRY_BOUNDS: usize = 5;
 pub struct ExpiryBounds {
     moments: [Timestamp; EXPIRY_BOUNDS],
     now: Timestamp,
-    expiring_seconds: i64,
 }
 
 impl ExpiryBounds {
-    /// Creates the times for `now`, if a credential is expiring `expiring_seconds` before its expiry.
-    pub fn new(now: Timestamp, expiring_seconds: i64) -> Self {
+    /// Creates the times for `now`.
+    pub fn new(now: Timestamp) -> Self {
         let [day, week, month] = ExpiryWindow::ALL.map(|window| now.plus_seconds(window.seconds()));
-        let mut moments = [now, now.plus_seconds(expiring_seconds.max(0)), day, week, month];
+        let mut moments = [now, now.plus_seconds(EXPIRING_SECONDS), day, week, month];
         moments.sort_unstable();
-        Self { moments, now, expiring_seconds: expiring_seconds.max(0) }
+        Self { moments, now }
     }
 
     /// Returns the times.
@@ -115,7 +114,7 @@ impl CredentialCounts {
             Checked::Succeeded => Some(LastCheck { at: now, since: now, failed: None }),
             Checked::Failed => Some(LastCheck { at: now, since: now, failed: Some(reason) }),
         };
-        let state = Health::at(now, expires_at, bounds.expiring_seconds, check).state;
+        let state = Health::at(now, expires_at, check).state;
         for (known, count) in HealthState::ALL.iter().zip(&mut self.health) {
             if *known == state {
                 *count += counted.credentials;
@@ -153,25 +152,23 @@ mod tests {
     /// expires.
     #[test]
     fn group_count_equals_sum_of_credentials() {
-        for expiring_seconds in [0, HOUR, 3 * DAY, 14 * DAY, 400 * DAY] {
-            let bounds = ExpiryBounds::new(NOW, expiring_seconds);
-            let near = [-400 * DAY, -1, 0, 1, HOUR, DAY, 3 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, 400 * DAY];
-            let expiries = near.iter().flat_map(|seconds| [-1, 0, 1].map(|millis| seconds * 1_000 + millis));
-            let expiries = expiries.map(|millis| Some(Timestamp::from_millis(NOW.as_millis() + millis))).chain([None]);
-            for (expires_at, checked) in expiries.flat_map(|expiry| Checked::ALL.map(|checked| (expiry, checked))) {
-                let failed = (checked == Checked::Failed).then_some(CheckReason::UnknownKey);
-                let check = (checked != Checked::Never).then_some(LastCheck { at: NOW, since: NOW, failed });
-                let expected = Health::at(NOW, expires_at, expiring_seconds, check).state;
-                let mut stock = CredentialCounts::default();
-                let bounds_before = bounds.before(expires_at);
-                stock.add(&bounds, CountedCredentials { checked, bounds_before, credentials: 3 });
-                for (state, count) in stock.by_health() {
-                    assert_eq!(count, if state == expected { 3 } else { 0 }, "{expires_at:?} {checked:?} {state:?}");
-                }
-                for (window, count) in stock.by_expiry() {
-                    let expires = expires_at.is_some_and(|at| at > NOW && at <= NOW.plus_seconds(window.seconds()));
-                    assert_eq!(count, if expires { 3 } else { 0 }, "{expires_at:?} {window:?}");
-                }
+        let bounds = ExpiryBounds::new(NOW);
+        let near = [-400 * DAY, -1, 0, 1, HOUR, DAY, 3 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, 400 * DAY];
+        let expiries = near.iter().flat_map(|seconds| [-1, 0, 1].map(|millis| seconds * 1_000 + millis));
+        let expiries = expiries.map(|millis| Some(Timestamp::from_millis(NOW.as_millis() + millis))).chain([None]);
+        for (expires_at, checked) in expiries.flat_map(|expiry| Checked::ALL.map(|checked| (expiry, checked))) {
+            let failed = (checked == Checked::Failed).then_some(CheckReason::UnknownKey);
+            let check = (checked != Checked::Never).then_some(LastCheck { at: NOW, since: NOW, failed });
+            let expected = Health::at(NOW, expires_at, check).state;
+            let mut stock = CredentialCounts::default();
+            let bounds_before = bounds.before(expires_at);
+            stock.add(&bounds, CountedCredentials { checked, bounds_before, credentials: 3 });
+            for (state, count) in stock.by_health() {
+                assert_eq!(count, if state == expected { 3 } else { 0 }, "{expires_at:?} {checked:?} {state:?}");
+            }
+            for (window, count) in stock.by_expiry() {
+                let expires = expires_at.is_some_and(|at| at > NOW && at <= NOW.plus_seconds(window.seconds()));
+                assert_eq!(count, if expires { 3 } else { 0 }, "{expires_at:?} {window:?}");
             }
         }
     }

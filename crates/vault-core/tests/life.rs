@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use vault_core::activation::VendRule;
 use vault_core::check::CheckReason;
 use vault_core::credential::{
-    CredentialState, CredentialType, Description, Health, HealthState, LabelFilter, LabelPatch, Labels, LastCheck,
-    Metadata, VersionLimits, VersionList, VersionRecord, effective_expiry,
+    CredentialState, CredentialType, Description, EXPIRING_SECONDS, Health, HealthState, LabelFilter, LabelPatch,
+    Labels, LastCheck, Metadata, VersionLimits, VersionList, VersionRecord, effective_expiry,
 };
 use vault_core::id::{CredentialId, OrganizationId, VersionId};
 use vault_core::json::{self, Limits, Node};
@@ -145,19 +145,18 @@ proptest! {
 
     #[test]
     fn health_is_first_matching_state(
-        now in 0_i64..2_000,
-        expires_at in prop::option::of(0_i64..2_000),
-        warned in 0_i64..500,
+        now in 0_i64..3_000_000,
+        expires_at in prop::option::of(0_i64..3_000_000),
         check in checks(),
     ) {
         let at = |seconds: i64| Timestamp::from_millis(seconds * 1_000);
-        let health = Health::at(at(now), expires_at.map(at), warned, check);
+        let health = Health::at(at(now), expires_at.map(at), check);
         let fails = check.is_some_and(|check| check.failed.is_some());
         let expected = if expires_at.is_some_and(|expiry| expiry <= now) {
             HealthState::Expired
         } else if fails {
             HealthState::Failing
-        } else if expires_at.is_some_and(|expiry| expiry - warned <= now) {
+        } else if expires_at.is_some_and(|expiry| expiry - EXPIRING_SECONDS <= now) {
             HealthState::Expiring
         } else if check.is_some() {
             HealthState::Healthy

@@ -59,7 +59,6 @@ pub struct Opening {
     progress: Option<Progress>,
     maintenance: bool,
     anchor: Option<AnchorSetting>,
-    page_cache: u32,
 }
 
 /// Like [`Opening`], but also returns, separately, the opener that decrypts credential data.
@@ -84,7 +83,6 @@ impl Opening {
             progress: None,
             maintenance: true,
             anchor: None,
-            page_cache: SqliteSettings::PAGE_CACHE,
         }
     }
 
@@ -110,13 +108,6 @@ impl Opening {
     /// the file is missing or belongs to another vault, a database with checkpoints is refused, unless `adopt` is set.
     pub fn anchor(self, path: impl Into<PathBuf>, adopt: bool) -> Self {
         Self { anchor: Some(AnchorSetting { path: path.into(), adopt }), ..self }
-    }
-
-    /// Sets the number of MiB of database pages that the writer of an embedded database caches, at least 1. Default:
-    /// 64. A larger cache makes deletions and replacements in a large vault cheaper. The memory is allocated as pages
-    /// are read.
-    pub fn page_cache(self, mebibytes: u32) -> Self {
-        Self { page_cache: mebibytes, ..self }
     }
 
     /// Disables the background maintenance, for short-lived processes.
@@ -171,7 +162,7 @@ enum Root {
 
 impl Opening {
     async fn run(self) -> Result<(OpenVault, Arc<dyn Opener>), OpeningError> {
-        let Self { root_key, database, mode, events, server, progress, maintenance, anchor, page_cache } = self;
+        let Self { root_key, database, mode, events, server, progress, maintenance, anchor } = self;
         let platform = Platform {
             clock: Arc::new(SystemClock),
             ids: Arc::new(SystemIds::default()),
@@ -179,7 +170,7 @@ impl Opening {
             entropy: Arc::new(OsEntropy),
         };
         let first_run = FirstRun::of(&root_key, &database);
-        let run = Run { platform, database: &database, first_run, creates: mode != Mode::Open, page_cache };
+        let run = Run { platform, database: &database, first_run, creates: mode != Mode::Open };
 
         let (opened, root, lock) = match &database.0 {
             Kind::Sqlite(path) => {
@@ -291,7 +282,6 @@ struct Run<'a> {
     database: &'a Database,
     first_run: FirstRun,
     creates: bool,
-    page_cache: u32,
 }
 
 type Proven = (Arc<dyn KeyWrapper>, Keyring, Vec<Migration>);
@@ -327,7 +317,7 @@ impl Run<'_> {
         if found.state == FileState::Present {
             let root = self.load(root_key)?;
             let key = key_file.load(&*root).await?;
-            return Ok((open_sqlite(path, key, (false, self.page_cache)).await?, Root::Loaded(root)));
+            return Ok((open_sqlite(path, key, false).await?, Root::Loaded(root)));
         }
         let interrupted = self.creates && self.first_run.was_interrupted()?;
         match found.state {
@@ -344,7 +334,7 @@ impl Run<'_> {
             true => key_file.load(&*root).await?,
             false => key_file.create(&*root, &**entropy).await?,
         };
-        Ok((open_sqlite(path, key, (true, self.page_cache)).await?, Root::Loaded(root)))
+        Ok((open_sqlite(path, key, true).await?, Root::Loaded(root)))
     }
 
     /// Verifies the root key of an existing vault, then applies migrations if requested.
@@ -464,15 +454,10 @@ fn lost(database: &Path, state: &'static str) -> OpeningError {
     OpeningError::DatabaseLost { database: database.to_owned(), state }
 }
 
-/// Opens the file. The tuple contains whether to create it, and the number of MiB of pages that the writer caches.
-async fn open_sqlite(
-    path: &Path,
-    key: DatabaseKey,
-    (create, page_cache): (bool, u32),
-) -> Result<OpenStore, OpeningError> {
+/// Opens the file.
+async fn open_sqlite(path: &Path, key: DatabaseKey, create: bool) -> Result<OpenStore, OpeningError> {
     let bytes = key.expose_bytes(); // handed to the database adapter
-    let settings =
-        SqliteSettings { create, page_cache, ..SqliteSettings::new(path.to_owned(), SqliteKey::from_bytes(bytes)) };
+    let settings = SqliteSettings { create, ..SqliteSettings::new(path.to_owned(), SqliteKey::from_bytes(bytes)) };
     let store = tokio::task::spawn_blocking(move || SqliteStore::open(settings)).await;
     let store = store.map_err(|_| OpeningError::Cancelled)??;
     Ok(OpenStore { store: Store::Sqlite(store), database_key: Some(Arc::new(key)) })

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use vault_core::audit::{Actor, AuditAction, SealedAuditRecord, Subject};
-use vault_core::credential::{EXPIRING_SECONDS, HealthState};
+use vault_core::credential::HealthState;
 use vault_core::credential_counts::{Checked, CountedCredentials, ExpiryWindow};
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::key_use::KeyUseLimits;
@@ -132,7 +132,7 @@ fn slice(credentials: usize, last: u8) -> CountedSlice {
 async fn credentials_are_counted_in_slices_at_one_instant() {
     let setting = setting(&[], None, 10);
     *setting.heap.slices.lock().unwrap() = [slice(COUNT_SLICE, 1), slice(COUNT_SLICE, 2), slice(7, 3)].into();
-    let credential_counts = setting.operator.count_by_state(EXPIRING_SECONDS).await.unwrap();
+    let credential_counts = setting.operator.count_by_state().await.unwrap();
     let all = 2 * COUNT_SLICE as u64 + 7;
     for (state, count) in credential_counts.by_health() {
         assert_eq!(count, if state == HealthState::Expiring { all } else { 0 }, "{state:?}");

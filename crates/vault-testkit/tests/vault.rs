@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use vault_core::activation::VendRule;
 use vault_core::audit::AuditAction;
-use vault_core::credential::{CredentialData, CredentialType, Description, HealthState};
+use vault_core::credential::{CredentialData, CredentialType, Description};
 use vault_core::id::AccountId;
 use vault_core::namespace::Namespace;
 use vault_core::port::Event;
@@ -137,11 +137,6 @@ async fn credential_expires_with_its_current_version() {
     vault.promote(&editor, credential.into(), 1).await.unwrap();
     vault.destroy_version(&editor, credential.into(), 2).await.unwrap();
     assert_eq!(expires_at().await, ends);
-    // The state changes at the configured time before the expiry.
-    for (seconds, state) in [(3_599, HealthState::Unchecked), (3_601, HealthState::Expiring)] {
-        let vault = fake.vault().expiring_seconds(seconds);
-        assert_eq!(vault.show(&editor, credential).await.unwrap().health.state, state);
-    }
     assert!(!vault.verifies() && vault.probe(Some(Arc::new(FakeStorage::default()))).verifies());
 }
 

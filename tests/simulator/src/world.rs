@@ -4,7 +4,7 @@ use crate::random::Random;
 use vault_core::Command;
 use vault_core::activation::VendRule;
 use vault_core::audit::{Actor, AuditAction, AuditRecord, Origin, SealedAuditRecord, Subject};
-use vault_core::credential::{CredentialType, EXPIRING_SECONDS, VersionList};
+use vault_core::credential::{CredentialType, VersionList};
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, VersionId};
 use vault_core::namespace::Namespace;
@@ -190,7 +190,6 @@ pub(crate) fn list() -> ListCredentials {
         kind: None,
         labels: Vec::new(),
         health: None,
-        expiring_seconds: EXPIRING_SECONDS,
         expires_before: None,
         after: None,
         limit: 4_000,

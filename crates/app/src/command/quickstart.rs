@@ -234,7 +234,7 @@ fn add_activation_socket(settings: &mut Settings) -> Result<(), Failure> {
     let file = settings.data_dir.join(SETTINGS_FILE);
     let text = format!(
         "# Written by `orgvault quickstart`. `orgvault help settings` lists all settings.\n\
-         activation-listen = {}\nactivation-socket-mode = \"0600\"\n",
+         activation-listen = {}\n",
         toml_string(&format!("unix:{named}"))
     );
     let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file);

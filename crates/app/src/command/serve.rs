@@ -162,7 +162,7 @@ async fn serve(
     let background: [Option<Background>; 5] = [
         backups::start(&settings, vault, &alarms)?,
         audit::start(&settings, vault, &alarms).await?,
-        inspections::start(&settings, vault, inspecting, &alarms),
+        Some(inspections::start(vault, inspecting, &alarms)),
         receivers::start(&settings, vault, &carrier)?,
         issuing.map(|issuing| issuing.start(&settings, vault, &alarms)).transpose()?,
     ];
@@ -175,7 +175,7 @@ async fn serve(
 
     let maintenance = tokio::spawn(run_maintenance(metrics, events.clone()));
     let nearing_limit = alarms.of(EventKind::KeyNearingLimit);
-    let figures = tokio::spawn(figures::keep(vault.operator(), settings.server.expiring_within, nearing_limit));
+    let figures = tokio::spawn(figures::keep(vault.operator(), nearing_limit));
     let watched = vault.clone();
     let failed = listeners
         .serve_until(async move {

@@ -7,6 +7,9 @@ use std::path::PathBuf;
 use vault_cli::failure::Failure;
 use vault_http::{Rate, UnixSocket};
 
+/// Permission bits of the activation socket: its group may connect.
+const SOCKET_MODE: u32 = 0o660;
+
 /// The address of an activation listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ActivationListen {
@@ -35,16 +38,15 @@ impl ServerSettings {
         match &self.activation_listen {
             ActivationPlace::Off => None,
             ActivationPlace::Unix(path) => {
-                Some(ActivationListen::Unix(UnixSocket { path: path.clone(), mode: self.activation_socket_mode }))
+                Some(ActivationListen::Unix(UnixSocket { path: path.clone(), mode: SOCKET_MODE }))
             }
             ActivationPlace::Tcp(address) => Some(ActivationListen::Tcp(*address)),
         }
     }
 
-    /// Enables an activation listener at a Unix socket, accessible only by this process's user.
+    /// Enables an activation listener at a Unix socket.
     pub(crate) fn add_activation_socket(&mut self, path: PathBuf) {
         self.activation_listen = ActivationPlace::Unix(path);
-        self.activation_socket_mode = 0o600;
     }
 
     /// Returns the activation listener of this process, or `None` if it is disabled or another process serves it.

@@ -156,10 +156,6 @@ pub(crate) struct ServerSettings {
     #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = seconds(0_i64, TEN_YEARS))]
     pub(crate) keep_previous: i64,
 
-    /// Time before its expiry from which a credential is shown as expiring
-    #[arg(long, value_name = "DURATION", default_value = "14d", value_parser = seconds(0_i64, TEN_YEARS))]
-    pub(crate) expiring_within: i64,
-
     /// Interval of checks of saved credentials at their storage, by the process with the activation listener [default:
     /// off]
     #[arg(long, value_name = "DURATION", value_parser = seconds(60_i64, TEN_YEARS))]
@@ -189,15 +185,6 @@ pub(crate) struct ServerSettings {
     #[arg(long, value_name = "COUNT", default_value_t = 7, value_parser = value::whole(1_u32, 100_000))]
     pub(crate) backup_keep: u32,
 
-    /// Interval of the background integrity check of all stored values; 0 disables it
-    #[arg(long, value_name = "DURATION", default_value = "1d", value_parser = seconds(0_i64, TEN_YEARS))]
-    pub(crate) inspect_every: i64,
-
-    /// Size of the embedded database's write cache in MiB; a larger cache speeds up deletions and replacements in a
-    /// large vault
-    #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = value::whole(1_u32, 65_536))]
-    pub(crate) page_cache: u32,
-
     /// Retention of audit entries; entries that --audit-sink has not accepted are kept longer [default: unlimited]
     #[arg(long, value_name = "DURATION", value_parser = seconds(LEAST_AUDIT_SECONDS, TEN_YEARS))]
     pub(crate) keep_audit: Option<i64>,
@@ -213,19 +200,6 @@ pub(crate) struct ServerSettings {
     /// URL of an OpenTelemetry collector for traces, sent as OTLP over HTTP [default: off]
     #[arg(long, value_name = "URL")]
     pub(crate) otlp_endpoint: Option<Collector>,
-
-    /// Allow an http URL of another host as --audit-sink or --otlp-endpoint, which sends audit entries and traces
-    /// unencrypted
-    #[arg(
-        long,
-        value_name = "BOOL",
-        num_args = 0..=1,
-        require_equals = true,
-        default_value_t = false,
-        default_missing_value = "true",
-        action = clap::ArgAction::Set
-    )]
-    pub(crate) allow_http_exports: bool,
 
     /// File with HTTP headers for --otlp-endpoint, one NAME: VALUE per line (mode 0600) [default: none]
     #[arg(long, value_name = "FILE")]
@@ -246,10 +220,6 @@ pub(crate) struct ServerSettings {
     /// Address for activations by integrations; a non-loopback address needs TLS [default: off]
     #[arg(long, value_name = "unix:/PATH|HOST:PORT", default_value = "", hide_default_value = true)]
     pub(super) activation_listen: ActivationPlace,
-
-    /// Permission bits of the activation socket (octal)
-    #[arg(long, value_name = "MODE", default_value = "0660", value_parser = value::mode)]
-    pub(super) activation_socket_mode: u32,
 
     /// CA certificates (PEM) for client certificates; integrations must present one [default: none required]
     #[arg(long, value_name = "FILE")]

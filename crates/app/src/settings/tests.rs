@@ -84,7 +84,6 @@ fn invalid_values_are_refused_with_expected_format() {
         (["--max-activations", "0"], "from 1 to"),
         (["--activation-listen", "unix:"], "needs a path"),
         (["--activation-listen", "example.org:1"], "unix:/PATH"),
-        (["--activation-socket-mode", "rw"], "octal"),
         (["--public-url", "vault.example.com"], "https://vault.example.com"),
         (["--base-path", "v1/"], "/v1"),
         (["--role", "admin"], "must be one of all, api, activation"),

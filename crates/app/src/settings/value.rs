@@ -64,13 +64,6 @@ where
     }
 }
 
-/// Parses octal permission bits.
-pub(super) fn mode(text: &str) -> Result<u32, String> {
-    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
-    let mode = u32::from_str_radix(text, 8).ok().filter(|mode| digits && *mode <= 0o777);
-    mode.ok_or_else(|| "must be permission bits in octal, 0000 to 0777, such as 0660".to_owned())
-}
-
 /// The origin (scheme, host and port) at which clients reach the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PublicUrl(Url);
@@ -259,14 +252,6 @@ mod tests {
             "unix:/run/orgvault",
         ] {
             assert!(shown(text).is_err_and(|violation| !violation.contains("h7Qz")), "{text}");
-        }
-    }
-
-    #[test]
-    fn mode_is_octal() {
-        assert_eq!(mode("0660"), Ok(0o660));
-        for text in ["", "0o660", "1777", "rw", "+660", "888"] {
-            assert!(mode(text).is_err(), "{text}");
         }
     }
 }

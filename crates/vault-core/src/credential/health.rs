@@ -76,10 +76,9 @@ pub struct Health {
 }
 
 impl Health {
-    /// Returns the health at `now` of a credential that expires at `expires_at`. `expiring_seconds` is the time before
-    /// that from which it is expiring.
-    pub fn at(now: Timestamp, expires_at: Option<Timestamp>, expiring_seconds: i64, check: Option<LastCheck>) -> Self {
-        let warns_at = expires_at.map(|at| at.plus_seconds(expiring_seconds.saturating_neg()));
+    /// Returns the health at `now` of a credential that expires at `expires_at`.
+    pub fn at(now: Timestamp, expires_at: Option<Timestamp>, check: Option<LastCheck>) -> Self {
+        let warns_at = expires_at.map(|at| at.plus_seconds(-EXPIRING_SECONDS));
         let (state, since) = match (expires_at, warns_at, check) {
             (Some(at), _, _) if at <= now => (HealthState::Expired, Some(at)),
             (_, _, Some(LastCheck { failed: Some(_), since, .. })) => (HealthState::Failing, Some(since)),

@@ -125,8 +125,6 @@ pub struct ListCredentials {
     pub labels: Vec<LookupDigests>,
     /// Filter: only credentials in this state.
     pub health: Option<HealthState>,
-    /// Time before its expiry from which a credential is in the state `expiring`, in seconds.
-    pub expiring_seconds: i64,
     /// Filter: only credentials that expire before this time.
     pub expires_before: Option<Timestamp>,
     /// Position after which the page starts.
@@ -138,7 +136,7 @@ pub struct ListCredentials {
 impl ListCredentials {
     /// Returns whether the list contains this credential, for stores that filter in memory.
     pub fn matches(&self, row: &StoredCredential, labels: &[Digest]) -> bool {
-        let health = || Health::at(self.now, row.expires_at, self.expiring_seconds, row.check).state;
+        let health = || Health::at(self.now, row.expires_at, row.check).state;
         self.namespace.as_ref().is_none_or(|namespace| row.namespace == *namespace)
             && self.kind.is_none_or(|kind| row.kind == kind)
             && self.labels.iter().all(|label| label.all().iter().any(|label| labels.contains(label)))

@@ -5,7 +5,7 @@ use vault_core::Command;
 use vault_core::account::{AccountRights, AccountState, SignedAccount};
 use vault_core::activation::VendRule;
 use vault_core::audit::{Actor, AuditAction, AuditRecord, SealedAuditRecord, Subject};
-use vault_core::credential::{CredentialType, EXPIRING_SECONDS, VersionList};
+use vault_core::credential::{CredentialType, VersionList};
 use vault_core::digest::{Digest, RowMac};
 use vault_core::email::EmailAddress;
 use vault_core::id::{
@@ -227,7 +227,6 @@ impl World {
             kind: None,
             labels: Vec::new(),
             health: None,
-            expiring_seconds: EXPIRING_SECONDS,
             expires_before: None,
             after: None,
             limit,

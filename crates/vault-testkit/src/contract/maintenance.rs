@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
 use vault_core::check::CheckReason;
-use vault_core::credential::{EXPIRING_SECONDS, LastCheck};
+use vault_core::credential::LastCheck;
 use vault_core::credential_counts::{Checked, CountedCredentials, ExpiryBounds};
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::integration::IntegrationPrincipal;
@@ -167,7 +167,7 @@ async fn activate_twice(world: &World<'_>) -> IntegrationPrincipal {
 pub async fn credentials_are_counted_in_slices(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let principal = world.embedder();
-    let bounds = ExpiryBounds::new(world.now(), EXPIRING_SECONDS);
+    let bounds = ExpiryBounds::new(world.now());
     let [now, day, _, soon, month] = *bounds.moments();
     let after = |moment: Timestamp| Some(Timestamp::from_millis(moment.as_millis() + 1));
     let expiries = [None, Some(now), after(now), Some(day), after(soon), Some(month), after(month)];

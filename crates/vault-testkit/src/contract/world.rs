@@ -15,7 +15,7 @@ use vault_core::Command;
 use vault_core::account::{Account, AccountRights, AccountState, SignedAccount};
 use vault_core::activation::VendRule;
 use vault_core::audit::{Actor, AuditAction, AuditRecord, SealedAuditRecord, Subject};
-use vault_core::credential::{CredentialType, EXPIRING_SECONDS, VersionRecord};
+use vault_core::credential::{CredentialType, VersionRecord};
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::email::EmailAddress;
 use vault_core::id::{
@@ -529,7 +529,6 @@ impl<S: CredentialStore + ?Sized> World<'_, S> {
             kind: None,
             labels: Vec::new(),
             health: None,
-            expiring_seconds: EXPIRING_SECONDS,
             expires_before: None,
             after: None,
             limit: 1_000,

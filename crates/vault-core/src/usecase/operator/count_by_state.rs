@@ -19,14 +19,13 @@ pub struct KeyUsage {
 }
 
 impl Operator {
-    /// Counts the credentials of all organizations in slices. A credential is expiring `expiring_seconds` before its
-    /// expiry. Credentials that are saved or deleted concurrently may or may not be counted.
+    /// Counts the credentials of all organizations in slices. Credentials that are saved or deleted concurrently may or may not be counted.
     ///
     /// # Errors
     /// The store failed.
     /// The store failed.
-    pub async fn count_by_state(&self, expiring_seconds: i64) -> Result<CredentialCounts, Error> {
-        let bounds = ExpiryBounds::new(self.environment.now(), expiring_seconds);
+    pub async fn count_by_state(&self) -> Result<CredentialCounts, Error> {
+        let bounds = ExpiryBounds::new(self.environment.now());
         let (mut credential_counts, mut after) = (CredentialCounts::default(), None);
         loop {
             let query = CountCredentials { bounds, after, limit: COUNT_SLICE };

@@ -88,7 +88,6 @@ impl Vault {
             kind: filter.kind,
             labels: filter.labels.iter().map(|label| label.lookup(digester, organization)).collect(),
             health: filter.health,
-            expiring_seconds: self.expiring_seconds,
             expires_before: filter.expires_before,
             after,
             limit: page.rows(),
@@ -154,7 +153,7 @@ impl Vault {
                 },
                 vend: row.vend,
                 expires_at: row.expires_at,
-                health: Health::at(now, row.expires_at, self.expiring_seconds, row.check),
+                health: Health::at(now, row.expires_at, row.check),
                 last_activated_at: row.last_activated_at,
             }
         });

@@ -27,7 +27,7 @@ pub use versions::ListedVersion;
 
 use super::{AuditTally, Environment};
 use crate::audit::Origin;
-use crate::credential::{EXPIRING_SECONDS, VersionLimits};
+use crate::credential::VersionLimits;
 use crate::federation::{FederationIssuer, FederationSettings};
 use crate::port::{CredentialStore, InformationOpener, KeyRepository, KeyedDigester, Sealer, StorageProbe};
 use std::sync::Arc;
@@ -47,7 +47,6 @@ pub struct Vault {
     probe: Option<Arc<dyn StorageProbe>>,
     limit: i64,
     version_limits: VersionLimits,
-    expiring_seconds: i64,
     checks: bool,
     federation: Option<FederationSettings>,
 }
@@ -74,7 +73,6 @@ impl Vault {
             probe: None,
             limit: DEFAULT_CREDENTIAL_LIMIT,
             version_limits: VersionLimits::default(),
-            expiring_seconds: EXPIRING_SECONDS,
             checks: false,
             federation: None,
         }
@@ -98,12 +96,6 @@ impl Vault {
     #[must_use]
     pub fn version_limits(self, version_limits: VersionLimits) -> Self {
         Self { version_limits, ..self }
-    }
-
-    /// Sets the time before its expiry from which a credential is `expiring`, in seconds.
-    #[must_use]
-    pub fn expiring_seconds(self, expiring_seconds: i64) -> Self {
-        Self { expiring_seconds, ..self }
     }
 
     /// Enables requested checks of saved credentials, which require an activation process in the instance.

@@ -14,7 +14,7 @@ use diesel::{
     BoolExpressionMethods as _, BoxableExpression, ExpressionMethods as _, JoinOnDsl as _, QueryDsl as _,
     SelectableHelper as _,
 };
-use vault_core::credential::{CredentialType, HealthState};
+use vault_core::credential::{CredentialType, EXPIRING_SECONDS, HealthState};
 use vault_core::digest::{Digest, LookupDigests};
 use vault_core::id::CredentialId;
 use vault_core::namespace::Namespace;
@@ -147,7 +147,7 @@ fn fitting(query: &ListCredentials, lead: Lead) -> Boxed<'_> {
     }
     let expires_by = |moment: Timestamp| credentials::expires_at.le(moment.as_millis());
     let lasts_past = |moment: Timestamp| credentials::expires_at.gt(moment.as_millis());
-    let (now, soon) = (query.now, query.now.plus_seconds(query.expiring_seconds));
+    let (now, soon) = (query.now, query.now.plus_seconds(EXPIRING_SECONDS));
     match query.health {
         None => rows,
         Some(HealthState::Expired) => rows.filter(expires_by(now)),
