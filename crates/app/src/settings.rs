@@ -15,9 +15,10 @@ pub(crate) use value::{PublicUrl, Role, SinkTarget, whole};
 
 use crate::run_as::RunAs;
 use crate::tls::TlsFiles;
+use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use file::SettingsFile;
-use flags::{DEFAULT_LISTEN, VaultFlags};
+use flags::VaultFlags;
 use ipnet::IpNet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -162,7 +163,8 @@ impl Settings {
         let file = path.map(|path| SettingsFile::read(&path, &run_as.files, &keys(&all))).transpose()?;
         let found = sources::resolve(&all, flags, file.as_ref())?;
         let vault = vault(&found)?;
-        let server = ServerSettings::from_arg_matches(&found).map_err(unreadable)?;
+        let mut server = ServerSettings::from_arg_matches(&found).map_err(unreadable)?;
+        server.has_listen = found.value_source("listen") != Some(ValueSource::DefaultValue);
         server.check()?;
 
         let data_dir = run_as.resolved(absolute(&vault.data_dir)?);
@@ -343,7 +345,7 @@ impl ServerSettings {
     /// Returns whether the settings contain the server's address. If not, commands use the address at which it was last
     /// served.
     pub(crate) fn names_address(&self) -> bool {
-        self.public_url.is_some() || self.listen.to_string() != DEFAULT_LISTEN || self.tls_cert_file.is_some()
+        self.public_url.is_some() || self.has_listen || self.tls_cert_file.is_some()
     }
 
     /// Returns the URL scheme of listeners.

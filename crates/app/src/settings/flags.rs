@@ -26,9 +26,6 @@ const MAX_REQUESTS: usize = 1_000_000;
 /// An address to listen on, or `None`. An alias, because clap would treat a literal `Option` as an optional flag.
 pub(crate) type MaybeAddress = Option<SocketAddr>;
 
-/// The default of `--listen`.
-pub(super) const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
-
 /// Maximum duration of the settings about credentials, in seconds: ten years.
 const TEN_YEARS: i64 = 315_576_000;
 
@@ -91,8 +88,12 @@ pub(super) struct VaultFlags {
 #[command(next_help_heading = "Server settings")]
 pub(crate) struct ServerSettings {
     /// Address of the HTTP API; a non-loopback address needs TLS or --trusted-proxy
-    #[arg(long, value_name = "HOST:PORT", default_value = DEFAULT_LISTEN, value_parser = value::address)]
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080", value_parser = value::address)]
     pub(crate) listen: SocketAddr,
+
+    /// Set if the settings contain the address of the API, even if it is the default.
+    #[arg(skip)]
+    pub(crate) has_listen: bool,
 
     /// URL (without path) of the server for invitations and printed commands [default: the listener's address]
     #[arg(long, value_name = "URL")]
