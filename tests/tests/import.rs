@@ -272,3 +272,27 @@ fn standard_input_needs_a_name_and_other_data_is_reported() {
     piped(2, &["--name", "two"]).done();
     assert_eq!(desk.session.list().len(), 2);
 }
+
+#[test]
+fn entries_of_one_namespace_need_consent() {
+    let desk = Desk::open();
+    let key = |id: &str| json!({"access_key_id": format!("AKIAIMPORTED{id}"), "secret_access_key": format!("SECRET{id}x"), "bucket": "b", "region": "eu-west-1"});
+    let two = desk.file("two.json", &json!({"prod data": key("00000011"), "other": key("00000012")}).to_string());
+    let merged =
+        desk.file("merged.json", &json!({"prod data": key("00000011"), "prod-data": key("00000012")}).to_string());
+
+    let (status, found) = desk.import(&[&merged, "--namespace", "imports/{name}", "--yes"]);
+    assert_eq!((status, desk.session.list().len()), (Some(1), 0), "{found}");
+    for name in ["prod data", "prod-data"] {
+        assert!(found[name]["reason"].as_str().unwrap().contains("--only"), "{found}");
+    }
+
+    // Only integrations that can use the namespace matter.
+    Integration::make(&desk.vault, "nightly", &["imports/*"]);
+    let same = ["import", &two, "--namespace", "imports/same", "--yes"];
+    let refused = desk.run(&same);
+    assert_eq!((refused.status, desk.session.list().len()), (Some(1), 0), "{refused:?}");
+    assert!(refused.stderr.contains("imports/same gets 2 credentials"), "{refused:?}");
+    desk.run(&[&same[..], &["--allow-several"]].concat()).done();
+    assert_eq!(desk.session.list().len(), 2);
+}

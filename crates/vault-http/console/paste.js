@@ -239,6 +239,8 @@ function ofJson(document) {
   if (Array.isArray(document)) {
     return document.flatMap((item, index) => secret(String(item?.conn_id ?? item?.name ?? item?.alias ?? index + 1), item));
   }
+  // sops adds its own member to the file that it encrypts.
+  if (document.sops?.mac) return refused('', 'a file of sops', 'sops', 'encrypted');
   if (document.request_id && document.data && typeof document.data === 'object') {
     const { data } = document;
     return secret('', data.data && data.metadata ? data.data : data);
@@ -336,7 +338,7 @@ function connection(name, { conn_type: kind, host, port, schema, login, password
     pairs.push(['login', login, isApplication ? 'client_id' : host ? 'ignored' : 'account'], ['password', password, isApplication ? 'client_secret' : 'account_key']);
     if (!has('connectionstring')) pairs.push(['host', host, 'address']);
   } else if (!pairs.some(([, value, as = '']) => /keyfiledict/.test(normal(as)) && keyFile(value))) {
-    return refused(name, origin, has('keypath') ? 'key_path' : 'keyfile_dict', 'no-key');
+    return has('keypath') ? refused(name, origin, 'key_path', 'key-of-host') : refused(name, origin, 'keyfile_dict', 'no-key');
   }
   return read(name, origin, pairs, type);
 }

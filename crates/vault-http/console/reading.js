@@ -153,7 +153,8 @@ function sorted(pairs, type) {
     const found = resolve(names, key);
     // Labels such as `environment: production` lead nowhere.
     const isHarmless = formats.harmless_values.includes(normal(text(value))) && /cloud|environment|partition/.test(key);
-    if (isHarmless || among(formats.harmless, key)) fields.leftOut.push(name);
+    const isDefault = /** @type {Record<string, string>} */ (formats.defaults)[key] === normal(text(value));
+    if (isHarmless || isDefault || among(formats.harmless, key)) fields.leftOut.push(name);
     else if (refused && flag(value) !== false) throw { field: name, reason: refused.name };
     else if (among(formats.refused_if_true, key)) {
       if (flag(value) !== false) throw { field: name, reason: 'not-supported' };
@@ -171,7 +172,7 @@ function sorted(pairs, type) {
       fields.found.set(found.name, { value, name, rank });
     } else if (key === 'token' && type === 's3') {
       fields.found.set('token', { value, name, rank: 0 });
-    } else if (!formats.harmless_prefixes.some((prefix) => key.startsWith(prefix)) && looksLikeAddress(name, text(value), type)) {
+    } else if (!formats.harmless_prefixes.some((prefix) => key.startsWith(prefix)) && looksLikeAddress(as, text(value), type)) {
       throw { field: name, reason: 'not-understood' };
     } else fields.leftOut.push(name);
   }
@@ -275,7 +276,10 @@ function azure(fields) {
   const given = fields.text('address');
   const where = given ? azureAddress(given) : {};
   if (!where) return fields.refuse('address', 'address');
-  const [key, sas, url] = [fields.text('account_key'), fields.text('sas').replace(/^\?/, ''), fields.text('sas_url')];
+  const [key, givenSas] = [fields.text('account_key'), fields.text('sas')];
+  // Airflow accepts a whole URL as `sas_token`.
+  const urlField = /^https?:\/\//i.test(givenSas) ? 'sas' : 'sas_url';
+  const [sas, url] = urlField === 'sas' ? ['', givenSas] : [givenSas.replace(/^\?/, ''), fields.text('sas_url')];
   let account = fields.text('account').toLowerCase();
   if (account.includes('.')) {
     const whole = azureAddress(account);
@@ -292,7 +296,7 @@ function azure(fields) {
   if (url && !(account && key)) {
     const [address = '', signature = ''] = url.split(/\?(.*)/s);
     const parts = /^(https?:\/\/[^/]+)(?:\/([^/]+))?/i.exec(address);
-    if (!parts || !signature) return fields.refuse('sas_url', 'sas');
+    if (!parts || !signature) return fields.refuse(urlField, 'sas');
     if (parts[2] && !container) values.container = parts[2];
     values.connection_string = `BlobEndpoint=${parts[1]};SharedAccessSignature=${signature}`;
   } else if (fields.found.has('connection_string') && !(account && key)) {
@@ -332,9 +336,10 @@ function gcs(fields) {
   return { type: 'gcs', values, leftOut: fields.leftOut };
 }
 
-/** @param {unknown} time @returns {string | undefined} RFC 3339 */
+/** @param {unknown} time RFC 3339, or seconds or milliseconds since 1970 @returns {string | undefined} RFC 3339 */
 function moment(time) {
-  const date = new Date(typeof time === 'string' ? time : Number.NaN);
+  const number = /^\d+$/.test(text(time)) ? Number(text(time)) : Number.NaN;
+  const date = new Date(Number.isNaN(number) ? text(time) || Number.NaN : number < 1e11 ? number * 1000 : number);
   return Number.isNaN(date.getTime()) ? undefined : date.toISOString().replace(/\.\d+Z$/, 'Z');
 }
 

@@ -1,6 +1,6 @@
 //! `orgvault credential …`
 
-use crate::client::QUICKSTART;
+use super::several;
 use crate::client::args::{AskingArgs, CredentialArgs, CredentialCommand, DataArgs, MetadataArgs};
 use crate::client::data::{self, Data, Difference, printable};
 use crate::client::login::{Login, Profile, failure};
@@ -16,12 +16,10 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use vault_client::{
-    ClientError, CredentialItem, CredentialUse, DescribeRequest, HealthItem, IntegrationItem, ListFilter, ProblemCode,
-    ProviderTrust, ReplaceRequest, RequestOptions, SaveRequest, Session, VersionItem, WireJson,
+    ClientError, CredentialItem, CredentialUse, DescribeRequest, HealthItem, ListFilter, ProblemCode, ProviderTrust,
+    ReplaceRequest, RequestOptions, SaveRequest, Session, VersionItem, WireJson,
 };
 use vault_core::credential::CredentialType;
-use vault_core::integration::NamespacePatterns;
-use vault_core::namespace::Namespace;
 use vault_core::port::Clock as _;
 use vault_crypto::SystemClock;
 
@@ -193,7 +191,11 @@ fn save(
     let expires_at = metadata.expires_at.map(moment);
     if !allow_several {
         // Repeated under its key, a request saves nothing.
-        confirm_several(session, &of.namespace, options.idempotency_key.is_some(), output)?;
+        match several::find(session, &of.namespace, 1)? {
+            Some(several) if options.idempotency_key.is_none() => several.confirm("Save another one?", output)?,
+            Some(several) => warn(&several.text),
+            None => {}
+        }
     }
     let doing = || "save the credential".to_owned();
     let saved = sent(&mut data, doing, |data| {
@@ -212,53 +214,6 @@ fn save(
         false => format!("Saved credential {id}."),
     };
     output.print(&saved, &text)
-}
-
-/// Asks for confirmation if the namespace already contains a credential, because jobs that do not select one are
-/// rejected if there are several. Without a terminal, rejects the save if an integration can use the namespace.
-fn confirm_several(session: &Session, namespace: &str, is_repeatable: bool, output: Output) -> Result<(), Failure> {
-    let filter = ListFilter { namespace: Some(namespace.to_owned()), page_size: Some(1), ..ListFilter::default() };
-    let first = match session.list(filter).next().transpose() {
-        // The save itself reports an invalid namespace, together with all other errors.
-        Err(ClientError::Problem(problem)) if !problem.errors.is_empty() => return Ok(()),
-        first => reported(|| format!("list credentials in {namespace}"), first)?,
-    };
-    let Some(other) = first else { return Ok(()) };
-    let users = users_of(session, namespace)?;
-    let used = match &users {
-        Some(users) if users.is_empty() => String::new(),
-        Some(users) => format!(" Used by: {}.", users.join(", ")),
-        None => " Only admins see which integrations use it.".to_owned(),
-    };
-    let text = format!(
-        "{namespace} already has a credential ({}, {}).{used} Jobs that do not choose one are refused once there are several. \
-         They choose with --type, --bucket or --id, or use each under a name with --name. To replace the key of jobs, run \
-         `orgvault credential replace {}` instead",
-        other.id, other.kind, other.id
-    );
-    let is_used = users.is_none_or(|users| !users.is_empty());
-    match (is_used && !is_repeatable, io::stdin().is_terminal()) {
-        (true, true) => output.confirm(&format!("{text}. Save another one?"), "yes"),
-        (true, false) => Err(Failure::new(format!("{text}. To save another one, pass --allow-several"))),
-        (false, _) => {
-            warn(&text);
-            Ok(())
-        }
-    }
-}
-
-/// The integrations, other than that of `quickstart`, that can use the namespace. `None` if this account cannot list them.
-fn users_of(session: &Session, namespace: &str) -> Result<Option<Vec<String>>, Failure> {
-    let integrations = match session.integrations() {
-        Err(error) if error.code() == Some(ProblemCode::InsufficientRole) => return Ok(None),
-        integrations => reported(|| "list integrations".to_owned(), integrations)?,
-    };
-    let namespace = Namespace::parse(namespace, "").map_err(|error| Failure::new(error.detail.into_owned()))?;
-    let uses = |item: &IntegrationItem| {
-        item.name != QUICKSTART
-            && NamespacePatterns::parse(&item.namespaces, "").is_ok_and(|patterns| patterns.allow(&namespace))
-    };
-    Ok(Some(integrations.into_iter().filter(uses).map(|item| item.name).collect()))
 }
 
 fn list(session: &Session, filter: ListFilter, output: Output) -> Result<(), Failure> {

@@ -1,5 +1,6 @@
 //! `orgvault import`: saves storage credentials from files of other programs.
 
+use super::several;
 use crate::activation::names::named;
 use crate::client::args::ProfileArg;
 use crate::client::data::{buckets as buckets_of, printable};
@@ -9,7 +10,7 @@ use crate::failure::Failure;
 use crate::import::{self, Entry, Files, Source, Violation};
 use crate::manifest::NAME;
 use crate::named_files::NamedFiles;
-use crate::output::{Output, table};
+use crate::output::{Output, table, warn};
 use crate::secret_file;
 use clap::Args;
 use secrecy::SecretString;
@@ -58,6 +59,9 @@ pub struct ImportArgs {
     /// Save without confirmation
     #[arg(long)]
     yes: bool,
+    /// Save into a namespace that has or gets several credentials, even if an integration can use it
+    #[arg(long)]
+    allow_several: bool,
 }
 
 /// The result of an entry.
@@ -135,10 +139,23 @@ pub fn run(args: ImportArgs, output: Output) -> Result<ExitCode, Failure> {
     let buckets = Buckets::parse(&args.buckets, &entries, asks)?;
     let imports = entries.into_iter().map(|entry| prepare(entry, &rule, &buckets, &session));
     let mut imports = imports.collect::<Result<Vec<_>, _>>()?;
-    let ready = imports.iter().filter(|import| matches!(import.outcome, Outcome::Ready { .. })).count();
-    if ready > 0 && !args.dry_run {
+    refuse_merged_names(&mut imports);
+    let namespaces = ready_by_namespace(&imports);
+    let ready: usize = namespaces.values().map(Vec::len).sum();
+    let mut crowded = Vec::new();
+    for (namespace, names) in namespaces.iter().filter(|_| !args.allow_several) {
+        crowded.extend(several::find(&session, namespace, names.len())?);
+    }
+    if args.dry_run {
+        crowded.iter().for_each(|several| warn(&several.text));
+    } else if ready > 0 {
         if !args.yes {
             let _ = write!(io::stderr(), "{}", shown(&imports)); // standard error may be closed
+        }
+        for several in &crowded {
+            several.confirm("Save them?", output)?;
+        }
+        if !args.yes {
             let credentials = if ready == 1 { "1 credential".to_owned() } else { format!("{ready} credentials") };
             output.confirm(&format!("This saves {credentials}."), "yes")?;
         }
@@ -148,6 +165,36 @@ pub fn run(args: ImportArgs, output: Output) -> Result<ExitCode, Failure> {
     let refused = imports.iter().filter(is_unsaved).count();
     output.print(&imports, &shown(&imports))?;
     Ok(if refused > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Returns the indexes of the entries that would be saved, by namespace.
+fn ready_by_namespace(imports: &[Import]) -> BTreeMap<String, Vec<usize>> {
+    let mut namespaces: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (at, import) in imports.iter().enumerate() {
+        if let (Outcome::Ready { .. }, Some(namespace)) = (&import.outcome, &import.namespace) {
+            namespaces.entry(namespace.clone()).or_default().push(at);
+        }
+    }
+    namespaces
+}
+
+/// Refuses entries whose different names become one label after characters are replaced, because a later run could not
+/// distinguish their credentials.
+fn refuse_merged_names(imports: &mut [Import]) {
+    for at in ready_by_namespace(imports).into_values() {
+        let labels: Vec<String> = at.iter().map(|&one| as_label(&imports[one].name)).collect();
+        for (position, &one) in at.iter().enumerate() {
+            let twin = (0..at.len()).find(|&other| other != position && labels[other] == labels[position]);
+            if let Some(twin) = twin {
+                let reason = format!(
+                    "{} has the same name and namespace after characters are replaced. Import them one by one with --only \
+                     and --name",
+                    imports[at[twin]].name
+                );
+                imports[one].outcome = Outcome::Refused { line: None, field: None, reason };
+            }
+        }
+    }
 }
 
 /// Reads the entries of all files.

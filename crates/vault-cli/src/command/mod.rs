@@ -9,3 +9,4 @@ pub mod identity;
 pub mod import;
 pub mod login;
 pub mod manifest;
+mod several;

@@ -120,7 +120,10 @@ fn credential(connection: Connection, line: usize) -> Result<Fields, Violation> 
         _ => {
             let is_key = |pair: &Pair| pair.normal().contains("keyfiledict") && key_file(&pair.value).is_some();
             if !pairs.iter().any(is_key) {
-                return Err(Violation::of(line, if has("keypath") { "key_path" } else { "keyfile_dict" }, "no-key"));
+                return Err(match pairs.iter().find(|pair| pair.normal() == "keypath") {
+                    Some(path) => Violation::of(line, "key_path", "key-of-host").because(&text(&path.value)),
+                    None => Violation::of(line, "keyfile_dict", "no-key"),
+                });
             }
         }
     }

@@ -79,9 +79,14 @@ pub(super) fn read(sorted: &Sorted, fields: &mut Fields) -> Result<(), Violation
     let given = sorted.text("address");
     let location = if given.is_empty() { Some(Address::default()) } else { Address::parse(&given) };
     let Some(mut location) = location else { return Err(sorted.violation("address", "address")) };
-    let (key, url) = (sorted.text("account_key"), sorted.text("sas_url"));
+    let key = sorted.text("account_key");
     let sas = sorted.text("sas");
-    let sas = sas.strip_prefix('?').unwrap_or(&sas);
+    // Airflow accepts a whole URL as `sas_token`.
+    let is_url = ["https://", "http://"].iter().any(|scheme| sas.to_ascii_lowercase().starts_with(scheme));
+    let (url, sas, url_field) = match is_url {
+        true => (sas, String::new(), "sas"),
+        false => (sorted.text("sas_url"), sas.trim_start_matches('?').to_owned(), "sas_url"),
+    };
     let mut account = sorted.text("account").to_lowercase();
     if account.contains('.') {
         let whole = Address::parse(&account).unwrap_or_default();
@@ -103,17 +108,17 @@ pub(super) fn read(sorted: &Sorted, fields: &mut Fields) -> Result<(), Violation
     let mut connection = None;
     if !url.is_empty() && !opens_by_key {
         let signed = url.split_once('?').filter(|(_, signature)| !signature.is_empty());
-        let Some((address, signature)) = signed else { return Err(sorted.violation("sas_url", "sas")) };
+        let Some((address, signature)) = signed else { return Err(sorted.violation(url_field, "sas")) };
         let (scheme, rest) = address.split_once("://").unwrap_or_default();
         let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
         if !matches!(&*scheme.to_ascii_lowercase(), "http" | "https") || host.is_empty() {
-            return Err(sorted.violation("sas_url", "sas"));
+            return Err(sorted.violation(url_field, "sas"));
         }
         let container = path.split('/').next().unwrap_or_default();
         if !container.is_empty() && !sorted.has("container") {
-            fields.set("container", container, sorted.line("sas_url"), sorted.called("sas_url"));
+            fields.set("container", container, sorted.line(url_field), sorted.called(url_field));
         }
-        connection = Some((format!("BlobEndpoint={scheme}://{host};SharedAccessSignature={signature}"), "sas_url"));
+        connection = Some((format!("BlobEndpoint={scheme}://{host};SharedAccessSignature={signature}"), url_field));
     } else if sorted.has("connection_string") && !opens_by_key {
         let text = sorted.text("connection_string");
         let own = suffix_of(&text);

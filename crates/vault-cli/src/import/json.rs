@@ -24,6 +24,13 @@ pub(super) fn entries(text: &str) -> Result<Vec<Entry>, Violation> {
         Value::Object(members) => members,
         _ => return Err(Violation::new(1, table().reason("json"))),
     };
+    // sops adds its own member to the file that it encrypts.
+    if members.get("sops").is_some_and(|sops| sops.get("mac").is_some()) {
+        return Ok(vec![Entry {
+            name: String::new(),
+            content: Err(Violation::of(line_of(text, "sops"), "sops", "encrypted")),
+        }]);
+    }
     let one = |value: &Value, line: usize| Ok(secret("", value, line).into_iter().collect());
     // The tools print the secret in `data`. Version 2 of the key-value engine nests it in another `data`.
     if let (Some(outer @ Value::Object(data)), true) = (members.get("data"), members.contains_key("request_id")) {

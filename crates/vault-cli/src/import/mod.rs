@@ -119,6 +119,9 @@ impl Files<'_> {
 /// Decodes UTF-8, or UTF-16 with a byte order mark (PowerShell redirection writes it).
 pub(crate) fn decode(bytes: &[u8]) -> Result<Zeroizing<String>, String> {
     let wide = |unit: fn([u8; 2]) -> u16| {
+        if !bytes.len().is_multiple_of(2) {
+            return Err("ends within a character of UTF-16: the file is incomplete".to_owned());
+        }
         let units: Zeroizing<Vec<u16>> =
             Zeroizing::new(bytes[2..].chunks_exact(2).map(|pair| unit([pair[0], pair[1]])).collect());
         String::from_utf16(&units).map_err(|_| "is not valid UTF-16".to_owned())
@@ -204,7 +207,17 @@ pub(crate) fn read(source: Source, texts: &[(&Path, &str)], files: &Files<'_>) -
         found.iter_mut().filter(|entry| entry.name.is_empty()).for_each(|entry| entry.name.clone_from(&name));
         entries.extend(found);
     }
-    entries.extend(aws_profiles::entries(sections));
+    match texts {
+        // The AWS tools keep the regions of these profiles in another file.
+        [(path, _)] if source == Source::Aws && path.file_name().is_some_and(|name| name == "credentials") => {
+            let config = (files.read)(&path.with_file_name("config")).ok();
+            let config = config.and_then(|text| ini::sections(&text, ini::Dialect::Aws).ok()).unwrap_or_default();
+            let own: Vec<String> = sections.iter().map(|section| section.name.clone()).collect();
+            sections.extend(config);
+            entries.extend(aws_profiles::entries(sections).into_iter().filter(|entry| own.contains(&entry.name)));
+        }
+        _ => entries.extend(aws_profiles::entries(sections)),
+    }
     if entries.is_empty() {
         let paths: Vec<String> = texts.iter().map(|(path, _)| path.display().to_string()).collect();
         return Err(Failure::new(format!(

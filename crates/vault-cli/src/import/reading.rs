@@ -31,9 +31,14 @@ impl Pair {
         Self { counts_as: Some(Cow::Borrowed(name)), ..self }
     }
 
+    /// Returns the name to look up in the table.
+    fn known_as(&self) -> &str {
+        self.counts_as.as_deref().unwrap_or(&self.name)
+    }
+
     /// Returns the name in the table's normal form.
     pub(super) fn normal(&self) -> String {
-        normal(self.counts_as.as_deref().unwrap_or(&self.name))
+        normal(self.known_as())
     }
 
     fn is_empty(&self) -> bool {
@@ -175,7 +180,7 @@ impl Sorted {
             }
         } else if name == "token" && kind == CredentialType::S3 {
             self.found.insert("token".to_owned(), field(None));
-        } else if table.looks_like_address(kind, &pair.name, &text(&pair.value)) {
+        } else if table.looks_like_address(kind, pair.known_as(), &text(&pair.value)) {
             return violation("not-understood");
         } else {
             self.left_out.push(pair.name.clone());
@@ -353,11 +358,21 @@ pub(super) fn interpret(
                 }
             }
         }
-        let expiry = Timestamp::from_rfc3339(&sorted.text("expires_at")).map(Timestamp::floor_to_second);
-        fields.expires_at = expiry.and_then(Timestamp::to_rfc3339);
+        fields.expires_at = moment(&sorted.text("expires_at")).and_then(Timestamp::to_rfc3339);
         fields.left_out.splice(0..0, sorted.left_out);
         Ok(fields)
     }))
+}
+
+/// Parses an expiry time: RFC 3339, or seconds or milliseconds since 1970.
+fn moment(text: &str) -> Option<Timestamp> {
+    /// Milliseconds of 1973, seconds of the year 5138.
+    const LEAST_MILLISECONDS: i64 = 100_000_000_000;
+    match text.parse::<i64>() {
+        Ok(number) if number >= LEAST_MILLISECONDS => Some(Timestamp::from_millis(number)),
+        Ok(number) => number.checked_mul(1_000).map(Timestamp::from_millis),
+        Err(_) => Timestamp::from_rfc3339(text),
+    }
 }
 
 fn s3(sorted: &Sorted, fields: &mut Fields) -> Result<(), Violation> {

@@ -27,6 +27,8 @@ pub(super) struct Table {
     azure_words: Vec<String>,
     harmless: Vec<String>,
     harmless_values: Vec<String>,
+    /// Values that change nothing, by name.
+    defaults: BTreeMap<String, String>,
     harmless_prefixes: Vec<String>,
     flags: BTreeMap<String, Option<bool>>,
     pub(super) rclone: Programs,
@@ -148,7 +150,10 @@ impl Table {
     /// Returns whether the name never affects where requests go, as for labels such as `environment: production`.
     pub(super) fn is_harmless(&self, name: &str, value: &Value) -> bool {
         let is_label = ["cloud", "environment", "partition"].iter().any(|word| name.contains(word));
-        among(&self.harmless, name, MAX_WORDS) || (is_label && self.harmless_values.contains(&normal(&text(value))))
+        let value = normal(&text(value));
+        among(&self.harmless, name, MAX_WORDS)
+            || self.defaults.get(name) == Some(&value)
+            || (is_label && self.harmless_values.contains(&value))
     }
 
     /// Returns whether the name or value looks like an address, a cloud or an addressing style.

@@ -140,11 +140,25 @@ fn aws_profiles_merge_across_files_in_any_order() {
 }
 
 #[test]
+fn regions_of_a_credentials_file_are_read_from_config_beside_it() {
+    let credentials = "[daily]\naws_access_key_id = k\naws_secret_access_key = s\n";
+    let config = "[profile daily]\nregion = eu-north-1\n[profile sso]\nsso_session = corp\n";
+    let read = |path: &Path| if path == Path::new("/a/config") { Ok(config.to_owned()) } else { Err(String::new()) };
+    let files = Files { variable: &|_| None, read: &read };
+    for (path, region) in [("/a/credentials", json!("eu-north-1")), ("/b/credentials", Value::Null)] {
+        let found = read_one(Source::Aws, &[(Path::new(path), credentials)], &files);
+        let [(_, entry)] = &found[..] else { panic!("{found:?}") };
+        assert_eq!(entry["values"]["region"], region);
+    }
+}
+
+#[test]
 fn utf_16_is_decoded_and_other_encodings_are_named() {
     let bytes = |unit: fn(u16) -> [u8; 2]| "\u{feff}{\"a\": \"ü\"}".encode_utf16().flat_map(unit).collect::<Vec<u8>>();
     for bytes in [bytes(u16::to_le_bytes), bytes(u16::to_be_bytes)] {
         assert_eq!(decode(&bytes).as_ref().map(|text| text.as_str()), Ok("{\"a\": \"ü\"}"));
     }
+    assert!(decode(b"\xff\xfea\0b").is_err_and(|error| error.contains("incomplete")));
     assert!(decode(b"{\0\"\0").is_err_and(|error| error.contains("UTF-16")));
     assert!(decode(b"a\xff").is_err_and(|error| error.contains("byte 1")));
 }

@@ -225,6 +225,7 @@ fn check(text: &str) -> Result<(), Violation> {
             }
         } else if key.eq_ignore_ascii_case(SIGNATURE) {
             hygiene::check(value, FieldClass::Secret).map_err(|violation| violation.of("its SharedAccessSignature"))?;
+            check_signature(value)?;
         } else {
             hygiene::check(value, FieldClass::Location).map_err(|violation| violation.of("one of its values"))?;
         }
@@ -248,6 +249,22 @@ fn check(text: &str) -> Result<(), Violation> {
     if !located {
         return malformed(
             "must contain AccountName or an endpoint; the local emulator (UseDevelopmentStorage) is not supported",
+        );
+    }
+    Ok(())
+}
+
+/// Checks that a shared access signature can be the query of an address as it is: base64 and times contain no percent
+/// sign, and a plus sign would be a space.
+fn check_signature(query: &str) -> Result<(), Violation> {
+    let malformed = |detail| Err(Violation::new(FieldCode::Malformed, detail));
+    if query.contains("%25") {
+        return malformed("has a SharedAccessSignature that is percent-encoded twice: decode it once");
+    }
+    let signature = query.split(['?', '&']).find_map(|pair| pair.strip_prefix("sig="));
+    if signature.is_some_and(|signature| signature.contains('+')) {
+        return malformed(
+            "has a SharedAccessSignature that is not percent-encoded: write + as %2B, / as %2F, = as %3D",
         );
     }
     Ok(())
@@ -308,6 +325,8 @@ mod tests {
                 "BlobEndpoint=https://acct.blob.core.windows.net;EndpointSuffix=core.usgovcloudapi.net",
                 FieldCode::Malformed,
             ),
+            ("BlobEndpoint=https://a.example;SharedAccessSignature=sv=2024-11-04&sig=a/b+c=", FieldCode::Malformed),
+            ("BlobEndpoint=https://a.example;SharedAccessSignature=sv=2024-11-04%26sig=a%252Bc", FieldCode::Malformed),
         ] {
             assert_eq!(check(text).err().map(|violation| violation.code), Some(code), "{text}");
         }

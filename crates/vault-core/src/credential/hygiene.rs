@@ -28,8 +28,15 @@ pub(super) fn check_content(text: &str, class: FieldClass) -> Result<(), Violati
     unfilled(text, class)
 }
 
-/// Checks that a text is neither a mask nor a placeholder.
+/// Checks that a text is the value itself, and not a mask, a placeholder, a reference or ciphertext of another tool.
 pub(super) fn unfilled(text: &str, class: FieldClass) -> Result<(), Violation> {
+    if placeholder::is_ciphertext(text) {
+        return Err(Violation::new(FieldCode::Placeholder, "was encrypted by another tool: decrypt it first"));
+    }
+    if placeholder::is_reference(text) {
+        let detail = "is a reference to another secret store: enter the value itself";
+        return Err(Violation::new(FieldCode::Placeholder, detail));
+    }
     if mask::is_mask(text, class) {
         return Err(Violation::new(FieldCode::Masked, "is a mask such as ****: enter the value itself"));
     }

@@ -1,6 +1,34 @@
-//! Detection of placeholders that a template or a shell should have replaced.
+//! Detection of texts that stand for a value: placeholders that a template or a shell should have replaced, references
+//! to another secret store, and ciphertext of another tool.
 
 use super::spec::FieldClass;
+
+/// Returns whether `text` is a value that another tool encrypted.
+pub(super) fn is_ciphertext(text: &str) -> bool {
+    /// sops and hiera-eyaml, the transit engine of OpenBao and Vault, Ansible, age and PGP.
+    const STARTS: [&str; 5] =
+        ["ENC[", "vault:v1:", "$ANSIBLE_VAULT;", "-----BEGIN AGE ENCRYPTED", "-----BEGIN PGP MESSAGE"];
+    STARTS.iter().any(|start| text.starts_with(start))
+}
+
+/// Returns whether `text` names a secret in another store, which the tool of that store replaces.
+pub(super) fn is_reference(text: &str) -> bool {
+    /// 1Password, Vault and OpenBao (bank-vaults), vals, helm-secrets, and secret stores of clouds.
+    const STARTS: [&str; 9] = [
+        "op://",
+        "vault:",
+        "ref+",
+        "secret://",
+        "secrets://",
+        "awssm://",
+        "gcpsm://",
+        "azkv://",
+        "@Microsoft.KeyVault(",
+    ];
+    let is_arn = |service: &str| text.starts_with("arn:") && text.split(':').nth(2) == Some(service);
+    let is_google = text.starts_with("projects/") && text.contains("/secrets/");
+    STARTS.iter().any(|start| text.starts_with(start)) || is_arn("secretsmanager") || is_arn("ssm") || is_google
+}
 
 /// Returns whether `text` is or contains a placeholder.
 pub(super) fn is_placeholder(text: &str, class: FieldClass) -> bool {
@@ -79,6 +107,30 @@ mod tests {
             "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
         ] {
             assert!(is_placeholder(text, FieldClass::Secret), "{text}");
+        }
+    }
+
+    #[test]
+    fn recognises_ciphertext_and_references() {
+        for text in
+            ["ENC[AES256_GCM,data:eXl5,type:str]", "ENC[PKCS7,MIIB]", "vault:v1:8SDd3WHDOjf7mq69CyCqYjBXAiQQAVZ"]
+        {
+            assert!(is_ciphertext(text), "{text}");
+        }
+        for text in [
+            "op://night/store/credential",
+            "vault:secret/data/store#KEY",
+            "ref+awssecrets://night/store",
+            "arn:aws:secretsmanager:eu-west-1:444455556666:secret:night/store-Xy12Zz",
+            "arn:aws-cn:ssm:cn-north-1:444455556666:parameter/night",
+            "projects/night/secrets/store/versions/latest",
+        ] {
+            assert!(is_reference(text), "{text}");
+        }
+        for text in
+            ["ENCrypted[x]", "vaultkey", "arn:aws:iam::111122223333:role/reader", "op/secret", "projects/secret"]
+        {
+            assert!(!is_ciphertext(text) && !is_reference(text), "{text}");
         }
     }
 

@@ -40,10 +40,11 @@ impl<'a> S3Location<'a> {
 
     /// Returns the endpoint without the bucket if it contains the bucket: in its host, as in `https://bucket.store`, or
     /// as a segment of its path. Tools add the bucket to the endpoint, so objects would be stored in a folder with the
-    /// name of the bucket.
+    /// name of the bucket. With `path_style_access`, the host is the storage's own.
     pub fn endpoint_without_bucket(&self) -> Option<String> {
         let endpoint = Url::parse(self.endpoint?).ok()?;
-        self.bucket.iter().find_map(|bucket| without_bucket(endpoint.clone(), bucket))
+        let is_in_host = self.path_style_access != Some(true);
+        self.bucket.iter().find_map(|bucket| without_bucket(endpoint.clone(), bucket, is_in_host))
     }
 
     /// Returns the Region for signing: the saved one, that of an AWS endpoint, or the default.
@@ -85,20 +86,22 @@ impl<'a> S3Location<'a> {
 }
 
 /// Returns the part after the bucket in a host such as `bucket.store.example`. A host with two labels, such as
-/// `bucket.lan`, is that of a storage.
+/// `bucket.lan`, is that of a storage. In `bucket.vpce-1a2b3c4d.s3.us-east-1.vpce.amazonaws.com`, the first label is
+/// Amazon's (Amazon S3 User Guide, "AWS PrivateLink for Amazon S3").
 fn store_of_host(url: &Url, bucket: &str) -> Option<String> {
     let Some(Host::Domain(host)) = url.host() else { return None };
     let store = host.strip_prefix(bucket)?.strip_prefix('.')?;
-    (store.contains('.') || store == "localhost").then(|| store.to_owned())
+    let is_private_link = store.starts_with("vpce-") && service_of_amazon(host).is_some();
+    ((store.contains('.') && !is_private_link) || store == "localhost").then(|| store.to_owned())
 }
 
 /// The endpoint without `bucket`, if it contains it.
-fn without_bucket(mut endpoint: Url, bucket: &str) -> Option<String> {
+fn without_bucket(mut endpoint: Url, bucket: &str, is_in_host: bool) -> Option<String> {
     let lower = bucket.to_ascii_lowercase();
     if SERVICE_LABELS.contains(&&*lower) {
         return None;
     }
-    if let Some(store) = store_of_host(&endpoint, &lower) {
+    if let Some(store) = store_of_host(&endpoint, &lower).filter(|_| is_in_host) {
         endpoint.set_host(Some(&store)).ok()?;
     } else {
         let segments: Vec<&str> = endpoint.path().split('/').collect();
@@ -164,6 +167,19 @@ mod tests {
         }
         let saved = s3(Some("ap-south-1"), Some("https://s3.eu-west-1.amazonaws.com"), None);
         assert_eq!(saved.location().signing_region(), "ap-south-1");
+    }
+
+    #[test]
+    fn bucket_in_host_is_found_unless_the_host_is_the_storage() {
+        let stripped = |endpoint: &str, path_style: bool| {
+            let mut data = s3(None, Some(endpoint), None);
+            data.path_style_access = Some(path_style);
+            data.location().endpoint_without_bucket()
+        };
+        assert_eq!(stripped("https://daily.store.example", false).as_deref(), Some("https://store.example"));
+        assert_eq!(stripped("https://daily.store.example", true), None);
+        assert_eq!(stripped("https://store.example/daily", true).as_deref(), Some("https://store.example"));
+        assert_eq!(stripped("https://daily.vpce-0a1b.s3.us-east-2.vpce.amazonaws.com", false), None);
     }
 
     #[test]
