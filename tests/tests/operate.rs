@@ -17,9 +17,10 @@ use vault_tests::terminal::Terminal;
 const PAGES: [&str; 6] = ["backup.md", "activations.md", "root-key.md", "keys.md", "emergency.md", "restore.md"];
 /// Pages that install the service: by hand, or from the package.
 const INSTALLS: [&str; 2] = ["service.md", "install.md"];
-/// Creates the layout of the Debian package, whose commands are run with `orgvault-admin`.
-const PACKAGE: &str = "sed '/#DEBHELPER#/d' /src/packaging/debian/postinst > postinst && sh postinst configure ''\n\
-                       orgvault() { sudo orgvault-admin \"$@\"; }";
+/// Creates the layout of the Debian package.
+const PACKAGE: &str = "sed '/#DEBHELPER#/d' /src/packaging/debian/postinst > postinst && sh postinst configure ''";
+/// As `service.md` and `install.md` specify.
+const ADMIN: &str = "orgvault() { sudo orgvault-admin \"$@\"; }";
 /// Starts PostgreSQL at the host names of the pages.
 const POSTGRES: &str = r#"bin=$(dirname "$(command -v initdb || ls /usr/lib/postgresql/*/bin/initdb | tail -n 1)")
 install -d -m 0700 -o postgres /var/lib/pg
@@ -308,7 +309,7 @@ fn with_text(host: &mut Host) {
 #[test]
 fn pages_run_in_the_layout_of_the_service_page() {
     let mut host = Host::new();
-    host.page("service.md");
+    host.page("service.md").prepare(ADMIN);
     for page in PAGES {
         host.page(page);
     }
@@ -319,7 +320,7 @@ fn pages_run_in_the_layout_of_the_service_page() {
 #[test]
 fn pages_run_in_the_layout_of_the_package() {
     let mut host = Host::new();
-    host.prepare(PACKAGE).prepare("systemctl start orgvault").page("install.md");
+    host.prepare(PACKAGE).prepare("systemctl start orgvault").page("install.md").prepare(ADMIN);
     for page in PAGES {
         host.page(page);
     }
@@ -341,7 +342,7 @@ fn pages_run_on_postgresql_with_two_roles() {
     );
     host.prepare(PACKAGE).prepare("orgvault-admin init").print("postgresql.md", grants);
     host.prepare("sed -i 's/orgvault_owner@/orgvault@/' /etc/orgvault/orgvault.env\nsystemctl start orgvault");
-    host.page("install.md");
+    host.page("install.md").prepare(ADMIN);
     for command in others {
         host.print("postgresql.md", command);
     }

@@ -1,11 +1,10 @@
 //! Replacement of the root key while a server runs. Nothing stops, the new root key then decrypts everything, and the
 //! old one decrypts the backups made before.
 
-use rustix::process::geteuid;
 use serde_json::{Value, json};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use vault_tests::binary::Run;
 use vault_tests::database::new_postgres;
 use vault_tests::samples::small;
@@ -177,34 +176,4 @@ fn backups_require_root_key_in_use_at_backup_time() {
     vault.use_postgres(url);
     vault.serve_with(&[&new_flag]);
     assert_eq!(session.on(&vault.client()).show(&id).expect(200).json()["id"], json!(id));
-}
-
-/// A service's vault with a root key that only root can read.
-#[test]
-fn root_replaces_root_owned_key_of_service() {
-    if !geteuid().is_root() {
-        return;
-    }
-    let (owner, group) = (61_234, 61_235);
-    let vault = Vault::absent(Database::Sqlite);
-    fs::set_permissions(vault.scratch(""), Permissions::from_mode(0o755)).unwrap();
-    fs::DirBuilder::new().mode(0o700).create(vault.data_dir()).unwrap();
-    std::os::unix::fs::chown(vault.data_dir(), Some(owner), Some(group)).unwrap();
-    let of_root = |name: &str, content: [u8; 32]| -> PathBuf {
-        let path = vault.scratch(name);
-        fs::write(&path, content).unwrap();
-        fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
-        path
-    };
-    let random = |first: u8| -> [u8; 32] { std::array::from_fn(|n| first ^ (n as u8).wrapping_mul(97).rotate_left(3)) };
-    let (old, new) = (of_root("old.key", random(1)), of_root("new.key", random(2)));
-    let flags = |key: &Path| format!("--root-key-file={}", text(key));
-    vault.run(&["init", &flags(&old)]).done();
-    rotate(&vault, &[&flags(&old), "--new-root-key-file", text(&new)]).done();
-    vault.run(&["org", "list", &flags(&old)]).refused();
-    vault.run(&["org", "list", &flags(&new)]).done();
-    // The service's user cannot create a file in a directory of root.
-    let refused = rotate(&vault, &[&flags(&new), "--new-root-key-file", text(&vault.scratch("third.key"))]);
-    let refused = refused.refused().stderr;
-    assert!(refused.contains("third.key") && refused.contains("Permission denied"), "{refused}");
 }

@@ -387,24 +387,6 @@ impl Command {
         };
         Err(Failure::usage(server_only(command, instead)))
     }
-
-    /// Returns the secret files that the command's own flags name.
-    pub(crate) fn secret_files(&self) -> Vec<PathBuf> {
-        match self {
-            Self::Account(Managed {
-                command: AccountCommand::Create { password, .. } | AccountCommand::SetPassword { password, .. },
-                ..
-            }) => password.password_file.iter().filter(|path| path.as_os_str() != "-").cloned().collect(),
-            Self::Federation(FederationCommand::Key(FederationKeyCommand::Add { file })) => {
-                std::path::absolute(file).into_iter().collect()
-            }
-            Self::Key(KeyCommand::Rotate(args)) => {
-                let file = args.new_root_key_file.iter().filter_map(|path| std::path::absolute(path).ok());
-                file.chain(args.new_root_key_source.iter().flat_map(RootKeySource::secret_files)).collect()
-            }
-            _ => Vec::new(),
-        }
-    }
 }
 
 #[allow(rustdoc::broken_intra_doc_links, reason = "these comments are the help text")]

@@ -2,7 +2,7 @@
 
 use crate::egress;
 use crate::events::ServerEvents;
-use crate::run_as::{name_of, sudo};
+use crate::owner;
 use crate::settings::{RootKeyLocation, Settings};
 use std::fs::File;
 use std::io::Read;
@@ -67,11 +67,7 @@ pub(crate) fn root_key(settings: &Settings) -> Result<RootKey, Failure> {
     match &settings.root_key {
         // A root key at another path may be older than the vault. The one in the data directory is created together
         // with it.
-        RootKeyLocation::File(path)
-            if *path == settings.data_dir.join("root.key") && settings.files.opened_secret(path)?.is_none() =>
-        {
-            Ok(RootKey::file(path))
-        }
+        RootKeyLocation::File(path) if *path == settings.data_dir.join("root.key") => Ok(RootKey::file(path)),
         place => other_root_key(settings, place),
     }
 }
@@ -80,26 +76,19 @@ pub(crate) fn root_key(settings: &Settings) -> Result<RootKey, Failure> {
 /// created together with the vault.
 pub(crate) fn other_root_key(settings: &Settings, place: &RootKeyLocation) -> Result<RootKey, Failure> {
     match place {
-        RootKeyLocation::File(path) => match settings.files.opened_secret(path)? {
-            // A file that root opened before this process switched to the vault's user.
-            Some(file) => Ok(RootKey::opened(file)),
-            None => Ok(RootKey::provisioned_file(path)),
-        },
+        RootKeyLocation::File(path) => Ok(RootKey::provisioned_file(path)),
         RootKeyLocation::Credential { path, .. } => {
-            let file = match settings.files.opened_secret(path)? {
-                Some(file) => Ok(file),
-                None => SecretFile::open(path),
-            };
+            let file = SecretFile::open(path);
             let file = file.map_err(|error| failure(settings, OpeningError::RootKey(RootKeyError::from(error))))?;
             Ok(RootKey::opened(file))
         }
         RootKeyLocation::Token(uri) => {
-            let key = TokenKey::new((**uri).clone(), pin(settings, uri.pin())?, Arc::new(OsEntropy));
+            let key = TokenKey::new((**uri).clone(), pin(uri.pin()), Arc::new(OsEntropy));
             Ok(RootKey::service(Arc::new(ServiceRootKey::new(Arc::new(key)))))
         }
         RootKeyLocation::Kms(uri) => {
             let read = match uri.access() {
-                KmsAccess::Keys { file, .. } => secret(settings, file, LONGEST_CREDENTIALS)?,
+                KmsAccess::Keys { file, .. } => secret(file, LONGEST_CREDENTIALS),
                 KmsAccess::WebIdentity { file, .. } => identity_token(file),
             };
             let key = KmsKey::new((**uri).clone(), read, &egress::of(settings)?)?;
@@ -109,27 +98,21 @@ pub(crate) fn other_root_key(settings: &Settings, place: &RootKeyLocation) -> Re
 }
 
 /// Returns a function that reads the PIN in `path` on demand.
-fn pin(settings: &Settings, path: &Path) -> Result<Pin, Failure> {
-    let read = secret(settings, path, LONGEST_PIN)?;
-    Ok(Arc::new(move || {
+fn pin(path: &Path) -> Pin {
+    let read = secret(path, LONGEST_PIN);
+    Arc::new(move || {
         let mut pin = read()?;
         while pin.last().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
             pin.pop();
         }
         Ok(pin)
-    }))
+    })
 }
 
 /// Returns a function that reads the secret in `path`, of at most `limit` bytes, on demand.
-fn secret(settings: &Settings, path: &Path, limit: usize) -> Result<ReadCredentials, Failure> {
-    let (opened, path) = (settings.files.opened_secret(path)?, path.to_owned());
-    Ok(Arc::new(move || {
-        let read = match &opened {
-            Some(file) => file.read(limit),
-            None => SecretFile::open(&path).and_then(|file| file.read(limit)),
-        };
-        Ok(read?)
-    }))
+fn secret(path: &Path, limit: usize) -> ReadCredentials {
+    let path = path.to_owned();
+    Arc::new(move || Ok(SecretFile::open(&path).and_then(|file| file.read(limit))?))
 }
 
 /// Returns a function that reads the identity token in `path` on demand. The platform replaces the file through symbolic links,
@@ -233,13 +216,9 @@ pub(crate) fn failure(settings: &Settings, error: OpeningError) -> Failure {
             )
         }
         OpeningError::RootKey(flawed) => match flawed.error_kind() {
-            RootKeyErrorKind::File(SecretFileErrorKind::Owner { owner, user }) => format!(
-                "root key {} belongs to user {} and you are {}. Run the command as that user: `{} orgvault …`",
-                flawed.path().display(),
-                name_of(*owner),
-                name_of(*user),
-                sudo(*owner)
-            ),
+            RootKeyErrorKind::File(SecretFileErrorKind::Owner { owner, user }) => {
+                owner::belongs_to(&format!("root key {}", flawed.path().display()), *owner, *user)
+            }
             _ => return error.into(),
         },
         OpeningError::Keyring(KeyringError::WrongRoot { .. }) if is_root_key_being_replaced(settings) => format!(

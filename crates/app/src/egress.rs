@@ -49,7 +49,7 @@ fn create(settings: &Settings) -> Result<Egress, Failure> {
     let proxy = match &server.egress_proxy_credentials_file {
         Some(path) => {
             let flag = "--egress-proxy-credentials-file";
-            let bytes = secret_file::read(&settings.files, flag, path, MAX_CREDENTIALS)?;
+            let bytes = secret_file::read(flag, path, MAX_CREDENTIALS)?;
             let line = std::str::from_utf8(&bytes).ok().map(|text| text.trim_end_matches(['\r', '\n']));
             line.and_then(|line| proxy.with_credentials(line)).ok_or_else(|| {
                 Failure::new(format!("{flag}: {} does not contain one line USER:PASSWORD", path.display()))

@@ -23,11 +23,11 @@ mod inspections;
 mod listeners;
 mod logging;
 mod manual;
+mod owner;
 mod parts;
 mod progress;
 mod receivers;
 mod removed;
-mod run_as;
 mod served;
 mod settings;
 mod tls;
@@ -38,7 +38,6 @@ use clap::ArgMatches;
 use clap_complete::Shell;
 use cli::{Cli, Command};
 use command::target::{Remote, Target};
-use run_as::RunAs;
 use settings::{LogFormat, Settings};
 use std::io::Write;
 use std::process::ExitCode;
@@ -118,15 +117,9 @@ fn run(cli: Cli, flags: &ArgMatches) -> Result<ExitCode, Failure> {
     if let Some(profile) = cli.command.profile().cloned() {
         return run_at_server(&profile, cli.command, output).map(|()| ExitCode::SUCCESS);
     }
-    let run_as = RunAs::enter(&settings::named(flags, cli.command.secret_files(), cli.command.serves())?)?;
-    let became = run_as.became().cloned();
-    let done = run_on_vault(cli, flags, run_as, output);
+    let done = run_on_vault(cli, flags, output);
     logging::resume();
-    done.map_err(|failure| match &became {
-        // Root is rarely denied access, so explain the switch of the user.
-        Some(became) if failure.is_denied() => failure.noting(became),
-        _ => failure,
-    })
+    done
 }
 
 /// Runs a command of admins with the login of a profile.
@@ -140,9 +133,8 @@ fn run_at_server(profile: &Profile, command: Command, output: Output) -> Result<
     })
 }
 
-fn run_on_vault(cli: Cli, flags: &ArgMatches, run_as: RunAs, output: Output) -> Result<ExitCode, Failure> {
-    let became = run_as.became().cloned();
-    let settings = Settings::read(flags, &cli::other_variables(), run_as)?;
+fn run_on_vault(cli: Cli, flags: &ArgMatches, output: Output) -> Result<ExitCode, Failure> {
+    let settings = Settings::read(flags, &cli::other_variables())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let traces = if cli.command.serves() { Traces::start(&settings, runtime.handle())? } else { None };
     // The output of `quickstart` is for a user, even if it is piped: the log follows it.
@@ -152,12 +144,6 @@ fn run_on_vault(cli: Cli, flags: &ArgMatches, run_as: RunAs, output: Output) -> 
         logging::delay();
     }
     logging::start(format, settings.log_level, traces.as_ref());
-    match became {
-        Some(became) if cli.command.serves() => tracing::info!("{became}"),
-        // Standard error of other commands is reserved for messages to the user.
-        Some(became) => tracing::debug!("{became}"),
-        None => {}
-    }
     if settings.shows_password {
         tracing::warn!(
             "--database-url contains a password, which every user of this host can read in the list of processes: put the URL \
@@ -166,9 +152,6 @@ fn run_on_vault(cli: Cli, flags: &ArgMatches, run_as: RunAs, output: Output) -> 
     }
     for variable in &settings.unknown_variables {
         tracing::warn!("environment variable {variable} is not a setting and is ignored; see `orgvault help settings`");
-    }
-    if let Some(path) = settings.database.file() {
-        RunAs::check_database(path)?;
     }
     let done = runtime.block_on(dispatch(settings, cli.command, output));
     if let Some(traces) = traces {

@@ -46,11 +46,10 @@ fn activation_failure(activation: &Activation, error: &io::Error) -> Failure {
     }
 }
 
-/// Returns the settings of a listener at `address`, with the socket that was bound there as root, if any.
+/// Returns the settings of a listener at `address`.
 fn listener_at(settings: &Settings, address: SocketAddr) -> ListenerSettings {
     let mut listener = ListenerSettings::new(vec![address]);
     listener.allowed_hosts = settings.server.host_names();
-    listener.bound.extend(settings.files.bound_socket(address).map(|socket| (address, socket)));
     listener
 }
 
@@ -126,7 +125,7 @@ impl Listeners {
     fn public_settings(&mut self, settings: &Settings) -> Result<ServerSettings, Failure> {
         let mut listener = listener_at(settings, settings.server.listen);
         if let Some(files) = settings.server.tls() {
-            let loaded = files.load(&settings.files)?;
+            let loaded = files.load()?;
             listener.tls = Some(loaded.tls.clone());
             self.certificates.push(loaded);
         }
@@ -162,8 +161,8 @@ impl Listeners {
         };
         if let (Some(files), ActivationListen::Tcp(_)) = (settings.server.tls(), &activation.listen) {
             let loaded = match &activation.client_ca_file {
-                Some(authority) => files.load_for_clients_of(&settings.files, authority)?,
-                None => files.load(&settings.files)?,
+                Some(authority) => files.load_for_clients_of(authority)?,
+                None => files.load()?,
             };
             listener.tls = Some(loaded.tls.clone());
             self.certificates.push(loaded);

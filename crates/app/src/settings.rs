@@ -13,7 +13,7 @@ pub(crate) use root_key::{RootKeyLocation, RootKeySource};
 pub(crate) use sources::innermost;
 pub(crate) use value::{PublicUrl, Role, SinkTarget, whole};
 
-use crate::run_as::RunAs;
+use crate::owner;
 use crate::tls::TlsFiles;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
@@ -25,7 +25,6 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use value::rate;
 use vault_cli::failure::Failure;
-use vault_cli::named_files::{Named, NamedFiles};
 use vault_cli::secret_file;
 use vault_cli::text::{program, quoted};
 use vault_client::BaseUrl;
@@ -54,8 +53,6 @@ pub(crate) struct Settings {
     /// Set if a settings file was read.
     pub(crate) has_file: bool,
     database_url_file: Option<PathBuf>,
-    /// Files that flags and the environment name.
-    pub(crate) files: NamedFiles,
     /// Outgoing proxy of the process, after its first use.
     pub(crate) egress: OnceLock<Egress>,
 }
@@ -108,75 +105,42 @@ pub(crate) fn refuse_all_flags(flags: &ArgMatches) -> Result<(), Failure> {
     }
 }
 
-/// Returns the files and addresses that flags and the environment name, and the files `secrets` of the command's own
-/// flags. The process may access them with its initial rights, before it switches the user. If a flag names a settings
-/// file of root, this includes the contents of that file. Only a command that `serves` gets addresses.
-pub(crate) fn named(matches: &ArgMatches, mut secrets: Vec<PathBuf>, serves: bool) -> Result<Named, Failure> {
-    let all: Vec<Arg> = vault_flags().into_iter().chain(server_flags()).collect();
-    let flags = innermost(matches);
-    let mut found = sources::resolve(&all, flags, None)?;
-    if let Some(path) = found.get_one::<PathBuf>("config").map(|path| absolute(path)).transpose()?
-        && let Some(files) = NamedFiles::of_root(&path)
-    {
-        found = sources::resolve(&all, flags, Some(&SettingsFile::read(&path, &files, &keys(&all))?))?;
-    }
-    let path = |setting: &str| found.get_one::<PathBuf>(setting).map(|path| absolute(path)).transpose();
-    for setting in [
-        "database_url_file",
-        "root_key_file",
-        "tls_key_file",
-        "audit_sink_token_file",
-        "smtp_password_file",
-        "otlp_headers_file",
-        "egress_proxy_credentials_file",
-    ] {
-        secrets.extend(path(setting)?);
-    }
-    secrets.extend(found.get_one::<RootKeySource>("root_key_source").into_iter().flat_map(RootKeySource::secret_files));
-    let mut texts = Vec::new();
-    for setting in ["config", "tls_cert_file", "activation_client_ca_file"] {
-        texts.extend(path(setting)?);
-    }
-    let database = found.get_one::<Database>("database_url").and_then(Database::file).map(Path::to_owned);
-    let data_dir = path("data_dir")?.unwrap_or_default();
-    let mut addresses = Vec::new();
-    if serves {
-        let server = ServerSettings::from_arg_matches(&found).map_err(unreadable)?;
-        addresses = server.addresses();
-    }
-    Ok(Named { data_dir, database, secrets, texts, addresses })
-}
-
 impl Settings {
-    /// Reads the flags in `matches`, the environment and the settings file, with the rights of `run_as`. `also_known`
-    /// are environment variables of the program that are not settings.
-    pub(crate) fn read(matches: &ArgMatches, also_known: &[String], run_as: RunAs) -> Result<Self, Failure> {
+    /// Reads the flags in `matches`, the environment and the settings file. `also_known` are environment variables of the program that are not settings.
+    pub(crate) fn read(matches: &ArgMatches, also_known: &[String]) -> Result<Self, Failure> {
         let flags = innermost(matches);
         let all: Vec<Arg> = vault_flags().into_iter().chain(server_flags()).collect();
         let vault = |found: &ArgMatches| VaultFlags::from_arg_matches(found).map_err(unreadable);
-        let config = vault(&sources::resolve(&all, flags, None)?)?.config;
-        let implied = run_as.data_dir.join(SETTINGS_FILE);
-        let path = match &config {
+        let named = vault(&sources::resolve(&all, flags, None)?)?;
+        let path = match &named.config {
             Some(path) => Some(absolute(path)?),
-            None => exists(&implied)?.then_some(implied),
+            None => {
+                let implied = owner::directory(&named.data_dir)?.join(SETTINGS_FILE);
+                exists(&implied)?.then_some(implied)
+            }
         };
-        let file = path.map(|path| SettingsFile::read(&path, &run_as.files, &keys(&all))).transpose()?;
+        let file = path.map(|path| SettingsFile::read(&path, &keys(&all))).transpose()?;
         let found = sources::resolve(&all, flags, file.as_ref())?;
         let vault = vault(&found)?;
         let mut server = ServerSettings::from_arg_matches(&found).map_err(unreadable)?;
         server.has_listen = found.value_source("listen") != Some(ValueSource::DefaultValue);
         server.check()?;
 
-        let data_dir = run_as.resolved(absolute(&vault.data_dir)?);
+        let data_dir = owner::directory(&vault.data_dir)?;
         let database_url_file = vault.database_url_file.as_deref().map(absolute).transpose()?;
         let known: Vec<String> = all.iter().map(variable).chain(also_known.iter().cloned()).collect();
+        let shows_password = flag_shows_password(&all, flags, vault.database_url.as_ref());
+        let database = match (vault.database_url, &database_url_file) {
+            (Some(url), _) => url,
+            (None, Some(path)) => database_in(path)?,
+            (None, None) => Database::sqlite(data_dir.join("orgvault.db")),
+        };
+        if let Some(path) = database.file() {
+            owner::check_database(path)?;
+        }
         Ok(Self {
-            shows_password: flag_shows_password(&all, flags, vault.database_url.as_ref()),
-            database: match (vault.database_url, &database_url_file) {
-                (Some(url), _) => url,
-                (None, Some(path)) => database_in(&run_as.files, path)?,
-                (None, None) => Database::sqlite(data_dir.join("orgvault.db")),
-            },
+            shows_password,
+            database,
             has_file: file.is_some(),
             database_url_file,
             root_key: match (vault.root_key_source, vault.root_key_file) {
@@ -189,7 +153,6 @@ impl Settings {
             log_level: vault.log_level,
             server,
             unknown_variables: sources::unknown_variables(&known)?,
-            files: run_as.files,
             egress: OnceLock::new(),
         })
     }
@@ -221,9 +184,9 @@ impl Settings {
 }
 
 /// Reads the database URL from the file at `path`.
-fn database_in(files: &NamedFiles, path: &Path) -> Result<Database, Failure> {
+fn database_in(path: &Path) -> Result<Database, Failure> {
     const FLAG: &str = "--database-url-file";
-    let text = secret_file::read(files, FLAG, path, MAX_DATABASE_URL)?;
+    let text = secret_file::read(FLAG, path, MAX_DATABASE_URL)?;
     let url = std::str::from_utf8(&text).map_err(|_| "is not UTF-8".to_owned());
     let database = url.and_then(|url| url.trim_ascii().parse::<Database>().map_err(|invalid| invalid.to_string()));
     database.map_err(|violation| Failure::usage(format!("{FLAG}: {}: {violation}", path.display())))

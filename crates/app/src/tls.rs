@@ -1,12 +1,12 @@
 //! Certificate and key of the listeners. They are loaded at start and reloaded when the files change.
 
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
+use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
 use vault_cli::failure::Failure;
-use vault_cli::named_files::NamedFiles;
 use vault_cli::secret_file;
 use vault_http::{Tls, TlsError};
 use zeroize::Zeroizing;
@@ -45,36 +45,32 @@ pub(crate) struct LoadedTls {
 
 impl TlsFiles {
     /// Loads certificate and key.
-    pub(crate) fn load(&self, files: &NamedFiles) -> Result<LoadedTls, Failure> {
-        self.load_with(files, Tls::new)
+    pub(crate) fn load(&self) -> Result<LoadedTls, Failure> {
+        self.load_with(Tls::new)
     }
 
     /// Loads certificate and key for a listener that requires client certificates issued by a CA in `clients`.
-    pub(crate) fn load_for_clients_of(&self, files: &NamedFiles, clients: &Path) -> Result<LoadedTls, Failure> {
-        let authority = read_certificates(files, CLIENTS_FLAG, clients)?;
-        self.load_with(files, |certificates, key| Tls::with_client_authority(certificates, key, &authority))
+    pub(crate) fn load_for_clients_of(&self, clients: &Path) -> Result<LoadedTls, Failure> {
+        let authority = read_certificates(CLIENTS_FLAG, clients)?;
+        self.load_with(|certificates, key| Tls::with_client_authority(certificates, key, &authority))
             .map_err(|failure| Failure::new(format!("{CLIENTS_FLAG} {}, {failure}", clients.display())))
     }
 
-    fn load_with(
-        &self,
-        files: &NamedFiles,
-        make: impl FnOnce(&[u8], &[u8]) -> Result<Tls, TlsError>,
-    ) -> Result<LoadedTls, Failure> {
+    fn load_with(&self, make: impl FnOnce(&[u8], &[u8]) -> Result<Tls, TlsError>) -> Result<LoadedTls, Failure> {
         let stamp = self.stamp(); // before reading, so that no later change is missed
-        let (certificates, key) = self.read(files)?;
+        let (certificates, key) = self.read()?;
         let tls = make(&certificates, &key).map_err(|violation| self.flawed(&violation))?;
         Ok(LoadedTls { tls, files: self.clone(), stamp })
     }
 
     fn replace(&self, tls: &Tls) -> Result<(), Failure> {
-        let (certificates, key) = self.read(&NamedFiles::default())?;
+        let (certificates, key) = self.read()?;
         tls.replace(&certificates, &key).map_err(|violation| self.flawed(&violation))
     }
 
-    fn read(&self, files: &NamedFiles) -> Result<(Vec<u8>, Zeroizing<Vec<u8>>), Failure> {
-        let certificates = read_certificates(files, CERTIFICATE_FLAG, &self.certificate)?;
-        Ok((certificates, secret_file::read(files, KEY_FLAG, &self.key, MAX_KEY)?))
+    fn read(&self) -> Result<(Vec<u8>, Zeroizing<Vec<u8>>), Failure> {
+        let certificates = read_certificates(CERTIFICATE_FLAG, &self.certificate)?;
+        Ok((certificates, secret_file::read(KEY_FLAG, &self.key, MAX_KEY)?))
     }
 
     fn flawed(&self, violation: &TlsError) -> Failure {
@@ -89,10 +85,11 @@ impl TlsFiles {
 }
 
 /// Reads the certificates in `path`, which `flag` names.
-pub(crate) fn read_certificates(files: &NamedFiles, flag: &str, path: &Path) -> Result<Vec<u8>, Failure> {
-    files
-        .read_text(path, MAX_CERTIFICATES)
-        .map_err(|error| Failure::new(format!("{flag}: cannot read {}: {error}", path.display())))
+pub(crate) fn read_certificates(flag: &str, path: &Path) -> Result<Vec<u8>, Failure> {
+    let mut content = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(MAX_CERTIFICATES).read_to_end(&mut content));
+    read.map_err(|error| Failure::new(format!("{flag}: cannot read {}: {error}", path.display())))?;
+    Ok(content)
 }
 
 fn of_file(found: &Metadata) -> FileStamp {

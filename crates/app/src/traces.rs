@@ -83,7 +83,7 @@ impl Traces {
 fn headers(settings: &Settings) -> Result<Vec<(String, SecretString)>, Failure> {
     let flag = "--otlp-headers-file";
     let Some(path) = &settings.server.otlp_headers_file else { return Ok(Vec::new()) };
-    let bytes = secret_file::read(&settings.files, flag, path, MAX_HEADERS)?;
+    let bytes = secret_file::read(flag, path, MAX_HEADERS)?;
     let refused = |reason: &str| Failure::new(format!("{flag}: {} {reason}", path.display()));
     let text = std::str::from_utf8(&bytes).map_err(|_| refused("is not text"))?;
     let mut headers = Vec::new();

@@ -43,11 +43,6 @@ impl Failure {
         Self { status: if self.status == 1 { status } else { self.status }, ..self }
     }
 
-    /// Returns whether the operating system denied access.
-    pub fn is_denied(&self) -> bool {
-        self.message.contains("ermission denied") || self.message.contains("not permitted")
-    }
-
     /// Appends a note about the circumstances.
     #[must_use]
     pub fn noting(self, note: impl fmt::Display) -> Self {

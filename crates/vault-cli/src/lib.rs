@@ -12,7 +12,6 @@ pub mod form;
 pub mod hardening;
 mod import;
 mod manifest;
-pub mod named_files;
 pub mod output;
 pub mod secret_file;
 pub mod text;

@@ -1,22 +1,23 @@
 //! Secret files that flags name. Files are read only if other users have no access, and are created with mode 0600.
 
 use crate::failure::Failure;
-use crate::named_files::NamedFiles;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use vault_crypto::SecretFile;
 use zeroize::Zeroizing;
 
 /// Reads at most `limit` bytes from the file at `path`, which `flag` names.
-pub fn read(files: &NamedFiles, flag: &str, path: &Path, limit: usize) -> Result<Zeroizing<Vec<u8>>, Failure> {
-    files.read_secret(path, limit).map_err(|error| Failure::new(format!("{flag}: {error}")))
+pub fn read(flag: &str, path: &Path, limit: usize) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    let read = SecretFile::open(path).and_then(|file| file.read(limit));
+    read.map_err(|error| Failure::new(format!("{flag}: {error}")))
 }
 
 /// Same as [`read`], with `-` for standard input. Reads at most `limit` bytes.
-pub fn read_or_stdin(files: &NamedFiles, flag: &str, path: &Path, limit: usize) -> Result<Zeroizing<Vec<u8>>, Failure> {
+pub fn read_or_stdin(flag: &str, path: &Path, limit: usize) -> Result<Zeroizing<Vec<u8>>, Failure> {
     if path.as_os_str() != "-" {
-        return read(files, flag, path, limit);
+        return read(flag, path, limit);
     }
     let mut bytes = Zeroizing::new(Vec::with_capacity(limit)); // growing would leave copies in memory
     let read = std::io::stdin().lock().take(u64::try_from(limit).unwrap_or(u64::MAX)).read_to_end(&mut bytes);

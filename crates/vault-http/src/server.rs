@@ -20,7 +20,6 @@ use actix_web::{App, HttpRequest, web};
 use std::future::{Future, ready as immediate};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -112,10 +111,7 @@ pub(crate) fn serve<A: Api>(
 
     let mut addresses = Vec::with_capacity(settings.listen.len());
     for &address in &settings.listen {
-        let listener = match settings.bound.iter().find(|(bound, _)| *bound == address) {
-            Some((_, socket)) => listen_on(socket)?,
-            None => listen(address, runtime)?,
-        };
+        let listener = listen(address, runtime)?;
         addresses.push(listener.local_addr()?);
         let (peers, tls) = (Arc::clone(&peers), settings.tls.clone());
         let worker = Worker { over_tls: tls.is_some(), ..worker.clone() };
@@ -218,11 +214,6 @@ fn accept_local(
 fn turned_away(refusal: ConnectionRefusal) -> DispatchError {
     telemetry::connection_refused(refusal);
     DispatchError::Io(io::ErrorKind::ConnectionRefused.into())
-}
-
-fn listen_on(socket: &OwnedFd) -> io::Result<std::net::TcpListener> {
-    rustix::net::listen(socket, i32::try_from(BACKLOG).unwrap_or(i32::MAX))?;
-    Ok(socket.try_clone()?.into())
 }
 
 fn listen(address: SocketAddr, runtime: &Handle) -> io::Result<std::net::TcpListener> {

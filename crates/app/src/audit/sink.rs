@@ -35,7 +35,7 @@ impl Sink {
         let headers = match &settings.server.audit_sink_token_file {
             Some(path) => {
                 let flag = "--audit-sink-token-file";
-                let bytes = secret_file::read(&settings.files, flag, path, MAX_TOKEN)?;
+                let bytes = secret_file::read(flag, path, MAX_TOKEN)?;
                 let text = std::str::from_utf8(&bytes).ok().map(str::trim).filter(|text| !text.is_empty());
                 let text = text.ok_or_else(|| Failure::new(format!("{flag}: {} contains no token", path.display())))?;
                 let value = Zeroizing::new(format!("Bearer {text}"));

@@ -8,7 +8,6 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use std::time::Duration;
 use vault_cli::failure::{Doing, Failure, NO_ACCOUNT, refused};
-use vault_cli::named_files::NamedFiles;
 use vault_cli::output::{Output, table};
 use vault_cli::secret_file;
 use vault_cli::text::{passcode_sheet, rfc3339};
@@ -240,8 +239,8 @@ pub(crate) async fn run(target: &Target<'_>, command: Asked, output: Output) -> 
         }
         Asked::SetPassword { account, password } => set_password(target, account.into(), &password, output).await,
         Asked::Create { org, account, role, password } => {
-            let (settings, vault) = target.database("account create")?;
-            let password = password.read(&settings.files)?;
+            let (_, vault) = target.database("account create")?;
+            let password = password.read()?;
             let created = create(vault, org, account.email, role.into(), password).await?;
             output.print(&ShownCreated::from(&created), &created_text(&created)?)
         }
@@ -388,8 +387,8 @@ async fn set_password(
     file: &PasswordFile,
     output: Output,
 ) -> Result<(), Failure> {
-    let (settings, vault) = target.database("account set-password")?;
-    let given = file.read(&settings.files)?;
+    let (_, vault) = target.database("account set-password")?;
+    let given = file.read()?;
     let generated = match given {
         Some(_) => None,
         None => Some(generate_password(&*vault.ports().entropy)?),
@@ -640,10 +639,10 @@ impl From<ByEmail> for AccountOrInvitation {
 
 impl PasswordFile {
     /// Reads the password from the file, if one was given, without a trailing newline.
-    fn read(&self, files: &NamedFiles) -> Result<Option<SecretString>, Failure> {
+    fn read(&self) -> Result<Option<SecretString>, Failure> {
         let Some(path) = &self.password_file else { return Ok(None) };
         const FLAG: &str = "--password-file";
-        let bytes = secret_file::read_or_stdin(files, FLAG, path, 2 * MAX_BYTES)?;
+        let bytes = secret_file::read_or_stdin(FLAG, path, 2 * MAX_BYTES)?;
         let text = std::str::from_utf8(&bytes)
             .map_err(|_| Failure::new("--password-file: the password must be UTF-8 text"))?;
         let text = text.strip_suffix('\n').map_or(text, |text| text.strip_suffix('\r').unwrap_or(text));

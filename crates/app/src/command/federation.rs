@@ -59,7 +59,7 @@ pub(crate) async fn run(
     })?;
     match command {
         FederationCommand::Status => status(vault, issuer, output).await,
-        FederationCommand::Key(FederationKeyCommand::Add { file }) => add(settings, vault, issuer, &file, output).await,
+        FederationCommand::Key(FederationKeyCommand::Add { file }) => add(vault, issuer, &file, output).await,
         FederationCommand::Key(FederationKeyCommand::Confirm { kid }) => {
             vault.federation().confirm_key(issuer, &kid).await?;
             let document = serde_json::json!({"key": kid});
@@ -84,20 +84,14 @@ pub(crate) async fn run(
     }
 }
 
-async fn add(
-    settings: &Settings,
-    vault: &OpenVault,
-    issuer: &FederationIssuer,
-    file: &Path,
-    output: Output,
-) -> Result<(), Failure> {
+async fn add(vault: &OpenVault, issuer: &FederationIssuer, file: &Path, output: Output) -> Result<(), Failure> {
     let refused = || {
         Failure::new(format!(
             "--file: {} is not an unencrypted RSA private key of 2,048 to 4,096 bits. Create one with `{CREATE}`",
             file.display()
         ))
     };
-    let bytes = secret_file::read(&settings.files, "--file", file, MAX_KEY_FILE)?;
+    let bytes = secret_file::read("--file", file, MAX_KEY_FILE)?;
     let pem = SecretString::from(std::str::from_utf8(&bytes).map_err(|_| refused())?);
     let kid = vault.federation().add_key(issuer, &pem).await?.ok_or_else(refused)?;
     let text = format!(

@@ -100,7 +100,7 @@ pub(crate) async fn run(mut settings: Settings, args: QuickstartArgs, output: Ou
     // Check first, so that no failure follows the secrets, which are shown only once.
     check_addresses(&settings).map_err(|failure| compose::already_served(&settings).unwrap_or(failure))?;
     if let Some(files) = settings.server.tls() {
-        files.load(&settings.files)?;
+        files.load()?;
     }
     compose::make_data_dir(&settings)?;
     let events = ServerEvents::default();
@@ -173,9 +173,7 @@ fn check_arguments(args: &QuickstartArgs) -> Result<(), Failure> {
 
 fn check_addresses(settings: &Settings) -> Result<(), Failure> {
     for (flag, address) in settings.server.addresses() {
-        if settings.files.bound_socket(address).is_none() {
-            drop(TcpListener::bind(address).map_err(|error| Failure::cannot_listen(flag, address, &error))?);
-        }
+        drop(TcpListener::bind(address).map_err(|error| Failure::cannot_listen(flag, address, &error))?);
     }
     Ok(())
 }

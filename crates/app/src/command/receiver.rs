@@ -70,7 +70,7 @@ fn reveal(secret: &SecretString) -> String {
 pub(crate) async fn run(target: &Target<'_>, command: Asked, output: Output) -> Result<(), Failure> {
     match command {
         Asked::Add { address, event } => {
-            let (channel, address) = read(target, address)?;
+            let (channel, address) = read(address)?;
             let shown = add(target, channel, address, event).await.doing(|| "add the receiver".to_owned())?;
             let mut text = format!("Added receiver {} ({}).\n", shown.id, shown.address);
             if let Some(secret) = &shown.secret {
@@ -248,13 +248,13 @@ fn absent(error: Error) -> Failure {
     refused(error, NO_RECEIVER)
 }
 
-fn read(target: &Target<'_>, address: ReceiverAddress) -> Result<(Channel, String), Failure> {
+fn read(address: ReceiverAddress) -> Result<(Channel, String), Failure> {
     match address {
         ReceiverAddress { url: Some(url), .. } => Ok((Channel::Webhook, url)),
         ReceiverAddress { email: Some(email), .. } => Ok((Channel::Email, email)),
         ReceiverAddress { url_file: Some(path), .. } => {
             let flag = "--url-file";
-            let bytes = secret_file::read(target.files(), flag, &path, MAX_ADDRESS_LENGTH + 2)?;
+            let bytes = secret_file::read(flag, &path, MAX_ADDRESS_LENGTH + 2)?;
             let text = std::str::from_utf8(&bytes).map(|text| text.trim().to_owned());
             let text = text.map_err(|_| Failure::new(format!("{flag}: {} contains no text", path.display())))?;
             Ok((Channel::Webhook, text))

@@ -4,7 +4,6 @@ use crate::settings::Settings;
 use vault_cli::client::data::printable;
 use vault_cli::client::login::{Login, Profile};
 use vault_cli::failure::{Failure, flag_of, rejected};
-use vault_cli::named_files::NamedFiles;
 use vault_client::{ClientError, OwnAccount, ProblemCode, Session};
 use vault_core::port::Clock as _;
 use vault_core::time::Timestamp;
@@ -27,8 +26,6 @@ pub(crate) struct Remote {
     pub(super) url: String,
     /// Command that logs in again.
     log_in: String,
-    /// No files, because this process never runs as another user.
-    files: NamedFiles,
 }
 
 impl Remote {
@@ -38,7 +35,7 @@ impl Remote {
         let (url, log_in) = (login.url.clone(), profile.login_command());
         let session = login.session()?;
         let account = session.account().map_err(|error| refused(error, &log_in, "the server has no such path"))?;
-        Ok(Self { session, account, url, log_in, files: NamedFiles::default() })
+        Ok(Self { session, account, url, log_in })
     }
 
     /// Converts the result of a request. `object` is the message for an object that does not exist.
@@ -99,13 +96,6 @@ impl Target<'_> {
         match self {
             Self::Database(settings, _) => settings.server.activation_url(),
             Self::Server(remote) => remote.account.server.activation_url.clone(),
-        }
-    }
-
-    pub(super) fn files(&self) -> &NamedFiles {
-        match self {
-            Self::Database(settings, _) => &settings.files,
-            Self::Server(remote) => &remote.files,
         }
     }
 

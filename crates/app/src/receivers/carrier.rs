@@ -48,7 +48,7 @@ fn mailer(settings: &Settings, url: &SmtpUrl, from: &Mailbox) -> Result<Mailer, 
     let password = match (&url.user, &server.smtp_password_file) {
         (Some(_), Some(path)) => {
             let flag = "--smtp-password-file";
-            let bytes = secret_file::read(&settings.files, flag, path, LONGEST_PASSWORD)?;
+            let bytes = secret_file::read(flag, path, LONGEST_PASSWORD)?;
             let text = std::str::from_utf8(&bytes).ok().map(|text| text.trim_end_matches(['\r', '\n']));
             let text = text.filter(|text| !text.is_empty());
             Some(text.ok_or_else(|| Failure::new(format!("{flag}: {} contains no password", path.display())))?.into())

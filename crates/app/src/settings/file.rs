@@ -2,12 +2,13 @@
 
 use crate::removed;
 use std::fmt;
+use std::fs::File;
+use std::io::Read as _;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use vault_cli::failure::Failure;
-use vault_cli::named_files::NamedFiles;
 
 /// Maximum size of a settings file in bytes.
 const MAX_FILE: u64 = 1 << 20;
@@ -27,10 +28,10 @@ struct Entry {
 
 impl SettingsFile {
     /// Reads the file at `path`. Rejects keys that are not among `known`.
-    pub(super) fn read(path: &Path, files: &NamedFiles, known: &[&str]) -> Result<Self, Failure> {
-        let text = files
-            .read_text(path, MAX_FILE)
-            .map_err(|error| Failure::usage(format!("cannot read the settings file {}: {error}", path.display())))?;
+    pub(super) fn read(path: &Path, known: &[&str]) -> Result<Self, Failure> {
+        let unreadable = |error| Failure::usage(format!("cannot read the settings file {}: {error}", path.display()));
+        let mut text = Vec::new();
+        File::open(path).and_then(|file| file.take(MAX_FILE).read_to_end(&mut text)).map_err(unreadable)?;
         let text = String::from_utf8_lossy(&text).into_owned();
         let line = |span: Range<usize>| text[..span.start.min(text.len())].matches('\n').count() + 1;
         let mut file = Self { path: path.to_owned(), entries: Vec::new() };

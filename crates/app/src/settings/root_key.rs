@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use vault_cli::failure::Failure;
 use vault_pkcs11::TokenUri;
-use vault_storage::{KmsAccess, KmsUri};
+use vault_storage::KmsUri;
 
 /// Environment variable that contains the directory of a systemd service's credentials.
 const CREDENTIALS: &str = "CREDENTIALS_DIRECTORY";
@@ -58,19 +58,6 @@ impl FromStr for RootKeySource {
 }
 
 impl RootKeySource {
-    /// Returns the files with secrets that the source refers to.
-    pub(crate) fn secret_files(&self) -> Vec<PathBuf> {
-        match self {
-            Self::Credential(name) => credential(name).into_iter().collect(),
-            Self::Token(uri) => vec![uri.pin().to_owned()],
-            Self::Kms(uri) => match uri.access() {
-                KmsAccess::Keys { file, .. } => vec![file.clone()],
-                // The platform replaces the file, so it is opened at each use.
-                KmsAccess::WebIdentity { .. } => Vec::new(),
-            },
-        }
-    }
-
     /// Returns the location that the source refers to.
     pub(crate) fn place(&self, flag: &str) -> Result<RootKeyLocation, Failure> {
         match self {
@@ -133,17 +120,14 @@ mod tests {
         assert_eq!(parse("credential:root.key"), Ok(RootKeySource::Credential("root.key".to_owned())));
         let uri = "pkcs11:token=a;id=%01%02%03%04%05%06%07%08?module-path=/m&pin-source=/p";
         let token = parse(uri).unwrap();
-        assert_eq!(token.secret_files(), [PathBuf::from("/p")]);
         assert_eq!(token.place("").unwrap().flag(), format!("--root-key-source={uri}"));
         let uri =
             "aws-kms:arn:aws:kms:eu-central-1:111122223333:key/one?credentials-file=/c&endpoint=https://kms.example";
         let kms = parse(uri).unwrap();
-        assert_eq!(kms.secret_files(), [PathBuf::from("/c")]);
         assert_eq!(kms.place("").unwrap().flag(), format!("--root-key-source={uri}"));
         let uri =
             "aws-kms:arn:aws:kms:eu-central-1:1:key/one?web-identity-token-file=/t&role-arn=arn:aws:iam::1:role/vault";
         let kms = parse(uri).unwrap();
-        assert_eq!(kms.secret_files(), Vec::<PathBuf>::new());
         assert_eq!(kms.place("").unwrap().flag(), format!("--root-key-source={uri}"));
         for wrong in [
             "",

@@ -1,7 +1,6 @@
 //! The source of a job's token: the integration token, or an identity token of its environment.
 
 use crate::failure::Failure;
-use crate::named_files::NamedFiles;
 use crate::secret_file;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -132,7 +131,7 @@ impl fmt::Display for TokenSource {
 /// Reads the integration token in `path`, without a line end. Fails unless it has the format of a token, so nothing
 /// else is sent.
 pub(super) fn integration_token(flag: &str, path: &Path) -> Result<SecretString, Failure> {
-    let bytes = secret_file::read(&NamedFiles::default(), flag, path, MAX_TOKEN_FILE)?;
+    let bytes = secret_file::read(flag, path, MAX_TOKEN_FILE)?;
     let text = std::str::from_utf8(&bytes).unwrap_or_default().trim_end_matches(['\r', '\n']);
     let token = SecretString::from(text);
     if IntegrationToken::read(&token).is_some() {

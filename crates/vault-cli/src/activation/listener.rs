@@ -3,7 +3,6 @@
 use super::args::ListenerArgs;
 use super::identity::TokenSource;
 use crate::failure::Failure;
-use crate::named_files::NamedFiles;
 use crate::output::note;
 use crate::secret_file;
 use std::io::{self, ErrorKind};
@@ -50,7 +49,7 @@ impl Listener {
             let unreadable =
                 |error| Failure::new(format!("--client-cert-file: cannot read {}: {error}", chain.display()));
             let chain = std::fs::read(chain).map_err(unreadable)?;
-            let key = secret_file::read(&NamedFiles::default(), "--client-key-file", key, MAX_KEY_FILE)?;
+            let key = secret_file::read("--client-key-file", key, MAX_KEY_FILE)?;
             settings.identity = Some(ClientIdentity::from_pem(&chain, &key)?);
         }
         let listener = Self { args: args.clone(), settings, address: args.address()?.clone(), source };

@@ -2,7 +2,6 @@
 
 use super::prompt;
 use crate::failure::Failure;
-use crate::named_files::NamedFiles;
 use crate::secret_file;
 use secrecy::zeroize::Zeroizing;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -148,7 +147,7 @@ pub fn read(file: Option<&Path>, kind: impl FnOnce() -> Result<String, Failure>)
 }
 
 fn in_file(file: &Path) -> Result<Data, Failure> {
-    let bytes = secret_file::read_or_stdin(&NamedFiles::default(), FLAG, file, MAX_DATA)?;
+    let bytes = secret_file::read_or_stdin(FLAG, file, MAX_DATA)?;
     let text = std::str::from_utf8(&bytes).ok();
     let found = text.and_then(|text| Some((text, serde_json::from_str::<Map<String, Value>>(text).ok()?)));
     let found = found.ok_or_else(|| Failure::new(format!("{FLAG}: {} does not contain a JSON object", file.display())));
@@ -202,7 +201,7 @@ fn value(field: &FieldSpec) -> Result<Value, Failure> {
             },
             (ValueKind::KeyFile, _) => {
                 let path = prompt::line(FLAG, &format!("{} (path of the key file)", field.name))?;
-                let read = secret_file::read(&NamedFiles::default(), field.name, Path::new(&path), MAX_DATA)?;
+                let read = secret_file::read(field.name, Path::new(&path), MAX_DATA)?;
                 serde_json::from_slice(&read).ok()
             }
             (ValueKind::Headers, _) => {

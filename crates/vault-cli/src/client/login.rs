@@ -2,7 +2,6 @@
 
 use super::data::printable;
 use crate::failure::{Failure, flag_of, rejected};
-use crate::named_files::NamedFiles;
 use crate::secret_file;
 use secrecy::zeroize::Zeroizing;
 use serde::{Deserialize, Serialize};
@@ -146,7 +145,7 @@ impl Login {
             Ok(false) => return Ok(None),
             Err(error) => return Err(Failure::new(format!("cannot read {}: {error}", path.display()))),
         }
-        let bytes = secret_file::read(&NamedFiles::default(), "login", &path, MAX_FILE)?;
+        let bytes = secret_file::read("login", &path, MAX_FILE)?;
         // The parser's message could contain part of the token.
         let damaged = |_| {
             let path = path.display();

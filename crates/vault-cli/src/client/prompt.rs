@@ -1,7 +1,6 @@
 //! Terminal prompts. The terminal does not echo secrets.
 
 use crate::failure::Failure;
-use crate::named_files::NamedFiles;
 use crate::secret_file;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use secrecy::zeroize::Zeroizing;
@@ -15,7 +14,7 @@ const MAX_ANSWER: usize = 4 * 1024;
 /// Reads the secret from the file that `flag` names, or prompts for `what`.
 pub(crate) fn secret(flag: &str, file: Option<&Path>, what: &str) -> Result<SecretString, Failure> {
     let Some(path) = file else { return hidden(flag, what) };
-    let bytes = secret_file::read_or_stdin(&NamedFiles::default(), flag, path, MAX_ANSWER)?;
+    let bytes = secret_file::read_or_stdin(flag, path, MAX_ANSWER)?;
     let text =
         std::str::from_utf8(&bytes).map_err(|_| Failure::new(format!("{flag}: the {what} must be UTF-8 text")))?;
     Ok(SecretString::from(without_newline(text)))

@@ -9,7 +9,6 @@ use crate::client::prompt;
 use crate::failure::Failure;
 use crate::import::{self, Entry, Files, Source, Violation};
 use crate::manifest::NAME;
-use crate::named_files::NamedFiles;
 use crate::output::{Output, table, warn};
 use crate::secret_file;
 use clap::Args;
@@ -201,7 +200,7 @@ fn refuse_merged_names(imports: &mut [Import]) {
 fn read(args: &ImportArgs) -> Result<Vec<Entry>, Failure> {
     let mut texts = Vec::new();
     for file in &args.files {
-        let bytes = secret_file::read_or_stdin(&NamedFiles::default(), "FILE", file, MAX_FILE)?;
+        let bytes = secret_file::read_or_stdin("FILE", file, MAX_FILE)?;
         let text = import::decode(&bytes).map_err(|error| Failure::new(format!("{}: {error}", file.display())))?;
         texts.push((file.as_path(), text));
     }

@@ -9,7 +9,7 @@ use rustix::fd::AsFd;
 use rustix::fs::{FileType, fstat};
 use rustix::process::{getegid, geteuid, getgroups};
 use std::fs::File;
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
@@ -37,14 +37,6 @@ impl SecretFile {
     /// Returns the path with which it was opened.
     pub fn path(&self) -> &Path {
         &self.path
-    }
-
-    /// Duplicates the handle of the opened file.
-    ///
-    /// # Errors
-    /// The process has too many open files.
-    pub fn try_clone(&self) -> io::Result<Self> {
-        Ok(Self { path: self.path.clone(), file: self.file.try_clone()? })
     }
 
     /// Returns its content of at most `limit` bytes. The file must be a regular one that belongs to this process's user
@@ -93,7 +85,7 @@ fn verify(file: impl AsFd) -> Result<(), SecretFileErrorKind> {
     }
     let mode = found.st_mode & 0o7777;
     // Root passes its file to a service's group, or only to the service with an access list, whose mask appears as the
-    // group's mode. Commands that root runs on the service's vault read it with the rights of the service.
+    // group's mode.
     let handed_over = found.st_uid == 0 && we != 0 && (found.st_gid == 0 || is_our_group(found.st_gid));
     let refused = if handed_over { 0o037 } else { 0o077 };
     if mode & refused != 0 { Err(SecretFileErrorKind::Mode(mode)) } else { Ok(()) }
