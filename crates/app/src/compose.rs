@@ -138,10 +138,28 @@ pub(crate) fn already_served(settings: &Settings) -> Option<Failure> {
     matches!(held, LockError::Held { .. }).then(|| failure(settings, held.into()))
 }
 
-/// Creates the data directory, accessible only by this process's user, if it does not exist.
+/// Creates the data directory, accessible only by this process's user, if it does not exist. A new vault is not created
+/// among the files of another program.
 pub(crate) fn make_data_dir(settings: &Settings) -> Result<(), Failure> {
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&settings.data_dir);
-    made.map_err(|error| Failure::new(format!("cannot create the directory {}: {error}", settings.data_dir.display())))
+    let shown = settings.data_dir.display();
+    let failed = |error| Failure::new(format!("cannot create the directory {shown}: {error}"));
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&settings.data_dir).map_err(failed)?;
+    if anchor(settings).exists() || settings.database.file().is_some_and(Path::exists) {
+        return Ok(()); // the vault exists. Only the anchor shows that of a vault on PostgreSQL
+    }
+    for entry in std::fs::read_dir(&settings.data_dir).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        let name = name.to_string_lossy();
+        let is_ours = ["orgvault.", "root.key"].iter().any(|prefix| name.starts_with(prefix))
+            || ["activation.sock", "quickstart.token", "lost+found"].contains(&&*name);
+        if !is_ours {
+            return Err(Failure::new(format!(
+                "the directory {shown} contains {name}, which is not a file of a vault. Choose a new or empty directory with \
+                 --data-dir, or move the file"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the mode of the data directory if other users can enter or read it.

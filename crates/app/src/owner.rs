@@ -1,6 +1,8 @@
-//! Who owns a vault. Its content is trusted only if it belongs to this process's user or to root.
+//! The owner rule: a data directory and a settings file are used only if they belong to this process's user or to root,
+//! and nobody else can write to them. The check is on the opened file or the directory behind symbolic links. A user who
+//! can replace a directory on the path can only replace it with one to which the same rule applies.
 
-use rustix::process::geteuid;
+use rustix::process::{getegid, geteuid};
 use std::fs::{self, Metadata};
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
@@ -8,13 +10,37 @@ use std::path::{Path, PathBuf};
 use vault_cli::failure::Failure;
 use vault_cli::text::{program, quoted};
 
-/// Returns the data directory `path` as an absolute path, without symbolic links if it exists.
+/// Checks the data directory `path`. Returns its absolute path, without symbolic links if it exists.
 pub(crate) fn directory(path: &Path) -> Result<PathBuf, Failure> {
     match path.canonicalize() {
-        Ok(path) => check_owner(&path, &path.metadata()?).map(|()| path),
+        Ok(path) => check(&path, &path.metadata()?).map(|()| path),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(std::path::absolute(path)?),
         Err(error) => Err(Failure::new(format!("cannot open the directory {}: {error}", path.display()))),
     }
+}
+
+/// Rejects a data directory or settings file that belongs to another user, or to which others can write.
+pub(crate) fn check(path: &Path, found: &Metadata) -> Result<(), Failure> {
+    check_owner(path, found).map_err(|failure| match found.is_dir() {
+        true => failure,
+        false => failure.noting(format!("if you trust the file, run `chown {} {}`", geteuid().as_raw(), shown(path))),
+    })?;
+    let mode = found.mode() & 0o7777;
+    // Kubernetes opens a volume for the group of the pod's processes (fsGroup).
+    let is_volume = found.is_dir() && mode & 0o2000 != 0 && found.gid() == getegid().as_raw();
+    let writable = if is_volume { 0o002 } else { 0o022 };
+    if mode & writable == 0 {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "{} has mode {mode:04o}, so other users can write to it. If you trust its content, run `chmod go-w {}`",
+        path.display(),
+        shown(path)
+    )))
+}
+
+fn shown(path: &Path) -> String {
+    quoted(&path.to_string_lossy())
 }
 
 /// Rejects an embedded database that belongs to another user, or that is in another user's directory.

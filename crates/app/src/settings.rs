@@ -13,6 +13,7 @@ pub(crate) use root_key::{RootKeyLocation, RootKeySource};
 pub(crate) use sources::innermost;
 pub(crate) use value::{PublicUrl, Role, SinkTarget, whole};
 
+use crate::compose::open_mode;
 use crate::owner;
 use crate::tls::TlsFiles;
 use clap::parser::ValueSource;
@@ -111,13 +112,12 @@ impl Settings {
         let flags = innermost(matches);
         let all: Vec<Arg> = vault_flags().into_iter().chain(server_flags()).collect();
         let vault = |found: &ArgMatches| VaultFlags::from_arg_matches(found).map_err(unreadable);
-        let named = vault(&sources::resolve(&all, flags, None)?)?;
+        let found = sources::resolve(&all, flags, None)?;
+        let is_default = found.value_source("data_dir") == Some(ValueSource::DefaultValue);
+        let named = vault(&found)?;
         let path = match &named.config {
             Some(path) => Some(absolute(path)?),
-            None => {
-                let implied = owner::directory(&named.data_dir)?.join(SETTINGS_FILE);
-                exists(&implied)?.then_some(implied)
-            }
+            None => implied_file(&named.data_dir, is_default)?,
         };
         let file = path.map(|path| SettingsFile::read(&path, &keys(&all))).transpose()?;
         let found = sources::resolve(&all, flags, file.as_ref())?;
@@ -207,12 +207,27 @@ fn unreadable(error: clap::Error) -> Failure {
     Failure::usage(error.to_string())
 }
 
-/// Returns whether the data directory contains a settings file.
-fn exists(implied: &Path) -> Result<bool, Failure> {
+/// Returns the settings file of the data directory, if it has one. In the working directory (`is_default`), the data
+/// directory must have the mode with which this program creates it, because it may be part of a cloned repository.
+fn implied_file(data_dir: &Path, is_default: bool) -> Result<Option<PathBuf>, Failure> {
+    let directory = owner::directory(data_dir)?;
+    let implied = directory.join(SETTINGS_FILE);
     match implied.metadata() {
-        Ok(found) => Ok(found.is_file()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(Failure::usage(format!("cannot read the settings file {}: {error}", implied.display()))),
+        Ok(found) if !found.is_file() => return Ok(None),
+        Ok(_) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => {
+            return Err(Failure::usage(format!("cannot read the settings file {}: {error}", implied.display())));
+        }
+    }
+    match open_mode(&directory) {
+        Some(mode) if is_default => Err(Failure::new(format!(
+            "{} is not used, because its directory has mode {mode:04o}, so `orgvault` did not create it. If you trust the \
+             file, run `chmod 700 {}`, or name the file with --config",
+            implied.display(),
+            quoted(&directory.to_string_lossy())
+        ))),
+        _ => Ok(Some(implied)),
     }
 }
 

@@ -68,13 +68,15 @@ pub struct ActivationSettings {
     pub ca_file: Option<PathBuf>,
     /// Client certificate, if the server requires one.
     pub identity: Option<ClientIdentity>,
+    /// Id of the user who runs the server behind a Unix socket. A socket of another user gets no request.
+    pub server_user: Option<u32>,
     /// Maximum duration of a request.
     pub deadline: Duration,
 }
 
 impl Default for ActivationSettings {
     fn default() -> Self {
-        Self { base_path: "/v1".to_owned(), ca_file: None, identity: None, deadline: DEADLINE }
+        Self { base_path: "/v1".to_owned(), ca_file: None, identity: None, server_user: None, deadline: DEADLINE }
     }
 }
 
@@ -110,11 +112,8 @@ impl ActivationClient {
                     return Err(ClientError::BaseUrl);
                 }
                 let base = ["http://localhost", &settings.base_path].concat().parse()?;
-                Client::of(
-                    Agent::with_parts(config.build(), UnixConnector::new(path), NoResolver),
-                    base,
-                    address.to_string(),
-                )
+                let connector = UnixConnector::new(path, settings.server_user);
+                Client::of(Agent::with_parts(config.build(), connector, NoResolver), base, address.to_string())
             }
             ListenerAddress::Network(base) => {
                 let tls = base.is_https().then(|| trust::tls(settings.ca_file.as_deref(), settings.identity.as_ref()));

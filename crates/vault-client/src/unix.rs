@@ -1,6 +1,6 @@
 //! HTTP over a Unix socket, as a connector of the agent.
 
-use rustix::net::sockopt::{Timeout as SocketTimeout, set_socket_timeout};
+use rustix::net::sockopt::{Timeout as SocketTimeout, set_socket_timeout, socket_peercred};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -15,12 +15,15 @@ use ureq::unversioned::transport::{Buffers, ConnectionDetails, Connector, LazyBu
 
 /// Connects to one socket, whatever the URL of a request.
 #[derive(Debug)]
-pub(crate) struct UnixConnector(PathBuf);
+pub(crate) struct UnixConnector {
+    path: PathBuf,
+    server_user: Option<u32>,
+}
 
 impl UnixConnector {
-    /// Creates a connector for the socket at `path`.
-    pub(crate) fn new(path: &Path) -> Self {
-        Self(path.to_owned())
+    /// Creates a connector for the socket at `path` of a server that any user runs, or only this one.
+    pub(crate) fn new(path: &Path, server_user: Option<u32>) -> Self {
+        Self { path: path.to_owned(), server_user }
     }
 }
 
@@ -28,7 +31,14 @@ impl Connector for UnixConnector {
     type Out = UnixTransport;
 
     fn connect(&self, details: &ConnectionDetails, _chained: Option<()>) -> Result<Option<Self::Out>, Error> {
-        let stream = open(&self.0, left(&details.timeout)).map_err(|error| timed_out(error, &details.timeout))?;
+        let stream = open(&self.path, left(&details.timeout)).map_err(|error| timed_out(error, &details.timeout))?;
+        if let Some(expected) = self.server_user {
+            let found = socket_peercred(&stream).map_err(io::Error::from)?.uid.as_raw();
+            if found != expected {
+                let message = format!("the server runs as user {found}, expected user {expected}");
+                return Err(Error::Io(io::Error::new(ErrorKind::PermissionDenied, message)));
+            }
+        }
         let buffers = LazyBuffers::new(details.config.input_buffer_size(), details.config.output_buffer_size());
         Ok(Some(UnixTransport { stream, buffers }))
     }

@@ -19,8 +19,12 @@ fn activation_listener(deadline: Duration) -> (TempDir, UnixListener, Activation
 }
 
 fn client(path: &str, deadline: Duration) -> ActivationClient {
+    client_of(path, deadline, None)
+}
+
+fn client_of(path: &str, deadline: Duration, server_user: Option<u32>) -> ActivationClient {
     let address = format!("unix:{path}").parse().unwrap();
-    let settings = ActivationSettings { base_path: "/v9".into(), deadline, ..ActivationSettings::default() };
+    let settings = ActivationSettings { base_path: "/v9".into(), deadline, server_user, ..Default::default() };
     ActivationClient::new(&address, SecretString::from(TOKEN), &settings).unwrap()
 }
 
@@ -145,4 +149,20 @@ fn truncated_response_is_an_error() {
     let server = serve(listener, vec!["HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n[".to_owned()]);
     assert!(matches!(client.list().unwrap_err(), ClientError::Transport { .. }));
     server.join().unwrap();
+}
+
+/// Attack: another user replaces the socket to get the token.
+#[test]
+fn socket_of_another_user_gets_no_token() {
+    let (directory, listener, _) = activation_listener(Duration::from_secs(5));
+    let path = directory.path().join("activation.sock").display().to_string();
+    let user = rustix::process::geteuid().as_raw();
+    let refused = client_of(&path, Duration::from_secs(5), Some(user + 1)).activate(&of("a")).unwrap_err();
+    assert!(matches!(refused, ClientError::Transport { .. }), "{refused}");
+    let mut sent = Vec::new();
+    listener.accept().unwrap().0.read_to_end(&mut sent).unwrap();
+    assert!(sent.is_empty());
+    let server = serve(listener, vec![answer("503 Service Unavailable", "{}")]);
+    client_of(&path, Duration::from_secs(5), Some(user)).activate(&of("a")).unwrap_err();
+    assert!(server.join().unwrap()[0].contains(TOKEN));
 }

@@ -323,11 +323,11 @@ async fn sign_in(
     };
     let session = vault.accounts().with_max_ttl(settings.server.max_ttl).log_in(request).await;
     let session = session.map_err(|error| Failure::from(error).to_string())?;
-    let activation = settings
-        .server
-        .activation_url()
-        .zip(token_file)
-        .map(|(url, file)| StoredActivation { url, token_file: file.to_owned() });
+    let activation = settings.server.activation_url().zip(token_file).map(|(url, file)| StoredActivation {
+        url,
+        token_file: file.to_owned(),
+        server_user: geteuid().as_raw(),
+    });
     let login = Login {
         url: settings.server.base_url(settings.server.listen),
         ca_file: None,

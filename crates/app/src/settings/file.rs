@@ -1,5 +1,6 @@
 //! The settings file: TOML, with the names of settings as keys.
 
+use crate::owner;
 use crate::removed;
 use std::fmt;
 use std::fs::File;
@@ -30,8 +31,10 @@ impl SettingsFile {
     /// Reads the file at `path`. Rejects keys that are not among `known`.
     pub(super) fn read(path: &Path, known: &[&str]) -> Result<Self, Failure> {
         let unreadable = |error| Failure::usage(format!("cannot read the settings file {}: {error}", path.display()));
+        let file = File::open(path).map_err(unreadable)?;
+        owner::check(path, &file.metadata().map_err(unreadable)?)?;
         let mut text = Vec::new();
-        File::open(path).and_then(|file| file.take(MAX_FILE).read_to_end(&mut text)).map_err(unreadable)?;
+        file.take(MAX_FILE).read_to_end(&mut text).map_err(unreadable)?;
         let text = String::from_utf8_lossy(&text).into_owned();
         let line = |span: Range<usize>| text[..span.start.min(text.len())].matches('\n').count() + 1;
         let mut file = Self { path: path.to_owned(), entries: Vec::new() };

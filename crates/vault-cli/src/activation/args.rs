@@ -66,6 +66,9 @@ pub(crate) struct ListenerArgs {
     wait: Option<u32>,
     #[command(flatten)]
     profile: ProfileArg,
+    /// User of the stored listener's server.
+    #[arg(skip)]
+    pub(crate) server_user: Option<u32>,
 }
 
 impl ListenerArgs {
@@ -80,6 +83,7 @@ impl ListenerArgs {
         if let Some(stored) = Login::find(&self.profile.profile)?.and_then(|login| login.activation) {
             self.activation_url = Some(stored.url.parse()?);
             self.token_file = Some(stored.token_file);
+            self.server_user = Some(stored.server_user);
         }
         Ok(())
     }

@@ -41,7 +41,11 @@ impl Listener {
     pub(crate) fn open(args: &ListenerArgs, base_path: Option<&str>) -> Result<Self, Failure> {
         args.address()?;
         let source = TokenSource::of(args.token_file.as_deref())?;
-        let mut settings = ActivationSettings { ca_file: args.ca_file.clone(), ..ActivationSettings::default() };
+        let mut settings = ActivationSettings {
+            ca_file: args.ca_file.clone(),
+            server_user: args.server_user,
+            ..ActivationSettings::default()
+        };
         if let Some(base_path) = base_path {
             base_path.clone_into(&mut settings.base_path);
         }

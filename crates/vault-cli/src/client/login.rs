@@ -119,6 +119,8 @@ pub struct StoredActivation {
     pub url: String,
     /// Path of the token file. The profile does not contain the token.
     pub token_file: PathBuf,
+    /// Id of the user who runs the server. A socket of another user does not get the token.
+    pub server_user: u32,
 }
 
 impl Login {
