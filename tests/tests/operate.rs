@@ -116,7 +116,7 @@ fn before(page: &str, command: &str) -> &'static str {
             "systemctl stop orgvault; find /var/lib/orgvault -mindepth 1 -delete"
         }
         "troubleshooting.md" if command == "orgvault migrate" => "systemctl stop orgvault",
-        "activations.md" if command.starts_with("(umask 077 && orgvault integration rotate") => {
+        "activations.md" if command.starts_with("(umask 077; orgvault integration rotate") => {
             "orgvault integration create --org Example --name 'nightly import' --namespace 'imports/*' > /dev/null"
         }
         _ => "",

@@ -234,6 +234,12 @@ fn token_goes_into_a_new_private_file() {
     let rotate = ["integration", "rotate", "--org", "Acme", "--name", "nightly", "--output", rotated.to_str().unwrap()];
     vault.run(&rotate).done();
     assert_ne!(fs::read_to_string(&rotated).unwrap(), token);
+    // Standard output gets nothing else.
+    let printed = create("printed", Path::new("-")).done();
+    assert!(printed.stdout.starts_with("ovi_") && printed.stdout.trim().len() == token.trim().len(), "{printed:?}");
+    assert!(printed.stderr.contains("Created integration printed in Acme."), "{printed:?}");
+    let json = ["integration", "rotate", "--org", "Acme", "--name", "printed", "--output", "-", "--json"];
+    assert!(vault.run(&json).misused().stderr.contains("leave out --json"));
 }
 
 #[test]

@@ -116,8 +116,8 @@ fn hint(command: clap::Command) -> clap::Command {
 pub(crate) fn other_variables() -> Vec<String> {
     let command = Cli::command();
     let variables = command.get_subcommands().flat_map(clap::Command::get_arguments).filter_map(Arg::get_env);
-    let identity = ["ORGVAULT_IDENTITY_TOKEN_FILE", "ORGVAULT_IDENTITY_TOKEN"].map(str::to_owned);
-    variables.map(|name| name.to_string_lossy().into_owned()).chain(identity).collect()
+    let others = ["ORGVAULT_IDENTITY_TOKEN_FILE", "ORGVAULT_IDENTITY_TOKEN"].map(str::to_owned);
+    variables.map(|name| name.to_string_lossy().into_owned()).chain(others).collect()
 }
 
 /// Prints the help of the settings and exits.
@@ -597,7 +597,7 @@ pub(crate) enum AuditCommand {
         /// Maximum number of entries [default: all]
         #[arg(long, value_name = "N")]
         limit: Option<usize>,
-        /// Write to FILE (mode 0600), which must not exist [default: standard output]
+        /// Write to FILE (mode 0600), which must not exist [default: -, standard output]
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
@@ -673,7 +673,7 @@ pub(crate) enum FederationKeyCommand {
     /// Create the file with `openssl genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:3072 -out signing.pem`. The vault encrypts
     /// the key, and does not need the file afterwards.
     Add {
-        /// Unencrypted RSA private key (PKCS #8 in PEM, 2,048 to 4,096 bits, mode 0600)
+        /// Unencrypted RSA private key (PKCS #8 in PEM, 2,048 to 4,096 bits, mode 0600). `-` reads standard input
         #[arg(long, value_name = "PEM")]
         file: PathBuf,
     },
@@ -766,7 +766,7 @@ pub(crate) struct NamedIntegration {
 
 #[derive(Args)]
 pub(crate) struct TokenOutput {
-    /// Write the token to FILE (mode 0600), which must not exist, instead of printing it
+    /// Write the token to FILE (mode 0600), which must not exist. `-` prints only the token
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -1059,7 +1059,7 @@ mod tests {
                 let parts = line
                     .split(['|', ';', '>', '#'])
                     .flat_map(|part| part.split("&&"))
-                    .map(|part| part.split("<<").next());
+                    .map(|part| part.split('<').next());
                 found.extend(parts.flatten().map(|part| part.trim().to_owned()));
             } else {
                 let code = line.split('`').skip(1).step_by(2).filter_map(|code| code.split('|').next());

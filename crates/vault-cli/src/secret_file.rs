@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read as _, Write as _};
+use std::io::{Read as _, Write as _, stdout};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use vault_crypto::SecretFile;
@@ -29,13 +29,17 @@ pub fn read_or_stdin(flag: &str, path: &Path, limit: usize) -> Result<Zeroizing<
 /// stored. If dropped without a write, it is removed.
 pub struct NewSecretFile {
     path: PathBuf,
+    /// `None` for standard output, and after the write.
     file: Option<File>,
 }
 
 impl NewSecretFile {
     /// Creates the file at `path`, which `flag` names, with mode 0600. Does not overwrite a file or follow a symbolic
-    /// link (`O_CREAT | O_EXCL`, POSIX open(2)).
+    /// link (`O_CREAT | O_EXCL`, POSIX open(2)). The path `-` is standard output.
     pub fn create(flag: &str, path: &Path) -> Result<Self, Failure> {
+        if path.as_os_str() == "-" {
+            return Ok(Self { path: "standard output".into(), file: None });
+        }
         let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
         let file = created.map_err(|error| match error.kind() {
             std::io::ErrorKind::AlreadyExists => Failure::new(format!(
@@ -49,9 +53,11 @@ impl NewSecretFile {
 
     /// Writes `secret` and a line end, and syncs the file to disk.
     pub fn write(mut self, secret: &str) -> Result<(), Failure> {
-        let Some(mut file) = self.file.as_ref() else { return Ok(()) };
         let line = Zeroizing::new(format!("{secret}\n")); // the file is intended for this secret
-        let written = file.write_all(line.as_bytes()).and_then(|()| file.sync_all());
+        let written = match &mut self.file {
+            Some(file) => file.write_all(line.as_bytes()).and_then(|()| file.sync_all()),
+            None => stdout().write_all(line.as_bytes()).and_then(|()| stdout().flush()),
+        };
         written.map_err(|error| Failure::new(format!("cannot write {}: {error}", self.path.display())))?;
         self.file = None;
         Ok(())

@@ -91,12 +91,11 @@ async fn add(vault: &OpenVault, issuer: &FederationIssuer, file: &Path, output: 
             file.display()
         ))
     };
-    let bytes = secret_file::read("--file", file, MAX_KEY_FILE)?;
+    let bytes = secret_file::read_or_stdin("--file", file, MAX_KEY_FILE)?;
     let pem = SecretString::from(std::str::from_utf8(&bytes).map_err(|_| refused())?);
     let kid = vault.federation().add_key(issuer, &pem).await?.ok_or_else(refused)?;
     let text = format!(
-        "Added signing key {kid}. It becomes current when {issuer} publishes it. Delete {}, which the vault does not need.",
-        file.display()
+        "Added signing key {kid}. It becomes current when {issuer} publishes it. Delete its file, which the vault does not need."
     );
     output.print(&serde_json::json!({"key": kid}), &text)
 }

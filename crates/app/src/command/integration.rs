@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::path::PathBuf;
 use vault_cli::failure::{Doing, Failure, NO_INTEGRATION, flag_of, refused, rejected, wrong_flag};
-use vault_cli::output::{Output, table};
+use vault_cli::output::{Output, note, table};
 use vault_cli::secret_file::NewSecretFile;
 use vault_cli::text::{program, quoted, rfc3339};
 use vault_client::{ClientError, IntegrationChange, IntegrationItem, IssuedIntegration, TrustItem, TrustRequest};
@@ -71,7 +71,7 @@ pub(crate) async fn run(target: &Target<'_>, command: Asked, output: Output) -> 
                 return Err(Failure::usage("--output needs a token: leave out --no-token"));
             }
             let org = target.organization(integration.org.as_deref())?;
-            let file = token_file(&token)?;
+            let file = token_file(&token, output)?;
             let name = integration.name;
             let what = format!("create integration {name} in {org}");
             let done = format!("Created integration {name} in {org}.");
@@ -123,7 +123,7 @@ pub(crate) async fn run(target: &Target<'_>, command: Asked, output: Output) -> 
         Asked::Rotate { integration, overlap, token } => {
             let parsed = Overlap::parse(overlap, "--overlap").map_err(|error| wrong_flag(&error))?;
             let org = target.organization(integration.org.as_deref())?;
-            let file = token_file(&token)?;
+            let file = token_file(&token, output)?;
             let what = || format!("rotate the token of integration {} of {org}", integration.name);
             let (issued, until) = rotate(target, &integration, parsed, overlap).await.doing(what)?;
             let old = match until {
@@ -327,10 +327,13 @@ async fn remove_trust(target: &Target<'_>, integration: &NamedIntegration, trust
 
 /// Creates the file for the token, if it is not printed. Called before the token is issued, which may replace another
 /// one.
-fn token_file(token: &TokenOutput) -> Result<Option<(NewSecretFile, PathBuf)>, Failure> {
+fn token_file(token: &TokenOutput, output: Output) -> Result<Option<(NewSecretFile, PathBuf)>, Failure> {
     let Some(path) = &token.output else { return Ok(None) };
-    let path = std::path::absolute(path)?;
-    Ok(Some((NewSecretFile::create("--output", &path)?, path)))
+    if path.as_os_str() == "-" && output.is_json() {
+        return Err(Failure::usage("--output - prints only the token: leave out --json"));
+    }
+    let file = NewSecretFile::create("--output", path)?;
+    Ok(Some((file, if path.as_os_str() == "-" { path.clone() } else { std::path::absolute(path)? })))
 }
 
 fn print_token(
@@ -358,6 +361,10 @@ fn print_token(
         return output.print(&ShownToken::from(issued), &text);
     };
     file.write(token.expose_secret())?; // written once, for the integration
+    if path.as_os_str() == "-" {
+        note(done);
+        return Ok(());
+    }
     let shown = path.display().to_string();
     let lines = job_lines(target, &issued, Some(&shown));
     let text = format!("{done}\n\n  token file      {shown}\n{facts}\n\n{lines}");

@@ -78,7 +78,7 @@ pub(super) async fn export(
     limit: Option<usize>,
     file: Option<&Path>,
 ) -> Result<(), Failure> {
-    let question = question(target, args).await?;
+    let (question, file) = (question(target, args).await?, file.filter(|path| path.as_os_str() != "-"));
     let writer: Box<dyn Write + Send> = match file {
         Some(path) => {
             let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
