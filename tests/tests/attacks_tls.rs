@@ -214,7 +214,7 @@ fn invalid_certificate_files_are_refused_at_start() {
 fn certificate_of_the_page_is_accepted() {
     let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/operate/tls.md")).unwrap();
     let (_, recipe) = page.split_once("For a test, create a self-signed certificate:\n\n```sh\n").unwrap();
-    let (recipe, _) = recipe.split_once("\ncurl ").unwrap();
+    let (recipe, _) = recipe.split_once("\ninstall ").unwrap();
     let vault = Vault::init(Database::Sqlite);
     let address = own_address();
     let recipe = recipe.replace("DNS:vault.example.com", &format!("IP:{address}"));

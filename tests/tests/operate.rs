@@ -102,7 +102,10 @@ fn preparation(page: &str) -> (&'static str, &'static [(&'static str, &'static s
     match page {
         "activations.md" => ("useradd importer", &[("Type nightly import to continue: ", "nightly import")]),
         "restore.md" => {
-            ("orgvault backup /backup/orgvault > /dev/null\ncp /etc/orgvault/root.key COPY-OF-THE-ROOT-KEY", &[])
+            const COPIES: &str = "orgvault backup /backup/orgvault > /dev/null\n\
+                                  cp /etc/orgvault/root.key COPY-OF-THE-ROOT-KEY\n\
+                                  cp \"$(ls /backup/orgvault/* | tail -n 1)\" COPY-OF-THE-BACKUP";
+            (COPIES, &[])
         }
         _ => ("", &[]),
     }

@@ -116,7 +116,7 @@ fn hint(command: clap::Command) -> clap::Command {
 pub(crate) fn other_variables() -> Vec<String> {
     let command = Cli::command();
     let variables = command.get_subcommands().flat_map(clap::Command::get_arguments).filter_map(Arg::get_env);
-    let others = ["ORGVAULT_IDENTITY_TOKEN_FILE", "ORGVAULT_IDENTITY_TOKEN"].map(str::to_owned);
+    let others = ["ORGVAULT_IDENTITY_TOKEN_FILE", "ORGVAULT_IDENTITY_TOKEN", settings::ADMIN].map(str::to_owned);
     variables.map(|name| name.to_string_lossy().into_owned()).chain(others).collect()
 }
 

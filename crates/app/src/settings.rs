@@ -36,6 +36,8 @@ use vault_storage::{Destination, Egress, HostPattern};
 
 /// Name of the settings file in the data directory.
 pub(crate) const SETTINGS_FILE: &str = "orgvault.toml";
+/// Variable that `orgvault-admin` sets, so that printed commands name it and the service.
+pub(crate) const ADMIN: &str = "ORGVAULT_ADMIN";
 /// Maximum size of a file with the database URL, in bytes.
 const MAX_DATABASE_URL: usize = 8 * 1024;
 
@@ -159,12 +161,16 @@ impl Settings {
 
     /// Returns a shell command that runs `words` of this program on this vault, from any directory.
     pub(crate) fn command_line(&self, words: &str) -> String {
-        let flags: Vec<String> = self.location_flags().iter().map(|flag| quoted(flag)).collect();
-        format!("{} {words} {}", program(), flags.join(" "))
+        command_line(words, self.location_flags())
+    }
+
+    /// Returns the same command without the database, which its user names.
+    pub(crate) fn command_line_without_database(&self, words: &str) -> String {
+        command_line(words, self.location_flags().into_iter().filter(|flag| !flag.starts_with("--database-url")))
     }
 
     /// Returns the flags that select the same vault from any directory. A URL with a password is omitted.
-    pub(crate) fn location_flags(&self) -> Vec<String> {
+    fn location_flags(&self) -> Vec<String> {
         let mut flags = vec![format!("--data-dir={}", self.data_dir.display())];
         if self.root_key.file() != Some(&self.data_dir.join("root.key")) {
             flags.push(self.root_key.flag());
@@ -180,6 +186,17 @@ impl Settings {
             (None, None) => {}
         }
         flags
+    }
+}
+
+fn command_line(words: &str, flags: impl IntoIterator<Item = String>) -> String {
+    match (std::env::var_os(ADMIN), words) {
+        (Some(_), "serve") => "systemctl start orgvault".to_owned(),
+        (Some(_), _) => format!("orgvault-admin {words}"),
+        (None, _) => {
+            let flags: Vec<String> = flags.into_iter().map(|flag| quoted(&flag)).collect();
+            format!("{} {words} {}", program(), flags.join(" "))
+        }
     }
 }
 

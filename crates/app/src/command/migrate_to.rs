@@ -9,7 +9,6 @@ use serde::Serialize;
 use std::fmt::Write as _;
 use vault_cli::failure::Failure;
 use vault_cli::output::Output;
-use vault_cli::text::{program, quoted};
 use vault_embed::{CopiedTable, MoveError, OpenVault, Progress, Step, TransferError, migrate_to};
 
 /// Page of the operator documentation about the migration.
@@ -125,9 +124,6 @@ impl Moved {
         }
         let mut text =
             format!("Moved the vault to {database}: {rows} rows in {count} tables, compared with the file.\n");
-        // Omit the flag of the old database.
-        let flags = settings.location_flags().into_iter().filter(|flag| !flag.starts_with("--database-url"));
-        let flags: Vec<String> = flags.map(|flag| quoted(&flag)).collect();
         let file = settings.database.file().map(|file| file.display().to_string()).unwrap_or_default();
         let _ = write!(
             text,
@@ -139,7 +135,7 @@ impl Moved {
              4. Back up the new database.\n\n\
              The file {file} was not changed. Commands refuse it because {file}.moved exists. Keep the file and {file}.key \
              until you have a backup of the new database.",
-            format_args!("{} serve {}", program(), flags.join(" "))
+            settings.command_line_without_database("serve")
         );
         text
     }

@@ -274,11 +274,16 @@ impl Document {
         if self.restored.as_ref().is_some_and(|restored| restored.replaced.is_some()) {
             let _ = writeln!(text, "Audit entries since the backup are in the files that were replaced.");
         }
-        let _ = writeln!(
-            text,
-            "\nNext: {}\nUsers must create new recovery codes: docs/API.md, \"Your own account\".",
-            settings.command_line("serve")
-        );
+        let next = match settings.database.file() {
+            Some(_) => settings.command_line("serve"),
+            // The role of this command owns the tables. That of the service does not.
+            None => format!(
+                "{}, with the database URL of the service's role",
+                settings.command_line_without_database("serve")
+            ),
+        };
+        let _ =
+            writeln!(text, "\nNext: {next}\nUsers must create new recovery codes: docs/API.md, \"Your own account\".");
         text
     }
 }
