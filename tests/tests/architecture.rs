@@ -72,8 +72,8 @@ const CIPHERS: [&str; 12] = [
 ];
 const RUNTIMES: [&str; 5] = ["tokio", "actix-rt", "async-std", "smol", "futures-executor"];
 const AMBIENT: [&str; 3] = ["getrandom", "rand", "chrono"];
-const ADAPTERS: [&str; 7] =
-    ["vault-crypto", "vault-diesel", "vault-http", "vault-storage", "vault-notify", "vault-pkcs11", "vault-client"];
+const ADAPTERS: [&str; 6] =
+    ["vault-crypto", "vault-diesel", "vault-http", "vault-storage", "vault-notify", "vault-client"];
 const CONNECTIONS: [&str; 2] = ["hyper", "hyper-util"];
 
 #[test]
@@ -157,11 +157,10 @@ fn only_app_and_vault_embed_name_adapters() {
 #[test]
 fn each_technology_has_one_adapter() {
     let metadata = metadata();
-    let rules: [(&[&str], &[&str]); 7] = [
+    let rules: [(&[&str], &[&str]); 6] = [
         (&DATABASES, &["vault-diesel", "vault-tests", "vault-simulator"]), // tests create older files
         (&["object_store"], &["vault-storage"]),
         (&CONNECTIONS, &["vault-storage", "vault-cli"]), // `exec` serves the tools of a command
-        (&["cryptoki"], &["vault-pkcs11"]),
         (&["lettre", "syslog"], &["vault-notify"]),
         (&["actix-web", "actix-http", "actix-server", "actix-service"], &["vault-http", "app"]),
         (&["aes-gcm", "aes", "argon2", "pasetors", "hkdf", "hmac", "chacha20poly1305"], &["vault-crypto"]),

@@ -134,7 +134,7 @@ fn a66_only_valid_root_key_file_is_read() {
     for path in &flawed {
         let before = (store(&vault), rows(&vault));
         let mut serve = vault.serve_command();
-        serve.arg("--root-key-file").arg(path);
+        serve.arg("--root-key").arg(path);
         let output = Server::fail(serve).refused().stderr;
         assert!(output.contains(path.to_str().unwrap()), "{} is not named: {output}", path.display());
         assert_eq!((store(&vault), rows(&vault)), before, "{}", path.display());
@@ -149,7 +149,7 @@ fn a66_only_valid_root_key_file_is_read() {
     symlink("..data/root.key", home.join("mounted")).unwrap();
     for path in [home.join("mounted"), sound] {
         let mut serve = vault.serve_command();
-        serve.arg("--root-key-file").arg(path);
+        serve.arg("--root-key").arg(path);
         assert_eq!(Server::start(serve, &vault.scratch("output"), &vault.scratch("log")).stop(), Some(0));
     }
 }

@@ -8,7 +8,7 @@ use vault_core::port::TokenIssuer as _;
 use vault_core::role::Role;
 use vault_core::session::SessionClaims;
 use vault_core::time::Timestamp;
-use vault_crypto::{Keyring, OsEntropy, PasetoIssuer, RootKeyFile};
+use vault_crypto::{Keyring, LoadedRootKey, OsEntropy, PasetoIssuer};
 use vault_diesel::{PostgresSettings, PostgresStore, Store};
 use vault_tests::sql::Sql;
 use vault_tests::{Account, Client, Database, Vault};
@@ -53,8 +53,8 @@ fn issuer(vault: &Vault) -> (PasetoIssuer, InstanceId) {
         let keys = Store::Postgres(PostgresStore::connect(settings).await.unwrap()).ports().keys;
         let record = keys.instance().await.unwrap().unwrap();
         let others = keys.instance_keys().await.unwrap();
-        let root = RootKeyFile::load(&vault.data_dir().join("root.key"), Arc::new(OsEntropy)).unwrap();
-        let keyring = Keyring::open(&root, Arc::new(OsEntropy), &record, &[], &others).await.unwrap();
+        let root = LoadedRootKey::load(&vault.data_dir().join("root.key"), Arc::new(OsEntropy)).unwrap();
+        let keyring = Keyring::open(&root, Arc::new(OsEntropy), &record, &[], &others).unwrap();
         (keyring.token_issuer(0), keyring.instance())
     })
 }

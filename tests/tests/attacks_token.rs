@@ -134,7 +134,7 @@ fn a38_token_of_another_deployment_is_refused() {
     let mut shared = Vault::absent(Database::Sqlite);
     let key = shared.scratch("root.key");
     fs::copy(here.data_dir().join("root.key"), &key).unwrap();
-    let with_key = ["--root-key-file", key.to_str().unwrap()];
+    let with_key = ["--root-key", key.to_str().unwrap()];
     let init = shared.run(&[&["init"][..], &with_key].concat());
     if init.status == Some(0) {
         shared.serve_with(&with_key);

@@ -258,7 +258,7 @@ fn new_replica_adopts_the_database() {
     let key = vault.data_dir().join("root.key");
     let replica = |flags: &[&str]| {
         let mut command = vault.serve_command();
-        command.arg("--data-dir").arg(&elsewhere).arg("--root-key-file").arg(&key).args(flags);
+        command.arg("--data-dir").arg(&elsewhere).arg("--root-key").arg(&key).args(flags);
         command
     };
     let output = Server::fail(replica(&[])).refused().stderr;

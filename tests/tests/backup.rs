@@ -105,7 +105,7 @@ fn backup_during_writes_is_consistent() {
     for (number, (file, before, after)) in backups.iter().enumerate() {
         let directory = vault.scratch(&format!("restored-{number}"));
         let key = vault.data_dir().join("root.key");
-        let there = ["--data-dir", text(&directory), "--root-key-file", text(&key)];
+        let there = ["--data-dir", text(&directory), "--root-key", text(&key)];
         vault.run(&[&["restore", text(file)], &there[..]].concat()).done();
         let count = |namespace: String| {
             let freeze = ["namespace", "freeze", &namespace, "--org", "Acme"];
@@ -159,8 +159,7 @@ fn server_creates_scheduled_backups_and_keeps_newest() {
     assert!(left.contains(&"orgvault-notes.backup".to_owned()), "{left:?}");
     let key = vault.data_dir().join("root.key");
     let there = vault.scratch("restored");
-    let restored =
-        vault.json(&["restore", text(&directory), "--data-dir", text(&there), "--root-key-file", text(&key)]);
+    let restored = vault.json(&["restore", text(&directory), "--data-dir", text(&there), "--root-key", text(&key)]);
     let newest = left.iter().filter(|name| name.starts_with("orgvault-2")).max().unwrap();
     assert_eq!(restored["restored"]["backup"], text(&directory.join(newest)));
 
@@ -233,10 +232,10 @@ fn unrestorable_backup_is_refused_without_change() {
     // Another root key, a missing one, and another vault with the same root key.
     let other = Vault::init(Database::Sqlite);
     let key = other.data_dir().join("root.key");
-    let output = vault.run(&["restore", text(&good), "--replace", "--root-key-file", text(&key)]).refused().stderr;
+    let output = vault.run(&["restore", text(&good), "--replace", "--root-key", text(&key)]).refused().stderr;
     assert!(output.contains("needs root key") && output.contains("but got root key"), "{output}");
     let missing = vault.scratch("no.key");
-    let output = vault.run(&["restore", text(&good), "--replace", "--root-key-file", text(&missing)]).refused().stderr;
+    let output = vault.run(&["restore", text(&good), "--replace", "--root-key", text(&missing)]).refused().stderr;
     assert!(output.contains("no.key not found") && output.contains("No backup contains it"), "{output}");
     let nowhere = vault.scratch("nowhere");
     let output = vault.run(&["restore", text(&good), "--data-dir", text(&nowhere)]).refused().stderr;
@@ -244,7 +243,7 @@ fn unrestorable_backup_is_refused_without_change() {
     unchanged("root keys");
     let twin = vault.scratch("twin");
     let ours = vault.data_dir().join("root.key");
-    let there = ["--data-dir", text(&twin), "--root-key-file", text(&ours)];
+    let there = ["--data-dir", text(&twin), "--root-key", text(&ours)];
     vault.run(&[&["init"], &there[..]].concat()).done();
     let before = Snapshot::of(&twin).without(&["orgvault.db.lock", "orgvault.db-shm", "orgvault.db-wal"]);
     let output = vault.run(&[&["restore", text(&good), "--replace"], &there[..]].concat()).refused().stderr;
@@ -301,7 +300,7 @@ fn stolen_data_directory_is_useless_without_root_key() {
     let keys = vault.scratch("keys");
     fs::create_dir(&keys).unwrap();
     let key = keys.join("root.key");
-    let with_key = ["--root-key-file", text(&key)];
+    let with_key = ["--root-key", text(&key)];
     let output = vault.run(&[&["init"], &with_key[..]].concat()).done().stdout;
     assert!(!output.contains("same directory"), "{output}");
     vault.run(&[&["org", "create", "Acme"], &with_key[..]].concat()).done();

@@ -46,7 +46,7 @@ fn damaged_vault_is_reported_with_remedy(database: Database) {
     // A key of another vault.
     let other = Vault::init(Database::Sqlite);
     let key = other.data_dir().join("root.key");
-    let run = vault.run(&["doctor", "--json", "--root-key-file", key.to_str().unwrap()]);
+    let run = vault.run(&["doctor", "--json", "--root-key", key.to_str().unwrap()]);
     assert_eq!(run.status, Some(1));
     assert!(run.stdout.contains(r#""check":"vault","result":"failed""#), "{}", run.stdout);
 }

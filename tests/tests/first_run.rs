@@ -76,7 +76,7 @@ fn leftover_root_key_is_not_used_for_another_vault(database: Database) {
     random_key(&provisioned);
     let content = fs::read(&provisioned).unwrap();
     fs::remove_file(&key).unwrap();
-    vault.run(&["init", "--root-key-file", provisioned.to_str().unwrap()]).done();
+    vault.run(&["init", "--root-key", provisioned.to_str().unwrap()]).done();
     assert_eq!(fs::read(&provisioned).unwrap(), content);
     assert!(!key.exists());
 }
@@ -90,13 +90,13 @@ fn missing_root_key_is_never_replaced(database: Database) {
         let output = vault.run(command).refused().stderr;
         if !(database == Database::Postgres && command == ["init"]) {
             assert!(output.contains(&format!("root key {} not found", key.display())), "{output}");
-            assert!(output.contains("Restore the key") && output.contains("--root-key-file"), "{output}");
+            assert!(output.contains("Restore the key") && output.contains("--root-key"), "{output}");
         }
         assert!(!DANGEROUS.iter().any(|word| output.contains(word)), "{output}");
     }
     quickstart_fails(&vault, &[]).refused();
     assert_eq!(Snapshot::of(&vault.data_dir()).without(&["orgvault.db.lock"]), before);
-    vault.run(&["org", "list", "--root-key-file", kept.to_str().unwrap()]).done();
+    vault.run(&["org", "list", "--root-key", kept.to_str().unwrap()]).done();
 }
 
 fn second_start_reports_ignored_options_and_next_steps(database: Database) {

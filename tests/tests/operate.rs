@@ -51,15 +51,6 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("install.md", "sha256sum", "verifies a release: tests/archive"),
     ("install.md", "tar", "unpacks a release: tests/archive"),
     ("kubernetes.md", "", "needs a cluster. service_files.rs validates the manifests"),
-    ("root-key.md", "systemd-creds", "needs systemd: tests/package"),
-    ("root-key.md", "mkdir -p /etc/systemd/system/orgvault.service.d", "configures systemd-creds"),
-    ("root-key.md", "cat > /etc/systemd/system/orgvault.service.d/root-key.conf", "configures systemd-creds"),
-    ("root-key.md", "systemctl daemon-reload", "configures systemd-creds"),
-    ("root-key.md", "systemd-run", "needs systemd: root_sources.rs"),
-    ("root-key.md", "MODULE=", "needs a token: root_sources.rs"),
-    ("root-key.md", "pkcs11-tool", "needs a token: root_sources.rs"),
-    ("root-key.md", "install -m 0600 /dev/null /etc/orgvault/pin", "needs a token: root_sources.rs"),
-    ("root-key.md", "orgvault init", "needs a token or AWS: root_sources.rs"),
     ("tls.md", "", "needs a domain, or serves until it is stopped: attacks_tls.rs"),
 ];
 
@@ -133,6 +124,7 @@ fn docs() -> PathBuf {
 /// Returns the commands in the `sh` and `console` blocks of a page.
 fn commands(page: &str) -> Vec<String> {
     let text = fs::read_to_string(docs().join(page)).unwrap();
+    let text = text.split("\n## Recipes\n").next().unwrap(); // root_key_recipes.rs
     let (mut commands, mut block, mut command, mut document) = (Vec::new(), false, String::new(), None::<String>);
     for line in text.lines() {
         let indented = line.trim_start();

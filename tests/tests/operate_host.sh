@@ -40,7 +40,7 @@ start() {
     set -a
     [ ! -e /etc/orgvault/orgvault.env ] || . /etc/orgvault/orgvault.env
     for setting in $(of_unit Environment); do export "${setting?}"; done
-    ORGVAULT_DATA_DIR=/var/lib/orgvault ORGVAULT_ROOT_KEY_FILE=$credentials/root.key
+    ORGVAULT_DATA_DIR=/var/lib/orgvault ORGVAULT_ROOT_KEY=file:$credentials/root.key
     set +a
     setpriv --reuid orgvault --regid "$group" --groups orgvault --bounding-set=-all --no-new-privs \
         orgvault serve --admin-listen 127.0.0.1:9464 < /dev/null > /var/log/orgvault.log 2>&1 &

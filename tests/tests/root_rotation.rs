@@ -45,7 +45,7 @@ fn root_key_is_replaced_while_server_runs(database: Database) {
     let old = vault.json(&["key", "status"])["root_key"].clone();
     let new_file = vault.scratch("new.key");
 
-    let printed = rotate(&vault, &["--new-root-key-file", text(&new_file)]).done().stdout;
+    let printed = rotate(&vault, &["--new-root-key", text(&new_file)]).done().stdout;
     assert_eq!(fs::metadata(&new_file).unwrap().permissions().mode() & 0o777, 0o600);
     assert!(printed.contains(&format!("Replaced root key {}", old.as_str().unwrap())), "{printed}");
     for expected in [text(&new_file), "Earlier backups need the old root key", "Running servers continue"] {
@@ -57,7 +57,7 @@ fn root_key_is_replaced_while_server_runs(database: Database) {
     assert_eq!(activated(&integration, &activation_listener.client()), before);
     let refused = vault.run(&["key", "status"]).refused().stderr;
     assert!(refused.contains(&format!("but got root key {}", old.as_str().unwrap())), "{refused}");
-    let new_flag = format!("--root-key-file={}", text(&new_file));
+    let new_flag = format!("--root-key=file:{}", text(&new_file));
     let status = vault.json(&["key", "status", &new_flag]);
     assert_ne!(status["root_key"], old);
     assert_eq!(status["other_root_keys"], json!([]));
@@ -75,8 +75,7 @@ fn root_key_is_replaced_while_server_runs(database: Database) {
     assert!(session.is_live());
     assert_eq!(activated(&integration, &activation_listener.client()), before);
     session.save(&small("imports/third", 3));
-    let again =
-        rotate(&vault, &["--new-root-key-file", text(&vault.data_dir().join("root.key")), "--json"]).done().json();
+    let again = rotate(&vault, &["--new-root-key", text(&vault.data_dir().join("root.key")), "--json"]).done().json();
     assert_eq!((&again["result"], &again["root_key"]), (&json!("unchanged"), &status["root_key"]));
     vault.run(&["audit", "verify"]).done();
     assert_eq!(vault.metric("orgvault_integrity_failures_total"), 0);
@@ -91,7 +90,7 @@ fn instance_key_and_root_key_are_replaced_concurrently(database: Database) {
     let before = activated(&integration, &activation_listener.client());
     Run::of(&mut vault.owner_command(&["key", "rotate", "--instance"])).done();
     let new_file = vault.scratch("new.key");
-    let printed = rotate(&vault, &["--new-root-key-file", text(&new_file)]).done().stdout;
+    let printed = rotate(&vault, &["--new-root-key", text(&new_file)]).done().stdout;
     session.on(&vault.client()).save(&small("imports/other", 2));
     assert!(colleague(&vault, &new_file).log_in(&vault.client()).is_live());
     assert_eq!(activated(&integration, &activation_listener.client()), before);
@@ -108,7 +107,7 @@ fn instance_key_and_root_key_are_replaced_concurrently(database: Database) {
 fn colleague(vault: &Vault, file: &Path) -> Account {
     let create =
         ["account", "create", "--org", "Acme", "--email", "colleague@example.com", "--role", "viewer", "--json"];
-    let created = vault.run(&[&create[..], &["--root-key-file", text(file)]].concat()).done().json();
+    let created = vault.run(&[&create[..], &["--root-key", text(file)]].concat()).done().json();
     Account::new(&created, None)
 }
 
@@ -117,9 +116,9 @@ fn root_key_replacement_requires_confirmation(database: Database) {
     let key = fs::read(vault.data_dir().join("root.key")).unwrap();
     for misused in [
         &["key", "rotate", "--root"][..],
-        &["key", "rotate", "--all", "--new-root-key-file", "x"],
-        &["key", "rotate", "--root", "--all", "--new-root-key-file", "x"],
-        &["key", "rotate", "--new-root-key-file", "x"],
+        &["key", "rotate", "--all", "--new-root-key", "x"],
+        &["key", "rotate", "--root", "--all", "--new-root-key", "x"],
+        &["key", "rotate", "--new-root-key", "x"],
     ] {
         vault.run(misused).misused();
     }
@@ -133,7 +132,7 @@ fn root_key_replacement_requires_confirmation(database: Database) {
     let nowhere = vault.scratch("none/new.key");
     for (file, expected) in [(&open, "other users can read"), (&weak, "all bytes are zero"), (&nowhere, "No such file")]
     {
-        let refused = rotate(&vault, &["--new-root-key-file", text(file)]).refused().stderr;
+        let refused = rotate(&vault, &["--new-root-key", text(file)]).refused().stderr;
         assert!(refused.contains(expected) && refused.contains("cannot replace the root key"), "{refused}");
     }
     assert_eq!(vault.json(&["key", "status"])["other_root_keys"], json!([]));
@@ -148,9 +147,9 @@ fn backups_require_root_key_in_use_at_backup_time() {
     let (first, second) = (vault.scratch("first.backup"), vault.scratch("second.backup"));
     vault.run(&["backup", text(&first)]).done();
     let new_file = vault.scratch("new.key");
-    let rotated = rotate(&vault, &["--new-root-key-file", text(&new_file), "--json"]).done().json();
+    let rotated = rotate(&vault, &["--new-root-key", text(&new_file), "--json"]).done().json();
     assert_eq!(rotated["result"], "replaced");
-    let new_flag = format!("--root-key-file={}", text(&new_file));
+    let new_flag = format!("--root-key=file:{}", text(&new_file));
     // While the server with the old root key runs.
     let refused = vault.run(&["backup", text(&second)]).refused().stderr;
     assert!(refused.contains("needs root key"), "{refused}");
@@ -158,7 +157,7 @@ fn backups_require_root_key_in_use_at_backup_time() {
     vault.run(&["backup", text(&second), &new_flag]).done();
     vault.stop();
 
-    let old_flag = format!("--root-key-file={}", text(&vault.data_dir().join("root.key")));
+    let old_flag = format!("--root-key={}", text(&vault.data_dir().join("root.key")));
     for (backup, right, wrong) in [(&first, &old_flag, &new_flag), (&second, &new_flag, &old_flag)] {
         let directory = vault.scratch(&format!("{}-restored", backup.file_stem().unwrap().to_str().unwrap()));
         fs::DirBuilder::new().mode(0o700).create(&directory).unwrap();

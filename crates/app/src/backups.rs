@@ -2,8 +2,8 @@
 
 use crate::background::{Background, Stopped};
 use crate::command::backup::failure;
-use crate::compose;
 use crate::receivers::{Alarm, Alarms};
+use crate::root_key;
 use crate::settings::Settings;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -136,7 +136,7 @@ pub(crate) fn is_overdue(age: Duration, every: Duration) -> bool {
 const TOTAL: &str = "orgvault_backups_total";
 
 async fn make(settings: &Settings, vault: &OpenVault, plan: &Plan) -> Result<(), Failure> {
-    let root_key = compose::root_key(settings)?;
+    let root_key = root_key::load(settings).await?;
     let made = backup(vault, root_key, BackupTarget::Scheduled(&plan.directory), &mut |_| {}).await.map_err(failure)?;
     let rows: u64 = made.rows.iter().map(|table| table.rows).sum();
     let removed = keep_newest(&plan.directory, vault.instance(), plan.keep).map_err(|error| {

@@ -140,10 +140,10 @@ pub(crate) fn parse() -> Result<(Cli, ArgMatches), Failure> {
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Create a vault with an organization and an admin account, print how to log in, and serve it. Later runs serve
-    /// the same vault. With --root-key-file, the root key is stored apart from the database
+    /// the same vault. With --root-key, the root key is stored apart from the database
     Quickstart(QuickstartArgs),
     /// Create a vault without organizations: data directory, root key and database schema. Fails if a vault exists.
-    /// With --root-key-file, the root key is stored apart from the database
+    /// With --root-key, the root key is stored apart from the database
     Init,
     /// Serve the HTTP API and, with --activation-listen, activations
     Serve(ServeArgs),
@@ -710,14 +710,13 @@ pub(crate) enum KeyCommand {
     /// the MACs of accounts, invitations and integrations are recomputed. Access tokens, the audit log and receivers also get new
     /// keys, and `key prune` destroys the previous ones. Logins, tokens and sessions stay valid.
     ///
-    /// With --root, only the root key in --new-root-key-file then decrypts the vault. Running servers continue, and
+    /// With --root, only the new root key then decrypts the vault. Running servers continue, and
     /// need the new root key at their next start. Existing backups need the old one.
     Rotate(RotateArgs),
 }
 
 #[derive(Args)]
 #[command(group = clap::ArgGroup::new("which").required(true).args(["organization", "all", "instance", "root"]))]
-#[command(group = clap::ArgGroup::new("new-root").args(["new_root_key_file", "new_root_key_source"]))]
 pub(crate) struct RotateArgs {
     /// Rotate the key of this organization
     #[arg(long, value_name = "NAME")]
@@ -728,15 +727,12 @@ pub(crate) struct RotateArgs {
     /// Rotate the instance key, and the keys of tokens, the audit log and receivers
     #[arg(long)]
     pub(crate) instance: bool,
-    /// Replace the root key in --root-key-file by the one in --new-root-key-file
-    #[arg(long, requires = "new-root", conflicts_with = "workers")]
+    /// Replace the root key in --root-key by the one in --new-root-key
+    #[arg(long, requires = "new_root_key", conflicts_with = "workers")]
     pub(crate) root: bool,
-    /// File of the new root key (32 bytes, mode 0600); created if it does not exist
-    #[arg(long, value_name = "FILE", requires = "root", conflicts_with_all = ["organization", "all", "instance"])]
-    pub(crate) new_root_key_file: Option<PathBuf>,
-    /// New root key that is not in a file, in the format of --root-key-source
-    #[arg(long, value_name = "SOURCE", requires = "root", conflicts_with_all = ["organization", "all", "instance"])]
-    pub(crate) new_root_key_source: Option<RootKeySource>,
+    /// New root key, in the format of --root-key; a missing file is created
+    #[arg(long, value_name = "LOCATION", requires = "root", conflicts_with_all = ["organization", "all", "instance"])]
+    pub(crate) new_root_key: Option<RootKeySource>,
     /// Number of concurrent workers [default: number of processors]
     #[arg(long, value_name = "NUMBER")]
     pub(crate) workers: Option<NonZero<usize>>,

@@ -1,134 +1,56 @@
 //! Opens the vault of the settings like any embedding service. Errors name flags and commands.
 
-use crate::egress;
 use crate::events::ServerEvents;
 use crate::owner;
-use crate::settings::{RootKeyLocation, Settings};
-use std::fs::File;
-use std::io::Read;
+use crate::root_key;
+use crate::settings::Settings;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vault_cli::failure::Failure;
 use vault_core::port::Opener;
-use vault_crypto::{
-    DatabaseKeyFile, KeyringError, OsEntropy, RootKeyError, RootKeyErrorKind, SecretFile, SecretFileErrorKind,
-    ServiceRootKey,
-};
+use vault_crypto::{DatabaseKeyFile, KeyringError, RootKeyErrorKind, SecretFileErrorKind};
 use vault_diesel::{LockError, ServerLock};
-use vault_embed::{OpenVault, Opening, OpeningError, RootKey};
-use vault_pkcs11::{Pin, TokenKey};
-use vault_storage::{KmsAccess, KmsKey, ReadCredentials};
-use zeroize::Zeroizing;
-
-/// Maximum length of a PIN file in bytes, including the line end.
-const LONGEST_PIN: usize = 256;
-/// Maximum size of an AWS credentials file in bytes.
-const LONGEST_CREDENTIALS: usize = 64 * 1024;
+use vault_embed::{OpenVault, Opening, OpeningError};
 
 /// Opens an existing vault for a short command that decrypts no credentials.
 pub(crate) async fn open(settings: &Settings) -> Result<OpenVault, Failure> {
     let database = settings.database.clone();
-    let opening = vault_embed::open(root_key(settings)?, database).without_maintenance();
+    let opening = vault_embed::open(root_key::load(settings).await?, database).without_maintenance();
     opening.await.map_err(|error| failure(settings, error))
 }
 
 /// Opens an existing vault for a short command that verifies credentials by decrypting them.
 pub(crate) async fn open_with_opener(settings: &Settings) -> Result<(OpenVault, Arc<dyn Opener>), Failure> {
     let database = settings.database.clone();
-    let opening = vault_embed::open(root_key(settings)?, database).without_maintenance().with_opener();
+    let opening = vault_embed::open(root_key::load(settings).await?, database).without_maintenance().with_opener();
     opening.await.map_err(|error| failure(settings, error))
 }
 
 /// Prepares the creation of a vault, which must not exist yet.
-pub(crate) fn create(settings: &Settings) -> Result<Opening, Failure> {
-    Ok(vault_embed::create(root_key(settings)?, settings.database.clone()).without_maintenance())
+pub(crate) async fn create(settings: &Settings) -> Result<Opening, Failure> {
+    Ok(vault_embed::create(root_key::load(settings).await?, settings.database.clone()).without_maintenance())
 }
 
 /// Prepares to open an existing vault for a server.
-pub(crate) fn serve(settings: &Settings, command: &str, events: &ServerEvents) -> Result<Opening, Failure> {
-    let opening = vault_embed::open(root_key(settings)?, settings.database.clone());
+pub(crate) async fn serve(settings: &Settings, command: &str, events: &ServerEvents) -> Result<Opening, Failure> {
+    let opening = vault_embed::open(root_key::load(settings).await?, settings.database.clone());
     Ok(opening.events(events.clone()).server(command))
 }
 
 /// Prepares to open a vault for a server, or to create it.
-pub(crate) fn serve_or_create(settings: &Settings, command: &str, events: &ServerEvents) -> Result<Opening, Failure> {
-    let opening = vault_embed::open_or_create(root_key(settings)?, settings.database.clone());
+pub(crate) async fn serve_or_create(
+    settings: &Settings,
+    command: &str,
+    events: &ServerEvents,
+) -> Result<Opening, Failure> {
+    let opening = vault_embed::open_or_create(root_key::load(settings).await?, settings.database.clone());
     Ok(opening.events(events.clone()).server(command))
 }
 
 /// Returns the path of the anchor, which records the newest checkpoint outside the database.
 pub(crate) fn anchor(settings: &Settings) -> PathBuf {
     settings.data_dir.join("orgvault.anchor")
-}
-
-/// Returns the root key of the settings.
-pub(crate) fn root_key(settings: &Settings) -> Result<RootKey, Failure> {
-    match &settings.root_key {
-        // A root key at another path may be older than the vault. The one in the data directory is created together
-        // with it.
-        RootKeyLocation::File(path) if *path == settings.data_dir.join("root.key") => Ok(RootKey::file(path)),
-        place => other_root_key(settings, place),
-    }
-}
-
-/// Returns the root key at `place`, which may be older than the vault or replace its root key. A missing file is
-/// created together with the vault.
-pub(crate) fn other_root_key(settings: &Settings, place: &RootKeyLocation) -> Result<RootKey, Failure> {
-    match place {
-        RootKeyLocation::File(path) => Ok(RootKey::provisioned_file(path)),
-        RootKeyLocation::Credential { path, .. } => {
-            let file = SecretFile::open(path);
-            let file = file.map_err(|error| failure(settings, OpeningError::RootKey(RootKeyError::from(error))))?;
-            Ok(RootKey::opened(file))
-        }
-        RootKeyLocation::Token(uri) => {
-            let key = TokenKey::new((**uri).clone(), pin(uri.pin()), Arc::new(OsEntropy));
-            Ok(RootKey::service(Arc::new(ServiceRootKey::new(Arc::new(key)))))
-        }
-        RootKeyLocation::Kms(uri) => {
-            let read = match uri.access() {
-                KmsAccess::Keys { file, .. } => secret(file, LONGEST_CREDENTIALS),
-                KmsAccess::WebIdentity { file, .. } => identity_token(file),
-            };
-            let key = KmsKey::new((**uri).clone(), read, &egress::of(settings)?)?;
-            Ok(RootKey::service(Arc::new(ServiceRootKey::new(Arc::new(key)))))
-        }
-    }
-}
-
-/// Returns a function that reads the PIN in `path` on demand.
-fn pin(path: &Path) -> Pin {
-    let read = secret(path, LONGEST_PIN);
-    Arc::new(move || {
-        let mut pin = read()?;
-        while pin.last().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
-            pin.pop();
-        }
-        Ok(pin)
-    })
-}
-
-/// Returns a function that reads the secret in `path`, of at most `limit` bytes, on demand.
-fn secret(path: &Path, limit: usize) -> ReadCredentials {
-    let path = path.to_owned();
-    Arc::new(move || Ok(SecretFile::open(&path).and_then(|file| file.read(limit))?))
-}
-
-/// Returns a function that reads the identity token in `path` on demand. The platform replaces the file through symbolic links,
-/// and determines who can read it.
-fn identity_token(path: &Path) -> ReadCredentials {
-    let path = path.to_owned();
-    Arc::new(move || {
-        let mut token = Zeroizing::new(Vec::with_capacity(LONGEST_CREDENTIALS + 1)); // growing would leave copies in memory
-        let limit = u64::try_from(token.capacity()).unwrap_or(u64::MAX);
-        let read = File::open(&path).and_then(|file| file.take(limit).read_to_end(&mut token));
-        read.map_err(|error| format!("{}: {error}", path.display()))?;
-        match token.len() <= LONGEST_CREDENTIALS {
-            true => Ok(token),
-            false => Err(format!("{} is longer than an identity token", path.display()).into()),
-        }
-    })
 }
 
 /// Returns the failure that another server has locked the vault, or `None`.
@@ -194,7 +116,7 @@ pub(crate) fn failure(settings: &Settings, error: OpeningError) -> Failure {
              `orgvault quickstart` again"
         ),
         OpeningError::RootKeyMissing { root_key, vault } => format!(
-            "root key {} not found, but {vault} contains a vault. Restore the key from your copy or pass --root-key-file. A \
+            "root key {} not found, but {vault} contains a vault. Restore the key from your copy or pass --root-key. A \
              new key cannot decrypt this vault",
             root_key.display()
         ),
@@ -242,6 +164,7 @@ pub(crate) fn failure(settings: &Settings, error: OpeningError) -> Failure {
         OpeningError::Keyring(KeyringError::WrongRoot { .. }) if is_root_key_being_replaced(settings) => format!(
             "{error}. A replacement of the root key was interrupted: run `orgvault key rotate --root` again, which completes it"
         ),
+        error if error.is_wrong_root_key() => format!("{error}: set --root-key to its location"),
         OpeningError::Lock(LockError::Held { database, holder }) => format!(
             "the vault at {} is in use by another process: {holder}. Stop that process first. Commands such as \
              `orgvault account list` work while it runs",

@@ -28,6 +28,7 @@ mod parts;
 mod progress;
 mod receivers;
 mod removed;
+mod root_key;
 mod served;
 mod settings;
 mod tls;

@@ -14,11 +14,11 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use vault_cli::failure::Failure;
 use vault_core::credential::DataPolicy;
-use vault_core::port::{IdGenerator, Opener};
-use vault_embed::{OpenVault, SystemIds};
+use vault_core::port::Opener;
+use vault_embed::OpenVault;
 use vault_http::{
-    ActivationSettings, AdminParts, AdminSettings, BoundServer, ListenerSettings, ListeningServer, Readiness,
-    ServerSettings, WaitingParts, activation_server, admin_server, server, waiting_activation_server, waiting_server,
+    ActivationSettings, AdminParts, AdminSettings, BoundServer, ListenerSettings, ListeningServer, ServerSettings,
+    activation_server, admin_server, server,
 };
 
 /// Bound listeners, which respond once they are served.
@@ -29,7 +29,6 @@ pub(crate) struct Listeners {
     activation: Vec<String>,
     admin: Vec<SocketAddr>,
     checks: Option<JoinHandle<()>>,
-    is_waiting: bool,
 }
 
 fn public_failure(settings: &Settings, error: &io::Error) -> Failure {
@@ -83,33 +82,6 @@ impl Listeners {
         Ok(listeners)
     }
 
-    /// Binds the listeners for a server that cannot open the vault yet. `readiness` reports the reason.
-    pub(crate) fn bind_waiting(settings: &Settings, readiness: Readiness) -> Result<Self, Failure> {
-        let ids: Arc<dyn IdGenerator> = Arc::new(SystemIds::default());
-        let parts = WaitingParts { runtime: Handle::current(), readiness, ids };
-        let mut listeners = Self::none();
-        listeners.is_waiting = true;
-        if settings.server.role.serves_api() {
-            let bound = waiting_server(&listeners.public_settings(settings)?, parts.clone());
-            listeners.public = listeners.keep(bound.map_err(|error| public_failure(settings, &error))?);
-        }
-        if let Some(activation) = settings.server.activation() {
-            let bound =
-                waiting_activation_server(&listeners.activation_settings(settings, &activation)?, parts.clone());
-            listeners.keep(bound.map_err(|error| activation_failure(&activation, &error))?);
-        }
-        if let Some(address) = settings.server.admin_listen {
-            // There are no metrics before the vault is open.
-            let WaitingParts { runtime, readiness, ids } = parts;
-            let parts = AdminParts { runtime, metrics: Arc::new(String::new), readiness, ids };
-            let settings = AdminSettings { listener: listener_at(settings, address) };
-            let bound = admin_server(&settings, parts)
-                .map_err(|error| Failure::cannot_listen("--admin-listen", address, &error))?;
-            listeners.admin = listeners.keep(bound);
-        }
-        Ok(listeners)
-    }
-
     fn none() -> Self {
         Self {
             servers: Vec::new(),
@@ -118,7 +90,6 @@ impl Listeners {
             activation: Vec::new(),
             admin: Vec::new(),
             checks: None,
-            is_waiting: false,
         }
     }
 
@@ -228,13 +199,10 @@ impl Listeners {
         ended: impl Future<Output = Result<T, Failure>> + Send + 'static,
     ) -> Result<T, Failure> {
         let following: Vec<_> = self.certificates.into_iter().map(|loaded| tokio::spawn(loaded.follow())).collect();
-        let is_waiting = self.is_waiting;
         let handles: Vec<_> = self.servers.iter().map(ListeningServer::handle).collect();
         let stopping = tokio::spawn(async move {
             let outcome = ended.await;
-            if !is_waiting {
-                tracing::info!("stopping: new requests are rejected, and pending ones are completed");
-            }
+            tracing::info!("stopping: new requests are rejected, and pending ones are completed");
             join_all(handles.iter().map(|handle| handle.stop(true))).await;
             outcome
         });

@@ -4,7 +4,8 @@
 const COMMANDS: &[(&str, &str)] = &[];
 
 /// Removed flags and their replacements. A flag that other commands keep follows the name of its command.
-const FLAGS: &[(&str, &str)] = &[];
+const FLAGS: &[(&str, &str)] =
+    &[("--new-root-key-file", "`--new-root-key`"), ("--new-root-key-source", "`--new-root-key`")];
 
 /// Removed settings and their replacements, without the `--` of flags. They are also variables and keys of the file.
 const SETTINGS: &[(&str, &str)] = &[
@@ -19,6 +20,8 @@ const SETTINGS: &[(&str, &str)] = &[
     ("page-cache", ""),
     ("receiver-ca-file", "ca-file"),
     ("require-disk-encryption", ""),
+    ("root-key-file", "root-key=file:PATH"),
+    ("root-key-source", "root-key=credential:NAME or root-key=command:COMMAND"),
     ("storage-ca-file", "ca-file"),
 ];
 

@@ -9,7 +9,7 @@ mod value;
 
 pub(crate) use activation::{Activation, ActivationListen};
 pub(crate) use flags::{LogFormat, LogLevel, ServerSettings};
-pub(crate) use root_key::{RootKeyLocation, RootKeySource};
+pub(crate) use root_key::RootKeySource;
 pub(crate) use sources::innermost;
 pub(crate) use value::{PublicUrl, Role, SinkTarget, whole};
 
@@ -45,7 +45,7 @@ const MAX_DATABASE_URL: usize = 8 * 1024;
 pub(crate) struct Settings {
     pub(crate) data_dir: PathBuf,
     pub(crate) database: Database,
-    pub(crate) root_key: RootKeyLocation,
+    pub(crate) root_key: RootKeySource,
     pub(crate) log_format: Option<LogFormat>,
     pub(crate) log_level: LogLevel,
     pub(crate) server: ServerSettings,
@@ -111,6 +111,7 @@ pub(crate) fn refuse_all_flags(flags: &ArgMatches) -> Result<(), Failure> {
 impl Settings {
     /// Reads the flags in `matches`, the environment and the settings file. `also_known` are environment variables of the program that are not settings.
     pub(crate) fn read(matches: &ArgMatches, also_known: &[String]) -> Result<Self, Failure> {
+        root_key::refuse_replaced_variable()?;
         let flags = innermost(matches);
         let all: Vec<Arg> = vault_flags().into_iter().chain(server_flags()).collect();
         let vault = |found: &ArgMatches| VaultFlags::from_arg_matches(found).map_err(unreadable);
@@ -145,11 +146,7 @@ impl Settings {
             database,
             has_file: file.is_some(),
             database_url_file,
-            root_key: match (vault.root_key_source, vault.root_key_file) {
-                (Some(source), _) => source.place("--root-key-source")?,
-                (None, Some(path)) => RootKeyLocation::File(absolute(&path)?),
-                (None, None) => RootKeyLocation::File(data_dir.join("root.key")),
-            },
+            root_key: vault.root_key.unwrap_or_else(|| RootKeySource::File(data_dir.join("root.key"))),
             data_dir,
             log_format: vault.log_format,
             log_level: vault.log_level,
@@ -172,8 +169,8 @@ impl Settings {
     /// Returns the flags that select the same vault from any directory. A URL with a password is omitted.
     fn location_flags(&self) -> Vec<String> {
         let mut flags = vec![format!("--data-dir={}", self.data_dir.display())];
-        if self.root_key.file() != Some(&self.data_dir.join("root.key")) {
-            flags.push(self.root_key.flag());
+        if self.root_key != RootKeySource::File(self.data_dir.join("root.key")) {
+            flags.push(format!("--root-key={}", self.root_key));
         }
         let default = self.data_dir.join("orgvault.db");
         let named = self.database.file().filter(|path| self.database_url_file.is_none() && *path != default);

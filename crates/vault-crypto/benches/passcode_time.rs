@@ -13,7 +13,7 @@ use vault_core::id::{AccountId, InstanceId};
 use vault_core::passcode::{Digits, Passcode, TimeStep};
 use vault_core::port::PasscodeVerifier;
 use vault_core::time::Timestamp;
-use vault_crypto::{Keyring, OsEntropy, RootKeyFile, TotpVerifier};
+use vault_crypto::{Keyring, LoadedRootKey, OsEntropy, TotpVerifier};
 
 const CHECKS: usize = 1_000_000;
 /// Checks that are thrown away: from them comes what counts as an interruption.
@@ -48,7 +48,7 @@ fn welch(a: &Samples, b: &Samples) -> f64 {
 
 fn verifier() -> TotpVerifier {
     let directory = tempfile::tempdir().unwrap();
-    let root = RootKeyFile::generate(&directory.path().join("root.key"), Arc::new(OsEntropy)).unwrap();
+    let root = LoadedRootKey::generate(&directory.path().join("root.key"), Arc::new(OsEntropy)).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();
     let made = Keyring::create(&root, Arc::new(OsEntropy), InstanceId::from_bytes([1; 16]), Timestamp::from_millis(0));
     let keyring = runtime.block_on(made).unwrap().keyring;

@@ -66,7 +66,7 @@ impl AeadKey {
         entropy.fill(&mut nonce)?;
         let padded = match format {
             Format::Padded => padding::padded_length(text.len()),
-            Format::Key | Format::Service => text.len(),
+            Format::Key => text.len(),
         };
         // Allocate the final size: a buffer that grows would leave a copy of the plaintext in memory.
         let mut bytes = Vec::with_capacity(HEADER + padded + TAG);
@@ -75,7 +75,7 @@ impl AeadKey {
         if format == Format::Padded {
             padding::pad(&mut bytes, HEADER);
         }
-        let associated = context.to_associated_data(format, self.id);
+        let associated = context.associated_data(format, self.id);
         match self.encrypt(&nonce, &associated, &mut bytes[HEADER..]) {
             Ok(tag) => {
                 bytes.extend_from_slice(&tag);
@@ -109,7 +109,7 @@ impl AeadKey {
         if parts.key != self.id {
             return Err(OpenError::OtherKey);
         }
-        let associated = context.to_associated_data(format, self.id);
+        let associated = context.associated_data(format, self.id);
         let mut bytes = Zeroizing::new(parts.ciphertext.to_vec());
         self.decrypt(parts.nonce, &associated, &mut bytes, parts.tag)?;
         Ok(bytes)

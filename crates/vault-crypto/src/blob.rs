@@ -5,25 +5,20 @@ use vault_core::sealed::Blob;
 
 /// Version and algorithm of a blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Format {
+pub(crate) enum Format {
     /// Version 1, algorithm 1: AES-256-GCM (NIST SP 800-38D) over plaintext padded to steps of 256 bytes.
     Padded,
     /// Version 1, algorithm 2: AES-256-GCM over a 256-bit key. All keys have the same length, so padding
     /// would hide nothing.
     Key,
-    /// Version 1, algorithm 3: a 256-bit key, wrapped by a [`KeyService`](vault_core::port::KeyService). The bytes
-    /// after the key ID are in the format of that service.
-    Service,
 }
 
 impl Format {
     /// Returns the version and algorithm bytes.
-    pub const fn to_bytes(self) -> [u8; 2] {
+    pub(crate) const fn to_bytes(self) -> [u8; 2] {
         match self {
             Self::Padded => [1, 1],
             Self::Key => [1, 2],
-            Self::Service => [1, 3],
         }
     }
 }

@@ -11,7 +11,7 @@ use vault_core::sealed::{InstanceKeyPurpose, KeyState, OrganizationKeys};
 ///
 /// The context names no key above the one that seals, so rewrapping a key leaves the blobs below it unchanged.
 #[derive(Clone, Copy, Debug)]
-pub struct Context {
+pub(crate) struct Context {
     column: Column,
     instance: Option<InstanceId>,
     organization: Option<OrganizationId>,
@@ -240,17 +240,17 @@ impl Context {
     }
 
     /// Returns the table, for errors.
-    pub fn table(&self) -> &'static str {
+    pub(crate) fn table(&self) -> &'static str {
         self.column.table()
     }
 
     /// Returns the column, for errors.
-    pub fn column(&self) -> &'static str {
+    pub(crate) fn column(&self) -> &'static str {
         self.column.name()
     }
 
     /// Returns the id of the row in [`Context::table`], for errors.
-    pub fn object(&self) -> String {
+    pub(crate) fn object(&self) -> String {
         match (self.column, self.organization) {
             // The context contains the id of the key, but the key is a column of the organization's row.
             (Column::FingerprintKey, Some(organization)) => organization.to_string(),
@@ -276,7 +276,7 @@ impl Context {
     /// Returns the associated data of a blob of `format` sealed by `key`.
     ///
     /// The data is the number of parts, then each part preceded by its length. A part that does not apply is empty.
-    pub fn to_associated_data(&self, format: Format, key: KeyId) -> Vec<u8> {
+    pub(crate) fn associated_data(&self, format: Format, key: KeyId) -> Vec<u8> {
         let mut object = [0; 64];
         let parts: [&[u8]; 9] = [
             &format.to_bytes(),

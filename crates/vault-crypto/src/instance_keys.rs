@@ -11,7 +11,7 @@ use crate::key::SymmetricKey;
 use crate::keyring_error::KeyringError;
 use crate::mac::MacKey;
 use crate::purpose_keys::{PurposeKeys, Sealed};
-use crate::wrapper::{KeyWrapper, WrapError};
+use crate::root_key::LoadedRootKey;
 use sha2::{Digest as _, Sha256};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -194,7 +194,7 @@ struct Other {
 
 /// Ports from which keys are reloaded.
 struct Source {
-    wrapper: Arc<dyn KeyWrapper>,
+    wrapper: Arc<LoadedRootKey>,
     repository: Arc<dyn KeyRepository>,
     /// Ensures that only one task reads at a time. Waiting tasks use its result.
     reading: Mutex<()>,
@@ -218,17 +218,17 @@ impl InstanceKeyring {
     }
 
     /// Loads the keys of an instance. Its active key is verified by the keyring document.
-    pub(crate) async fn open(
-        wrapper: &dyn KeyWrapper,
+    pub(crate) fn open(
+        wrapper: &LoadedRootKey,
         record: &InstanceRecord,
         retiring: &[RetiringInstanceKey],
         keys: &[InstanceKeyRecord],
     ) -> Result<Self, KeyringError> {
-        let (active, document) = open_active(wrapper, record).await?;
+        let (active, document) = open_active(wrapper, record)?;
         let active = Arc::new(active);
         let mut others = Vec::new();
         for row in retiring.iter().filter(|row| document.is_retiring(row.id)) {
-            others.push(Other { keys: Arc::new(open_retiring(wrapper, record.id, row).await?), lingers: None });
+            others.push(Other { keys: Arc::new(open_retiring(wrapper, record.id, row)?), lingers: None });
         }
         let purposes = Arc::new(purposes(record.id, &document, keys, &active, &others, None)?);
         let held = Held { document, active, others, purposes };
@@ -241,7 +241,7 @@ impl InstanceKeyring {
     }
 
     /// Enables reloading of keys from `repository` when one is not loaded. Only the first call has an effect.
-    pub(crate) fn renewing(&self, wrapper: Arc<dyn KeyWrapper>, repository: Arc<dyn KeyRepository>) {
+    pub(crate) fn renewing(&self, wrapper: Arc<LoadedRootKey>, repository: Arc<dyn KeyRepository>) {
         let _ = self.source.set(Source { wrapper, repository, reading: Mutex::new(()) });
     }
 
@@ -314,8 +314,8 @@ impl InstanceKeyring {
     /// Wraps a new instance key with the root key, which must be `root_key`.
     ///
     /// # Errors
-    /// No root key is available, it is a different one, or it cannot be used.
-    pub(crate) async fn wrap_under_root(
+    /// No root key is available, or it is a different one.
+    pub(crate) fn wrap_under_root(
         &self,
         context: &Context,
         key: &SymmetricKey,
@@ -326,10 +326,7 @@ impl InstanceKeyring {
         if given != root_key {
             return Err(fault(KeyringError::WrongRoot { expected: root_key, given }));
         }
-        source.wrapper.wrap(context, key).await.map_err(|error| match error {
-            WrapError::Source(_) => SealError::Store(StoreError::Unavailable(error.into())),
-            error => fault(error),
-        })
+        source.wrapper.wrap(context, key).map_err(not_sealed)
     }
 
     /// Reloads the keys if one of these is not loaded.
@@ -367,7 +364,7 @@ impl InstanceKeyring {
                 (Arc::clone(keys), document)
             }
             None => {
-                let (keys, document) = open_active(wrapper, &record).await.map_err(not_renewed)?;
+                let (keys, document) = open_active(wrapper, &record).map_err(not_renewed)?;
                 (Arc::new(keys), document)
             }
         };
@@ -379,7 +376,7 @@ impl InstanceKeyring {
         for row in retiring.iter().filter(|row| document.is_retiring(row.id)) {
             let keys = match held.find(row.id) {
                 Some(keys) => Arc::clone(keys),
-                None => Arc::new(open_retiring(wrapper, record.id, row).await.map_err(not_renewed)?),
+                None => Arc::new(open_retiring(wrapper, record.id, row).map_err(not_renewed)?),
             };
             others.push(Other { keys, lingers: None });
         }
@@ -419,36 +416,31 @@ fn purposes(
     PurposeKeys::open(&Sealed { instance, document: &document.content, rows, above }, known)
 }
 
-/// Converts the error. A root key that is unavailable may become available, and a replaced root key requires a restart.
+/// Converts the error. A replaced root key requires a restart.
 fn not_renewed(error: KeyringError) -> SealError {
     match error {
-        KeyringError::InstanceKey { cause: WrapError::Source(_), .. } | KeyringError::WrongRoot { .. } => {
-            SealError::Store(StoreError::Unavailable(error.into()))
-        }
+        KeyringError::WrongRoot { .. } => SealError::Store(StoreError::Unavailable(error.into())),
         error => fault(error),
     }
 }
 
-async fn open_active(
-    wrapper: &dyn KeyWrapper,
-    record: &InstanceRecord,
-) -> Result<(InstanceKeys, Document), KeyringError> {
-    let keys = open(wrapper, record.id, record.instance_key, record.root_key, &record.wrapped).await?;
+fn open_active(wrapper: &LoadedRootKey, record: &InstanceRecord) -> Result<(InstanceKeys, Document), KeyringError> {
+    let keys = open(wrapper, record.id, record.instance_key, record.root_key, &record.wrapped)?;
     let opened = keys.open_document(record.id, &record.keyring);
     let document = opened.map_err(|cause| KeyringError::Document { key: record.instance_key, cause })?;
     Ok((keys, document))
 }
 
-async fn open_retiring(
-    wrapper: &dyn KeyWrapper,
+fn open_retiring(
+    wrapper: &LoadedRootKey,
     instance: InstanceId,
     row: &RetiringInstanceKey,
 ) -> Result<InstanceKeys, KeyringError> {
-    open(wrapper, instance, row.id, row.root_key, &row.wrapped).await
+    open(wrapper, instance, row.id, row.root_key, &row.wrapped)
 }
 
-async fn open(
-    wrapper: &dyn KeyWrapper,
+fn open(
+    wrapper: &LoadedRootKey,
     instance: InstanceId,
     key: KeyId,
     root_key: KeyId,
@@ -457,9 +449,7 @@ async fn open(
     if root_key != wrapper.id() {
         return Err(KeyringError::WrongRoot { expected: root_key, given: wrapper.id() });
     }
-    let opened = wrapper
-        .unwrap(&Context::instance_key(instance, key), wrapped)
-        .await
-        .map_err(|cause| KeyringError::InstanceKey { key, cause })?;
+    let opened = wrapper.unwrap(&Context::instance_key(instance, key), wrapped);
+    let opened = opened.map_err(|cause| KeyringError::InstanceKey { key, cause })?;
     Ok(InstanceKeys::derive(key, &opened))
 }

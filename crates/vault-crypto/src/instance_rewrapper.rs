@@ -141,7 +141,7 @@ impl InstanceRewrapper for InstanceKeyRewrapper {
         let id = random_key_id(&*self.entropy).map_err(no_entropy)?;
         let key = random_key(&*self.entropy).map_err(no_entropy)?;
         let to = InstanceKeys::derive(id, &key);
-        let wrapped = self.keys.wrap_under_root(&Context::instance_key(instance, id), &key, current.root_key).await?;
+        let wrapped = self.keys.wrap_under_root(&Context::instance_key(instance, id), &key, current.root_key)?;
         let mut made = Vec::with_capacity(InstanceKeyPurpose::ALL.len());
         for purpose in InstanceKeyPurpose::ALL {
             made.push(to.new_purpose_key(&*self.entropy, instance, purpose, now).map_err(not_sealed)?);

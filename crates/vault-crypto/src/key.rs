@@ -7,11 +7,11 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 ///
 /// The type implements neither `Clone`, `Serialize` nor comparison. `Debug` omits the bytes.
 #[derive(ZeroizeOnDrop)]
-pub struct SymmetricKey(Box<[u8; Self::LENGTH]>);
+pub(crate) struct SymmetricKey(Box<[u8; Self::LENGTH]>);
 
 impl SymmetricKey {
     /// The length of a key, in bytes.
-    pub const LENGTH: usize = 32;
+    pub(crate) const LENGTH: usize = 32;
 
     /// Creates a key whose bytes `fill` writes in place.
     ///
@@ -24,14 +24,14 @@ impl SymmetricKey {
     }
 
     /// Creates a key from these bytes and wipes the argument.
-    pub fn take(bytes: &mut [u8; Self::LENGTH]) -> Self {
+    pub(crate) fn take(bytes: &mut [u8; Self::LENGTH]) -> Self {
         let key = Self(Box::new(*bytes));
         bytes.zeroize();
         key
     }
 
     /// Returns the bytes of the key. A comment at each call states why it needs them.
-    pub fn expose(&self) -> &[u8; Self::LENGTH] {
+    pub(crate) fn expose(&self) -> &[u8; Self::LENGTH] {
         &self.0
     }
 }

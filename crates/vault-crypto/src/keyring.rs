@@ -14,8 +14,8 @@ use crate::passcode::TotpVerifier;
 use crate::password::{Argon2Hasher, Argon2Parameters, HashingPool};
 use crate::purpose_keys::{PurposeKeys, Sealed};
 use crate::receiver::ReceiverCrypto;
+use crate::root_key::LoadedRootKey;
 use crate::token::PasetoIssuer;
-use crate::wrapper::KeyWrapper;
 use std::fmt;
 use std::sync::Arc;
 use vault_core::id::InstanceId;
@@ -44,15 +44,15 @@ impl Keyring {
     /// Generates the keys of a new instance.
     ///
     /// # Errors
-    /// The root key cannot wrap, or the operating system returns no randomness.
-    pub async fn create(
-        wrapper: &dyn KeyWrapper,
+    /// The operating system returns no randomness.
+    pub fn create(
+        wrapper: &LoadedRootKey,
         entropy: Arc<dyn Entropy>,
         instance: InstanceId,
         now: Timestamp,
     ) -> Result<NewInstance, KeyringError> {
         let (instance_key_id, instance_key) = (random_key_id(&*entropy)?, random_key(&*entropy)?);
-        let wrapped = wrapper.wrap(&Context::instance_key(instance, instance_key_id), &instance_key).await?;
+        let wrapped = wrapper.wrap(&Context::instance_key(instance, instance_key_id), &instance_key)?;
         let made = InstanceKeys::derive(instance_key_id, &instance_key);
         let mut keys = Vec::new();
         for purpose in InstanceKeyPurpose::ALL {
@@ -82,14 +82,14 @@ impl Keyring {
     ///
     /// # Errors
     /// The root key is a different one, or a record cannot be decrypted. The error contains only IDs.
-    pub async fn open(
-        wrapper: &dyn KeyWrapper,
+    pub fn open(
+        wrapper: &LoadedRootKey,
         entropy: Arc<dyn Entropy>,
         record: &InstanceRecord,
         retiring: &[RetiringInstanceKey],
         keys: &[InstanceKeyRecord],
     ) -> Result<Self, KeyringError> {
-        let opened = InstanceKeyring::open(wrapper, record, retiring, keys).await?;
+        let opened = InstanceKeyring::open(wrapper, record, retiring, keys)?;
         Ok(Self { keys: Arc::new(opened), entropy })
     }
 
@@ -106,7 +106,7 @@ impl Keyring {
 
     /// Enables its adapters to reload the instance keys from `repository` when they encounter an unknown one, and to
     /// unwrap them with `wrapper`. Otherwise, they have only the keys that existed when this was loaded.
-    pub fn renewing(&self, wrapper: Arc<dyn KeyWrapper>, repository: Arc<dyn KeyRepository>) {
+    pub fn renewing(&self, wrapper: Arc<LoadedRootKey>, repository: Arc<dyn KeyRepository>) {
         self.keys.renewing(wrapper, repository);
     }
 

@@ -2,7 +2,6 @@
 
 use crate::aead::SealingError;
 use crate::blob::OpenError;
-use crate::wrapper::WrapError;
 use vault_core::id::KeyId;
 use vault_core::port::NoEntropy;
 use vault_core::sealed::InstanceKeyPurpose;
@@ -26,7 +25,7 @@ pub enum KeyringError {
         key: KeyId,
         /// Why.
         #[source]
-        cause: WrapError,
+        cause: OpenError,
     },
     /// The unwrapped instance key does not decrypt the keyring document.
     #[error("cannot decrypt the vault's keyring with instance key {key}: {cause}")]
@@ -51,9 +50,6 @@ pub enum KeyringError {
     /// A purpose has no key.
     #[error("the vault has no {} key", .0.as_str())]
     NoKey(InstanceKeyPurpose),
-    /// New keys could not be wrapped.
-    #[error(transparent)]
-    Wrap(#[from] WrapError),
     /// New keys could not be sealed.
     #[error(transparent)]
     Seal(#[from] SealingError),

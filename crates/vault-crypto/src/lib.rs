@@ -1,8 +1,8 @@
 //! Cryptography of OrgVault: encryption, the key hierarchy, passwords, passcodes and access tokens.
 //!
-//! The crate provides adapters for the crypto ports of `vault-core`. A program opens a [`RootKeyFile`] (or another
-//! [`KeyWrapper`]), uses it to open the [`DatabaseKeyFile`] and the [`Keyring`], takes the adapters from the keyring,
-//! and then drops the root key:
+//! The crate provides adapters for the crypto ports of `vault-core`. A program loads a [`LoadedRootKey`],
+//! uses it to open the [`DatabaseKeyFile`] and the [`Keyring`], takes the adapters from the keyring, and then drops the
+//! root key:
 //!
 //! | Port | Adapter |
 //! |---|---|
@@ -30,25 +30,23 @@
 //! use std::sync::Arc;
 //! use vault_core::digest::DigestPurpose;
 //! use vault_core::{id::InstanceId, port::KeyedDigester, time::Timestamp};
-//! use vault_crypto::{Keyring, OsEntropy, RootKeyFile};
+//! use vault_crypto::{Keyring, OsEntropy, LoadedRootKey};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
 //! # let directory = tempfile::tempdir()?;
 //! let path = directory.path().join("root.key");
-//! let root = RootKeyFile::generate(&path, Arc::new(OsEntropy))?;
+//! let root = LoadedRootKey::generate(&path, Arc::new(OsEntropy))?;
 //! let (id, now) = (InstanceId::from_bytes([7; 16]), Timestamp::from_millis(1_893_456_000_000));
-//! let made = Keyring::create(&root, Arc::new(OsEntropy), id, now).await?;
+//! let made = Keyring::create(&root, Arc::new(OsEntropy), id, now)?;
 //!
 //! // The keys that the database stores open under the same root key at every later start.
-//! let root = RootKeyFile::load(&path, Arc::new(OsEntropy))?;
-//! let keyring = Keyring::open(&root, Arc::new(OsEntropy), &made.instance, &[], &made.keys).await?;
+//! let root = LoadedRootKey::load(&path, Arc::new(OsEntropy))?;
+//! let keyring = Keyring::open(&root, Arc::new(OsEntropy), &made.instance, &[], &made.keys)?;
 //! let clock = Arc::new(now);
 //! let digest =
 //!     |keyring: &Keyring| keyring.digester(clock.clone()).digest(DigestPurpose::Address, &[b"ada@example.org"]);
 //! assert_eq!(digest(&keyring), digest(&made.keyring));
 //! # Ok(())
-//! # })
 //! # }
 //! ```
 //!
@@ -95,13 +93,11 @@ mod system;
 #[cfg(test)]
 mod testing;
 mod token;
-mod wrapper;
 
 pub use aead::SealingError;
 pub use anchor::{Anchor, AnchorError, AnchorErrorKind, AnchorFile, Anchors};
 pub use audit::HmacAuditSealer;
-pub use blob::{Format, OpenError};
-pub use context::Context;
+pub use blob::OpenError;
 pub use credential::CredentialCrypto;
 pub use database_key::{DatabaseKey, DatabaseKeyError, DatabaseKeyFile};
 pub use digest::HmacDigester;
@@ -110,14 +106,12 @@ pub use federation::{FederationCrypto, FederationSigner, FederationSigners};
 pub use instance_key::{RewrappedInstance, rewrap_instance_key};
 pub use instance_rewrapper::InstanceKeyRewrapper;
 pub use jwt::JwtVerifier;
-pub use key::SymmetricKey;
 pub use keyring::{Keyring, NewInstance};
 pub use keyring_error::KeyringError;
 pub use passcode::{TotpVerifier, passcode_of};
 pub use password::{Argon2Parameters, HashingPool};
 pub use receiver::ReceiverCrypto;
-pub use root_key::{RootKeyError, RootKeyErrorKind, RootKeyFile, ServiceRootKey};
+pub use root_key::{LoadedRootKey, RootKeyError, RootKeyErrorKind};
 pub use secret_file::{SecretFile, SecretFileError, SecretFileErrorKind};
 pub use system::{SystemClock, SystemIds};
 pub use token::PasetoIssuer;
-pub use wrapper::{KeyWrapper, WrapError};

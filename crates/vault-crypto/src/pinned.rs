@@ -4,9 +4,7 @@
 //! A changed format gets a new version and a separate file; released vectors never change.
 
 use crate::testing::{Bench, NOW, id};
-use crate::{
-    Argon2Parameters, CredentialCrypto, DatabaseKeyFile, HashingPool, KeyWrapper as _, Keyring, OsEntropy, RootKeyFile,
-};
+use crate::{Argon2Parameters, CredentialCrypto, DatabaseKeyFile, HashingPool, Keyring, LoadedRootKey, OsEntropy};
 use secrecy::ExposeSecret as _;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -172,14 +170,14 @@ impl Vectors {
     }
 }
 
-fn load_root(directory: &Path, content: &[u8]) -> RootKeyFile {
+fn load_root(directory: &Path, content: &[u8]) -> LoadedRootKey {
     let path = directory.join("root.key");
     crate::durable::create_new(&path, content).unwrap();
-    RootKeyFile::load(&path, Arc::new(OsEntropy)).unwrap()
+    LoadedRootKey::load(&path, Arc::new(OsEntropy)).unwrap()
 }
 
 /// Opens the instance of the vectors.
-async fn open(vectors: &Vectors, root: &RootKeyFile) -> (Keyring, Bench, CredentialCrypto) {
+async fn open(vectors: &Vectors, root: &LoadedRootKey) -> (Keyring, Bench, CredentialCrypto) {
     let instance = InstanceRecord {
         id: InstanceId::from_uuid(id(1)),
         root_key: vectors.key("root-key.id"),
@@ -194,7 +192,7 @@ async fn open(vectors: &Vectors, root: &RootKeyFile) -> (Keyring, Bench, Credent
         wrapped: vectors.blob(&format!("{}-key.wrapped", purpose.as_str())),
         created_at: NOW,
     });
-    let keyring = Keyring::open(root, Arc::new(OsEntropy), &instance, &[], &keys).await.unwrap();
+    let keyring = Keyring::open(root, Arc::new(OsEntropy), &instance, &[], &keys).unwrap();
     let bench = Bench::new().await;
     let organization = context().organization;
     let rows = OrganizationKeys {
@@ -223,7 +221,7 @@ async fn key_format_is_pinned() {
     let file = DatabaseKeyFile::next_to(&directory.path().join("orgvault.db"));
     for name in ["database-key.file", "database-key.file-while-rotating"] {
         std::fs::write(directory.path().join("orgvault.db.key"), vectors.bytes(name)).unwrap();
-        let key = file.load(&root).await.unwrap();
+        let key = file.load(&root).unwrap();
         assert_eq!(key.expose_hex().expose_secret(), hex::encode(vectors.bytes("database-key")));
     }
     open(&vectors, &root).await;
@@ -303,20 +301,20 @@ async fn write() {
     let entropy = Arc::new(OsEntropy);
     let (directory, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let path = directory.path().join("root.key");
-    let root = RootKeyFile::generate(&path, entropy.clone()).unwrap();
+    let root = LoadedRootKey::generate(&path, entropy.clone()).unwrap();
     vectors.put("root-key", std::fs::read(path).unwrap());
     vectors.put("root-key.id", root.id().as_bytes());
 
     let file_of_key = DatabaseKeyFile::next_to(&directory.path().join("orgvault.db"));
-    let key = file_of_key.create(&root, &*entropy).await.unwrap();
+    let key = file_of_key.create(&root, &*entropy).unwrap();
     vectors.put("database-key", hex::decode(key.expose_hex().expose_secret()).unwrap());
     vectors.put("database-key.file", std::fs::read(directory.path().join("orgvault.db.key")).unwrap());
-    let next = RootKeyFile::generate(&other.path().join("root.key"), entropy.clone()).unwrap();
-    file_of_key.begin_root_rotation(&root, &next).await.unwrap();
+    let next = LoadedRootKey::generate(&other.path().join("root.key"), entropy.clone()).unwrap();
+    file_of_key.begin_root_rotation(&root, &next).unwrap();
     let rotating = std::fs::read(directory.path().join("orgvault.db.key")).unwrap();
     vectors.put("database-key.file-while-rotating", rotating);
 
-    let made = Keyring::create(&root, entropy, InstanceId::from_uuid(id(1)), NOW).await.unwrap();
+    let made = Keyring::create(&root, entropy, InstanceId::from_uuid(id(1)), NOW).unwrap();
     vectors.put("instance-key.id", made.instance.instance_key.as_bytes());
     vectors.put("instance-key.wrapped", made.instance.wrapped.as_bytes());
     vectors.put("keyring", made.instance.keyring.as_bytes());

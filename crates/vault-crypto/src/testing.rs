@@ -4,7 +4,7 @@ use crate::instance_keys::{Document, InstanceKeyring, InstanceKeys};
 use crate::key::SymmetricKey;
 use crate::keyring::{Keyring, NewInstance};
 use crate::purpose_keys::Given;
-use crate::root_key::RootKeyFile;
+use crate::root_key::LoadedRootKey;
 use async_trait::async_trait;
 use sha2::{Digest as _, Sha256};
 use std::collections::HashMap;
@@ -141,14 +141,14 @@ pub(crate) fn organization_keys(fingerprint_key: u128) -> OrganizationKeys {
 }
 
 /// Creates a root key in a temporary directory.
-pub(crate) fn root() -> (tempfile::TempDir, RootKeyFile) {
+pub(crate) fn root() -> (tempfile::TempDir, LoadedRootKey) {
     let directory = tempfile::tempdir().unwrap();
-    let root = RootKeyFile::generate(&directory.path().join("root.key"), entropy()).unwrap();
+    let root = LoadedRootKey::generate(&directory.path().join("root.key"), entropy()).unwrap();
     (directory, root)
 }
 
-pub(crate) async fn new_instance(root: &RootKeyFile) -> NewInstance {
-    Keyring::create(root, entropy(), InstanceId::from_uuid(id(1)), NOW).await.unwrap()
+pub(crate) fn new_instance(root: &LoadedRootKey) -> NewInstance {
+    Keyring::create(root, entropy(), InstanceId::from_uuid(id(1)), NOW).unwrap()
 }
 
 /// Keyring of an instance, with organization keys.
@@ -160,7 +160,7 @@ pub(crate) struct Bench {
 impl Bench {
     pub(crate) async fn new() -> Self {
         let (_directory, root) = root();
-        Self { keys: Arc::default(), keyring: new_instance(&root).await.keyring }
+        Self { keys: Arc::default(), keyring: new_instance(&root).keyring }
     }
 
     /// Returns the organization's active key.

@@ -5,7 +5,7 @@ use vault_core::id::InstanceId;
 use vault_core::port::{
     AuditSealer, IdGenerator as _, KeyRepository, KeyedDigester, PasscodeVerifier, PasswordHasher, TokenIssuer,
 };
-use vault_crypto::{Argon2Parameters, CredentialCrypto, HashingPool, Keyring, OsEntropy, RootKeyFile};
+use vault_crypto::{Argon2Parameters, CredentialCrypto, HashingPool, Keyring, LoadedRootKey, OsEntropy};
 use vault_testkit::clock::{ManualClock, SequentialIds};
 use vault_testkit::contract::{
     DigestSubject, PasscodeSubject, PasswordSubject, SealingPorts, SealingSubject, TokenSubject,
@@ -14,9 +14,9 @@ use vault_testkit::contract::{
 /// A new deployment's keys.
 async fn keyring() -> Keyring {
     let directory = tempfile::tempdir().unwrap();
-    let root = RootKeyFile::generate(&directory.path().join("root.key"), Arc::new(OsEntropy)).unwrap();
+    let root = LoadedRootKey::generate(&directory.path().join("root.key"), Arc::new(OsEntropy)).unwrap();
     let instance = InstanceId::from_uuid(SequentialIds::seeded(1).random());
-    Keyring::create(&root, Arc::new(OsEntropy), instance, ManualClock::START).await.unwrap().keyring
+    Keyring::create(&root, Arc::new(OsEntropy), instance, ManualClock::START).unwrap().keyring
 }
 
 struct Deployment(Keyring);

@@ -8,7 +8,7 @@ use vault_core::usecase::{
     AccountPorts, Accounts, AuditTally, Environment, InspectionCrypto, Inspector, Integrations, KeyCrypto, Keys,
     Operator, Vault,
 };
-use vault_crypto::{Argon2Parameters, HashingPool, KeyWrapper, Keyring, OsEntropy, RootKeyFile};
+use vault_crypto::{Argon2Parameters, HashingPool, Keyring, LoadedRootKey, OsEntropy};
 use vault_testkit::clock::{ManualClock, RecordingEvents, SequentialIds};
 use vault_testkit::memory::MemoryStore;
 
@@ -18,7 +18,7 @@ pub(crate) struct Deployment {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) ids: Arc<SequentialIds>,
     pub(crate) events: Arc<RecordingEvents>,
-    root: Arc<dyn KeyWrapper>,
+    root: Arc<LoadedRootKey>,
     pool: Arc<HashingPool>,
     _directory: tempfile::TempDir,
 }
@@ -40,7 +40,7 @@ impl Deployment {
     /// Creates an instance without organizations, with the IDs of `seed`.
     pub(crate) async fn seeded(seed: u64) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let root = RootKeyFile::generate(&directory.path().join("root.key"), Arc::new(OsEntropy)).unwrap();
+        let root = LoadedRootKey::generate(&directory.path().join("root.key"), Arc::new(OsEntropy)).unwrap();
         let deployment = Self {
             store: Arc::new(MemoryStore::new()),
             clock: Arc::new(ManualClock::default()),
@@ -51,7 +51,7 @@ impl Deployment {
             _directory: directory,
         };
         let (now, id) = (deployment.clock.now(), InstanceId::from_bytes([1; 16]));
-        let created = Keyring::create(&*deployment.root, Arc::new(OsEntropy), id, now).await.unwrap();
+        let created = Keyring::create(&*deployment.root, Arc::new(OsEntropy), id, now).unwrap();
         let environment = deployment.environment(&created.keyring);
         let audit = environment.record(now, None, Actor::Operator, AuditAction::InstanceCreated, Subject::Instance);
         let command = CreateInstance { instance: created.instance, keys: created.keys, audit };
@@ -73,7 +73,7 @@ impl Deployment {
         let store = &self.store;
         let record = store.instance().await.unwrap().unwrap();
         let (retiring, keys) = (store.retiring_instance_keys().await.unwrap(), store.instance_keys().await.unwrap());
-        Keyring::open(&*self.root, Arc::new(OsEntropy), &record, &retiring, &keys).await.unwrap()
+        Keyring::open(&*self.root, Arc::new(OsEntropy), &record, &retiring, &keys).unwrap()
     }
 
     pub(crate) async fn start(&self) -> Process {

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 use vault_core::port::{SealError, StoreError};
-use vault_crypto::{AnchorError, DatabaseKeyError, KeyringError, RootKeyError, WrapError};
+use vault_crypto::{AnchorError, DatabaseKeyError, KeyringError, RootKeyError};
 use vault_diesel::{ConnectError, LockError, MigrateError, OpenError};
 
 /// Error of opening or creating a vault. Nothing was changed, except that an interrupted first run may have left files
@@ -246,17 +246,6 @@ pub enum OpeningError {
 }
 
 impl OpeningError {
-    /// Returns whether the location of the root key was unreachable, so that a retry may succeed.
-    pub fn is_root_key_unavailable(&self) -> bool {
-        match self {
-            Self::DatabaseKey(error) => error.is_root_key_unavailable(),
-            Self::Keyring(KeyringError::InstanceKey { cause, .. } | KeyringError::Wrap(cause)) => {
-                matches!(cause, WrapError::Unavailable(_))
-            }
-            _ => false,
-        }
-    }
-
     /// Returns whether the vault requires another root key.
     pub fn is_wrong_root_key(&self) -> bool {
         match self {

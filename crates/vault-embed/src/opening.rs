@@ -21,7 +21,8 @@ use vault_core::port::{Clock, CreateInstance, Entropy, EventSink, IdGenerator, K
 use vault_core::sealed::InstanceRecord;
 use vault_core::usecase::{AccountPorts, Accounts, AuditTally, Environment};
 use vault_crypto::{
-    Argon2Parameters, DatabaseKey, DatabaseKeyFile, HashingPool, KeyWrapper, Keyring, OsEntropy, SystemClock, SystemIds,
+    Argon2Parameters, DatabaseKey, DatabaseKeyFile, HashingPool, Keyring, LoadedRootKey, OsEntropy, SystemClock,
+    SystemIds,
 };
 use vault_diesel::{
     Migration, PostgresSettings, PostgresStore, SchemaState, ServerLock, SqliteKey, SqliteSettings, SqliteStore, Store,
@@ -156,7 +157,7 @@ struct Platform {
 
 /// The root key: loaded, or to be loaded after it is determined whether a vault exists.
 enum Root {
-    Loaded(Arc<dyn KeyWrapper>),
+    Loaded(Arc<LoadedRootKey>),
     Pending(RootKey),
 }
 
@@ -284,7 +285,7 @@ struct Run<'a> {
     creates: bool,
 }
 
-type Proven = (Arc<dyn KeyWrapper>, Keyring, Vec<Migration>);
+type Proven = (Arc<LoadedRootKey>, Keyring, Vec<Migration>);
 
 impl Run<'_> {
     /// Acquires the lock of an embedded database, whose directory must exist.
@@ -316,7 +317,7 @@ impl Run<'_> {
         let entropy = &self.platform.entropy;
         if found.state == FileState::Present {
             let root = self.load(root_key)?;
-            let key = key_file.load(&*root).await?;
+            let key = key_file.load(&root)?;
             return Ok((open_sqlite(path, key, false).await?, Root::Loaded(root)));
         }
         let interrupted = self.creates && self.first_run.was_interrupted()?;
@@ -331,8 +332,8 @@ impl Run<'_> {
         self.first_run.begin()?;
         let root = root_key.load_or_generate(Arc::clone(entropy))?;
         let key = match exists(key_file.path())? {
-            true => key_file.load(&*root).await?,
-            false => key_file.create(&*root, &**entropy).await?,
+            true => key_file.load(&root)?,
+            false => key_file.create(&root, &**entropy)?,
         };
         Ok((open_sqlite(path, key, true).await?, Root::Loaded(root)))
     }
@@ -364,7 +365,7 @@ impl Run<'_> {
             // A schema with pending migrations may lack the table. These keys are loaded after the migration.
             let retiring = if pending > 0 { Vec::new() } else { store.retiring_instance_keys().await? };
             let (keys, entropy) = (store.instance_keys().await?, Arc::clone(&self.platform.entropy));
-            match Keyring::open(&*root, entropy, &record, &retiring, &keys).await {
+            match Keyring::open(&root, entropy, &record, &retiring, &keys) {
                 Ok(keyring) => break keyring,
                 // The instance key may have been replaced between two of these reads.
                 Err(error) => match store.instance().await? {
@@ -407,7 +408,7 @@ impl Run<'_> {
         let now = platform.clock.now();
         opened.store.migrate(now, &mut |_| {}).await?;
         let id = InstanceId::from_uuid(platform.ids.random());
-        let made = Keyring::create(&*root, Arc::clone(&platform.entropy), id, now).await?;
+        let made = Keyring::create(&root, Arc::clone(&platform.entropy), id, now)?;
         let environment = platform.environment(&made.keyring);
         let command = CreateInstance {
             instance: made.instance,
@@ -422,7 +423,7 @@ impl Run<'_> {
     }
 
     /// Returns the root key of an existing vault.
-    fn load(&self, root_key: RootKey) -> Result<Arc<dyn KeyWrapper>, OpeningError> {
+    fn load(&self, root_key: RootKey) -> Result<Arc<LoadedRootKey>, OpeningError> {
         match root_key.missing_file()? {
             Some(missing) => Err(OpeningError::RootKeyMissing {
                 root_key: missing.to_owned(),

@@ -1,4 +1,4 @@
-//! Root key of a vault: a file or a key service.
+//! Root key of a vault: a file, or a key from elsewhere.
 
 use crate::database::exists;
 use crate::error::OpeningError;
@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vault_core::port::Entropy;
-use vault_crypto::{KeyWrapper, RootKeyFile, SecretFile};
+use vault_crypto::{LoadedRootKey, SecretFile};
 
 /// The root key of a vault. It is required to open the vault, and no backup contains it.
 pub struct RootKey(Source);
@@ -14,7 +14,7 @@ pub struct RootKey(Source);
 enum Source {
     File { path: PathBuf, provisioned: bool },
     Opened(SecretFile),
-    Wrapper(Arc<dyn KeyWrapper>),
+    Loaded(Arc<LoadedRootKey>),
 }
 
 impl RootKey {
@@ -36,9 +36,9 @@ impl RootKey {
         Self(Source::Opened(file))
     }
 
-    /// Uses a key management service. A new vault can be created with its key.
-    pub fn service(wrapper: Arc<dyn KeyWrapper>) -> Self {
-        Self(Source::Wrapper(wrapper))
+    /// Uses a key from elsewhere, such as the output of a command. A new vault can be created with it.
+    pub fn loaded(key: impl Into<Arc<LoadedRootKey>>) -> Self {
+        Self(Source::Loaded(key.into()))
     }
 
     /// Returns the file for a new key, unless the key exists.
@@ -58,18 +58,18 @@ impl RootKey {
     }
 
     /// Returns the key, which must exist.
-    pub(crate) fn load(self, entropy: Arc<dyn Entropy>) -> Result<Arc<dyn KeyWrapper>, OpeningError> {
+    pub(crate) fn load(self, entropy: Arc<dyn Entropy>) -> Result<Arc<LoadedRootKey>, OpeningError> {
         match self.0 {
-            Source::File { path, .. } => Ok(Arc::new(RootKeyFile::load(&path, entropy)?)),
-            Source::Opened(file) => Ok(Arc::new(RootKeyFile::read(&file, entropy)?)),
-            Source::Wrapper(wrapper) => Ok(wrapper),
+            Source::File { path, .. } => Ok(Arc::new(LoadedRootKey::load(&path, entropy)?)),
+            Source::Opened(file) => Ok(Arc::new(LoadedRootKey::read(&file, entropy)?)),
+            Source::Loaded(key) => Ok(key),
         }
     }
 
     /// Returns the key, and creates it if its file does not exist.
-    pub(crate) fn load_or_generate(self, entropy: Arc<dyn Entropy>) -> Result<Arc<dyn KeyWrapper>, OpeningError> {
+    pub(crate) fn load_or_generate(self, entropy: Arc<dyn Entropy>) -> Result<Arc<LoadedRootKey>, OpeningError> {
         match self.missing_file()? {
-            Some(path) => Ok(Arc::new(RootKeyFile::generate(path, entropy)?)),
+            Some(path) => Ok(Arc::new(LoadedRootKey::generate(path, entropy)?)),
             None => self.load(entropy),
         }
     }
@@ -80,7 +80,7 @@ impl fmt::Debug for RootKey {
         match &self.0 {
             Source::File { path, .. } => write!(f, "RootKey({})", path.display()),
             Source::Opened(file) => write!(f, "RootKey({})", file.path().display()),
-            Source::Wrapper(wrapper) => write!(f, "RootKey({})", wrapper.id()),
+            Source::Loaded(key) => write!(f, "RootKey({})", key.id()),
         }
     }
 }

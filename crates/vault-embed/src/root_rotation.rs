@@ -16,7 +16,7 @@ use std::time::Duration;
 use vault_core::id::KeyId;
 use vault_core::port::{Clock as _, Entropy, StoreError};
 use vault_crypto::{
-    DatabaseKeyError, DatabaseKeyFile, KeyWrapper, KeyringError, OsEntropy, SystemClock, rewrap_instance_key,
+    DatabaseKeyError, DatabaseKeyFile, KeyringError, LoadedRootKey, OsEntropy, SystemClock, rewrap_instance_key,
 };
 use vault_diesel::{LockError, ServerLock};
 
@@ -36,8 +36,8 @@ const ATTEMPTS: usize = 16;
 #[must_use = "nothing is replaced before its steps are taken"]
 pub struct RootRotation {
     vault: OpenVault,
-    current: Arc<dyn KeyWrapper>,
-    next: Arc<dyn KeyWrapper>,
+    current: Arc<LoadedRootKey>,
+    next: Arc<LoadedRootKey>,
     key_file: Option<DatabaseKeyFile>,
     stage: Option<RootStep>,
     state: RootState,
@@ -106,7 +106,7 @@ pub enum RootRotationError {
 
 /// The new root key: loaded, or to be created after the old one has been verified.
 enum Next {
-    Loaded(Arc<dyn KeyWrapper>),
+    Loaded(Arc<LoadedRootKey>),
     Missing(RootKey),
 }
 
@@ -184,9 +184,9 @@ impl RootRotation {
                 if file.root_keys()?.iter().any(|root| *root != current.id() && *root != next.id()) {
                     // An interrupted rotation to a third root key left this wrap. The instance key is still wrapped by
                     // `current`.
-                    file.finish_root_rotation(current).await?;
+                    file.finish_root_rotation(current)?;
                 }
-                file.begin_root_rotation(current, next).await?;
+                file.begin_root_rotation(current, next)?;
                 Some(RootStep::MoveInstanceKey)
             }
             (RootStep::MoveInstanceKey, file) => {
@@ -194,7 +194,7 @@ impl RootRotation {
                 file.is_some().then_some(RootStep::DropOldWrap)
             }
             (RootStep::DropOldWrap, Some(file)) => {
-                file.finish_root_rotation(next).await?;
+                file.finish_root_rotation(next)?;
                 None
             }
             (_, None) => None,
@@ -225,7 +225,7 @@ impl RootRotation {
             if record.root_key != self.current.id() {
                 return Err(RootRotationError::Superseded(record.root_key));
             }
-            let rewrapped = rewrap_instance_key(&record, &keys, &*self.current, &*self.next, Arc::new(OsEntropy)).await;
+            let rewrapped = rewrap_instance_key(&record, &keys, &self.current, &self.next, Arc::new(OsEntropy));
             let rewrapped = match rewrapped {
                 // The instance key was replaced between the two reads.
                 Err(_) if store.instance().await.map_err(vault_core::Error::from)?.as_ref() != Some(&record) => {
@@ -252,9 +252,9 @@ async fn open_with_either(
     current: RootKey,
     next: &Next,
     database: &Database,
-) -> Result<(OpenVault, Arc<dyn KeyWrapper>), OpeningError> {
-    let with = async |root: Arc<dyn KeyWrapper>| {
-        let vault = open(RootKey::service(Arc::clone(&root)), database.clone()).without_maintenance().await?;
+) -> Result<(OpenVault, Arc<LoadedRootKey>), OpeningError> {
+    let with = async |root: Arc<LoadedRootKey>| {
+        let vault = open(RootKey::loaded(Arc::clone(&root)), database.clone()).without_maintenance().await?;
         Ok((vault, root))
     };
     match (current.missing_file()?.map(Path::to_owned), next) {

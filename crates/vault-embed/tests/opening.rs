@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tempfile::TempDir;
 use vault_core::port::{Event, EventSink};
-use vault_crypto::{DatabaseKeyFile, OsEntropy, RootKeyFile, SecretFile};
+use vault_crypto::{DatabaseKeyFile, LoadedRootKey, OsEntropy, SecretFile};
 use vault_diesel::{LockError, SqliteKey, SqliteSettings, SqliteStore};
 use vault_embed::{
     Database, MoveError, OpenVault, Opening, OpeningError, RootKey, create, migrate_to, open, open_or_create,
@@ -163,7 +163,7 @@ async fn another_root_key_changes_nothing() {
     let place = Place::new();
     close(place.made().await).await;
     fs::remove_file(place.path("root.key")).unwrap();
-    RootKeyFile::generate(&place.path("root.key"), Arc::new(OsEntropy)).unwrap();
+    LoadedRootKey::generate(&place.path("root.key"), Arc::new(OsEntropy)).unwrap();
     refused(&place, |error| matches!(error, OpeningError::DatabaseKey(_))).await;
 }
 
@@ -203,7 +203,7 @@ async fn missing_database_key_is_not_recreated() {
 async fn leftover_root_key_creates_no_vault_unless_provisioned() {
     let place = Place::new();
     let path = place.path("root.key");
-    let key = RootKeyFile::generate(&path, Arc::new(OsEntropy)).unwrap();
+    let key = LoadedRootKey::generate(&path, Arc::new(OsEntropy)).unwrap();
     let before = place.files();
     for way in [create, open_or_create] {
         let error = way(place.root_key(), place.database()).await.unwrap_err();
@@ -215,20 +215,20 @@ async fn leftover_root_key_creates_no_vault_unless_provisioned() {
     close(provisioned).await;
     let others: [fn(&Path) -> RootKey; 2] = [
         |path| RootKey::opened(SecretFile::open(path).unwrap()),
-        |path| RootKey::service(Arc::new(RootKeyFile::load(path, Arc::new(OsEntropy)).unwrap())),
+        |path| RootKey::loaded(LoadedRootKey::load(path, Arc::new(OsEntropy)).unwrap()),
     ];
     for (number, root_key) in others.into_iter().enumerate() {
         let made = create(root_key(&path), Database::sqlite(place.path(&format!("{number}.db")))).without_maintenance();
         close(made.await.unwrap()).await;
     }
-    assert_eq!(RootKeyFile::load(&path, Arc::new(OsEntropy)).unwrap().id_of(), key.id_of());
+    assert_eq!(LoadedRootKey::load(&path, Arc::new(OsEntropy)).unwrap().id_of(), key.id_of());
 }
 
 trait IdOf {
     fn id_of(&self) -> String;
 }
 
-impl IdOf for RootKeyFile {
+impl IdOf for LoadedRootKey {
     fn id_of(&self) -> String {
         format!("{self:?}")
     }
@@ -246,16 +246,16 @@ async fn interrupted_first_run_is_continued() {
             fs::write(place.path("vault.db.first-run"), "").unwrap();
         }
         if steps >= 2 {
-            root = Some(RootKeyFile::generate(&root_path, Arc::new(OsEntropy)).unwrap());
+            root = Some(LoadedRootKey::generate(&root_path, Arc::new(OsEntropy)).unwrap());
         }
         if steps >= 3 {
-            key_file.create(root.as_ref().unwrap(), &OsEntropy).await.unwrap();
+            key_file.create(root.as_ref().unwrap(), &OsEntropy).unwrap();
         }
         if steps == 4 {
             fs::write(&database, "").unwrap();
         }
         if steps == 5 {
-            let key = key_file.load(root.as_ref().unwrap()).await.unwrap().expose_bytes();
+            let key = key_file.load(root.as_ref().unwrap()).unwrap().expose_bytes();
             let settings = SqliteSettings { create: true, ..SqliteSettings::new(database, SqliteKey::from_bytes(key)) };
             let store = SqliteStore::open(settings).unwrap();
             store.migrate(vault_core::time::Timestamp::from_millis(1), &mut |_| {}).await.unwrap();

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tempfile::TempDir;
 use vault_core::id::KeyId;
-use vault_crypto::{DatabaseKeyFile, KeyWrapper as _, OsEntropy, RootKeyFile};
+use vault_crypto::{DatabaseKeyFile, LoadedRootKey, OsEntropy};
 use vault_embed::{
     Database, OpeningError, RootKey, RootRotation, RootRotationError, RootState, RootStep, create, open,
 };
@@ -34,7 +34,7 @@ impl Place {
     }
 
     fn id(&self, name: &str) -> KeyId {
-        RootKeyFile::load(&self.path(name), Arc::new(OsEntropy)).unwrap().id()
+        LoadedRootKey::load(&self.path(name), Arc::new(OsEntropy)).unwrap().id()
     }
 
     fn wraps(&self) -> Vec<KeyId> {
@@ -143,7 +143,7 @@ async fn rotation_to_lost_key_restarts_with_another() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_created_before_old_root_key_is_verified() {
     let place = Place::new().await;
-    RootKeyFile::generate(&place.path("stranger.key"), Arc::new(OsEntropy)).unwrap();
+    LoadedRootKey::generate(&place.path("stranger.key"), Arc::new(OsEntropy)).unwrap();
     for current in ["stranger.key", "missing.key"] {
         assert!(place.begin(current, "new.key").await.is_err());
         assert!(!place.path("new.key").exists());

@@ -57,7 +57,6 @@ mod tls;
 mod trace;
 mod transport;
 mod unix;
-mod waiting;
 mod wire;
 
 pub use activation::{ActivationParts, activation_server};
@@ -72,4 +71,3 @@ pub use settings::{
     ActivationSettings, AdminSettings, BasePath, Deadlines, ListenerSettings, Rate, ServerSettings, UnixSocket,
 };
 pub use tls::{Tls, TlsError};
-pub use waiting::{WaitingParts, waiting_activation_server, waiting_server};

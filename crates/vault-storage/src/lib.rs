@@ -29,7 +29,6 @@
 //! | `s3`: keys of a role's session | documented protocol, signed with `AwsAuthorizer` of `object_store` |
 //! | `s3-federated`: keys of a role's session | documented protocol, not signed |
 //! | `s3`: list, read, write | signed with `AwsAuthorizer` of `object_store` |
-//! | AWS KMS, for a root key ([`KmsKey`]): `Encrypt`, `Decrypt` | documented protocol, signed with `AwsAuthorizer` of `object_store`, with saved keys or those of a role's session |
 //! | `azure_identity`: application token, delegation key, container signature | documented protocol; published crates contain their own HTTP client, and none can sign for a container without an account key |
 //! | `azure-federated`: application token | documented protocol, with a federation token instead of a secret |
 //! | `azure_identity`: list, read, write | authorized with `AzureAuthorizer` of `object_store` |
@@ -45,7 +44,6 @@
 //! | Protocol | Server |
 //! |---|---|
 //! | `s3` checks, `AssumeRole` and its keys | moto, with signature and permission checks; it does not evaluate session policies |
-//! | AWS KMS | moto, with signature and permission checks; a server with documented responses for errors that moto does not return |
 //! | `s3`: clock skew, wrong region, expired tokens, lifetimes | a server with documented responses |
 //! | `azure_identity` checks; delegation key, container signature and its use | Azurite over TLS |
 //! | `azure_identity`: responses of the directory | a server with documented responses |
@@ -60,7 +58,6 @@ mod federation;
 mod gcs;
 mod guard;
 mod issuer;
-mod kms;
 mod link;
 mod probe;
 mod publication;
@@ -74,7 +71,6 @@ pub use egress::{Destination, Egress, EgressPolicy, HostPattern, InvalidDestinat
 pub use export::{ExportClient, ExportError};
 pub use guard::{InvalidProxyUrl, Proxy, ProxyUrl, Resolve, TrustError};
 pub use issuer::IssuerClient;
-pub use kms::{InvalidKmsUri, KmsAccess, KmsError, KmsKey, KmsUri, ReadCredentials};
 pub use publication::PublicationClient;
 pub use settings::{Deadlines, Places, StorageSettings};
 pub use storage::Storage;

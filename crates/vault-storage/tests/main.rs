@@ -7,7 +7,6 @@ mod azure;
 mod federation;
 mod gcs;
 mod issuer;
-mod kms;
 mod link;
 mod proxy;
 mod s3;

@@ -9,18 +9,17 @@ use serde_json::json;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
-use vault_core::credential::{CredentialData, CredentialType, SecretBytes};
+use vault_core::credential::{CredentialData, CredentialType};
 use vault_core::id::IssuerId;
 use vault_core::identity::{Issuer, IssuerName, KeySource};
-use vault_core::port::{IssuerKeys as _, KeyService as _, KeyServiceError, WebhookMessage};
+use vault_core::port::{IssuerKeys as _, WebhookMessage};
 use vault_core::receiver::{DeliveryFailure, check_url};
 use vault_core::time::Timestamp;
 use vault_storage::{
-    Deadlines, Egress, EgressPolicy, ExportClient, IssuerClient, KmsKey, Proxy, Storage, StorageSettings, WebhookClient,
+    Deadlines, Egress, EgressPolicy, ExportClient, IssuerClient, Proxy, Storage, StorageSettings, WebhookClient,
 };
 use vault_testkit::clock::SequentialIds;
 use vault_testkit::stores::{Moto, ProxyMode, ProxyPy, Scripted, TestProxy, TlsFiles};
-use zeroize::Zeroizing;
 
 const CREDENTIALS: &str = "vault:pr0xy-s3cret";
 /// Names of the destinations. The second one needs no entry.
@@ -73,14 +72,6 @@ fn issuer(url: &str, authority: &Authority) -> Issuer {
     }
 }
 
-fn kms(endpoint: &str, egress: &Egress) -> KmsKey {
-    let arn = "arn:aws:kms:eu-central-1:111122223333:key/one";
-    let uri = format!("aws-kms:{arn}?credentials-file=/nowhere&endpoint={endpoint}").parse().unwrap();
-    let keys = b"[default]\naws_access_key_id = a\naws_secret_access_key = b\n".to_vec();
-    let read = Arc::new(move || Ok(Zeroizing::new(keys.clone())));
-    KmsKey::new(uri, read, egress).unwrap()
-}
-
 /// An HTTPS server with the responses of all kinds of destinations.
 fn destination(authority: &Authority) -> SocketAddr {
     authority.serve(|head| {
@@ -90,7 +81,6 @@ fn destination(authority: &Authority) -> SocketAddr {
                 json!({"issuer": format!("https://{host}"), "jwks_uri": format!("https://{host}/keys")}).to_string()
             }
             "/keys" => KEYS.to_owned(),
-            "/" => json!({"CiphertextBlob": STANDARD.encode("sealed")}).to_string(),
             _ => "a".to_owned(),
         };
         format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len())
@@ -130,8 +120,6 @@ async fn reaches_every_destination(url: &str, authority: &Authority) {
     let issuer = issuer(&secure, authority);
     let fetched = IssuerClient::new(&egress).fetch(&issuer).await.unwrap();
     assert_eq!(fetched.keys, KEYS);
-    let key = kms(&secure, &egress);
-    assert_eq!(key.seal(&SecretBytes::from(b"x".to_vec()), b"").await.unwrap(), b"sealed");
     let headers = [("authorization".to_owned(), SecretString::from("Bearer token"))];
     let export = ExportClient::new(&egress, &format!("{insecure}/ingest"), &headers).unwrap();
     export.post("application/x-ndjson", "{}\n".into()).await.unwrap();
@@ -154,7 +142,7 @@ async fn each_kind_of_destination_is_reached_through_an_http_proxy() {
     proxy.require(&authorization());
     reaches_every_destination(&proxy.url(), &authority).await;
     let tunnels = proxy.tunnels();
-    assert!(tunnels.len() >= 8, "{tunnels:?}");
+    assert!(tunnels.len() >= 7, "{tunnels:?}");
     for tunnel in tunnels {
         let (method, rest) = tunnel.line.split_once(' ').unwrap();
         assert_eq!((method, rest), ("CONNECT", format!("{} HTTP/1.1", tunnel.target()).as_str()));
@@ -240,23 +228,17 @@ async fn each_failure_of_a_proxy_has_a_reason() {
     assert_eq!(webhooks.post(&message("https://store.test/hook")).await, Err(DeliveryFailure::Proxy));
     let failure = IssuerClient::new(&egress).fetch(&issuer("https://store.test", &authority)).await.unwrap_err();
     assert!(failure.0.contains("http://127.0.0.1:1"), "{failure}");
-    let failure = kms("https://store.test", &egress).seal(&SecretBytes::from(Vec::new()), b"").await;
-    let failure = failure.unwrap_err();
-    assert!(matches!(failure, KeyServiceError::Unavailable(_)), "{failure:?}");
-    assert!(failure.to_string().contains("http://127.0.0.1:1"), "{failure}");
     let export = ExportClient::new(&egress, "https://store.test/ingest", &[]).unwrap();
     let failure = export.post("text/plain", "a".into()).await.unwrap_err().to_string();
     assert!(failure.contains("http://127.0.0.1:1") && failure.contains("proxy-unreachable"), "{failure}");
 }
 
 #[tokio::test]
-async fn proxy_that_refuses_is_reported_by_a_root_key() {
+async fn proxy_that_refuses_is_reported_without_its_credentials() {
     let (authority, proxy) = (Authority::new(), TestProxy::start());
     proxy.require("Basic other");
     let egress = egress(&proxy.url(), &authority, &[]);
-    let failure = kms("https://store.test", &egress).seal(&SecretBytes::from(Vec::new()), b"").await;
-    let failure = failure.unwrap_err();
-    assert!(matches!(failure, KeyServiceError::Refused(_)), "{failure:?}");
+    let failure = IssuerClient::new(&egress).fetch(&issuer("https://store.test", &authority)).await.unwrap_err();
     let shown = format!("{failure} {failure:?} {egress:?}");
     assert!(shown.contains("proxy-credentials") && shown.contains(&proxy.url()), "{shown}");
     assert!(!shown.contains("pr0xy") && !shown.contains(&STANDARD.encode(CREDENTIALS)), "{shown}");

@@ -6,7 +6,6 @@
 //! - [`Moto`]: S3, STS and IAM, which checks signatures and permissions once that is enabled.
 //! - [`Azurite`]: Azure Blob.
 //! - [`GoogleEmulator`]: Google Cloud Storage, which checks no permissions.
-//! - [`SoftHsm`]: PKCS#11 tokens. It is not a server, and comes from a Debian package instead of `target/tools`.
 //! - [`ProxyPy`]: an HTTP proxy with `CONNECT` and Basic authentication.
 //! - [`TestProxy`]: a proxy that records its tunnels, and fails as a test requires.
 //! - [`Scripted`]: responses that a test defines and that none of the others can produce.
@@ -19,7 +18,6 @@ mod process;
 mod proxy;
 mod proxy_py;
 mod scripted;
-mod softhsm;
 mod tools;
 
 pub use azurite::{Azurite, TlsFiles};
@@ -29,7 +27,6 @@ pub use moto::{AccessKey, Moto};
 pub use proxy::{ProxyMode, TestProxy, Tunnel};
 pub use proxy_py::ProxyPy;
 pub use scripted::{Asked, Scripted};
-pub use softhsm::SoftHsm;
 pub use tools::find_tool;
 
 /// Private key of a service account that does not exist, in PEM form: created for tests only.

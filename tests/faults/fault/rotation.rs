@@ -67,7 +67,7 @@ fn commands(vault: &Vault, round: usize) -> Vec<Rotation> {
         [of(&["--organization", "Acme"]), of(&["--instance"])].map(|command| Rotation { command, root: None }).into();
     if has_new_root(round) {
         let new = vault.scratch(&format!("root-{round}.key"));
-        let command = of(&["--root", "--new-root-key-file", new.to_str().unwrap()]);
+        let command = of(&["--root", "--new-root-key", new.to_str().unwrap()]);
         rotations.push(Rotation { command, root: Some([new, vault.data_dir().join("root.key")]) });
     }
     rotations

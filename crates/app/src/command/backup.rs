@@ -3,6 +3,7 @@
 use crate::cli::BackupArgs;
 use crate::compose;
 use crate::progress::{self, SHARE};
+use crate::root_key;
 use crate::settings::Settings;
 use indicatif::ProgressBar;
 use serde::Serialize;
@@ -44,7 +45,7 @@ pub(crate) async fn run(settings: &Settings, args: BackupArgs, output: Output) -
 }
 
 async fn make(settings: &Settings, vault: &OpenVault, args: &BackupArgs) -> Result<Backup, Failure> {
-    let root_key = compose::root_key(settings)?;
+    let root_key = root_key::load(settings).await?;
     let mut bar = Bar::new()?;
     let made =
         vault_embed::backup(vault, root_key, BackupTarget::Named(&args.target), &mut |progress| bar.tell(progress))

@@ -159,13 +159,13 @@ fn root_key(settings: &Settings) -> Check {
         return Check::passed("root-key", format!("{} is on this host, the database is on a server", path.display()));
     };
     let remedy = "A stolen or copied disk exposes both. Store the root key elsewhere, for example as a systemd \
-                  credential, and set --root-key-file (docs/operate/root-key.md).";
+                  credential, and set --root-key (docs/operate/root-key.md).";
     let device = |path: &Path| path.metadata().map(|found| found.dev()).ok();
     if path.parent() == database.parent() {
         let found = format!("{} is in the directory of the database", path.display());
         return Check::other("root-key", Outcome::Warning, found, remedy);
     }
-    if device(path).is_some() && device(path) == device(database) {
+    if device(&path).is_some() && device(&path) == device(database) {
         let found = format!("{} is on the disk of the database", path.display());
         return Check::other("root-key", Outcome::Warning, found, remedy);
     }

@@ -13,8 +13,6 @@ struct Made {
     data_dir: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     root_key_file: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    root_key_source: Option<String>,
     database: String,
     instance: String,
 }
@@ -22,7 +20,8 @@ struct Made {
 pub(crate) async fn run(settings: &Settings, output: Output) -> Result<(), Failure> {
     compose::make_data_dir(settings)?;
     // Also create the anchor: another command may create the first checkpoint before a server starts and requires it.
-    let vault = compose::create(settings)?
+    let vault = compose::create(settings)
+        .await?
         .anchor(compose::anchor(settings), false)
         .await
         .map_err(|error| compose::failure(settings, error))?;
@@ -30,7 +29,6 @@ pub(crate) async fn run(settings: &Settings, output: Output) -> Result<(), Failu
     let made = Made {
         data_dir: settings.data_dir.display().to_string(),
         root_key_file: settings.root_key.file().map(|path| path.display().to_string()),
-        root_key_source: settings.root_key.file().is_none().then(|| settings.root_key.to_string()),
         database: settings.database.to_string(),
         instance: vault.instance().to_string(),
     };
@@ -57,8 +55,8 @@ pub(crate) async fn run(settings: &Settings, output: Output) -> Result<(), Failu
 pub(crate) fn root_key_warning(settings: &Settings) -> String {
     let Some(path) = settings.root_key.file() else {
         return format!(
-            "The root key is {}. Without it, the vault cannot be decrypted, and no backup contains it. Protect it from \
-             deletion, and keep a copy if possible.",
+            "The root key is the output of {}. Without it, the vault cannot be decrypted, and no backup contains it. \
+             Protect it from deletion, and keep a copy apart from the data.",
             settings.root_key
         );
     };
@@ -73,7 +71,7 @@ pub(crate) fn root_key_warning(settings: &Settings) -> String {
         let _ = write!(
             text,
             "\nThe key is in the same directory as the database, so a stolen disk exposes both. To keep it apart: mv {0} \
-             OTHER-DISK/ && export ORGVAULT_ROOT_KEY_FILE=OTHER-DISK/root.key (or pass --root-key-file).",
+             OTHER-DISK/ && export ORGVAULT_ROOT_KEY=file:OTHER-DISK/root.key (or pass --root-key).",
             quoted(&path.display().to_string())
         );
     }

@@ -21,7 +21,7 @@ struct Migrated {
 }
 
 pub(crate) async fn run(settings: &Settings, args: &MigrateArgs, output: Output) -> Result<(), Failure> {
-    let opening = with_bar(compose::serve(settings, "migrate", &ServerEvents::default())?.without_maintenance())?;
+    let opening = with_bar(compose::serve(settings, "migrate", &ServerEvents::default()).await?.without_maintenance())?;
     let vault = opening.await.map_err(|error| compose::failure(settings, error))?;
     let rolling = settings.database.file().is_none() && vault.applied_migrations().iter().all(Migration::is_rolling);
     let applied: Vec<String> =

@@ -4,6 +4,7 @@ use crate::cli::MigrateToArgs;
 use crate::compose;
 use crate::events::ServerEvents;
 use crate::progress::{self, SHARE};
+use crate::root_key;
 use crate::settings::Settings;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -41,7 +42,7 @@ pub(crate) async fn run(settings: &Settings, args: MigrateToArgs, output: Output
     let vault = match args.dry_run {
         true => compose::open(settings).await?,
         false => {
-            let opening = compose::serve(settings, "migrate-to", &ServerEvents::default())?.without_maintenance();
+            let opening = compose::serve(settings, "migrate-to", &ServerEvents::default()).await?.without_maintenance();
             opening.await.map_err(|error| compose::failure(settings, error))?
         }
     };
@@ -79,7 +80,7 @@ async fn move_vault(settings: &Settings, vault: &OpenVault, args: &MigrateToArgs
             tracing::info!(table = progress.table, "{doing} rows, {}% done", tenth * 10);
         }
     };
-    let root_key = compose::root_key(settings)?;
+    let root_key = root_key::load(settings).await?;
     let moved = migrate_to(vault, root_key, &args.url, args.dry_run, &mut tell).await;
     moved.map_err(|error| failure(error, &args.url.to_string()))
 }

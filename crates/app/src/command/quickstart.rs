@@ -104,7 +104,7 @@ pub(crate) async fn run(mut settings: Settings, args: QuickstartArgs, output: Ou
     }
     compose::make_data_dir(&settings)?;
     let events = ServerEvents::default();
-    let opening = compose::serve_or_create(&settings, "quickstart", &events)?;
+    let opening = compose::serve_or_create(&settings, "quickstart", &events).await?;
     let opening = opening.anchor(compose::anchor(&settings), false).with_opener();
     let (vault, opener) = opening.await.map_err(|error| compose::failure(&settings, error))?;
     let set_up = if has_accounts(&vault).await? { None } else { Some(set_up(&mut settings, &vault, &args).await?) };

@@ -4,6 +4,7 @@ use crate::cli::RestoreArgs;
 use crate::command::backup::Bar;
 use crate::compose;
 use crate::events::ServerEvents;
+use crate::root_key;
 use crate::settings::Settings;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -108,7 +109,7 @@ pub(crate) async fn run(settings: &Settings, args: RestoreArgs, output: Output) 
         ));
     }
     let backup = found(backup)?;
-    let root_key = compose::root_key(settings)?;
+    let root_key = root_key::load(settings).await?;
     let mut bar = Bar::new()?;
     let tell = &mut |progress| bar.tell(progress);
     let (anchor, accepted) = (compose::anchor(settings), Accepted { replace: args.replace, older: args.older });
@@ -120,7 +121,7 @@ pub(crate) async fn run(settings: &Settings, args: RestoreArgs, output: Output) 
 
 /// Completes a restore by other tools.
 async fn settle(settings: &Settings, output: Output) -> Result<(), Failure> {
-    let opening = compose::serve(settings, "restore", &ServerEvents::default())?.without_maintenance();
+    let opening = compose::serve(settings, "restore", &ServerEvents::default()).await?.without_maintenance();
     let vault = opening.await.map_err(|error| compose::failure(settings, error))?;
     let retired = vault.federation().retire_others(&[]).await;
     let settled = vault.operator().finish_restore(0, true).await;
@@ -160,7 +161,7 @@ fn failure(settings: &Settings, error: RestoreError) -> Failure {
             database.display()
         )),
         RestoreError::RootKeyMissing(path) => Failure::new(format!(
-            "root key {} not found. No backup contains it: copy it there, or pass --root-key-file. {UNCHANGED}",
+            "root key {} not found. No backup contains it: copy it there, or pass --root-key. {UNCHANGED}",
             path.display()
         )),
         RestoreError::Opening(error @ OpeningError::Lock(_)) => compose::failure(settings, error),

@@ -16,11 +16,9 @@ use crate::settings::Settings;
 use crate::{audit, backups, inspections};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use std::path::PathBuf;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
 use vault_cli::failure::Failure;
 use vault_cli::hardening;
 use vault_core::cursor::PageRequest;
@@ -31,88 +29,21 @@ use vault_core::usecase::MAX_SKEW;
 use vault_embed::{OpenVault, VaultFailure};
 use vault_http::{MetricsText, Readiness};
 
-/// First pause before a retry while the root key is unavailable. Each pause doubles, up to the longest.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// Interval of the metrics recorder's upkeep, and of log lines about suppressed messages.
 const MAINTENANCE_EVERY: Duration = Duration::from_secs(5);
 /// Upper bounds of the latency histograms, in seconds.
 const LATENCY_BUCKETS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
 
-/// The result of an attempt to open the vault.
-enum Attempt {
-    Opened(Box<OpenVault>, Arc<dyn Opener>),
-    /// The root key is unavailable for this reason.
-    Unavailable(String),
-}
-
-/// Opens the vault and serves it. While the root key is unavailable, retries.
+/// Opens the vault and serves it.
 pub(crate) async fn open_and_run(settings: Settings, args: ServeArgs) -> Result<(), Failure> {
     let (settings, events) = (Arc::new(settings), ServerEvents::default());
-    let opened = match open(&settings, &args, &events).await? {
-        Attempt::Opened(vault, opener) => Some((*vault, opener)),
-        Attempt::Unavailable(reason) => wait_for_root_key(&settings, args, &events, reason).await?,
-    };
-    match opened {
-        Some((vault, opener)) => run(settings, vault, opener, &events).await,
-        None => {
-            tracing::info!("stopped");
-            Ok(())
-        }
-    }
-}
-
-async fn open(settings: &Settings, args: &ServeArgs, events: &ServerEvents) -> Result<Attempt, Failure> {
-    let opening = compose::serve(settings, "serve", events)?;
-    let mut opening = opening.anchor(compose::anchor(settings), args.adopt_anchor);
+    let opening = compose::serve(&settings, "serve", &events).await?;
+    let mut opening = opening.anchor(compose::anchor(&settings), args.adopt_anchor);
     if args.migrate {
         opening = migrate::with_bar(opening)?;
     }
-    match opening.with_opener().await {
-        Ok((vault, opener)) => Ok(Attempt::Opened(Box::new(vault), opener)),
-        Err(error) if error.is_root_key_unavailable() => {
-            Ok(Attempt::Unavailable(compose::failure(settings, error).to_string()))
-        }
-        Err(error) => Err(compose::failure(settings, error)),
-    }
-}
-
-/// Responds to every request with 503 and retries until the vault opens. Returns `None` if the process was asked to
-/// stop.
-async fn wait_for_root_key(
-    settings: &Arc<Settings>,
-    args: ServeArgs,
-    events: &ServerEvents,
-    reason: String,
-) -> Result<Option<(OpenVault, Arc<dyn Opener>)>, Failure> {
-    let (tell, reported) = watch::channel(reason.clone());
-    let readiness = Readiness::new(move || {
-        let reason = reported.borrow().clone();
-        async move { Err(reason) }
-    });
-    let listeners = Listeners::bind_waiting(settings, readiness)?;
-    tracing::warn!("not ready: {reason}. Trying again; until then, requests get 503");
-    let (settings, events) = (Arc::clone(settings), events.clone());
-    listeners
-        .serve_until(async move {
-            let mut signal = pin!(wait_for_signal());
-            let mut pause = FIRST_PAUSE;
-            loop {
-                tokio::select! {
-                    signal = &mut signal => return signal.map(|()| None),
-                    () = tokio::time::sleep(pause) => {}
-                }
-                match open(&settings, &args, &events).await? {
-                    Attempt::Opened(vault, opener) => return Ok(Some((*vault, opener))),
-                    Attempt::Unavailable(reason) => {
-                        tracing::warn!("not ready: {reason}");
-                        tell.send_replace(reason);
-                    }
-                }
-                pause = (pause * 2).min(LONGEST_PAUSE);
-            }
-        })
-        .await
+    let (vault, opener) = opening.with_opener().await.map_err(|error| compose::failure(&settings, error))?;
+    run(settings, vault, opener, &events).await
 }
 
 /// Serves until a signal asks to stop, and closes the vault.
@@ -285,7 +216,7 @@ fn announce(settings: &Settings, vault: &OpenVault) {
     match settings.database.file() {
         Some(file) if settings.root_key.file().is_some_and(|key| key.parent() == file.parent()) => tracing::warn!(
             "the root key is in the same directory as the database, so a stolen disk exposes both. Move it and set \
-             --root-key-file"
+             --root-key"
         ),
         Some(_) => {}
         None => {

@@ -66,13 +66,10 @@ pub(super) struct VaultFlags {
     #[arg(long, value_name = "FILE", conflicts_with = "database_url")]
     pub(super) database_url_file: Option<PathBuf>,
 
-    /// Root key file (32 bytes, mode 0600) [default: <data-dir>/root.key]
-    #[arg(long, value_name = "FILE")]
-    pub(super) root_key_file: Option<PathBuf>,
-
-    /// Root key that is not in a file: credential:NAME (systemd), pkcs11:… (token) or aws-kms:… [default: none]
-    #[arg(long, value_name = "SOURCE", conflicts_with = "root_key_file")]
-    pub(super) root_key_source: Option<RootKeySource>,
+    /// Root key: file:PATH (32 bytes, mode 0600), credential:NAME (systemd), or command:COMMAND, which prints it [default:
+    /// file:<data-dir>/root.key]
+    #[arg(long, value_name = "LOCATION")]
+    pub(super) root_key: Option<RootKeySource>,
 
     /// Format of log lines; json writes one object per line [default: text on a terminal and for quickstart, else json]
     #[arg(long, value_name = "FORMAT")]

@@ -1,6 +1,7 @@
 //! Sources of settings, in order of precedence: flags, environment, settings file, defaults.
 
 use super::file::SettingsFile;
+use super::root_key;
 use crate::flag_error::{long_name, violation};
 use crate::removed;
 use clap::builder::ValueHint;
@@ -38,7 +39,7 @@ fn is_id_flag(id: &str, matches: &ArgMatches) -> bool {
 }
 
 /// Settings that name the same object in two ways.
-const ALTERNATIVES: [[&str; 2]; 2] = [["database_url", "database_url_file"], ["root_key_file", "root_key_source"]];
+const ALTERNATIVES: [[&str; 2]; 1] = [["database_url", "database_url_file"]];
 
 /// Returns whether a flag names the object of `setting`, which is not a flag, in the other way.
 fn is_overridden(setting: &Arg, matches: &ArgMatches) -> bool {
@@ -68,7 +69,11 @@ pub(super) fn resolve(
         } else if let Some(value) = std::env::var_os(&variable) {
             (vec![value], variable)
         } else if let Some((file, (values, place))) = file.and_then(|file| Some((file, file.get(name)?))) {
-            (values.iter().map(|value| resolved(file, setting, value)).collect(), place)
+            let values = match name {
+                "root-key" => root_key::of_file(values, |path| file.resolve(path)),
+                _ => values.iter().map(|value| resolved(file, setting, value)).collect(),
+            };
+            (values, place)
         } else {
             continue;
         };

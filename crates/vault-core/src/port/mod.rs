@@ -20,7 +20,6 @@ mod integration;
 mod invitation;
 mod issuer;
 mod key;
-mod key_service;
 mod login;
 mod maintenance;
 #[cfg(feature = "mock")]
@@ -54,7 +53,6 @@ pub use integration::*;
 pub use invitation::*;
 pub use issuer::*;
 pub use key::*;
-pub use key_service::*;
 pub use login::*;
 pub use maintenance::*;
 #[cfg(feature = "mock")]

@@ -1,6 +1,7 @@
 //! Errors of database key files, each with a one-line message.
 
-use crate::wrapper::WrapError;
+use crate::aead::SealingError;
+use crate::blob::OpenError;
 use std::io;
 use std::path::{Path, PathBuf};
 use vault_core::id::KeyId;
@@ -21,11 +22,6 @@ impl DatabaseKeyError {
     /// Returns whether the file is wrapped under a root key other than the given one.
     pub const fn is_wrong_root_key(&self) -> bool {
         matches!(self.error_kind, DatabaseKeyErrorKind::OtherRoot { .. })
-    }
-
-    /// Returns whether the root key was unavailable; a retry may succeed.
-    pub const fn is_root_key_unavailable(&self) -> bool {
-        matches!(self.error_kind, DatabaseKeyErrorKind::Wrap(WrapError::Unavailable(_)))
     }
 
     #[cfg(test)]
@@ -59,7 +55,10 @@ pub(crate) enum DatabaseKeyErrorKind {
     Rotating,
     /// The root key does not open the file.
     #[error("cannot be unwrapped: {0}")]
-    Wrap(#[from] WrapError),
+    Unwrap(#[from] OpenError),
+    /// A new key could not be wrapped.
+    #[error("cannot be wrapped: {0}")]
+    Wrap(#[from] SealingError),
     /// The operating system reported an error.
     #[error("cannot be read or written: {0}")]
     Io(io::Error),

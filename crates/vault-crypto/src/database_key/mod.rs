@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::durable;
 use crate::entropy::{random_key, random_key_id};
 use crate::key::SymmetricKey;
-use crate::wrapper::KeyWrapper;
+use crate::root_key::LoadedRootKey;
 use secrecy::SecretString;
 use std::path::{Path, PathBuf};
 use vault_core::id::KeyId;
@@ -72,28 +72,24 @@ impl DatabaseKeyFile {
     /// Generates a key and creates its file, which is synced to the disk when this returns.
     ///
     /// # Errors
-    /// The path exists, the file cannot be written, or the key cannot be wrapped.
-    pub async fn create(
-        &self,
-        wrapper: &dyn KeyWrapper,
-        entropy: &dyn Entropy,
-    ) -> Result<DatabaseKey, DatabaseKeyError> {
-        let made = async {
+    /// The path exists, the file cannot be written, or the operating system returns no randomness.
+    pub fn create(&self, wrapper: &LoadedRootKey, entropy: &dyn Entropy) -> Result<DatabaseKey, DatabaseKeyError> {
+        let made = || {
             let (id, key) = (random_key_id(entropy)?, random_key(entropy)?);
-            let wrap = wrapper.wrap(&Context::database_key(id), &key).await?;
+            let wrap = wrapper.wrap(&Context::database_key(id), &key)?;
             durable::create_new(&self.path, &Wraps::new(id, wrap)?.to_bytes())?;
             Ok(DatabaseKey(key))
         };
-        made.await.map_err(|error_kind| self.error(error_kind))
+        made().map_err(|error_kind| self.error(error_kind))
     }
 
     /// Reads the key.
     ///
     /// # Errors
     /// The file is missing or damaged, or is not wrapped by this root key.
-    pub async fn load(&self, wrapper: &dyn KeyWrapper) -> Result<DatabaseKey, DatabaseKeyError> {
-        let read = async { unwrap(&self.read()?, wrapper).await.map(DatabaseKey) };
-        read.await.map_err(|error_kind| self.error(error_kind))
+    pub fn load(&self, wrapper: &LoadedRootKey) -> Result<DatabaseKey, DatabaseKeyError> {
+        let read = || unwrap(&self.read()?, wrapper).map(DatabaseKey);
+        read().map_err(|error_kind| self.error(error_kind))
     }
 
     /// Reads the key from the content of such a file, which was read from elsewhere. Errors contain the path of this
@@ -101,12 +97,12 @@ impl DatabaseKeyFile {
     ///
     /// # Errors
     /// Those of [`DatabaseKeyFile::load`].
-    pub async fn load_from(&self, content: &[u8], wrapper: &dyn KeyWrapper) -> Result<DatabaseKey, DatabaseKeyError> {
-        let read = async {
+    pub fn load_from(&self, content: &[u8], wrapper: &LoadedRootKey) -> Result<DatabaseKey, DatabaseKeyError> {
+        let read = || {
             let wraps = Wraps::read(content).ok_or(DatabaseKeyErrorKind::Malformed)?;
-            unwrap(&wraps, wrapper).await.map(DatabaseKey)
+            unwrap(&wraps, wrapper).map(DatabaseKey)
         };
-        read.await.map_err(|error_kind| self.error(error_kind))
+        read().map_err(|error_kind| self.error(error_kind))
     }
 
     /// Starts replacing the root key: adds a wrap with `next`, so that either root key opens the file. Repeating it
@@ -114,37 +110,33 @@ impl DatabaseKeyFile {
     ///
     /// # Errors
     /// Those of [`DatabaseKeyFile::load`], or another rotation is not finished.
-    pub async fn begin_root_rotation(
-        &self,
-        current: &dyn KeyWrapper,
-        next: &dyn KeyWrapper,
-    ) -> Result<(), DatabaseKeyError> {
-        let started = async {
+    pub fn begin_root_rotation(&self, current: &LoadedRootKey, next: &LoadedRootKey) -> Result<(), DatabaseKeyError> {
+        let started = || {
             let mut wraps = self.read()?;
-            let key = unwrap(&wraps, current).await?;
+            let key = unwrap(&wraps, current)?;
             if wraps.under(next.id()).is_some() {
                 return Ok(());
             }
-            wraps.add(next.wrap(&Context::database_key(wraps.key()), &key).await?)?;
+            wraps.add(next.wrap(&Context::database_key(wraps.key()), &key)?)?;
             Ok(durable::replace(&self.path, &wraps.to_bytes())?)
         };
-        started.await.map_err(|error_kind| self.error(error_kind))
+        started().map_err(|error_kind| self.error(error_kind))
     }
 
     /// Finishes replacing the root key: keeps only the wrap with `next`, after verifying that it can be unwrapped.
     ///
     /// # Errors
     /// Those of [`DatabaseKeyFile::load`]. All wraps are kept.
-    pub async fn finish_root_rotation(&self, next: &dyn KeyWrapper) -> Result<(), DatabaseKeyError> {
-        let finished = async {
+    pub fn finish_root_rotation(&self, next: &LoadedRootKey) -> Result<(), DatabaseKeyError> {
+        let finished = || {
             let mut wraps = self.read()?;
-            unwrap(&wraps, next).await?;
+            unwrap(&wraps, next)?;
             if wraps.keep_only(next.id()) {
                 durable::replace(&self.path, &wraps.to_bytes())?;
             }
             Ok(())
         };
-        finished.await.map_err(|error_kind| self.error(error_kind))
+        finished().map_err(|error_kind| self.error(error_kind))
     }
 
     /// Returns the IDs of the root keys that open the file: two while the root key is being replaced.
@@ -164,11 +156,11 @@ impl DatabaseKeyFile {
     }
 }
 
-async fn unwrap(wraps: &Wraps, wrapper: &dyn KeyWrapper) -> Result<SymmetricKey, DatabaseKeyErrorKind> {
+fn unwrap(wraps: &Wraps, wrapper: &LoadedRootKey) -> Result<SymmetricKey, DatabaseKeyErrorKind> {
     let Some(wrap) = wraps.under(wrapper.id()) else {
         return Err(DatabaseKeyErrorKind::OtherRoot { wrapped_under: wraps.root_keys(), given: wrapper.id() });
     };
-    Ok(wrapper.unwrap(&Context::database_key(wraps.key()), wrap).await?)
+    Ok(wrapper.unwrap(&Context::database_key(wraps.key()), wrap)?)
 }
 
 #[cfg(test)]

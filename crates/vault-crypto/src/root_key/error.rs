@@ -44,6 +44,11 @@ pub enum RootKeyErrorKind {
         hint = encoding(*.0)
     )]
     Length(u64),
+    /// The output of a command is not an encoded key. Contains its length.
+    #[error(
+        "has {0} bytes; expected 32 bytes, 64 hexadecimal digits or 44 characters of base64, and at most one line feed"
+    )]
+    Encoding(usize),
     /// The content is all zero, text, an example, or otherwise not random.
     #[error("does not contain a random key ({0}); expected 32 random bytes. Restore the key from your copy")]
     Weak(&'static str),

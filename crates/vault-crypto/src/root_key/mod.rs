@@ -1,20 +1,18 @@
-//! Root key in a file: exactly 32 random bytes.
+//! Root key: exactly 32 random bytes.
 
+mod decode;
 mod error;
 mod file;
-mod service;
 mod weak;
 
 pub use error::{RootKeyError, RootKeyErrorKind};
-pub use service::ServiceRootKey;
 
-use crate::aead::AeadKey;
+use crate::aead::{AeadKey, SealingError};
+use crate::blob::OpenError;
 use crate::context::Context;
 use crate::derive::Label;
 use crate::key::SymmetricKey;
 use crate::secret_file::SecretFile;
-use crate::wrapper::{KeyWrapper, WrapError};
-use async_trait::async_trait;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -22,13 +20,13 @@ use vault_core::id::KeyId;
 use vault_core::port::Entropy;
 use vault_core::sealed::Blob;
 
-/// A root key read from a file.
-pub struct RootKeyFile {
+/// A root key in memory. It wraps two keys: that of the embedded database, and the instance key.
+pub struct LoadedRootKey {
     wrap: AeadKey,
     entropy: Arc<dyn Entropy>,
 }
 
-impl RootKeyFile {
+impl LoadedRootKey {
     /// Reads the root key at `path`.
     ///
     /// The content must be exactly 32 bytes that are not text, an example or all equal, in a file that [`SecretFile`]
@@ -43,9 +41,17 @@ impl RootKeyFile {
     /// Reads the root key from a file that is already open.
     ///
     /// # Errors
-    /// Same as [`RootKeyFile::load`].
+    /// Same as [`LoadedRootKey::load`].
     pub fn read(file: &SecretFile, entropy: Arc<dyn Entropy>) -> Result<Self, RootKeyError> {
         Ok(Self::new(&file::read(file)?, entropy))
+    }
+
+    /// Decodes the output of a command: 32 bytes, or the same in hexadecimal or base64, and at most one line feed.
+    ///
+    /// # Errors
+    /// The output is not a random key. The error does not contain it.
+    pub fn decode(output: &[u8], entropy: Arc<dyn Entropy>) -> Result<Self, RootKeyErrorKind> {
+        Ok(Self::new(&decode::decode(output)?, entropy))
     }
 
     /// Creates a new root key at `path`, readable only by its owner and written to disk when this function returns.
@@ -62,6 +68,21 @@ impl RootKeyFile {
     fn new(key: &SymmetricKey, entropy: Arc<dyn Entropy>) -> Self {
         Self { wrap: Label::RootWrap.sealing_key(key, key_id(key)), entropy }
     }
+
+    /// Returns the root key's ID in its blobs.
+    pub const fn id(&self) -> KeyId {
+        self.wrap.id()
+    }
+
+    /// Wraps a key, bound to `context`.
+    pub(crate) fn wrap(&self, context: &Context, key: &SymmetricKey) -> Result<Blob, SealingError> {
+        self.wrap.wrap(&*self.entropy, context, key)
+    }
+
+    /// Unwraps a key that was wrapped for the same `context`.
+    pub(crate) fn unwrap(&self, context: &Context, wrapped: &Blob) -> Result<SymmetricKey, OpenError> {
+        self.wrap.unwrap(context, wrapped)
+    }
 }
 
 /// Returns the id of a root key. It is derived from the key, so a wrong key is recognised by its id.
@@ -72,24 +93,9 @@ fn key_id(key: &SymmetricKey) -> KeyId {
     KeyId::from_bytes(id)
 }
 
-#[async_trait]
-impl KeyWrapper for RootKeyFile {
-    fn id(&self) -> KeyId {
-        self.wrap.id()
-    }
-
-    async fn wrap(&self, context: &Context, key: &SymmetricKey) -> Result<Blob, WrapError> {
-        self.wrap.wrap(&*self.entropy, context, key).map_err(|error| WrapError::Source(error.into()))
-    }
-
-    async fn unwrap(&self, context: &Context, wrapped: &Blob) -> Result<SymmetricKey, WrapError> {
-        Ok(self.wrap.unwrap(context, wrapped)?)
-    }
-}
-
-impl fmt::Debug for RootKeyFile {
+impl fmt::Debug for LoadedRootKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RootKeyFile({})", self.id())
+        write!(f, "LoadedRootKey({})", self.id())
     }
 }
 

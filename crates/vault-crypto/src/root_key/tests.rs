@@ -26,8 +26,8 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
 
-fn load(path: &Path) -> Result<RootKeyFile, RootKeyError> {
-    RootKeyFile::load(path, entropy())
+fn load(path: &Path) -> Result<LoadedRootKey, RootKeyError> {
+    LoadedRootKey::load(path, entropy())
 }
 
 fn error_kind(path: &Path) -> RootKeyErrorKind {
@@ -91,6 +91,32 @@ fn a66_not_random() {
         let error = load(&path).unwrap_err();
         assert!(matches!(error.error_kind(), RootKeyErrorKind::Weak(_)));
         assert!(!error.to_string().contains("0123456789abcdef"));
+    }
+}
+
+#[test]
+fn output_of_command_is_decoded() {
+    let id = LoadedRootKey::decode(&RANDOM, entropy()).unwrap().id();
+    let (hexadecimal, base64) = (hex::encode(RANDOM), "0fDFpI5rOXIAT6fmmxyD0vheYLdJKtMcf+WAS5bCrRM=");
+    for text in [&RANDOM[..], hexadecimal.as_bytes(), hexadecimal.to_uppercase().as_bytes(), base64.as_bytes()] {
+        for output in [text.to_vec(), [text, b"\n"].concat()] {
+            assert_eq!(LoadedRootKey::decode(&output, entropy()).unwrap().id(), id, "{} bytes", output.len());
+        }
+        for output in [[text, b"\n\n"].concat(), [text, b"a"].concat(), text[1..].to_vec(), [b" ", text].concat()] {
+            let error = LoadedRootKey::decode(&output, entropy()).unwrap_err();
+            assert!(matches!(error, RootKeyErrorKind::Encoding(length) if length == output.len()), "{error}");
+        }
+    }
+    // The last byte of a key may be a line feed.
+    let mut key = RANDOM;
+    key[31] = b'\n';
+    let id = LoadedRootKey::decode(&key, entropy()).unwrap().id();
+    assert_eq!(LoadedRootKey::decode(&[&key[..], b"\n"].concat(), entropy()).unwrap().id(), id);
+    for wrong in [&b"+".repeat(64)[..], &b"g".repeat(64), &b"!".repeat(44), &b"A".repeat(44), b""] {
+        assert!(matches!(LoadedRootKey::decode(wrong, entropy()), Err(RootKeyErrorKind::Encoding(_))));
+    }
+    for weak in [&[0; 32][..], b"0123456789abcdef0123456789abcdef", &b"0".repeat(64)] {
+        assert!(matches!(LoadedRootKey::decode(weak, entropy()), Err(RootKeyErrorKind::Weak(_))));
     }
 }
 
@@ -206,14 +232,14 @@ fn cyclic_links_are_refused() {
 fn key_is_created_once() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("root.key");
-    let made = RootKeyFile::generate(&path, entropy()).unwrap();
+    let made = LoadedRootKey::generate(&path, entropy()).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o600);
     let content = fs::read(&path).unwrap();
     assert_eq!(load(&path).unwrap().id(), made.id());
-    let again = RootKeyFile::generate(&path, Arc::new(crate::OsEntropy)).unwrap_err();
+    let again = LoadedRootKey::generate(&path, Arc::new(crate::OsEntropy)).unwrap_err();
     assert!(matches!(again.error_kind(), RootKeyErrorKind::Exists));
     assert_eq!(fs::read(&path).unwrap(), content);
-    let nothing = RootKeyFile::generate(&directory.path().join("other"), Arc::new(NoEntropyLeft)).unwrap_err();
+    let nothing = LoadedRootKey::generate(&directory.path().join("other"), Arc::new(NoEntropyLeft)).unwrap_err();
     assert!(matches!(nothing.error_kind(), RootKeyErrorKind::NoEntropy(_)));
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
 }
@@ -222,18 +248,18 @@ fn key_is_created_once() {
 fn nothing_shows_the_key() {
     let (_directory, path) = sound();
     let root = load(&path).unwrap();
-    assert_eq!(format!("{root:?}"), format!("RootKeyFile({})", root.id()));
+    assert_eq!(format!("{root:?}"), format!("LoadedRootKey({})", root.id()));
 }
 
-#[tokio::test]
-async fn another_root_key_has_different_id_and_opens_nothing() {
+#[test]
+fn another_root_key_has_different_id_and_opens_nothing() {
     let (_directory, path) = sound();
     let (_other_directory, other) = crate::testing::root();
     let root = load(&path).unwrap();
     assert_ne!(root.id(), other.id());
     let context = Context::instance_key(InstanceId::from_uuid(id(1)), key_id(2));
-    let wrapped = root.wrap(&context, &crate::testing::key(3)).await.unwrap();
-    assert!(root.unwrap(&context, &wrapped).await.is_ok());
-    let refused = other.unwrap(&context, &wrapped).await;
-    assert!(matches!(refused, Err(WrapError::DoesNotOpen(OpenError::OtherKey))));
+    let wrapped = root.wrap(&context, &crate::testing::key(3)).unwrap();
+    assert!(root.unwrap(&context, &wrapped).is_ok());
+    let refused = other.unwrap(&context, &wrapped);
+    assert!(matches!(refused, Err(OpenError::OtherKey)));
 }

@@ -1,6 +1,6 @@
 use super::key::TokenKey;
 use super::*;
-use crate::SymmetricKey;
+use crate::key::SymmetricKey;
 use crate::testing::{NOW, id, keyring_of};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -22,7 +22,7 @@ use std::time::Duration;
 use vault_core::audit::{Actor, AuditAction, Subject};
 use vault_core::port::StoreError;
 use vault_core::time::Timestamp;
-use vault_crypto::{DatabaseKeyError, DatabaseKeyFile, KeyWrapper, Keyring, KeyringError, OsEntropy};
+use vault_crypto::{DatabaseKeyError, DatabaseKeyFile, Keyring, KeyringError, LoadedRootKey, OsEntropy};
 use vault_diesel::{CopyError, SqliteKey, Store, TableRows, check_file};
 
 /// Interval at which the size of a growing file is read.
@@ -201,7 +201,7 @@ pub async fn backup(
     let rows = watched(copying, &unfinished.copy, size, BackupStep::Copying, progress).await??;
 
     progress(BackupProgress { step: BackupStep::Checking, bytes: None });
-    check(&unfinished.copy, &key_file, &wrapped, &*root, &rows).await?;
+    check(&unfinished.copy, &key_file, &wrapped, &root, &rows).await?;
 
     let total: u64 = rows.iter().map(|table| table.rows).sum();
     let created_at = now.to_rfc3339().unwrap_or_default();
@@ -219,10 +219,10 @@ async fn check(
     copy: &Path,
     key_file: &DatabaseKeyFile,
     wrapped: &[u8],
-    root: &dyn KeyWrapper,
+    root: &LoadedRootKey,
     rows: &[TableRows],
 ) -> Result<(), BackupError> {
-    let key = SqliteKey::from_bytes(key_file.load_from(wrapped, root).await?.expose_bytes()); // handed to the database
+    let key = SqliteKey::from_bytes(key_file.load_from(wrapped, root)?.expose_bytes()); // handed to the database
     let file = copy.to_owned();
     let content = tokio::task::spawn_blocking(move || check_file(&file, key)).await;
     let content = content.map_err(|_| BackupError::Cancelled)??;
@@ -230,7 +230,7 @@ async fn check(
     let Some(instance) = &content.instance else {
         return Err(CopyError::Damaged { path: copy.to_owned(), finding: "it has no instance".to_owned() }.into());
     };
-    Keyring::open(root, Arc::new(OsEntropy), instance, &[], &content.keys).await?;
+    Keyring::open(root, Arc::new(OsEntropy), instance, &[], &content.keys)?;
     Ok(())
 }
 

@@ -25,7 +25,7 @@ use vault_core::principal::Principal;
 use vault_core::usecase::integrations::{IntegrationEdit, IntegrationRef};
 use vault_core::usecase::{AccountCommand, AccountRef};
 use vault_core::{Error, Refusal};
-use vault_crypto::{Anchor, AnchorErrorKind, DatabaseKey, DatabaseKeyFile, KeyWrapper, Keyring, OsEntropy};
+use vault_crypto::{Anchor, AnchorErrorKind, DatabaseKey, DatabaseKeyFile, Keyring, LoadedRootKey, OsEntropy};
 use vault_diesel::{
     CopyError, Replayed, SchemaState, ServerLock, SqliteKey, Store, TableRows, check_file, copy_file, replay,
 };
@@ -105,7 +105,7 @@ pub async fn restore(
         return Err(RestoreError::RootKeyMissing(missing.to_owned()));
     }
     let root = root_key.load(Arc::new(OsEntropy))?;
-    let key = DatabaseKeyFile::at(&backup).load_from(&archive.key, &*root).await?;
+    let key = DatabaseKeyFile::at(&backup).load_from(&archive.key, &root)?;
 
     let directory = path.parent().unwrap_or(Path::new("/"));
     let made = !exists(directory)?;
@@ -125,7 +125,7 @@ pub async fn restore(
 struct Run<'a> {
     path: &'a Path,
     archive: Opened,
-    root: Arc<dyn KeyWrapper>,
+    root: Arc<LoadedRootKey>,
     /// Key of the database in the backup.
     key: DatabaseKey,
     anchor: &'a Path,
@@ -183,11 +183,11 @@ impl Run<'_> {
         }
         let no_instance = || CopyError::Damaged { path: unpacked.clone(), finding: "it has no vault".into() };
         let instance = content.instance.ok_or_else(|| damaged(no_instance()))?;
-        let proven = Keyring::open(&*self.root, Arc::new(OsEntropy), &instance, &[], &content.keys).await;
+        let proven = Keyring::open(&self.root, Arc::new(OsEntropy), &instance, &[], &content.keys);
         proven.map_err(|source| RestoreError::Keyring { backup: self.archive.path.clone(), source })?;
 
         let database = staging.join(self.path.file_name().unwrap_or_default());
-        let new_key = DatabaseKeyFile::next_to(&database).create(&*self.root, &OsEntropy).await?;
+        let new_key = DatabaseKeyFile::next_to(&database).create(&self.root, &OsEntropy)?;
         let (from, to) = (unpacked.clone(), database.clone());
         let (old, new) = (self.key.expose_bytes(), new_key.expose_bytes()); // handed to the database
         let copying = move || copy_file(&from, SqliteKey::from_bytes(old), &to, &SqliteKey::from_bytes(new));
@@ -366,7 +366,7 @@ impl Run<'_> {
     }
 
     fn root(&self) -> RootKey {
-        RootKey::service(Arc::clone(&self.root))
+        RootKey::loaded(Arc::clone(&self.root))
     }
 }
 

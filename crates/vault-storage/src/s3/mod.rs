@@ -5,9 +5,9 @@ mod place;
 mod policy;
 mod reason;
 mod session;
-pub(crate) mod web_identity;
+mod web_identity;
 
-pub(crate) use self::session::{Parameters as SessionParameters, tags as session_tags};
+pub(crate) use self::session::tags as session_tags;
 
 use self::objects::Bucket;
 use self::place::address_of;

@@ -24,8 +24,6 @@ const LONGEST: i32 = 43_200;
 const CHECK: &str = "orgvault-check";
 /// Name of the session that a trust check requests.
 const TRUST_CHECK: &str = "orgvault-trust-check";
-/// Name of the session that uses a root key in KMS.
-const ROOT_KEY: &str = "orgvault-kms";
 
 /// The parameters of a session.
 pub(crate) struct Parameters {
@@ -33,8 +31,8 @@ pub(crate) struct Parameters {
     name: String,
     /// Lifetime in seconds.
     seconds: String,
-    /// Session policy, unless the session has all rights of the role.
-    policy: Option<String>,
+    /// Session policy.
+    policy: String,
 }
 
 impl Parameters {
@@ -42,18 +40,13 @@ impl Parameters {
     pub(super) fn of(location: &S3Location<'_>, order: &VendOrder) -> Result<Self, CheckReason> {
         let name = order.activation.map_or_else(|| CHECK.to_owned(), |activation| format!("orgvault-{activation}"));
         let (seconds, policy) = (seconds_until(order).to_string(), policy::narrowed_to(location)?);
-        Ok(Self { name, seconds, policy: Some(policy) })
+        Ok(Self { name, seconds, policy })
     }
 
     /// Returns the parameters for a session that must be refused.
     pub(super) fn of_trust_check(location: &S3Location<'_>) -> Result<Self, CheckReason> {
         let policy = policy::narrowed_to(location)?;
-        Ok(Self { name: TRUST_CHECK.to_owned(), seconds: SHORTEST.to_string(), policy: Some(policy) })
-    }
-
-    /// Returns the parameters for a session that uses a root key.
-    pub(crate) fn of_root_key() -> Self {
-        Self { name: ROOT_KEY.to_owned(), seconds: SHORTEST.to_string(), policy: None }
+        Ok(Self { name: TRUST_CHECK.to_owned(), seconds: SHORTEST.to_string(), policy })
     }
 
     /// Returns the fields of the request, in the order of the documentation.
@@ -64,7 +57,7 @@ impl Parameters {
             ("RoleSessionName", self.name.as_str()),
             ("DurationSeconds", self.seconds.as_str()),
         ];
-        form.extend(self.policy.as_deref().map(|policy| ("Policy", policy)));
+        form.push(("Policy", &self.policy));
         form.extend(role.map(|role| ("RoleArn", role)));
         form
     }

@@ -24,34 +24,19 @@ pub(super) async fn assume_role(
     parameters: &Parameters,
     token: &SecretString,
 ) -> Result<Session, CheckReason> {
-    let answer = request(client, role, recipient, parameters, token).await?;
-    if answer.status != StatusCode::OK {
-        return Err(why(&answer));
-    }
-    session(&answer).ok_or(CheckReason::Unexpected)
-}
-
-/// Sends the request for a session.
-pub(crate) async fn request(
-    client: &GuardedClient,
-    role: &str,
-    recipient: &str,
-    parameters: &Parameters,
-    token: &SecretString,
-) -> Result<Answer, CheckReason> {
     let mut form = parameters.form("AssumeRoleWithWebIdentity", Some(role));
     form.push(("WebIdentityToken", token.expose_secret())); // for this recipient only
     let request = Request::post(address(recipient).ok_or(CheckReason::Unexpected)?)
         .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
         .body(Bytes::from(encode_pairs(&form)))
         .map_err(|_| CheckReason::Unexpected)?;
-    client.send(request).await
-}
-
-/// Returns the session in a successful response.
-pub(crate) fn session(answer: &Answer) -> Option<Session> {
-    let AssumeRole::AssumeRoleWithWebIdentityResponse { assume_role_with_web_identity_result } = answer.xml()?;
-    assume_role_with_web_identity_result.session()
+    let answer = client.send(request).await?;
+    if answer.status != StatusCode::OK {
+        return Err(why(&answer));
+    }
+    let AssumeRole::AssumeRoleWithWebIdentityResponse { assume_role_with_web_identity_result } =
+        answer.xml().ok_or(CheckReason::Unexpected)?;
+    assume_role_with_web_identity_result.session().ok_or(CheckReason::Unexpected)
 }
 
 /// Returns the reason of a refusal. Only `AccessDenied` shows that issuer and audience are trusted, and the subject is

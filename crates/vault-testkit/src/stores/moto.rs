@@ -96,18 +96,6 @@ impl Moto {
         reply.element("Arn").to_owned()
     }
 
-    /// Creates a symmetric key in KMS, and returns its ARN.
-    pub fn create_kms_key(&self) -> String {
-        let fields = [
-            ("Authorization", &*credentials_of("kms")),
-            ("Content-Type", "application/x-amz-json-1.1"),
-            ("X-Amz-Target", "TrentService.CreateKey"),
-        ];
-        let reply = have(self.0.address(), "POST", "/", &fields, b"{}");
-        let (_, rest) = reply.body.split_once("\"Arn\":").expect("the key has a name");
-        rest.split('"').nth(1).expect("the name is a text").to_owned()
-    }
-
     /// Enables the check of signatures and rights.
     pub fn evaluate(&self) {
         have(self.0.address(), "POST", "/moto-api/reset-auth", &[], b"0");

@@ -13,7 +13,7 @@ use vault_core::port::{Clock, CreateInstance, IdGenerator, KeyRepository};
 use vault_core::principal::Principal;
 use vault_core::role::Role;
 use vault_core::usecase::{AuditTally, Environment, NewCredential, Vault};
-use vault_crypto::{Keyring, OsEntropy, RootKeyFile};
+use vault_crypto::{Keyring, OsEntropy, LoadedRootKey};
 use vault_embed::{LoggedEvents, SystemClock, SystemIds};
 
 /// An open vault.
@@ -41,13 +41,13 @@ async fn open(directory: &Path, organization: OrganizationId) -> Result<Running,
     // root key.
     let keyring = match store.instance().await? {
         Some(instance) => {
-            let root = RootKeyFile::load(&root_path, entropy.clone())?;
+            let root = LoadedRootKey::load(&root_path, entropy.clone())?;
             let (retiring, keys) = (store.retiring_instance_keys().await?, store.instance_keys().await?);
-            Keyring::open(&root, entropy, &instance, &retiring, &keys).await?
+            Keyring::open(&root, entropy, &instance, &retiring, &keys)?
         }
         None => {
-            let root = RootKeyFile::generate(&root_path, entropy.clone())?;
-            let made = Keyring::create(&root, entropy, InstanceId::from_uuid(ids.random()), now).await?;
+            let root = LoadedRootKey::generate(&root_path, entropy.clone())?;
+            let made = Keyring::create(&root, entropy, InstanceId::from_uuid(ids.random()), now)?;
             let created = (Actor::Operator, AuditAction::InstanceCreated, Subject::Instance);
             let audit = environment(&made.keyring).record(now, None, created.0, created.1, created.2);
             store.create_instance(CreateInstance { instance: made.instance, keys: made.keys, audit }).await?;

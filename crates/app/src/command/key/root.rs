@@ -1,10 +1,10 @@
 //! `orgvault key rotate --root`
 
 use crate::cli::RotateArgs;
-use crate::compose;
-use crate::settings::{RootKeyLocation, Settings};
+use crate::settings::{RootKeySource, Settings};
+use crate::{compose, root_key};
 use serde::Serialize;
-use std::path::{Path, PathBuf, absolute};
+use std::path::{Path, PathBuf};
 use vault_cli::failure::{Doing as _, Failure};
 use vault_cli::output::Output;
 use vault_cli::text::quoted;
@@ -17,20 +17,13 @@ struct Replaced {
     root_key: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     root_key_file: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    root_key_source: Option<String>,
     result: &'static str,
 }
 
 pub(crate) async fn rotate(settings: &Settings, args: &RotateArgs, output: Output) -> Result<(), Failure> {
-    let place = match (&args.new_root_key_source, &args.new_root_key_file) {
-        (Some(source), _) => source.place("--new-root-key-source")?,
-        (None, path) => {
-            let path = absolute(path.as_deref().unwrap_or(Path::new("")));
-            RootKeyLocation::File(path.map_err(|error| Failure::usage(format!("--new-root-key-file: {error}")))?)
-        }
-    };
-    let (current, next) = (compose::root_key(settings)?, compose::other_root_key(settings, &place)?);
+    let source = args.new_root_key.as_ref().ok_or_else(|| Failure::usage("--root needs --new-root-key"))?;
+    let current = root_key::load(settings).await?;
+    let next = root_key::load_from(settings, "--new-root-key", source).await?;
     let rotation = RootRotation::begin(current, next, settings.database.clone()).await;
     let mut rotation =
         rotation.map_err(|error| failure(settings, error)).doing(|| "replace the root key".to_owned())?;
@@ -45,15 +38,14 @@ pub(crate) async fn rotate(settings: &Settings, args: &RotateArgs, output: Outpu
     let replaced = Replaced {
         old_root_key: (old != new).then(|| old.to_string()),
         root_key: new.to_string(),
-        root_key_file: place.file().map(|path| path.display().to_string()),
-        root_key_source: place.file().is_none().then(|| place.to_string()),
+        root_key_file: source.file().map(|path| path.display().to_string()),
         result: match state {
             RootState::New => "replaced",
             RootState::Interrupted => "completed",
             RootState::Complete => "unchanged",
         },
     };
-    let text = text(settings, &place, &replaced);
+    let text = text(settings, source, &replaced);
     output.print(&replaced, &text)
 }
 
@@ -76,7 +68,7 @@ fn failure(settings: &Settings, error: RootRotationError) -> Failure {
     }
 }
 
-fn text(settings: &Settings, place: &RootKeyLocation, replaced: &Replaced) -> String {
+fn text(settings: &Settings, source: &RootKeySource, replaced: &Replaced) -> String {
     let Replaced { old_root_key, root_key, result, .. } = replaced;
     let done = match (*result, old_root_key) {
         ("unchanged", _) => return format!("The vault uses root key {root_key} already. Nothing was changed."),
@@ -84,9 +76,12 @@ fn text(settings: &Settings, place: &RootKeyLocation, replaced: &Replaced) -> St
         (_, None) => format!("Completed the replacement of the root key, which an earlier run started: {root_key}."),
     };
     let mut text = format!("{done} Only the new one decrypts the vault.\n\nNow:\n1. ");
-    if settings.root_key != *place {
-        text += &format!("Set {} for servers and commands, or its environment variable.", quoted(&place.flag()));
-        if let (RootKeyLocation::File(old), RootKeyLocation::File(new)) = (&settings.root_key, place) {
+    if settings.root_key != *source {
+        text += &format!(
+            "Set {} for servers and commands, or its environment variable.",
+            quoted(&format!("--root-key={source}"))
+        );
+        if let (RootKeySource::File(old), RootKeySource::File(new)) = (&settings.root_key, source) {
             text += &format!(" Or keep the path:\n   {}", in_place(old, new));
         }
         text += "\n   ";
