@@ -77,6 +77,7 @@ mod remote;
 mod restore;
 mod root;
 mod root_key;
+mod root_key_recipes;
 mod root_rotation;
 mod rotation;
 mod service_files;
