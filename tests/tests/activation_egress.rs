@@ -48,7 +48,7 @@ struct Stage {
 
 impl Stage {
     fn set(flags: &[&str]) -> Self {
-        let flags = [&["--verify-on-save", "--activation-rate=0"], flags].concat();
+        let flags = [&["--activation-rate=0"], flags].concat();
         let (vault, activation_listener) = ActivationListener::open_with(Database::Sqlite, &flags);
         let (session, integration) = (vault.admin_session(), Integration::make(&vault, "checker", &["checked/*"]));
         Self { _vault: vault, activation_listener, session, integration }

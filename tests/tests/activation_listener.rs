@@ -150,7 +150,7 @@ fn settings_are_read_from_file_and_environment() {
 fn api_process_has_no_activation_listener() {
     let (vault, integration) = set(Database::Sqlite);
     let path = socket(&vault);
-    let mut command = vault.command(&["serve", "--role=api", "--verify-on-save"]);
+    let mut command = vault.command(&["serve", "--role=api"]);
     command.arg(listen(&path));
     let server = Server::start(command, &vault.scratch("output"), &vault.scratch("log"));
     assert!(!path.exists(), "no socket");

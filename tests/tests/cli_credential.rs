@@ -211,7 +211,7 @@ fn credential_is_rotated_from_the_command_line() {
     assert!(output.starts_with("orgvault: cannot save the credential: "), "{output}");
     assert!(output.contains("--namespace may contain only") && output.contains("--type must be s3"), "{output}");
     let output = machine.run(&["credential", "check", &id]).refused().stderr;
-    assert!(output.contains("--recheck-every"), "{output}");
+    assert!(output.contains("--activation-listen"), "{output}");
 
     // Destructive commands require a confirmation.
     machine.run(&["credential", "destroy-version", &id, "3"]).misused();
@@ -249,8 +249,6 @@ fn data_and_login_violations_omit_values() {
         "{output}"
     );
     assert!(!output.contains("h7Qz"), "{output}");
-    let output = replace(&s3().request["data"].to_string(), &["--verify"]).refused().stderr;
-    assert!(output.contains("--verify-on-save"), "{output}");
     for wrong in [&["--promote"][..], &["--verify", "--promote", "--stage"], &["--expires-at", "2031"]] {
         replace("{}", wrong).misused();
     }

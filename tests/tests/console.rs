@@ -16,6 +16,8 @@ use vault_tests::{Account, Client, Database, Integration, Session, Vault};
 
 /// Policy that permits everything in the emulated storage.
 const ALL: &str = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}"#;
+/// The box that checks a credential before it is saved.
+const CHECK: &str = "Check it with the storage provider first";
 const PASSWORD: &str = "a horse of another colour";
 
 /// A vault, and a browser with its console.
@@ -240,6 +242,7 @@ fn pasted_examples_fill_form_of_each_type() {
             browser.fill("Bucket", bucket);
         }
         browser.fill("Namespace", &format!("pasted/{name}"));
+        browser.tick(CHECK);
         browser.press("Save");
         browser.see("Its secrets are encrypted and are never shown again.");
     }
@@ -343,6 +346,7 @@ fn error_is_shown_next_to_its_field() {
     browser.fill("Namespace", "imports//nightly of mine");
     browser.fill("Access key ID", "EXAMPLE-KEY-ID");
     browser.fill("Secret access key", "****************");
+    browser.tick(CHECK);
     browser.press("Save");
     assert_eq!(browser.refusal("Bucket"), "Enter the bucket.");
     browser.fill("Bucket", "nightly imports");
@@ -386,6 +390,7 @@ fn credential_is_rotated_and_deleted_in_console() {
         if immediately {
             browser.choose("Jobs use it", "false");
         }
+        browser.tick(CHECK);
         browser.press("Save as a new version");
     };
     stage.visit("#/credentials");
@@ -513,6 +518,7 @@ fn login_after_expired_session_returns_to_page() {
             session.call("DELETE", &path).send().expect(204);
         }
     }
+    browser.tick(CHECK);
     browser.press("Save");
     browser.see("Your session has ended.");
     assert!(!browser.text().contains("Add a credential"), "the page is not shown without a session");
@@ -572,6 +578,7 @@ fn typed_input_survives_navigation() {
     // A second credential in a namespace breaks jobs, so it needs a confirmation.
     browser.fill("Namespace", "imports/nightly");
     browser.fill("Bucket", "nightly-imports");
+    browser.tick(CHECK);
     browser.press("Save");
     browser.see("imports/nightly already has 1 credential.");
     assert_eq!(session.ids(), [first]);
@@ -658,7 +665,7 @@ fn saved_credential_is_checked_at_its_storage() {
         "endpoint": moto.endpoint(), "path_style_access": true,
     });
     let listen = format!("--activation-listen={}", free_address());
-    let stage = Stage::start_with(&[&listen, "--verify-on-save", "--allow-egress=127.0.0.0/8"]);
+    let stage = Stage::start_with(&[&listen, "--allow-egress=127.0.0.0/8"]);
     let (_, session) = stage.sign_in("editor");
     let browser = &stage.browser;
     let id = session.save(&json!({"type": "s3", "namespace": "checked", "data": data}));
@@ -710,7 +717,7 @@ fn saved_credential_is_checked_at_its_storage() {
 
 #[test]
 fn keyless_credentials_are_saved_trusted_and_checked() {
-    let Keyless { vault, mut providers, .. } = Keyless::start(Vault::init(Database::Sqlite), &["--verify-on-save"]);
+    let Keyless { vault, mut providers, .. } = Keyless::start(Vault::init(Database::Sqlite), &[]);
     let azurite = providers.start_azurite();
     azurite.create_container("nightly");
     let stage = Stage { vault, browser: Browser::open(1280, 900) };
@@ -1017,6 +1024,8 @@ fn keyboard_suffices_to_sign_in_and_save() {
         browser.tab_to(label);
         browser.keys(text);
     }
+    browser.tab_to(CHECK);
+    browser.key(Key::Space);
     browser.tab_to("Save");
     browser.key(Key::Space);
     browser.see("never shown again");

@@ -91,7 +91,7 @@ fn dry_run_reports_failing_credentials() {
 #[test]
 fn failing_credential_is_not_saved() {
     let (_moto, sound) = moto();
-    let (vault, _activation_listener) = ActivationListener::open_with(Database::Sqlite, &[LOCAL, "--verify-on-save"]);
+    let (vault, _activation_listener) = ActivationListener::open_with(Database::Sqlite, &[LOCAL]);
     let session = vault.admin_session();
     let refused = verify(&session, &with(&sound, "secret_access_key", "not-the-one-that-was-issued"));
     let refused = refused.problem("not-usable");
@@ -107,7 +107,7 @@ fn failing_credential_is_not_saved() {
 }
 
 #[test]
-fn without_configuration_nothing_is_checked() {
+fn without_configuration_no_private_address_is_checked() {
     let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     let session = vault.admin_session();
     // Counts connections to itself.
@@ -120,7 +120,7 @@ fn without_configuration_nothing_is_checked() {
             "region": "us-east-1", "endpoint": endpoint, "path_style_access": true,
         })
     };
-    assert_eq!(verify(&session, &data(&format!("http://127.0.0.1:{port}"))).status, 400);
+    assert_eq!(verify(&session, &data(&format!("http://127.0.0.1:{port}"))).status, 422);
     assert_eq!(session.list().len(), 0);
 
     let integration = Integration::make(&vault, "import", &["inside/*"]);

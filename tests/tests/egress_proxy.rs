@@ -54,7 +54,7 @@ fn server_connects_only_to_its_proxy() {
     let (proxy_url, credentials) = (proxy.url(), credentials.to_str().unwrap().to_owned());
     let mut serve = vault.serve_command();
     serve.args(["--egress-proxy", &proxy_url, "--egress-proxy-credentials-file", &credentials]);
-    serve.args(["--allow-egress", "store.test", "--verify-on-save", "--ca-file"]).arg(certificate_file(&vault));
+    serve.args(["--allow-egress", "store.test", "--ca-file"]).arg(certificate_file(&vault));
     serve.args(["--audit-sink", &logs, "--otlp-endpoint", &traces]);
     // The environment selects no proxy.
     serve.envs([("HTTP_PROXY", "http://127.0.0.1:1"), ("https_proxy", "http://127.0.0.1:1"), ("NO_PROXY", "*")]);

@@ -31,7 +31,7 @@ fn public_routes_are_marked_public() {
 #[test]
 fn every_route_responds_as_in_table() {
     // With an activation listener that runs requested checks.
-    let (vault, _) = ActivationListener::open_with(Database::Sqlite, &["--recheck-every", "30d"]);
+    let (vault, _) = ActivationListener::open(Database::Sqlite);
     let stage = Stage::of(&vault);
     for rule in &POLICY {
         for caller in Caller::ALL {

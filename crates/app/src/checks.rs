@@ -14,10 +14,10 @@ const AFTER_FAILURE: Duration = Duration::from_secs(10);
 /// Maximum number of periodic checks per round, which spreads them over time.
 const AT_A_TIME: usize = 8;
 
-/// Starts the checks, if the settings enable them.
-pub(crate) fn start(settings: &ServerSettings, activations: Activations) -> Option<JoinHandle<()>> {
+/// Starts requested checks and, if the settings enable them, periodic ones.
+pub(crate) fn start(settings: &ServerSettings, activations: Activations) -> JoinHandle<()> {
     let turn = settings.recheck_every.map(|seconds| (AT_A_TIME, seconds));
-    settings.checks_on_request().then(|| tokio::spawn(check(activations, turn)))
+    tokio::spawn(check(activations, turn))
 }
 
 async fn check(activations: Activations, turn: Option<(usize, i64)>) {

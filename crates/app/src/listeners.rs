@@ -156,7 +156,7 @@ impl Listeners {
         let activations = parts.activations.clone();
         let bound = activation_server(&activation_settings, parts);
         let bound = bound.map_err(|error| activation_failure(activation, &error))?;
-        self.checks = checks::start(&settings.server, activations);
+        self.checks = Some(checks::start(&settings.server, activations));
         let addresses = self.keep(bound);
         let addresses = addresses.iter().map(|address| format!("{scheme}://{address}{}", settings.server.base_path));
         self.activation = addresses.chain(place).collect();

@@ -3,7 +3,7 @@
 use crate::egress;
 use crate::federation::{CountedStorage, Issuing};
 use crate::receivers::Carrier;
-use crate::settings::{Activation, Settings};
+use crate::settings::{Activation, Role, Settings};
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use vault_cli::failure::Failure;
@@ -28,10 +28,9 @@ pub(crate) struct ListenerParts {
 /// Creates the parts of the public listener.
 pub(crate) fn public(settings: &Settings, opened: &OpenVault, parts: &ListenerParts) -> ServerParts {
     let ListenerParts { storage, carrier, issuing, readiness, .. } = parts;
-    let probe = storage.as_ref().filter(|_| settings.server.verify_on_save).map(as_probe);
+    let probe = storage.as_ref().map(as_probe);
     let server = &settings.server;
     let vault = opened.vault().limit(server.max_credentials).version_limits(server.version_limits());
-    let vault = vault.checks(server.checks_on_request());
     let federation =
         server.federation_issuer.clone().map(|issuer| FederationSettings { issuer, session_tags: server.session_tags });
     ServerParts {
@@ -77,9 +76,9 @@ pub(crate) fn activation(
     })
 }
 
-/// Creates the storage client from the settings. Returns `None` if no part of this process needs it.
+/// Creates the storage client from the settings. Returns `None` for the role `api`, which connects to no storage.
 pub(crate) fn storage(settings: &Settings, opened: &OpenVault) -> Result<Option<Arc<Storage>>, Failure> {
-    if settings.server.activation().is_none() && !settings.server.verify_on_save {
+    if settings.server.role == Role::Api {
         return Ok(None);
     }
     let policy = EgressPolicy::allowing(settings.server.permitted_networks())

@@ -23,6 +23,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("root-key-file", "root-key=file:PATH"),
     ("root-key-source", "root-key=credential:NAME or root-key=command:COMMAND"),
     ("storage-ca-file", "ca-file"),
+    ("verify-on-save", ""),
 ];
 
 /// Returns the error for a removed command, such as `key prune`.

@@ -275,11 +275,6 @@ impl ServerSettings {
         VersionLimits { versions: self.keep_versions, previous_seconds: self.keep_previous }
     }
 
-    /// Returns whether a process checks saved credentials on request.
-    pub(crate) fn checks_on_request(&self) -> bool {
-        self.recheck_every.is_some() || self.verify_on_save
-    }
-
     /// Returns the networks to which users may let the server connect.
     pub(crate) fn permitted_networks(&self) -> Vec<IpNet> {
         let network = |permitted: &Destination| match permitted {

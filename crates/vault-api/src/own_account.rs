@@ -33,8 +33,6 @@ pub struct OwnAccount {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServerAbilities {
-    /// `true` if saved credentials can be checked on request.
-    pub checks: bool,
     /// `true` if `?verify=true` is available, which checks the data before a save or replacement.
     pub verify: bool,
     /// `true` if the server can send e-mail to receivers.

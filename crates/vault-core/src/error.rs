@@ -179,9 +179,6 @@ pub enum Refusal {
     /// Keyless credentials are not enabled.
     #[error("this server has no federation issuer. Its operator must set --federation-issuer")]
     FederationOff,
-    /// No process of this instance checks credentials.
-    #[error("this server does not check saved credentials")]
-    ChecksUnavailable,
     /// No activation process was present within the last minute.
     #[error("no process with --activation-listen ran in the last minute, so the credential cannot be checked")]
     NoChecker,
@@ -260,7 +257,6 @@ impl Refusal {
             Self::Cursor
             | Self::IdempotencyMismatch
             | Self::TypeDiffers(_)
-            | Self::ChecksUnavailable
             | Self::LimitReached { .. }
             | Self::NoMember
             | Self::VerifyUnavailable

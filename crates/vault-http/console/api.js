@@ -17,7 +17,7 @@ import * as session from './session.js';
  * @typedef {{code: string, at?: string, detail: string, account?: string}} Notice
  * @typedef {{id: string, email: string, role: Role, organization: string, passcode_enrolled_at: string,
  *   recovery_codes_left: number, notices: Notice[], server: Server}} OwnAccount
- * @typedef {{checks: boolean, verify: boolean, mail: boolean, activation_url?: string, federation_issuer?: string}} Server
+ * @typedef {{verify: boolean, mail: boolean, activation_url?: string, federation_issuer?: string}} Server
  * @typedef {{id: string, created_at: string, expires_at: string, last_used_at: string, network: string, client?: string,
  *   current: boolean}} Session
  * @typedef {{id: string, email: string, role: Role, state: 'active' | 'disabled' | 'invited' | 're-enrolling',

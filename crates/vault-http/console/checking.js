@@ -57,8 +57,7 @@ export async function check(page, id, version) {
     page.say('No result yet. Reload this page later: the version then shows it.', 'warn');
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
-    page.say(error.status === 400 ? 'This server does not check credentials on request. Ask the operator to start it with --recheck-every or --verify-on-save.'
-      : error.code === 'no-checker' ? 'Checks need an activation listener, and none is running. Ask the operator.' : error.detail, 'bad');
+    page.say(error.code === 'no-checker' ? 'Checks need an activation listener, and none is running. Ask the operator.' : error.detail, 'bad');
   }
   return false;
 }

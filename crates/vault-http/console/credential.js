@@ -89,7 +89,7 @@ class CredentialPage extends Page {
     this.actions(
       writes && h('a', { class: 'button primary', href: `#/credentials/${id}/${staged ? 'rotate' : 'replace'}` }, staged ? 'Continue rotation' : isKeyless(credential.type) ? 'Change data' : 'Rotate the key'), writes && connect,
       writes && menu(namespace, [
-        session.server().checks && h('button', { type: 'button', onclick: () => void this.#check() }, 'Check now'),
+        h('button', { type: 'button', onclick: () => void this.#check() }, 'Check now'),
         !isKeyless(credential.type) && h('button', { type: 'button', onclick: () => go(`#/credentials/${id}/match`) }, 'Compare'),
         h('button', { type: 'button', onclick: () => this.#edit(credential) }, 'Edit'),
         h('button', { type: 'button', class: 'danger', onclick: () => this.#delete(credential) }, 'Delete')]));
@@ -108,7 +108,6 @@ class CredentialPage extends Page {
       denied,
       others.body.length > 1 && h('p', { class: 'note' }, `${namespace} has several credentials. Its jobs must select one: `, h('code', null, `--id ${id}`)),
       this.#strip(credential, versions, next !== null),
-      writes && !session.server().checks && h('p', { class: 'hint' }, 'This server does not check saved credentials. An operator turns that on with --recheck-every or --verify-on-save.'),
       tabs(this, namespace, panels),
     ];
   }
@@ -126,7 +125,7 @@ class CredentialPage extends Page {
     const saved = versions.find(({ state }) => state === 'current')?.created_at;
     const checked = health.reason ? [healthText(health), ' '] : [];
     return strip([
-      ['Health', healthBadge(health), [...checked, health.checked_at ? ['Checked ', live('relative', health.checked_at)] : writes && session.server().checks ? h('button', { type: 'button', class: 'quiet', onclick: () => void this.#check() }, 'Check') : 'never checked'].flat()],
+      ['Health', healthBadge(health), [...checked, health.checked_at ? ['Checked ', live('relative', health.checked_at)] : writes ? h('button', { type: 'button', class: 'quiet', onclick: () => void this.#check() }, 'Check') : 'never checked'].flat()],
       ['Usage', jobs ? `${count(jobs, 'job')}, ${count(this.#uses.length, 'run')}${partial ? ' or more' : ''}` : last ? live('relative', last) : 'Not used yet', last ? jobs ? ['in 30 days, last ', live('relative', last)] : ['last use'] : []],
       ['Expires', expires ? live('deadline', expires, Date.parse(expires) < Date.now() ? 'over' : '') : 'Not set', [writes && h('button', { type: 'button', class: 'quiet', 'aria-label': expires ? 'Change the expiry' : 'Set the expiry', onclick: () => this.#edit(credential, 'expires') }, expires ? 'Change' : 'Set')]],
       [isKeyless(credential.type) ? 'Data' : 'Key', saved ? [live('relative', saved)].map((text) => h('span', null, 'Saved ', text))[0] : '', [writes && !credential.staged_version && h('a', { class: 'button quiet', href: `#/credentials/${id}/replace` }, isKeyless(credential.type) ? 'Change' : 'Rotate')]],
@@ -269,7 +268,7 @@ class CredentialPage extends Page {
 
   /** @param {Version} version */
   #versionButtons({ version, state }) {
-    const check = session.server().checks && h('button', { type: 'button', class: 'quiet', 'aria-label': `Check version ${version}`, onclick: () => void this.#check(version) }, 'Check');
+    const check = h('button', { type: 'button', class: 'quiet', 'aria-label': `Check version ${version}`, onclick: () => void this.#check(version) }, 'Check');
     if (state === 'current') return h('div', { class: 'buttons' }, check);
     const [verb, what] = state === 'previous' ? ['Roll back', 'Roll back to'] : ['Promote', 'Promote'];
     return h('div', { class: 'buttons' },

@@ -172,7 +172,7 @@ class Credentials extends Page {
     /** @type {[string, (rows: Credential[]) => void][]} */
     const several = session.mayWrite() ? [
       ['Label', (chosen) => this.#label(chosen)],
-      ...(session.server().checks ? [/** @type {[string, (rows: Credential[]) => void]} */ (['Check', (chosen) => void doSeveral({ heading: 'Check', rows: chosen, name, done: () => void this.refresh(), act: ({ id }) => checkOne(id) })])] : []),
+      ['Check', (chosen) => void doSeveral({ heading: 'Check', rows: chosen, name, done: () => void this.refresh(), act: ({ id }) => checkOne(id) })],
       ...(session.isAdmin() ? [/** @type {[string, (rows: Credential[]) => void]} */ (['Freeze', (chosen) => this.#freeze(chosen)])] : []),
     ] : [];
     return list({

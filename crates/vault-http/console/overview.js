@@ -189,9 +189,9 @@ function link(name, href) {
  */
 function attention(concerns, rows, partial) {
   const unknown = [
-    ['health', rows.filter(({ health }) => health.state !== 'expired' && !health.checked_at).length, session.server().checks ? '' : ' (checks are off)'],
-    ['expiry', rows.filter(({ type, expires_at: at }) => !at && !isKeyless(type)).length, ''],
-  ].flatMap(([what, number, why]) => number ? [`${what} of ${count(Number(number), 'credential')}${why}`] : []);
+    ['health', rows.filter(({ health }) => health.state !== 'expired' && !health.checked_at).length],
+    ['expiry', rows.filter(({ type, expires_at: at }) => !at && !isKeyless(type)).length],
+  ].flatMap(([what, number]) => number ? [`${what} of ${count(Number(number), 'credential')}`] : []);
   const most = SEARCHED.toLocaleString('en');
   const limits = [
     unknown.length > 0 && `Not known: ${unknown.join(', ')}${partial ? `, among the newest ${most}` : ''}.`,

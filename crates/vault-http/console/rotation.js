@@ -109,10 +109,9 @@ class Rotation extends Page {
    * @param {import('./rotation-steps.js').Done[]} done
    */
   #staged(staged, current, done) {
-    const checks = session.server().checks;
     const accepted = staged.health?.state === 'healthy';
     const refused = staged.health?.state === 'failing';
-    const promote = h('button', { type: 'button', class: accepted || !checks ? 'primary' : '', onclick: () => {
+    const promote = h('button', { type: 'button', class: accepted ? 'primary' : '', onclick: () => {
       const act = () => this.#promote(staged.version, `Version ${staged.version} is current. Jobs use it from their next run.`);
       if (accepted) void act();
       else confirm({ heading: `Promote version ${staged.version} unchecked?`, danger: refused, submit: 'Promote', busy: 'Promoting…',
@@ -122,9 +121,9 @@ class Rotation extends Page {
       section('What changes', changes(current, staged)),
       section(accepted ? 'Promote' : 'Check', h('p', null, staged.health ? [healthBadge(staged.health), ' '] : [],
         accepted ? `The new ${this.#noun} works. Promote it: jobs use it from their next run.`
-          : checks ? `Check the new ${this.#noun} with the storage provider. Running jobs are not affected.` : `This server does not check saved credentials. Try the new ${this.#noun} at the storage provider, then promote it.`),
+          : `Check the new ${this.#noun} with the storage provider. Running jobs are not affected.`),
       h('div', { class: 'buttons' },
-        checks && h('button', { type: 'button', class: accepted ? '' : 'primary', onclick: () => void check(this, this.#id, staged.version) }, accepted ? 'Check again' : `Check the new ${this.#noun}`), promote,
+        h('button', { type: 'button', class: accepted ? '' : 'primary', onclick: () => void check(this, this.#id, staged.version) }, accepted ? 'Check again' : `Check the new ${this.#noun}`), promote,
         h('button', { type: 'button', class: 'quiet danger', onclick: () => confirm({
           heading: `Discard version ${staged.version}?`, text: [`The staged ${this.#noun} is deleted. Jobs keep the current ${this.#noun}.`], submit: 'Discard', busy: 'Discarding…',
           act: async () => {

@@ -174,5 +174,5 @@ export function isAdmin() {
 
 /** What the server is set up for. */
 export function server() {
-  return (current?.account ?? interrupted)?.server ?? { checks: true, verify: true, mail: false };
+  return (current?.account ?? interrupted)?.server ?? { verify: true, mail: false };
 }

@@ -44,7 +44,7 @@ pub(crate) fn verify_unavailable() -> FieldError {
     FieldError::new(
         "/verify",
         FieldCode::Unknown,
-        "this server does not check credentials before it saves them: it runs without --verify-on-save",
+        "this server does not check credentials before it saves them: it runs with --role api",
     )
 }
 

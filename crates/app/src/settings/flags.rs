@@ -269,16 +269,4 @@ pub(crate) struct ServerSettings {
     /// Sender address of these mails [default: none]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) smtp_from: Option<Mailbox>,
-
-    /// Allow clients to check a credential at its storage before it is saved (?verify=true)
-    #[arg(
-        long,
-        value_name = "BOOL",
-        num_args = 0..=1,
-        require_equals = true,
-        default_value_t = false,
-        default_missing_value = "true",
-        action = clap::ArgAction::Set
-    )]
-    pub(crate) verify_on_save: bool,
 }

@@ -77,8 +77,7 @@ pub(crate) struct DataArgs {
     /// Read the data, a JSON object, from FILE (mode 0600); - reads standard input [default: prompt for each field]
     #[arg(long, value_name = "FILE")]
     pub(crate) data_file: Option<PathBuf>,
-    /// Check the data at the storage provider first, and save it only if the check passes (requires --verify-on-save on
-    /// the server)
+    /// Check the data at the storage provider first, and save it only if the check passes
     #[arg(long)]
     pub(crate) verify: bool,
     /// Idempotency key: repeating the request with the same key within 24 hours has no further effect
@@ -200,7 +199,7 @@ pub(crate) enum CredentialCommand {
     },
     /// Check a version at its storage provider. Exits with status 1 if the check fails
     ///
-    /// The server process with the activation listener runs the check. It requires --recheck-every or --verify-on-save.
+    /// The server process with the activation listener runs the check.
     Check {
         #[command(flatten)]
         credential: CredentialArg,

@@ -282,7 +282,7 @@ fn data_comparisons_are_limited_per_hour() {
 
 #[test]
 fn check_request_requires_activation_process() {
-    let world = WorldBuilder::default().parts(|parts| parts.vault = parts.vault.clone().checks(true)).start();
+    let world = WorldBuilder::default().start();
     let token = world.token(Role::Editor);
     let id = saved(&world, &token, &json!({}));
     let ask = |body: &str| {

@@ -59,7 +59,7 @@ fn every_user_sees_own_account() {
                 "code": "recovery-code-used", "at": "2030-01-01T00:00:00Z",
                 "detail": shown["notices"][0]["detail"].as_str().expect("a text"),
             }],
-            "server": {"checks": false, "verify": false, "mail": false},
+            "server": {"verify": false, "mail": false},
         })
     );
     for _ in 0..6 {
@@ -75,13 +75,12 @@ fn every_user_sees_own_account() {
 fn own_account_lists_server_features() {
     let world = WorldBuilder::default()
         .settings(|settings| settings.activation_url = Some("unix:/run/orgvault/activation.sock".to_owned()))
-        .parts(|parts| parts.vault = parts.vault.clone().checks(true))
         .start();
     world.account("Acme", EMAIL, Role::Viewer);
     let token = log_in(&world);
     assert_eq!(
         account(&world, &token)["server"],
-        json!({"checks": true, "verify": false, "mail": false, "activation_url": "unix:/run/orgvault/activation.sock"})
+        json!({"verify": false, "mail": false, "activation_url": "unix:/run/orgvault/activation.sock"})
     );
 }
 

@@ -169,7 +169,7 @@ async fn requested_check_of_a_saved_credential_reports_an_open_trust() {
     let setting = Setting::new().await;
     let saver = setting.member();
     let id = saved(&setting, CredentialType::AzureFederated, "imports").await;
-    let (vault, checker) = (vault(&setting).checks(true), setting.activations());
+    let (vault, checker) = (vault(&setting), setting.activations());
     checker.check_due(None).await.unwrap();
     let check = async || {
         vault.request_check(&saver, id, None).await.unwrap();

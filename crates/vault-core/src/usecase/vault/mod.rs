@@ -47,7 +47,6 @@ pub struct Vault {
     probe: Option<Arc<dyn StorageProbe>>,
     limit: i64,
     version_limits: VersionLimits,
-    checks: bool,
     federation: Option<FederationSettings>,
 }
 
@@ -73,7 +72,6 @@ impl Vault {
             probe: None,
             limit: DEFAULT_CREDENTIAL_LIMIT,
             version_limits: VersionLimits::default(),
-            checks: false,
             federation: None,
         }
     }
@@ -98,12 +96,6 @@ impl Vault {
         Self { version_limits, ..self }
     }
 
-    /// Enables requested checks of saved credentials, which require an activation process in the instance.
-    #[must_use]
-    pub fn checks(self, checks: bool) -> Self {
-        Self { checks, ..self }
-    }
-
     /// Enables keyless credentials.
     #[must_use]
     pub fn federation(self, federation: Option<FederationSettings>) -> Self {
@@ -113,11 +105,6 @@ impl Vault {
     /// Returns the issuer of federation tokens, if keyless credentials are enabled.
     pub fn federation_issuer(&self) -> Option<&FederationIssuer> {
         self.federation.as_ref().map(|settings| &settings.issuer)
-    }
-
-    /// Returns whether checks of saved credentials can be requested.
-    pub fn takes_checks(&self) -> bool {
-        self.checks
     }
 
     /// Returns whether a save can request that its credential is checked with the storage first.

@@ -28,7 +28,6 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
         recovery_codes_left: account.recovery_codes_left,
         notices: account.notices.iter().map(notice).collect(),
         server: ServerAbilities {
-            checks: api.parts.vault.takes_checks(),
             verify: api.parts.vault.verifies(),
             mail: api.parts.receivers.sends_mail(),
             activation_url: api.activation_url.clone(),
