@@ -13,7 +13,6 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use vault_cli::failure::Failure;
-use vault_core::credential::DataPolicy;
 use vault_core::port::Opener;
 use vault_embed::OpenVault;
 use vault_http::{
@@ -105,7 +104,6 @@ impl Listeners {
         Ok(ServerSettings {
             listener,
             base_path: settings.server.base_path.clone(),
-            data_policy: DataPolicy { allow_http_links: settings.server.allow_http_links },
             activation_url: settings.server.activation_url(),
             rate: settings.server.login_rate(),
             requests_per_account: settings.server.account_requests,

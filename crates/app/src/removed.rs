@@ -13,6 +13,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("activation-socket-mode", ""),
     ("allow-egress-host", "allow-egress, which accepts host names too"),
     ("allow-http-exports", ""),
+    ("allow-http-links", "direct links with https"),
     ("egress-proxy-ca-file", "ca-file"),
     ("expiring-within", ""),
     ("inspect-every", ""),

@@ -61,6 +61,6 @@ pub use s3::{Addressing, S3};
 pub use s3_federated::S3Federated;
 pub use s3_location::S3Location;
 pub use secret::{SecretBytes, SecretText};
-pub use spec::{DataPolicy, FieldClass, FieldSpec, ValueKind};
+pub use spec::{FieldClass, FieldSpec, ValueKind};
 pub use state::CredentialState;
 pub use version::{Superseded, VersionLimits, VersionList, VersionRecord, VersionState};

@@ -5,16 +5,16 @@
 //! the first two.
 //!
 //! ```
-//! use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
+//! use vault_core::credential::{CredentialData, CredentialType};
 //! use vault_core::{Error, ErrorKind};
 //!
 //! # fn main() -> Result<(), Error> {
 //! let body = br#"{"url": "https://files.example/nightly.bin"}"#; // body of a request
-//! let data = CredentialData::from_json(CredentialType::DirectLink, body, DataPolicy::default())?;
+//! let data = CredentialData::from_json(CredentialType::DirectLink, body)?;
 //! assert_eq!(data.kind(), CredentialType::DirectLink);
 //!
 //! // Each error names its field and never contains the value.
-//! let refused = CredentialData::from_json(CredentialType::DirectLink, br#"{"url": 7}"#, DataPolicy::default());
+//! let refused = CredentialData::from_json(CredentialType::DirectLink, br#"{"url": 7}"#);
 //! let error = refused.unwrap_err();
 //! assert_eq!(error.kind(), ErrorKind::Invalid);
 //! assert!(matches!(error, Error::Invalid(violations) if violations[0].pointer == "/url"));

@@ -5,7 +5,7 @@ use crate::support;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use support::{ANY_SECRET, Sample, key_files, samples};
-use vault_core::credential::{CredentialData, CredentialType, DataPolicy, StoredDataError};
+use vault_core::credential::{CredentialData, CredentialType, StoredDataError};
 use vault_core::field::FieldCode;
 use vault_core::json::{Limits, parse};
 
@@ -105,14 +105,10 @@ fn stored_data_that_new_rules_refuse_is_readable() {
 }
 
 #[test]
-fn links_may_be_http_only_where_allowed() {
-    let read = |policy| {
-        let root = parse(br#"{"url": "http://host/path"}"#, Limits::REQUEST).unwrap().root;
-        CredentialData::parse(CredentialType::DirectLink, root, "/data", policy)
-    };
-    let errors = read(DataPolicy::default()).unwrap_err();
+fn links_must_be_https() {
+    let root = parse(br#"{"url": "http://host/path"}"#, Limits::REQUEST).unwrap().root;
+    let errors = CredentialData::parse(CredentialType::DirectLink, root, "/data").unwrap_err();
     assert_eq!((errors[0].pointer.as_str(), errors[0].code), ("/data/url", FieldCode::NotAllowed));
-    assert!(read(DataPolicy { allow_http_links: true }).is_ok());
 }
 
 #[test]
@@ -123,7 +119,7 @@ fn debug_output_contains_no_value() {
     ] {
         let node = parse(text.as_bytes(), Limits::REQUEST).unwrap();
         assert!(!format!("{node:?}").to_lowercase().contains("canary"));
-        let data = CredentialData::parse(CredentialType::S3, node.root, "", DataPolicy::default()).unwrap();
+        let data = CredentialData::parse(CredentialType::S3, node.root, "").unwrap();
         assert!(!format!("{data:?} {:?}", data.to_canonical_json()).to_lowercase().contains("canary"));
     }
 }

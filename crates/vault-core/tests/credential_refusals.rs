@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use support::{ANY_SECRET, Sample, UPPER_SECRET, key_files, samples};
-use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
+use vault_core::credential::{CredentialData, CredentialType};
 use vault_core::field::{FieldCode, FieldError, ViolationKind};
 use vault_core::json::{self, Limits};
 use vault_testkit::strategy::refused::{corrupted, corrupted_by_space};
@@ -307,7 +307,7 @@ fn with_buckets(bucket: Value) -> Result<CredentialData, Vec<FieldError>> {
     let data =
         json!({"access_key_id": "AKIA2TESTONLY7SAMPLE", "secret_access_key": "k20fd9aQ/xk3lP0z", "bucket": bucket});
     let document = json::parse(data.to_string().as_bytes(), Limits::REQUEST).unwrap();
-    CredentialData::parse(CredentialType::S3, document.root, "/data", DataPolicy::default())
+    CredentialData::parse(CredentialType::S3, document.root, "/data")
 }
 
 #[test]

@@ -8,7 +8,7 @@ use url::Url;
 use uuid::Uuid;
 use vault_core::activation::{VendMode, VendRule, VendedForm, allows_short};
 use vault_core::check::{CheckKind, CheckReason, CheckResult, verify_locally};
-use vault_core::credential::{CredentialData, CredentialType, DataPolicy, FieldClass, Fingerprint};
+use vault_core::credential::{CredentialData, CredentialType, FieldClass, Fingerprint};
 use vault_core::federation::{
     ActivationClaims, ClosedTrusts, FederationAudience, FederationClaims, FederationIssuer, FederationSettings,
     FederationSubject, TrustTarget,
@@ -35,7 +35,7 @@ fn issuer() -> FederationIssuer {
 }
 
 fn parsed(kind: CredentialType, data: &Value) -> Result<CredentialData, Vec<(String, FieldCode)>> {
-    CredentialData::from_json(kind, data.to_string().as_bytes(), DataPolicy::default()).map_err(|error| match error {
+    CredentialData::from_json(kind, data.to_string().as_bytes()).map_err(|error| match error {
         Error::Invalid(violations) => violations.into_iter().map(|one| (one.pointer, one.code)).collect(),
         error => panic!("{error}"),
     })
@@ -187,7 +187,7 @@ proptest! {
 
     #[test]
     fn keyless_data_is_read_back_from_lists((kind, text) in strategy::credential_json()) {
-        let data = CredentialData::from_json(kind, text.as_bytes(), DataPolicy::default()).unwrap();
+        let data = CredentialData::from_json(kind, text.as_bytes()).unwrap();
         let information = data.information(Fingerprint::from_digest(&[7; 32]));
         let again = CredentialData::from_information(kind, &information);
         prop_assert_eq!(again.is_some(), kind.is_keyless());
@@ -201,7 +201,7 @@ proptest! {
 
     #[test]
     fn keyless_credentials_are_issued_only_as_short_lived_ones((kind, text) in strategy::credential_json(), mode in strategy::vend_mode()) {
-        let data = CredentialData::from_json(kind, text.as_bytes(), DataPolicy::default()).unwrap();
+        let data = CredentialData::from_json(kind, text.as_bytes()).unwrap();
         let rule = VendRule::default_of(kind);
         prop_assert_eq!(kind.is_keyless(), KEYLESS.contains(&kind));
         prop_assert_eq!(kind.issued_as().issued_as(), kind.issued_as());
@@ -220,7 +220,7 @@ proptest! {
 
     #[test]
     fn every_keyless_credential_has_instructions((kind, text) in strategy::credential_json(), tags in any::<bool>(), one in any::<u128>()) {
-        let data = CredentialData::from_json(kind, text.as_bytes(), DataPolicy::default()).unwrap();
+        let data = CredentialData::from_json(kind, text.as_bytes()).unwrap();
         let settings = FederationSettings { issuer: issuer(), session_tags: tags };
         let instructions = settings.instructions(&data, organization(one), credential(one));
         prop_assert_eq!(instructions.is_some(), kind.is_keyless());
@@ -378,7 +378,7 @@ fn keyless_data_has_no_unknown_fields_and_limits() {
     data["bucket"] = (0..11).map(|number| format!("bucket-{number}")).collect();
     assert_eq!(parsed(CredentialType::GcsFederated, &data).unwrap_err(), [("/bucket".to_owned(), FieldCode::TooLong)]);
     for kind in KEYLESS {
-        let Err(error) = CredentialData::from_json(kind, b"{}", DataPolicy::default()) else { panic!("{kind}") };
+        let Err(error) = CredentialData::from_json(kind, b"{}") else { panic!("{kind}") };
         assert_eq!(error.kind(), ErrorKind::Invalid);
     }
 }

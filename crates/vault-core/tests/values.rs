@@ -177,12 +177,12 @@ proptest! {
         (kind, json) in strategy::credential_json(),
         (refused_kind, refused_json, pointer, code) in refused::credential_json(),
     ) {
-        let data = CredentialData::from_json(kind, json.as_bytes(), DataPolicy::default()).unwrap();
+        let data = CredentialData::from_json(kind, json.as_bytes()).unwrap();
         let stored = data.to_canonical_json();
         let again = CredentialData::from_canonical_json(kind, stored.expose()).unwrap();
         prop_assert!(again.to_canonical_json().expose() == stored.expose());
 
-        let refusal = CredentialData::from_json(refused_kind, refused_json.as_bytes(), DataPolicy::default());
+        let refusal = CredentialData::from_json(refused_kind, refused_json.as_bytes());
         let error = refusal.unwrap_err();
         prop_assert_eq!(error.kind(), ErrorKind::Invalid);
         let Error::Invalid(violations) = error else { unreachable!() };

@@ -5,7 +5,7 @@
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
-use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
+use vault_core::credential::{CredentialData, CredentialType};
 use vault_core::id::AccountId;
 use vault_core::principal::Principal;
 use vault_core::role::Role;
@@ -28,7 +28,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         "secret_access_key": "p3Zl0v8sHqTgJ6yUe1wRkB9mXcN4dFaO7iVhYtS2",
         "bucket": "nightly-imports"
     }"#;
-    let data = CredentialData::from_json(CredentialType::S3, body, DataPolicy::default())?; // errors contain no values
+    let data = CredentialData::from_json(CredentialType::S3, body)?; // errors contain no values
     let request = NewCredential {
         idempotency: Some(IdempotencyKey::parse("first-import")?),
         ..NewCredential::new("imports/nightly".parse()?, data)

@@ -17,7 +17,7 @@ use actix_web::body::MessageBody as _;
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 use vault_api::{ChangePasswordRequest, EnrolRequest, Problem, ProblemCode};
-use vault_core::credential::{CredentialData, CredentialType, DataPolicy, FieldClass, Fingerprint};
+use vault_core::credential::{CredentialData, CredentialType, FieldClass, Fingerprint};
 use vault_core::cursor::PageRequest;
 use vault_core::json::{Limits, parse};
 use vault_core::namespace::Namespace;
@@ -110,21 +110,20 @@ fn assert_read_or_refused(body: &[u8], read: &dyn Fn(&[u8]) -> Result<Value, Pro
 /// A credential is either parsed to one canonical form, which can be decoded again and whose list entry contains no
 /// secret, or rejected with the names of invalid fields and without their values.
 pub fn save(body: &[u8]) {
-    let policy = DataPolicy { allow_http_links: body.len().is_multiple_of(2) };
-    match parse_save(body, policy) {
+    match parse_save(body) {
         Ok(NewCredential { namespace, data, labels, .. }) => {
-            assert_one_form(&namespace, &data, policy);
-            assert_shows_nothing_secret(body, data.kind(), policy);
+            assert_one_form(&namespace, &data);
+            assert_shows_nothing_secret(body, data.kind());
             let labels = serde_json::to_vec(&json!({ "labels": labels })).unwrap();
             assert!(parse_description(&labels).is_ok(), "labels that a save takes, a patch takes");
         }
         Err(problem_response) => assert_names_its_violations(problem_response, body),
     }
     for marked in marked(body) {
-        assert_repeats_nothing(parse_save(&marked, policy).err());
+        assert_repeats_nothing(parse_save(&marked).err());
     }
     for kind in CredentialType::ALL {
-        assert_replaces_or_refused(body, kind, policy);
+        assert_replaces_or_refused(body, kind);
     }
     assert_read_or_refused(body, &|body| Ok(json!({ "version": parse_promotion(body)? })));
     assert_read_or_refused(body, &|body| {
@@ -165,9 +164,9 @@ fn assert_describes_or_refused(body: &[u8]) {
 }
 
 /// Same as [`save`], for the replacement of a credential of type `kind`.
-fn assert_replaces_or_refused(body: &[u8], kind: CredentialType, policy: DataPolicy) {
+fn assert_replaces_or_refused(body: &[u8], kind: CredentialType) {
     let read = |body: &[u8]| {
-        let replacement = parse_replacement(Document::parse(body)?, kind, policy)?;
+        let replacement = parse_replacement(Document::parse(body)?, kind)?;
         let data = replacement.data.to_canonical_json().expose().to_vec(); // for comparison
         Ok((replacement.data.kind(), data, replacement.expires_at, replacement.stage))
     };
@@ -191,7 +190,7 @@ fn assert_replaces_or_refused(body: &[u8], kind: CredentialType, policy: DataPol
     }
 }
 
-fn assert_one_form(namespace: &Namespace, data: &CredentialData, policy: DataPolicy) {
+fn assert_one_form(namespace: &Namespace, data: &CredentialData) {
     let (kind, canonical) = (data.kind(), data.to_canonical_json());
     let canonical = canonical.expose(); // parsed again
     let opened = CredentialData::from_canonical_json(kind, canonical).unwrap();
@@ -200,14 +199,14 @@ fn assert_one_form(namespace: &Namespace, data: &CredentialData, policy: DataPol
     let again = format!(r#"{{"type":"{kind}","namespace":"{namespace}","data":{text}}}"#);
     // A key file in a string may exceed the nesting limit as an object.
     if parse(again.as_bytes(), Limits::REQUEST).is_ok() {
-        let same = parse_save(again.as_bytes(), policy).ok().unwrap();
+        let same = parse_save(again.as_bytes()).ok().unwrap();
         assert_eq!((same.namespace.as_str(), same.data.kind()), (namespace.as_str(), kind));
         assert_eq!(same.data.to_canonical_json().expose(), canonical);
     }
 }
 
 /// Marks the secrets of the accepted `body` and asserts that its information contains no mark.
-fn assert_shows_nothing_secret(body: &[u8], kind: CredentialType, policy: DataPolicy) {
+fn assert_shows_nothing_secret(body: &[u8], kind: CredentialType) {
     let Ok(mut document) = serde_json::from_slice::<Value>(body) else { return };
     if document.to_string().contains(MARK) {
         return; // a fuzzer may produce the mark itself, in a value that is not secret
@@ -218,7 +217,7 @@ fn assert_shows_nothing_secret(body: &[u8], kind: CredentialType, policy: DataPo
         // After a slash, so that it does not become part of a link's host, which is not secret.
         each_text(value, &mut |text| text.push_str(&format!("/{MARK}")));
     }
-    if let Ok(NewCredential { data, .. }) = parse_save(document.to_string().as_bytes(), policy) {
+    if let Ok(NewCredential { data, .. }) = parse_save(document.to_string().as_bytes()) {
         let information = data.information(Fingerprint::from_digest(&[0; 32]));
         assert!(!information.as_json().contains(MARK), "a list shows a secret");
         let shown: Value = serde_json::from_str(information.as_json()).unwrap();
@@ -334,12 +333,9 @@ mod tests {
         let list = |query: &[u8]| query::list(std::str::from_utf8(query).ok()).is_ok();
         assert!(accepted(&list, "cursor") > 0);
         for kind in CredentialType::ALL {
-            let save =
-                |body: &[u8]| parse_save(body, DataPolicy::default()).is_ok_and(|request| request.data.kind() == kind);
+            let save = |body: &[u8]| parse_save(body).is_ok_and(|request| request.data.kind() == kind);
             assert!(accepted(&save, "save") > 0, "{kind}");
-            let replace = |body: &[u8]| {
-                Document::parse(body).is_ok_and(|body| parse_replacement(body, kind, DataPolicy::default()).is_ok())
-            };
+            let replace = |body: &[u8]| Document::parse(body).is_ok_and(|body| parse_replacement(body, kind).is_ok());
             assert!(accepted(&replace, "save") > 0, "a replacement of {kind}");
         }
     }
@@ -373,7 +369,7 @@ mod tests {
         #[test]
         fn every_good_credential_is_saved((kind, data) in credential_json()) {
             let body = format!(r#"{{"type":"{kind}","namespace":"a","data":{data}}}"#);
-            prop_assert!(parse_save(body.as_bytes(), DataPolicy::default()).is_ok());
+            prop_assert!(parse_save(body.as_bytes()).is_ok());
             save(body.as_bytes());
         }
     }

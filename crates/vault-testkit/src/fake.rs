@@ -21,7 +21,7 @@ use vault_core::usecase::{
 /// All use cases of a vault share its fakes. A use case that is created after a field was replaced uses the new one.
 ///
 /// ```
-/// use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
+/// use vault_core::credential::{CredentialData, CredentialType};
 /// use vault_core::id::AccountId;
 /// use vault_core::principal::Principal;
 /// use vault_core::role::Role;
@@ -33,7 +33,7 @@ use vault_core::usecase::{
 /// let acme = opened.operator().ensure_organization("acme").await?;
 /// let who = Principal::embedder(acme.id, AccountId::from_bytes([1; 16]), Role::Editor);
 /// let body = br#"{"url":"https://files.example/nightly.bin"}"#;
-/// let data = CredentialData::from_json(CredentialType::DirectLink, body, DataPolicy::default())?;
+/// let data = CredentialData::from_json(CredentialType::DirectLink, body)?;
 /// let id = opened.vault().save(&who, NewCredential::new("imports/nightly".parse()?, data)).await?;
 /// let page = opened.vault().list(&who, Default::default(), Default::default()).await?;
 /// assert_eq!(page.items[0].id, id);

@@ -675,7 +675,6 @@ fn activator_command() -> impl Strategy<Value = ActivatorCommand> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vault_core::credential::DataPolicy;
     use vault_core::json::{self, Limits};
 
     proptest! {
@@ -689,7 +688,7 @@ mod tests {
         #[test]
         fn data_passes_the_rules_for_new_data((kind, text) in credential_json()) {
             let document = json::parse(text.as_bytes(), Limits::STORED).unwrap();
-            let data = CredentialData::parse(kind, document.root, "", DataPolicy { allow_http_links: false });
+            let data = CredentialData::parse(kind, document.root, "");
             prop_assert!(data.is_ok(), "{:?}", data);
             prop_assert_eq!(data.unwrap().kind(), kind);
         }

@@ -77,10 +77,6 @@ struct Report {
 pub(crate) async fn run(settings: &Settings, args: &DoctorArgs, output: Output) -> Result<(), Failure> {
     let mut findings = None;
     let mut checks = vec![directory(settings), root_key(settings)];
-    if settings.server.allow_http_links {
-        let remedy = "Remove --allow-http-links, unless every such link stays inside your network.";
-        checks.push(Check::other("links", Outcome::Warning, "direct links with http are accepted", remedy));
-    }
     checks.extend(egress_proxy(settings).await);
     let opened = match args.deep {
         true => compose::open_with_opener(settings).await.map(|(vault, opener)| (vault, Some(opener))),

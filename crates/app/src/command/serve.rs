@@ -229,7 +229,4 @@ fn announce(settings: &Settings, vault: &OpenVault) {
              Use an https proxy"
         );
     }
-    if settings.server.allow_http_links {
-        tracing::warn!("direct links with http are accepted (--allow-http-links)");
-    }
 }

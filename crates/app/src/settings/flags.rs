@@ -130,18 +130,6 @@ pub(crate) struct ServerSettings {
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = seconds(Ttl::MIN, Ttl::MAX))]
     pub(crate) max_ttl: u32,
 
-    /// Accept direct links with http as well as https
-    #[arg(
-        long,
-        value_name = "BOOL",
-        num_args = 0..=1,
-        require_equals = true,
-        default_value_t = false,
-        default_missing_value = "true",
-        action = clap::ArgAction::Set
-    )]
-    pub(crate) allow_http_links: bool,
-
     /// Maximum number of credentials per organization
     #[arg(long, value_name = "COUNT", default_value_t = 1_000_000, value_parser = value::whole(1, i64::MAX))]
     pub(crate) max_credentials: i64,

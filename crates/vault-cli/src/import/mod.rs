@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use reading::Fields;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use vault_core::credential::{CredentialData, CredentialType, DataPolicy, FieldClass};
+use vault_core::credential::{CredentialData, CredentialType, FieldClass};
 use vault_core::{Error, field::FieldError};
 use zeroize::Zeroizing;
 
@@ -236,7 +236,7 @@ pub(crate) fn check(fields: &Fields) -> Result<(), Violation> {
         return Err(missing.clone());
     }
     let body = fields.to_json().map_err(|_| Violation::new(fields.line, "it is no JSON"))?;
-    let Err(error) = CredentialData::from_json(fields.kind, body.as_bytes(), DataPolicy::default()) else {
+    let Err(error) = CredentialData::from_json(fields.kind, body.as_bytes()) else {
         return Ok(());
     };
     match error {

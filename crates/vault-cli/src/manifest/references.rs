@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use std::env;
 use std::path::Path;
 use vault_core::Error;
-use vault_core::credential::{CredentialData, DataPolicy};
+use vault_core::credential::CredentialData;
 use vault_core::receiver::check_url;
 
 /// The largest file that is read, in bytes.
@@ -36,7 +36,7 @@ pub(crate) fn resolve(credential: &Credential) -> Result<Zeroizing<String>, Vec<
         vec![Violation { at: At { line, ..credential.at.clone() }, field: field.to_owned(), reason }]
     };
     let text = Zeroizing::new(serde_json::to_string(&data).map_err(|_| violation("data", "is no JSON".to_owned()))?);
-    match CredentialData::from_json(credential.kind, text.as_bytes(), DataPolicy { allow_http_links: true }) {
+    match CredentialData::from_json(credential.kind, text.as_bytes()) {
         Ok(_) => Ok(text),
         Err(Error::Invalid(errors)) => Err(errors
             .iter()

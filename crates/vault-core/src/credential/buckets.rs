@@ -80,13 +80,13 @@ impl FieldValue for Buckets {
             node @ Node::String(_) => return String::read(node, field).map(Self::one),
             _ => return Err(field.wrong_type("must be a string, or a list of strings")),
         };
-        field.validate(|_| {
+        field.validate(|| {
             if items.len() > Self::MAX {
                 return Err(Violation::new(FieldCode::TooLong, "must be at most 100 buckets"));
             }
             Ok(())
         })?;
-        let is_new = matches!(field.checks, Checks::New(_));
+        let is_new = matches!(field.checks, Checks::New);
         let mut names: Vec<String> = Vec::with_capacity(items.len());
         let mut errors = Vec::new();
         for (index, item) in items.into_iter().enumerate() {

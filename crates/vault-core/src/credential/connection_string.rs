@@ -273,7 +273,7 @@ fn check_signature(query: &str) -> Result<(), Violation> {
 impl FieldValue for ConnectionString {
     fn read(node: Node, field: &FieldAt<'_>) -> Result<Self, Vec<FieldError>> {
         let text = field.text(node)?;
-        field.validate(|_| check(text.expose()))?; // The result contains only fixed text.
+        field.validate(|| check(text.expose()))?; // The result contains only fixed text.
         Ok(Self(text))
     }
 

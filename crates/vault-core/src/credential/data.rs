@@ -4,8 +4,8 @@ use super::information::{Fact, assemble};
 use super::reader::{Entry, FieldReader};
 use super::value::Checks;
 use super::{
-    AzureFederated, AzureIdentity, CredentialType, DataPolicy, DirectLink, Fingerprint, Gcs, GcsFederated, Information,
-    KeyFile, S3, S3Federated, SecretBytes,
+    AzureFederated, AzureIdentity, CredentialType, DirectLink, Fingerprint, Gcs, GcsFederated, Information, KeyFile,
+    S3, S3Federated, SecretBytes,
 };
 use crate::error::Error;
 use crate::federation::TrustTarget;
@@ -51,10 +51,10 @@ impl CredentialData {
     /// all rules for new data. The caller must limit its length.
     ///
     /// ```
-    /// use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
+    /// use vault_core::credential::{CredentialData, CredentialType};
     ///
     /// let body = br#"{"url": "http://files.example/a", "url": "https://files.example/b", "color": "red"}"#;
-    /// let error = CredentialData::from_json(CredentialType::DirectLink, body, DataPolicy::default()).unwrap_err();
+    /// let error = CredentialData::from_json(CredentialType::DirectLink, body).unwrap_err();
     /// assert_eq!(error.kind(), vault_core::ErrorKind::Invalid);
     /// let vault_core::Error::Invalid(violations) = error else { panic!("{error}") };
     /// let violations: Vec<_> = violations.iter().map(|violation| (violation.pointer.as_str(), violation.code.as_str())).collect();
@@ -63,11 +63,11 @@ impl CredentialData {
     ///
     /// # Errors
     /// [`Error::Invalid`] with all violations: of syntax, repeated members, format and values.
-    pub fn from_json(kind: CredentialType, bytes: &[u8], policy: DataPolicy) -> Result<Self, Error> {
+    pub fn from_json(kind: CredentialType, bytes: &[u8]) -> Result<Self, Error> {
         let malformed = |error: SyntaxError| FieldError::new("", FieldCode::Malformed, error.to_string());
         let json::Document { root, duplicates: mut violations } =
             json::parse(bytes, Limits::REQUEST).map_err(malformed)?;
-        match Self::parse(kind, root, "", policy) {
+        match Self::parse(kind, root, "") {
             Ok(data) if violations.is_empty() => Ok(data),
             Ok(_) => Err(Error::Invalid(violations)),
             Err(errors) => {
@@ -82,8 +82,8 @@ impl CredentialData {
     ///
     /// # Errors
     /// All violations of format and values.
-    pub fn parse(kind: CredentialType, node: Node, pointer: &str, policy: DataPolicy) -> Result<Self, Vec<FieldError>> {
-        Self::read(kind, node, pointer, Checks::New(policy))
+    pub fn parse(kind: CredentialType, node: Node, pointer: &str) -> Result<Self, Vec<FieldError>> {
+        Self::read(kind, node, pointer, Checks::New)
     }
 
     /// Parses data that [`CredentialData::to_canonical_json`] wrote. Checks the format but not the values, so that data

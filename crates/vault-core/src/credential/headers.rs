@@ -34,7 +34,7 @@ impl Headers {
 impl FieldValue for Headers {
     fn read(node: Node, field: &FieldAt<'_>) -> Result<Self, Vec<FieldError>> {
         let Node::Object(members) = node else { return Err(field.wrong_type("must be an object of strings")) };
-        let is_new = matches!(field.checks, Checks::New(_));
+        let is_new = matches!(field.checks, Checks::New);
         if is_new && members.is_empty() {
             return Err(field.refuse(Violation::new(FieldCode::Blank, "must not be empty: leave it out instead")));
         }

@@ -1,7 +1,7 @@
 //! URL of a direct link.
 
 use super::shape::web_address;
-use super::spec::{DataPolicy, FieldClass};
+use super::spec::FieldClass;
 use super::value::{FieldAt, FieldValue};
 use super::violation::Violation;
 use super::{SecretText, hygiene, signature};
@@ -62,13 +62,10 @@ fn with_address<T>(text: &str, read: impl FnOnce(&'static str, &Url) -> T) -> Op
 }
 
 /// Validates a new link, which has passed the checks for all fields.
-fn check(text: &str, policy: DataPolicy) -> Result<(), Violation> {
+fn check(text: &str) -> Result<(), Violation> {
     let checked = with_address(text, |scheme, url| {
-        if scheme == "http" && !policy.allow_http_links {
-            return Err(Violation::new(
-                FieldCode::NotAllowed,
-                "must begin with https://; this server does not allow http links (--allow-http-links)",
-            ));
+        if scheme == "http" {
+            return Err(Violation::new(FieldCode::NotAllowed, "must begin with https://"));
         }
         if url.fragment().is_some() {
             // A fragment is never sent, so a link that requires one is for browsers and is not direct.
@@ -88,7 +85,7 @@ fn check(text: &str, policy: DataPolicy) -> Result<(), Violation> {
 impl FieldValue for Link {
     fn read(node: Node, field: &FieldAt<'_>) -> Result<Self, Vec<FieldError>> {
         let text = field.text(node)?;
-        field.validate(|policy| check(text.expose(), policy))?; // The result contains only fixed text.
+        field.validate(|| check(text.expose()))?; // The result contains only fixed text.
         Ok(Self(text))
     }
 
@@ -104,8 +101,6 @@ impl FieldValue for Link {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const HTTPS: DataPolicy = DataPolicy { allow_http_links: false };
 
     #[test]
     fn shows_scheme_and_host_only() {
@@ -178,9 +173,8 @@ mod tests {
     #[test]
     fn checks_new_links() {
         for text in ["https://h/p?q=1", "https://user:pass@h/p", "https://h", "https://h/a%20b"] {
-            assert!(check(text, HTTPS).is_ok(), "{text}");
+            assert!(check(text).is_ok(), "{text}");
         }
-        assert!(check("http://h/p", DataPolicy { allow_http_links: true }).is_ok());
         for (text, code) in [
             ("http://h/p", FieldCode::NotAllowed),
             ("ftp://h/p", FieldCode::Malformed),
@@ -192,7 +186,7 @@ mod tests {
             ("https://h/?a=***", FieldCode::Masked),
             ("https://h/?sig=%3Cyour-signature%3E", FieldCode::Placeholder),
         ] {
-            assert_eq!(check(text, HTTPS).err().map(|violation| violation.code), Some(code), "{text}");
+            assert_eq!(check(text).err().map(|violation| violation.code), Some(code), "{text}");
         }
     }
 }

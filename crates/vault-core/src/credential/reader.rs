@@ -61,7 +61,7 @@ impl FieldReader {
     /// error.
     pub(super) fn refuse(&mut self, name: &'static str, code: FieldCode, detail: impl Into<Cow<'static, str>>) {
         let pointer = child(self.object.pointer(), name);
-        if let Checks::New(_) = self.checks
+        if let Checks::New = self.checks
             && !self.object.has_error_at(&pointer)
         {
             self.object.report(FieldError::new(pointer, code, detail));

@@ -1,12 +1,5 @@
 //! Descriptions of the fields of a credential type.
 
-/// Checks that an operator can relax.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DataPolicy {
-    /// Whether direct links may use `http`.
-    pub allow_http_links: bool,
-}
-
 /// Visibility of a field after it is saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldClass {

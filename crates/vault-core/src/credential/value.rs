@@ -1,7 +1,7 @@
 //! Values of fields: parsing, validation and encoding.
 
 use super::SecretText;
-use super::spec::{DataPolicy, FieldSpec};
+use super::spec::FieldSpec;
 use super::violation::Violation;
 use crate::field::{FieldCode, FieldError, child};
 use crate::json::{Node, write_text};
@@ -12,7 +12,7 @@ pub(super) enum Checks {
     /// Only the format: the value was accepted before, and newer rules must not make it unreadable.
     Stored,
     /// The format and all current rules.
-    New(DataPolicy),
+    New,
 }
 
 /// A field during parsing: its description, and the pointer of its object.
@@ -40,18 +40,15 @@ impl FieldAt<'_> {
     pub(super) fn text(&self, node: Node) -> Result<SecretText, Vec<FieldError>> {
         let Node::String(text) = node else { return Err(self.wrong_type("must be a string")) };
         // Read only by the rule, whose messages contain only fixed text.
-        self.validate(|_| self.spec.check(text.expose()))?;
+        self.validate(|| self.spec.check(text.expose()))?;
         Ok(text)
     }
 
     /// Applies `rule` if the value is new.
-    pub(super) fn validate(
-        &self,
-        rule: impl FnOnce(DataPolicy) -> Result<(), Violation>,
-    ) -> Result<(), Vec<FieldError>> {
+    pub(super) fn validate(&self, rule: impl FnOnce() -> Result<(), Violation>) -> Result<(), Vec<FieldError>> {
         match self.checks {
             Checks::Stored => Ok(()),
-            Checks::New(policy) => rule(policy).map_err(|violation| self.refuse(violation)),
+            Checks::New => rule().map_err(|violation| self.refuse(violation)),
         }
     }
 }

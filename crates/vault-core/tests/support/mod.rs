@@ -7,7 +7,7 @@ pub mod digester;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
+use vault_core::credential::{CredentialData, CredentialType};
 use vault_core::field::FieldError;
 use vault_core::json::{Limits, parse};
 
@@ -57,7 +57,7 @@ impl Sample {
 pub fn read(kind: CredentialType, text: &str) -> Result<CredentialData, Vec<FieldError>> {
     let document = parse(text.as_bytes(), Limits::REQUEST).unwrap();
     assert!(document.duplicates.is_empty());
-    CredentialData::parse(kind, document.root, "/data", DataPolicy::default())
+    CredentialData::parse(kind, document.root, "/data")
 }
 
 /// Generates a credential of any type whose secrets match `secret`, with some of its optional fields, in any order.

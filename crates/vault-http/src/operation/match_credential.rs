@@ -10,7 +10,7 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use serde::de::IgnoredAny;
 use vault_api::{MatchRequest, MatchedCredential};
-use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
+use vault_core::credential::{CredentialData, CredentialType};
 use vault_core::role::Action;
 
 pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
@@ -23,7 +23,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     // The format of the data depends on the type, which the request does not contain.
     let (vault, asking) = (api.parts.vault.for_request(call.origin), principal.clone());
     let (kind, _) = api.complete(call, async move { vault.type_and_revision(&asking, id).await }).await?;
-    let data = parse(document, kind, api.policy)?;
+    let data = parse(document, kind)?;
 
     let vault = api.parts.vault.for_request(call.origin);
     let same = api.complete(call, async move { vault.matches(&principal, id, &data).await }).await?;
@@ -31,10 +31,9 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     answer::object(StatusCode::OK, &MatchedCredential { same })
 }
 
-fn parse(mut document: Document, kind: CredentialType, policy: DataPolicy) -> Result<CredentialData, ProblemResponse> {
+fn parse(mut document: Document, kind: CredentialType) -> Result<CredentialData, ProblemResponse> {
     let data = document.take("data");
     let (MatchRequest::<IgnoredAny> { .. }, mut violations) = document.read()?;
-    let data =
-        data.and_then(|data| violations.check_all("/data", || CredentialData::parse(kind, data, "/data", policy)));
+    let data = data.and_then(|data| violations.check_all("/data", || CredentialData::parse(kind, data, "/data")));
     violations.finish(data)
 }

@@ -86,7 +86,6 @@ use ipnet::IpNet;
 use std::future::Future;
 use std::sync::Arc;
 use vault_api::ProblemCode;
-use vault_core::credential::DataPolicy;
 use vault_core::id::{AccountId, CredentialId, OrganizationId};
 use vault_core::network::Network;
 use vault_core::principal::{Principal, SessionPrincipal};
@@ -102,7 +101,6 @@ pub(crate) struct PublicApi(Arc<Inner>);
 pub(crate) struct Inner {
     base: BasePath,
     console: Console,
-    policy: DataPolicy,
     activation_url: Option<String>,
     trusted_proxies: Vec<IpNet>,
     untrusted_proxy: UntrustedProxy,
@@ -120,7 +118,6 @@ impl PublicApi {
         Self(Arc::new(Inner {
             base: settings.base_path.clone(),
             console: Console::new(&settings.base_path),
-            policy: settings.data_policy,
             activation_url: settings.activation_url.clone(),
             trusted_proxies: settings.listener.trusted_proxies.clone(),
             untrusted_proxy: UntrustedProxy::default(),

@@ -13,7 +13,7 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use serde::de::IgnoredAny;
 use vault_api::ReplacedCredential;
-use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
+use vault_core::credential::{CredentialData, CredentialType};
 use vault_core::principal::Principal;
 use vault_core::role::Action;
 use vault_core::time::Timestamp;
@@ -44,7 +44,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     };
     let Some(kind) = api.complete(call, find_kind).await? else {
         let requests = CredentialType::ALL.into_iter().filter_map(|kind| {
-            let Replacement { data, expires_at, stage } = parse(Document::parse(&body).ok()?, kind, api.policy).ok()?;
+            let Replacement { data, expires_at, stage } = parse(Document::parse(&body).ok()?, kind).ok()?;
             let (credential, idempotency) = (id.into(), idempotency.clone());
             Some(CredentialReplacement { credential, data, expires_at, stage, idempotency, verify })
         });
@@ -52,7 +52,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
         let version = api.complete(call, async move { repeated(&vault, &principal, requests).await }).await?;
         return answer::object(StatusCode::CREATED, &ReplacedCredential { id: id.to_string(), version });
     };
-    let Replacement { data, expires_at, stage } = parse(document, kind, api.policy)?;
+    let Replacement { data, expires_at, stage } = parse(document, kind)?;
 
     let permit = api.verifying(verify, organization)?;
     let vault = api.parts.vault.for_request(call.origin);
@@ -93,15 +93,10 @@ pub(crate) struct Replacement {
 }
 
 /// Parses `document` as a replacement of a credential of type `kind`.
-pub(crate) fn parse(
-    mut document: Document,
-    kind: CredentialType,
-    policy: DataPolicy,
-) -> Result<Replacement, ProblemResponse> {
+pub(crate) fn parse(mut document: Document, kind: CredentialType) -> Result<Replacement, ProblemResponse> {
     let data = document.take("data");
     let (vault_api::ReplaceRequest::<IgnoredAny> { expires_at, stage, .. }, mut violations) = document.read()?;
-    let data =
-        data.and_then(|data| violations.check_all("/data", || CredentialData::parse(kind, data, "/data", policy)));
+    let data = data.and_then(|data| violations.check_all("/data", || CredentialData::parse(kind, data, "/data")));
     let expires_at = violations.check("/expires_at", || optional_time(expires_at.as_deref(), "/expires_at"));
     let replacement =
         data.zip(expires_at).map(|(data, expires_at)| Replacement { data, expires_at, stage: stage.unwrap_or(false) });

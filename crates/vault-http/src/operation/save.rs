@@ -12,7 +12,7 @@ use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use serde::de::IgnoredAny;
 use vault_api::{ProblemCode, SavedCredential};
 use vault_core::activation::VendRule;
-use vault_core::credential::{CredentialData, DataPolicy, Description, Labels};
+use vault_core::credential::{CredentialData, Description, Labels};
 use vault_core::field::{FieldCode, FieldError};
 use vault_core::json::ObjectReader;
 use vault_core::namespace::Namespace;
@@ -29,7 +29,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
         return Err(ProblemResponse::new(ProblemCode::PreconditionFailed, detail));
     }
     let idempotency = idempotency_key(call.headers())?;
-    let request = NewCredential { idempotency, verify, ..parse(&body.read().await?, api.policy)? };
+    let request = NewCredential { idempotency, verify, ..parse(&body.read().await?)? };
     let vault = api.parts.vault.for_request(call.origin);
 
     let permit = api.verifying(verify, session.organization)?;
@@ -59,7 +59,7 @@ pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyK
     }
 }
 
-pub(crate) fn parse(body: &[u8], policy: DataPolicy) -> Result<NewCredential, ProblemResponse> {
+pub(crate) fn parse(body: &[u8]) -> Result<NewCredential, ProblemResponse> {
     type Read = vault_api::SaveRequest<IgnoredAny, IgnoredAny>;
     let mut document = wire::Document::parse(body)?;
     // Labels have their own rules, and the format of the data depends on the type.
@@ -69,7 +69,7 @@ pub(crate) fn parse(body: &[u8], policy: DataPolicy) -> Result<NewCredential, Pr
     let namespace = violations.check("/namespace", || Namespace::parse(&namespace, "/namespace"));
     let data = data.and_then(|data| {
         violations.check_all("/data", || match kind {
-            Some(kind) => CredentialData::parse(kind, data, "/data", policy).map(Some),
+            Some(kind) => CredentialData::parse(kind, data, "/data").map(Some),
             // Without a valid type, only check that the data is an object.
             None => ObjectReader::new(data, "/data").map(|_| None).map_err(|error| vec![error]),
         })

@@ -11,7 +11,7 @@ use operations::{OPERATIONS, Operation};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
-use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
+use vault_core::credential::{CredentialData, CredentialType};
 use vault_core::json::{self, Limits};
 
 fn committed() -> std::path::PathBuf {
@@ -81,7 +81,7 @@ fn examples_are_accepted() {
     for kind in CredentialType::ALL {
         let example = schemas::example(kind).to_string();
         let node = json::parse(example.as_bytes(), Limits::default()).unwrap().root;
-        let parsed = CredentialData::parse(kind, node, "/data", DataPolicy::default());
+        let parsed = CredentialData::parse(kind, node, "/data");
         assert!(parsed.is_ok(), "{example}: {parsed:?}");
     }
 }

@@ -4,7 +4,7 @@ use super::setting::{PLAIN_S3, Setting, namespace, s3};
 use serde_json::json;
 use vault_core::activation::{VendMode, VendRule, Vended, VendedForm};
 use vault_core::check::{Check, CheckKind, CheckReason, StorageOperation};
-use vault_core::credential::{CredentialData, CredentialType, DataPolicy, HealthState};
+use vault_core::credential::{CredentialData, CredentialType, HealthState};
 use vault_core::federation::{FederationIssuer, FederationSettings, FederationSubject};
 use vault_core::field::{FieldCode, FieldError};
 use vault_core::id::CredentialId;
@@ -30,7 +30,7 @@ fn keyless(kind: CredentialType) -> CredentialData {
             "service_account": "nightly@acme-data.iam.gserviceaccount.com", "bucket": "nightly",
         }),
     };
-    CredentialData::from_json(kind, json.to_string().as_bytes(), DataPolicy::default()).unwrap()
+    CredentialData::from_json(kind, json.to_string().as_bytes()).unwrap()
 }
 
 /// Returns the use cases of users, with keyless credentials enabled.

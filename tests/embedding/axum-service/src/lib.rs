@@ -18,7 +18,7 @@ use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 use std::collections::HashMap;
 use std::sync::Arc;
-use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
+use vault_core::credential::{CredentialData, CredentialType};
 use vault_core::cursor::PageRequest;
 use vault_core::id::CredentialId;
 use vault_core::principal::Principal;
@@ -72,7 +72,7 @@ async fn save(
     body: Bytes,
 ) -> Result<impl IntoResponse, Failure> {
     let kind = CredentialType::parse(&kind).ok_or(vault_core::Refusal::NotFound)?;
-    let data = CredentialData::from_json(kind, &body, DataPolicy::default())?;
+    let data = CredentialData::from_json(kind, &body)?;
     let mut request = NewCredential::new(namespace.parse()?, data);
     if let Some(key) = headers.get("idempotency-key") {
         let key = IdempotencyKey::parse(key.to_str().unwrap_or_default());

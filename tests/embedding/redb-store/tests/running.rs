@@ -6,7 +6,7 @@ use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 use vault_core::audit::{Actor, AuditAction, Origin, Subject};
-use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
+use vault_core::credential::{CredentialData, CredentialType};
 use vault_core::id::{AccountId, InstanceId, OrganizationId};
 use vault_core::organization::OrganizationName;
 use vault_core::port::{Clock, CreateInstance, IdGenerator, KeyRepository};
@@ -77,7 +77,7 @@ async fn vault_runs_on_the_store_and_outlives_its_process() -> Result<(), Box<dy
     let link = "https://files.example/nightly.bin?signature=not-to-be-seen";
     let running = open(directory.path(), organization).await?;
     let body = format!(r#"{{"url": "{link}"}}"#);
-    let data = CredentialData::from_json(CredentialType::DirectLink, body.as_bytes(), DataPolicy::default())?;
+    let data = CredentialData::from_json(CredentialType::DirectLink, body.as_bytes())?;
     let id = running.vault.save(&running.who, NewCredential::new("imports/nightly".parse()?, data)).await?;
     drop(running);
 
