@@ -107,9 +107,9 @@ fn failing_http_server_gets_the_same_entries_again() {
         }
     });
     let directory = tempfile::tempdir().unwrap();
-    let token = directory.path().join("token");
-    vault_tests::integration::write_private(&token, "s3cret-of-the-log-service\n");
-    let flags = ["--audit-sink", &sink, "--audit-sink-token-file", token.to_str().unwrap()];
+    let config = directory.path().join("config.toml");
+    vault_tests::integration::write_private(&config, "audit-sink-token = \"s3cret-of-the-log-service\"\n");
+    let flags = ["--audit-sink", &sink, "--config", config.to_str().unwrap()];
     let mut vault = Vault::start_with(Database::Sqlite, &flags);
     let session = vault.admin_session();
     let next = || requests.recv_timeout(PATIENCE).unwrap();
@@ -164,10 +164,12 @@ fn local_syslog_gets_message_for_each_entry() {
 #[test]
 fn invalid_sink_is_refused_at_start() {
     let vault = Vault::init(Database::Sqlite);
+    let config = vault.scratch("config.toml");
+    vault_tests::integration::write_private(&config, "audit-sink-token = \"token\"\n");
+    let config = config.to_str().unwrap();
     for (flags, expected) in [
         (&["--audit-sink", "audit.jsonl"][..], "--audit-sink"),
-        (&["--audit-sink-token-file", "token"], "--audit-sink-token-file needs an --audit-sink that is a URL"),
-        (&["--audit-sink", "https://127.0.0.1:1", "--audit-sink-token-file", "/nonexistent"], "/nonexistent"),
+        (&["--config", config], "audit-sink-token needs an --audit-sink that is a URL"),
         (&["--keep-audit", "1h"], "--keep-audit"),
     ] {
         let mut command = vault.serve_command();

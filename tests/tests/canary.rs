@@ -228,12 +228,12 @@ fn a72_no_secret_remains_anywhere(database: Database) {
     let proxy = TestProxy::start();
     proxy.require("Basic other");
     let directory = tempfile::tempdir().unwrap();
-    let credentials = directory.path().join("credentials");
-    write_private(&credentials, &format!("vault:{}\n", secrets.proxy_password));
-    let (proxy_url, credentials) = (proxy.url(), credentials.to_str().unwrap());
+    let config = directory.path().join("config.toml");
+    write_private(&config, &format!("egress-proxy-credentials = \"vault:{}\"\n", secrets.proxy_password));
+    let (proxy_url, config) = (proxy.url(), config.to_str().unwrap());
     let flags = [
         &["--log-level", "debug", &listen, "--allow-egress", "store.example.com"][..],
-        &["--egress-proxy", &proxy_url, "--egress-proxy-credentials-file", credentials],
+        &["--egress-proxy", &proxy_url, "--config", config],
     ]
     .concat();
     let mut vault = cluster

@@ -51,9 +51,8 @@ fn server_connects_only_to_its_proxy() {
     let [store, logs, traces] = hosts.map(|host| format!("https://{host}:{port}"));
     let credentials = vault.scratch("proxy-credentials");
     write_private(&credentials, &format!("vault:{PASSWORD}\n"));
-    let (proxy_url, credentials) = (proxy.url(), credentials.to_str().unwrap().to_owned());
     let mut serve = vault.serve_command();
-    serve.args(["--egress-proxy", &proxy_url, "--egress-proxy-credentials-file", &credentials]);
+    serve.args(["--egress-proxy", &proxy.url()]).env("ORGVAULT_EGRESS_PROXY_CREDENTIALS_FILE", &credentials);
     serve.args(["--allow-egress", "store.test", "--ca-file"]).arg(certificate_file(&vault));
     serve.args(["--audit-sink", &logs, "--otlp-endpoint", &traces]);
     // The environment selects no proxy.
@@ -123,7 +122,7 @@ fn proxy_that_fails_is_reported() {
     assert!(found.stdout.contains(r#""check":"egress-proxy","result":"passed""#), "{found:?}");
     write_private(&vault.scratch("empty"), "no colon\n");
     let mut serve = vault.serve_command();
-    serve.args(["--egress-proxy", &proxy.url(), "--egress-proxy-credentials-file"]).arg(vault.scratch("empty"));
+    serve.args(["--egress-proxy", &proxy.url()]).env("ORGVAULT_EGRESS_PROXY_CREDENTIALS_FILE", vault.scratch("empty"));
     let refused = Server::fail(serve);
-    assert!(refused.stderr.contains("does not contain one line USER:PASSWORD"), "{refused:?}");
+    assert!(refused.stderr.contains("must be one line USER:PASSWORD"), "{refused:?}");
 }

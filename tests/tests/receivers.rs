@@ -3,12 +3,11 @@
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use vault_testkit::stores::find_tool;
-use vault_tests::integration::ActivationListener;
+use vault_tests::integration::{ActivationListener, write_private};
 use vault_tests::receivers::{Receivers, SOON};
 use vault_tests::samples::small;
 use vault_tests::sql::Sql;
@@ -236,11 +235,10 @@ fn mail_is_sent_to_users_as_digest() {
 fn mail_authenticates_after_starttls_or_reports_error() {
     let receivers = Receivers::start();
     let directory = tempfile::tempdir().unwrap();
-    let password = directory.path().join("smtp.password");
-    fs::write(&password, Receivers::PASSWORD).unwrap();
-    fs::set_permissions(&password, fs::Permissions::from_mode(0o600)).unwrap();
+    let config = directory.path().join("config.toml");
+    write_private(&config, &format!("smtp-password = {:?}\n", Receivers::PASSWORD));
     let test = |smtp: &str| {
-        let from = ["--smtp-from", "OrgVault <vault@example.com>", "--smtp-password-file", password.to_str().unwrap()];
+        let from = ["--smtp-from", "OrgVault <vault@example.com>", "--config", config.to_str().unwrap()];
         let (vault, activation_listener) =
             ActivationListener::open_with(Database::Sqlite, &[&from[..], &["--smtp-url", smtp]].concat());
         let admin = vault.admin_session();

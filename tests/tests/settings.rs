@@ -4,6 +4,7 @@ use serde_json::json;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use vault_tests::binary::{self, Run};
+use vault_tests::integration::write_private;
 use vault_tests::process::Server;
 use vault_tests::samples::every_type;
 use vault_tests::{Database, Session, Vault};
@@ -189,36 +190,52 @@ fn database_url_with_a_password_comes_from_a_file() {
     };
     let file = vault.scratch("database-url");
     fs::write(&file, format!("{with_password}\n")).unwrap();
-    let list = |flag: &str, value: &str| {
+    let list = |variable: &str, value: &str| {
         let mut command = binary::command();
-        Run::of(command.arg("--data-dir").arg(vault.data_dir()).args([flag, value, "org", "list"]))
+        Run::of(command.args(["org", "list", "--data-dir"]).arg(vault.data_dir()).env(variable, value))
     };
+    let (variable, path) = ("ORGVAULT_DATABASE_URL_FILE", file.to_str().unwrap());
     fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
-    let output = list("--database-url-file", file.to_str().unwrap()).refused().stderr;
-    assert!(output.contains("--database-url-file") && output.contains("0644"), "{output}");
+    let output = list(variable, path).refused().stderr;
+    assert!(output.contains(variable) && output.contains("0644"), "{output}");
     fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
-    let output = list("--database-url-file", file.to_str().unwrap()).done();
+    let output = list(variable, path).done();
     assert!(!output.stderr.contains("password"), "{}", output.stderr);
-    let output = list("--database-url", &with_password).done().stderr;
-    assert!(output.contains("--database-url-file") && !output.contains("hunter2"), "{output}");
+    let output = vault.run(&["org", "list", "--database-url", &with_password]).done().stderr;
+    assert!(output.contains(variable) && !output.contains("hunter2"), "{output}");
     fs::write(&file, "not a url with hunter2").unwrap();
-    let output = list("--database-url-file", file.to_str().unwrap()).misused().stderr;
-    assert!(output.contains("--database-url-file") && !output.contains("hunter2"), "{output}");
+    let output = list(variable, path).misused().stderr;
+    assert!(output.contains(variable) && !output.contains("hunter2"), "{output}");
 }
 
-/// As in `orgvault-admin`, which sets the variables of the service.
 #[test]
-fn flag_overrides_the_other_setting_for_the_same_object() {
+fn secrets_come_from_the_environment_or_a_private_file() {
     let vault = Vault::init(Database::Sqlite);
-    let url = vault.scratch("url");
-    fs::write(&url, format!("sqlite://{}/orgvault.db\n", vault.data_dir().display())).unwrap();
-    fs::set_permissions(&url, Permissions::from_mode(0o600)).unwrap();
-    let list = || {
-        let mut command = binary::command();
-        command.env("ORGVAULT_DATABASE_URL", "sqlite:///nonexistent/other.db").args(["org", "list", "--data-dir"]);
-        command.arg(vault.data_dir());
-        command
+    let secret = vault.scratch("secret");
+    write_private(&secret, "no colon\n");
+    let run = |flags: &[&str], variables: &[(&str, &str)]| {
+        let mut command = vault.command(&["doctor", "--json"]);
+        Run::of(command.args(flags).env("ORGVAULT_EGRESS_PROXY", "http://127.0.0.1:1").envs(variables.iter().copied()))
     };
-    Run::of(list().arg("--database-url-file").arg(&url)).done();
-    Run::of(list().env("ORGVAULT_DATABASE_URL_FILE", &url)).misused();
+    let name = "ORGVAULT_EGRESS_PROXY_CREDENTIALS";
+    let file = format!("{name}_FILE");
+    let path = secret.to_str().unwrap();
+    for (variables, expected) in [
+        (&[(name, "h7Qz")][..], "USER:PASSWORD"),
+        (&[(&*file, path)], "USER:PASSWORD"),
+        (&[(name, "h7Qz"), (&*file, path)], "both set"),
+    ] {
+        let shown = format!("{:?}", run(&[], variables));
+        assert!(shown.contains(expected) && !shown.contains("h7Qz") && !shown.contains("no colon"), "{shown}");
+    }
+    let config = vault.data_dir().join("orgvault.toml");
+    write_private(&config, "egress-proxy-credentials = \"h7Qz\"\n");
+    let shown = format!("{:?}", run(&[], &[]));
+    assert!(shown.contains("USER:PASSWORD") && !shown.contains("h7Qz"), "{shown}");
+    fs::set_permissions(&config, Permissions::from_mode(0o644)).unwrap();
+    let refused = run(&[], &[]).misused().stderr;
+    assert!(refused.contains("orgvault.toml") && refused.contains("0644"), "{refused}");
+    let mut serve = vault.serve_command();
+    let refused = Run::of(serve.args(["--egress-proxy-credentials", "a:h7Qz"])).misused().stderr;
+    assert!(refused.contains(&file) && !refused.contains("h7Qz"), "{refused}");
 }

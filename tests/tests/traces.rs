@@ -103,9 +103,9 @@ fn save_and_a_login_are_traced_without_their_secrets() {
     const TOKEN: &str = "s3cret-of-the-collector";
     let collector = Collector::start(200);
     let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("headers");
-    write_private(&file, &format!("X-Tenant: us\nAuthorization: Bearer {TOKEN}\n"));
-    let flags = ["--otlp-endpoint", &collector.url(), "--otlp-headers-file", file.to_str().unwrap()];
+    let file = directory.path().join("config.toml");
+    write_private(&file, &format!("otlp-headers = \"X-Tenant: us\\nAuthorization: Bearer {TOKEN}\"\n"));
+    let flags = ["--otlp-endpoint", &collector.url(), "--config", file.to_str().unwrap()];
     let mut vault = Vault::start_with(Database::Sqlite, &flags);
     let account = vault.admin();
     let logged_in = vault.client().log_in(&account.sound_login()).expect(200);
@@ -206,15 +206,14 @@ fn unavailable_collector_delays_nothing() {
 #[test]
 fn trace_settings_are_validated() {
     let vault = Vault::init(Database::Sqlite);
-    let file = vault.scratch("headers");
-    write_private(&file, "no header\n");
+    let file = vault.scratch("config.toml");
+    write_private(&file, "otlp-headers = \"no header\"\n");
     let file = file.to_str().unwrap();
     for (flags, expected) in [
         (&["--otlp-endpoint", "localhost:4318"][..], "must be an http or https URL"),
         (&["--otlp-endpoint", "http://user:password@127.0.0.1:4318"], "must be an http or https URL"),
-        (&["--otlp-headers-file", file], "--otlp-headers-file needs --otlp-endpoint"),
-        (&["--otlp-endpoint", "http://127.0.0.1:4318", "--otlp-headers-file", file], "line 1: expected NAME: VALUE"),
-        (&["--otlp-endpoint", "http://127.0.0.1:4318", "--otlp-headers-file", "/nonexistent"], "/nonexistent"),
+        (&["--config", file], "otlp-headers needs --otlp-endpoint"),
+        (&["--otlp-endpoint", "http://127.0.0.1:4318", "--config", file], "line 1: expected NAME: VALUE"),
     ] {
         let mut command = vault.serve_command();
         command.args(flags);

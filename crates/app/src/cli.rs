@@ -48,7 +48,8 @@ const SETTINGS_HINT: &str =
 
 const ABOUT_SETTINGS: &str = "\
 Each setting is a flag (--max-ttl 12h), an environment variable (ORGVAULT_MAX_TTL=12h) and a key of the settings file \
-(max-ttl = \"12h\"). Precedence: flag, environment, file, default. Relative paths in the file are relative to the file. \
+(max-ttl = \"12h\"). Precedence: flag, environment, file, default. The value can also be in a private file that ORGVAULT_MAX_TTL_FILE names. Secrets, such \
+as --smtp-password, are not accepted as flags. Relative paths in the file are relative to the file. \
 Durations have units: 90s, 15m, 12h, 30d; a number without a unit is in seconds.";
 
 const CREATE_EXAMPLE: &str =
@@ -77,7 +78,9 @@ pub(crate) fn command() -> clap::Command {
         .mut_subcommand("enrol", |command| command.args(base_path()))
         .mut_subcommand("activate", |command| command.args(base_path()))
         .mut_subcommand("exec", |command| command.args(base_path()))
-        .mut_subcommand("settings", |command| command.args(settings::vault_flags().into_iter().chain(server())))
+        .mut_subcommand("settings", |command| {
+            command.args(settings::vault_flags().into_iter().chain(server()).map(|setting| setting.hide(false)))
+        })
         .mut_subcommands(hint)
 }
 

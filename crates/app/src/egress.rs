@@ -1,15 +1,13 @@
 //! The outgoing proxy of the settings.
 
 use crate::settings::Settings;
+use secrecy::ExposeSecret as _;
 use vault_cli::failure::Failure;
-use vault_cli::secret_file;
 use vault_core::check::CheckReason;
 use vault_storage::{Egress, EgressPolicy, Proxy};
 
 /// Metric: number of connections that failed because of the outgoing proxy.
 const FAILURES: &str = "orgvault_egress_proxy_failures_total";
-/// Maximum size of the credentials file in bytes.
-const MAX_CREDENTIALS: usize = 1_024;
 
 /// Registers the description and the series of the metric.
 pub(crate) fn describe() {
@@ -37,7 +35,7 @@ pub(crate) fn of(settings: &Settings) -> Result<Egress, Failure> {
 pub(crate) fn sends_password_unencrypted(settings: &Settings) -> bool {
     let server = &settings.server;
     let is_plain = server.egress_proxy.as_ref().is_some_and(|url| !url.is_https() && !url.is_local());
-    is_plain && server.egress_proxy_credentials_file.is_some()
+    is_plain && server.egress_proxy_credentials.is_some()
 }
 
 fn create(settings: &Settings) -> Result<Egress, Failure> {
@@ -46,15 +44,11 @@ fn create(settings: &Settings) -> Result<Egress, Failure> {
     let flawed = |error| Failure::new(format!("--ca-file: {error}"));
     let Some(url) = &server.egress_proxy else { return Egress::default().trusting(ca_file).map_err(flawed) };
     let proxy = Proxy::new(url.clone(), ca_file).map_err(flawed)?;
-    let proxy = match &server.egress_proxy_credentials_file {
-        Some(path) => {
-            let flag = "--egress-proxy-credentials-file";
-            let bytes = secret_file::read(flag, path, MAX_CREDENTIALS)?;
-            let line = std::str::from_utf8(&bytes).ok().map(|text| text.trim_end_matches(['\r', '\n']));
-            line.and_then(|line| proxy.with_credentials(line)).ok_or_else(|| {
-                Failure::new(format!("{flag}: {} does not contain one line USER:PASSWORD", path.display()))
-            })?
-        }
+    let proxy = match &server.egress_proxy_credentials {
+        // Sent to the proxy.
+        Some(credentials) => proxy
+            .with_credentials(credentials.expose_secret())
+            .ok_or_else(|| Failure::usage("egress-proxy-credentials: must be one line USER:PASSWORD"))?,
         None => proxy,
     };
     let proxy = proxy.on_failure(|reason| metrics::counter!(FAILURES, "reason" => reason.as_str()).increment(1));

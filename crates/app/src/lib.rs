@@ -147,8 +147,8 @@ fn run_on_vault(cli: Cli, flags: &ArgMatches, output: Output) -> Result<ExitCode
     logging::start(format, settings.log_level, traces.as_ref());
     if settings.shows_password {
         tracing::warn!(
-            "--database-url contains a password, which every user of this host can read in the list of processes: put the URL \
-             into a file and name it with --database-url-file, or set ORGVAULT_DATABASE_URL"
+            "--database-url contains a password, which every user of this host can read in the list of processes: set \
+             ORGVAULT_DATABASE_URL, or put it into a file and name it with ORGVAULT_DATABASE_URL_FILE"
         );
     }
     for variable in &settings.unknown_variables {

@@ -26,7 +26,6 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use value::rate;
 use vault_cli::failure::Failure;
-use vault_cli::secret_file;
 use vault_cli::text::{program, quoted};
 use vault_client::BaseUrl;
 use vault_core::credential::VersionLimits;
@@ -38,8 +37,6 @@ use vault_storage::{Destination, Egress, HostPattern};
 pub(crate) const SETTINGS_FILE: &str = "orgvault.toml";
 /// Variable that `orgvault-admin` sets, so that printed commands name it and the service.
 pub(crate) const ADMIN: &str = "ORGVAULT_ADMIN";
-/// Maximum size of a file with the database URL, in bytes.
-const MAX_DATABASE_URL: usize = 8 * 1024;
 
 /// Validated settings. Paths are absolute.
 pub(crate) struct Settings {
@@ -55,7 +52,6 @@ pub(crate) struct Settings {
     pub(crate) shows_password: bool,
     /// Set if a settings file was read.
     pub(crate) has_file: bool,
-    database_url_file: Option<PathBuf>,
     /// Outgoing proxy of the process, after its first use.
     pub(crate) egress: OnceLock<Egress>,
 }
@@ -74,9 +70,10 @@ fn arguments(augment: impl Fn(Command) -> Command) -> Vec<Arg> {
     augment(Command::new("settings")).get_arguments().cloned().collect()
 }
 
-/// Returns the environment variable of a setting.
-pub(crate) fn variable(setting: &Arg) -> String {
-    sources::variable(sources::name(setting))
+/// Returns the environment variables of a setting.
+fn variables(setting: &Arg) -> [String; 2] {
+    let name = sources::name(setting);
+    [sources::variable(name), sources::file_variable(name)]
 }
 
 /// Returns the base path for a client command, from its flag or the environment.
@@ -130,14 +127,9 @@ impl Settings {
         server.check()?;
 
         let data_dir = owner::directory(&vault.data_dir)?;
-        let database_url_file = vault.database_url_file.as_deref().map(absolute).transpose()?;
-        let known: Vec<String> = all.iter().map(variable).chain(also_known.iter().cloned()).collect();
+        let known: Vec<String> = all.iter().flat_map(variables).chain(also_known.iter().cloned()).collect();
         let shows_password = flag_shows_password(&all, flags, vault.database_url.as_ref());
-        let database = match (vault.database_url, &database_url_file) {
-            (Some(url), _) => url,
-            (None, Some(path)) => database_in(path)?,
-            (None, None) => Database::sqlite(data_dir.join("orgvault.db")),
-        };
+        let database = vault.database_url.unwrap_or_else(|| Database::sqlite(data_dir.join("orgvault.db")));
         if let Some(path) = database.file() {
             owner::check_database(path)?;
         }
@@ -145,7 +137,6 @@ impl Settings {
             shows_password,
             database,
             has_file: file.is_some(),
-            database_url_file,
             root_key: vault.root_key.unwrap_or_else(|| RootKeySource::File(data_dir.join("root.key"))),
             data_dir,
             log_format: vault.log_format,
@@ -173,15 +164,10 @@ impl Settings {
             flags.push(format!("--root-key={}", self.root_key));
         }
         let default = self.data_dir.join("orgvault.db");
-        let named = self.database.file().filter(|path| self.database_url_file.is_none() && *path != default);
-        if let Some(path) = named {
+        if let Some(path) = self.database.file().filter(|path| *path != default) {
             flags.push(format!("--database-url=sqlite://{}", path.display()));
         }
-        match (&self.database_url_file, self.database.url_without_password()) {
-            (Some(path), _) => flags.push(format!("--database-url-file={}", path.display())),
-            (None, Some(url)) => flags.push(format!("--database-url={url}")),
-            (None, None) => {}
-        }
+        flags.extend(self.database.url_without_password().map(|url| format!("--database-url={url}")));
         flags
     }
 }
@@ -195,15 +181,6 @@ fn command_line(words: &str, flags: impl IntoIterator<Item = String>) -> String 
             format!("{} {words} {}", program(), flags.join(" "))
         }
     }
-}
-
-/// Reads the database URL from the file at `path`.
-fn database_in(path: &Path) -> Result<Database, Failure> {
-    const FLAG: &str = "--database-url-file";
-    let text = secret_file::read(FLAG, path, MAX_DATABASE_URL)?;
-    let url = std::str::from_utf8(&text).map_err(|_| "is not UTF-8".to_owned());
-    let database = url.and_then(|url| url.trim_ascii().parse::<Database>().map_err(|invalid| invalid.to_string()));
-    database.map_err(|violation| Failure::usage(format!("{FLAG}: {}: {violation}", path.display())))
 }
 
 /// Returns whether a flag contains a database URL with a password, which every user of the host can read.
@@ -375,21 +352,21 @@ impl ServerSettings {
             (None, Some(_)) => return Err(Failure::usage("--backup-to needs --backup-every")),
             _ => {}
         }
-        if self.audit_sink_token_file.is_some() && !matches!(self.audit_sink, Some(SinkTarget::Http(_))) {
-            return Err(Failure::usage("--audit-sink-token-file needs an --audit-sink that is a URL"));
+        if self.audit_sink_token.is_some() && !matches!(self.audit_sink, Some(SinkTarget::Http(_))) {
+            return Err(Failure::usage("audit-sink-token needs an --audit-sink that is a URL"));
         }
         match (&self.smtp_url, &self.smtp_from) {
             (Some(_), None) => return Err(Failure::usage("--smtp-url needs --smtp-from")),
             (None, Some(_)) => return Err(Failure::usage("--smtp-from needs --smtp-url")),
             _ => {}
         }
-        if self.smtp_password_file.is_some() && self.smtp_url.as_ref().is_none_or(|url| url.user.is_none()) {
-            return Err(Failure::usage("--smtp-password-file needs an --smtp-url that names a user"));
+        if self.smtp_password.is_some() && self.smtp_url.as_ref().is_none_or(|url| url.user.is_none()) {
+            return Err(Failure::usage("smtp-password needs an --smtp-url that names a user"));
         }
         self.check_exports()?;
         self.check_egress_proxy()?;
-        if self.otlp_headers_file.is_some() && self.otlp_endpoint.is_none() {
-            return Err(Failure::usage("--otlp-headers-file needs --otlp-endpoint"));
+        if self.otlp_headers.is_some() && self.otlp_endpoint.is_none() {
+            return Err(Failure::usage("otlp-headers needs --otlp-endpoint"));
         }
         if !self.listen.ip().is_loopback() && self.tls_cert_file.is_none() && self.trusted_proxy.is_empty() {
             return Err(Failure::usage(
@@ -403,7 +380,7 @@ impl ServerSettings {
     /// Rejects settings of an outgoing proxy without a proxy.
     fn check_egress_proxy(&self) -> Result<(), Failure> {
         let set = [
-            ("--egress-proxy-credentials-file", self.egress_proxy_credentials_file.is_some()),
+            ("egress-proxy-credentials", self.egress_proxy_credentials.is_some()),
             ("--egress-direct", !self.egress_direct.is_empty()),
             ("--allow-egress with a host name", !self.permitted_names().is_empty()),
         ];

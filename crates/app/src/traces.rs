@@ -14,7 +14,7 @@ use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{
     Sampler, SamplingDecision, SamplingResult, SdkTracerProvider, ShouldSample, SpanData, SpanExporter,
 };
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -23,12 +23,9 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::registry::LookupSpan;
 use vault_cli::failure::Failure;
-use vault_cli::secret_file;
 use vault_core::trace::TARGET;
 use vault_storage::{ExportClient, ExportError};
 
-/// Maximum size of the headers file in bytes.
-const MAX_HEADERS: usize = 16 * 1024;
 /// Path of the collector's endpoint.
 const PATH: &str = "/v1/traces";
 /// Time limit for sending the remaining traces at shutdown.
@@ -43,7 +40,7 @@ impl Traces {
     /// Starts the export on `runtime`, if the settings contain a collector.
     ///
     /// # Errors
-    /// The headers file is invalid, or a file of the outgoing proxy cannot be used.
+    /// The headers are invalid, or a file of the outgoing proxy cannot be used.
     pub(crate) fn start(settings: &Settings, runtime: &Handle) -> Result<Option<Self>, Failure> {
         let Some(collector) = &settings.server.otlp_endpoint else { return Ok(None) };
         let url = format!("{collector}{PATH}");
@@ -81,11 +78,9 @@ impl Traces {
 
 /// Reads the headers for the collector, one per line.
 fn headers(settings: &Settings) -> Result<Vec<(String, SecretString)>, Failure> {
-    let flag = "--otlp-headers-file";
-    let Some(path) = &settings.server.otlp_headers_file else { return Ok(Vec::new()) };
-    let bytes = secret_file::read(flag, path, MAX_HEADERS)?;
-    let refused = |reason: &str| Failure::new(format!("{flag}: {} {reason}", path.display()));
-    let text = std::str::from_utf8(&bytes).map_err(|_| refused("is not text"))?;
+    let Some(text) = &settings.server.otlp_headers else { return Ok(Vec::new()) };
+    let refused = |reason: &str| Failure::usage(format!("otlp-headers: {reason}"));
+    let text = text.expose_secret(); // sent to the collector
     let mut headers = Vec::new();
     for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
         let (name, value) =

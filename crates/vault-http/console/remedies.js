@@ -26,7 +26,7 @@ export const REMEDIES = {
   "dns": "The host name cannot be resolved: check the endpoint, and this server's name servers.",
   "blocked-egress": "The address is not permitted: an operator can allow its network, or behind an outgoing proxy its name, with --allow-egress.",
   "proxy-unreachable": "This server cannot reach its outgoing proxy. The operator must check --egress-proxy.",
-  "proxy-credentials": "The outgoing proxy refuses this server's credentials. The operator must check --egress-proxy-credentials-file.",
+  "proxy-credentials": "The outgoing proxy refuses this server's credentials. The operator must check egress-proxy-credentials.",
   "proxy-refused": "The outgoing proxy does not permit this host or port. Its operator must permit them.",
   "unreachable": "No response in time: check the endpoint, the firewall and this server's name servers.",
   "redirected": "The address redirects, and redirects are not followed: save the address that it leads to.",

@@ -37,7 +37,8 @@ impl FromStr for SmtpUrl {
         let url = Url::parse(text).map_err(|_| wrong())?;
         if url.password().is_some() {
             return Err(
-                "must not contain the password: put it into a file and name it with --smtp-password-file".to_owned()
+                "must not contain the password: set smtp-password, or name a file in ORGVAULT_SMTP_PASSWORD_FILE"
+                    .to_owned(),
             );
         }
         let is_implicit = match url.scheme() {

@@ -4,17 +4,14 @@ use super::{AuditLine, DELIVERED};
 use crate::egress;
 use crate::settings::{Settings, SinkTarget};
 use async_trait::async_trait;
-use secrecy::SecretString;
 use secrecy::zeroize::Zeroizing;
+use secrecy::{ExposeSecret as _, SecretString};
 use vault_cli::failure::Failure;
-use vault_cli::secret_file;
 use vault_core::audit::AuditEntry;
 use vault_core::port::AuditSink;
 use vault_notify::{AuditFile, AuditSyslog, LineError};
 use vault_storage::ExportClient;
 
-/// Maximum length of the HTTP server's token in bytes.
-const MAX_TOKEN: usize = 8 * 1024;
 /// Media type of JSON Lines, as log services expect it.
 const JSON_LINES: &str = "application/x-ndjson";
 
@@ -30,19 +27,10 @@ impl Sink {
     /// Creates the sink from the settings.
     ///
     /// # Errors
-    /// The token file is invalid, or a file of the outgoing proxy cannot be used.
+    /// The token is invalid, or a file of the outgoing proxy cannot be used.
     pub(super) fn of(settings: &Settings, place: &SinkTarget) -> Result<Self, Failure> {
-        let headers = match &settings.server.audit_sink_token_file {
-            Some(path) => {
-                let flag = "--audit-sink-token-file";
-                let bytes = secret_file::read(flag, path, MAX_TOKEN)?;
-                let text = std::str::from_utf8(&bytes).ok().map(str::trim).filter(|text| !text.is_empty());
-                let text = text.ok_or_else(|| Failure::new(format!("{flag}: {} contains no token", path.display())))?;
-                let value = Zeroizing::new(format!("Bearer {text}"));
-                vec![("authorization".to_owned(), SecretString::from(value.as_str()))]
-            }
-            None => Vec::new(),
-        };
+        let token = settings.server.audit_sink_token.as_ref();
+        let headers: Vec<_> = token.map(|token| ("authorization".to_owned(), bearer(token))).into_iter().collect();
         Ok(match place {
             SinkTarget::File(path) => Self::File(AuditFile::new(path)),
             SinkTarget::Syslog(path) => Self::Syslog(AuditSyslog::new(path)),
@@ -57,6 +45,11 @@ impl Sink {
             Self::Http(client) => Ok(client.post(JSON_LINES, joined(&lines).into()).await?),
         }
     }
+}
+
+/// Returns the header value with a bearer token (RFC 6750).
+fn bearer(token: &SecretString) -> SecretString {
+    Zeroizing::new(format!("Bearer {}", token.expose_secret())).as_str().into() // sent to the server
 }
 
 /// Joins lines, each with a line feed.

@@ -225,7 +225,7 @@ fn announce(settings: &Settings, vault: &OpenVault) {
     }
     if egress::sends_password_unencrypted(settings) {
         tracing::warn!(
-            "the password in --egress-proxy-credentials-file is sent unencrypted, because --egress-proxy is an http URL. \
+            "the password in egress-proxy-credentials is sent unencrypted, because --egress-proxy is an http URL. \
              Use an https proxy"
         );
     }

@@ -7,14 +7,10 @@ use async_trait::async_trait;
 use secrecy::SecretString;
 use std::fs;
 use vault_cli::failure::Failure;
-use vault_cli::secret_file;
 use vault_core::port::{EventCarrier, ReceiverGuard, WebhookMessage};
 use vault_core::receiver::{DeliveryFailure, EventDelivery, WebhookUrl};
 use vault_notify::{MailError, MailSettings, Mailbox, Mailer, SmtpUrl};
 use vault_storage::WebhookClient;
-
-/// Maximum length of the mail server's password in bytes.
-const LONGEST_PASSWORD: usize = 1_024;
 
 /// Sends events by the transports that the settings enable.
 pub(crate) struct Carrier {
@@ -45,25 +41,15 @@ fn mailer(settings: &Settings, url: &SmtpUrl, from: &Mailbox) -> Result<Mailer, 
         let path = ca_file.unwrap_or_else(|| "".as_ref()).display();
         Failure::new(format!("--ca-file: {path}: {error}"))
     };
-    let password = match (&url.user, &server.smtp_password_file) {
-        (Some(_), Some(path)) => {
-            let flag = "--smtp-password-file";
-            let bytes = secret_file::read(flag, path, LONGEST_PASSWORD)?;
-            let text = std::str::from_utf8(&bytes).ok().map(|text| text.trim_end_matches(['\r', '\n']));
-            let text = text.filter(|text| !text.is_empty());
-            Some(text.ok_or_else(|| Failure::new(format!("{flag}: {} contains no password", path.display())))?.into())
-        }
-        _ => None,
-    };
     let mail = MailSettings {
         server: url.clone(),
         from: from.clone(),
-        password,
+        password: server.smtp_password.clone(),
         ca: ca_file.map(fs::read).transpose().map_err(|error| of_ca(&error))?,
         console: Some(server.console_url(server.listen)),
     };
     Mailer::new(mail).map_err(|error| match &error {
-        MailError::NoPassword => Failure::usage("--smtp-url names a user, so it needs --smtp-password-file"),
+        MailError::NoPassword => Failure::usage("--smtp-url names a user, so it needs smtp-password"),
         MailError::Ca(cause) => of_ca(cause),
         MailError::Tls(_) => Failure::new(format!("--smtp-url: {error}")),
     })

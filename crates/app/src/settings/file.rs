@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use vault_cli::failure::Failure;
+use vault_crypto::SecretFile;
 
 /// Maximum size of a settings file in bytes.
 const MAX_FILE: u64 = 1 << 20;
@@ -57,6 +58,12 @@ impl SettingsFile {
             file.entries.push(Entry { key, line, values });
         }
         Ok(file)
+    }
+
+    /// Rejects a file that other users can read, because it contains a secret.
+    pub(super) fn require_private(&self) -> Result<(), Failure> {
+        let read = SecretFile::open(&self.path).and_then(|file| file.read(1 << 20));
+        read.map(drop).map_err(|error| Failure::usage(format!("the settings file contains a secret: {error}")))
     }
 
     /// Returns the values of `key` and their position for error messages, or `None` if the file does not contain the

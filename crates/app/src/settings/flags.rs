@@ -7,6 +7,7 @@ use super::root_key::RootKeySource;
 use super::value::{self, ActivationPlace, Collector, PublicUrl, Role, SinkTarget};
 use clap::{Args, ValueEnum};
 use ipnet::IpNet;
+use secrecy::SecretString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use vault_cli::text::seconds;
@@ -62,10 +63,6 @@ pub(super) struct VaultFlags {
     #[arg(long, value_name = "URL")]
     pub(super) database_url: Option<Database>,
 
-    /// File with the database URL, for a URL that contains a password (mode 0600) [default: none]
-    #[arg(long, value_name = "FILE", conflicts_with = "database_url")]
-    pub(super) database_url_file: Option<PathBuf>,
-
     /// Root key: file:PATH (32 bytes, mode 0600), credential:NAME (systemd), or command:COMMAND, which prints it [default:
     /// file:<data-dir>/root.key]
     #[arg(long, value_name = "LOCATION")]
@@ -80,7 +77,7 @@ pub(super) struct VaultFlags {
     pub(super) log_level: LogLevel,
 }
 
-/// The settings of the server.
+/// The settings of the server. Hidden ones are secrets, which flags would show to other users.
 #[derive(Args)]
 #[command(next_help_heading = "Server settings")]
 pub(crate) struct ServerSettings {
@@ -179,17 +176,17 @@ pub(crate) struct ServerSettings {
     #[arg(long, value_name = "file:/PATH|syslog|URL")]
     pub(crate) audit_sink: Option<SinkTarget>,
 
-    /// File with the bearer token for an --audit-sink that is a URL (mode 0600) [default: none]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) audit_sink_token_file: Option<PathBuf>,
+    /// Bearer token for an --audit-sink that is a URL [default: none]
+    #[arg(long, value_name = "SECRET", hide = true, value_parser = value::secret)]
+    pub(crate) audit_sink_token: Option<SecretString>,
 
     /// URL of an OpenTelemetry collector for traces, sent as OTLP over HTTP [default: off]
     #[arg(long, value_name = "URL")]
     pub(crate) otlp_endpoint: Option<Collector>,
 
-    /// File with HTTP headers for --otlp-endpoint, one NAME: VALUE per line (mode 0600) [default: none]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) otlp_headers_file: Option<PathBuf>,
+    /// HTTP headers for --otlp-endpoint, one NAME: VALUE per line [default: none]
+    #[arg(long, value_name = "SECRET", hide = true, value_parser = value::secret)]
+    pub(crate) otlp_headers: Option<SecretString>,
 
     /// Path prefix of the HTTP API
     #[arg(long, value_name = "PATH", default_value = "/v1")]
@@ -228,9 +225,9 @@ pub(crate) struct ServerSettings {
     #[arg(long, value_name = "URL")]
     pub(crate) egress_proxy: Option<ProxyUrl>,
 
-    /// File with one line USER:PASSWORD for --egress-proxy (mode 0600) [default: none]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) egress_proxy_credentials_file: Option<PathBuf>,
+    /// USER:PASSWORD for --egress-proxy [default: none]
+    #[arg(long, value_name = "SECRET", hide = true, value_parser = value::secret)]
+    pub(crate) egress_proxy_credentials: Option<SecretString>,
 
     /// Host name, *.SUFFIX or network (addresses only) to connect to without --egress-proxy; repeatable [default: loopback]
     #[arg(long, value_name = "HOST|CIDR", value_delimiter = ',')]
@@ -250,9 +247,9 @@ pub(crate) struct ServerSettings {
     #[arg(long, value_name = "URL")]
     pub(crate) smtp_url: Option<SmtpUrl>,
 
-    /// File with the password for --smtp-url (mode 0600) [default: none]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) smtp_password_file: Option<PathBuf>,
+    /// Password for --smtp-url [default: none]
+    #[arg(long, value_name = "SECRET", hide = true, value_parser = value::secret)]
+    pub(crate) smtp_password: Option<SecretString>,
 
     /// Sender address of these mails [default: none]
     #[arg(long, value_name = "ADDRESS")]

@@ -9,7 +9,13 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use vault_cli::failure::Failure;
+use vault_crypto::SecretFile;
+
+/// Maximum size of a file with the value of a setting, in bytes.
+const MAX_FILE: usize = 64 * 1024;
 
 /// Returns the environment variable of the setting `name`.
 pub(super) fn variable(name: &str) -> String {
@@ -31,21 +37,34 @@ pub(crate) fn innermost(mut matches: &ArgMatches) -> &ArgMatches {
 
 /// Returns whether `setting` was given as a flag.
 pub(super) fn is_flag(setting: &Arg, matches: &ArgMatches) -> bool {
-    is_id_flag(setting.get_id().as_str(), matches)
-}
-
-fn is_id_flag(id: &str, matches: &ArgMatches) -> bool {
+    let id = setting.get_id().as_str();
     matches.ids().any(|known| known == id) && matches.value_source(id) == Some(ValueSource::CommandLine)
 }
 
-/// Settings that name the same object in two ways.
-const ALTERNATIVES: [[&str; 2]; 1] = [["database_url", "database_url_file"]];
+/// Returns whether `setting` is a secret, which is not accepted as a flag.
+pub(super) fn is_secret(setting: &Arg) -> bool {
+    setting.is_hide_set()
+}
 
-/// Returns whether a flag names the object of `setting`, which is not a flag, in the other way.
-fn is_overridden(setting: &Arg, matches: &ArgMatches) -> bool {
-    let id = setting.get_id().as_str();
-    let mut others = ALTERNATIVES.iter().filter(|pair| pair.contains(&id)).flatten().filter(|other| **other != id);
-    !is_id_flag(id, matches) && others.any(|other| is_id_flag(other, matches))
+/// Returns the environment variable that names a file with the value of the setting `name`.
+pub(super) fn file_variable(name: &str) -> String {
+    format!("{}_FILE", variable(name))
+}
+
+/// Returns the value of the setting `name` from its environment variable or from the file that the other variable names.
+fn from_environment(name: &str) -> Result<Option<(OsString, String)>, Failure> {
+    let (variable, in_file) = (variable(name), file_variable(name));
+    match (std::env::var_os(&variable), std::env::var_os(&in_file)) {
+        (Some(_), Some(_)) => Err(Failure::usage(format!("{variable} and {in_file} are both set. Unset one of them"))),
+        (Some(value), None) => Ok(Some((value, variable))),
+        (None, None) => Ok(None),
+        (None, Some(path)) => {
+            let read = SecretFile::open(Path::new(&path)).and_then(|file| file.read(MAX_FILE));
+            let text = read.map_err(|error| Failure::new(format!("{in_file}: {error}")))?;
+            let line = text.strip_suffix(b"\n").unwrap_or(&text);
+            Ok(Some((OsStr::from_bytes(line).to_owned(), in_file)))
+        }
+    }
 }
 
 /// Returns the values of `settings`, each from the source with the highest precedence.
@@ -60,15 +79,22 @@ pub(super) fn resolve(
     let mut places = BTreeMap::new();
     for setting in settings {
         let name = name(setting);
-        let variable = variable(name);
         let (values, place): (Vec<OsString>, String) = if is_flag(setting, flags) {
+            if is_secret(setting) {
+                return Err(Failure::usage(format!(
+                    "--{name}: other users can see the arguments of commands. Set {} or {}, or {name} in the settings file",
+                    variable(name),
+                    file_variable(name)
+                )));
+            }
             let values = flags.get_raw(setting.get_id().as_str()).into_iter().flatten();
             (values.map(OsStr::to_owned).collect(), format!("--{name}"))
-        } else if is_overridden(setting, flags) {
-            continue;
-        } else if let Some(value) = std::env::var_os(&variable) {
-            (vec![value], variable)
+        } else if let Some((value, place)) = from_environment(name)? {
+            (vec![value], place)
         } else if let Some((file, (values, place))) = file.and_then(|file| Some((file, file.get(name)?))) {
+            if is_secret(setting) {
+                file.require_private()?;
+            }
             let values = match name {
                 "root-key" => root_key::of_file(values, |path| file.resolve(path)),
                 _ => values.iter().map(|value| resolved(file, setting, value)).collect(),

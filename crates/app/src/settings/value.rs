@@ -2,6 +2,7 @@
 
 use clap::ValueEnum;
 use ipnet::IpNet;
+use secrecy::SecretString;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU32;
@@ -51,6 +52,11 @@ pub(super) fn permitted(text: &str) -> Result<Destination, String> {
         Ok(pattern) => Ok(Destination::Name(pattern)),
         Err(_) => Err("must be a network such as 10.0.0.0/8, a host name, *.SUFFIX or *".to_owned()),
     }
+}
+
+/// Parses a secret.
+pub(super) fn secret(text: &str) -> Result<SecretString, String> {
+    if text.is_empty() { Err("must not be empty".to_owned()) } else { Ok(text.into()) }
 }
 
 /// Returns a parser for an integer from `least` to `most`.

@@ -111,7 +111,7 @@ reasons! {
         "This server cannot reach its outgoing proxy. The operator must check --egress-proxy.";
     /// The outgoing proxy requires other credentials.
     ProxyCredentials = "proxy-credentials",
-        "The outgoing proxy refuses this server's credentials. The operator must check --egress-proxy-credentials-file.";
+        "The outgoing proxy refuses this server's credentials. The operator must check egress-proxy-credentials.";
     /// The outgoing proxy opens no tunnel to this host.
     ProxyRefused = "proxy-refused",
         "The outgoing proxy does not permit this host or port. Its operator must permit them.";
