@@ -7,7 +7,6 @@ use crate::settings::{Activation, Role, Settings};
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use vault_cli::failure::Failure;
-use vault_core::federation::FederationSettings;
 use vault_core::port::{CredentialVendor, Opener, ProviderTrust, ReceiverGuard, StorageProbe};
 use vault_core::usecase::activations::Identity;
 use vault_crypto::JwtVerifier;
@@ -31,11 +30,9 @@ pub(crate) fn public(settings: &Settings, opened: &OpenVault, parts: &ListenerPa
     let probe = storage.as_ref().map(as_probe);
     let server = &settings.server;
     let vault = opened.vault().limit(server.max_credentials).version_limits(server.version_limits());
-    let federation =
-        server.federation_issuer.clone().map(|issuer| FederationSettings { issuer, session_tags: server.session_tags });
     ServerParts {
         runtime: Handle::current(),
-        vault: vault.probe(probe).federation(federation),
+        vault: vault.probe(probe).federation(server.federation_issuer.clone()),
         accounts: opened.accounts().with_max_ttl(settings.server.max_ttl),
         integrations: opened.integrations(),
         receivers: opened.receivers().guard(Some(Arc::clone(carrier) as Arc<dyn ReceiverGuard>)),

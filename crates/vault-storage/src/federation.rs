@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tokio::time::timeout;
 use vault_core::check::CheckReason;
 use vault_core::credential::CredentialData;
-use vault_core::federation::{ActivationClaims, FederationAudience, FederationClaims, FederationSubject};
-use vault_core::port::{FederationTokenSigner, IdGenerator, ProviderTrust, VendOrder};
+use vault_core::federation::{FederationAudience, FederationClaims, FederationSubject};
+use vault_core::port::{FederationTokenSigner, IdGenerator, ProviderTrust};
 use vault_core::time::Timestamp;
 
 use crate::{Storage, azure, gcs, s3};
@@ -16,44 +16,18 @@ use crate::{Storage, azure, gcs, s3};
 pub(crate) struct Signing<'a> {
     pub(crate) signer: &'a Arc<dyn FederationTokenSigner>,
     pub(crate) ids: &'a Arc<dyn IdGenerator>,
-    pub(crate) session_tags: bool,
 }
 
 impl Signing<'_> {
-    /// Returns a token for the credential of `order`.
+    /// Returns a token for `subject`.
     pub(crate) async fn token(
-        &self,
-        order: &VendOrder,
-        audience: FederationAudience,
-    ) -> Result<SecretString, CheckReason> {
-        let caller = order.integration.zip(order.activation);
-        // A check has no tag of an integration.
-        let order_of_tags = VendOrder { integration: caller.map(|(integration, _)| integration), ..order.clone() };
-        let session_tags = if self.session_tags { s3::session_tags(&order_of_tags) } else { Vec::new() };
-        let activation = ActivationClaims { namespace: order.namespace.clone(), caller, session_tags };
-        let subject = FederationSubject::new(order.organization, order.credential);
-        self.sign(subject, audience, order.now, Some(activation)).await
-    }
-
-    /// Returns a token for a trust check.
-    pub(crate) async fn token_of_no_credential(
-        &self,
-        subject: &FederationSubject,
-        audience: FederationAudience,
-        now: Timestamp,
-    ) -> Result<SecretString, CheckReason> {
-        self.sign(*subject, audience, now, None).await
-    }
-
-    async fn sign(
         &self,
         subject: FederationSubject,
         audience: FederationAudience,
         now: Timestamp,
-        activation: Option<ActivationClaims>,
     ) -> Result<SecretString, CheckReason> {
         let (issuer, id) = (self.signer.issuer().clone(), self.ids.random());
-        self.signer.sign(&FederationClaims { issuer, subject, audience, now, id, activation }).await
+        self.signer.sign(&FederationClaims { issuer, subject, audience, now, id }).await
     }
 }
 

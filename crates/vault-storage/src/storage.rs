@@ -68,7 +68,7 @@ impl Storage {
     /// Returns what signs federation tokens.
     pub(crate) fn signing(&self) -> Result<Signing<'_>, CheckReason> {
         let signer = self.signer.as_ref().ok_or(CheckReason::FederationOff)?;
-        Ok(Signing { signer, ids: &self.ids, session_tags: self.session_tags })
+        Ok(Signing { signer, ids: &self.ids })
     }
 }
 

@@ -67,14 +67,18 @@ fn names(asked: &Asked) -> Vec<String> {
 }
 
 /// Reaches the servers of this test.
-fn storage(places: Places, ca_file: Option<PathBuf>, session_tags: bool) -> Storage {
-    let settings = StorageSettings { egress: local(ca_file), places, session_tags, ..StorageSettings::default() };
+fn storage(places: Places, ca_file: Option<PathBuf>) -> Storage {
+    let settings = StorageSettings { egress: local(ca_file), places, session_tags: true, ..StorageSettings::default() };
     let issuer = FederationIssuer::parse("https://vault.example.com").unwrap();
     Storage::new(settings, Arc::new(SequentialIds::default())).unwrap().signer(Some(Arc::new(Unsigned(issuer))))
 }
 
+fn foreign_subject() -> FederationSubject {
+    FederationSubject::new(OrganizationId::from_uuid(Uuid::from_u128(9)), order(60).credential)
+}
+
 fn own_subject() -> String {
-    FederationSubject::new(order(60).organization, order(60).credential).to_string()
+    order(60).subject().to_string()
 }
 
 /// Tokens that the trust of a provider accepts.
@@ -138,7 +142,7 @@ impl Aws {
     }
 
     fn storage(&self) -> Storage {
-        storage(Places::default(), Some(self.certificate.clone()), true)
+        storage(Places::default(), Some(self.certificate.clone()))
     }
 
     fn credential(&self, role: &str) -> CredentialData {
@@ -230,16 +234,15 @@ fn google_credential(provider: &str) -> CredentialData {
 }
 
 async fn trust(storage: &Storage, data: &CredentialData) -> Result<(), CheckReason> {
-    storage.check_trust(data, &FederationSubject::of_no_credential(Uuid::from_u128(9)), now()).await
+    storage.check_trust(data, &foreign_subject(), now()).await
 }
 
-fn assert_claims_of_no_credential(token: &str, audience: &str) {
+/// The subject and the audience are the only claims that a trust can be bound to.
+fn assert_claims(token: &str, subject: FederationSubject, audience: &str) {
     let claims = claims_of(token);
     let names: Vec<_> = claims.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(names, ["aud", "exp", "iat", "iss", "jti", "nbf", "sub"]);
-    assert_eq!(claims["aud"], audience);
-    let subject = FederationSubject::of_no_credential(Uuid::from_u128(9));
-    assert_eq!(claims["sub"], subject.to_string());
+    assert_eq!((&claims["aud"], &claims["sub"]), (&json!(audience), &json!(subject.to_string())));
 }
 
 #[tokio::test]
@@ -259,12 +262,8 @@ async fn role_of_s3_is_assumed_with_a_token_and_without_a_signature() {
     assert_eq!((field(asked, "RoleArn"), field(asked, "DurationSeconds")), (ROLE.to_owned(), "3600".to_owned()));
     assert_eq!(field(asked, "RoleSessionName"), format!("orgvault-{}", order.activation.unwrap()));
     assert!(field(asked, "Policy").contains("nightly/in/*"));
-    let claims = claims_of(&field(asked, "WebIdentityToken"));
-    assert_eq!(claims["aud"], aws.endpoint, "the audience is the origin of the store");
-    assert_eq!((&claims["sub"], &claims["iss"]), (&json!(own_subject()), &json!("https://vault.example.com")));
-    assert_eq!(claims["namespace"], "imports/nightly");
-    assert_eq!(claims["activation"], order.activation.unwrap().to_string());
-    assert!(claims.get("https://aws.amazon.com/tags").is_none(), "only AWS gets session tags");
+    // The audience is the origin of the store.
+    assert_claims(&field(asked, "WebIdentityToken"), order.subject(), &aws.endpoint);
 
     assert_eq!(trust(&storage, &credential).await, Ok(()));
     let asked = aws.server.asked().pop().unwrap();
@@ -272,7 +271,7 @@ async fn role_of_s3_is_assumed_with_a_token_and_without_a_signature() {
         (field(&asked, "RoleSessionName"), field(&asked, "DurationSeconds")),
         ("orgvault-trust-check".into(), "900".into())
     );
-    assert_claims_of_no_credential(&field(&asked, "WebIdentityToken"), &aws.endpoint);
+    assert_claims(&field(&asked, "WebIdentityToken"), foreign_subject(), &aws.endpoint);
 }
 
 #[tokio::test]
@@ -281,7 +280,7 @@ async fn token_is_not_sent_without_tls() {
     let json = json!({"role_arn": ROLE, "bucket": "nightly", "endpoint": server.endpoint()});
     // Such data cannot be saved. It is refused again before each exchange.
     let credential = data(CredentialType::S3Federated, &json);
-    let storage = storage(Places::default(), None, false);
+    let storage = storage(Places::default(), None);
     assert_eq!(storage.vend(&credential, order(60)).await.unwrap_err(), CheckReason::Unexpected);
     assert_eq!(trust(&storage, &credential).await, Err(CheckReason::Unexpected));
     assert_eq!(server.asked(), []);
@@ -296,7 +295,7 @@ async fn sts_refusals_are_distinguished() {
         ("InvalidIdentityToken-keys", CheckReason::IssuerUnreachable, false),
         ("IDPCommunicationError", CheckReason::IssuerUnreachable, false),
         ("InvalidIdentityToken", CheckReason::IssuerNotTrusted, false),
-        ("ExpiredTokenException", CheckReason::TokenExpired, false),
+        ("ExpiredTokenException", CheckReason::ClockSkew, false),
         ("RegionDisabledException", CheckReason::WrongRegion, false),
         ("IDPRejectedClaim", CheckReason::Unexpected, false),
         ("InternalFailure", CheckReason::StoreError, false),
@@ -311,7 +310,7 @@ async fn sts_refusals_are_distinguished() {
 #[tokio::test]
 async fn application_of_azure_presents_a_token_instead_of_a_secret() {
     let server = azure(Trusted::Own);
-    let storage = storage(azure_places(&server), None, true);
+    let storage = storage(azure_places(&server), None);
     let (credential, order) = (azure_credential("our-app"), order(3_600));
     let short = storage.vend(&credential, order.clone()).await.unwrap();
     let ShortData::AzureIdentity(issued) = &short.data else { panic!("of another type") };
@@ -333,13 +332,13 @@ async fn application_of_azure_presents_a_token_instead_of_a_secret() {
     assert_eq!(trust(&storage, &credential).await, Ok(()));
     let asked = server.asked();
     assert_eq!(asked.len(), before + 1);
-    assert_claims_of_no_credential(&field(&asked[before], "client_assertion"), "api://AzureADTokenExchange");
+    assert_claims(&field(&asked[before], "client_assertion"), foreign_subject(), "api://AzureADTokenExchange");
 }
 
 #[tokio::test]
 async fn entra_refusals_are_distinguished() {
     let server = azure(Trusted::Own);
-    let storage = storage(azure_places(&server), None, false);
+    let storage = storage(azure_places(&server), None);
     for (code, reason, is_closed) in [
         (70_021, CheckReason::TrustMissing, true),
         (700_213, CheckReason::TrustMissing, true),
@@ -365,7 +364,7 @@ async fn entra_refusals_are_distinguished() {
 #[tokio::test]
 async fn service_account_of_google_is_impersonated_and_its_token_narrowed() {
     let server = google(Trusted::Own);
-    let storage = storage(google_places(&server), None, true);
+    let storage = storage(google_places(&server), None);
     let (credential, order) = (google_credential(PROVIDER), order(7_200));
     let short = storage.vend(&credential, order.clone()).await.unwrap();
     let ShortData::Gcs(issued) = &short.data else { panic!("of another type") };
@@ -390,13 +389,13 @@ async fn service_account_of_google_is_impersonated_and_its_token_narrowed() {
     assert_eq!(trust(&storage, &credential).await, Ok(()));
     let asked = server.asked();
     assert_eq!(asked.len(), 5, "a trust check stops before the token is narrowed");
-    assert_claims_of_no_credential(&field(&asked[3], "subject_token"), &format!("https:{PROVIDER}"));
+    assert_claims(&field(&asked[3], "subject_token"), foreign_subject(), &format!("https:{PROVIDER}"));
 }
 
 #[tokio::test]
 async fn google_refusals_are_distinguished() {
     let server = google(Trusted::Own);
-    let storage = storage(google_places(&server), None, false);
+    let storage = storage(google_places(&server), None);
     for (provider, reason, is_closed) in [
         ("excluded", CheckReason::TrustMissing, true),
         ("unreachable", CheckReason::IssuerUnreachable, false),
@@ -419,15 +418,15 @@ async fn open_trusts_are_found_and_other_organizations_are_refused() {
     let cases = [
         (closed.storage(), closed.credential(ROLE), open.storage(), open.credential(ROLE)),
         (
-            storage(azure_places(&azure_closed), None, false),
+            storage(azure_places(&azure_closed), None),
             azure_credential("our-app"),
-            storage(azure_places(&azure_open), None, false),
+            storage(azure_places(&azure_open), None),
             azure_credential("our-app"),
         ),
         (
-            storage(google_places(&google_closed), None, false),
+            storage(google_places(&google_closed), None),
             google_credential(PROVIDER),
-            storage(google_places(&google_open), None, false),
+            storage(google_places(&google_open), None),
             google_credential(PROVIDER),
         ),
     ];
@@ -451,17 +450,4 @@ async fn storage_without_a_signer_exchanges_nothing() {
     let report = storage.check(&credential, request).await;
     assert_eq!(lines(&report), ["authenticate failed unexpected-answer"]);
     assert_eq!(server.asked(), []);
-}
-
-/// A check has neither an integration nor an activation.
-#[tokio::test]
-async fn token_of_a_check_names_only_the_namespace() {
-    let server = azure(Trusted::Own);
-    let storage = storage(azure_places(&server), None, false);
-    let mut checked = order(60);
-    (checked.activation, checked.integration) = (None, None);
-    storage.vend(&azure_credential("our-app"), checked).await.unwrap();
-    let claims = claims_of(&field(&server.asked()[0], "client_assertion"));
-    assert_eq!(claims["namespace"], "imports/nightly");
-    assert!(claims.get("integration").is_none() && claims.get("activation").is_none());
 }

@@ -144,7 +144,7 @@ pub(crate) struct ServerSettings {
     #[arg(long, value_name = "DURATION", value_parser = seconds(60_i64, TEN_YEARS))]
     pub(crate) recheck_every: Option<i64>,
 
-    /// Tag sessions of AWS roles with organization, namespace and integration; the roles must allow sts:TagSession
+    /// Tag sessions that saved keys request at AWS with organization, namespace and integration; the roles must allow sts:TagSession
     #[arg(
         long,
         value_name = "BOOL",

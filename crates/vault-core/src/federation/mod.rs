@@ -18,12 +18,12 @@ mod subject;
 
 pub use audience::FederationAudience;
 pub(crate) use audience::is_aws_region;
-pub use claims::{ActivationClaims, FederationClaims};
+pub use claims::FederationClaims;
 pub use closed_trusts::{ClosedTrusts, TrustTarget};
 pub use issuer::FederationIssuer;
 pub use jwk::{Jwk, key_set_document};
 pub use key::{FederationKey, FederationKeyState, StoredFederationKey};
 pub use key_set::{FederationKeyError, FederationKeySet};
 pub use publication::{ExpectedKeys, PublicationFailure, PublicationFinding, PublishedDocuments, check_publication};
-pub use steps::{FederationSettings, TrustInstructions, TrustStep};
+pub use steps::{TrustInstructions, TrustStep};
 pub use subject::FederationSubject;

@@ -5,15 +5,6 @@ use crate::credential::{AzureFederated, CredentialData, GcsFederated, S3Federate
 use crate::id::{CredentialId, OrganizationId};
 use serde_json::{Value, json};
 
-/// Settings of keyless access.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FederationSettings {
-    /// Issuer of the tokens.
-    pub issuer: FederationIssuer,
-    /// `true` if AWS sessions are tagged.
-    pub session_tags: bool,
-}
-
 /// The trust that a provider needs, and the steps to configure it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrustInstructions {
@@ -44,7 +35,7 @@ impl TrustStep {
     }
 }
 
-impl FederationSettings {
+impl FederationIssuer {
     /// Returns the instructions for a keyless credential. Returns `None` for other types, and if no token may be sent to
     /// the target.
     pub fn instructions(
@@ -63,7 +54,7 @@ impl FederationSettings {
             _ => return None,
         };
         steps.push(TrustStep::new("sh", "Check the credential", format!("orgvault credential check {credential}")));
-        Some(TrustInstructions { issuer: self.issuer.clone(), subject, audience, steps })
+        Some(TrustInstructions { issuer: self.clone(), subject, audience, steps })
     }
 
     fn aws(&self, data: &S3Federated, subject: &FederationSubject, audience: &FederationAudience) -> Vec<TrustStep> {
@@ -72,18 +63,14 @@ impl FederationSettings {
         let partition = parts.next().unwrap_or_default();
         let account = parts.nth(2).unwrap_or_default();
         let role = data.role_arn.rsplit('/').next().unwrap_or_default();
-        let provider = self.issuer.without_scheme();
-        let actions = match self.session_tags {
-            true => json!(["sts:AssumeRoleWithWebIdentity", "sts:TagSession"]),
-            false => json!("sts:AssumeRoleWithWebIdentity"),
-        };
+        let provider = self.without_scheme();
         let conditions = json!({
             format!("{provider}:aud"): audience.as_str(),
             format!("{provider}:sub"): subject.to_string(),
         });
         let policy = json!({"Version": "2012-10-17", "Statement": [{
             "Effect": "Allow",
-            "Action": actions,
+            "Action": "sts:AssumeRoleWithWebIdentity",
             "Principal": {"Federated": format!("arn:{partition}:iam::{account}:oidc-provider/{provider}")},
             "Condition": {"StringEquals": conditions},
         }]});
@@ -91,14 +78,14 @@ impl FederationSettings {
             TrustStep::new(
                 "sh",
                 "Register the issuer in the AWS account, once for all credentials",
-                format!("aws iam create-open-id-connect-provider --url {} --client-id-list {audience}", self.issuer),
+                format!("aws iam create-open-id-connect-provider --url {} --client-id-list {}", quoted(self), quoted(audience)),
             ),
             TrustStep::new("json", format!("Set this trust policy on role {role}"), pretty(&policy)),
         ]
     }
 
     fn store(&self, subject: &FederationSubject, audience: &FederationAudience) -> TrustStep {
-        let text = format!("issuer    {}\nsubject   {subject}\naudience  {audience}", self.issuer);
+        let text = format!("issuer    {self}\nsubject   {subject}\naudience  {audience}");
         TrustStep::new(
             "text",
             "Configure the store to accept exactly this issuer, subject and audience for the role. A store that ignores \
@@ -117,13 +104,19 @@ impl FederationSettings {
         let AzureFederated { client_id, account_name, container, .. } = data;
         let parameters = json!({
             "name": format!("orgvault-{credential}"),
-            "issuer": self.issuer.as_str(),
+            "issuer": self.as_str(),
             "subject": subject.to_string(),
             "audiences": [audience.as_str()],
         });
-        let account = format!("$(az storage account show --name {account_name} --query id --output tsv)");
-        let assign = |role: &str, scope: &str| {
-            format!("az role assignment create --assignee {client_id} --role \"{role}\" --scope \"{scope}\"")
+        let assign = |role: &str, below: &str| {
+            format!(
+                "az role assignment create --assignee {} --role {} \
+                 --scope \"$(az storage account show --name {} --query id --output tsv)\"{}",
+                quoted(client_id),
+                quoted(role),
+                quoted(account_name),
+                quoted(below),
+            )
         };
         vec![
             TrustStep::new("json", "Save this as federated-credential.json", pretty(&parameters)),
@@ -132,21 +125,19 @@ impl FederationSettings {
                 "Add the federated credential to the application. For a managed identity, use the command az identity \
                  federated-credential create with these values",
                 format!(
-                    "az ad app federated-credential create --id {client_id} --parameters federated-credential.json"
+                    "az ad app federated-credential create --id {} --parameters federated-credential.json",
+                    quoted(client_id)
                 ),
             ),
             TrustStep::new(
                 "sh",
                 format!("Permit the application to sign for the storage account {account_name}"),
-                assign("Storage Blob Delegator", &account),
+                assign("Storage Blob Delegator", ""),
             ),
             TrustStep::new(
                 "sh",
                 format!("Permit the application to use the container {container}"),
-                assign(
-                    "Storage Blob Data Contributor",
-                    &format!("{account}/blobServices/default/containers/{container}"),
-                ),
+                assign("Storage Blob Data Contributor", &format!("/blobServices/default/containers/{container}")),
             ),
         ]
     }
@@ -158,31 +149,42 @@ impl FederationSettings {
         let (number, pool, provider) = (part(4), part(8), part(10));
         let (_, domain) = data.service_account.split_once('@').unwrap_or_default();
         let project = domain.strip_suffix(".iam.gserviceaccount.com").unwrap_or(domain);
-        let issuer = &self.issuer;
         vec![
             TrustStep::new(
                 "sh",
                 "Create the workload identity provider, once for all credentials of the organization",
                 format!(
-                    "gcloud iam workload-identity-pools providers create-oidc {provider} --project={number} \
-                     --location=global --workload-identity-pool={pool} --issuer-uri={issuer} \
-                     --attribute-mapping=google.subject=assertion.sub \
-                     --attribute-condition=\"assertion.sub.startsWith('organization:{organization}:')\""
+                    "gcloud iam workload-identity-pools providers create-oidc {} --project={} --location=global \
+                     --workload-identity-pool={} --issuer-uri={} --attribute-mapping=google.subject=assertion.sub \
+                     --attribute-condition={}",
+                    quoted(provider),
+                    quoted(number),
+                    quoted(pool),
+                    quoted(self),
+                    quoted(format!("assertion.sub.startsWith(\"organization:{organization}:\")")),
                 ),
             ),
             TrustStep::new(
                 "sh",
                 format!("Permit the subject to use the service account {}", data.service_account),
                 format!(
-                    "gcloud iam service-accounts add-iam-policy-binding {} --project={project} \
-                     --role=roles/iam.workloadIdentityUser \
-                     --member=principal://iam.googleapis.com/projects/{number}/locations/global/\
-                     workloadIdentityPools/{pool}/subject/{subject}",
-                    data.service_account
+                    "gcloud iam service-accounts add-iam-policy-binding {} --project={} \
+                     --role=roles/iam.workloadIdentityUser --member={}",
+                    quoted(&data.service_account),
+                    quoted(project),
+                    quoted(format!(
+                        "principal://iam.googleapis.com/projects/{number}/locations/global/workloadIdentityPools/{pool}/\
+                         subject/{subject}"
+                    )),
                 ),
             ),
         ]
     }
+}
+
+/// Returns the value as one word of a shell.
+fn quoted(value: impl ToString) -> String {
+    format!("'{}'", value.to_string().replace('\'', r"'\''"))
 }
 
 fn pretty(document: &Value) -> String {

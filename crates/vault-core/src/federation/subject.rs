@@ -2,7 +2,6 @@
 
 use crate::id::{CredentialId, OrganizationId};
 use std::fmt;
-use uuid::Uuid;
 
 /// Value of the `sub` claim: `organization:<uuid>:credential:<uuid>`, 97 bytes. IDs are not reused, so each subject belongs
 /// to one credential forever.
@@ -16,11 +15,6 @@ impl FederationSubject {
     /// Returns the subject of a credential.
     pub const fn new(organization: OrganizationId, credential: CredentialId) -> Self {
         Self { organization, credential }
-    }
-
-    /// Returns a subject that belongs to no credential. A provider that accepts it accepts every organization.
-    pub const fn of_no_credential(random: Uuid) -> Self {
-        Self { organization: OrganizationId::from_uuid(Uuid::nil()), credential: CredentialId::from_uuid(random) }
     }
 }
 

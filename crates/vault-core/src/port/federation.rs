@@ -25,8 +25,8 @@ pub trait FederationTokenSigner: Send + Sync {
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait ProviderTrust: Send + Sync {
-    /// Exchanges a token for the target of the keyless credential `data` with `subject`, which belongs to no credential.
-    /// Returns `Ok` if the provider refuses the subject, so that the trust is closed.
+    /// Exchanges a token for the target of the keyless credential `data` with `subject`, which belongs to another
+    /// organization. Returns `Ok` if the provider refuses the subject, so that the trust is closed.
     ///
     /// # Errors
     /// [`CheckReason::TrustOpen`] if the provider accepts the subject. Otherwise the reason why this is unknown.

@@ -3,6 +3,7 @@
 use crate::activation::ShortData;
 use crate::check::CheckReason;
 use crate::credential::CredentialData;
+use crate::federation::FederationSubject;
 use crate::id::{ActivationId, CredentialId, IntegrationId, OrganizationId};
 use crate::namespace::Namespace;
 use crate::time::Timestamp;
@@ -26,6 +27,13 @@ pub struct VendOrder {
     /// Requested expiry. If the provider does not support it, the credential expires later or is refused. The result
     /// contains the actual expiry.
     pub expires_at: Timestamp,
+}
+
+impl VendOrder {
+    /// Returns the subject of the credential's federation tokens.
+    pub const fn subject(&self) -> FederationSubject {
+        FederationSubject::new(self.organization, self.credential)
+    }
 }
 
 /// A short-lived credential.

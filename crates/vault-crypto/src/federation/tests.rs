@@ -53,7 +53,6 @@ fn claims() -> FederationClaims {
         audience: FederationAudience::of_sts("https://sts.eu-central-1.amazonaws.com").unwrap(),
         now: NOW,
         id: id(4),
-        activation: None,
     }
 }
 

@@ -2,20 +2,17 @@
 
 use crate::support::{World, WorldBuilder, assert_problem, s3};
 use serde_json::{Value, json};
-use vault_core::federation::{FederationIssuer, FederationSettings};
+use vault_core::federation::FederationIssuer;
 use vault_core::role::Role;
 
 const JSON: &str = "Content-Type: application/json";
 const SAVE: &str = "PATCH /v1/organization-vault";
 
 fn world() -> World {
-    let federation = || {
-        let issuer = FederationIssuer::parse("https://vault.example.com").unwrap();
-        FederationSettings { issuer, session_tags: false }
-    };
+    let issuer = FederationIssuer::parse("https://vault.example.com").unwrap();
     WorldBuilder::default()
         .verifying()
-        .parts(move |parts| parts.vault = parts.vault.clone().federation(Some(federation())))
+        .parts(move |parts| parts.vault = parts.vault.clone().federation(Some(issuer.clone())))
         .start()
 }
 

@@ -156,7 +156,7 @@ pub(crate) async fn vend_keyless(
         Some(blobs) => format!("{blobs}/{}", data.account_name),
         None => data.endpoint().ok_or(CheckReason::UnknownCloud)?,
     };
-    let assertion = signing.token(order, audience).await?;
+    let assertion = signing.token(order.subject(), audience, order.now).await?;
     let token = exchange(client, places, data, &assertion).await?;
     let (account, container) = (&data.account_name, &data.container);
     let scope = delegation::Scope { account, container, endpoint: &endpoint };
@@ -171,7 +171,7 @@ pub(crate) async fn vend_keyless(
     Ok(ShortLived { data: ShortData::AzureIdentity(data), expires_at: order.expires_at.floor_to_second() })
 }
 
-/// Requests a token of the application of a keyless credential for a subject that belongs to no credential.
+/// Requests a token of the application of a keyless credential for the subject of another organization.
 pub(crate) async fn exchange_for_trust_check(
     client: &GuardedClient,
     places: &Places,
@@ -181,7 +181,7 @@ pub(crate) async fn exchange_for_trust_check(
     now: Timestamp,
 ) -> Result<(), CheckReason> {
     let (_, audience) = data.recipient().ok_or(CheckReason::UnknownCloud)?;
-    let assertion = signing.token_of_no_credential(subject, audience, now).await?;
+    let assertion = signing.token(*subject, audience, now).await?;
     exchange(client, places, data, &assertion).await.map(drop)
 }
 

@@ -106,7 +106,7 @@ pub(crate) async fn vend_keyless(
     order: &VendOrder,
 ) -> Result<ShortLived, CheckReason> {
     let (_, audience) = data.recipient();
-    let token = signing.token(order, audience).await?;
+    let token = signing.token(order.subject(), audience, order.now).await?;
     let seconds = (order.expires_at.as_seconds() - order.now.as_seconds()).clamp(1, token::LIFETIME);
     let wide = federated::exchange(client, places, data, &token, (order.now, seconds)).await?;
     let boundary = boundary::of(&data.bucket, data.key_prefix.as_deref());
@@ -121,7 +121,7 @@ pub(crate) async fn vend_keyless(
     Ok(ShortLived { data: ShortData::Gcs(data), expires_at })
 }
 
-/// Requests a token of the service account of a keyless credential for a subject that belongs to no credential.
+/// Requests a token of the service account of a keyless credential for the subject of another organization.
 pub(crate) async fn exchange_for_trust_check(
     client: &GuardedClient,
     places: &Places,
@@ -131,6 +131,6 @@ pub(crate) async fn exchange_for_trust_check(
     now: Timestamp,
 ) -> Result<(), CheckReason> {
     let (_, audience) = data.recipient();
-    let token = signing.token_of_no_credential(subject, audience, now).await?;
+    let token = signing.token(*subject, audience, now).await?;
     federated::exchange(client, places, data, &token, (now, token::LIFETIME)).await.map(drop)
 }

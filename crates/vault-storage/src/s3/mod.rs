@@ -7,7 +7,6 @@ mod reason;
 mod session;
 mod web_identity;
 
-pub(crate) use self::session::tags as session_tags;
 
 use self::objects::Bucket;
 use self::place::address_of;
@@ -134,13 +133,13 @@ pub(crate) async fn vend_keyless(
 ) -> Result<ShortLived, CheckReason> {
     let location = data.location();
     let (address, audience) = data.recipient().ok_or(CheckReason::Unexpected)?;
-    let token = signing.token(order, audience).await?;
+    let token = signing.token(order.subject(), audience, order.now).await?;
     let parameters = session::Parameters::of(&location, order)?;
     let session = web_identity::assume_role(client, &data.role_arn, &address, &parameters, &token).await?;
     Ok(issued(&location, session))
 }
 
-/// Requests a session of the role of a keyless credential for a subject that belongs to no credential.
+/// Requests a session of the role of a keyless credential for the subject of another organization.
 pub(crate) async fn exchange_for_trust_check(
     client: &GuardedClient,
     data: &S3Federated,
@@ -149,7 +148,7 @@ pub(crate) async fn exchange_for_trust_check(
     now: Timestamp,
 ) -> Result<(), CheckReason> {
     let (address, audience) = data.recipient().ok_or(CheckReason::Unexpected)?;
-    let token = signing.token_of_no_credential(subject, audience, now).await?;
+    let token = signing.token(*subject, audience, now).await?;
     let parameters = session::Parameters::of_trust_check(&data.location())?;
     web_identity::assume_role(client, &data.role_arn, &address, &parameters, &token).await.map(drop)
 }

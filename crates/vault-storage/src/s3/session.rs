@@ -65,7 +65,7 @@ impl Parameters {
 
 /// Returns tags that identify the user of the session
 /// (<https://docs.aws.amazon.com/IAM/latest/UserGuide/id_session-tags.html>).
-pub(crate) fn tags(order: &VendOrder) -> Vec<(&'static str, String)> {
+pub(super) fn tags(order: &VendOrder) -> Vec<(&'static str, String)> {
     let integration = order.integration.map(|integration| ("orgvault:integration", integration.to_string()));
     let tags = [
         ("orgvault:organization", order.organization.to_string()),

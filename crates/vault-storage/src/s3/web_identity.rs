@@ -49,6 +49,8 @@ fn why(answer: &Answer) -> CheckReason {
         "InvalidIdentityToken" if stated.message.contains("verification key") => CheckReason::IssuerUnreachable,
         "IDPCommunicationError" => CheckReason::IssuerUnreachable,
         "InvalidIdentityToken" => CheckReason::IssuerNotTrusted,
+        // A new token is valid for five minutes.
+        "ExpiredTokenException" => CheckReason::ClockSkew,
         _ => why_no_session(answer),
     }
 }

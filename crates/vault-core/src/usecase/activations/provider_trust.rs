@@ -8,6 +8,7 @@ use super::check::not_issued;
 use crate::check::{Check, CheckKind, CheckReason, CheckReport, CheckResult};
 use crate::credential::CredentialData;
 use crate::federation::FederationSubject;
+use crate::id::{CredentialId, OrganizationId};
 use crate::port::{ProbeRequest, StorageProbe, VendOrder};
 use crate::time::Timestamp;
 
@@ -25,7 +26,11 @@ impl Activations {
     async fn check_trust(&self, data: &CredentialData, now: Timestamp) -> Result<(), CheckReason> {
         let target = data.trust_target().ok_or(CheckReason::Unexpected)?;
         let trust = self.trust.as_ref().ok_or(CheckReason::NotConfigured)?;
-        let subject = FederationSubject::of_no_credential(self.environment.ids.random());
+        // Another organization's subject: a provider that accepts it accepts the tokens of any.
+        let ids = &self.environment.ids;
+        let (organization, credential) = (ids.ordered(now), ids.ordered(now));
+        let subject =
+            FederationSubject::new(OrganizationId::from_uuid(organization), CredentialId::from_uuid(credential));
         let checked = trust.check_trust(data, &subject, now).await;
         match checked {
             Ok(()) => self.closed.insert(target, now),

@@ -28,7 +28,7 @@ pub use versions::ListedVersion;
 use super::{AuditTally, Environment};
 use crate::audit::Origin;
 use crate::credential::VersionLimits;
-use crate::federation::{FederationIssuer, FederationSettings};
+use crate::federation::FederationIssuer;
 use crate::port::{CredentialStore, InformationOpener, KeyRepository, KeyedDigester, Sealer, StorageProbe};
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ pub struct Vault {
     probe: Option<Arc<dyn StorageProbe>>,
     limit: i64,
     version_limits: VersionLimits,
-    federation: Option<FederationSettings>,
+    federation: Option<FederationIssuer>,
 }
 
 impl Vault {
@@ -98,13 +98,13 @@ impl Vault {
 
     /// Enables keyless credentials.
     #[must_use]
-    pub fn federation(self, federation: Option<FederationSettings>) -> Self {
+    pub fn federation(self, federation: Option<FederationIssuer>) -> Self {
         Self { federation, ..self }
     }
 
     /// Returns the issuer of federation tokens, if keyless credentials are enabled.
     pub fn federation_issuer(&self) -> Option<&FederationIssuer> {
-        self.federation.as_ref().map(|settings| &settings.issuer)
+        self.federation.as_ref()
     }
 
     /// Returns whether a save can request that its credential is checked with the storage first.

@@ -27,12 +27,12 @@ impl Vault {
         if !shown.kind.is_keyless() {
             return Err(Refusal::NotKeyless(id).into());
         }
-        let settings = self.federation.as_ref().ok_or(Refusal::FederationOff)?;
+        let issuer = self.federation.as_ref().ok_or(Refusal::FederationOff)?;
         let damaged = || Refusal::Damaged { table: "credentials", id: id.to_string() };
         let information = shown.information.ok_or_else(damaged)?;
         // Lists show all fields of a keyless credential, so nothing has to be decrypted here.
         let data = CredentialData::from_information(shown.kind, &information).ok_or_else(damaged)?;
-        Ok(settings.instructions(&data, organization, id).ok_or_else(damaged)?)
+        Ok(issuer.instructions(&data, organization, id).ok_or_else(damaged)?)
     }
 
     /// Refuses a save of a keyless credential if the feature is off, and requests that require a saved secret.
