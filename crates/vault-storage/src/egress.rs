@@ -14,7 +14,7 @@ pub use name::{HostPattern, InvalidHostPattern};
 pub use route::{Destination, Egress, InvalidDestination};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 /// The permitted destination addresses: public ones, and the networks that the operator allows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,7 +43,8 @@ impl EgressPolicy {
     }
 
     /// Denies the server's own listeners, so that a saved endpoint cannot make the server send requests to itself. A
-    /// listener on the unspecified address (`0.0.0.0`, `::`) denies its port on every address that is not public.
+    /// listener on the unspecified address (`0.0.0.0`, `::`) denies its port on every address that is not public, and on
+    /// the public addresses of this host.
     #[must_use]
     pub fn without_listeners(mut self, listeners: Vec<SocketAddr>) -> Self {
         self.listeners = listeners;
@@ -58,11 +59,11 @@ impl EgressPolicy {
     /// Returns whether connections to `address` and its port are permitted.
     pub fn permits_connection(&self, address: SocketAddr) -> bool {
         let is_own = |listener: &SocketAddr| {
-            let same_host = match listener.ip().is_unspecified() {
-                true => !is_public(address.ip()),
+            let same_host = || match listener.ip().is_unspecified() {
+                true => !is_public(address.ip()) || is_of_this_host(address.ip()),
                 false => listener.ip().to_canonical() == address.ip().to_canonical(),
             };
-            same_host && listener.port() == address.port()
+            listener.port() == address.port() && same_host()
         };
         self.permits(address.ip()) && !self.listeners.iter().any(is_own)
     }
@@ -110,6 +111,11 @@ const CLOSED_V6: [Ipv6Net; 4] = [
     v6(0x3fff, 0, 20),     // documentation
 ];
 
+/// Returns whether an interface of this host has the address. Only then can a socket be bound to it.
+fn is_of_this_host(address: IpAddr) -> bool {
+    UdpSocket::bind((address, 0)).is_ok()
+}
+
 /// Returns whether `address` is public.
 fn is_public(address: IpAddr) -> bool {
     match address {
@@ -141,6 +147,7 @@ mod tests {
         for permitted in ["127.0.0.1:5000", "127.0.0.2:8080", "[::1]:8080", "1.1.1.1:9000"] {
             assert!(policy.permits_connection(socket(permitted)), "{permitted}");
         }
+        assert!(is_of_this_host(ip("127.0.0.1")) && !is_of_this_host(ip("1.1.1.1")));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Retrieval of the keys of identity token issuers (OpenID Connect Discovery 1.0).
 //!
 //! Operators choose the issuers, so an issuer may have a private address. Its discovery document may name one for the
-//! keys only if the issuer has one too. Behind a proxy, a name without a special or local use counts as public. Redirects
+//! keys only if it was fetched from one too. Behind a proxy, a name without a special or local use counts as public. Redirects
 //! are not followed, and a discovery document must be for the requested issuer.
 
 use crate::guard::{Answer, GuardedClient, Proxy, Resolve, SystemResolver};
@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
-use url::{Host, Url};
+use url::Url;
 use vault_core::check::CheckReason;
 use vault_core::identity::{Issuer, KeySource};
 use vault_core::port::{FetchedKeys, IssuerFailure, IssuerKeys};
@@ -50,14 +50,14 @@ impl IssuerKeys for IssuerClient {
         let (client, address, source) = match &issuer.source {
             KeySource::Url(url) => (client, url.clone(), issuer.source.clone()),
             KeySource::Discovery(known) => {
-                let address = discover(&client, &issuer.url).await?;
+                let (address, peer) = discover(&client, &issuer.url).await?;
                 let origin = Url::parse(&address).map(|url| url.origin().ascii_serialization()).unwrap_or_default();
                 if !known.is_empty() && origin != *known {
                     return Err(failure(
                         "its discovery document names another host for the keys than when it was added",
                     ));
                 }
-                let egress = self.egress_of_keys(&issuer.url, &address, self.is_public(&issuer.url).await)?;
+                let egress = self.egress_of_keys(&issuer.url, &address, self.is_public(&issuer.url, peer))?;
                 (self.client(egress, issuer)?, address, KeySource::Discovery(origin))
             }
             KeySource::Pasted => return Err(failure("its keys were pasted and are not fetched")),
@@ -80,19 +80,13 @@ impl IssuerClient {
         client.ok_or_else(|| failure("its certificates cannot be used"))
     }
 
-    /// Returns whether a URL's host is public: all its addresses, or its name if the proxy resolves it.
-    async fn is_public(&self, url: &str) -> bool {
-        let host = Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
-        if let Some(is_public) = host.and_then(|host| self.egress.is_public_if_proxied(&host)) {
-            return is_public;
-        }
-        let addresses = match Url::parse(url).ok().as_ref().and_then(Url::host) {
-            Some(Host::Domain(name)) => self.resolver.resolve(name).await.unwrap_or_default(),
-            Some(Host::Ipv4(address)) => vec![address.into()],
-            Some(Host::Ipv6(address)) => vec![address.into()],
-            None => Vec::new(),
+    /// Returns whether the host of a URL is public: the address that was connected to, or its name if the proxy connected.
+    fn is_public(&self, url: &str, peer: Option<IpAddr>) -> bool {
+        let by_name = || {
+            let host = Url::parse(url).ok()?.host_str()?.to_owned();
+            self.egress.is_public_if_proxied(&host)
         };
-        addresses.into_iter().all(|address| EgressPolicy::public_only().permits(address))
+        peer.map_or_else(|| by_name().unwrap_or(true), |address| EgressPolicy::public_only().permits(address))
     }
 
     /// Returns where the keys may be fetched, if the discovery document of `issuer` names the URL `keys`. An issuer on
@@ -111,8 +105,8 @@ const fn failure(text: &'static str) -> IssuerFailure {
     IssuerFailure(Cow::Borrowed(text))
 }
 
-/// Returns the URL of the issuer's keys from its discovery document.
-async fn discover(client: &GuardedClient, issuer: &str) -> Result<String, IssuerFailure> {
+/// Returns the URL of the issuer's keys from its discovery document, and the address that the document was fetched from.
+async fn discover(client: &GuardedClient, issuer: &str) -> Result<(String, Option<IpAddr>), IssuerFailure> {
     let address = format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'));
     let answer = get(client, &address).await?;
     let found = answer.text().filter(|text| text.len() <= MAX_DOCUMENT);
@@ -121,7 +115,7 @@ async fn discover(client: &GuardedClient, issuer: &str) -> Result<String, Issuer
     if found.issuer != issuer {
         return Err(failure("its discovery document is another issuer's: compare the URL, to the last slash"));
     }
-    Ok(found.jwks_uri)
+    Ok((found.jwks_uri, answer.peer))
 }
 
 async fn get(client: &GuardedClient, address: &str) -> Result<Answer, IssuerFailure> {
@@ -184,21 +178,22 @@ mod tests {
         assert!(egress("http://127.0.0.1:8000", "http://127.0.0.1:8000/keys", false).is_ok());
     }
 
-    #[tokio::test]
-    async fn issuer_is_public_if_all_its_addresses_are() {
+    /// A name with a public and a private address is public if its document comes from the public one.
+    #[test]
+    fn issuer_is_private_only_if_connected_at_private_address() {
         let client = IssuerClient::new(&Egress::default());
-        assert!(client.is_public("https://8.8.8.8/").await);
-        for private in ["https://10.0.0.1/", "https://[::1]/", "http://localhost:8000"] {
-            assert!(!client.is_public(private).await, "{private}");
+        let is_public = |address: &str| client.is_public("https://issuer.example", Some(address.parse().unwrap()));
+        assert!(is_public("8.8.8.8") && is_public("2600::1"));
+        for private in ["10.0.0.1", "127.0.0.1", "::1", "fd00::1"] {
+            assert!(!is_public(private), "{private}");
         }
-        // Behind a proxy, no name is resolved here.
         let proxy = Proxy::new("http://proxy.example".parse().unwrap(), None).unwrap();
         let client = IssuerClient::new(&Egress::through(proxy, Vec::new(), Vec::new()));
         for public in ["https://8.8.8.8/", "https://issuer.example"] {
-            assert!(client.is_public(public).await, "{public}");
+            assert!(client.is_public(public, None), "{public}");
         }
-        for private in ["https://10.0.0.1/", "https://issuer.internal", "https://issuer", "http://localhost:8000"] {
-            assert!(!client.is_public(private).await, "{private}");
+        for private in ["https://10.0.0.1/", "https://issuer.internal", "https://issuer"] {
+            assert!(!client.is_public(private, None), "{private}");
         }
     }
 }

@@ -19,7 +19,8 @@ credential_table! {
         region: optional Location Region -> String,
         /// URL of the storage, if it is not Amazon's. `https` only.
         endpoint: optional Location Endpoint -> String,
-        /// URL that issues keys for a role's session, if it is neither Amazon's service nor the endpoint. `https` only.
+        /// URL that issues keys for a role's session, if it is neither Amazon's service nor the endpoint. `https` only,
+        /// without a path.
         sts_endpoint: optional Location Endpoint -> String,
         /// Prefix of the names of all affected objects.
         key_prefix: optional Location KeyPrefix -> String,
@@ -31,6 +32,7 @@ credential_table! {
 }
 
 const NOT_HTTPS: &str = "must be https, because the server sends a token to it";
+const NOT_AN_ORIGIN: &str = "must be https without a path, because the server sends a token to it";
 const NO_REGION: &str = "must be a Region, such as eu-central-1";
 const TRAILING_DOT: &str = "must not contain a host with a trailing dot";
 const FOREIGN: &str = "must be an S3 endpoint of AWS if AWS issues the session, such as \
@@ -80,8 +82,8 @@ impl S3Federated {
                 source.refuse("endpoint", FieldCode::NotAllowed, FOREIGN);
             }
             Some(_) => {}
-            None if self.sts_endpoint.is_some() => source.refuse("sts_endpoint", FieldCode::NotAllowed, NOT_HTTPS),
-            None if self.endpoint.is_some() => source.refuse("endpoint", FieldCode::NotAllowed, NOT_HTTPS),
+            None if self.sts_endpoint.is_some() => source.refuse("sts_endpoint", FieldCode::NotAllowed, NOT_AN_ORIGIN),
+            None if self.endpoint.is_some() => source.refuse("endpoint", FieldCode::NotAllowed, NOT_AN_ORIGIN),
             None => source.refuse("region", FieldCode::Malformed, NO_REGION),
         }
     }

@@ -14,9 +14,10 @@ const AWS_CHINA: &str = "sts.amazonaws.com.cn";
 
 impl FederationAudience {
     /// Returns the audience of a security token service at `url`: that of AWS for the exact hosts of its service, and
-    /// the origin for any other one. Returns `None` unless it is an `https` URL with a host.
+    /// the origin for any other one. Returns `None` unless it is an `https` URL with a host and without a path, because a path
+    /// would send the token to another application of the origin.
     pub fn of_sts(url: &str) -> Option<Self> {
-        let url = Url::parse(url).ok().filter(|url| url.scheme() == "https")?;
+        let url = Url::parse(url).ok().filter(|url| url.scheme() == "https" && url.path() == "/")?;
         let of_aws = match (url.host()?, url.port()) {
             (Host::Domain(host), None) => sts_of_aws(host),
             _ => None,

@@ -3,6 +3,7 @@
 use hyper::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use std::net::IpAddr;
 use vault_core::check::CheckReason;
 use zeroize::Zeroizing;
 
@@ -16,6 +17,8 @@ pub(crate) struct Answer {
     pub(crate) body: Zeroizing<Vec<u8>>,
     /// Set if the body is complete.
     pub(crate) is_whole: bool,
+    /// Address of the server. `None` if the proxy connected to it.
+    pub(crate) peer: Option<IpAddr>,
 }
 
 impl Answer {
@@ -95,7 +98,7 @@ mod tests {
 
     fn answer(body: &str) -> Answer {
         let body = Zeroizing::new(body.as_bytes().to_vec());
-        Answer { status: StatusCode::FORBIDDEN, headers: HeaderMap::new(), body, is_whole: true }
+        Answer { status: StatusCode::FORBIDDEN, headers: HeaderMap::new(), body, is_whole: true, peer: None }
     }
 
     #[test]

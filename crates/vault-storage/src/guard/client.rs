@@ -107,9 +107,14 @@ impl GuardedClient {
         let path = request.uri().path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
         *request.uri_mut() = Uri::from(path);
         let request = request.map(Full::new);
-        let stream = match self.0.egress.proxy_to(&target.host, target.port)? {
-            Some(proxy) => self.tunnel(proxy, &target, deadline).await?,
-            None => timeout_at(deadline, self.connect(&target)).await.unwrap_or(Err(CheckReason::Unreachable))?,
+        let (stream, peer): (Box<dyn Stream>, _) = match self.0.egress.proxy_to(&target.host, target.port)? {
+            Some(proxy) => (self.tunnel(proxy, &target, deadline).await?, None),
+            None => {
+                let connecting = timeout_at(deadline, self.connect(&target)).await;
+                let stream = connecting.unwrap_or(Err(CheckReason::Unreachable))?;
+                let peer = stream.peer_addr().ok().map(|address| address.ip().to_canonical());
+                (Box::new(stream), peer)
+            }
         };
         let exchange = async {
             match target.name {
@@ -126,7 +131,8 @@ impl GuardedClient {
                 }
             }
         };
-        timeout_at(deadline, exchange).await.unwrap_or(Err(CheckReason::Unreachable))
+        let answer = timeout_at(deadline, exchange).await.unwrap_or(Err(CheckReason::Unreachable))?;
+        Ok(Answer { peer, ..answer })
     }
 
     /// Opens a tunnel to the destination. The proxy resolves its name.
@@ -141,7 +147,7 @@ impl GuardedClient {
     }
 
     /// Connects to an address of the host that the policy permits.
-    async fn connect(&self, target: &Target) -> Result<Box<dyn Stream>, CheckReason> {
+    async fn connect(&self, target: &Target) -> Result<TcpStream, CheckReason> {
         let found = match target.host.parse::<IpAddr>() {
             Ok(address) => vec![address],
             Err(_) => self.0.resolver.resolve(&target.host).await.map_err(|error| match error.kind() {
@@ -159,8 +165,7 @@ impl GuardedClient {
         if permitted.is_empty() {
             return Err(CheckReason::BlockedEgress);
         }
-        let stream = connect_to_any(permitted.into_iter(), self.0.connect).await.ok_or(CheckReason::Unreachable)?;
-        Ok(Box::new(stream))
+        connect_to_any(permitted.into_iter(), self.0.connect).await.ok_or(CheckReason::Unreachable)
     }
 }
 
@@ -229,7 +234,7 @@ where
         let answer = sender.send_request(request).await.map_err(|error| fault(&error))?;
         let (head, body) = answer.into_parts();
         let (body, is_whole) = read(body, max_body).await?;
-        Ok(Answer { status: head.status, headers: head.headers, body, is_whole })
+        Ok(Answer { status: head.status, headers: head.headers, body, is_whole, peer: None })
     });
     let mut connection = pin!(connection);
     tokio::select! {
