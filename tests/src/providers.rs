@@ -189,14 +189,14 @@ impl Keyless {
         let listener = ActivationListener { address: free_address() };
         let mut started = Self { vault, listener, providers, key: String::new() };
         started.key = started.add_key("accepted/2048");
-        started.federation(&["rotate", "--now"]).done();
+        started.federation(&["key", "promote", "--now"]).done();
         let settings = started.providers.settings().map(|(name, value)| format!("--{name}={value}"));
         let listen = format!("--activation-listen={}", listener.address);
         let own = [&settings[..], &[listen]].concat();
         started.vault.serve_with(&[&own.iter().map(String::as_str).collect::<Vec<_>>()[..], flags].concat());
         started.providers.forward_to(started.vault.address());
         assert_eq!(published(&started.vault.client(), 1), std::slice::from_ref(&started.key));
-        started.federation(&["check"]).done();
+        started.federation(&["status"]).done();
         started
     }
 

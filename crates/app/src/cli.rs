@@ -645,22 +645,11 @@ pub(crate) struct AuditFilterArgs {
 
 #[derive(Subcommand)]
 pub(crate) enum FederationCommand {
-    /// Show issuer, signing keys, result of the last publication check, and the next step
+    /// Show issuer, signing keys and the next step, after a check of the publication; exit status 1 if providers cannot read the keys
     Status,
-    /// Add, confirm or remove signing keys
+    /// Add, promote or remove signing keys
     #[command(subcommand)]
     Key(FederationKeyCommand),
-    /// After a leak: promote the next signing key and retire the current one immediately
-    ///
-    /// Exchanges fail until the providers have read the new key set. Without a leak, add a key: the server promotes it 24
-    /// hours after its publication, without a failed exchange.
-    Rotate {
-        /// Confirm that exchanges may fail until providers have read the new key set
-        #[arg(long, required = true)]
-        now: bool,
-    },
-    /// Check whether providers can read the signing keys at the issuer; exit status 1 if not
-    Check,
     /// Write the discovery document and the key set, for a bucket or CDN at the issuer
     Documents {
         /// Directory for the files .well-known/openid-configuration and federation/jwks.json
@@ -680,10 +669,13 @@ pub(crate) enum FederationKeyCommand {
         #[arg(long, value_name = "PEM")]
         file: PathBuf,
     },
-    /// Record that the key set was uploaded to every Google provider, which replaces the publication check of a key
-    Confirm {
-        /// Key ID of the signing key
-        kid: String,
+    /// Sign with the next signing key. The replaced key stays published until it is removed or another key is added
+    ///
+    /// The server does this 24 hours after a publication check found the key. Refused if providers may not have read it.
+    Promote {
+        /// Promote the key even if providers may not have read it; exchanges fail until they have
+        #[arg(long)]
+        now: bool,
     },
     /// Remove a signing key that is not current
     Remove {

@@ -196,13 +196,13 @@ async fn work(mut publisher: FederationPublisher, advancing: Option<Advancing>, 
 }
 
 impl Advancing {
-    /// Checks the publication, if that is due, and makes the changes that are due.
+    /// Checks the publication, if that is due, and promotes the next key when providers have read it.
     async fn run(&self) -> Result<(), vault_core::Error> {
         if let Some(report) = self.federation.check_if_due(&self.issuer, &self.publication).await? {
             self.note(&report).await;
         }
         if self.federation.advance(&self.issuer).await? {
-            tracing::info!(issuer = %self.issuer, "changed the states of signing keys; see `orgvault federation status`");
+            tracing::info!(issuer = %self.issuer, "promoted the next signing key; see `orgvault federation status`");
         }
         Ok(())
     }
@@ -222,7 +222,7 @@ impl Advancing {
 fn show(publisher: &FederationPublisher) {
     metrics::gauge!(PUBLISHED).set(if publisher.is_found() { 1.0 } else { 0.0 });
     let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-    for state in FederationKeyState::ALL.into_iter().filter(|state| *state != FederationKeyState::Retired) {
+    for state in [FederationKeyState::Next, FederationKeyState::Current] {
         let key = publisher.keys().iter().find(|key| key.state == state);
         let since = key.map(|key| Duration::from_millis(u64::try_from(key.since().as_millis()).unwrap_or_default()));
         let age = since.map_or(0.0, |since| now.saturating_sub(since).as_secs_f64());

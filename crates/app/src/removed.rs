@@ -1,7 +1,11 @@
 //! Names of earlier builds: their errors name what replaces them.
 
 /// Removed commands and their replacements. An empty text is none.
-const COMMANDS: &[(&str, &str)] = &[];
+const COMMANDS: &[(&str, &str)] = &[
+    ("federation check", "`orgvault federation status`"),
+    ("federation key confirm", "`orgvault federation key promote --now`"),
+    ("federation rotate", "`orgvault federation key promote`, and `orgvault federation key remove` after a leak"),
+];
 
 /// Removed flags and their replacements. A flag that other commands keep follows the name of its command.
 const FLAGS: &[(&str, &str)] =

@@ -270,11 +270,9 @@ actions! {
     IssuerRemoved = "issuer.removed",
     /// A signing key of federation tokens was added.
     FederationKeyAdded = "federation.key-added",
-    /// The upload of a signing key to providers was confirmed.
-    FederationKeyConfirmed = "federation.key-confirmed",
     /// A signing key became current.
     FederationKeyPromoted = "federation.key-promoted",
-    /// A signing key was retired: it is neither published nor used any more.
+    /// A signing key was retired: it does not sign any more.
     FederationKeyRetired = "federation.key-retired",
     /// A signing key was removed.
     FederationKeyRemoved = "federation.key-removed",

@@ -10,8 +10,7 @@ use vault_core::activation::{VendMode, VendRule, VendedForm, allows_short};
 use vault_core::check::{CheckKind, CheckReason, CheckResult, verify_locally};
 use vault_core::credential::{CredentialData, CredentialType, FieldClass, Fingerprint};
 use vault_core::federation::{
-    ClosedTrusts, FederationAudience, FederationClaims, FederationIssuer,
-    FederationSubject, TrustTarget,
+    ClosedTrusts, FederationAudience, FederationClaims, FederationIssuer, FederationSubject, TrustTarget,
 };
 use vault_core::field::FieldCode;
 use vault_core::id::{CredentialId, OrganizationId};

@@ -57,7 +57,6 @@ impl Deployment {
             audience: FederationAudience::of_sts("https://sts.amazonaws.com").unwrap(),
             now: self.clock.now(),
             id: self.ids.random(),
-            activation: None,
         }
     }
 }
@@ -190,11 +189,15 @@ async fn rotation_on_three_replicas_fails_no_exchange() {
         deployment.clock.advance_seconds(60);
     }
     assert_eq!(signed_by, [first.clone(), second.clone()]);
-    assert_eq!(replicas[0].published().await, [second]);
+    assert_eq!(replicas[0].published().await, [second.clone(), first.clone()]);
     assert_eq!(deployment.row(&first).await.key.state, FederationKeyState::Retired);
     assert_eq!(deployment.events.recorded(AuditAction::FederationKeyPromoted), 2);
     assert_eq!(deployment.events.recorded(AuditAction::FederationKeyRetired), 1);
-    assert_eq!(replicas[1].federation.prune_keys().await.unwrap(), [first]);
+    // The replaced key is removed with the next addition.
+    let third = replicas[1].add("accepted/4096").await;
+    deployment.clock.advance_seconds(1);
+    assert_eq!(replicas[0].published().await, [third, second]);
+    assert_eq!(deployment.events.recorded(AuditAction::FederationKeyRemoved), 1);
 }
 
 /// Returns a deployment with a current and a next key.
@@ -214,50 +217,55 @@ async fn with_two_keys() -> (Deployment, Replica, Website, [String; 2]) {
 }
 
 #[tokio::test]
-async fn immediate_rotation_retires_the_current_key_on_all_replicas() {
+async fn leaked_key_is_replaced_immediately_and_removed_on_all_replicas() {
     let (deployment, mut replica, website, [first, second]) = with_two_keys().await;
     let mut other = Replica::start(&deployment).await;
     assert_eq!(other.published().await.len(), 2);
     let before = deployment.row(&first).await;
-    let rotated = replica.federation.rotate_now(&issuer()).await.unwrap();
-    assert_eq!(rotated, (second.clone(), vec![first.clone()]));
+    let early = replica.federation.promote_key(&issuer(), false).await;
+    assert!(
+        matches!(early, Err(Error::Refused(Refusal::FederationKey(FederationKeyError::NotRead(kid)))) if kid == second)
+    );
+    let promoted = replica.federation.promote_key(&issuer(), true).await.unwrap();
+    assert_eq!(promoted, (second.clone(), vec![first.clone()]));
+    deployment.clock.advance_seconds(1);
+    assert_eq!(other.published().await, [second.clone(), first.clone()], "until it is removed");
+    replica.federation.remove_key(&issuer(), &first).await.unwrap();
     deployment.clock.advance_seconds(1);
     for replica in [&mut replica, &mut other] {
         assert_eq!(replica.published().await, std::slice::from_ref(&second));
         assert_eq!(replica.sign(&deployment).await.unwrap().0, second);
     }
     let report = replica.federation.check(&issuer(), &website).await.unwrap();
-    assert_eq!(report.findings, [(PublicationFailure::KeyRetired, Some(first.clone()))]);
-    let again = replica.federation.rotate_now(&issuer()).await;
+    assert_eq!(report.findings, [(PublicationFailure::UnknownKey, Some(first.clone()))]);
+    let again = replica.federation.promote_key(&issuer(), true).await;
     assert!(matches!(again, Err(Error::Refused(Refusal::FederationKey(FederationKeyError::NoNext)))));
     let current = replica.federation.remove_key(&issuer(), &second).await;
     assert!(matches!(current, Err(Error::Refused(Refusal::FederationKey(FederationKeyError::Current(_))))));
-    let leaked = replica.federation.add_key(&issuer(), &pem("accepted/2048")).await;
-    assert!(matches!(leaked, Err(Error::Refused(Refusal::FederationKey(FederationKeyError::Known(_))))));
-    // Only the keyring makes a key valid, so SQL cannot restore the old state of the row.
+    // Only the keyring makes a key valid, so SQL cannot restore the row.
     deployment.store.tamper_with_federation_keys(|rows| drop(rows.insert(before.key.id, before)));
     deployment.clock.advance_seconds(1);
     assert_eq!(replica.published().await, [second]);
 }
 
 #[tokio::test]
-async fn immediate_rotation_races_promotion_without_a_second_current_key() {
+async fn command_races_automatic_promotion_without_a_second_current_key() {
     for nth in 0..8 {
         let (deployment, replica, website, _) = with_two_keys().await;
         deployment.clock.advance_seconds(24 * HOUR);
         replica.federation.check(&issuer(), &website).await.unwrap();
         let other = Replica::start(&deployment).await;
         let (own, issuer) = (issuer(), issuer());
-        let (rotated, advanced) = match nth % 2 {
-            0 => tokio::join!(replica.federation.rotate_now(&own), other.federation.advance(&issuer)),
+        let (promoted, advanced) = match nth % 2 {
+            0 => tokio::join!(replica.federation.promote_key(&own, true), other.federation.advance(&issuer)),
             _ => {
-                let (advanced, rotated) =
-                    tokio::join!(other.federation.advance(&issuer), replica.federation.rotate_now(&own));
-                (rotated, advanced)
+                let (advanced, promoted) =
+                    tokio::join!(other.federation.advance(&issuer), replica.federation.promote_key(&own, true));
+                (promoted, advanced)
             }
         };
         advanced.unwrap();
-        assert!(rotated.is_ok() || matches!(rotated, Err(Error::Refused(Refusal::FederationKey(_)))));
+        assert!(promoted.is_ok() || matches!(promoted, Err(Error::Refused(Refusal::FederationKey(_)))));
         let rows = deployment.store.federation_keys().await.unwrap();
         let current = rows.iter().flatten().filter(|row| row.key.state == FederationKeyState::Current);
         assert_eq!(current.count(), 1);
@@ -381,7 +389,7 @@ async fn keys_survive_a_rotation_of_the_instance_key() {
         assert_eq!(replica.sign(&deployment).await.unwrap().0, first);
         assert_eq!(replica.findings().await, []);
     }
-    assert_eq!(fresh.federation.rotate_now(&issuer()).await.unwrap().0, second);
+    assert_eq!(fresh.federation.promote_key(&issuer(), true).await.unwrap().0, second);
 }
 
 #[tokio::test]
@@ -395,6 +403,13 @@ async fn restore_keeps_only_keys_that_are_still_published() {
     deployment.clock.advance_seconds(1);
     assert_eq!(replica.published().await, [""; 0]);
     assert!(replica.sign(&deployment).await.is_none());
-    assert_eq!(replica.federation.prune_keys().await.unwrap().len(), 2);
-    assert!(deployment.store.federation_keys().await.unwrap().is_empty());
+    // They are listed until they are removed, or another key is added.
+    let status = replica.federation.status(&issuer()).await.unwrap();
+    assert_eq!((status.keys.len(), status.unpublished.len()), (0, 2));
+    let leaked = replica.federation.add_key(&issuer(), &pem("accepted/2048")).await;
+    assert!(matches!(leaked, Err(Error::Refused(Refusal::FederationKey(FederationKeyError::Known(_))))));
+    replica.federation.remove_key(&issuer(), &second).await.unwrap();
+    let third = replica.add("accepted/4096").await;
+    let status = replica.federation.status(&issuer()).await.unwrap();
+    assert_eq!((status.keys[0].key.jwk.kid(), status.keys.len(), status.unpublished.len()), (&*third, 1, 0));
 }

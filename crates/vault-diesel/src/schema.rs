@@ -40,7 +40,6 @@ diesel::table! {
         private_key -> Binary,
         created_at -> BigInt,
         published_at -> Nullable<BigInt>,
-        confirmed_at -> Nullable<BigInt>,
         active_at -> Nullable<BigInt>,
         retired_at -> Nullable<BigInt>,
         version -> BigInt,

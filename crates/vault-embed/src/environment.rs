@@ -13,7 +13,11 @@ impl EventSink for LoggedEvents {
     fn emit(&self, event: Event) {
         match event {
             Event::IntegrityFailure { table, id } => {
-                tracing::error!(table, id, "a stored row fails its integrity check: it was changed outside the service, or is damaged");
+                tracing::error!(
+                    table,
+                    id,
+                    "a stored row fails its integrity check: it was changed outside the service, or is damaged"
+                );
             }
             Event::OrganizationKeyReplaced(key) => {
                 tracing::info!(%key, "replaced an organization key that reached its use limit");

@@ -33,7 +33,7 @@ export const ACTIONS = {
   'audit.listed': 'read the audit log', 'audit.delivery-reset': 'restarted audit log delivery', 'audit.truncated': 'removed audit entries past their retention', 'row.state-recorded': 'recorded the state of %',
   'organization.created': 'created the organization', 'organization.disabled': 'disabled the organization', 'organization.enabled': 'enabled the organization', 'organization.deleted': 'deleted the organization',
   'organization.key-replaced': 'replaced the key of the organization', 'organization.key-destroyed': 'destroyed an old key of the organization', 'instance.created': 'created the instance', 'issuer.added': 'added an issuer of identity tokens', 'issuer.removed': 'removed an issuer of identity tokens', 'instance.root-key-replaced': 'replaced the root key',
-  'federation.key-added': 'added a signing key of keyless storage access', 'federation.key-confirmed': 'confirmed the upload of a signing key', 'federation.key-promoted': 'made a signing key the current one', 'federation.key-retired': 'retired a signing key', 'federation.key-removed': 'removed a signing key',
+  'federation.key-added': 'added a signing key of keyless storage access', 'federation.key-promoted': 'made a signing key the current one', 'federation.key-retired': 'retired a signing key', 'federation.key-removed': 'removed a signing key',
   'instance.key-replaced': 'replaced the instance key', 'instance.key-destroyed': 'destroyed an old instance key', 'database.key-read': "printed the database's key", 'database.copied': 'copied the database',
   'database.backed-up': 'backed up the database', 'database.restored': 'restored the database',
 };

@@ -85,9 +85,6 @@ struct ShownPurposeKey {
 #[derive(Serialize)]
 struct Pruned {
     destroyed: Vec<ShownPurposeKey>,
-    /// Key IDs of removed signing keys.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    signing_keys: Vec<String>,
     kept: Vec<ShownPurposeKey>,
 }
 
@@ -197,12 +194,11 @@ async fn destroy_replaced(vault: &OpenVault) -> Result<Vec<KeyringEntry>, Failur
 async fn prune(vault: &OpenVault, output: Output) -> Result<(), Failure> {
     let keys = vault.keys();
     let destroyed = destroy_replaced(vault).await?;
-    let signing_keys = vault.federation().prune_keys().await?;
     let shown = |term| ShownPurposeKey::from(PurposeKeyOverview { term, rows: 0 });
     let destroyed: Vec<_> = destroyed.into_iter().map(shown).collect();
     let kept = keys.overview().await?.purposes.into_iter().filter(|key| key.term.state == KeyState::Retiring);
-    let pruned = Pruned { destroyed, signing_keys, kept: kept.map(ShownPurposeKey::from).collect() };
-    let mut text = match (pruned.destroyed.len(), pruned.kept.is_empty()) {
+    let pruned = Pruned { destroyed, kept: kept.map(ShownPurposeKey::from).collect() };
+    let text = match (pruned.destroyed.len(), pruned.kept.is_empty()) {
         (0, true) => "No replaced key remains.".to_owned(),
         (count, true) => format!("Destroyed {count} replaced keys. None remains."),
         (count, false) => format!(
@@ -210,9 +206,6 @@ async fn prune(vault: &OpenVault, output: Output) -> Result<(), Failure> {
             purpose_table(&pruned.kept)
         ),
     };
-    if !pruned.signing_keys.is_empty() {
-        text += &format!("\nRemoved retired signing keys: {}.", pruned.signing_keys.join(", "));
-    }
     output.print(&pruned, &text)
 }
 

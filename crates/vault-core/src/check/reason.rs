@@ -176,7 +176,7 @@ reasons! {
          credential trust` prints.";
     /// The provider cannot fetch the public keys of the federation issuer.
     IssuerUnreachable = "issuer-unreachable",
-        "The provider cannot read this server's public keys. The operator can run `orgvault federation check`.";
+        "The provider cannot read this server's public keys. The operator can run `orgvault federation status`.";
     /// The provider does not accept the issuer or the audience of the token.
     IssuerNotTrusted = "issuer-not-trusted",
         "The provider does not accept this server's issuer or audience. Apply the steps that `orgvault credential \

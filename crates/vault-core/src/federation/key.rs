@@ -14,22 +14,19 @@ pub enum FederationKeyState {
     Next,
     /// Published, and signs.
     Current,
-    /// Published until the tokens that it signed have expired.
-    Previous,
-    /// Neither published nor used.
+    /// Does not sign any more. Published for as long as the keyring names it: until another key is added, or a restore.
     Retired,
 }
 
 impl FederationKeyState {
     /// All variants.
-    pub const ALL: [Self; 4] = [Self::Next, Self::Current, Self::Previous, Self::Retired];
+    pub const ALL: [Self; 3] = [Self::Next, Self::Current, Self::Retired];
 
     /// Returns the stored name of the state.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Next => "next",
             Self::Current => "current",
-            Self::Previous => "previous",
             Self::Retired => "retired",
         }
     }
@@ -55,8 +52,6 @@ pub struct FederationKey {
     pub created_at: Timestamp,
     /// Time at which a publication check first found it.
     pub published_at: Option<Timestamp>,
-    /// Time at which an operator confirmed its upload.
-    pub confirmed_at: Option<Timestamp>,
     /// Time since which it signs or has signed.
     pub active_at: Option<Timestamp>,
     /// Time since which it no longer signs.
@@ -75,16 +70,10 @@ impl FederationKey {
             jwk,
             created_at: now,
             published_at: None,
-            confirmed_at: None,
             active_at: None,
             retired_at: None,
             version: 1,
         }
-    }
-
-    /// Returns whether the key set contains it.
-    pub fn is_published(&self) -> bool {
-        self.state != FederationKeyState::Retired
     }
 
     /// Returns the time since which it is in its state.
@@ -92,7 +81,7 @@ impl FederationKey {
         let since = match self.state {
             FederationKeyState::Next => None,
             FederationKeyState::Current => self.active_at,
-            FederationKeyState::Previous | FederationKeyState::Retired => self.retired_at,
+            FederationKeyState::Retired => self.retired_at,
         };
         since.unwrap_or(self.created_at)
     }
@@ -103,11 +92,10 @@ impl FederationKey {
     }
 
     fn with_parts<T>(&self, digest: impl FnOnce(&[&[u8]]) -> T) -> T {
-        let Self { id, issuer, state, jwk, created_at, published_at, confirmed_at, active_at, retired_at, version } =
-            self;
+        let Self { id, issuer, state, jwk, created_at, published_at, active_at, retired_at, version } = self;
         let jwk = jwk.to_json();
         // A missing time is an empty part.
-        let times = [Some(*created_at), *published_at, *confirmed_at, *active_at, *retired_at]
+        let times = [Some(*created_at), *published_at, *active_at, *retired_at]
             .map(|time| time.map(|time| time.as_millis().to_be_bytes()));
         let version = version.to_be_bytes();
         let mut parts: Vec<&[u8]> =
@@ -152,8 +140,7 @@ impl StoredFederationKey {
 
     /// Returns whether its publication must be checked at `now`.
     pub fn is_check_due(&self, now: Timestamp) -> bool {
-        let is_checked = self.key.is_published() && self.key.confirmed_at.is_none();
-        is_checked && self.checked_at.is_none_or(|at| at.plus_seconds(Self::CHECK_SECONDS) <= now || now < at)
+        self.checked_at.is_none_or(|at| at.plus_seconds(Self::CHECK_SECONDS) <= now || now < at)
     }
 
     /// Interval of publication checks, in seconds.

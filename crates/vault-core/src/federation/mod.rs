@@ -24,6 +24,6 @@ pub use issuer::FederationIssuer;
 pub use jwk::{Jwk, key_set_document};
 pub use key::{FederationKey, FederationKeyState, StoredFederationKey};
 pub use key_set::{FederationKeyError, FederationKeySet};
-pub use publication::{ExpectedKeys, PublicationFailure, PublicationFinding, PublishedDocuments, check_publication};
+pub use publication::{PublicationFailure, PublicationFinding, PublishedDocuments, check_publication};
 pub use steps::{TrustInstructions, TrustStep};
 pub use subject::FederationSubject;

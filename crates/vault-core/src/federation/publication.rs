@@ -25,7 +25,7 @@ pub enum PublicationFailure {
     IssuerDiffers,
     /// The key set lacks a key, or contains it with other fields.
     KeyMissing,
-    /// The key set contains a retired key.
+    /// The key set contains a retired key that the vault does not publish any more.
     KeyRetired,
     /// The key set contains a key that is no signing key of this vault.
     UnknownKey,
@@ -77,7 +77,7 @@ impl PublicationFailure {
             Self::KeyRetired => format!("{issuer} still publishes the retired signing key{key}. {publish}"),
             Self::UnknownKey => format!(
                 "{issuer} publishes a key that is no signing key of this vault{}. Anyone who has its private key can sign \
-                 tokens. Find out who changed the documents, then {}",
+                 tokens. If you have not removed it, find out who changed the documents. Then {}",
                 kid.map(|kid| format!(": {kid}")).unwrap_or_default(),
                 publish.replacen('P', "p", 1)
             ),
@@ -111,21 +111,12 @@ impl FederationIssuer {
 /// A finding with the affected key, if one is known.
 pub type PublicationFinding = (PublicationFailure, Option<String>);
 
-/// Keys with which a published key set is compared.
-#[derive(Clone, Copy, Debug)]
-pub struct ExpectedKeys<'a> {
-    /// Keys that it must contain.
-    pub required: &'a [&'a Jwk],
-    /// Keys that it may contain: keys whose upload was confirmed.
-    pub optional: &'a [&'a Jwk],
-    /// Retired keys.
-    pub retired: &'a [&'a Jwk],
-}
-
-/// Compares the documents below `issuer` with the expected keys. Returns all findings, most severe first.
+/// Compares the documents below `issuer`, which must contain the keys `expected` and none of `retired`. Returns all findings,
+/// most severe first.
 pub fn check_publication(
     issuer: &FederationIssuer,
-    expected: ExpectedKeys<'_>,
+    expected: &[&Jwk],
+    retired: &[&Jwk],
     documents: &PublishedDocuments,
 ) -> Vec<PublicationFinding> {
     let parsed = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).ok();
@@ -139,18 +130,17 @@ pub fn check_publication(
     if text("issuer") != Some(issuer.as_str()) || issuer.published_key_set_url(&documents.discovery).is_none() {
         findings.push((PublicationFailure::IssuerDiffers, None));
     }
-    for key in expected.required {
+    for key in expected {
         if !published.iter().any(|value| key.is(value)) {
             findings.push((PublicationFailure::KeyMissing, Some(key.kid().to_owned())));
         }
     }
     for value in &published {
         let is_any = |keys: &[&Jwk]| keys.iter().any(|key| key.is(value));
-        if is_any(expected.required) || is_any(expected.optional) {
+        if is_any(expected) {
             continue;
         }
-        let failure =
-            if is_any(expected.retired) { PublicationFailure::KeyRetired } else { PublicationFailure::UnknownKey };
+        let failure = if is_any(retired) { PublicationFailure::KeyRetired } else { PublicationFailure::UnknownKey };
         let kid = value.get("kid").and_then(Value::as_str).map(str::to_owned);
         findings.push((failure, kid.filter(|kid| Jwk::is_kid(kid))));
     }

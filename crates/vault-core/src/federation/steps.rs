@@ -78,7 +78,11 @@ impl FederationIssuer {
             TrustStep::new(
                 "sh",
                 "Register the issuer in the AWS account, once for all credentials",
-                format!("aws iam create-open-id-connect-provider --url {} --client-id-list {}", quoted(self), quoted(audience)),
+                format!(
+                    "aws iam create-open-id-connect-provider --url {} --client-id-list {}",
+                    quoted(self),
+                    quoted(audience)
+                ),
             ),
             TrustStep::new("json", format!("Set this trust policy on role {role}"), pretty(&policy)),
         ]

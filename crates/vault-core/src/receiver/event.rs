@@ -92,7 +92,7 @@ events! {
     KeyNearingLimit = "key.nearing-limit", Instance, "An organization's key has reached 80 % of its usage limit.",
         "At the limit it cannot encrypt. Run `orgvault key rotate`.";
     FederationUnpublished = "federation.unpublished", Instance, "Storage providers cannot read the signing keys of this vault.",
-        "Keyless credentials fail when the providers' caches expire. Run `orgvault federation check`, which shows the reason.";
+        "Keyless credentials fail when the providers' caches expire. Run `orgvault federation status`, which shows the reason.";
     IssuerUnreachable = "issuer.unreachable", Instance, "The keys of an issuer of identity tokens cannot be fetched.",
         "Cached keys are used for at most a day. `orgvault issuer show` shows the reason.";
 }

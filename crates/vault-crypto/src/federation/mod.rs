@@ -14,7 +14,7 @@ use crate::instance_keys::InstanceKeyring;
 use import::PrivateKey;
 use secrecy::SecretString;
 use std::sync::Arc;
-use vault_core::federation::{FederationIssuer, Jwk, StoredFederationKey};
+use vault_core::federation::{FederationIssuer, FederationKeyState, Jwk, StoredFederationKey};
 use vault_core::id::KeyId;
 use vault_core::keyring::KeyPurpose;
 use vault_core::port::{Entropy, FederationKeySealer, FederationKeyVerifier, SealError};
@@ -72,7 +72,7 @@ impl FederationSealing {
     pub(crate) fn check(&self, stored: &StoredFederationKey) -> Result<(), SealError> {
         self.open(stored)?;
         let is_named = self.keys.document().content.has(KeyPurpose::Federation, stored.key.id);
-        if is_named || !stored.key.is_published() {
+        if is_named || stored.key.state == FederationKeyState::Retired {
             return Ok(());
         }
         let context = Context::federation_key(self.keys.instance(), stored.key.id);

@@ -8,7 +8,6 @@ CREATE TABLE federation_keys (
     private_key BLOB NOT NULL,
     created_at BIGINT NOT NULL,
     published_at BIGINT,
-    confirmed_at BIGINT,
     active_at BIGINT,
     retired_at BIGINT,
     version BIGINT NOT NULL,

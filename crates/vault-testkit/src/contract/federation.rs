@@ -54,7 +54,6 @@ fn promoted(row: &StoredFederationKey) -> StoredFederationKey {
     let key = FederationKey {
         state: FederationKeyState::Current,
         published_at: at(1),
-        confirmed_at: at(2),
         active_at: at(3),
         retired_at: at(4),
         version: row.key.version + 1,

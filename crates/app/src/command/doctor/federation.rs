@@ -35,7 +35,7 @@ pub(super) async fn keys(settings: &Settings, vault: &OpenVault) -> Option<Check
         let remedy = "Create a key with `openssl genpkey`, and add it with `orgvault federation key add --file PEM`.";
         return Some(Check::other(CHECK, Outcome::Warning, found, remedy));
     }
-    Some(match current.failure.filter(|_| current.key.confirmed_at.is_none()) {
+    Some(match current.failure {
         Some(failure) => {
             Check::other(CHECK, Outcome::Warning, format!("{found}; {failure}"), failure.explain(issuer, Some(kid)))
         }

@@ -4,15 +4,14 @@ use super::{Change, Federation, VerifiedKeys};
 use crate::audit::Actor;
 use crate::error::Error;
 use crate::federation::{
-    ExpectedKeys, FederationIssuer, FederationKey, Jwk, PublicationFailure, PublicationFinding, StoredFederationKey,
-    check_publication,
+    FederationIssuer, Jwk, PublicationFailure, PublicationFinding, StoredFederationKey, check_publication,
 };
 use crate::port::{IssuerPublication, RecordPublication};
 
 /// Result of a publication check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PublicationReport {
-    /// Number of checked keys. 0 if no key is published, or the upload of all was confirmed.
+    /// Number of checked keys.
     pub keys: usize,
     /// Findings, most severe first.
     pub findings: Vec<PublicationFinding>,
@@ -28,8 +27,8 @@ impl PublicationReport {
 }
 
 impl Federation {
-    /// Checks whether providers can read the keys of `issuer`, and records the findings. Does not fetch anything if no
-    /// published key requires it.
+    /// Checks whether providers can read the keys of `issuer`, and records the findings. Does not fetch anything if there
+    /// is no key.
     ///
     /// # Errors
     /// The store failed.
@@ -62,24 +61,17 @@ impl Federation {
         publication: &dyn IssuerPublication,
         keys: &VerifiedKeys,
     ) -> Result<PublicationReport, Error> {
-        let set = keys.of(issuer);
-        let is_required = |key: &&FederationKey| key.confirmed_at.is_none();
-        let required: Vec<&Jwk> = set.published().filter(is_required).map(|key| &key.jwk).collect();
-        if required.is_empty() {
+        let checked: Vec<&StoredFederationKey> = keys.valid.iter().filter(|row| row.key.issuer == *issuer).collect();
+        if checked.is_empty() {
             return Ok(PublicationReport::default());
         }
-        let optional: Vec<&Jwk> = set.published().filter(|key| !is_required(key)).map(|key| &key.jwk).collect();
-        let retired = set.keys().iter().filter(|key| !key.is_published());
-        let dropped = keys.dropped.iter().filter(|key| key.issuer == *issuer);
-        let retired: Vec<&Jwk> = retired.chain(dropped).map(|key| &key.jwk).collect();
-        let expected = ExpectedKeys { required: &required, optional: &optional, retired: &retired };
+        let expected: Vec<&Jwk> = checked.iter().map(|row| &row.key.jwk).collect();
+        let retired: Vec<&Jwk> = keys.dropped_of(issuer).map(|key| &key.jwk).collect();
         let findings = match publication.fetch(issuer).await {
-            Ok(documents) => check_publication(issuer, expected, &documents),
+            Ok(documents) => check_publication(issuer, &expected, &retired, &documents),
             Err(failure) => vec![(failure, None)],
         };
         let checked_at = self.environment.now();
-        let checked: Vec<&StoredFederationKey> =
-            keys.valid.iter().filter(|row| required.contains(&&row.key.jwk) && row.key.issuer == *issuer).collect();
         let failed_before = checked.iter().any(|row| row.failure.is_some());
         let records = checked.iter().map(|row| RecordPublication {
             key: row.key.id,
@@ -94,7 +86,7 @@ impl Federation {
             self.record_first_found(&found).await?;
         }
         // A concurrent check records and reports its own finding.
-        Ok(PublicationReport { keys: required.len(), findings, failed_before: failed_before && is_recorded })
+        Ok(PublicationReport { keys: expected.len(), findings, failed_before: failed_before && is_recorded })
     }
 
     /// Records the time of the first check that found these keys.

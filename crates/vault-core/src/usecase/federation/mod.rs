@@ -11,7 +11,9 @@ pub use publish::{FederationPublisher, PublishedKeys};
 use super::Environment;
 use crate::audit::{Actor, Affected, AuditAction, AuditChange, ChangedField, SealedAuditRecord, Subject};
 use crate::error::{Error, Refusal};
-use crate::federation::{FederationIssuer, FederationKey, FederationKeySet, Jwk, StoredFederationKey};
+use crate::federation::{
+    FederationIssuer, FederationKey, FederationKeySet, FederationKeyState, Jwk, StoredFederationKey,
+};
 use crate::id::KeyId;
 use crate::port::{
     ChangeFederationKeys, Event, FederationKeySealer, FederationKeyVerifier, FederationStore, KeyedDigester,
@@ -51,7 +53,7 @@ pub struct Federation {
 pub(super) struct VerifiedKeys {
     /// Keys that the keyring names and whose row is valid.
     valid: Vec<StoredFederationKey>,
-    /// Retired keys that a rotation dropped from the keyring. `key prune` deletes their rows.
+    /// Retired keys that a restore dropped from the keyring, so that they are not published.
     dropped: Vec<FederationKey>,
     /// IDs of rows that are damaged, or that the keyring does not name although they are not retired.
     damaged: Vec<String>,
@@ -62,6 +64,10 @@ pub(super) struct VerifiedKeys {
 impl VerifiedKeys {
     fn of(&self, issuer: &FederationIssuer) -> FederationKeySet {
         FederationKeySet::new(issuer, self.valid.iter().map(|row| row.key.clone()), self.is_complete)
+    }
+
+    fn dropped_of(&self, issuer: &FederationIssuer) -> impl Iterator<Item = &FederationKey> {
+        self.dropped.iter().filter(move |key| key.issuer == *issuer)
     }
 
     fn find(&self, id: KeyId) -> Option<&StoredFederationKey> {
@@ -82,6 +88,12 @@ struct Change {
 }
 
 impl Change {
+    fn remove(mut self, key: &FederationKey) -> Self {
+        self.dropped.push(key.id);
+        self.removed.push(key.clone());
+        self.record(AuditAction::FederationKeyRemoved, key)
+    }
+
     fn record(mut self, action: AuditAction, key: &FederationKey) -> Self {
         self.audit.push((action, key.jwk.kid().to_owned()));
         self
@@ -135,7 +147,7 @@ impl Federation {
             };
             match (row.mac_is_valid(&**digester), named.contains(&row.key.id)) {
                 (true, true) if self.opens(row)? => found.valid.push(row.clone()),
-                (true, false) if !row.key.is_published() => found.dropped.push(row.key.clone()),
+                (true, false) if row.key.state == FederationKeyState::Retired => found.dropped.push(row.key.clone()),
                 _ => found.damaged.push(row.key.id.to_string()),
             }
         }
@@ -229,5 +241,5 @@ impl Federation {
 }
 
 fn published(set: &FederationKeySet) -> Vec<Jwk> {
-    set.published().map(|key| key.jwk.clone()).collect()
+    set.keys().iter().map(|key| key.jwk.clone()).collect()
 }

@@ -87,7 +87,7 @@ impl FederationPublisher {
         for id in keys.damaged.iter().filter(|id| !self.damaged.contains(id)) {
             environment.emit(Event::IntegrityFailure { table: "federation_keys", id: id.clone() });
         }
-        self.keys = set.published().cloned().collect();
+        self.keys = set.keys().to_vec();
         self.damaged = keys.damaged;
         self.seen = Some((without_checks(&rows), crypto.verifier.named()));
         Ok(())
@@ -99,8 +99,8 @@ impl FederationPublisher {
     }
 
     fn lacks_publication(&self, row: &StoredFederationKey) -> bool {
-        let is_checked = row.key.is_published() && row.key.confirmed_at.is_none();
-        row.key.issuer == *self.published.issuer() && is_checked && row.failure.is_some()
+        let is_published = self.federation.crypto.verifier.named().contains(&row.key.id);
+        row.key.issuer == *self.published.issuer() && is_published && row.failure.is_some()
     }
 
     /// Returns the published keys as last read, for metrics.

@@ -2,7 +2,7 @@
 
 use super::{Inspector, Seen, Violation};
 use crate::error::Error;
-use crate::federation::StoredFederationKey;
+use crate::federation::{FederationKeyState, StoredFederationKey};
 use crate::port::InstanceRow;
 
 impl Inspector {
@@ -17,10 +17,10 @@ impl Inspector {
             seen.find(table, key.id, Violation::Code);
             return Ok(());
         }
-        if seen.opened(self.crypto.instance.opens(row))?.is_none() || !key.is_published() {
+        if seen.opened(self.crypto.instance.opens(row))?.is_none() || key.state == FederationKeyState::Retired {
             return Ok(());
         }
-        // Each state has one key, so a second one is an earlier state of its row. Only the older row is reported.
+        // Each other state has one key, so a second one is an earlier state of its row. Only the older row is reported.
         let is_newer = |other: &StoredFederationKey| {
             (&other.key.issuer, other.key.state) == (&key.issuer, key.state)
                 && (other.key.since(), other.key.id) > (key.since(), key.id)
