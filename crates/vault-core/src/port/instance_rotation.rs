@@ -166,7 +166,7 @@ impl InstanceRow {
 /// Replaces the active instance key with a new one. The old key can then only decrypt.
 #[derive(Clone, Debug)]
 pub struct ReplaceInstanceKey {
-    /// The instance as read. The stored row must still have the same root key, instance key and wrap.
+    /// The instance as read. The stored row must still have the same keys, wrap and keyring.
     pub current: InstanceRecord,
     /// The instance with its new instance key, wrapped by the same root key.
     pub next: InstanceRecord,

@@ -107,7 +107,8 @@ pub async fn signing_keys_change_only_in_version_read(suite: &dyn ContractStore)
 pub async fn signing_keys_change_with_the_keyring(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let active = world.with_instance().await;
-    let read = world.store.instance().await.unwrap().unwrap().keyring;
+    let (record, keys) = (world.store.instance().await.unwrap().unwrap(), world.store.instance_keys().await.unwrap());
+    let read = record.keyring.clone();
     let next = under(active, "next keyring");
     let rows: Vec<_> = (0..4).map(|_| world.signing_key(active)).collect();
     let added = race(rows.iter().map(|row| {
@@ -123,6 +124,8 @@ pub async fn signing_keys_change_with_the_keyring(suite: &dyn ContractStore) {
     );
     assert_eq!(world.signing_keys().await.len(), 1);
     assert_eq!(world.store.instance().await.unwrap().unwrap().keyring, next);
+    let rotation = world.next_instance_key(&record, &keys);
+    assert!(!world.store.replace_instance_key(rotation).await.unwrap(), "its keyring would not name the key");
 }
 
 /// If several processes check the publication at the same time, one finding is recorded.

@@ -101,7 +101,7 @@ impl World<'_> {
         }
     }
 
-    fn next_instance_key(&self, current: &InstanceRecord, keys: &[InstanceKeyRecord]) -> ReplaceInstanceKey {
+    pub(super) fn next_instance_key(&self, current: &InstanceRecord, keys: &[InstanceKeyRecord]) -> ReplaceInstanceKey {
         let next = KeyId::from_uuid(self.ids.random());
         let wrapped = |row: &InstanceKeyRecord| InstanceKeyRecord { wrapped: under(next, "wide"), ..row.clone() };
         ReplaceInstanceKey {

@@ -41,7 +41,8 @@ impl Transaction for ReplaceInstanceKey {
     async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<bool, Failure> {
         let Self { current, next, keys, now, .. } = self;
         // A transaction that stores something under the instance key locks this row.
-        let row = instance::table.select((instance::root_key_id, instance::instance_key_id, instance::wrapped));
+        let row = instance::table.filter(instance::keyring.eq(current.keyring.as_bytes()));
+        let row = row.select((instance::root_key_id, instance::instance_key_id, instance::wrapped));
         let row: Option<(Column<KeyId>, Column<KeyId>, Vec<u8>)> = tx.first(locked(row, Update)).await?;
         let Some((root_key, instance_key, wrapped)) = row else { return Ok(false) };
         let root_key = root_key.decode("instance", &current.id, "root_key_id")?;
