@@ -1,218 +1,157 @@
-//! Measures the release binary on a real port with both databases, and prints each result with its upper bound,
-//! measured in the same run, and its target:
+//! Measures the release binary over HTTP on both databases:
 //!
 //! ```text
 //! cargo build --release --workspace --bins --examples
 //! cargo run --release -p vault-tests --bin load
 //! ```
 //!
-//! With `--compare BINARY`, it measures another build in turn and fails if an operation costs more processor time than there.
-//!
-//! The program starts and stops everything that it needs. The column `others` shows the load of other programs on the
-//! host: on a busy host, the rates are unreliable, but the processor time of one response (`server µs`) remains useful.
+//! The program starts and stops everything that it needs. On a busy host rates are unreliable, but the processor time of
+//! one request (`server µs`) remains useful.
 
-mod account;
-mod client;
-mod compare;
-mod measure;
-mod metrics;
-mod options;
-mod process;
-mod reference;
-mod regression;
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a measurement fails by panicking")]
+
+mod bench;
+mod engine;
+mod growth;
+mod operations;
 mod report;
-mod request;
-mod shuffle;
-mod vault;
+mod storm;
+mod timing;
 
-use clap::Parser;
-use measure::Ground;
-use options::{Options, Subject};
-use reference::References;
-use regression::{Build, Costs};
-use report::{Report, Target};
-use std::error::Error;
-use std::io::{Write, stderr, stdout};
-use std::path::Path;
-use std::process::ExitCode;
+use bench::Bench;
+use clap::builder::RangedU64ValueParser;
+use clap::{Parser, ValueEnum};
+use report::{Costs, Row, note, print};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
-use vault::Vault;
 use vault_testkit::postgres::{self, Cluster};
-use vault_tests::Database;
 use vault_tests::machine::Machine;
+use vault_tests::options::SharedOptions;
+use vault_tests::{Database, binary};
 
-/// Errors are text because no caller handles them.
-type Result<T> = std::result::Result<T, Box<dyn Error>>;
+/// Measures processor time, rates and response times of the release binary.
+///
+/// Runs `orgvault` from the directory of this program on new vaults and sends requests over HTTP.
+#[derive(Parser)]
+#[command(name = "load", max_term_width = 110)]
+struct Options {
+    /// Seconds to measure each rate
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=600))]
+    seconds: u64,
+    /// Number of connections (operations)
+    #[arg(long, default_value_t = 64, value_parser = RangedU64ValueParser::<usize>::new().range(1..=256))]
+    connections: usize,
+    /// Number of listed and replaced credentials (operations); up to this number (growth)
+    #[arg(long, default_value_t = 500, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    rows: usize,
+    /// Maximum number of organizations that save (growth)
+    #[arg(long, default_value_t = 256, value_parser = RangedU64ValueParser::<usize>::new().range(1..=10_000))]
+    organizations: usize,
+    /// Rejected logins of each kind whose response times are compared (timing)
+    #[arg(long, default_value_t = 300, value_parser = RangedU64ValueParser::<usize>::new().range(20..=3000))]
+    samples: usize,
+    /// Logins at different unknown addresses before that (timing)
+    #[arg(long, default_value_t = 20_000)]
+    strangers: usize,
+    /// Subjects to measure
+    #[arg(long, value_delimiter = ',', value_enum, default_value = "operations")]
+    only: Vec<Subject>,
+    /// Draw the curves of growth into this SVG file
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+    /// Compare the processor time of operations with another build of `orgvault`. Fails if an operation costs more than in
+    /// the other build
+    #[arg(long, value_name = "BINARY", conflicts_with_all = ["only", "plot", "json"], value_parser = file)]
+    compare: Option<PathBuf>,
+    /// Number of runs of each build, each on a new vault
+    #[arg(long, default_value_t = 3, requires = "compare", value_parser = clap::value_parser!(u64).range(1..=100))]
+    rounds: u64,
+    /// Percent by which an operation may cost more than in the other build
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, requires = "compare")]
+    tolerance: f64,
+    #[command(flatten)]
+    shared: SharedOptions,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Subject {
+    /// Saves, lists, replacements, deletes, activations and logins, and the ratio to a minimal service
+    Operations,
+    /// Response times of logins that are rejected for different reasons
+    Timing,
+    /// More logins than the server can hash, with concurrent lists
+    Storm,
+    /// Rates by connections, credentials and organizations
+    Growth,
+}
+
+fn file(text: &str) -> Result<PathBuf, &'static str> {
+    let path = PathBuf::from(text);
+    if path.is_file() { path.canonicalize().map_err(|_| "not readable") } else { Err("not an existing file") }
+}
+
+impl Options {
+    /// Returns the duration of one measurement.
+    fn length(&self) -> Duration {
+        Duration::from_secs(self.seconds)
+    }
+}
 
 fn main() -> ExitCode {
-    match run(&Options::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            note(&format!("error: {error}"));
-            ExitCode::FAILURE
-        }
-    }
-}
-
-/// Measures one subject.
-type Measurement = fn(&Ground<'_>, &mut Report) -> Result<()>;
-
-/// Reports progress on standard error.
-fn note(text: &str) {
-    // Standard error may be closed.
-    let _ = writeln!(stderr(), "{text}");
-}
-
-fn run(options: &Options) -> Result<()> {
-    let program = std::env::current_exe()?;
-    let target = program.parent().ok_or("the path of this program has no parent directory")?;
-    let binary = target.join("orgvault");
-    let missing = References::missing(target);
-    if !binary.is_file() || !missing.is_empty() {
-        let target = target.display();
-        let build = "cargo build --release --workspace --bins --examples";
-        return Err(format!("orgvault or a reference program is not built in {target}: run `{build}`").into());
-    }
-    let directory = tempfile::Builder::new().prefix("orgvault-load-").tempdir_in(&options.shared.dir)?;
-    let machine = Machine::look(directory.path())?;
-    note(&machine.line());
+    let options = Options::parse();
     if let Some(other) = &options.compare {
-        return compare(options, [other, &binary], target, directory.path());
+        return compare(&options, other);
     }
-    let mut reports = Vec::new();
-    for (name, cluster) in databases(options) {
-        reports.push(measure(options, &binary, target, &directory.path().join(name), cluster.as_ref())?);
-    }
+    let machine = Machine::look(&options.shared.dir).expect("the kernel describes the host");
+    note(&machine.line());
+    let rows: Vec<Row> = options.shared.database.iter().flat_map(|database| measure(&options, *database)).collect();
     if let Some(path) = &options.plot {
-        report::draw(&reports, path)?;
+        growth::draw(&rows, path);
     }
-    let mut out = stdout().lock();
     if options.shared.json {
-        let reports: Vec<_> = reports.iter().map(Report::json).collect();
-        writeln!(out, "{:#}", serde_json::json!({"machine": machine.json(), "reports": reports}))?;
+        let rows: Vec<_> = rows.iter().map(Row::json).collect();
+        print(&serde_json::json!({"machine": machine.json(), "rows": rows}).to_string());
     } else {
-        writeln!(out, "{}", machine.line())?;
-        for report in &reports {
-            writeln!(out, "\n{}", report.table())?;
-        }
+        print(&rows.iter().map(|row| format!("{row}\n")).collect::<String>());
     }
-    Ok(())
+    ExitCode::SUCCESS
 }
 
-/// Starts the database servers that are needed. The embedded database has none.
-fn databases(options: &Options) -> impl Iterator<Item = (&'static str, Option<Cluster>)> {
-    [(Database::Sqlite, "sqlite"), (Database::Postgres, "postgres")]
-        .into_iter()
-        .filter(|(database, _)| options.shared.database.contains(database))
-        .map(|(database, name)| {
-            let settings = vec!["shared_buffers=128MB".to_owned(), "max_wal_size=4GB".to_owned()];
-            let start = || {
-                let workers = Cluster::wanted_workers();
-                Cluster::start(postgres::Options { settings, workers, ..postgres::Options::default() })
-            };
-            (name, (database == Database::Postgres).then(start))
-        })
+/// Measures the selected subjects on a new vault.
+fn measure(options: &Options, database: Database) -> Vec<Row> {
+    let cluster = (database == Database::Postgres).then(|| {
+        let settings = vec!["shared_buffers=128MB".to_owned(), "max_wal_size=4GB".to_owned()];
+        Cluster::start(postgres::Options { settings, ..postgres::Options::default() })
+    });
+    let bench = Bench::new(&options.shared.dir, cluster.as_ref());
+    let measure = |subject: &Subject| match subject {
+        Subject::Operations => operations::measure(options, &bench),
+        Subject::Timing => timing::measure(options, &bench),
+        Subject::Storm => storm::measure(options, &bench),
+        Subject::Growth => growth::measure(options, &bench),
+    };
+    options.only.iter().flat_map(measure).collect()
 }
 
-/// Measures two builds in turn, each on a new vault in each round, and fails if an operation costs more in the second one.
-fn compare(options: &Options, builds: [&Path; 2], target: &Path, directory: &Path) -> Result<()> {
-    let round_options = options.of_one_round();
+/// Runs this program for each build in turn and compares the processor times.
+fn compare(options: &Options, other: &Path) -> ExitCode {
+    let builds = [other.to_owned(), binary::path()];
     let mut costs = Costs::default();
-    for (name, cluster) in databases(options) {
-        for round in 0..options.rounds {
-            let mut order = [Build::Other, Build::This];
-            // The first one in a round may find a cooler processor or a smaller database.
-            order.rotate_left(usize::from(round % 2 == 1));
-            for build in order {
-                let directory = directory.join(format!("{name}-{round}-{}", build as usize));
-                let report = measure(&round_options, builds[build as usize], target, &directory, cluster.as_ref())?;
-                costs.add(build, &report);
-                std::fs::remove_dir_all(&directory)?;
-            }
+    for round in 0..options.rounds {
+        // The first run of a round may find a cooler processor.
+        for build in if round % 2 == 0 { [0, 1] } else { [1, 0] } {
+            let mut run = Command::new(std::env::current_exe().expect("a running program has a file"));
+            run.env("ORGVAULT_BIN", &builds[build]).arg("--json").arg("--dir").arg(&options.shared.dir);
+            run.arg(format!("--seconds={}", options.seconds)).arg(format!("--connections={}", options.connections));
+            run.arg(format!("--rows={}", options.rows)).arg("--database");
+            run.arg(options.shared.database.iter().map(|one| one.name()).collect::<Vec<_>>().join(","));
+            let output = run.stderr(Stdio::inherit()).output().expect("this program runs");
+            assert!(output.status.success(), "{} cannot be measured", builds[build].display());
+            costs.add(build, &serde_json::from_slice(&output.stdout).expect("a JSON document"));
         }
     }
     let (table, worse) = costs.compare(options.tolerance);
-    writeln!(stdout().lock(), "{table}")?;
-    if worse.is_empty() { Ok(()) } else { Err(format!("costs more than before: {}", worse.join("; ")).into()) }
-}
-
-/// Measures all subjects on one database.
-fn measure(
-    options: &Options,
-    binary: &Path,
-    target: &Path,
-    directory: &Path,
-    cluster: Option<&Cluster>,
-) -> Result<Report> {
-    std::fs::create_dir(directory)?;
-    let name = if cluster.is_some() { "PostgreSQL" } else { "SQLite, encrypted file" };
-    note(&format!("--- {name}"));
-    let mut report = Report::new(name);
-    let references = References::new(target, directory, cluster.map(Cluster::create_database).as_deref());
-    let database = cluster.map(database).transpose()?;
-    let vault = Vault::create(binary, directory, database)?;
-    if let Err(error) = measure_all(options, &vault, &references, cluster, &mut report) {
-        return Err(format!("{error}\nthe server's log ends:\n{}", vault.log()).into());
-    }
-    let size = std::fs::metadata(binary)?.len() as f64 / 1e6;
-    report.quantity("size of the binary", size, "MB", Some(Target::new("≤ 40 MB", size <= 40.0)));
-    Ok(report)
-}
-
-/// Creates a database, and returns its URL and the PID of its server.
-fn database(cluster: &Cluster) -> Result<(String, u32)> {
-    let url = cluster.create_database();
-    let id = cluster.execute(&url, "SELECT split_part(pg_read_file('postmaster.pid'), chr(10), 1)");
-    Ok((url, id.parse()?))
-}
-
-fn measure_all(
-    options: &Options,
-    vault: &Vault,
-    references: &References,
-    cluster: Option<&Cluster>,
-    report: &mut Report,
-) -> Result<()> {
-    if options.has(Subject::Cold) {
-        measure::cold_start(vault, "new vault", report)?;
-    }
-    let server = vault.serve()?;
-    std::thread::sleep(Duration::from_millis(500));
-    let idle = server.memory()?.resident as f64 / 1e6;
-    report.quantity("memory before the first login", idle, "MB", Some(Target::new("≤ 32 MB", idle <= 32.0)));
-    let ground = Ground { options, vault, server: &server, references, cluster };
-    let subjects: [(Subject, &str, Measurement); 15] = [
-        (Subject::Saves, "saves", measure::saves),
-        (Subject::Lists, "lists", measure::lists),
-        (Subject::Deletes, "deletes", measure::deletes),
-        (Subject::Life, "replacements and labels", measure::life),
-        (Subject::Activations, "activations", measure::activations),
-        (Subject::Tenants, "many organizations", measure::tenants),
-        (Subject::Fairness, "a flood of lists", measure::fairness),
-        (Subject::Growth, "growth", measure::growth),
-        (Subject::Rotation, "a key rotation", measure::rotation),
-        (Subject::Receivers, "receivers", measure::receivers),
-        (Subject::Commands, "commands", measure::commands),
-        (Subject::Console, "the console", measure::console),
-        (Subject::Logins, "logins", measure::logins),
-        (Subject::Timing, "timing", measure::timing),
-        (Subject::Storm, "storm", measure::storm),
-    ];
-    for (subject, name, measure) in subjects {
-        if options.has(subject) {
-            measure(&ground, report)?;
-            report.quantity(format!("memory after {name}"), server.memory()?.resident as f64 / 1e6, "MB", None);
-        }
-    }
-    let peak = server.memory()?.peak as f64 / 1e6;
-    let permits = std::thread::available_parallelism()?.get() as f64;
-    let most = 80.0 + permits * 19.0 * 1024.0 * 1024.0 / 1e6;
-    let target = Target::new(format!("≤ 80 MB + {permits} × 19 MiB = {most:.0} MB"), peak <= most);
-    report.quantity("memory at most", peak, "MB", Some(target));
-    server.stop()?;
-    report.quantity("data directory", vault.size()? as f64 / 1e6, "MB", None);
-    if options.has(Subject::Cold) {
-        measure::cold_start(vault, "filled vault", report)?;
-    }
-    Ok(())
+    print(&table);
+    if worse { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }

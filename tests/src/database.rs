@@ -15,6 +15,16 @@ pub enum Database {
     Postgres,
 }
 
+impl Database {
+    /// Returns the name, as on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sqlite => "sqlite",
+            Self::Postgres => "postgres",
+        }
+    }
+}
+
 /// Creates two tests for each function that takes a [`Database`]: `name::sqlite` and `name::postgres`.
 #[macro_export]
 macro_rules! on_both_databases {

@@ -1,5 +1,4 @@
-//! Saves and list reads of the embedded store, without HTTP. The program `bare_vault` writes and reads the same rows without
-//! the store.
+//! Saves and list reads of the embedded store, without HTTP.
 //!
 //! `cargo bench -p vault-diesel`, or with a number of rows to fill the vault with, 20,000 at least: `-- 1000000`.
 
