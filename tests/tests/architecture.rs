@@ -142,7 +142,7 @@ fn only_app_and_vault_embed_name_adapters() {
                 assert!(!shipped(&metadata, name).contains("actix-web"), "an embedder has a web framework of its own");
             }
             // The acceptance tests with their client, and the database on a simulated disk.
-            "vault-tests" | "vault-simulator" => {}
+            "vault-tests" | "vault-simulator" | "xtask" => {}
             _ => {
                 for adapter in ADAPTERS {
                     assert!(!found.contains(adapter), "{name} names {adapter}");
@@ -199,7 +199,7 @@ fn dependency_lines(manifest: &str) -> Vec<&str> {
 /// The test dependency of vault-core. A version would create a cyclic package dependency.
 const CIRCLE: &str = "vault-testkit = { path = \"../vault-testkit\" }";
 /// Members that are not published libraries.
-const PROGRAMS: [&str; 4] = ["app", "vault-cli", "vault-tests", "vault-simulator"];
+const PROGRAMS: [&str; 5] = ["app", "vault-cli", "vault-tests", "vault-simulator", "xtask"];
 
 /// Members with unsafe code and their files: one block in shipped code, and C callbacks in tests.
 const UNSAFE_MEMBERS: [(&str, &[&str]); 2] =

@@ -1,5 +1,5 @@
-//! `GET /openapi.json`: the API description (OpenAPI 3.1). A test generates it from the wire types and the tables of
-//! routes and fields, and compares the two.
+//! `GET /openapi.json`: the API description (OpenAPI 3.1). `cargo xtask openapi` generates it from the wire types and the
+//! tables of routes and fields.
 
 use crate::settings::BasePath;
 use bytes::Bytes;

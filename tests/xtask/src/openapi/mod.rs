@@ -1,16 +1,20 @@
-//! Generates the document.
+//! The description of the API, from the wire types, the table of routes and the tables of the credential types.
 
-use crate::operations::{Answer, Caller, OPERATIONS, Operation};
-use crate::schemas;
+mod operations;
+mod schemas;
+
+use operations::{Answer, Caller, OPERATIONS, Operation};
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use vault_api::{Problem, ProblemCode};
+use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
+use vault_core::json::{Limits, parse};
 use vault_http::Route;
 
 /// Operations that are not part of the API.
-pub(crate) const UNDESCRIBED: [&str; 6] =
+const UNDESCRIBED: [&str; 6] =
     ["openapi", "docs", "console", "console-file", "show-federation-issuer", "show-federation-keys"];
 
 const PROBLEM: &str = "application/problem+json";
@@ -69,6 +73,51 @@ pub(crate) fn document() -> Value {
             },
         },
     })
+}
+
+/// Asserts that exactly the routes are described, that every reference resolves, that every schema is used, and that the
+/// type of each example parses it.
+pub(crate) fn check(document: &Value) {
+    let described: Vec<_> = OPERATIONS.iter().map(|operation| operation.name).collect();
+    let routes: BTreeSet<_> =
+        routes().map(|(route, _)| route.operation).filter(|name| !UNDESCRIBED.contains(name)).collect();
+    assert_eq!(described.iter().copied().collect::<BTreeSet<_>>(), routes, "the described operations are the routes");
+    assert_eq!(described.len(), routes.len(), "an operation is described twice");
+    let mut found = BTreeSet::new();
+    references(document, &mut found);
+    for target in &found {
+        assert!(document.pointer(target.strip_prefix('#').unwrap()).is_some(), "{target} does not exist");
+    }
+    for name in document["components"]["schemas"].as_object().unwrap().keys() {
+        assert!(found.contains(format!("#/components/schemas/{name}").as_str()), "nothing uses {name}");
+    }
+    for Operation { name, request, .. } in OPERATIONS {
+        if let Some(request) = request {
+            let example = (request.example)();
+            assert!((request.is_read)(example.clone()), "{name}: {example}");
+        }
+    }
+    for kind in CredentialType::ALL {
+        let example = schemas::example(kind).to_string();
+        let node = parse(example.as_bytes(), Limits::default()).unwrap().root;
+        let parsed = CredentialData::parse(kind, node, "/data", DataPolicy::default());
+        assert!(parsed.is_ok(), "{example}: {parsed:?}");
+    }
+}
+
+fn references<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                match member.as_str().filter(|_| name == "$ref") {
+                    Some(target) => drop(found.insert(target)),
+                    None => references(member, found),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+        _ => {}
+    }
 }
 
 /// Returns every route, and whether the activation listener has it.

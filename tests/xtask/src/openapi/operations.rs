@@ -1,10 +1,10 @@
 //! Requests and responses of each operation.
 
-use crate::schemas;
+use super::schemas;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use vault_api::*;
+use vault_api::{CredentialItem as Item, VersionItem as Version, *};
 
 type Of = fn(&mut SchemaGenerator) -> Schema;
 
@@ -24,7 +24,7 @@ pub(crate) struct Operation {
 }
 
 /// Permitted callers.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(crate) enum Caller {
     Anybody,
     /// Anyone who has an enrolment code.
@@ -54,668 +54,225 @@ pub(crate) enum Answer {
     Page(Of),
 }
 
+const fn none() -> Option<Request> {
+    None
+}
+
 const fn takes<T: JsonSchema + DeserializeOwned>(example: fn() -> Value) -> Option<Request> {
-    let is_read = |example| serde_json::from_value::<T>(example).is_ok();
-    Some(Request { schema: |generator| generator.subschema_for::<T>(), example, is_read, required: true, patch: false })
+    described::<T>(one::<T>(), example)
 }
 
 /// An optional body.
 const fn may_take<T: JsonSchema + DeserializeOwned>(example: fn() -> Value) -> Option<Request> {
-    match takes::<T>(example) {
-        Some(request) => Some(Request { required: false, ..request }),
-        None => None,
-    }
+    let is_read = |example| serde_json::from_value::<T>(example).is_ok();
+    Some(Request { schema: one::<T>(), example, is_read, required: false, patch: false })
+}
+
+/// A body whose schema is in [`schemas`].
+const fn described<T: DeserializeOwned>(schema: Of, example: fn() -> Value) -> Option<Request> {
+    let is_read = |example| serde_json::from_value::<T>(example).is_ok();
+    Some(Request { schema, example, is_read, required: true, patch: false })
 }
 
 const fn one<T: JsonSchema>() -> Of {
     |generator| generator.subschema_for::<T>()
 }
 
+const SAVE: Option<Request> = described::<SaveRequest<Value>>(schemas::SAVE, || {
+    json!({
+        "type": "s3", "namespace": "imports/nightly", "data": schemas::example(schemas::S3),
+        "labels": {"team": "import"}, "description": "The nightly import"
+    })
+});
+const REPLACE: Option<Request> = described::<ReplaceRequest<Value>>(
+    schemas::REPLACE,
+    || json!({"data": schemas::example(schemas::S3), "stage": true}),
+);
+const MATCH: Option<Request> =
+    described::<MatchRequest<Value>>(schemas::MATCH, || json!({"data": schemas::example(schemas::S3)}));
+const DESCRIBE: Option<Request> = Some(Request {
+    schema: schemas::DESCRIBE,
+    example: || json!({"labels": {"team": "import", "stage": null}, "description": null}),
+    is_read: |example| example.is_object(),
+    required: true,
+    patch: true,
+});
+
 use Answer::{List, Nothing, One, Page, Tagged};
 use Caller::{Admin, Anybody, Editor, Integration, Invited, Member};
-use ProblemCode as P;
 
-type Item = CredentialItem;
-type Version = VersionItem;
+/// Name, tag, summary, caller and parameters; request; status, response and problems of each operation.
+macro_rules! operations {
+    ($($name:literal, $tag:literal, $summary:literal, $caller:ident, [$($parameter:literal),*],
+        $request:expr => $status:literal $answer:expr, [$($problem:ident)*];)*) => {
+        pub(crate) const OPERATIONS: &[Operation] = &[$(Operation {
+            name: $name,
+            tag: $tag,
+            summary: $summary,
+            caller: $caller,
+            parameters: &[$($parameter),*],
+            request: $request,
+            status: $status,
+            answer: $answer,
+            problems: &[$(ProblemCode::$problem),*],
+        }),*];
+    };
+}
 
-const DEFAULT: Operation = Operation {
-    name: "",
-    tag: "Credentials",
-    summary: "",
-    caller: Member,
-    parameters: &[],
-    request: None,
-    status: 200,
-    answer: Nothing,
-    problems: &[],
-};
-
-pub(crate) const OPERATIONS: &[Operation] = &[
-    Operation {
-        name: "log-in",
-        tag: "Session",
-        summary: "Log in with address, password and passcode",
-        caller: Anybody,
-        request: takes::<LoginRequest>(
-            || json!({"email": "admin@example.com", "password": "correct horse battery", "passcode": "123456", "ttl": 3600}),
-        ),
-        answer: One(one::<LoginResponse>()),
-        problems: &[P::InvalidLogin],
-        ..DEFAULT
-    },
-    Operation { name: "log-out", tag: "Session", summary: "Revoke the token", status: 204, ..DEFAULT },
-    Operation {
-        name: "save",
-        summary: "Save a credential under a namespace",
-        caller: Editor,
-        parameters: &["Idempotency-Key", "verify"],
-        request: Some(Request {
-            schema: schemas::SAVE,
-            example: || {
-                json!({
-                    "type": "s3", "namespace": "imports/nightly", "data": schemas::example(schemas::S3),
-                    "labels": {"team": "import"}, "description": "The nightly import"
-                })
-            },
-            is_read: |example| serde_json::from_value::<SaveRequest<Value>>(example).is_ok(),
-            required: true,
-            patch: false,
-        }),
-        status: 201,
-        answer: One(one::<SavedCredential>()),
-        problems: &[P::PreconditionFailed, P::IdempotencyMismatch, P::LimitReached, P::NotUsable, P::TooManyRequests],
-        ..DEFAULT
-    },
-    Operation {
-        name: "list",
-        summary: "List credentials, newest first",
-        parameters: &["namespace", "type", "label", "health", "expires_before", "limit", "cursor"],
-        answer: Page(one::<Item>()),
-        ..DEFAULT
-    },
-    Operation {
-        name: "show",
-        summary: "Show one credential",
-        answer: Tagged(one::<Item>()),
-        problems: &[P::NotFound],
-        ..DEFAULT
-    },
-    Operation {
-        name: "delete",
-        summary: "Delete a credential and all its versions",
-        caller: Editor,
-        parameters: &["If-Match"],
-        status: 204,
-        problems: &[P::NotFound, P::PreconditionFailed],
-        ..DEFAULT
-    },
-    Operation {
-        name: "describe",
-        summary: "Change labels, description, expiry or rule of a credential",
-        caller: Editor,
-        parameters: &["If-Match"],
-        request: Some(Request {
-            schema: schemas::DESCRIBE,
-            example: || json!({"labels": {"team": "import", "stage": null}, "description": null}),
-            is_read: |example| example.is_object(),
-            required: true,
-            patch: true,
-        }),
-        answer: Tagged(one::<Item>()),
-        problems: &[P::NotFound, P::Conflict, P::PreconditionFailed],
-        ..DEFAULT
-    },
-    Operation {
-        name: "replace",
-        summary: "Replace the data of a credential, or stage the new data",
-        caller: Editor,
-        parameters: &["Idempotency-Key", "If-Match", "verify"],
-        request: Some(Request {
-            schema: schemas::REPLACE,
-            example: || json!({"data": schemas::example(schemas::S3), "stage": true}),
-            is_read: |example| serde_json::from_value::<ReplaceRequest<Value>>(example).is_ok(),
-            required: true,
-            patch: false,
-        }),
-        status: 201,
-        answer: Tagged(one::<ReplacedCredential>()),
-        problems: &[
-            P::NotFound,
-            P::PreconditionFailed,
-            P::IdempotencyMismatch,
-            P::LimitReached,
-            P::NotUsable,
-            P::TooManyRequests,
-        ],
-        ..DEFAULT
-    },
-    Operation {
-        name: "list-versions",
-        summary: "List the versions of a credential",
-        answer: List(one::<Version>()),
-        problems: &[P::NotFound],
-        ..DEFAULT
-    },
-    Operation {
-        name: "promote",
-        summary: "Promote a version",
-        caller: Editor,
-        parameters: &["If-Match"],
-        request: takes::<PromoteRequest>(|| json!({"version": 2})),
-        answer: Tagged(one::<Item>()),
-        problems: &[P::NotFound, P::Conflict, P::PreconditionFailed],
-        ..DEFAULT
-    },
-    Operation {
-        name: "destroy-version",
-        summary: "Destroy a staged or previous version",
-        caller: Editor,
-        parameters: &["If-Match"],
-        status: 204,
-        problems: &[P::NotFound, P::Conflict, P::PreconditionFailed],
-        ..DEFAULT
-    },
-    Operation {
-        name: "match",
-        summary: "Compare data with the stored data",
-        caller: Editor,
-        request: Some(Request {
-            schema: schemas::MATCH,
-            example: || json!({"data": schemas::example(schemas::S3)}),
-            is_read: |example| serde_json::from_value::<MatchRequest<Value>>(example).is_ok(),
-            required: true,
-            patch: false,
-        }),
-        answer: One(one::<MatchedCredential>()),
-        problems: &[P::NotFound, P::TooManyRequests],
-        ..DEFAULT
-    },
-    Operation {
-        name: "check-credential",
-        summary: "Request a check of a credential at its storage",
-        caller: Editor,
-        request: may_take::<CheckCredentialRequest>(|| json!({"version": 2})),
-        status: 202,
-        problems: &[P::NotFound, P::NoChecker, P::TooManyRequests],
-        ..DEFAULT
-    },
-    Operation {
-        name: "list-uses",
-        summary: "List the activations that issued a credential, newest first",
-        caller: Editor,
-        parameters: &["limit", "cursor"],
-        answer: Page(one::<CredentialUse>()),
-        problems: &[P::NotFound],
-        ..DEFAULT
-    },
-    Operation {
-        name: "show-trust",
-        summary: "Show what the provider of a keyless credential must trust, and how to configure it",
-        answer: One(one::<ProviderTrust>()),
-        problems: &[P::NotFound, P::Conflict],
-        ..DEFAULT
-    },
-    Operation {
-        name: "list-accounts",
-        tag: "Accounts",
-        summary: "List accounts and invitations",
-        caller: Admin,
-        parameters: &["limit", "cursor"],
-        answer: Page(one::<AccountItem>()),
-        ..DEFAULT
-    },
-    Operation {
-        name: "invite",
-        tag: "Accounts",
-        summary: "Invite a user",
-        caller: Admin,
-        request: takes::<InviteRequest>(|| json!({"email": "ada@example.com", "role": "editor"})),
-        status: 201,
-        answer: One(one::<InvitedAccount>()),
-        problems: &[P::AddressInUse, P::Conflict, P::LimitReached, P::TooManyRequests],
-        ..DEFAULT
-    },
-    Operation {
-        name: "change-account",
-        tag: "Accounts",
-        summary: "Change the role of an account, disable or enable it",
-        caller: Admin,
-        request: takes::<ChangeAccountRequest>(|| json!({"role": "viewer"})),
-        answer: One(one::<AccountItem>()),
-        problems: &[P::NotFound, P::Conflict],
-        ..DEFAULT
-    },
-    Operation {
-        name: "delete-account",
-        tag: "Accounts",
-        summary: "Delete an account or an invitation",
-        caller: Admin,
-        status: 204,
-        problems: &[P::NotFound, P::Conflict],
-        ..DEFAULT
-    },
-    Operation {
-        name: "unlock-account",
-        tag: "Accounts",
-        summary: "Unlock an account",
-        caller: Admin,
-        status: 204,
-        problems: &[P::NotFound, P::Conflict],
-        ..DEFAULT
-    },
-    Operation {
-        name: "re-enrol",
-        tag: "Accounts",
-        summary: "Require a user to enrol again",
-        caller: Admin,
-        status: 201,
-        answer: One(one::<ReEnrolment>()),
-        problems: &[P::NotFound, P::Conflict],
-        ..DEFAULT
-    },
-    Operation {
-        name: "show-invitation",
-        tag: "Enrolment",
-        summary: "Show the invitation of an enrolment code",
-        caller: Invited,
-        request: takes::<InvitationRequest>(|| json!({"enrolment_code": "oven_EXAMPLE"})),
-        answer: One(one::<InvitationItem>()),
-        problems: &[P::InvalidEnrolment],
-        ..DEFAULT
-    },
-    Operation {
-        name: "enrol",
-        tag: "Enrolment",
-        summary: "Accept an invitation: set a password and get a secret for an authenticator",
-        caller: Invited,
-        request: takes::<EnrolRequest>(
-            || json!({"enrolment_code": "oven_EXAMPLE", "password": "correct horse battery"}),
-        ),
-        answer: One(one::<EnrolResponse>()),
-        problems: &[P::InvalidEnrolment],
-        ..DEFAULT
-    },
-    Operation {
-        name: "confirm-enrolment",
-        tag: "Enrolment",
-        summary: "Confirm the enrolment with a first passcode",
-        caller: Invited,
-        request: takes::<ConfirmEnrolmentRequest>(|| json!({"enrolment_code": "oven_EXAMPLE", "passcode": "123456"})),
-        status: 204,
-        problems: &[P::InvalidEnrolment, P::AddressInUse, P::LimitReached],
-        ..DEFAULT
-    },
-    Operation {
-        name: "show-account",
-        tag: "Own account",
-        summary: "Show your own account",
-        answer: One(one::<OwnAccount>()),
-        ..DEFAULT
-    },
-    Operation {
-        name: "list-sessions",
-        tag: "Own account",
-        summary: "List your own sessions",
-        answer: List(one::<SessionItem>()),
-        ..DEFAULT
-    },
-    Operation {
-        name: "end-session",
-        tag: "Own account",
-        summary: "Revoke one of your own sessions",
-        status: 204,
-        problems: &[P::NotFound],
-        ..DEFAULT
-    },
-    Operation {
-        name: "change-password",
-        tag: "Own account",
-        summary: "Change your password",
-        request: takes::<ChangePasswordRequest>(
-            || json!({"password": "correct horse battery", "passcode": "123456", "new_password": "staple correct horse"}),
-        ),
-        status: 204,
-        problems: &[P::InvalidLogin, P::TooManyRequests],
-        ..DEFAULT
-    },
-    Operation {
-        name: "replace-passcode",
-        tag: "Own account",
-        summary: "Get a new secret for an authenticator",
-        request: takes::<ProofRequest>(|| json!({"password": "correct horse battery", "passcode": "123456"})),
-        answer: One(one::<NewPasscode>()),
-        problems: &[P::InvalidLogin, P::TooManyRequests],
-        ..DEFAULT
-    },
-    Operation {
-        name: "confirm-passcode",
-        tag: "Own account",
-        summary: "Confirm the new secret with a first passcode",
-        request: takes::<ConfirmPasscodeRequest>(|| json!({"passcode": "123456"})),
-        status: 204,
-        problems: &[P::InvalidLogin, P::Conflict, P::TooManyRequests],
-        ..DEFAULT
-    },
-    Operation {
-        name: "replace-recovery-codes",
-        tag: "Own account",
-        summary: "Get new recovery codes",
-        request: takes::<ProofRequest>(|| json!({"password": "correct horse battery", "passcode": "123456"})),
-        answer: One(one::<NewRecoveryCodes>()),
-        problems: &[P::InvalidLogin, P::TooManyRequests],
-        ..DEFAULT
-    },
-    Operation {
-        name: "list-integrations",
-        tag: "Integrations",
-        summary: "List integrations",
-        caller: Admin,
-        parameters: &["limit", "cursor"],
-        answer: Page(one::<IntegrationItem>()),
-        ..DEFAULT
-    },
-    Operation {
-        name: "create-integration",
-        tag: "Integrations",
-        summary: "Create an integration and its token",
-        caller: Admin,
-        request: takes::<CreateIntegrationRequest>(|| json!({"name": "nightly", "namespaces": ["imports/*"]})),
-        status: 201,
-        answer: One(one::<IssuedIntegration>()),
-        problems: &[P::Conflict, P::LimitReached],
-        ..DEFAULT
-    },
-    Operation {
-        name: "list-trusts",
-        tag: "Integrations",
-        summary: "List the trusts of an integration",
-        caller: Admin,
-        answer: List(one::<TrustItem>()),
-        problems: &[P::NotFound],
-        ..DEFAULT
-    },
-    Operation {
-        name: "create-trust",
-        tag: "Integrations",
-        summary: "Trust workloads of an issuer for an integration",
-        caller: Admin,
-        request: takes::<TrustRequest>(
-            || json!({"issuer": "github", "claims": {"/sub": "repo:acme/etl:ref:refs/heads/main"}}),
-        ),
-        status: 201,
-        answer: One(one::<TrustItem>()),
-        problems: &[P::NotFound, P::Conflict],
-        ..DEFAULT
-    },
-    Operation {
-        name: "delete-trust",
-        tag: "Integrations",
-        summary: "Remove a trust from an integration",
-        caller: Admin,
-        status: 204,
-        problems: &[P::NotFound],
-        ..DEFAULT
-    },
-    Operation {
-        name: "list-integration-usage",
-        tag: "Integrations",
-        summary: "Count activations and denied requests of integrations within the last 30 days",
-        caller: Admin,
-        parameters: &["since"],
-        answer: List(one::<IntegrationUsageItem>()),
-        ..DEFAULT
-    },
-    Operation {
-        name: "list-issuers",
-        tag: "Integrations",
-        summary: "List the issuers of identity tokens that integrations may trust",
-        caller: Admin,
-        answer: List(one::<IssuerItem>()),
-        ..DEFAULT
-    },
-    Operation {
-        name: "list-receivers",
-        tag: "Receivers",
-        summary: "List the receivers of events",
-        caller: Admin,
-        answer: List(one::<ReceiverItem>()),
-        ..DEFAULT
-    },
-    Operation {
-        name: "add-receiver",
-        tag: "Receivers",
-        summary: "Add a receiver of events; the signing secret of a webhook is shown once",
-        caller: Admin,
-        request: takes::<AddReceiverRequest>(
-            || json!({"kind": "webhook", "url": "https://hooks.example.com/orgvault", "events": ["credential.expiring"]}),
-        ),
-        status: 201,
-        answer: One(one::<IssuedReceiver>()),
-        problems: &[P::LimitReached],
-        ..DEFAULT
-    },
-    Operation {
-        name: "change-receiver",
-        tag: "Receivers",
-        summary: "Change a receiver's events, or enable or disable it",
-        caller: Admin,
-        request: takes::<ChangeReceiverRequest>(|| json!({"state": "active"})),
-        answer: One(one::<ReceiverItem>()),
-        problems: &[P::NotFound],
-        ..DEFAULT
-    },
-    Operation {
-        name: "remove-receiver",
-        tag: "Receivers",
-        summary: "Remove a receiver and its pending events",
-        caller: Admin,
-        status: 204,
-        problems: &[P::NotFound],
-        ..DEFAULT
-    },
-    Operation {
-        name: "rotate-receiver-secret",
-        tag: "Receivers",
-        summary: "Replace the signing secret of a webhook; the old one also signs for a day",
-        caller: Admin,
-        answer: One(one::<IssuedReceiver>()),
-        problems: &[P::NotFound],
-        ..DEFAULT
-    },
-    Operation {
-        name: "test-receiver",
-        tag: "Receivers",
-        summary: "Send a test event to a receiver",
-        caller: Admin,
-        status: 202,
-        answer: One(one::<DeliveryItem>()),
-        problems: &[P::NotFound],
-        ..DEFAULT
-    },
-    Operation {
-        name: "list-deliveries",
-        tag: "Receivers",
-        summary: "List the deliveries to a receiver, newest first",
-        caller: Admin,
-        parameters: &["limit", "cursor"],
-        answer: Page(one::<DeliveryItem>()),
-        problems: &[P::NotFound],
-        ..DEFAULT
-    },
-    Operation {
-        name: "resend-event",
-        tag: "Receivers",
-        summary: "Send an event to a receiver again",
-        caller: Admin,
-        status: 202,
-        answer: One(one::<DeliveryItem>()),
-        problems: &[P::NotFound],
-        ..DEFAULT
-    },
-    Operation {
-        name: "rotate-integration",
-        tag: "Integrations",
-        summary: "Replace the token of an integration",
-        caller: Admin,
-        request: may_take::<RotateIntegrationRequest>(|| json!({"overlap": 3600})),
-        answer: One(one::<IssuedIntegration>()),
-        problems: &[P::NotFound, P::Conflict],
-        ..DEFAULT
-    },
-    Operation {
-        name: "change-integration",
-        tag: "Integrations",
-        summary: "Change state, namespaces or expiry of an integration",
-        caller: Admin,
-        request: takes::<ChangeIntegrationRequest>(|| json!({"state": "disabled"})),
-        answer: One(one::<IntegrationItem>()),
-        problems: &[P::NotFound, P::Conflict],
-        ..DEFAULT
-    },
-    Operation {
-        name: "delete-integration",
-        tag: "Integrations",
-        summary: "Delete an integration",
-        caller: Admin,
-        status: 204,
-        problems: &[P::NotFound],
-        ..DEFAULT
-    },
-    Operation {
-        name: "list-namespaces",
-        tag: "Namespaces",
-        summary: "List namespaces",
-        parameters: &["limit", "cursor"],
-        answer: Page(one::<NamespaceItem>()),
-        ..DEFAULT
-    },
-    Operation {
-        name: "show-namespace-usage",
-        tag: "Namespaces",
-        summary: "Count activations and denied requests of namespaces within the last 30 days",
-        caller: Admin,
-        parameters: &["since", "integration"],
-        answer: One(one::<NamespaceUsage>()),
-        ..DEFAULT
-    },
-    Operation {
-        name: "freeze-namespace",
-        tag: "Namespaces",
-        summary: "Freeze a namespace: stop its activations immediately",
-        caller: Admin,
-        request: takes::<NamespaceRequest>(|| json!({"namespace": "imports/nightly"})),
-        answer: One(one::<FrozenNamespace>()),
-        problems: &[P::LimitReached],
-        ..DEFAULT
-    },
-    Operation {
-        name: "thaw-namespace",
-        tag: "Namespaces",
-        summary: "Thaw a namespace",
-        caller: Admin,
-        request: takes::<NamespaceRequest>(|| json!({"namespace": "imports/nightly"})),
-        answer: One(one::<FrozenNamespace>()),
-        ..DEFAULT
-    },
-    Operation {
-        name: "list-audit",
-        tag: "Audit",
-        summary: "List audit entries",
-        caller: Admin,
-        parameters: &[
-            "since",
-            "until",
-            "action",
-            "outcome",
-            "reads",
-            "subject",
-            "actor",
-            "namespace",
-            "order",
-            "limit",
-            "cursor",
-        ],
-        answer: Page(one::<AuditItem>()),
-        ..DEFAULT
-    },
-    Operation {
-        name: "live",
-        tag: "Probes",
-        summary: "Check whether the process responds (liveness)",
-        caller: Anybody,
-        answer: One(one::<ProbeStatus>()),
-        ..DEFAULT
-    },
-    Operation {
-        name: "ready",
-        tag: "Probes",
-        summary: "Check whether the server can serve requests (readiness)",
-        caller: Anybody,
-        answer: One(one::<ProbeStatus>()),
-        ..DEFAULT
-    },
-    Operation {
-        name: "activate",
-        tag: "Activation",
-        summary: "Get the credentials of a namespace",
-        caller: Integration,
-        request: takes::<ActivateRequest>(
-            || json!({"namespace": "imports/nightly", "purpose": "nightly import", "ttl": 3600}),
-        ),
-        status: 201,
-        answer: One(one::<BegunActivation>()),
-        problems: &[
-            P::NamespaceNotAllowed,
-            P::Frozen,
-            P::NotFound,
-            P::Conflict,
-            P::NamespaceTooLarge,
-            P::TooManyRequests,
-        ],
-        ..DEFAULT
-    },
-    Operation {
-        name: "list-activations",
-        tag: "Activation",
-        summary: "List the integration's active activations",
-        caller: Integration,
-        answer: List(one::<ActivationItem>()),
-        ..DEFAULT
-    },
-    Operation {
-        name: "end-activation",
-        tag: "Activation",
-        summary: "End an activation",
-        caller: Integration,
-        status: 204,
-        problems: &[P::NotFound],
-        ..DEFAULT
-    },
-    Operation {
-        name: "renew-activation",
-        tag: "Activation",
-        summary: "Get the current credentials of an activation, and extend it",
-        caller: Integration,
-        request: takes::<RenewRequest>(|| json!({"ttl": 3600})),
-        answer: One(one::<BegunActivation>()),
-        problems: &[
-            P::NamespaceNotAllowed,
-            P::Frozen,
-            P::NotFound,
-            P::Conflict,
-            P::NamespaceTooLarge,
-            P::TooManyRequests,
-        ],
-        ..DEFAULT
-    },
-    Operation {
-        name: "check-namespace",
-        tag: "Activation",
-        summary: "Check the credentials of a namespace without issuing them",
-        caller: Integration,
-        request: takes::<CheckRequest>(|| json!({"namespace": "imports/nightly", "operations": ["list", "read"]})),
-        answer: One(one::<CheckedNamespace>()),
-        problems: &[P::NamespaceNotAllowed, P::Frozen, P::NotFound, P::NamespaceTooLarge, P::TooManyRequests],
-        ..DEFAULT
-    },
-];
+operations! {
+    "log-in", "Session", "Log in with address, password and passcode", Anybody, [],
+        takes::<LoginRequest>(|| json!({"email": "admin@example.com", "password": "correct horse battery", "passcode":
+            "123456", "ttl": 3600}))
+        => 200 One(one::<LoginResponse>()), [InvalidLogin];
+    "log-out", "Session", "Revoke the token", Member, [], none() => 204 Nothing, [];
+    "save", "Credentials", "Save a credential under a namespace", Editor, ["Idempotency-Key", "verify"],
+        SAVE
+        => 201 One(one::<SavedCredential>()), [PreconditionFailed IdempotencyMismatch LimitReached NotUsable
+            TooManyRequests];
+    "list", "Credentials", "List credentials, newest first", Member,
+        ["namespace", "type", "label", "health", "expires_before", "limit", "cursor"],
+        none() => 200 Page(one::<Item>()), [];
+    "show", "Credentials", "Show one credential", Member, [], none() => 200 Tagged(one::<Item>()), [NotFound];
+    "delete", "Credentials", "Delete a credential and all its versions", Editor, ["If-Match"],
+        none() => 204 Nothing, [NotFound PreconditionFailed];
+    "describe", "Credentials", "Change labels, description, expiry or rule of a credential", Editor, ["If-Match"],
+        DESCRIBE => 200 Tagged(one::<Item>()), [NotFound Conflict PreconditionFailed];
+    "replace", "Credentials", "Replace the data of a credential, or stage the new data", Editor,
+        ["Idempotency-Key", "If-Match", "verify"],
+        REPLACE
+        => 201 Tagged(one::<ReplacedCredential>()), [NotFound PreconditionFailed IdempotencyMismatch LimitReached
+            NotUsable TooManyRequests];
+    "list-versions", "Credentials", "List the versions of a credential", Member, [],
+        none() => 200 List(one::<Version>()), [NotFound];
+    "promote", "Credentials", "Promote a version", Editor, ["If-Match"],
+        takes::<PromoteRequest>(|| json!({"version": 2}))
+        => 200 Tagged(one::<Item>()), [NotFound Conflict PreconditionFailed];
+    "destroy-version", "Credentials", "Destroy a staged or previous version", Editor, ["If-Match"],
+        none() => 204 Nothing, [NotFound Conflict PreconditionFailed];
+    "match", "Credentials", "Compare data with the stored data", Editor, [],
+        MATCH => 200 One(one::<MatchedCredential>()), [NotFound TooManyRequests];
+    "check-credential", "Credentials", "Request a check of a credential at its storage", Editor, [],
+        may_take::<CheckCredentialRequest>(|| json!({"version": 2}))
+        => 202 Nothing, [NotFound NoChecker TooManyRequests];
+    "list-uses", "Credentials", "List the activations that issued a credential, newest first", Editor,
+        ["limit", "cursor"],
+        none() => 200 Page(one::<CredentialUse>()), [NotFound];
+    "show-trust", "Credentials", "Show what the provider of a keyless credential must trust, and how to configure it",
+        Member,
+        [],
+        none() => 200 One(one::<ProviderTrust>()), [NotFound Conflict];
+    "list-accounts", "Accounts", "List accounts and invitations", Admin, ["limit", "cursor"],
+        none() => 200 Page(one::<AccountItem>()), [];
+    "invite", "Accounts", "Invite a user", Admin, [],
+        takes::<InviteRequest>(|| json!({"email": "ada@example.com", "role": "editor"}))
+        => 201 One(one::<InvitedAccount>()), [AddressInUse Conflict LimitReached TooManyRequests];
+    "change-account", "Accounts", "Change the role of an account, disable or enable it", Admin, [],
+        takes::<ChangeAccountRequest>(|| json!({"role": "viewer"}))
+        => 200 One(one::<AccountItem>()), [NotFound Conflict];
+    "delete-account", "Accounts", "Delete an account or an invitation", Admin, [],
+        none() => 204 Nothing, [NotFound Conflict];
+    "unlock-account", "Accounts", "Unlock an account", Admin, [], none() => 204 Nothing, [NotFound Conflict];
+    "re-enrol", "Accounts", "Require a user to enrol again", Admin, [],
+        none() => 201 One(one::<ReEnrolment>()), [NotFound Conflict];
+    "show-invitation", "Enrolment", "Show the invitation of an enrolment code", Invited, [],
+        takes::<InvitationRequest>(|| json!({"enrolment_code": "oven_EXAMPLE"}))
+        => 200 One(one::<InvitationItem>()), [InvalidEnrolment];
+    "enrol", "Enrolment", "Accept an invitation: set a password and get a secret for an authenticator", Invited, [],
+        takes::<EnrolRequest>(|| json!({"enrolment_code": "oven_EXAMPLE", "password": "correct horse battery"}))
+        => 200 One(one::<EnrolResponse>()), [InvalidEnrolment];
+    "confirm-enrolment", "Enrolment", "Confirm the enrolment with a first passcode", Invited, [],
+        takes::<ConfirmEnrolmentRequest>(|| json!({"enrolment_code": "oven_EXAMPLE", "passcode": "123456"}))
+        => 204 Nothing, [InvalidEnrolment AddressInUse LimitReached];
+    "show-account", "Own account", "Show your own account", Member, [], none() => 200 One(one::<OwnAccount>()), [];
+    "list-sessions", "Own account", "List your own sessions", Member, [], none() => 200 List(one::<SessionItem>()), [];
+    "end-session", "Own account", "Revoke one of your own sessions", Member, [], none() => 204 Nothing, [NotFound];
+    "change-password", "Own account", "Change your password", Member, [],
+        takes::<ChangePasswordRequest>(|| json!({"password": "correct horse battery", "passcode": "123456",
+            "new_password": "staple correct horse"}))
+        => 204 Nothing, [InvalidLogin TooManyRequests];
+    "replace-passcode", "Own account", "Get a new secret for an authenticator", Member, [],
+        takes::<ProofRequest>(|| json!({"password": "correct horse battery", "passcode": "123456"}))
+        => 200 One(one::<NewPasscode>()), [InvalidLogin TooManyRequests];
+    "confirm-passcode", "Own account", "Confirm the new secret with a first passcode", Member, [],
+        takes::<ConfirmPasscodeRequest>(|| json!({"passcode": "123456"}))
+        => 204 Nothing, [InvalidLogin Conflict TooManyRequests];
+    "replace-recovery-codes", "Own account", "Get new recovery codes", Member, [],
+        takes::<ProofRequest>(|| json!({"password": "correct horse battery", "passcode": "123456"}))
+        => 200 One(one::<NewRecoveryCodes>()), [InvalidLogin TooManyRequests];
+    "list-integrations", "Integrations", "List integrations", Admin, ["limit", "cursor"],
+        none() => 200 Page(one::<IntegrationItem>()), [];
+    "create-integration", "Integrations", "Create an integration and its token", Admin, [],
+        takes::<CreateIntegrationRequest>(|| json!({"name": "nightly", "namespaces": ["imports/*"]}))
+        => 201 One(one::<IssuedIntegration>()), [Conflict LimitReached];
+    "list-trusts", "Integrations", "List the trusts of an integration", Admin, [],
+        none() => 200 List(one::<TrustItem>()), [NotFound];
+    "create-trust", "Integrations", "Trust workloads of an issuer for an integration", Admin, [],
+        takes::<TrustRequest>(|| json!({"issuer": "github", "claims": {"/sub": "repo:acme/etl:ref:refs/heads/main"}}))
+        => 201 One(one::<TrustItem>()), [NotFound Conflict];
+    "delete-trust", "Integrations", "Remove a trust from an integration", Admin, [], none() => 204 Nothing, [NotFound];
+    "list-integration-usage", "Integrations", "Count activations and denied requests of integrations within the last 30
+        days", Admin,
+        ["since"],
+        none() => 200 List(one::<IntegrationUsageItem>()), [];
+    "list-issuers", "Integrations", "List the issuers of identity tokens that integrations may trust", Admin, [],
+        none() => 200 List(one::<IssuerItem>()), [];
+    "list-receivers", "Receivers", "List the receivers of events", Admin, [],
+        none() => 200 List(one::<ReceiverItem>()), [];
+    "add-receiver", "Receivers", "Add a receiver of events; the signing secret of a webhook is shown once", Admin, [],
+        takes::<AddReceiverRequest>(|| json!({"kind": "webhook", "url": "https://hooks.example.com/orgvault", "events":
+            ["credential.expiring"]}))
+        => 201 One(one::<IssuedReceiver>()), [LimitReached];
+    "change-receiver", "Receivers", "Change a receiver's events, or enable or disable it", Admin, [],
+        takes::<ChangeReceiverRequest>(|| json!({"state": "active"})) => 200 One(one::<ReceiverItem>()), [NotFound];
+    "remove-receiver", "Receivers", "Remove a receiver and its pending events", Admin, [],
+        none() => 204 Nothing, [NotFound];
+    "rotate-receiver-secret", "Receivers", "Replace the signing secret of a webhook; the old one also signs for a day",
+        Admin,
+        [],
+        none() => 200 One(one::<IssuedReceiver>()), [NotFound];
+    "test-receiver", "Receivers", "Send a test event to a receiver", Admin, [],
+        none() => 202 One(one::<DeliveryItem>()), [NotFound];
+    "list-deliveries", "Receivers", "List the deliveries to a receiver, newest first", Admin, ["limit", "cursor"],
+        none() => 200 Page(one::<DeliveryItem>()), [NotFound];
+    "resend-event", "Receivers", "Send an event to a receiver again", Admin, [],
+        none() => 202 One(one::<DeliveryItem>()), [NotFound];
+    "rotate-integration", "Integrations", "Replace the token of an integration", Admin, [],
+        may_take::<RotateIntegrationRequest>(|| json!({"overlap": 3600}))
+        => 200 One(one::<IssuedIntegration>()), [NotFound Conflict];
+    "change-integration", "Integrations", "Change state, namespaces or expiry of an integration", Admin, [],
+        takes::<ChangeIntegrationRequest>(|| json!({"state": "disabled"}))
+        => 200 One(one::<IntegrationItem>()), [NotFound Conflict];
+    "delete-integration", "Integrations", "Delete an integration", Admin, [], none() => 204 Nothing, [NotFound];
+    "list-namespaces", "Namespaces", "List namespaces", Member, ["limit", "cursor"],
+        none() => 200 Page(one::<NamespaceItem>()), [];
+    "show-namespace-usage", "Namespaces", "Count activations and denied requests of namespaces within the last 30
+        days", Admin,
+        ["since", "integration"],
+        none() => 200 One(one::<NamespaceUsage>()), [];
+    "freeze-namespace", "Namespaces", "Freeze a namespace: stop its activations immediately", Admin, [],
+        takes::<NamespaceRequest>(|| json!({"namespace": "imports/nightly"}))
+        => 200 One(one::<FrozenNamespace>()), [LimitReached];
+    "thaw-namespace", "Namespaces", "Thaw a namespace", Admin, [],
+        takes::<NamespaceRequest>(|| json!({"namespace": "imports/nightly"})) => 200 One(one::<FrozenNamespace>()), [];
+    "list-audit", "Audit", "List audit entries", Admin,
+        ["since", "until", "action", "outcome", "reads", "subject", "actor", "namespace", "order", "limit", "cursor"],
+        none() => 200 Page(one::<AuditItem>()), [];
+    "live", "Probes", "Check whether the process responds (liveness)", Anybody, [],
+        none() => 200 One(one::<ProbeStatus>()), [];
+    "ready", "Probes", "Check whether the server can serve requests (readiness)", Anybody, [],
+        none() => 200 One(one::<ProbeStatus>()), [];
+    "activate", "Activation", "Get the credentials of a namespace", Integration, [],
+        takes::<ActivateRequest>(|| json!({"namespace": "imports/nightly", "purpose": "nightly import", "ttl": 3600}))
+        => 201 One(one::<BegunActivation>()), [NamespaceNotAllowed Frozen NotFound Conflict NamespaceTooLarge
+            TooManyRequests];
+    "list-activations", "Activation", "List the integration's active activations", Integration, [],
+        none() => 200 List(one::<ActivationItem>()), [];
+    "end-activation", "Activation", "End an activation", Integration, [], none() => 204 Nothing, [NotFound];
+    "renew-activation", "Activation", "Get the current credentials of an activation, and extend it", Integration, [],
+        takes::<RenewRequest>(|| json!({"ttl": 3600}))
+        => 200 One(one::<BegunActivation>()), [NamespaceNotAllowed Frozen NotFound Conflict NamespaceTooLarge
+            TooManyRequests];
+    "check-namespace", "Activation", "Check the credentials of a namespace without issuing them", Integration, [],
+        takes::<CheckRequest>(|| json!({"namespace": "imports/nightly", "operations": ["list", "read"]}))
+        => 200 One(one::<CheckedNamespace>()), [NamespaceNotAllowed Frozen NotFound NamespaceTooLarge TooManyRequests];
+}
