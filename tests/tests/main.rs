@@ -85,5 +85,4 @@ mod settings;
 mod traces;
 mod upgrade;
 mod versions;
-mod wording;
 mod workloads;

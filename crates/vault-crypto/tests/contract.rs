@@ -7,9 +7,7 @@ use vault_core::port::{
 };
 use vault_crypto::{Argon2Parameters, CredentialCrypto, HashingPool, Keyring, LoadedRootKey, OsEntropy};
 use vault_testkit::clock::{ManualClock, SequentialIds};
-use vault_testkit::contract::{
-    DigestSubject, PasscodeSubject, PasswordSubject, SealingPorts, SealingSubject, TokenSubject,
-};
+use vault_testkit::contract::{CryptoSubject, SealingPorts};
 
 /// A new deployment's keys.
 async fn keyring() -> Keyring {
@@ -26,14 +24,12 @@ async fn deployment() -> Deployment {
     Deployment(keyring().await)
 }
 
-impl SealingSubject for Deployment {
+impl CryptoSubject for Deployment {
     fn start(&self, keys: Arc<dyn KeyRepository>) -> SealingPorts {
         let CredentialCrypto { sealer, list_opener, rewrapper, opener } = self.0.credentials(keys);
         SealingPorts { sealer, lister: list_opener, opener, rewrapper }
     }
-}
 
-impl DigestSubject for Deployment {
     fn digester(&self) -> Arc<dyn KeyedDigester> {
         Arc::new(self.0.digester(Arc::new(vault_core::time::Timestamp::from_millis(0))))
     }
@@ -41,9 +37,7 @@ impl DigestSubject for Deployment {
     fn audit_sealer(&self) -> Arc<dyn AuditSealer> {
         Arc::new(self.0.audit_sealer())
     }
-}
 
-impl TokenSubject for Deployment {
     fn issuer(&self) -> Arc<dyn TokenIssuer> {
         Arc::new(self.0.token_issuer(7))
     }
@@ -51,23 +45,15 @@ impl TokenSubject for Deployment {
     fn instance(&self) -> InstanceId {
         self.0.instance()
     }
-}
 
-impl PasswordSubject for Deployment {
     fn hasher(&self) -> Arc<dyn PasswordHasher> {
         let pool = HashingPool::with_size(1, 1).unwrap();
         Arc::new(self.0.password_hasher(pool, Argon2Parameters::LEAST, Vec::new()).unwrap())
     }
-}
 
-impl PasscodeSubject for Deployment {
     fn passcodes(&self) -> Arc<dyn PasscodeVerifier> {
         Arc::new(self.0.passcodes())
     }
 }
 
-vault_testkit::sealing_contract!(deployment());
-vault_testkit::digest_contract!(deployment());
-vault_testkit::token_contract!(deployment());
-vault_testkit::password_contract!(deployment());
-vault_testkit::passcode_contract!(deployment());
+vault_testkit::crypto_contract!(deployment());

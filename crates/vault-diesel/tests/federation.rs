@@ -9,17 +9,17 @@ macro_rules! on_all_stores {
     ($($case:ident: $memory:ident, $sqlite:ident, $postgres:ident;)*) => {$(
         #[test]
         fn $memory() {
-            run(async { Arc::new(MemoryStore::new()) }, "CRYPTO.md", async |store: &_| federation::$case(store).await);
+            run(async { Arc::new(MemoryStore::new()) }, async |store: &_| federation::$case(store).await);
         }
 
         #[test]
         fn $sqlite() {
-            run(OnSqlite::new(), "CRYPTO.md", async |store: &_| federation::$case(store).await);
+            run(OnSqlite::new(), async |store: &_| federation::$case(store).await);
         }
 
         #[test]
         fn $postgres() {
-            run(OnPostgres::alone(), "CRYPTO.md", async |store: &_| federation::$case(store).await);
+            run(OnPostgres::alone(), async |store: &_| federation::$case(store).await);
         }
     )*};
 }

@@ -67,23 +67,19 @@ async fn backup_copy_is_one_verified_file_under_its_own_key() {
 
 #[test]
 fn finished_restore_revokes_earlier_rights_in_memory() {
-    run(async { Arc::new(MemoryStore::new()) }, "operate/restore.md", async |store: &_| {
+    run(async { Arc::new(MemoryStore::new()) }, async |store: &_| {
         restore::finished_restore_revokes_earlier_rights(store).await
     });
 }
 
 #[test]
 fn finished_restore_revokes_earlier_rights_on_sqlite() {
-    run(sqlite(), "operate/restore.md", async |store: &_| {
-        restore::finished_restore_revokes_earlier_rights(store).await
-    });
+    run(sqlite(), async |store: &_| restore::finished_restore_revokes_earlier_rights(store).await);
 }
 
 #[test]
 fn finished_restore_revokes_earlier_rights_on_postgres() {
-    run(postgres(), "operate/restore.md", async |store: &_| {
-        restore::finished_restore_revokes_earlier_rights(store).await
-    });
+    run(postgres(), async |store: &_| restore::finished_restore_revokes_earlier_rights(store).await);
 }
 
 /// Returns the issuers by name with their URLs, and the versions of the receivers by ID.

@@ -75,10 +75,6 @@
 #[doc = include_str!("../../../docs/EMBEDDING.md")]
 mod page {}
 
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/embed/own-store.md")]
-mod own_store {}
-
 mod anchor;
 mod backup;
 mod database;

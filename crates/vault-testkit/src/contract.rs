@@ -4,8 +4,7 @@
 //! its own organizations and accounts under its own ids, so cases can share a database and run in any order and in
 //! parallel, also in several processes. All cases set the time themselves and never wait for it.
 //!
-//! An adapter with all ports implements [`Subject`] and [`ContractStore`] and contains, at the top level of a file
-//! under `tests/`:
+//! A store implements [`ContractStore`], and a file under `tests/` contains at its top level:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -19,29 +18,9 @@
 //! # fn main() {}
 //! ```
 //!
-//! Each case becomes a test named after it, for example `lockout::parallel_attempts_gain_nothing`. A failing case prints
-//! the page about its subject.
+//! Each case becomes a test named after it, for example `lockout::parallel_attempts_gain_nothing`.
 //!
-//! An adapter with only the account ports implements [`Subject`] and [`AccountSubject`] and uses
-//! `account_contract!(store())`. An adapter with only the operator ports implements [`OperatorSubject`] and uses
-//! `operator_contract!(store())`.
-//!
-//! Ports of other groups do not create organizations: an adapter with only these also implements [`Organizations`], and
-//! [`SessionSubject`] if it has sessions.
-//!
-//! | Ports of | Trait | Line |
-//! |---|---|---|
-//! | credentials | [`CredentialSubject`] | `credential_contract!(store())` |
-//! | integrations | [`IntegrationSubject`] | `integration_contract!(store())` |
-//! | activations | [`ActivationSubject`] | `activation_contract!(store())` |
-//!
-//! A store without sessions, used only for the users of embedding services, is declared by
-//! `credential_contract!(embedders: store())` and `integration_contract!(embedders: store())`; the cases about sessions
-//! are then skipped. The activation cases need no sessions, because integrations are the principals there.
-//!
-//! Crypto adapters use [`sealing_contract!`](crate::sealing_contract), [`digest_contract!`](crate::digest_contract),
-//! [`token_contract!`](crate::token_contract), [`password_contract!`](crate::password_contract) and
-//! [`passcode_contract!`](crate::passcode_contract).
+//! Crypto adapters use [`crypto_contract!`](crate::crypto_contract).
 
 pub mod account;
 pub mod account_change;
@@ -102,23 +81,15 @@ mod world;
 
 pub use self::crypto::*;
 
-use self::world::World;
-use crate::clock::ManualClock;
 use crate::memory::MemoryStore;
 use async_trait::async_trait;
 use std::future::Future;
 use std::sync::Arc;
-use vault_core::Command;
 use vault_core::id::OrganizationId;
-use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    AccountStore, ActivationStore, ChangeCredential, ChangeIntegration, CreateIntegration, CreateOrganization,
-    CredentialStore, DeleteCredential, EventStore, Expired, FreezeNamespace, InspectionStore, IntegrationStore,
-    OperatorStore, RotationStore, SaveCredential,
+    AccountStore, ActivationStore, CredentialStore, EventStore, InspectionStore, IntegrationStore, OperatorStore,
+    RotationStore,
 };
-use vault_core::principal::SessionPrincipal;
-use vault_core::role::Role;
-use vault_core::time::Timestamp;
 
 /// All store ports.
 pub trait Store:
@@ -149,7 +120,10 @@ impl<T> Store for T where
 
 /// Store under test, with access that the suite needs and no port provides.
 #[async_trait]
-pub trait Subject: Send + Sync + 'static {
+pub trait ContractStore: Send + Sync + 'static {
+    /// Returns the ports.
+    fn ports(&self) -> Arc<dyn Store>;
+
     /// Returns the actions in the audit records of an organization, by their stored names, in any order.
     async fn audit_actions(&self, organization: OrganizationId) -> Vec<String>;
 
@@ -158,184 +132,12 @@ pub trait Subject: Send + Sync + 'static {
     async fn rows(&self, organization: OrganizationId) -> Vec<String>;
 }
 
-/// Store under test with all ports.
-pub trait ContractStore: Subject {
-    /// Returns the ports.
-    fn ports(&self) -> Arc<dyn Store>;
-}
-
-/// Store under test with the account ports: [`AccountStore`], including organizations.
-pub trait AccountSubject: Subject {
-    /// Returns the ports.
-    fn accounts(&self) -> Arc<dyn AccountStore>;
-}
-
-impl<T: ContractStore> AccountSubject for T {
-    fn accounts(&self) -> Arc<dyn AccountStore> {
-        self.ports()
-    }
-}
-
-/// Store under test with the operator ports: [`OperatorStore`].
-pub trait OperatorSubject: Subject {
-    /// Returns the ports.
-    fn operator(&self) -> Arc<dyn OperatorStore>;
-}
-
-impl<T: ContractStore> OperatorSubject for T {
-    fn operator(&self) -> Arc<dyn OperatorStore> {
-        self.ports()
-    }
-}
-
-/// Store under test that can create organizations, where no port of a group creates any.
 #[async_trait]
-pub trait Organizations: Subject {
-    /// Adds an active organization with its keys.
-    async fn add_organization(&self, command: CreateOrganization);
-
-    /// Disables an organization for all users, or enables it again.
-    async fn set_state(&self, organization: OrganizationId, state: OrganizationState);
-
-    /// Deletes an organization with all its data except the audit log.
-    async fn delete_organization(&self, organization: OrganizationId);
-}
-
-/// Store under test with the credential ports: [`CredentialStore`].
-pub trait CredentialSubject: Organizations {
-    /// Returns the ports.
-    fn credentials(&self) -> Arc<dyn CredentialStore>;
-}
-
-/// Store under test with the integration ports: [`IntegrationStore`].
-#[async_trait]
-pub trait IntegrationSubject: Organizations {
-    /// Returns the ports.
-    fn integrations(&self) -> Arc<dyn IntegrationStore>;
-
-    /// Saves a credential, which counts in its namespace.
-    async fn add_credential(&self, command: Command<SaveCredential>);
-}
-
-/// Store under test with the activation ports: [`ActivationStore`].
-///
-/// The suite creates the data that activations depend on with the methods below. Commands have the form that the ports
-/// of the same name accept, and none of them may be rejected.
-#[async_trait]
-pub trait ActivationSubject: Organizations {
-    /// Returns the ports.
-    fn activations(&self) -> Arc<dyn ActivationStore>;
-
-    /// Creates an integration.
-    async fn create_integration(&self, command: Command<CreateIntegration>);
-
-    /// Changes or deletes an integration.
-    async fn change_integration(&self, command: Command<ChangeIntegration>);
-
-    /// Freezes or unfreezes a namespace.
-    async fn freeze_namespace(&self, command: Command<FreezeNamespace>);
-
-    /// Saves a credential.
-    async fn save_credential(&self, command: Command<SaveCredential>);
-
-    /// Replaces a credential's data or metadata, or stages or promotes a version.
-    async fn change_credential(&self, command: Command<ChangeCredential>);
-
-    /// Deletes a credential.
-    async fn delete_credential(&self, command: Command<DeleteCredential>);
-}
-
-/// Store under test with sessions.
-#[async_trait]
-pub trait SessionSubject: Organizations {
-    /// Creates two sessions of one new account with this role, at the time `now`.
-    async fn sessions(&self, organization: OrganizationId, role: Role, now: Timestamp) -> [SessionPrincipal; 2];
-
-    /// Ends a session.
-    async fn end_session(&self, session: SessionPrincipal, now: Timestamp);
-}
-
-#[async_trait]
-impl<T: ContractStore> Organizations for T {
-    async fn add_organization(&self, command: CreateOrganization) {
-        assert!(self.ports().create_organization(command).await.unwrap(), "a new name is free");
+impl ContractStore for Arc<MemoryStore> {
+    fn ports(&self) -> Arc<dyn Store> {
+        Arc::clone(self) as Arc<dyn Store>
     }
 
-    async fn set_state(&self, organization: OrganizationId, state: OrganizationState) {
-        World::within(self, organization, ManualClock::START).set_state(state).await;
-    }
-
-    async fn delete_organization(&self, organization: OrganizationId) {
-        let world = World::within(self, organization, ManualClock::START);
-        assert!(world.store.delete_organization(organization::deletion(&world)).await.unwrap());
-        while world.store.delete_expired(Expired::Erasures, world.now()).await.unwrap() > 0 {}
-    }
-}
-
-impl<T: ContractStore> CredentialSubject for T {
-    fn credentials(&self) -> Arc<dyn CredentialStore> {
-        self.ports()
-    }
-}
-
-#[async_trait]
-impl<T: ContractStore> IntegrationSubject for T {
-    fn integrations(&self) -> Arc<dyn IntegrationStore> {
-        self.ports()
-    }
-
-    async fn add_credential(&self, command: Command<SaveCredential>) {
-        self.ports().save_credential(command).await.unwrap();
-    }
-}
-
-#[async_trait]
-impl<T: ContractStore> ActivationSubject for T {
-    fn activations(&self) -> Arc<dyn ActivationStore> {
-        self.ports()
-    }
-
-    async fn create_integration(&self, command: Command<CreateIntegration>) {
-        self.ports().create_integration(command).await.unwrap();
-    }
-
-    async fn change_integration(&self, command: Command<ChangeIntegration>) {
-        self.ports().change_integration(command).await.unwrap();
-    }
-
-    async fn freeze_namespace(&self, command: Command<FreezeNamespace>) {
-        assert!(self.ports().freeze_namespace(command).await.unwrap().is_some_and(|freezing| freezing.changed));
-    }
-
-    async fn save_credential(&self, command: Command<SaveCredential>) {
-        self.ports().save_credential(command).await.unwrap();
-    }
-
-    async fn change_credential(&self, command: Command<ChangeCredential>) {
-        self.ports().change_credential(command).await.unwrap();
-    }
-
-    async fn delete_credential(&self, command: Command<DeleteCredential>) {
-        assert!(self.ports().delete_credential(command).await.unwrap());
-    }
-}
-
-#[async_trait]
-impl<T: ContractStore> SessionSubject for T {
-    async fn sessions(&self, organization: OrganizationId, role: Role, now: Timestamp) -> [SessionPrincipal; 2] {
-        let world = World::within(self, organization, now);
-        let holder = world.holder(role).await;
-        [world.log_in(&holder).await, world.log_in(&holder).await]
-    }
-
-    async fn end_session(&self, session: SessionPrincipal, now: Timestamp) {
-        let world = World::within(self, session.organization, now);
-        assert!(world.store.end_session(world.end_session(&session)).await.unwrap());
-    }
-}
-
-#[async_trait]
-impl Subject for Arc<MemoryStore> {
     async fn audit_actions(&self, organization: OrganizationId) -> Vec<String> {
         let ours = self.audit().into_iter().filter(|record| record.organization == Some(organization));
         ours.map(|record| record.action.as_str().to_owned()).collect()
@@ -346,17 +148,8 @@ impl Subject for Arc<MemoryStore> {
     }
 }
 
-impl ContractStore for Arc<MemoryStore> {
-    fn ports(&self) -> Arc<dyn Store> {
-        Arc::clone(self) as Arc<dyn Store>
-    }
-}
-
-/// Runs one case on the subject that `make` returns, on a separate runtime with several threads. `page` is the page
-/// that states the guarantee.
-#[allow(clippy::print_stdout, reason = "a test that fails shows what it printed")]
-pub fn run<S>(make: impl Future<Output = S>, page: &str, case: impl AsyncFnOnce(&S)) {
-    println!("What this case shows stands in its documentation and in docs/{page}.");
+/// Runs one case on the subject that `make` returns, on a separate runtime with several threads.
+pub fn run<S>(make: impl Future<Output = S>, case: impl AsyncFnOnce(&S)) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
     runtime.block_on(async {
         let subject = make.await;
@@ -371,94 +164,78 @@ pub fn run<S>(make: impl Future<Output = S>, page: &str, case: impl AsyncFnOnce(
 #[macro_export]
 macro_rules! store_contract {
     ($make:expr) => {
-        $crate::credential_contract!($make);
-        $crate::account_contract!($make);
-        $crate::operator_contract!($make);
-        $crate::integration_contract!($make);
-        $crate::activation_contract!($make);
         $crate::contract_cases! { $make;
-            whole in "embed/own-store.md" {
-                disabling_revokes_sessions_permanently
-                deletion_leaves_only_audit_log
-                deletion_frees_name_and_addresses
-                deletion_affects_no_other_organization
-                unrecordable_change_is_rolled_back
-                sessions_list_their_own_organizations_entries
+            tenant {
+                embedder_is_authorized_while_organization_is_active
+                closed_organization_is_denied_every_operation
+                deleted_organization_keeps_its_audit_log
+                uses_and_checks_require_activation_process
             }
-            standing in "SECURITY.md" {
-                ended_session_is_refused_by_every_operation
-                expired_session_is_refused_by_every_operation
-                changed_account_is_refused_by_every_operation
-                disabled_organization_is_refused_by_every_operation
-                session_is_refused_for_other_organizations
-                session_end_takes_effect_immediately
-                credentials_outlive_account_that_saved_them
+            credential {
+                credential_is_shown_as_saved
+                list_starts_with_newest
+                list_is_filtered
+                pages_are_stable_while_others_change_the_list
+                organizations_are_isolated
+                credential_is_deleted_once_in_parallel
+                limit_is_enforced
+                limit_is_exact_in_parallel
+                inactive_key_is_refused
+                concurrent_saves_are_decided_independently
+                concurrent_repeats_do_not_count_towards_limit
+                concurrent_deletes_are_decided_independently
             }
-            inspection in "embed/own-store.md" {
-                every_credential_has_a_row_key
-                credential_is_read_completely
-                every_row_under_instance_key_has_a_row_key
-                throttle_locks_are_listed_by_organization
-                newest_entries_of_a_row_are_first
-                entries_with_states_are_returned_by_subject
-                existing_rows_are_those_of_their_kind_and_place
+            version {
+                replaced_version_is_kept_with_new_one
+                version_is_staged_promoted_and_withdrawn
+                destroyed_version_is_deleted_immediately
+                change_of_stale_revision_is_refused
+                parallel_changes_of_one_revision_apply_once
+                replacement_has_one_effect_per_idempotency_key
+                versions_change_only_for_their_organization
+                deletion_removes_all_versions
+                previous_version_is_shown_with_the_credential
             }
-            lookups in "CRYPTO.md" {
-                address_is_unique_under_two_keys
-                invitation_is_unique_under_two_keys
-                rekeyed_account_is_found_under_new_key
-                credential_is_rekeyed_only_if_unchanged
+            life {
+                credential_metadata_is_replaced
+                metadata_needs_an_active_key
+                list_is_filtered_by_labels
+                list_is_filtered_by_expiry
+                comparisons_are_counted
             }
-            receiver in "RECEIVERS.md" {
-                receivers_are_scoped_to_organization
-                mail_is_sent_only_to_users
-                deliveries_are_stored_once_and_kept
-                receiver_that_returns_gone_is_disabled
-                one_process_reads_events
-                lockout_is_listed_in_notices
+            idempotency {
+                request_has_one_effect
+                request_has_one_effect_in_parallel
+                parallel_requests_under_one_key_have_one_effect
+                keys_are_independent_per_account
+                earlier_save_is_found
+                keys_are_compared_exactly
+                replay_outlives_created_credential
+                refused_request_leaves_its_key_free
             }
-            health in "jobs/storage.md" {
-                list_is_filtered_by_health
-                counts_of_comparisons_are_deleted
-                requested_check_runs_once
-                requested_checks_are_limited
-                issuance_is_recorded_as_use
-                renewal_and_end_update_the_use
-                check_before_save_is_health_of_version
-                actions_of_integrations_are_counted
+            key {
+                instance_is_created_once
+                root_key_is_replaced_once
+                organization_keys_are_read
+                block_of_uses_is_reserved_once
+                uses_are_reserved_only_of_active_key
+                key_is_replaced_once
             }
-            rotation in "ROTATION.md" {
-                rows_under_a_key_are_found_in_slices
-                parts_are_resealed_and_other_columns_unchanged
-                concurrently_changed_rows_are_not_resealed
-                parts_are_resealed_only_under_active_key
-                unreferenced_key_is_destroyed
-                resealed_metadata_is_not_reverted
-                rotation_with_concurrent_changes_loses_nothing
+            log {
+                entries_are_appended
+                entries_may_lack_organization
+                entries_are_appended_all_or_none
+                entries_belong_to_one_organization
+                change_without_audit_entry_is_rolled_back
             }
-            maintenance in "why/databases.md" {
-                expired_rows_are_deleted_in_slices
-                store_responds_to_check
-                credentials_are_counted_in_slices
-                most_used_active_key_is_found
-                deleted_re_enrolment_revives_nothing
+            machine {
+                concurrent_clients_are_linearizable
             }
-            model in "why/databases.md" {
-                random_commands_match_in_memory_store
+            member {
+                idempotency_key_outlives_its_session
+                session_is_authorized_until_it_ends
             }
-        }
-    };
-}
-
-/// Generates a test for every case of the account ports: enrolment, logins, sessions and administration.
-///
-/// Accepts an expression for a future that returns an [`AccountSubject`](crate::contract::AccountSubject). It is
-/// evaluated once per case.
-#[macro_export]
-macro_rules! account_contract {
-    ($make:expr) => {
-        $crate::contract_cases! { $make;
-            account in "API.md" {
+            account {
                 account_is_found_as_created
                 address_belongs_to_one_account
                 parallel_creations_of_one_address_create_one
@@ -466,7 +243,7 @@ macro_rules! account_contract {
                 accounts_are_listed_by_organization_newest_first
                 reading_a_passcode_is_recorded
             }
-            account_change in "SECURITY.md" {
+            account_change {
                 account_rights_are_replaced
                 password_is_replaced
                 passcode_is_replaced
@@ -476,7 +253,7 @@ macro_rules! account_contract {
                 stale_or_stray_change_changes_nothing
                 parallel_changes_of_one_version_apply_once
             }
-            authority in "SECURITY.md" {
+            authority {
                 session_lists_only_its_organization
                 ended_session_cannot_administer
                 session_changes_only_its_organization
@@ -484,7 +261,7 @@ macro_rules! account_contract {
                 admins_cannot_demote_each_other_concurrently
                 concurrent_demotions_keep_one_active_admin
             }
-            invitation in "API.md" {
+            invitation {
                 invitation_is_found_as_created
                 invited_address_is_reserved
                 first_confirmation_gets_address
@@ -502,7 +279,7 @@ macro_rules! account_contract {
                 admin_session_manages_only_own_invitations
                 concurrently_lowered_role_is_lowered
             }
-            re_enrolment in "SECURITY.md" {
+            re_enrolment {
                 re_enrolling_account_cannot_log_in
                 re_enrolled_account_keeps_role_and_data
                 newest_re_enrolment_applies
@@ -517,7 +294,7 @@ macro_rules! account_contract {
                 concurrent_change_survives_re_enrolment
                 concurrent_login_leaves_no_session_after_re_enrolment
             }
-            own_account in "API.md" {
+            own_account {
                 owner_reads_own_account
                 ended_session_cannot_read_account
                 owner_replaces_the_password
@@ -530,7 +307,7 @@ macro_rules! account_contract {
                 re_authentication_resets_its_bucket
                 owner_gets_notice_of_changes_by_others
             }
-            lockout in "SECURITY.md" {
+            lockout {
                 reservation_contains_login_facts
                 lockout_doubles_after_five_attempts
                 clock_moved_back_ends_no_lockout
@@ -549,7 +326,7 @@ macro_rules! account_contract {
                 known_network_expires_after_90_days
                 ninth_network_replaces_least_recently_used
             }
-            login in "SECURITY.md" {
+            login {
                 login_creates_session
                 step_is_spent_once_in_parallel
                 recovery_code_is_spent_once_in_parallel
@@ -569,25 +346,13 @@ macro_rules! account_contract {
                 parallel_wrong_passcodes_all_count
                 refusal_outlives_its_account
             }
-            session in "SECURITY.md" {
+            session {
                 session_ends_once_in_parallel
                 sessions_are_listed_to_their_owner
                 latest_use_of_a_session_is_kept
                 session_ends_another_of_its_account
             }
-        }
-    };
-}
-
-/// Generates a test for every case of the operator ports: organizations, the audit log and its checkpoints.
-///
-/// Accepts an expression for a future that returns an [`OperatorSubject`](crate::contract::OperatorSubject). It is
-/// evaluated once per case. Keys and the audit log also belong to the credential ports and are tested with those.
-#[macro_export]
-macro_rules! operator_contract {
-    ($make:expr) => {
-        $crate::contract_cases! { $make;
-            organization in "embed/own-store.md" {
+            organization {
                 organization_name_is_unique_ignoring_case
                 parallel_creations_of_one_name_create_one
                 organization_is_found_by_id_and_name
@@ -596,121 +361,18 @@ macro_rules! operator_contract {
                 organization_state_is_set
                 parallel_deletions_delete_once
             }
-            audit in "operate/audit.md" {
+            audit {
                 entries_are_read_as_written
                 entries_are_listed_in_ranges
                 checkpoint_covers_its_entries
                 mismatched_checkpoint_changes_nothing
                 parallel_checkpoints_form_one_chain
             }
-            issuer in "jobs/identity.md" {
+            issuer {
                 parallel_additions_of_one_issuer_create_one
                 issuer_keys_are_recorded_only_in_row_read
             }
-        }
-    };
-}
-
-/// Generates a test for every case of the credential ports.
-///
-/// Accepts an expression for a future that returns a [`SessionSubject`](crate::contract::SessionSubject) or, after
-/// `embedders:`, a [`CredentialSubject`](crate::contract::CredentialSubject). It is evaluated once per case.
-#[macro_export]
-macro_rules! credential_contract {
-    (@each $make:expr; $sessions:ident) => {
-        $crate::contract_cases! { $make;
-            tenant in "embed/own-store.md" {
-                embedder_is_authorized_while_organization_is_active
-                closed_organization_is_denied_every_operation
-                deleted_organization_keeps_its_audit_log
-                uses_and_checks_require_activation_process
-            }
-            credential in "embed/own-store.md" {
-                credential_is_shown_as_saved
-                list_starts_with_newest
-                list_is_filtered
-                pages_are_stable_while_others_change_the_list
-                organizations_are_isolated
-                credential_is_deleted_once_in_parallel
-                limit_is_enforced
-                limit_is_exact_in_parallel
-                inactive_key_is_refused
-                concurrent_saves_are_decided_independently
-                concurrent_repeats_do_not_count_towards_limit
-                concurrent_deletes_are_decided_independently
-            }
-            version in "embed/own-store.md" {
-                replaced_version_is_kept_with_new_one
-                version_is_staged_promoted_and_withdrawn
-                destroyed_version_is_deleted_immediately
-                change_of_stale_revision_is_refused
-                parallel_changes_of_one_revision_apply_once
-                replacement_has_one_effect_per_idempotency_key
-                versions_change_only_for_their_organization
-                deletion_removes_all_versions
-                previous_version_is_shown_with_the_credential
-            }
-            life in "embed/own-store.md" {
-                credential_metadata_is_replaced
-                metadata_needs_an_active_key
-                list_is_filtered_by_labels
-                list_is_filtered_by_expiry
-                comparisons_are_counted
-            }
-            idempotency in "embed/own-store.md" {
-                request_has_one_effect
-                request_has_one_effect_in_parallel
-                parallel_requests_under_one_key_have_one_effect
-                keys_are_independent_per_account
-                earlier_save_is_found
-                keys_are_compared_exactly
-                replay_outlives_created_credential
-                refused_request_leaves_its_key_free
-            }
-            key in "embed/own-store.md" {
-                instance_is_created_once
-                root_key_is_replaced_once
-                organization_keys_are_read
-                block_of_uses_is_reserved_once
-                uses_are_reserved_only_of_active_key
-                key_is_replaced_once
-            }
-            log in "embed/own-store.md" {
-                entries_are_appended
-                entries_may_lack_organization
-                entries_are_appended_all_or_none
-                entries_belong_to_one_organization
-                change_without_audit_entry_is_rolled_back
-            }
-            machine in "embed/own-store.md" {
-                concurrent_clients_are_linearizable
-            }
-        }
-        $crate::$sessions! { $make;
-            member in "embed/own-store.md" {
-                idempotency_key_outlives_its_session
-                session_is_authorized_until_it_ends
-            }
-        }
-    };
-    (embedders: $make:expr) => {
-        $crate::credential_contract! { @each $make; skipped_cases }
-    };
-    ($make:expr) => {
-        $crate::credential_contract! { @each $make; contract_cases }
-    };
-}
-
-/// Generates a test for every case of the integration ports: integrations and frozen namespaces.
-///
-/// Accepts an expression for a future that returns an [`IntegrationSubject`](crate::contract::IntegrationSubject),
-/// which must also be a [`SessionSubject`](crate::contract::SessionSubject) unless it follows `embedders:`. It is
-/// evaluated once per case.
-#[macro_export]
-macro_rules! integration_contract {
-    (@each $make:expr; $sessions:ident) => {
-        $crate::contract_cases! { $make;
-            integration in "jobs/run.md" {
+            integration {
                 integration_is_found_as_created
                 integration_name_is_scoped_to_organization
                 parallel_integrations_of_one_name_create_one
@@ -722,37 +384,17 @@ macro_rules! integration_contract {
                 integration_is_deleted_with_organization
                 embedder_administers_only_its_organization
             }
-            freeze in "jobs/run.md" {
+            freeze {
                 namespace_is_frozen_until_it_is_thawed
                 parallel_freezes_of_one_namespace_freeze_once
                 namespaces_are_listed_with_counts
             }
-        }
-        $crate::$sessions! { $make;
-            admin in "jobs/run.md" {
+            admin {
                 admin_session_manages_only_own_integrations
                 ended_session_cannot_manage_integrations
                 session_freezes_only_namespaces_of_its_organization
             }
-        }
-    };
-    (embedders: $make:expr) => {
-        $crate::integration_contract! { @each $make; skipped_cases }
-    };
-    ($make:expr) => {
-        $crate::integration_contract! { @each $make; contract_cases }
-    };
-}
-
-/// Generates a test for every case of the activation ports.
-///
-/// Accepts an expression for a future that returns an [`ActivationSubject`](crate::contract::ActivationSubject). It is
-/// evaluated once per case.
-#[macro_export]
-macro_rules! activation_contract {
-    ($make:expr) => {
-        $crate::contract_cases! { $make;
-            activation in "jobs/run.md" {
+            activation {
                 token_finds_its_integration
                 rotated_integration_is_found_by_both_tokens
                 credentials_are_fetched_as_saved
@@ -767,7 +409,7 @@ macro_rules! activation_contract {
                 aborted_activation_is_deleted
                 token_use_is_recorded_to_the_minute
             }
-            issue_credentials in "jobs/run.md" {
+            issue_credentials {
                 issuance_is_recorded
                 credentials_revoked_since_fetch_are_not_issued
                 issuance_and_deletion_are_serialized
@@ -776,10 +418,79 @@ macro_rules! activation_contract {
                 refused_renewal_keeps_activation
                 renewal_and_end_are_serialized
             }
-            check in "jobs/run.md" {
+            check {
                 checks_are_due_in_rounds
                 check_result_applies_to_checked_version
                 latest_activation_is_recorded
+            }
+            whole {
+                disabling_revokes_sessions_permanently
+                deletion_leaves_only_audit_log
+                deletion_frees_name_and_addresses
+                deletion_affects_no_other_organization
+                unrecordable_change_is_rolled_back
+                sessions_list_their_own_organizations_entries
+            }
+            standing {
+                ended_session_is_refused_by_every_operation
+                expired_session_is_refused_by_every_operation
+                changed_account_is_refused_by_every_operation
+                disabled_organization_is_refused_by_every_operation
+                session_is_refused_for_other_organizations
+                session_end_takes_effect_immediately
+                credentials_outlive_account_that_saved_them
+            }
+            inspection {
+                every_credential_has_a_row_key
+                credential_is_read_completely
+                every_row_under_instance_key_has_a_row_key
+                throttle_locks_are_listed_by_organization
+                newest_entries_of_a_row_are_first
+                entries_with_states_are_returned_by_subject
+                existing_rows_are_those_of_their_kind_and_place
+            }
+            lookups {
+                address_is_unique_under_two_keys
+                invitation_is_unique_under_two_keys
+                rekeyed_account_is_found_under_new_key
+                credential_is_rekeyed_only_if_unchanged
+            }
+            receiver {
+                receivers_are_scoped_to_organization
+                mail_is_sent_only_to_users
+                deliveries_are_stored_once_and_kept
+                receiver_that_returns_gone_is_disabled
+                one_process_reads_events
+                lockout_is_listed_in_notices
+            }
+            health {
+                list_is_filtered_by_health
+                counts_of_comparisons_are_deleted
+                requested_check_runs_once
+                requested_checks_are_limited
+                issuance_is_recorded_as_use
+                renewal_and_end_update_the_use
+                check_before_save_is_health_of_version
+                actions_of_integrations_are_counted
+            }
+            rotation {
+                rows_under_a_key_are_found_in_slices
+                parts_are_resealed_and_other_columns_unchanged
+                concurrently_changed_rows_are_not_resealed
+                parts_are_resealed_only_under_active_key
+                unreferenced_key_is_destroyed
+                resealed_metadata_is_not_reverted
+                rotation_with_concurrent_changes_loses_nothing
+            }
+            maintenance {
+                expired_rows_are_deleted_in_slices
+                store_responds_to_check
+                credentials_are_counted_in_slices
+                most_used_active_key_is_found
+                deleted_re_enrolment_revives_nothing
+            }
+            model {
+                random_commands_match_in_memory_store
             }
         }
     };
@@ -788,10 +499,10 @@ macro_rules! activation_contract {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! contract_cases {
-    ($make:expr; $($subject:ident in $page:literal { $($case:ident)* })*) => {
-        $($crate::contract_cases! { @one $make; $subject in $page { $($case)* } })*
+    ($make:expr; $($subject:ident { $($case:ident)* })*) => {
+        $($crate::contract_cases! { @one $make; $subject { $($case)* } })*
     };
-    (@one $make:expr; $subject:ident in $page:literal { $($case:ident)* }) => {
+    (@one $make:expr; $subject:ident { $($case:ident)* }) => {
         mod $subject {
             #[allow(unused_imports, reason = "the constructor of the store is defined where the contract is invoked")]
             use super::*;
@@ -799,24 +510,10 @@ macro_rules! contract_cases {
             $(
                 #[test]
                 fn $case() {
-                    $crate::contract::run($make, $page, async |store: &_| $crate::contract::$subject::$case(store).await);
+                    $crate::contract::run($make, async |store: &_| $crate::contract::$subject::$case(store).await);
                 }
             )*
         }
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! skipped_cases {
-    ($make:expr; $($subject:ident in $page:literal { $($case:ident)* })*) => {
-        $(mod $subject {
-            $(
-                #[test]
-                #[ignore = "the store is declared to act for embedders alone, who have no sessions"]
-                fn $case() {}
-            )*
-        })*
     };
 }
 
@@ -849,49 +546,5 @@ mod tests {
             }
         }
         assert!(cases > 80, "{cases}");
-    }
-
-    /// The page names every module with cases.
-    #[test]
-    fn page_names_every_module_with_cases() {
-        let crate_root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let page = std::fs::read_to_string(crate_root.join("../../docs/embed/own-store.md")).unwrap();
-        let mut modules = 0;
-        for file in std::fs::read_dir(crate_root.join("src/contract")).unwrap() {
-            let path = file.unwrap().path();
-            if std::fs::read_to_string(&path).unwrap().contains("\npub async fn ") {
-                let module = path.file_stem().unwrap().to_str().unwrap();
-                assert!(page.contains(&format!("`{module}`")), "{module} is not on the page");
-                modules += 1;
-            }
-        }
-        assert!(modules > 30, "{modules}");
-    }
-
-    /// The page names every port.
-    #[test]
-    fn every_port_is_on_the_page() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let read = |file: &str| std::fs::read_to_string(root.join(file)).unwrap();
-        let (page, listing) =
-            (read("docs/EMBEDDING.md") + &read("docs/embed/own-store.md"), read("tests/public-api.txt"));
-        let ports = listing.lines().filter_map(|line| line.strip_prefix("pub trait vault_core::port::"));
-        let names = |text: &str| text.split(|c: char| !c.is_alphanumeric()).map(str::to_owned).collect::<Vec<_>>();
-        let ports: Vec<_> = ports.map(|port| names(port)[0].clone()).collect();
-        let said = names(&page);
-        let missing: Vec<_> = ports.iter().filter(|port| !said.contains(port)).collect();
-        assert!(
-            ports.len() > 30 && missing.is_empty(),
-            "neither docs/EMBEDDING.md nor docs/embed/own-store.md names {missing:?}"
-        );
-    }
-
-    #[test]
-    fn every_page_exists() {
-        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-        let lists = concat!(include_str!("contract.rs"), include_str!("contract/crypto.rs"));
-        let pages = lists.split(" in \"").skip(1).filter_map(|rest| rest.split_once('"'));
-        let pages: Vec<_> = pages.filter(|(_, rest)| rest.starts_with(" {")).map(|(page, _)| page).collect();
-        assert!(pages.len() > 20 && pages.iter().all(|page| docs.join(page).is_file()), "{pages:?}");
     }
 }

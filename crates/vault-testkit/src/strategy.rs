@@ -693,27 +693,4 @@ mod tests {
             prop_assert_eq!(data.unwrap().kind(), kind);
         }
     }
-    /// Every type that is parsed from text or from a number within bounds, according to the listing of the public API.
-    #[test]
-    fn every_type_that_is_parsed_has_a_strategy() {
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/public-api.txt");
-        let listing = std::fs::read_to_string(path).unwrap();
-        let mut types = std::collections::BTreeSet::new();
-        for line in listing.lines().filter(|line| line.contains("::Option<") || line.contains("::Result<")) {
-            let path = line.split('(').next().unwrap().split(' ').next_back().unwrap();
-            let mut names = path.rsplit("::");
-            let (method, of) = (names.next().unwrap(), names.next().unwrap_or_default());
-            let reads = ["parse", "parse_stored", "read", "from_rfc3339", "from_json", "from_str"].contains(&method);
-            if line.starts_with("pub ") && reads && of.starts_with(char::is_uppercase) {
-                types.insert(of);
-            }
-        }
-        assert!(types.len() > 30, "{types:?}");
-        let source = include_str!("strategy.rs");
-        let lacks = |name: &&str| {
-            let forms = [format!("Strategy<Value = {name}>"), format!(": {name}"), format!("[`{name}`]")];
-            !forms.iter().any(|form| source.contains(form))
-        };
-        assert_eq!(types.into_iter().filter(lacks).collect::<Vec<_>>(), Vec::<&str>::new());
-    }
 }

@@ -1,88 +1,17 @@
-//! The fakes keep the properties that use cases rely on. They pass the contract of cryptography except for
-//! confidentiality and authenticity.
+//! Faults of the store in memory, and randomness of a vault on fakes.
 
 use secrecy::ExposeSecret as _;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock};
 use vault_core::audit::{Actor, AuditAction, AuditRecord, Subject};
-use vault_core::id::{AuditId, InstanceId};
+use vault_core::id::AuditId;
 use vault_core::port::*;
 use vault_core::principal::Principal;
 use vault_core::role::Role;
 use vault_testkit::clock::{ManualClock, SequentialIds};
-use vault_testkit::contract::{
-    DigestSubject, PasscodeSubject, PasswordSubject, SealingPorts, SealingSubject, TokenSubject,
-};
-use vault_testkit::crypto::{FakeAuditSealer, FakeDigester, FakeHasher, FakePasscodes, FakeTokens, PlainSealer};
+use vault_testkit::crypto::FakeAuditSealer;
 use vault_testkit::fake::FakeVault;
 use vault_testkit::memory::MemoryStore;
 
 const NOW: vault_core::time::Timestamp = ManualClock::START;
-
-/// The fakes of one deployment.
-pub(crate) struct Fakes {
-    ids: Arc<SequentialIds>,
-    digester: FakeDigester,
-    hasher: Arc<FakeHasher>,
-    instance: InstanceId,
-}
-
-pub(crate) async fn fakes() -> Fakes {
-    static IDS: LazyLock<SequentialIds> = LazyLock::new(SequentialIds::default);
-    static DEPLOYMENTS: AtomicU64 = AtomicU64::new(0);
-    let number = DEPLOYMENTS.fetch_add(1, Ordering::SeqCst);
-    Fakes {
-        ids: Arc::new(SequentialIds::seeded(number)),
-        digester: FakeDigester::keyed(number),
-        hasher: Arc::default(),
-        instance: InstanceId::from_uuid(IDS.random()),
-    }
-}
-
-impl SealingSubject for Fakes {
-    fn start(&self, keys: Arc<dyn KeyRepository>) -> SealingPorts {
-        let plain = Arc::new(PlainSealer::new(keys, self.ids.clone()));
-        SealingPorts { sealer: plain.clone(), lister: plain.clone(), opener: plain.clone(), rewrapper: plain }
-    }
-}
-
-impl DigestSubject for Fakes {
-    fn digester(&self) -> Arc<dyn KeyedDigester> {
-        Arc::new(self.digester)
-    }
-
-    fn audit_sealer(&self) -> Arc<dyn AuditSealer> {
-        Arc::new(FakeAuditSealer)
-    }
-}
-
-impl TokenSubject for Fakes {
-    fn issuer(&self) -> Arc<dyn TokenIssuer> {
-        Arc::new(FakeTokens::new(self.instance))
-    }
-
-    fn instance(&self) -> InstanceId {
-        self.instance
-    }
-}
-
-impl PasswordSubject for Fakes {
-    fn hasher(&self) -> Arc<dyn PasswordHasher> {
-        self.hasher.clone()
-    }
-}
-
-impl PasscodeSubject for Fakes {
-    fn passcodes(&self) -> Arc<dyn PasscodeVerifier> {
-        Arc::new(FakePasscodes::new(self.ids.clone()))
-    }
-}
-
-vault_testkit::sealing_contract!(fakes: fakes());
-vault_testkit::digest_contract!(fakes: fakes());
-vault_testkit::token_contract!(fakes: fakes());
-vault_testkit::password_contract!(fakes: fakes());
-vault_testkit::passcode_contract!(fakes: fakes());
 
 fn record(ids: &SequentialIds, action: AuditAction) -> AuditRecord {
     AuditRecord {

@@ -148,7 +148,6 @@ pub struct StoredPasscode {
 
 /// Port for accounts. Every method checks authorization in its own transaction and returns [`StoreError::Denied`] if
 /// the principal may not act.
-#[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait AccountRepository: Send + Sync {
     /// Creates an account, and replaces an expired invitation of the organization for the address in the same

@@ -252,7 +252,6 @@ pub struct FoundIntegration {
 
 /// Port for activations. Methods with a principal check it in the same transaction, and refuse one that may no longer
 /// make requests with [`Denial::Integration`](crate::principal::Denial::Integration).
-#[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait ActivationRepository: Send + Sync {
     /// Returns the integration whose current or previous token has this digest. The caller must check whether the token

@@ -13,7 +13,6 @@ use async_trait::async_trait;
 use uuid::Uuid;
 
 /// Port that computes the MACs of entries and checkpoints, which reveal changes.
-#[cfg_attr(feature = "mock", mockall::automock)]
 pub trait AuditSealer: Send + Sync {
     /// Returns the entry with its MAC.
     fn seal(&self, record: AuditRecord) -> SealedAuditRecord;
@@ -35,7 +34,6 @@ pub trait AuditSealer: Send + Sync {
 }
 
 /// Port for entries that are not part of another change.
-#[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait AuditLog: Send + Sync {
     /// Appends all entries, or none if it fails.
@@ -107,7 +105,6 @@ pub trait AuditSink: Send + Sync {
 }
 
 /// Port that reads the audit log and its checkpoints.
-#[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait AuditTrail: Send + Sync {
     /// Returns the entries of a range. [`List::after`] is the ID of the last entry that was read. Sessions can read

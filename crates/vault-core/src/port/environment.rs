@@ -12,7 +12,6 @@ use std::time::Duration;
 use uuid::Uuid;
 
 /// Port for the time of day.
-#[cfg_attr(feature = "mock", mockall::automock)]
 pub trait Clock: Send + Sync {
     /// Returns the current time.
     fn now(&self) -> Timestamp;
@@ -26,7 +25,6 @@ impl Clock for Timestamp {
 }
 
 /// Port that generates IDs.
-#[cfg_attr(feature = "mock", mockall::automock)]
 pub trait IdGenerator: Send + Sync {
     /// Generates an ID at `now`: UUID version 7 (RFC 9562). Later IDs of this process sort after earlier ones.
     fn ordered(&self, now: Timestamp) -> Uuid;
@@ -35,7 +33,6 @@ pub trait IdGenerator: Send + Sync {
 }
 
 /// Port for cryptographic randomness.
-#[cfg_attr(feature = "mock", mockall::automock)]
 pub trait Entropy: Send + Sync {
     /// Fills `bytes` with random bytes.
     ///
@@ -271,7 +268,6 @@ impl LoginRefusal {
 }
 
 /// Port that receives events for metrics and logs.
-#[cfg_attr(feature = "mock", mockall::automock)]
 pub trait EventSink: Send + Sync {
     /// Processes an event.
     fn emit(&self, event: Event);

@@ -8,7 +8,6 @@ use async_trait::async_trait;
 use secrecy::SecretString;
 
 /// Port that signs federation tokens with the current signing key.
-#[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait FederationTokenSigner: Send + Sync {
     /// Returns the issuer of the tokens.
@@ -22,7 +21,6 @@ pub trait FederationTokenSigner: Send + Sync {
 }
 
 /// Port that checks the configuration at a provider that accepts federation tokens.
-#[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait ProviderTrust: Send + Sync {
     /// Exchanges a token for the target of the keyless credential `data` with `subject`, which belongs to another

@@ -47,7 +47,6 @@ pub struct RecordPublication {
 }
 
 /// Port for the rows of signing keys. There are few.
-#[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait FederationKeyRepository: Send + Sync {
     /// Returns all signing keys, ordered by ID. A row that cannot be decoded is returned as its ID, so that it does not
@@ -72,7 +71,6 @@ pub trait FederationStore: FederationKeyRepository + KeyRepository {}
 impl<S: FederationKeyRepository + KeyRepository + ?Sized> FederationStore for S {}
 
 /// Port that encrypts signing keys, and changes the keyring that names them.
-#[cfg_attr(feature = "mock", mockall::automock)]
 pub trait FederationKeySealer: Send + Sync {
     /// Returns the public key of an unencrypted RSA private key (PKCS #8 in PEM, 2,048 to 4,096 bits, exponent 65537), and
     /// the private key, sealed for the row `id`. Returns `None` if the text is no such key.
@@ -86,18 +84,16 @@ pub trait FederationKeySealer: Send + Sync {
     ///
     /// # Errors
     /// The keyring document cannot be decrypted, it is full, or the operating system returns no randomness.
-    #[allow(clippy::needless_lifetimes, reason = "the mock cannot name an elided lifetime inside a slice")]
-    fn keyring<'a>(
+    fn keyring(
         &self,
         current: &InstanceRecord,
-        added: &'a [KeyId],
-        dropped: &'a [KeyId],
+        added: &[KeyId],
+        dropped: &[KeyId],
         now: Timestamp,
     ) -> Result<Blob, SealError>;
 }
 
 /// Port that verifies stored signing keys. It returns no private key.
-#[cfg_attr(feature = "mock", mockall::automock)]
 pub trait FederationKeyVerifier: Send + Sync {
     /// Returns the signing keys that the loaded keyring names.
     fn named(&self) -> Vec<KeyId>;
@@ -110,18 +106,15 @@ pub trait FederationKeyVerifier: Send + Sync {
 }
 
 /// Port that receives the key with which federation tokens are signed.
-#[cfg_attr(feature = "mock", mockall::automock)]
 pub trait FederationSigningKey: Send + Sync {
     /// Signs with this key from now on, or with none.
     ///
     /// # Errors
     /// The private key cannot be decrypted. No key is used in this case.
-    #[allow(clippy::needless_lifetimes, reason = "the mock cannot name an elided lifetime inside an option")]
-    fn select<'a>(&self, key: Option<&'a StoredFederationKey>) -> Result<(), SealError>;
+    fn select(&self, key: Option<&StoredFederationKey>) -> Result<(), SealError>;
 }
 
 /// Port that reads the published documents as providers do.
-#[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait IssuerPublication: Send + Sync {
     /// Fetches the discovery document, and the key set that it names if its URL is

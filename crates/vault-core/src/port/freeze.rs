@@ -56,7 +56,6 @@ pub struct ListedNamespace {
 
 /// Repository of namespaces. Every method authorizes the principal in its own transaction, and returns
 /// [`StoreError::Denied`] if the principal is no longer authorized.
-#[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait FreezeRepository: Send + Sync {
     /// Freezes or unfreezes a namespace. Activations that are decided afterwards use the new state. Returns `None` if the

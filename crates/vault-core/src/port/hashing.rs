@@ -31,7 +31,6 @@ pub enum PasswordVerdict {
 }
 
 /// Port that hashes passwords with a memory-hard function. Concurrency is limited by the memory that is set aside.
-#[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait PasswordHasher: Send + Sync {
     /// Acquires a slot in the hash queue. The slots are few and assigned by [`HashSlots`](crate::hash_slots::HashSlots).
@@ -75,7 +74,6 @@ pub struct NewRecoveryCodes {
 }
 
 /// Port that generates and verifies passcodes.
-#[cfg_attr(feature = "mock", mockall::automock)]
 pub trait PasscodeVerifier: Send + Sync {
     /// Generates a TOTP secret of 160 random bits, together with the key of the account's recovery codes.
     ///
@@ -130,33 +128,27 @@ pub trait PasscodeVerifier: Send + Sync {
 
 /// Port for keyed digests, with one key per purpose, and for MACs, whose keys are derived from the replaceable instance
 /// key.
-#[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait KeyedDigester: Send + Sync {
     /// Returns the digest of `parts`, each prefixed with its length, under the key for new digests.
-    #[allow(clippy::needless_lifetimes, reason = "the mock cannot name an elided lifetime inside a slice")]
-    fn digest<'a>(&self, purpose: DigestPurpose, parts: &[&'a [u8]]) -> Digest;
+    fn digest(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> Digest;
 
     /// Returns the digests of `parts` under each available key, for lookups. The first is the one of
     /// [`digest`](Self::digest).
-    #[allow(clippy::needless_lifetimes, reason = "the mock cannot name an elided lifetime inside a slice")]
-    fn lookup<'a>(&self, purpose: DigestPurpose, parts: &[&'a [u8]]) -> LookupDigests;
+    fn lookup(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> LookupDigests;
 
     /// Returns whether `digest` is the digest of `parts` under one of the available keys.
-    #[allow(clippy::needless_lifetimes, reason = "the mock cannot name an elided lifetime inside a slice")]
-    fn fits<'a>(&self, purpose: DigestPurpose, parts: &[&'a [u8]], digest: &Digest) -> bool;
+    fn fits(&self, purpose: DigestPurpose, parts: &[&[u8]], digest: &Digest) -> bool;
 
     /// Returns the active instance key, as far as it is loaded.
     fn active_key(&self) -> KeyId;
 
     /// Returns the MAC of `parts` under the active instance key, as far as it is loaded.
-    #[allow(clippy::needless_lifetimes, reason = "the mock cannot name an elided lifetime inside a slice")]
-    fn sign<'a>(&self, purpose: DigestPurpose, parts: &[&'a [u8]]) -> RowMac;
+    fn sign(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> RowMac;
 
     /// Returns whether `code` is the MAC of `parts` under the key that it names. Returns `false` if that key is not
     /// loaded, so call [`KeyedDigester::load_keys`] first.
-    #[allow(clippy::needless_lifetimes, reason = "the mock cannot name an elided lifetime inside a slice")]
-    fn is_signed<'a>(&self, purpose: DigestPurpose, parts: &[&'a [u8]], code: &RowMac) -> bool;
+    fn is_signed(&self, purpose: DigestPurpose, parts: &[&[u8]], code: &RowMac) -> bool;
 
     /// Loads the instance keys `keys` that the instance has: reads them from the store if one of them is not loaded.
     /// Passwords and TOTP secrets that they seal can then also be decrypted.

@@ -81,7 +81,6 @@ pub enum Lookup {
 pub const MAX_EXISTING: usize = 128;
 
 /// Port that reads rows by their keys.
-#[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Inspection: Send + Sync {
     /// Returns the ordered row keys of a part, whatever key the rows name.

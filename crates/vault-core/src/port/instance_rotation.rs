@@ -239,7 +239,6 @@ pub struct DestroyKey {
 }
 
 /// Port that moves rows from one instance key to another.
-#[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait InstanceKeyRotation: Send + Sync {
     /// Replaces the active key. Returns `false` and changes nothing if the instance is no longer as it was read. After

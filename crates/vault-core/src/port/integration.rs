@@ -115,7 +115,6 @@ pub struct HourlyActions {
 
 /// Repository of integrations. Every method authorizes the principal in its own transaction, and returns
 /// [`StoreError::Denied`] if the principal is no longer authorized.
-#[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait IntegrationRepository: Send + Sync {
     /// Creates an integration.

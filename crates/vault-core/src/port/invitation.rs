@@ -107,7 +107,6 @@ pub struct ChangeInvitation {
 
 /// Port for invitations. Logins never read them. Methods with a [`Command`] check authorization in their own
 /// transaction and return [`StoreError::Denied`] if the principal may not act.
-#[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait InvitationRepository: Send + Sync {
     /// Creates an invitation, and deletes an expired one of the organization for the same address in the same

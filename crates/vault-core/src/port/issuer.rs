@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// Port for issuers in the store. There are few, and only operators manage them.
-#[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait IssuerRepository: Send + Sync {
     /// Adds an issuer.
@@ -50,7 +49,6 @@ pub struct FetchedKeys {
 }
 
 /// Port that fetches the keys of issuers.
-#[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait IssuerKeys: Send + Sync {
     /// Fetches the keys of an issuer. Refuses a discovery document that refers to another origin than the recorded one.

@@ -59,7 +59,6 @@ pub struct ReplaceOrganizationKey {
 }
 
 /// Port for wrapped keys. None of them can be unwrapped without the root key.
-#[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait KeyRepository: Send + Sync {
     /// Returns the instance, if it has been created.

@@ -197,7 +197,6 @@ pub enum AttemptOutcome {
 }
 
 /// Port that counts and finishes attempts.
-#[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait LoginAttemptRepository: Send + Sync {
     /// Reserves an attempt according to [`lockout`](crate::lockout).

@@ -96,7 +96,6 @@ impl Expired {
 }
 
 /// Port for the maintenance of the store.
-#[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Maintenance: Send + Sync {
     /// Deletes at most [`EXPIRED_SLICE`] rows of one kind that are expired at `now`, using an index. Returns the number

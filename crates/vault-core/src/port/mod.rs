@@ -22,8 +22,6 @@ mod issuer;
 mod key;
 mod login;
 mod maintenance;
-#[cfg(feature = "mock")]
-mod mock;
 mod organization;
 mod own_account;
 mod probe;
@@ -55,8 +53,6 @@ pub use issuer::*;
 pub use key::*;
 pub use login::*;
 pub use maintenance::*;
-#[cfg(feature = "mock")]
-pub use mock::*;
 pub use organization::*;
 pub use own_account::*;
 pub use probe::*;

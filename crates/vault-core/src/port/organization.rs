@@ -39,7 +39,6 @@ pub struct DeleteOrganization {
 }
 
 /// Repository of organizations.
-#[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait OrganizationRepository: Send + Sync {
     /// Creates an organization. Returns `false` and changes nothing if the name is already in use.

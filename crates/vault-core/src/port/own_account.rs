@@ -53,7 +53,6 @@ pub struct ConfirmPasscode {
 
 /// Port for the caller's own account. Every method checks authorization in its own transaction and returns
 /// [`StoreError::Denied`] if the principal may no longer act.
-#[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait OwnAccountRepository: Send + Sync {
     /// Returns the principal's account.

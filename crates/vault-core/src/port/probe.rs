@@ -22,7 +22,6 @@ pub struct ProbeRequest {
 
 /// Port that checks a credential with its storage provider, in the form in which it would be issued. Implementations
 /// limit duration, size and addresses of connections, do not follow redirects, and delete what they wrote.
-#[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait StorageProbe: Send + Sync {
     /// Authenticates first, then tries each operation. The report contains failures, but not the checks that require no

@@ -64,7 +64,6 @@ pub struct ResendEvent {
 
 /// Port for the administration of receivers by admins and operators. Every method checks authorization in its own
 /// transaction and returns [`StoreError::Denied`] if the principal may no longer act.
-#[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait ReceiverRepository: Send + Sync {
     /// Adds a receiver.
@@ -155,7 +154,6 @@ pub struct FindExpiring {
 pub type AccountNotice = (OrganizationId, AccountId, StoredNotice);
 
 /// Port for the delivery of events.
-#[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait EventRepository: Send + Sync {
     /// Acquires the lease for reading and delivering, and returns the position up to which events were read, initially
@@ -211,7 +209,6 @@ pub trait EventStore: EventRepository + ReceiverRepository + AuditTrail + Issuer
 impl<S: EventRepository + ReceiverRepository + AuditTrail + IssuerRepository + ?Sized> EventStore for S {}
 
 /// Port that seals the address and secrets of receivers. It cannot decrypt.
-#[cfg_attr(feature = "mock", mockall::automock)]
 pub trait ReceiverSealer: Send + Sync {
     /// Seals an address.
     ///
@@ -235,7 +232,6 @@ pub struct OpenedTarget {
 }
 
 /// Port that decrypts the address and secrets of receivers, and signs with them.
-#[cfg_attr(feature = "mock", mockall::automock)]
 pub trait ReceiverOpener: Send + Sync {
     /// Decrypts the address and the valid secrets of a receiver.
     ///
@@ -262,7 +258,6 @@ pub struct WebhookMessage {
 }
 
 /// Port that sends events to receivers.
-#[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait EventCarrier: Send + Sync {
     /// Posts a message.
@@ -273,7 +268,6 @@ pub trait EventCarrier: Send + Sync {
 }
 
 /// Port that checks permitted addresses before receivers are added.
-#[cfg_attr(feature = "mock", mockall::automock)]
 pub trait ReceiverGuard: Send + Sync {
     /// Returns whether this server would connect to the URL. Checks only the URL itself, without resolving names.
     fn permits(&self, url: &WebhookUrl) -> bool;

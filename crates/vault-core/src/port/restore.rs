@@ -32,7 +32,6 @@ pub struct Settled {
 }
 
 /// Port for the restore epoch, and for the steps after a restore.
-#[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait RestoreRepository: Send + Sync {
     /// Returns the restore epoch, which is 0 before the first restore.

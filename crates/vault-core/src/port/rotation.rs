@@ -138,7 +138,6 @@ impl SealedCount {
 }
 
 /// Port that moves an organization's credentials from one of its keys to another.
-#[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait KeyRotation: Send + Sync {
     /// Returns parts that a key seals.

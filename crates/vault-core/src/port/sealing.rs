@@ -113,7 +113,6 @@ pub trait Sealer: Send + Sync {
 }
 
 /// Port that reseals values of one organization key with another. It decrypts no data, only rewraps its data key.
-#[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Rewrapper: Send + Sync {
     /// Returns the rows in their order, resealed with the organization's key `to`. A row that cannot be decrypted
@@ -168,7 +167,6 @@ pub trait InformationOpener: Send + Sync {
 }
 
 /// Port that decrypts credential data. Only the activation process has it.
-#[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Opener: Send + Sync {
     /// Decrypts the data of a credential of `namespace`.

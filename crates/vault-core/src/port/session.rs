@@ -27,7 +27,6 @@ pub struct SessionUse {
 }
 
 /// Repository of sessions.
-#[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait SessionRepository: Send + Sync {
     /// Ends a session. Returns `false` if the account has no active session with this ID. If several calls end their own

@@ -47,7 +47,6 @@ pub struct ShortLived {
 
 /// Port that issues short-lived credentials from long-lived ones. It connects to storage providers and limits the
 /// duration itself.
-#[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait CredentialVendor: Send + Sync {
     /// Issues a short-lived credential that is limited to the bucket and prefix of `data`. Called only if

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use std::sync::Arc;
 use vault_core::id::OrganizationId;
 use vault_diesel::{PostgresStore, SqliteStore};
-use vault_testkit::contract::{ContractStore, Store, Subject};
+use vault_testkit::contract::{ContractStore, Store};
 use vault_testkit::postgres::Cluster;
 
 /// A store on a separate file.
@@ -24,14 +24,12 @@ impl OnSqlite {
     }
 }
 
+#[async_trait]
 impl ContractStore for OnSqlite {
     fn ports(&self) -> Arc<dyn Store> {
         self.store.clone()
     }
-}
 
-#[async_trait]
-impl Subject for OnSqlite {
     async fn audit_actions(&self, organization: OrganizationId) -> Vec<String> {
         let connection = self.scratch.bare();
         let mut statement = connection.prepare("SELECT action FROM audit WHERE organization_id = ?1").unwrap();
@@ -76,14 +74,12 @@ impl OnPostgres {
     }
 }
 
+#[async_trait]
 impl ContractStore for OnPostgres {
     fn ports(&self) -> Arc<dyn Store> {
         self.store.clone()
     }
-}
 
-#[async_trait]
-impl Subject for OnPostgres {
     async fn audit_actions(&self, organization: OrganizationId) -> Vec<String> {
         let actions =
             query(&self.address, &format!("SELECT action FROM audit WHERE organization_id = '{organization}'"));

@@ -5,9 +5,9 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Mutex;
 use std::sync::mpsc::channel;
 use std::time::Duration;
-use vault_core::port::{ListedRows, MockCredentialStore};
 use vault_core::role::Role;
 use vault_http::Rate;
+use vault_testkit::faulty::Fault;
 
 const JSON: &str = "Content-Type: application/json";
 /// Far more than a rate of one per second permits in this time.
@@ -105,18 +105,19 @@ fn concurrent_requests_are_limited_by_account_and_organization() {
     for ((account, organization), refused) in [((1, 2), [true, false, false]), ((2, 1), [true, true, false])] {
         let ((started, begins), (release, released)) = (channel(), channel::<()>());
         let released = Mutex::new(released);
-        let mut credentials = MockCredentialStore::new();
-        credentials.expect_list_credentials().returning(move |_| {
-            started.send(()).unwrap();
-            released.lock().unwrap().recv().unwrap();
-            Ok(ListedRows { rows: Vec::new(), searched_to: None })
-        });
+        let blocks = move |method| {
+            (method == "list_credentials").then(|| {
+                started.send(()).unwrap();
+                released.lock().unwrap().recv().unwrap();
+                Fault::Delayed(0)
+            })
+        };
         let bounds = move |settings: &mut vault_http::ServerSettings| {
             (settings.requests_per_account, settings.requests_per_organization) = (account, organization);
             // The store blocks the thread of its request. Each of the following connections is accepted by the next one.
             settings.listener.workers = NonZeroUsize::new(4);
         };
-        let world = WorldBuilder::default().credentials(credentials).settings(bounds).start();
+        let world = WorldBuilder::default().credentials(move |store| store.faults(blocks)).settings(bounds).start();
         let others = [world.token(Role::Viewer), world.token_in("Other", Role::Viewer)];
         let token = world.token(Role::Viewer);
         let list = || request("GET /v1/organization-vault", &[&token], "");

@@ -1,6 +1,6 @@
 //! Cases of [`AccountRepository`](vault_core::port::AccountRepository): creating, finding and reading accounts.
 
-use super::AccountSubject;
+use super::ContractStore;
 use super::tools::{Settled as _, address, race};
 use super::world::World;
 use crate::crypto::FakeDigester;
@@ -15,8 +15,8 @@ use vault_core::principal::{Principal, Scope};
 use vault_core::role::Role;
 
 /// A new account is found by its address and in the lists as it was created.
-pub async fn account_is_found_as_created(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn account_is_found_as_created(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.new_holder(Role::Viewer);
     assert_eq!(world.account(holder.address).await, None);
     let outcome = world.store.create_account(world.create_account(&holder)).await.decided();
@@ -37,8 +37,8 @@ pub async fn account_is_found_as_created(suite: &dyn AccountSubject) {
 }
 
 /// An address belongs to one account across all organizations.
-pub async fn address_belongs_to_one_account(suite: &dyn AccountSubject) {
-    let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
+pub async fn address_belongs_to_one_account(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     let holder = world.holder(Role::Admin).await;
     for elsewhere in [&world, &other] {
         let mut second = elsewhere.new_holder(Role::Admin);
@@ -53,8 +53,8 @@ pub async fn address_belongs_to_one_account(suite: &dyn AccountSubject) {
 }
 
 /// Of concurrent accounts with one address in two organizations exactly one is created.
-pub async fn parallel_creations_of_one_address_create_one(suite: &dyn AccountSubject) {
-    let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
+pub async fn parallel_creations_of_one_address_create_one(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     let wanted = address(&format!("{}@contract.example", world.ids.random()));
     let outcomes = race((0..16).map(|index| {
         let world = if index % 2 == 0 { &world } else { &other };
@@ -76,8 +76,8 @@ pub async fn parallel_creations_of_one_address_create_one(suite: &dyn AccountSub
 }
 
 /// Without an organization no account is created and the address stays free.
-pub async fn account_requires_organization(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn account_requires_organization(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let nowhere = OrganizationId::from_uuid(world.ids.random());
     let mut holder = world.new_holder(Role::Admin);
     let at_home = holder.clone();
@@ -92,8 +92,8 @@ pub async fn account_requires_organization(suite: &dyn AccountSubject) {
 
 /// Accounts and invitations of an organization are listed newest first; in a list of all organizations they are grouped
 /// by organization. Pages neither omit nor repeat entries.
-pub async fn accounts_are_listed_by_organization_newest_first(suite: &dyn AccountSubject) {
-    let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
+pub async fn accounts_are_listed_by_organization_newest_first(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     for role in [Role::Viewer, Role::Admin, Role::Editor] {
         world.clock.advance_seconds(1);
         world.holder(role).await;
@@ -130,8 +130,8 @@ pub async fn accounts_are_listed_by_organization_newest_first(suite: &dyn Accoun
 }
 
 /// Reading a TOTP secret is recorded; an account of another organization is not found.
-pub async fn reading_a_passcode_is_recorded(suite: &dyn AccountSubject) {
-    let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
+pub async fn reading_a_passcode_is_recorded(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     let holder = world.holder(Role::Admin).await;
     let account = holder.signed.grant.account;
     let read = async |organization| {

@@ -1,8 +1,8 @@
 //! Cases of [`change_account`](vault_core::port::AccountRepository::change_account).
 
-use super::AccountSubject;
+use super::ContractStore;
 use super::tools::{Settled, is_unknown_account, race};
-use super::world::{Accounts, Holder, Wanted, World};
+use super::world::{Holder, Wanted, World};
 use crate::crypto::FakeDigester;
 use std::sync::Arc;
 use vault_core::Refusal;
@@ -15,8 +15,8 @@ use vault_core::principal::Denial;
 use vault_core::role::Role;
 
 /// A change of role and state replaces them with their MAC, and the version increases.
-pub async fn account_rights_are_replaced(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn account_rights_are_replaced(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let before = world.read(&holder).await;
     let change = regrant(&holder, Role::Editor, AccountState::Disabled);
@@ -37,8 +37,8 @@ pub async fn account_rights_are_replaced(suite: &dyn AccountSubject) {
 }
 
 /// The new password applies to the next login, under the ID that the row names.
-pub async fn password_is_replaced(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn password_is_replaced(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let before = reserved(&world, &holder).await;
     assert_eq!(before.password, holder.password);
@@ -53,8 +53,8 @@ pub async fn password_is_replaced(suite: &dyn AccountSubject) {
 
 /// TOTP secret and recovery codes are replaced: the old ones are invalid, and no step has been used with the new
 /// secret.
-pub async fn passcode_is_replaced(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn passcode_is_replaced(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let step = world.fresh_step();
     assert_eq!(complete(&world, &holder, step).await, AttemptOutcome::Completed);
@@ -73,8 +73,8 @@ pub async fn passcode_is_replaced(suite: &dyn AccountSubject) {
 }
 
 /// A deleted account is removed with its sessions; its address is free.
-pub async fn account_is_deleted(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn account_is_deleted(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let (holder, colleague) = (world.holder(Role::Editor).await, world.holder(Role::Viewer).await);
     let session = world.log_in(&holder).await;
     world.change(&holder, AccountChange::Delete).await;
@@ -94,11 +94,11 @@ pub async fn account_is_deleted(suite: &dyn AccountSubject) {
 }
 
 /// Every change except unlocking ends all sessions of the account and no others.
-pub async fn every_change_but_unlocking_ends_sessions(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn every_change_but_unlocking_ends_sessions(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let colleague = world.holder(Role::Editor).await;
     let colleague = world.log_in(&colleague).await;
-    type Change = fn(&Accounts<'_>, &Holder) -> Wanted;
+    type Change = fn(&World<'_>, &Holder) -> Wanted;
     let changes: [(Change, Result<(), Denial>); 8] = [
         (|_, _| AccountChange::Unlock.into(), Ok(())),
         // The same role again: the row still matches the token, so the refusal is due to the ended session.
@@ -126,8 +126,8 @@ pub async fn every_change_but_unlocking_ends_sessions(suite: &dyn AccountSubject
 }
 
 /// A role that is restored by another change does not revive a session.
-pub async fn restored_role_does_not_revive_sessions(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn restored_role_does_not_revive_sessions(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Admin).await;
     let session = world.log_in(&holder).await;
     world.change(&holder, regrant(&holder, Role::Viewer, AccountState::Active)).await;
@@ -136,8 +136,8 @@ pub async fn restored_role_does_not_revive_sessions(suite: &dyn AccountSubject) 
 }
 
 /// A change based on an earlier version of the row, or of an unknown account, changes nothing.
-pub async fn stale_or_stray_change_changes_nothing(suite: &dyn AccountSubject) {
-    let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
+pub async fn stale_or_stray_change_changes_nothing(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     let holder = world.holder(Role::Viewer).await;
     let session = world.log_in(&holder).await;
     let before = world.read(&holder).await;
@@ -166,8 +166,8 @@ pub async fn stale_or_stray_change_changes_nothing(suite: &dyn AccountSubject) {
 }
 
 /// Of concurrent changes based on one version exactly one succeeds.
-pub async fn parallel_changes_of_one_version_apply_once(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn parallel_changes_of_one_version_apply_once(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let version = world.read(&holder).await.signed.version;
     let passwords: Vec<_> = (0..16).map(|_| world.password()).collect();
@@ -189,13 +189,13 @@ pub(super) fn regrant(_holder: &Holder, role: Role, state: AccountState) -> Want
     Wanted { change: AccountChange::Grant, grant: Some((role, state)) }
 }
 
-async fn reserved(world: &Accounts<'_>, holder: &Holder) -> ReservedAccount {
+async fn reserved(world: &World<'_>, holder: &Holder) -> ReservedAccount {
     match world.reserve(holder, world.network()).await {
         Reservation::Account(reserved) => *reserved,
         other => panic!("the attempt is within the free ones, but: {other:?}"),
     }
 }
 
-async fn complete(world: &Accounts<'_>, holder: &Holder, proof: PasscodeProof) -> AttemptOutcome {
+async fn complete(world: &World<'_>, holder: &Holder, proof: PasscodeProof) -> AttemptOutcome {
     world.conclude(world.complete_login(holder, world.network(), proof)).await
 }

@@ -1,8 +1,9 @@
 //! Cases of [`ActivationRepository`](vault_core::port::ActivationRepository).
 
-use super::ActivationSubject;
-use super::activators::{ACTIVATION_SECONDS, Activators};
+use super::ContractStore;
+use super::activators::ACTIVATION_SECONDS;
 use super::tools::{Settled as _, namespace, race, with};
+use super::world::World;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 use vault_core::Refusal;
@@ -21,8 +22,8 @@ use vault_core::principal::Denial;
 
 /// A token finds its integration, and whether its organization is active; after deletion, and from another
 /// organization, it finds nothing.
-pub async fn token_finds_its_integration(suite: &dyn ActivationSubject) {
-    let world = Activators::new(suite).await;
+pub async fn token_finds_its_integration(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let stored = world.integration().await;
     let integration = &stored.integration;
     let found = |organization_active| Some(FoundIntegration { stored: stored.clone(), organization_active });
@@ -37,13 +38,13 @@ pub async fn token_finds_its_integration(suite: &dyn ActivationSubject) {
     assert_eq!(world.find_by_token(integration.token).await, None);
 
     let stored = world.integration().await;
-    suite.delete_organization(world.organization).await;
+    world.delete_organization().await;
     assert_eq!(world.find_by_token(stored.integration.token).await, None);
 }
 
 /// After a rotation both tokens find the integration; after the next rotation only the newest two do.
-pub async fn rotated_integration_is_found_by_both_tokens(suite: &dyn ActivationSubject) {
-    let world = Activators::new(suite).await;
+pub async fn rotated_integration_is_found_by_both_tokens(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let first = world.integration().await;
     let rotate = async |stored: &StoredIntegration, overlap| {
         let rotated = stored.integration.clone().rotated(world.token(), overlap, world.now());
@@ -70,8 +71,8 @@ pub async fn rotated_integration_is_found_by_both_tokens(suite: &dyn ActivationS
 
 /// An activation returns all credentials of exactly this namespace and organization as they were saved, oldest first,
 /// without deleted ones.
-pub async fn credentials_are_fetched_as_saved(suite: &dyn ActivationSubject) {
-    let (world, other) = (Activators::new(suite).await, Activators::new(suite).await);
+pub async fn credentials_are_fetched_as_saved(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     let principal = world.activator(&world.integration().await);
     let mut saved = Vec::new();
     for _ in 0..5 {
@@ -124,8 +125,8 @@ pub async fn credentials_are_fetched_as_saved(suite: &dyn ActivationSubject) {
 }
 
 /// An activation returns the current version, regardless of other stored versions.
-pub async fn activation_fetches_current_version(suite: &dyn ActivationSubject) {
-    let world = Activators::new(suite).await;
+pub async fn activation_fetches_current_version(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let id = world.saved_in("contract").await.id;
     let principal = world.activator(&world.integration().await);
     let taken = async || {
@@ -147,8 +148,8 @@ pub async fn activation_fetches_current_version(suite: &dyn ActivationSubject) {
 }
 
 /// A rejected command is rejected for the first applicable reason, and changes nothing.
-pub async fn refusals_are_ordered(suite: &dyn ActivationSubject) {
-    let world = Activators::new(suite).await;
+pub async fn refusals_are_ordered(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let principal = world.activator(&world.integration().await);
     let take = async |most, limit| {
         let command = with(world.take(&principal, "contract"), |payload| {
@@ -189,9 +190,9 @@ pub async fn refusals_are_ordered(suite: &dyn ActivationSubject) {
 }
 
 /// An activation cannot return credentials of a namespace after it was frozen, even if both run concurrently.
-pub async fn freeze_takes_effect_during_activations(suite: &dyn ActivationSubject) {
+pub async fn freeze_takes_effect_during_activations(suite: &dyn ContractStore) {
     const FROZEN: Result<Vec<FetchedCredential>, Refusal> = Err(Refusal::Frozen);
-    let world = Activators::new(suite).await;
+    let world = World::new(suite).await;
     world.saved_in("contract").await;
     let principal = world.activator(&world.integration().await);
     let mut takers = JoinSet::new();
@@ -214,8 +215,8 @@ pub async fn freeze_takes_effect_during_activations(suite: &dyn ActivationSubjec
 }
 
 /// After any change an integration is rejected until its token is verified again.
-pub async fn changed_integration_is_refused(suite: &dyn ActivationSubject) {
-    let world = Activators::new(suite).await;
+pub async fn changed_integration_is_refused(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     world.saved_in("contract").await;
     let mut stored = world.integration().await;
     let rotated = stored.integration.clone().rotated(world.token(), Overlap::DEFAULT, world.now());
@@ -236,8 +237,8 @@ pub async fn changed_integration_is_refused(suite: &dyn ActivationSubject) {
 }
 
 /// Integrations of a disabled organization are rejected until it is enabled again.
-pub async fn closed_organizations_integrations_are_refused(suite: &dyn ActivationSubject) {
-    let (world, other) = (Activators::new(suite).await, Activators::new(suite).await);
+pub async fn closed_organizations_integrations_are_refused(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     world.saved_in("contract").await;
     other.saved_in("contract").await;
     let principal = world.activator(&world.integration().await);
@@ -251,8 +252,8 @@ pub async fn closed_organizations_integrations_are_refused(suite: &dyn Activatio
 }
 
 /// The limit on active activations is exact under concurrent requests. Activations of other integrations do not count.
-pub async fn count_of_active_activations_is_exact(suite: &dyn ActivationSubject) {
-    let world = Activators::new(suite).await;
+pub async fn count_of_active_activations_is_exact(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     world.saved_in("contract").await;
     let principal = world.activator(&world.integration().await);
     let neighbour = world.activator(&world.integration().await);
@@ -282,8 +283,8 @@ pub async fn count_of_active_activations_is_exact(suite: &dyn ActivationSubject)
 }
 
 /// An integration lists only its own active activations, newest first.
-pub async fn activations_are_listed_to_their_integration(suite: &dyn ActivationSubject) {
-    let world = Activators::new(suite).await;
+pub async fn activations_are_listed_to_their_integration(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     world.saved_in("contract").await;
     let (principal, neighbour) =
         (world.activator(&world.integration().await), world.activator(&world.integration().await));
@@ -309,8 +310,8 @@ pub async fn activations_are_listed_to_their_integration(suite: &dyn ActivationS
 
 /// If several requests end the same activation, exactly one succeeds. No integration can end an activation of another,
 /// or one that has ended.
-pub async fn activation_ends_once_in_parallel(suite: &dyn ActivationSubject) {
-    let world = Activators::new(suite).await;
+pub async fn activation_ends_once_in_parallel(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     world.saved_in("contract").await;
     let (principal, neighbour) =
         (world.activator(&world.integration().await), world.activator(&world.integration().await));
@@ -336,12 +337,12 @@ pub async fn activation_ends_once_in_parallel(suite: &dyn ActivationSubject) {
 
 /// Aborting ends an activation and is recorded, even if the activation had already ended. Activations of another
 /// organization are unchanged.
-pub async fn aborted_activation_is_deleted(suite: &dyn ActivationSubject) {
-    let (world, other) = (Activators::new(suite).await, Activators::new(suite).await);
+pub async fn aborted_activation_is_deleted(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     world.saved_in("contract").await;
     let principal = world.activator(&world.integration().await);
     let (id, _) = world.activate(&principal, "contract").await;
-    let abort = |world: &Activators<'_>| AbortActivation {
+    let abort = |world: &World<'_>| AbortActivation {
         organization: world.organization,
         activation: id,
         audit: world.audit(AuditAction::ActivationFailed),
@@ -356,8 +357,8 @@ pub async fn aborted_activation_is_deleted(suite: &dyn ActivationSubject) {
 }
 
 /// The use of the current token is recorded to the minute; a rotation resets it, another change does not.
-pub async fn token_use_is_recorded_to_the_minute(suite: &dyn ActivationSubject) {
-    let world = Activators::new(suite).await;
+pub async fn token_use_is_recorded_to_the_minute(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     world.saved_in("contract").await;
     let stored = world.integration().await;
     let used = async |stored: &StoredIntegration| world.as_stored(&stored.integration).await.last_used_at;
@@ -387,12 +388,12 @@ fn dry(command: ForIntegration<FetchCredentials>) -> ForIntegration<FetchCredent
     with(command, |payload| payload.activation = None)
 }
 
-pub(super) async fn live(world: &Activators<'_>, principal: &IntegrationPrincipal) -> Vec<ActivationId> {
+pub(super) async fn live(world: &World<'_>, principal: &IntegrationPrincipal) -> Vec<ActivationId> {
     world.activations(principal).await.into_iter().map(|activation| activation.id).collect()
 }
 
 /// Asserts that every command of the principal is rejected for this reason, and that nothing is changed or recorded.
-async fn denied(world: &Activators<'_>, principal: &IntegrationPrincipal, refusal: IntegrationRefusal) {
+async fn denied(world: &World<'_>, principal: &IntegrationPrincipal, refusal: IntegrationRefusal) {
     let entries = world.audit_length().await;
     let denial = Denial::Integration(refusal);
     let outcome = world.store.fetch_credentials(world.take(principal, "contract")).await.settled();

@@ -1,10 +1,8 @@
 //! Integrations of a world, and their commands.
 
-use super::ActivationSubject;
 use super::tools::{namespace, request_digest};
 use super::world::{NO_LIMIT, World};
 use crate::crypto::FakeDigester;
-use std::ops::Deref;
 use vault_core::Command;
 use vault_core::activation::{Activation, IssuedCredential, VendMode, VendedForm};
 use vault_core::audit::AuditAction;
@@ -17,20 +15,18 @@ use vault_core::integration::{
     StoredIntegration,
 };
 use vault_core::namespace::Namespace;
-use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    ActivationRepository, ActivationStore, ChangeCredential, ChangeIntegration, CreateIntegration, CredentialChange,
-    EndActivation, FetchCredentials, FetchedCredential, Find, FindActivation, ForIntegration, FoundIntegration,
-    FreezeNamespace, FreezeRepository, IdGenerator, IntegrationChange, IntegrationKey, IntegrationRepository,
-    IssueCredentials, KeyedDigester, List, ListActivations, NamePosition, NewActivation, SaveCredential,
-    StoredMetadata,
+    ChangeCredential, ChangeIntegration, CreateIntegration, CredentialChange, EndActivation, FetchCredentials,
+    FetchedCredential, Find, FindActivation, ForIntegration, FoundIntegration, FreezeNamespace, IdGenerator,
+    IntegrationChange, IntegrationKey, IssueCredentials, KeyedDigester, List, ListActivations, NamePosition,
+    NewActivation, SaveCredential, StoredMetadata,
 };
 use vault_core::principal::{Principal, Scope};
 
 /// Duration of activations in cases, in seconds.
 pub(super) const ACTIVATION_SECONDS: i64 = 600;
 
-impl<S: ?Sized> World<'_, S> {
+impl World<'_> {
     /// Returns the digest of an unused token.
     pub(super) fn token(&self) -> Digest {
         FakeDigester::default().digest(DigestPurpose::IntegrationToken, &[self.ids.random().as_bytes()])
@@ -199,9 +195,7 @@ impl<S: ?Sized> World<'_, S> {
     ) -> ForIntegration<EndActivation> {
         self.by(principal, AuditAction::ActivationEnded, EndActivation { activation })
     }
-}
 
-impl<S: IntegrationRepository + ?Sized> World<'_, S> {
     /// Creates an integration as an operator, with a unique name.
     pub(super) async fn integration(&self) -> StoredIntegration {
         let integration = self.new_integration(&self.ids.random().to_string());
@@ -241,16 +235,12 @@ impl<S: IntegrationRepository + ?Sized> World<'_, S> {
     pub(super) async fn delete_integration(&self, stored: &StoredIntegration) {
         self.store.change_integration(self.deletion(stored)).await.unwrap();
     }
-}
 
-impl<S: FreezeRepository + ?Sized> World<'_, S> {
     pub(super) async fn set_frozen(&self, name: &str, frozen: bool) {
         let command = self.freeze(&Principal::Operator, name, frozen);
         assert!(self.store.freeze_namespace(command).await.unwrap().is_some_and(|freezing| freezing.changed));
     }
-}
 
-impl<S: ActivationRepository + ?Sized> World<'_, S> {
     pub(super) async fn taken(&self, command: ForIntegration<FetchCredentials>) -> Vec<FetchedCredential> {
         self.store.fetch_credentials(command).await.unwrap()
     }
@@ -269,33 +259,6 @@ impl<S: ActivationRepository + ?Sized> World<'_, S> {
     pub(super) async fn activations(&self, principal: &IntegrationPrincipal) -> Vec<Activation> {
         self.store.list_activations(self.list_activations(principal)).await.unwrap()
     }
-}
-
-/// World with only the activation ports, and access to the rest of its store.
-pub(super) struct Activators<'a> {
-    suite: &'a dyn ActivationSubject,
-    world: World<'a, dyn ActivationStore>,
-}
-
-impl<'a> Deref for Activators<'a> {
-    type Target = World<'a, dyn ActivationStore>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.world
-    }
-}
-
-impl<'a> Activators<'a> {
-    pub(super) async fn new(suite: &'a dyn ActivationSubject) -> Self {
-        Self { suite, world: World::of_activations(suite).await }
-    }
-
-    /// Creates an integration as an operator, with a unique name.
-    pub(super) async fn integration(&self) -> StoredIntegration {
-        let integration = self.new_integration(&self.ids.random().to_string());
-        self.suite.create_integration(self.create_integration(&Principal::Operator, &integration)).await;
-        self.as_stored(&integration).await
-    }
 
     /// Returns the integration as its token finds it.
     pub(super) async fn as_stored(&self, integration: &Integration) -> StoredIntegration {
@@ -306,33 +269,10 @@ impl<'a> Activators<'a> {
         self.store.find_integration_by_token(token).await.unwrap()
     }
 
-    /// Replaces `stored` with `integration`, and returns it as stored.
-    pub(super) async fn replace_integration(
-        &self,
-        stored: &StoredIntegration,
-        integration: Integration,
-    ) -> StoredIntegration {
-        let (integration, command) = self.replacing(stored, integration);
-        self.suite.change_integration(command).await;
-        self.as_stored(&integration).await
-    }
-
-    pub(super) async fn delete_integration(&self, stored: &StoredIntegration) {
-        self.suite.change_integration(self.deletion(stored)).await;
-    }
-
-    pub(super) async fn set_frozen(&self, name: &str, frozen: bool) {
-        self.suite.freeze_namespace(self.freeze(&Principal::Operator, name, frozen)).await;
-    }
-
-    pub(super) async fn set_state(&self, state: OrganizationState) {
-        self.suite.set_state(self.organization, state).await;
-    }
-
     /// Saves a credential in a namespace and returns the command.
     pub(super) async fn saved_in(&self, name: &str) -> SaveCredential {
         let command = self.save_in(name);
-        self.suite.save_credential(command.clone()).await;
+        self.store.save_credential(command.clone()).await.unwrap();
         command.payload
     }
 
@@ -348,11 +288,11 @@ impl<'a> Activators<'a> {
         let (listed, code) = (change.listed_after(1, &VersionList::default()), request_digest("changed"));
         let payload = ChangeCredential { organization, id, revision, change, listed, description, code, expires_at };
         let command = self.command(&self.embedder(), AuditAction::CredentialReplaced, payload);
-        self.suite.change_credential(command).await;
+        self.store.change_credential(command).await.unwrap();
     }
 
     pub(super) async fn delete_credential(&self, id: CredentialId) {
-        self.suite.delete_credential(self.delete(&self.embedder(), id)).await;
+        assert!(self.store.delete_credential(self.delete(&self.embedder(), id)).await.unwrap());
     }
 }
 

@@ -1,8 +1,8 @@
 //! Cases of sessions that administer integrations and namespaces, for stores that have sessions.
 
+use super::ContractStore;
 use super::tools::{Settled as _, with};
-use super::world::{Integrations, World};
-use super::{IntegrationSubject, SessionSubject};
+use super::world::World;
 use vault_core::Refusal;
 use vault_core::audit::AuditAction;
 use vault_core::id::OrganizationId;
@@ -14,9 +14,9 @@ const OPERATOR: Principal = Principal::Operator;
 
 /// An admin's session creates, finds, lists and changes integrations of its own organization, and finds none of
 /// another.
-pub async fn admin_session_manages_only_own_integrations(suite: &(impl IntegrationSubject + SessionSubject)) {
-    let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
-    let [session, _] = suite.sessions(world.organization, Role::Admin, world.now()).await;
+pub async fn admin_session_manages_only_own_integrations(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let [session, _] = world.two_sessions(Role::Admin).await;
     let (authority, own) = (Principal::Session(session), Scope::One(world.organization));
     let created = world.new_integration("nightly");
     let outcome = world.store.create_integration(world.create_integration(&authority, &created)).await.decided();
@@ -41,11 +41,11 @@ pub async fn admin_session_manages_only_own_integrations(suite: &(impl Integrati
 }
 
 /// Every request of a session that has ended is denied before any other check.
-pub async fn ended_session_cannot_manage_integrations(suite: &(impl IntegrationSubject + SessionSubject)) {
-    let world = World::of_integrations(suite).await;
-    let [session, _] = suite.sessions(world.organization, Role::Admin, world.now()).await;
+pub async fn ended_session_cannot_manage_integrations(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let [session, _] = world.two_sessions(Role::Admin).await;
     let stored = world.integration().await;
-    suite.end_session(session.clone(), world.now()).await;
+    world.log_out(&session).await;
     let entries = world.audit_length().await;
     let (authority, ended) = (Principal::Session(session), Denial::SessionEnded);
     let created = world.create_integration(&authority, &stored.integration);
@@ -64,13 +64,13 @@ pub async fn ended_session_cannot_manage_integrations(suite: &(impl IntegrationS
 }
 
 /// An admin's session freezes and lists only namespaces of its own organization. An ended session cannot do either.
-pub async fn session_freezes_only_namespaces_of_its_organization(suite: &(impl IntegrationSubject + SessionSubject)) {
-    let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
-    let [session, _] = suite.sessions(world.organization, Role::Admin, world.now()).await;
+pub async fn session_freezes_only_namespaces_of_its_organization(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let [session, _] = world.two_sessions(Role::Admin).await;
     let authority = Principal::Session(session.clone());
     let command = world.freeze(&authority, "contract", true);
     assert!(world.store.freeze_namespace(command).await.unwrap().is_some_and(|freezing| freezing.changed));
-    let query = |world: &Integrations<'_>, scope| List {
+    let query = |world: &World<'_>, scope| List {
         principal: authority.clone(),
         of: scope,
         after: None,
@@ -89,7 +89,7 @@ pub async fn session_freezes_only_namespaces_of_its_organization(suite: &(impl I
     for command in [other.freeze(&authority, "contract", true), nowhere] {
         assert_eq!(world.store.freeze_namespace(command).await.unwrap(), None);
     }
-    suite.end_session(session.clone(), world.now()).await;
+    world.log_out(&session).await;
     let ended = Denial::SessionEnded;
     let command = world.freeze(&authority, "contract", false);
     assert_eq!(world.store.freeze_namespace(command).await.settled(), Err(ended));

@@ -1,9 +1,9 @@
 //! Cases of [`AuditLog`](vault_core::port::AuditLog) and [`AuditTrail`](vault_core::port::AuditTrail). The cases of
 //! each command check that it writes its entry exactly if it changed something.
 
-use super::OperatorSubject;
+use super::ContractStore;
 use super::tools::{namespace, paged, race};
-use super::world::{Operators, World};
+use super::world::World;
 use crate::crypto::FakeAuditSealer;
 use std::sync::Arc;
 use vault_core::activation::{IssuedCredential, Purpose, VendedForm};
@@ -18,8 +18,8 @@ use vault_core::principal::{Principal, Scope};
 use vault_core::time::Timestamp;
 
 /// Appended entries are returned unchanged by their IDs and in lists, for every kind of actor, subject and note.
-pub async fn entries_are_read_as_written(suite: &dyn OperatorSubject) {
-    let world = World::of_operators(suite).await;
+pub async fn entries_are_read_as_written(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let (account, session) = (AccountId::from_uuid(world.ids.random()), SessionId::from_uuid(world.ids.random()));
     let integration = IntegrationId::from_uuid(world.ids.random());
     let mut entries = Vec::new();
@@ -55,8 +55,8 @@ pub async fn entries_are_read_as_written(suite: &dyn OperatorSubject) {
 
 /// Lists work in both directions, within a range of IDs, and page by page. An organization's list includes entries once
 /// they are sealed.
-pub async fn entries_are_listed_in_ranges(suite: &dyn OperatorSubject) {
-    let (world, other) = (World::of_operators(suite).await, World::of_operators(suite).await);
+pub async fn entries_are_listed_in_ranges(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     let entries: Vec<_> = (0..7).map(|_| world.audit(AuditAction::CredentialShown)).collect();
     world.store.append(entries.clone()).await.unwrap();
     world.store.append(vec![other.audit(AuditAction::CredentialShown)]).await.unwrap();
@@ -95,8 +95,8 @@ pub async fn entries_are_listed_in_ranges(suite: &dyn OperatorSubject) {
 }
 
 /// A checkpoint is returned unchanged. Its entries name it and are not pending for another.
-pub async fn checkpoint_covers_its_entries(suite: &dyn OperatorSubject) {
-    let world = World::of_operators(suite).await;
+pub async fn checkpoint_covers_its_entries(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let entries: Vec<_> = (0..3).map(|_| world.audit(AuditAction::CredentialShown)).collect();
     world.store.append(entries.clone()).await.unwrap();
     assert_eq!(unsealed(&world, &entries).await, 3);
@@ -115,8 +115,8 @@ pub async fn checkpoint_covers_its_entries(suite: &dyn OperatorSubject) {
 }
 
 /// A checkpoint is rejected if its number exists or leaves a gap, or if one of its entries is sealed or does not exist.
-pub async fn mismatched_checkpoint_changes_nothing(suite: &dyn OperatorSubject) {
-    let world = World::of_operators(suite).await;
+pub async fn mismatched_checkpoint_changes_nothing(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let entries: Vec<_> = (0..3).map(|_| world.audit(AuditAction::CredentialShown)).collect();
     world.store.append(entries.clone()).await.unwrap();
     let created = seal(&world, &entries[..1]).await;
@@ -138,8 +138,8 @@ pub async fn mismatched_checkpoint_changes_nothing(suite: &dyn OperatorSubject) 
 
 /// If several processes add a checkpoint with the same number, exactly one succeeds, so that concurrent sealers create
 /// one chain.
-pub async fn parallel_checkpoints_form_one_chain(suite: &dyn OperatorSubject) {
-    let world = World::of_operators(suite).await;
+pub async fn parallel_checkpoints_form_one_chain(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let entries: Vec<_> = (0..8).map(|_| world.audit(AuditAction::CredentialShown)).collect();
     world.store.append(entries.clone()).await.unwrap();
     let store = Arc::clone(&world.store);
@@ -192,12 +192,12 @@ pub(super) async fn add(store: &dyn OperatorStore, entries: &[SealedAuditRecord]
     panic!("a checkpoint that fits is added");
 }
 
-async fn seal(world: &Operators<'_>, entries: &[SealedAuditRecord]) -> SealedCheckpoint {
+async fn seal(world: &World<'_>, entries: &[SealedAuditRecord]) -> SealedCheckpoint {
     add(&*world.store, entries, world.now()).await
 }
 
 /// Returns the number of `entries` that no checkpoint contains.
-async fn unsealed(world: &Operators<'_>, entries: &[SealedAuditRecord]) -> usize {
+async fn unsealed(world: &World<'_>, entries: &[SealedAuditRecord]) -> usize {
     let ids: Vec<_> = entries.iter().map(|sealed| sealed.record.id.to_string()).collect();
     let page = async |last: Option<&UnsealedEntry>| {
         world.store.unsealed_entries(last.map(|last| last.id.clone()), 100).await.unwrap()

@@ -1,9 +1,9 @@
 //! Cases of account administration by an admin's session and by the operator.
 
-use super::AccountSubject;
+use super::ContractStore;
 use super::account_change::regrant;
 use super::tools::{Settled, race};
-use super::world::{Accounts, Holder, Wanted, World};
+use super::world::{Holder, Wanted, World};
 use std::sync::Arc;
 use vault_core::account::AccountState;
 use vault_core::audit::AuditAction;
@@ -13,8 +13,8 @@ use vault_core::role::Role;
 use vault_core::{Command, ErrorKind, Refusal};
 
 /// A session finds and lists only accounts of its own organization.
-pub async fn session_lists_only_its_organization(suite: &dyn AccountSubject) {
-    let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
+pub async fn session_lists_only_its_organization(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     let (admin, colleague) = (world.holder(Role::Admin).await, world.holder(Role::Viewer).await);
     let stranger = other.holder(Role::Viewer).await;
     other.invited(Role::Viewer).await;
@@ -51,8 +51,8 @@ pub async fn session_lists_only_its_organization(suite: &dyn AccountSubject) {
 }
 
 /// A session that is no longer valid sees and changes nothing.
-pub async fn ended_session_cannot_administer(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn ended_session_cannot_administer(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let (admin, colleague) = (world.holder(Role::Admin).await, world.holder(Role::Viewer).await);
     let session = world.log_in(&admin).await;
     assert!(world.store.end_session(world.end_session(&session)).await.unwrap());
@@ -78,12 +78,12 @@ pub async fn ended_session_cannot_administer(suite: &dyn AccountSubject) {
 }
 
 /// An admin's session changes and deletes only accounts of its own organization.
-pub async fn session_changes_only_its_organization(suite: &dyn AccountSubject) {
-    let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
+pub async fn session_changes_only_its_organization(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     let (admin, colleague) = (world.holder(Role::Admin).await, world.holder(Role::Viewer).await);
     let stranger = other.holder(Role::Viewer).await;
     let session = world.log_in(&admin).await;
-    let change = async |world: &Accounts<'_>, holder: &Holder, change: Wanted| {
+    let change = async |world: &World<'_>, holder: &Holder, change: Wanted| {
         let holder = &Holder { signed: world.read(holder).await.signed, ..holder.clone() };
         let version = holder.signed.version;
         world.store.change_account(by(&session, world.change_account(holder, version, change))).await.decided()
@@ -103,8 +103,8 @@ pub async fn session_changes_only_its_organization(suite: &dyn AccountSubject) {
 
 /// A session cannot remove an organization's last active admin, not even its own; disabled and re-enrolling admins,
 /// other roles, invitations and admins of other organizations do not count. An operator can.
-pub async fn last_active_admin_cannot_be_removed(suite: &dyn AccountSubject) {
-    let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
+pub async fn last_active_admin_cannot_be_removed(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     let admin = world.holder(Role::Admin).await;
     let disabled = world.holder(Role::Admin).await;
     let re_enrolling = world.holder(Role::Admin).await;
@@ -137,8 +137,8 @@ pub async fn last_active_admin_cannot_be_removed(suite: &dyn AccountSubject) {
 }
 
 /// If two admins concurrently demote, disable, re-enrol or delete each other, one of them remains.
-pub async fn admins_cannot_demote_each_other_concurrently(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn admins_cannot_demote_each_other_concurrently(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     for round in 0..8 {
         let (one, two) = (world.holder(Role::Admin).await, world.holder(Role::Admin).await);
         let (ones, twos) = (world.log_in(&one).await, world.log_in(&two).await);
@@ -167,8 +167,8 @@ pub async fn admins_cannot_demote_each_other_concurrently(suite: &dyn AccountSub
 }
 
 /// If all admins concurrently give up the role, one of them keeps it.
-pub async fn concurrent_demotions_keep_one_active_admin(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn concurrent_demotions_keep_one_active_admin(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let mut commands = Vec::new();
     for _ in 0..6 {
         let admin = world.holder(Role::Admin).await;
@@ -188,7 +188,7 @@ pub async fn concurrent_demotions_keep_one_active_admin(suite: &dyn AccountSubje
 }
 
 /// Returns the changes that remove an admin.
-fn takings(world: &Accounts<'_>, admin: &Holder) -> [Wanted; 4] {
+fn takings(world: &World<'_>, admin: &Holder) -> [Wanted; 4] {
     [
         regrant(admin, Role::Editor, AccountState::Active),
         regrant(admin, Role::Admin, AccountState::Disabled),

@@ -1,15 +1,14 @@
 //! Cases of checks and of credential usage recorded by the activation process, for stores with only the activation
 //! ports.
 
-use super::ActivationSubject;
-use super::activators::Activators;
+use super::ContractStore;
 use super::world::World;
 use vault_core::audit::AuditAction;
 use vault_core::check::CheckReason;
 use vault_core::credential::LastCheck;
-use vault_core::port::{ActivationRepository, ClaimChecks, CredentialChange, DueCheck, RecordActivated, RecordCheck};
+use vault_core::port::{ClaimChecks, CredentialChange, DueCheck, RecordActivated, RecordCheck};
 
-impl<S: ActivationRepository + ?Sized> World<'_, S> {
+impl World<'_> {
     pub(super) async fn claim_checks(&self, turn: Option<(usize, i64)>) -> Vec<DueCheck> {
         let checks = self.store.claim_checks(ClaimChecks { now: self.now(), most: 10, turn }).await.unwrap();
         // A store may contain other organizations.
@@ -18,8 +17,8 @@ impl<S: ActivationRepository + ?Sized> World<'_, S> {
 }
 
 /// Every credential is checked once per round, and the next round starts at its time.
-pub async fn checks_are_due_in_rounds(suite: &dyn ActivationSubject) {
-    let world = Activators::new(suite).await;
+pub async fn checks_are_due_in_rounds(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let mut saved = Vec::new();
     for _ in 0..7 {
         saved.push(world.saved_in("contract").await.id);
@@ -37,12 +36,12 @@ pub async fn checks_are_due_in_rounds(suite: &dyn ActivationSubject) {
 }
 
 /// The result of a check is stored with its version and recorded, unless that version no longer exists.
-pub async fn check_result_applies_to_checked_version(suite: &dyn ActivationSubject) {
-    let (world, other) = (Activators::new(suite).await, Activators::new(suite).await);
+pub async fn check_result_applies_to_checked_version(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     let id = world.saved_in("contract").await.id;
     world.change_credential(id, 1, CredentialChange::Stage(world.new_version(id, 2)), None).await;
     let check = LastCheck::after(None, world.now(), Some(CheckReason::UnknownKey));
-    let record = async |of: &Activators<'_>, version| {
+    let record = async |of: &World<'_>, version| {
         let audit = Some(of.audit(AuditAction::CredentialFailing));
         let payload = RecordCheck { organization: of.organization, id, version, check, audit };
         world.store.record_check(payload).await.unwrap()
@@ -57,12 +56,12 @@ pub async fn check_result_applies_to_checked_version(suite: &dyn ActivationSubje
 }
 
 /// The latest minute in which a credential was activated is stored, and returned with the credential.
-pub async fn latest_activation_is_recorded(suite: &dyn ActivationSubject) {
-    let (world, other) = (Activators::new(suite).await, Activators::new(suite).await);
+pub async fn latest_activation_is_recorded(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     let (id, neighbour) = (world.saved_in("contract").await.id, world.saved_in("contract").await.id);
     let principal = world.activator(&world.integration().await);
     let minute = world.now().floor_to_minute();
-    let note = async |of: &Activators<'_>, minute| {
+    let note = async |of: &World<'_>, minute| {
         let payload = RecordActivated { organization: of.organization, credentials: vec![id], minute };
         world.store.record_activated(payload).await.unwrap();
     };

@@ -1,6 +1,6 @@
 //! Cases of [`CredentialRepository`](vault_core::port::CredentialRepository).
 
-use super::CredentialSubject;
+use super::ContractStore;
 use super::idempotency::keyed;
 use super::tools::{Settled, evaluated, namespace, race, request_digest, with};
 use super::world::World;
@@ -9,13 +9,13 @@ use vault_core::audit::AuditAction;
 use vault_core::credential::CredentialType;
 use vault_core::id::{CredentialId, KeyId};
 use vault_core::organization::OrganizationState;
-use vault_core::port::{CredentialStore, IdGenerator, ListCredentials, ListPosition, StoredCredential};
+use vault_core::port::{IdGenerator, ListCredentials, ListPosition, StoredCredential};
 use vault_core::principal::{Denial, Principal};
 use vault_core::{Error, Refusal};
 
 /// A credential is shown and listed as it was saved, for each type.
-pub async fn credential_is_shown_as_saved(suite: &dyn CredentialSubject) {
-    let world = World::of_credentials(suite).await;
+pub async fn credential_is_shown_as_saved(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let principal = world.embedder();
     let mut newest_first = Vec::new();
     for kind in CredentialType::ALL {
@@ -57,8 +57,8 @@ pub async fn credential_is_shown_as_saved(suite: &dyn CredentialSubject) {
 }
 
 /// A list starts with the newest credential, also for equal times.
-pub async fn list_starts_with_newest(suite: &dyn CredentialSubject) {
-    let world = World::of_credentials(suite).await;
+pub async fn list_starts_with_newest(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let principal = world.embedder();
     let mut saved = Vec::new();
     for pause in [0, 0, 1, 1_000, 0, 86_400_000] {
@@ -69,8 +69,8 @@ pub async fn list_starts_with_newest(suite: &dyn CredentialSubject) {
 }
 
 /// A list is filtered by namespace, by type and by both; a namespace is compared exactly.
-pub async fn list_is_filtered(suite: &dyn CredentialSubject) {
-    let world = World::of_credentials(suite).await;
+pub async fn list_is_filtered(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let principal = world.embedder();
     let mut saved = Vec::new();
     for text in ["a_b", "axb", "A_b", "a_b/c", "a"] {
@@ -96,8 +96,8 @@ pub async fn list_is_filtered(suite: &dyn CredentialSubject) {
 
 /// Pages neither repeat nor omit what existed when the first page was read, whatever is saved or deleted in between,
 /// including the last credential of a page.
-pub async fn pages_are_stable_while_others_change_the_list(suite: &dyn CredentialSubject) {
-    let world = World::of_credentials(suite).await;
+pub async fn pages_are_stable_while_others_change_the_list(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let principal = world.embedder();
     let mut remaining = Vec::new();
     for _ in 0..10 {
@@ -119,8 +119,8 @@ pub async fn pages_are_stable_while_others_change_the_list(suite: &dyn Credentia
 }
 
 /// An organization cannot list, show, page after or delete a credential of another.
-pub async fn organizations_are_isolated(suite: &dyn CredentialSubject) {
-    let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
+pub async fn organizations_are_isolated(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     let (principal, stranger) = (world.embedder(), other.embedder());
     let mine = world.saved(&principal).await;
     let theirs = other.saved(&stranger).await;
@@ -137,8 +137,8 @@ pub async fn organizations_are_isolated(suite: &dyn CredentialSubject) {
 }
 
 /// Of concurrent deletes of a credential exactly one succeeds.
-pub async fn credential_is_deleted_once_in_parallel(suite: &dyn CredentialSubject) {
-    let world = World::of_credentials(suite).await;
+pub async fn credential_is_deleted_once_in_parallel(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let principal = world.embedder();
     let (credential, other) = (world.saved(&principal).await, world.saved(&principal).await);
     let deleted = race((0..16).map(|_| {
@@ -155,8 +155,8 @@ pub async fn credential_is_deleted_once_in_parallel(suite: &dyn CredentialSubjec
 }
 
 /// The limit on credentials is enforced per organization. Deleted credentials do not count.
-pub async fn limit_is_enforced(suite: &dyn CredentialSubject) {
-    let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
+pub async fn limit_is_enforced(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     for _ in 0..3 {
         other.saved(&other.embedder()).await;
     }
@@ -176,8 +176,8 @@ pub async fn limit_is_enforced(suite: &dyn CredentialSubject) {
 }
 
 /// The limit is exact under concurrent saves.
-pub async fn limit_is_exact_in_parallel(suite: &dyn CredentialSubject) {
-    let world = World::of_credentials(suite).await;
+pub async fn limit_is_exact_in_parallel(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let principal = world.embedder();
     world.saved(&principal).await;
     let outcomes = race((0..32).map(|_| {
@@ -193,8 +193,8 @@ pub async fn limit_is_exact_in_parallel(suite: &dyn CredentialSubject) {
 }
 
 /// A save under a key that is not the organization's active key is rejected.
-pub async fn inactive_key_is_refused(suite: &dyn CredentialSubject) {
-    let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
+pub async fn inactive_key_is_refused(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     let principal = world.embedder();
     let earlier = world.saved(&principal).await;
     let replacement = world.replace_key(world.key);
@@ -216,8 +216,8 @@ pub async fn inactive_key_is_refused(suite: &dyn CredentialSubject) {
 
 /// Concurrent saves are decided as if they ran one after the other: a rejected save neither undoes nor delays the
 /// others, and records nothing.
-pub async fn concurrent_saves_are_decided_independently(suite: &dyn CredentialSubject) {
-    let world = World::of_credentials(suite).await;
+pub async fn concurrent_saves_are_decided_independently(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let principals = [world.embedder(), world.embedder(), closed(suite).await];
     let inactive = KeyId::from_uuid(world.ids.random());
     let expected = |number: usize| match number % 8 {
@@ -272,8 +272,8 @@ pub async fn concurrent_saves_are_decided_independently(suite: &dyn CredentialSu
 }
 
 /// Repeated requests among concurrent ones: each idempotency key has one effect, within the limit.
-pub async fn concurrent_repeats_do_not_count_towards_limit(suite: &dyn CredentialSubject) {
-    let world = World::of_credentials(suite).await;
+pub async fn concurrent_repeats_do_not_count_towards_limit(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let principal = world.embedder();
     let first = keyed(&world, &principal, "key 0", "body");
     let created = world.store.save_credential(first).await.unwrap();
@@ -311,8 +311,8 @@ pub async fn concurrent_repeats_do_not_count_towards_limit(suite: &dyn Credentia
 }
 
 /// Concurrent deletes are decided as if they ran one after the other.
-pub async fn concurrent_deletes_are_decided_independently(suite: &dyn CredentialSubject) {
-    let world = World::of_credentials(suite).await;
+pub async fn concurrent_deletes_are_decided_independently(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let (principal, ended) = (world.embedder(), closed(suite).await);
     let mut saved = Vec::new();
     for _ in 0..24 {
@@ -357,9 +357,9 @@ pub async fn concurrent_deletes_are_decided_independently(suite: &dyn Credential
 }
 
 /// Returns a principal without any permission: a user of a disabled organization.
-async fn closed(suite: &dyn CredentialSubject) -> Principal {
-    let world = World::of_credentials(suite).await;
-    suite.set_state(world.organization, OrganizationState::Disabled).await;
+async fn closed(suite: &dyn ContractStore) -> Principal {
+    let world = World::new(suite).await;
+    world.set_state(OrganizationState::Disabled).await;
     world.embedder()
 }
 
@@ -369,7 +369,7 @@ pub(super) const fn position(id: CredentialId) -> ListPosition {
 }
 
 /// Returns all pages of `query`, with at most `limit` credentials per page.
-async fn pages(world: &World<'_, dyn CredentialStore>, query: ListCredentials, limit: usize) -> Vec<CredentialId> {
+async fn pages(world: &World<'_>, query: ListCredentials, limit: usize) -> Vec<CredentialId> {
     let mut all = Vec::new();
     loop {
         let page =

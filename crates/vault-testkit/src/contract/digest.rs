@@ -1,6 +1,6 @@
 //! Cases of [`KeyedDigester`](vault_core::port::KeyedDigester) that fakes also pass.
 
-use super::crypto::DigestSubject;
+use super::crypto::CryptoSubject;
 use std::collections::HashSet;
 use vault_core::digest::{Digest, DigestPurpose, RowMac};
 use vault_core::id::KeyId;
@@ -15,7 +15,7 @@ pub(super) const SIGNED: [DigestPurpose; 5] = [
 ];
 
 /// Equal parts have equal digests in every process of the instance.
-pub async fn equal_parts_have_equal_digests<S: DigestSubject>(make: impl AsyncFn() -> S) {
+pub async fn equal_parts_have_equal_digests<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let subject = make().await;
     for purpose in DigestPurpose::ALL {
         for parts in [&[b"one".as_slice(), b"two"][..], &[b""], &[]] {
@@ -32,7 +32,7 @@ pub async fn equal_parts_have_equal_digests<S: DigestSubject>(make: impl AsyncFn
 }
 
 /// Equal parts have different digests for different purposes.
-pub async fn digests_of_different_purposes_differ<S: DigestSubject>(make: impl AsyncFn() -> S) {
+pub async fn digests_of_different_purposes_differ<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let digester = make().await.digester();
     let digests: HashSet<_> =
         DigestPurpose::ALL.iter().map(|purpose| *digester.digest(*purpose, &[b"same"]).as_bytes()).collect();
@@ -41,7 +41,7 @@ pub async fn digests_of_different_purposes_differ<S: DigestSubject>(make: impl A
 
 /// Digests of different parts differ, even if the concatenated bytes are equal, such as one label in two organizations
 /// or one code of two accounts.
-pub async fn digest_parts_are_separated<S: DigestSubject>(make: impl AsyncFn() -> S) {
+pub async fn digest_parts_are_separated<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let digester = make().await.digester();
     let all: [&[&[u8]]; 12] = [
         &[b"organization 1", b"stage=nightly"],
@@ -64,7 +64,7 @@ pub async fn digest_parts_are_separated<S: DigestSubject>(make: impl AsyncFn() -
 }
 
 /// A MAC verifies only for these parts, this purpose and the key that it names.
-pub async fn mac_verifies_only_for_signed_values<S: DigestSubject>(make: impl AsyncFn() -> S) {
+pub async fn mac_verifies_only_for_signed_values<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let subject = make().await;
     let digester = subject.digester();
     for purpose in SIGNED {
@@ -88,7 +88,7 @@ pub async fn mac_verifies_only_for_signed_values<S: DigestSubject>(make: impl As
 }
 
 /// Guessable values have different digests in different instances. Values that cannot be guessed need no key.
-pub async fn digests_of_different_deployments_differ<S: DigestSubject>(make: impl AsyncFn() -> S) {
+pub async fn digests_of_different_deployments_differ<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let (ours, strange) = (make().await.digester(), make().await.digester());
     for purpose in DigestPurpose::ALL {
         let agree = ours.digest(purpose, &[b"same"]) == strange.digest(purpose, &[b"same"]);

@@ -1,6 +1,6 @@
 //! Cases of [`AuditSealer`] that fakes also pass.
 
-use super::crypto::DigestSubject;
+use super::crypto::CryptoSubject;
 use crate::clock::ManualClock;
 use uuid::Uuid;
 use vault_core::audit::{
@@ -43,7 +43,7 @@ pub(super) fn is_genuine(sealer: &dyn AuditSealer, sealed: &SealedAuditRecord) -
 }
 
 /// The MAC of an entry verifies until any field of the entry is changed.
-pub async fn mac_covers_each_field_of_entry<S: DigestSubject>(make: impl AsyncFn() -> S) {
+pub async fn mac_covers_each_field_of_entry<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let sealer = make().await.audit_sealer();
     let sealed = sealer.seal(record());
     assert!(is_genuine(&*sealer, &sealed));
@@ -69,7 +69,7 @@ pub async fn mac_covers_each_field_of_entry<S: DigestSubject>(make: impl AsyncFn
 }
 
 /// A stored entry is verified by its columns, whatever their content.
-pub async fn mac_covers_each_column_of_entry<S: DigestSubject>(make: impl AsyncFn() -> S) {
+pub async fn mac_covers_each_column_of_entry<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let sealer = make().await.audit_sealer();
     let noted = AuditRecord { note: Some(AuditNote::of(super::tools::namespace("imports"))), ..record() };
     for record in [record(), noted] {
@@ -109,7 +109,7 @@ pub async fn mac_covers_each_column_of_entry<S: DigestSubject>(make: impl AsyncF
 
 /// The MAC of a checkpoint verifies until any field of it is changed. Checkpoints have equal hashes exactly if their
 /// contents are equal.
-pub async fn mac_covers_checkpoint<S: DigestSubject>(make: impl AsyncFn() -> S) {
+pub async fn mac_covers_checkpoint<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let sealer = make().await.audit_sealer();
     let sealed = sealer.seal_checkpoint(checkpoint());
     assert!(sealer.is_genuine_checkpoint(&sealed));

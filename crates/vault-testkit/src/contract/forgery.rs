@@ -1,11 +1,11 @@
 //! Cases of access tokens that require cryptography.
 
-use super::crypto::TokenSubject;
+use super::crypto::CryptoSubject;
 use super::token::{NOW, claims, issue};
 use vault_core::role::Role;
 
 /// The start of one token and the end of another of the same length do not form a valid token.
-pub async fn tokens_cannot_be_spliced<S: TokenSubject>(make: impl AsyncFn() -> S) {
+pub async fn tokens_cannot_be_spliced<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let subject = make().await;
     let issuer = subject.issuer();
     let [one, two] = [(); 2].map(|()| issue(&*issuer, &claims(subject.instance(), Role::Editor)));
@@ -24,7 +24,7 @@ pub async fn tokens_cannot_be_spliced<S: TokenSubject>(make: impl AsyncFn() -> S
 }
 
 /// A token does not disclose its claims.
-pub async fn debug_of_tokens_shows_no_content<S: TokenSubject>(make: impl AsyncFn() -> S) {
+pub async fn debug_of_tokens_shows_no_content<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let subject = make().await;
     let claims = claims(subject.instance(), Role::Editor);
     let token = issue(&*subject.issuer(), &claims);

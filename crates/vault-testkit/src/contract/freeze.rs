@@ -1,8 +1,8 @@
 //! Cases of [`FreezeRepository`](vault_core::port::FreezeRepository).
 
-use super::IntegrationSubject;
+use super::ContractStore;
 use super::tools::{namespace, paged, race};
-use super::world::{Integrations, World};
+use super::world::World;
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
 use vault_core::port::{Freezing, FrozenNamespace, List, ListedNamespace};
@@ -11,12 +11,12 @@ use vault_core::principal::{Principal, Scope};
 const OPERATOR: Principal = Principal::Operator;
 
 /// A namespace is frozen once, listed, and thawed once. Each change is recorded once. Other namespaces are unchanged.
-pub async fn namespace_is_frozen_until_it_is_thawed(suite: &dyn IntegrationSubject) {
-    let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
+pub async fn namespace_is_frozen_until_it_is_thawed(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     let since = world.now();
-    suite.add_credential(world.save_in("a")).await;
-    suite.add_credential(world.save_in("a")).await;
-    suite.add_credential(world.save_in("c")).await;
+    world.saved_in("a").await;
+    world.saved_in("a").await;
+    world.saved_in("c").await;
     world.integration().await;
     for (name, changed, credentials, integrations) in [
         ("b/nightly", true, 0, 0),
@@ -54,8 +54,8 @@ pub async fn namespace_is_frozen_until_it_is_thawed(suite: &dyn IntegrationSubje
 }
 
 /// If several requests freeze the same namespace, exactly one succeeds, and the same applies to thawing it.
-pub async fn parallel_freezes_of_one_namespace_freeze_once(suite: &dyn IntegrationSubject) {
-    let world = World::of_integrations(suite).await;
+pub async fn parallel_freezes_of_one_namespace_freeze_once(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     for (frozen, action) in [(true, AuditAction::NamespaceFrozen), (false, AuditAction::NamespaceThawed)] {
         let outcomes = race((0..8).map(|_| {
             let (store, command) = (Arc::clone(&world.store), world.freeze(&OPERATOR, "contract", frozen));
@@ -68,11 +68,11 @@ pub async fn parallel_freezes_of_one_namespace_freeze_once(suite: &dyn Integrati
 }
 
 /// Namespaces that have credentials or are frozen are listed by name, page by page. Their counts have an upper limit.
-pub async fn namespaces_are_listed_with_counts(suite: &dyn IntegrationSubject) {
-    let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
+pub async fn namespaces_are_listed_with_counts(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     for name in ["b", "a/1", "b", "a/1", "b", "A"] {
-        suite.add_credential(world.save_in(name)).await;
-        suite.add_credential(other.save_in("other")).await;
+        world.saved_in(name).await;
+        other.saved_in("other").await;
     }
     world.set_frozen("b", true).await;
     world.set_frozen("empty", true).await;
@@ -90,7 +90,7 @@ pub async fn namespaces_are_listed_with_counts(suite: &dyn IntegrationSubject) {
     }
 }
 
-async fn frozen(world: &Integrations<'_>, scope: Scope) -> Vec<FrozenNamespace> {
+async fn frozen(world: &World<'_>, scope: Scope) -> Vec<FrozenNamespace> {
     let (principal, now) = (OPERATOR, world.now());
     world.store.list_frozen(List { principal, of: scope, after: None, limit: 1_000, now }).await.unwrap()
 }

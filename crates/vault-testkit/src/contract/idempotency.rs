@@ -1,6 +1,6 @@
 //! Cases of saving under an [`Idempotency`] key.
 
-use super::CredentialSubject;
+use super::ContractStore;
 use super::tools::{Settled, evaluated, race, request_digest, with};
 use super::world::World;
 use std::collections::HashSet;
@@ -8,13 +8,13 @@ use std::sync::Arc;
 use vault_core::audit::AuditAction;
 use vault_core::id::CredentialId;
 use vault_core::organization::OrganizationState;
-use vault_core::port::{CredentialStore, Find, Idempotency, SaveCredential};
+use vault_core::port::{Find, Idempotency, SaveCredential};
 use vault_core::principal::{Denial, Principal};
 use vault_core::{Command, Error, Refusal};
 
 /// A repeated request has no effect and names the credential of the first one; a different request is rejected.
-pub async fn request_has_one_effect(suite: &dyn CredentialSubject) {
-    let world = World::of_credentials(suite).await;
+pub async fn request_has_one_effect(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let principal = world.embedder();
     let first = keyed(&world, &principal, "key", "body");
     let created = first.payload.id;
@@ -29,8 +29,8 @@ pub async fn request_has_one_effect(suite: &dyn CredentialSubject) {
 }
 
 /// Concurrent repetitions of a request have one effect, and all name it.
-pub async fn request_has_one_effect_in_parallel(suite: &dyn CredentialSubject) {
-    let world = World::of_credentials(suite).await;
+pub async fn request_has_one_effect_in_parallel(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let principal = world.embedder();
     let outcomes = race((0..16).map(|_| {
         let (store, command) = (Arc::clone(&world.store), keyed(&world, &principal, "key", "body"));
@@ -44,8 +44,8 @@ pub async fn request_has_one_effect_in_parallel(suite: &dyn CredentialSubject) {
 }
 
 /// Of concurrent different requests with one key exactly one is executed, and the others are rejected.
-pub async fn parallel_requests_under_one_key_have_one_effect(suite: &dyn CredentialSubject) {
-    let world = World::of_credentials(suite).await;
+pub async fn parallel_requests_under_one_key_have_one_effect(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let principal = world.embedder();
     let outcomes = race((0..16).map(|body| {
         let (store, command) = (Arc::clone(&world.store), keyed(&world, &principal, "key", &format!("body {body}")));
@@ -58,8 +58,8 @@ pub async fn parallel_requests_under_one_key_have_one_effect(suite: &dyn Credent
 }
 
 /// A key belongs to one account: other users and organizations may use the same text.
-pub async fn keys_are_independent_per_account(suite: &dyn CredentialSubject) {
-    let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
+pub async fn keys_are_independent_per_account(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     let mut principals = Vec::new();
     for world in [&world, &other] {
         principals.push((world, world.embedder()));
@@ -72,8 +72,8 @@ pub async fn keys_are_independent_per_account(suite: &dyn CredentialSubject) {
 }
 
 /// Keys are compared exactly and may contain any visible ASCII character, up to 255.
-pub async fn keys_are_compared_exactly(suite: &dyn CredentialSubject) {
-    let world = World::of_credentials(suite).await;
+pub async fn keys_are_compared_exactly(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let principal = world.embedder();
     let longest = "k".repeat(255);
     let mut created = HashSet::new();
@@ -83,8 +83,8 @@ pub async fn keys_are_compared_exactly(suite: &dyn CredentialSubject) {
 }
 
 /// A repeated request gets the response of the first one, even if credential, key or limit have changed.
-pub async fn replay_outlives_created_credential(suite: &dyn CredentialSubject) {
-    let world = World::of_credentials(suite).await;
+pub async fn replay_outlives_created_credential(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let principal = world.embedder();
     let (kept, deleted) = (keyed(&world, &principal, "kept", "body"), keyed(&world, &principal, "deleted", "body"));
     let (kept_id, deleted_id): (CredentialId, CredentialId) = (kept.payload.id, deleted.payload.id);
@@ -102,8 +102,8 @@ pub async fn replay_outlives_created_credential(suite: &dyn CredentialSubject) {
 }
 
 /// The result of an earlier save with a key is found without saving; a principal without permission finds nothing.
-pub async fn earlier_save_is_found(suite: &dyn CredentialSubject) {
-    let world = World::of_credentials(suite).await;
+pub async fn earlier_save_is_found(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let principal = world.embedder();
     let find = async |body: &str| {
         let idempotency = keyed(&world, &principal, "key", body).payload.idempotency;
@@ -117,13 +117,13 @@ pub async fn earlier_save_is_found(suite: &dyn CredentialSubject) {
     world.store.save_credential(command).await.unwrap();
     assert_eq!(find("body").await.unwrap(), Some((created, 1)));
     assert!(matches!(find("other body").await, Err(Error::Refused(Refusal::IdempotencyMismatch))));
-    suite.set_state(world.organization, OrganizationState::Disabled).await;
+    world.set_state(OrganizationState::Disabled).await;
     assert!(matches!(find("body").await, Err(Error::Denied(Denial::OrganizationDisabled))));
 }
 
 /// A request that was not executed does not use up its key.
-pub async fn refused_request_leaves_its_key_free(suite: &dyn CredentialSubject) {
-    let world = World::of_credentials(suite).await;
+pub async fn refused_request_leaves_its_key_free(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let principal = world.embedder();
     let full = with(keyed(&world, &principal, "key", "one body"), |save| save.limit = 0);
     let limit_reached = full.payload.limit_reached();
@@ -135,22 +135,12 @@ pub async fn refused_request_leaves_its_key_free(suite: &dyn CredentialSubject) 
 }
 
 /// Returns a save with an idempotency key.
-pub(super) fn keyed<S: CredentialStore + ?Sized>(
-    world: &World<'_, S>,
-    principal: &Principal,
-    key: &str,
-    body: &str,
-) -> Command<SaveCredential> {
+pub(super) fn keyed(world: &World<'_>, principal: &Principal, key: &str, body: &str) -> Command<SaveCredential> {
     let account = principal.account().unwrap();
     let idempotency = Idempotency { account, key: key.to_owned(), body: request_digest(body).into() };
     with(world.save(principal), |save| save.idempotency = Some(idempotency))
 }
 
-async fn save(
-    world: &World<'_, dyn CredentialStore>,
-    principal: &Principal,
-    key: &str,
-    body: &str,
-) -> Result<CredentialId, Refusal> {
+async fn save(world: &World<'_>, principal: &Principal, key: &str, body: &str) -> Result<CredentialId, Refusal> {
     world.store.save_credential(keyed(world, principal, key, body)).await.decided()
 }

@@ -1,6 +1,6 @@
 //! Cases of [`IntegrationRepository`](vault_core::port::IntegrationRepository).
 
-use super::IntegrationSubject;
+use super::ContractStore;
 use super::activators::replacement;
 use super::tools::{Settled as _, race, with};
 use super::world::World;
@@ -17,8 +17,8 @@ use vault_core::time::Timestamp;
 const OPERATOR: Principal = Principal::Operator;
 
 /// An integration is found by id and by name with all its fields; not under another organization.
-pub async fn integration_is_found_as_created(suite: &dyn IntegrationSubject) {
-    let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
+pub async fn integration_is_found_as_created(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     let many: Vec<_> = (0..64).map(|n| format!("Namespace.{n}/{}*", "x/".repeat(n % 20))).collect();
     let mut created = world.new_integration("Nightly “Ωmega” % _ \\ '");
     for (patterns, expires_at) in [(many, None), (vec!["one".to_owned()], created.expires_at)] {
@@ -45,8 +45,8 @@ pub async fn integration_is_found_as_created(suite: &dyn IntegrationSubject) {
 }
 
 /// Within an organization a name is unique without regard to ASCII case; other organizations may use it.
-pub async fn integration_name_is_scoped_to_organization(suite: &dyn IntegrationSubject) {
-    let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
+pub async fn integration_name_is_scoped_to_organization(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     for (place, name, outcome) in [
         (&world, "Größe nightly", Ok(())),
         (&world, "Größe NIGHTLY", Err(Refusal::NameTaken)),
@@ -60,8 +60,8 @@ pub async fn integration_name_is_scoped_to_organization(suite: &dyn IntegrationS
 }
 
 /// Of concurrent creations of an integration with one name exactly one succeeds.
-pub async fn parallel_integrations_of_one_name_create_one(suite: &dyn IntegrationSubject) {
-    let world = World::of_integrations(suite).await;
+pub async fn parallel_integrations_of_one_name_create_one(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let outcomes = race((0..8).map(|_| {
         let command = world.create_integration(&OPERATOR, &world.new_integration("nightly"));
         let store = Arc::clone(&world.store);
@@ -75,8 +75,8 @@ pub async fn parallel_integrations_of_one_name_create_one(suite: &dyn Integratio
 }
 
 /// Without an organization no integration is created.
-pub async fn integration_requires_organization(suite: &dyn IntegrationSubject) {
-    let world = World::of_integrations(suite).await;
+pub async fn integration_requires_organization(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let nonexistent = OrganizationId::from_uuid(world.ids.random());
     let integration = Integration { organization: nonexistent, ..world.new_integration("nightly") };
     let outcome = world.store.create_integration(world.create_integration(&OPERATOR, &integration)).await.decided();
@@ -85,8 +85,8 @@ pub async fn integration_requires_organization(suite: &dyn IntegrationSubject) {
 }
 
 /// The limit on integrations per organization is enforced.
-pub async fn number_of_integrations_is_limited(suite: &dyn IntegrationSubject) {
-    let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
+pub async fn number_of_integrations_is_limited(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     other.integration().await;
     let limited = |name: &str| {
         with(world.create_integration(&OPERATOR, &world.new_integration(name)), |payload| payload.limit = 2)
@@ -98,8 +98,8 @@ pub async fn number_of_integrations_is_limited(suite: &dyn IntegrationSubject) {
 }
 
 /// Integrations are listed by organization, then by name without regard to case.
-pub async fn integrations_are_listed_by_organization_and_name(suite: &dyn IntegrationSubject) {
-    let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
+pub async fn integrations_are_listed_by_organization_and_name(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     for (place, name) in [(&world, "b"), (&world, "C"), (&other, "a"), (&world, "a")] {
         let command = place.create_integration(&OPERATOR, &place.new_integration(name));
         place.store.create_integration(command).await.unwrap();
@@ -131,8 +131,8 @@ pub async fn integrations_are_listed_by_organization_and_name(suite: &dyn Integr
 }
 
 /// A change based on an old version, of another organization or of an unknown integration changes nothing.
-pub async fn stale_or_stray_change_of_an_integration_changes_nothing(suite: &dyn IntegrationSubject) {
-    let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
+pub async fn stale_or_stray_change_of_an_integration_changes_nothing(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     let before = world.integration().await;
     let disabled = Integration { state: IntegrationState::Disabled, ..before.integration.clone() };
     let now = world.replace_integration(&before, disabled).await;
@@ -154,8 +154,8 @@ pub async fn stale_or_stray_change_of_an_integration_changes_nothing(suite: &dyn
 }
 
 /// Of concurrent changes based on one version exactly one succeeds.
-pub async fn parallel_rotations_of_one_version_apply_once(suite: &dyn IntegrationSubject) {
-    let world = World::of_integrations(suite).await;
+pub async fn parallel_rotations_of_one_version_apply_once(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let stored = world.integration().await;
     let rotations: Vec<_> = (0..8).map(|_| world.rotated(&stored)).collect();
     let outcomes = race(rotations.iter().map(|rotated| {
@@ -176,16 +176,16 @@ pub async fn parallel_rotations_of_one_version_apply_once(suite: &dyn Integratio
 }
 
 /// Disabling an organization does not change its integrations; deleting it deletes them.
-pub async fn integration_is_deleted_with_organization(suite: &dyn IntegrationSubject) {
-    let world = World::of_integrations(suite).await;
+pub async fn integration_is_deleted_with_organization(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let stored = world.integration().await;
-    suite.set_state(world.organization, OrganizationState::Disabled).await;
+    world.set_state(OrganizationState::Disabled).await;
     assert_eq!(world.read_integration(&stored.integration).await.as_ref(), Some(&stored));
-    suite.set_state(world.organization, OrganizationState::Active).await;
+    world.set_state(OrganizationState::Active).await;
     assert_eq!(world.read_integration(&stored.integration).await.as_ref(), Some(&stored));
     world.set_frozen("contract", true).await;
 
-    suite.delete_organization(world.organization).await;
+    world.delete_organization().await;
     assert_eq!(world.read_integration(&stored.integration).await, None);
     assert_eq!(world.integrations(&OPERATOR, Scope::One(world.organization)).await, []);
     assert_eq!(suite.rows(world.organization).await, Vec::<String>::new());
@@ -193,8 +193,8 @@ pub async fn integration_is_deleted_with_organization(suite: &dyn IntegrationSub
 
 /// A user of an embedding service administers only integrations and namespaces of the user's own organization, while it
 /// is active.
-pub async fn embedder_administers_only_its_organization(suite: &dyn IntegrationSubject) {
-    let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
+pub async fn embedder_administers_only_its_organization(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     let user = world.embedder();
     let created = world.new_integration("nightly");
     let outcome = world.store.create_integration(world.create_integration(&user, &created)).await.decided();
@@ -212,7 +212,7 @@ pub async fn embedder_administers_only_its_organization(suite: &dyn IntegrationS
     assert_eq!(other.store.freeze_namespace(other.freeze(&user, "contract", true)).await.unwrap(), None);
     assert_eq!(other.read_integration(&strange.integration).await, Some(strange));
 
-    suite.set_state(world.organization, OrganizationState::Disabled).await;
+    world.set_state(OrganizationState::Disabled).await;
     let entries = world.audit_length().await;
     let store = &world.store;
     let (own, of, now) = (Scope::One(world.organization), world.organization, world.now());

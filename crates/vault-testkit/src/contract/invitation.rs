@@ -1,8 +1,8 @@
 //! Cases of [`InvitationRepository`](vault_core::port::InvitationRepository).
 
-use super::AccountSubject;
+use super::ContractStore;
 use super::tools::{Settled, is_unknown_account, race};
-use super::world::{Accounts, Holder, World};
+use super::world::{Holder, World};
 use crate::crypto::FakeDigester;
 use std::sync::Arc;
 use vault_core::Refusal;
@@ -22,8 +22,8 @@ use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
 
 /// A new invitation is found by code, address and id, and is listed; it does not permit a login.
-pub async fn invitation_is_found_as_created(suite: &dyn AccountSubject) {
-    let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
+pub async fn invitation_is_found_as_created(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     let (invitation, address) = world.invited(Role::Editor).await;
     let open = world.open(&invitation).await.expect("it is open");
     assert_eq!(open.stored.invitation, invitation);
@@ -48,11 +48,11 @@ pub async fn invitation_is_found_as_created(suite: &dyn AccountSubject) {
 
 /// No organization can invite an address that is in use, and each refusal is recorded. A pending invitation prevents
 /// other invitations and accounts for the address only in its own organization.
-pub async fn invited_address_is_reserved(suite: &dyn AccountSubject) {
-    let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
+pub async fn invited_address_is_reserved(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     let (_, invited) = world.invited(Role::Editor).await;
     let account = world.holder(Role::Editor).await;
-    let invites = async |elsewhere: &Accounts<'_>, address| {
+    let invites = async |elsewhere: &World<'_>, address| {
         let (second, _) = elsewhere.invitation(Role::Viewer);
         let command = elsewhere.invite(&Principal::Operator, &second, address);
         let outcome = elsewhere.store.create_invitation(command).await.decided();
@@ -77,8 +77,8 @@ pub async fn invited_address_is_reserved(suite: &dyn AccountSubject) {
 }
 
 /// If two organizations invite one address, the first confirmation gets it, also under concurrency.
-pub async fn first_confirmation_gets_address(suite: &dyn AccountSubject) {
-    let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
+pub async fn first_confirmation_gets_address(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     let (first, address) = world.invited(Role::Editor).await;
     let (second, _) = other.invitation(Role::Viewer);
     let invite = other.invite(&Principal::Operator, &second, address);
@@ -108,8 +108,8 @@ pub async fn first_confirmation_gets_address(suite: &dyn AccountSubject) {
 
 /// After twenty addresses in use, an organization's admins cannot invite anyone until an hour after the first, even to
 /// a free address; operators and other organizations are not affected.
-pub async fn twenty_addresses_in_use_stop_invitations(suite: &dyn AccountSubject) {
-    let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
+pub async fn twenty_addresses_in_use_stop_invitations(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     let taken = other.holder(Role::Viewer).await;
     let admin = world.holder(Role::Admin).await;
     let session = Principal::Session(world.log_in_for(&admin, 3 * HOUR_SECONDS).await);
@@ -141,8 +141,8 @@ pub async fn twenty_addresses_in_use_stop_invitations(suite: &dyn AccountSubject
 }
 
 /// Of concurrent invitations and accounts for one address in one organization exactly one succeeds.
-pub async fn parallel_invitations_of_one_address_create_one(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn parallel_invitations_of_one_address_create_one(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let (_, wanted) = world.invitation(Role::Viewer);
     let created = race((0..16).map(|index| {
         let store = Arc::clone(&world.store);
@@ -164,8 +164,8 @@ pub async fn parallel_invitations_of_one_address_create_one(suite: &dyn AccountS
 
 /// An expired invitation cannot be used and is not listed; its address is free for another invitation or account of the
 /// organization, which inherits nothing from it.
-pub async fn expired_invitation_is_replaced(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn expired_invitation_is_replaced(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     for by_account in [false, true] {
         let (invitation, address) = world.invited(Role::Admin).await;
         world.drafted(&invitation).await;
@@ -198,8 +198,8 @@ pub async fn expired_invitation_is_replaced(suite: &dyn AccountSubject) {
 }
 
 /// Without an organization no invitation is created and the address stays free.
-pub async fn invitation_requires_organization(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn invitation_requires_organization(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let nowhere = OrganizationId::from_uuid(world.ids.random());
     let (at_home, address) = world.invitation(Role::Viewer);
     let mut invitation = at_home.clone();
@@ -212,8 +212,8 @@ pub async fn invitation_requires_organization(suite: &dyn AccountSubject) {
 }
 
 /// Only the newest draft can be confirmed.
-pub async fn newest_draft_applies(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn newest_draft_applies(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let (invitation, address) = world.invited(Role::Editor).await;
     world.drafted(&invitation).await;
     let first = world.open(&invitation).await.unwrap();
@@ -233,8 +233,8 @@ pub async fn newest_draft_applies(suite: &dyn AccountSubject) {
 
 /// A confirmed invitation becomes an ordinary account, created now, with the recovery codes of the draft; the
 /// confirming passcode is used up. Nothing remains of the invitation.
-pub async fn confirmed_invitation_creates_account(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn confirmed_invitation_creates_account(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let (invitation, address) = world.invited(Role::Editor).await;
     let draft = world.drafted(&invitation).await;
     let open = world.open(&invitation).await.unwrap();
@@ -274,8 +274,8 @@ pub async fn confirmed_invitation_creates_account(suite: &dyn AccountSubject) {
 }
 
 /// Of concurrent confirmations exactly one creates the account.
-pub async fn parallel_confirmations_create_one_account(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn parallel_confirmations_create_one_account(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let (invitation, _) = world.invited(Role::Editor).await;
     world.drafted(&invitation).await;
     let open = world.open(&invitation).await.unwrap();
@@ -291,8 +291,8 @@ pub async fn parallel_confirmations_create_one_account(suite: &dyn AccountSubjec
 }
 
 /// An invitation that changed since it was read, or belongs to another, cannot be drafted or confirmed.
-pub async fn stray_draft_or_confirmation_changes_nothing(suite: &dyn AccountSubject) {
-    let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
+pub async fn stray_draft_or_confirmation_changes_nothing(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     let (invitation, address) = world.invited(Role::Editor).await;
     let (second, _) = world.invited(Role::Admin).await;
     world.drafted(&invitation).await;
@@ -309,7 +309,7 @@ pub async fn stray_draft_or_confirmation_changes_nothing(suite: &dyn AccountSubj
     }
     let step = TimeStep::at(world.now());
     let confirm = || world.confirm_enrolment(&open, step);
-    let with = |change: fn(&mut SignedAccount, &Accounts<'_>, &Invitation)| {
+    let with = |change: fn(&mut SignedAccount, &World<'_>, &Invitation)| {
         let mut command = confirm();
         change(&mut command.signed, &other, &second);
         command
@@ -334,8 +334,8 @@ pub async fn stray_draft_or_confirmation_changes_nothing(suite: &dyn AccountSubj
 }
 
 /// Invitations of a disabled organization cannot be used until it is enabled again.
-pub async fn disabled_organization_refuses_enrolment(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn disabled_organization_refuses_enrolment(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let (invitation, _) = world.invited(Role::Editor).await;
     world.drafted(&invitation).await;
     let open = world.open(&invitation).await.unwrap();
@@ -349,8 +349,8 @@ pub async fn disabled_organization_refuses_enrolment(suite: &dyn AccountSubject)
 }
 
 /// A change of the role replaces only rights and MAC. A version that was read before cannot be confirmed.
-pub async fn invited_role_is_replaced(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn invited_role_is_replaced(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let (invitation, address) = world.invited(Role::Admin).await;
     world.drafted(&invitation).await;
     let before = world.open(&invitation).await.unwrap();
@@ -373,8 +373,8 @@ pub async fn invited_role_is_replaced(suite: &dyn AccountSubject) {
 }
 
 /// A withdrawn invitation is deleted, whether pending or expired, and its address can be used again.
-pub async fn invitation_is_withdrawn(suite: &dyn AccountSubject) {
-    let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
+pub async fn invitation_is_withdrawn(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     for over in [false, true] {
         let (invitation, address) = world.invited(Role::Admin).await;
         world.drafted(&invitation).await;
@@ -400,8 +400,8 @@ pub async fn invitation_is_withdrawn(suite: &dyn AccountSubject) {
 }
 
 /// An admin's session creates and withdraws invitations only in its own organization, while it is valid.
-pub async fn admin_session_manages_only_own_invitations(suite: &dyn AccountSubject) {
-    let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
+pub async fn admin_session_manages_only_own_invitations(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     let admin = world.holder(Role::Admin).await;
     let session = world.log_in(&admin).await;
     let authority = Principal::Session(session.clone());
@@ -443,8 +443,8 @@ pub async fn admin_session_manages_only_own_invitations(suite: &dyn AccountSubje
 }
 
 /// A role change concurrent with a confirmation never grants a role that was revoked before.
-pub async fn concurrently_lowered_role_is_lowered(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn concurrently_lowered_role_is_lowered(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     for _ in 0..8 {
         let (invitation, address) = world.invited(Role::Admin).await;
         world.drafted(&invitation).await;
@@ -475,7 +475,7 @@ fn lower(stored: &StoredInvitation) -> StoredInvitation {
 }
 
 /// Returns the secrets of the user of a confirmed invitation.
-async fn holder_of(world: &Accounts<'_>, invitation: &Invitation, address: vault_core::digest::Digest) -> Holder {
+async fn holder_of(world: &World<'_>, invitation: &Invitation, address: vault_core::digest::Digest) -> Holder {
     let attempt = world.attempt(address, world.network());
     let vault_core::port::Reservation::Account(facts) = world.store.reserve_attempt(attempt).await.unwrap() else {
         panic!("the account is there")

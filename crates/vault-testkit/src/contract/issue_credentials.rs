@@ -1,10 +1,10 @@
 //! Cases of returning the credentials of an activation.
 
-use super::ActivationSubject;
+use super::ContractStore;
 use super::activation::live;
-use super::activators::{ACTIVATION_SECONDS, Activators};
+use super::activators::ACTIVATION_SECONDS;
 use super::tools::{namespace, with};
-use super::world::undescribed;
+use super::world::{World, undescribed};
 use std::sync::Arc;
 use vault_core::activation::{Activation, IssuanceRefusal, VendRule, VendedForm};
 use vault_core::audit::AuditAction;
@@ -13,8 +13,8 @@ use vault_core::organization::OrganizationState;
 use vault_core::port::{CredentialChange, IssueCredentials, StoredMetadata};
 
 /// Issuing credentials is recorded once, and the activation stays active.
-pub async fn issuance_is_recorded(suite: &dyn ActivationSubject) {
-    let world = Activators::new(suite).await;
+pub async fn issuance_is_recorded(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let saved = [world.saved_in("contract").await.id, world.saved_in("contract").await.id];
     let principal = world.activator(&world.integration().await);
     let (id, taken) = world.activate(&principal, "contract").await;
@@ -30,8 +30,8 @@ pub async fn issuance_is_recorded(suite: &dyn ActivationSubject) {
 
 /// After any revocation since the start of the activation, no credentials are issued: the activation is ended, and that
 /// is recorded.
-pub async fn credentials_revoked_since_fetch_are_not_issued(suite: &dyn ActivationSubject) {
-    let world = Activators::new(suite).await;
+pub async fn credentials_revoked_since_fetch_are_not_issued(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let saved = [world.saved_in("contract").await.id, world.saved_in("contract").await.id];
     let mut stored = world.integration().await;
     let mut failed = 0;
@@ -97,8 +97,8 @@ pub async fn credentials_revoked_since_fetch_are_not_issued(suite: &dyn Activati
 }
 
 /// If a credential is issued and deleted concurrently, one runs entirely before the other.
-pub async fn issuance_and_deletion_are_serialized(suite: &dyn ActivationSubject) {
-    let world = Activators::new(suite).await;
+pub async fn issuance_and_deletion_are_serialized(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let principal = world.activator(&world.integration().await);
     for _ in 0..8 {
         let saved = world.saved_in("contract").await.id;
@@ -115,8 +115,8 @@ pub async fn issuance_and_deletion_are_serialized(suite: &dyn ActivationSubject)
 
 /// A credential that may only be returned as a short-lived one is never returned raw, whatever was prepared before the
 /// rule.
-pub async fn concurrently_added_vend_rule_applies(suite: &dyn ActivationSubject) {
-    let world = Activators::new(suite).await;
+pub async fn concurrently_added_vend_rule_applies(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let principal = world.activator(&world.integration().await);
     let id = world.saved_in("contract").await.id;
     let (started, _) = world.activate(&principal, "contract").await;
@@ -133,8 +133,8 @@ pub async fn concurrently_added_vend_rule_applies(suite: &dyn ActivationSubject)
 
 /// Renewal assigns an active activation a new expiry and the current number of returned credentials. Only its own
 /// integration can renew it, and only while it is active.
-pub async fn activation_is_renewable_until_expiry(suite: &dyn ActivationSubject) {
-    let world = Activators::new(suite).await;
+pub async fn activation_is_renewable_until_expiry(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let first = world.saved_in("contract").await.id;
     let (principal, neighbour) =
         (world.activator(&world.integration().await), world.activator(&world.integration().await));
@@ -164,8 +164,8 @@ pub async fn activation_is_renewable_until_expiry(suite: &dyn ActivationSubject)
 }
 
 /// A rejected renewal is recorded and does not change the end of the activation.
-pub async fn refused_renewal_keeps_activation(suite: &dyn ActivationSubject) {
-    let world = Activators::new(suite).await;
+pub async fn refused_renewal_keeps_activation(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let saved = [world.saved_in("contract").await.id];
     let principal = world.activator(&world.integration().await);
     let (id, _) = world.activate(&principal, "contract").await;
@@ -187,8 +187,8 @@ pub async fn refused_renewal_keeps_activation(suite: &dyn ActivationSubject) {
 }
 
 /// After a concurrent renewal and end of an activation, the activation is ended in any order.
-pub async fn renewal_and_end_are_serialized(suite: &dyn ActivationSubject) {
-    let world = Activators::new(suite).await;
+pub async fn renewal_and_end_are_serialized(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let saved = [world.saved_in("contract").await.id];
     let principal = world.activator(&world.integration().await);
     for _ in 0..8 {

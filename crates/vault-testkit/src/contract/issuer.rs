@@ -1,8 +1,8 @@
 //! Cases of [`IssuerRepository`](vault_core::port::IssuerRepository).
 
-use super::OperatorSubject;
+use super::ContractStore;
 use super::tools::race;
-use super::world::{Operators, World};
+use super::world::World;
 use crate::crypto::FakeDigester;
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
@@ -16,8 +16,8 @@ const OPERATOR: Principal = Principal::Operator;
 
 /// If several requests add an issuer with the same name, exactly one succeeds. The issuer is found, listed, and removed
 /// once.
-pub async fn parallel_additions_of_one_issuer_create_one(suite: &dyn OperatorSubject) {
-    let world = World::of_operators(suite).await;
+pub async fn parallel_additions_of_one_issuer_create_one(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let rows: Vec<_> = (0..8).map(|nth| issuer(&world, "raced", nth)).collect();
     let name = rows[0].issuer.name.clone();
     let added = race(rows.iter().map(|row| {
@@ -46,8 +46,8 @@ pub async fn parallel_additions_of_one_issuer_create_one(suite: &dyn OperatorSub
 }
 
 /// The keys of an issuer are recorded only if its row is unchanged since it was read.
-pub async fn issuer_keys_are_recorded_only_in_row_read(suite: &dyn OperatorSubject) {
-    let world = World::of_operators(suite).await;
+pub async fn issuer_keys_are_recorded_only_in_row_read(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let first = issuer(&world, "first", 0);
     let other = issuer(&world, "other", 0);
     for row in [&first, &other] {
@@ -69,12 +69,12 @@ pub async fn issuer_keys_are_recorded_only_in_row_read(suite: &dyn OperatorSubje
     assert_eq!(found, [failed, other]);
 }
 
-fn addition(world: &Operators<'_>, row: &StoredIssuer) -> Command<StoredIssuer> {
+fn addition(world: &World<'_>, row: &StoredIssuer) -> Command<StoredIssuer> {
     world.command(&OPERATOR, AuditAction::IssuerAdded, row.clone())
 }
 
 /// Returns an issuer with a name that no other case uses. `nth` distinguishes rows with the same name.
-fn issuer(world: &Operators<'_>, prefix: &str, nth: usize) -> StoredIssuer {
+fn issuer(world: &World<'_>, prefix: &str, nth: usize) -> StoredIssuer {
     let name = format!("{prefix}-{}", world.organization);
     let issuer = Issuer {
         id: IssuerId::from_uuid(world.ids.random()),

@@ -1,21 +1,21 @@
 //! Cases of [`KeyRepository`](vault_core::port::KeyRepository).
 
-use super::CredentialSubject;
+use super::ContractStore;
 use super::tools::{blob, race};
 use super::world::World;
 use crate::crypto::FakeDigester;
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
 use vault_core::id::{InstanceId, KeyId, OrganizationId};
-use vault_core::port::{CreateInstance, CredentialStore, IdGenerator, KeyedDigester, ReplaceRootKey, ReserveKeyUses};
+use vault_core::port::{CreateInstance, IdGenerator, KeyedDigester, ReplaceRootKey, ReserveKeyUses};
 use vault_core::sealed::{
     Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys,
 };
 use vault_core::time::Timestamp;
 
 /// Of concurrent creations of the instance at most one succeeds, and none after it.
-pub async fn instance_is_created_once(suite: &dyn CredentialSubject) {
-    let world = World::of_credentials(suite).await;
+pub async fn instance_is_created_once(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let commands: Vec<_> = (0..16).map(|_| instance(&world)).collect();
     let made = race(commands.clone().into_iter().map(|command| {
         let store = Arc::clone(&world.store);
@@ -41,8 +41,8 @@ pub async fn instance_is_created_once(suite: &dyn CredentialSubject) {
 
 /// The root key is replaced once, by a command that names the current row, and nothing else in the row changes. The
 /// database may have other users that do the same.
-pub async fn root_key_is_replaced_once(suite: &dyn CredentialSubject) {
-    let world = World::of_credentials(suite).await;
+pub async fn root_key_is_replaced_once(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let _ = world.store.create_instance(instance(&world)).await.unwrap();
     let read = world.store.instance().await.unwrap().expect("now there is one");
     let commands: Vec<_> = (0..16).map(|_| replace_root(&world, &read)).collect();
@@ -73,23 +73,23 @@ pub async fn root_key_is_replaced_once(suite: &dyn CredentialSubject) {
 }
 
 /// An organization has the keys with which it was created.
-pub async fn organization_keys_are_read(suite: &dyn CredentialSubject) {
-    let world = World::of_credentials(suite).await;
+pub async fn organization_keys_are_read(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let command = world.create_organization(
         OrganizationId::from_uuid(world.ids.random()),
         KeyId::from_uuid(world.ids.random()),
         &super::tools::name(&format!("Keys {}", world.ids.random())),
     );
     let (id, keys) = (command.organization.id, command.keys.clone());
-    suite.add_organization(command).await;
+    assert!(world.store.create_organization(command).await.unwrap());
     assert_eq!(world.store.organization_keys(id).await.unwrap(), Some(keys));
     let nonexistent = OrganizationId::from_uuid(world.ids.random());
     assert_eq!(world.store.organization_keys(nonexistent).await.unwrap(), None);
 }
 
 /// A block of key uses is reserved by a command that specifies the current count. If several do, exactly one succeeds.
-pub async fn block_of_uses_is_reserved_once(suite: &dyn CredentialSubject) {
-    let world = World::of_credentials(suite).await;
+pub async fn block_of_uses_is_reserved_once(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     for from in [0, 65_536, 131_072] {
         let taken = race((0..16).map(|_| {
             let (store, command) = (Arc::clone(&world.store), take(&world, from));
@@ -106,8 +106,8 @@ pub async fn block_of_uses_is_reserved_once(suite: &dyn CredentialSubject) {
 }
 
 /// Uses can be reserved only for the organization's active key.
-pub async fn uses_are_reserved_only_of_active_key(suite: &dyn CredentialSubject) {
-    let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
+pub async fn uses_are_reserved_only_of_active_key(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     let strays = [
         ReserveKeyUses { organization: other.organization, ..take(&world, 0) },
         ReserveKeyUses { key: other.key, ..take(&world, 0) },
@@ -123,8 +123,8 @@ pub async fn uses_are_reserved_only_of_active_key(suite: &dyn CredentialSubject)
 
 /// After a replacement, the new key is active and the previous key only decrypts. If several requests replace a key,
 /// exactly one succeeds.
-pub async fn key_is_replaced_once(suite: &dyn CredentialSubject) {
-    let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
+pub async fn key_is_replaced_once(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     let before = keys(&world).await;
     world.clock.advance_seconds(1);
     let commands: Vec<_> = (0..16).map(|_| world.replace_key(world.key)).collect();
@@ -155,7 +155,7 @@ pub async fn key_is_replaced_once(suite: &dyn CredentialSubject) {
     assert_eq!((active, world.audited(AuditAction::OrganizationKeyReplaced).await), (1, 2));
 }
 
-pub(super) fn instance<S: CredentialStore + ?Sized>(world: &World<'_, S>) -> CreateInstance {
+pub(super) fn instance(world: &World<'_>) -> CreateInstance {
     let now = world.now();
     let key = |purpose, offset: i64| InstanceKeyRecord {
         id: KeyId::from_uuid(world.ids.random()),
@@ -187,7 +187,7 @@ fn made_as(record: &InstanceRecord) -> (InstanceId, KeyId, &Blob, Timestamp) {
     (record.id, record.instance_key, &record.keyring, record.created_at)
 }
 
-fn replace_root(world: &World<'_, dyn CredentialStore>, current: &InstanceRecord) -> ReplaceRootKey {
+fn replace_root(world: &World<'_>, current: &InstanceRecord) -> ReplaceRootKey {
     ReplaceRootKey {
         current: current.clone(),
         root_key: KeyId::from_uuid(world.ids.random()),
@@ -196,15 +196,15 @@ fn replace_root(world: &World<'_, dyn CredentialStore>, current: &InstanceRecord
     }
 }
 
-fn take(world: &World<'_, dyn CredentialStore>, from: i64) -> ReserveKeyUses {
+fn take(world: &World<'_>, from: i64) -> ReserveKeyUses {
     ReserveKeyUses { organization: world.organization, key: world.key, from, block: 65_536 }
 }
 
-async fn keys(world: &World<'_, dyn CredentialStore>) -> OrganizationKeys {
+async fn keys(world: &World<'_>) -> OrganizationKeys {
     world.store.organization_keys(world.organization).await.unwrap().expect("the organization is there")
 }
 
 /// Returns the number of reserved uses of the world's first key.
-async fn uses(world: &World<'_, dyn CredentialStore>) -> i64 {
+async fn uses(world: &World<'_>) -> i64 {
     keys(world).await.keys.iter().find(|key| key.id == world.key).unwrap().uses
 }

@@ -1,12 +1,12 @@
 //! Cases of digests and MACs that require secret keys.
 
-use super::crypto::DigestSubject;
+use super::crypto::CryptoSubject;
 use super::digest::SIGNED;
 use super::entry_code::{checkpoint, is_genuine, record};
 
 /// Without the deployment's keys, a MAC of a row, an entry or a checkpoint cannot be computed, whatever key ID it
 /// names.
-pub async fn macs_of_another_deployment_do_not_verify<S: DigestSubject>(make: impl AsyncFn() -> S) {
+pub async fn macs_of_another_deployment_do_not_verify<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let (ours, strange) = (make().await, make().await);
     for purpose in SIGNED {
         let mut code = strange.digester().sign(purpose, &[b"row"]);

@@ -1,6 +1,6 @@
 //! Cases of credential metadata, of lists filtered by it, and of comparisons.
 
-use super::CredentialSubject;
+use super::ContractStore;
 use super::tools::{Settled as _, blob, paged, race, request_digest, with};
 use super::world::{World, undescribed};
 use std::sync::Arc;
@@ -9,15 +9,15 @@ use vault_core::audit::AuditAction;
 use vault_core::hourly::{HOUR_SECONDS, HourlyLimit};
 use vault_core::id::CredentialId;
 use vault_core::port::{
-    ChangeCredential, CredentialChange, CredentialStore, ListCredentials, ListPosition, MatchCredential, RequestCheck,
-    StoredMetadata, StoredVersions,
+    ChangeCredential, CredentialChange, ListCredentials, ListPosition, MatchCredential, RequestCheck, StoredMetadata,
+    StoredVersions,
 };
 use vault_core::principal::Principal;
 use vault_core::sealed::SealedMetadata;
 use vault_core::time::Timestamp;
 use vault_core::{Command, Refusal};
 
-impl<S: CredentialStore + ?Sized> World<'_, S> {
+impl World<'_> {
     /// Saves a credential with labels and an expiry.
     pub(super) async fn saved_with_metadata(
         &self,
@@ -77,8 +77,8 @@ impl<S: CredentialStore + ?Sized> World<'_, S> {
 }
 
 /// Metadata is returned with its credential, and replaced as a whole by a change based on the current revision.
-pub async fn credential_metadata_is_replaced(suite: &dyn CredentialSubject) {
-    let world = World::of_credentials(suite).await;
+pub async fn credential_metadata_is_replaced(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let principal = world.embedder();
     let id = world.saved_with_metadata(&principal, &["a", "b"], None).await;
     let read = world.versions(&principal, id).await;
@@ -110,8 +110,8 @@ pub async fn credential_metadata_is_replaced(suite: &dyn CredentialSubject) {
 }
 
 /// Metadata under a key that is no longer active is rejected, both saved and changed.
-pub async fn metadata_needs_an_active_key(suite: &dyn CredentialSubject) {
-    let world = World::of_credentials(suite).await;
+pub async fn metadata_needs_an_active_key(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let principal = world.embedder();
     let id = world.saved(&principal).await;
     let read = world.versions(&principal, id).await;
@@ -125,8 +125,8 @@ pub async fn metadata_needs_an_active_key(suite: &dyn CredentialSubject) {
 }
 
 /// A list by labels contains the credentials that have all of them, in pages, without those of other organizations.
-pub async fn list_is_filtered_by_labels(suite: &dyn CredentialSubject) {
-    let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
+pub async fn list_is_filtered_by_labels(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     let (principal, stranger) = (world.embedder(), other.embedder());
     let mut saved = Vec::new();
     for number in 0..12 {
@@ -157,8 +157,8 @@ pub async fn list_is_filtered_by_labels(suite: &dyn CredentialSubject) {
 }
 
 /// A list by expiry starts with the earliest, in pages.
-pub async fn list_is_filtered_by_expiry(suite: &dyn CredentialSubject) {
-    let world = World::of_credentials(suite).await;
+pub async fn list_is_filtered_by_expiry(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let principal = world.embedder();
     let at = |seconds: i64| Some(world.now().plus_seconds(seconds));
     let mut ids = Vec::new();
@@ -186,8 +186,8 @@ pub async fn list_is_filtered_by_expiry(suite: &dyn CredentialSubject) {
 }
 
 /// The limit is ten comparisons per hour and credential; each is recorded.
-pub async fn comparisons_are_counted(suite: &dyn CredentialSubject) {
-    let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
+pub async fn comparisons_are_counted(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     let (principal, stranger) = (world.embedder(), other.embedder());
     let (id, another) = (world.saved(&principal).await, world.saved(&principal).await);
     let outcomes = race((0..HourlyLimit::MATCHES + 6).map(|_| {

@@ -1,9 +1,9 @@
 //! Cases of [`reserve_attempt`](vault_core::port::LoginAttemptRepository::reserve_attempt): which attempts are
 //! permitted when.
 
-use super::AccountSubject;
+use super::ContractStore;
 use super::tools::{address, is_unknown_account, race};
-use super::world::{Accounts, Holder, World};
+use super::world::{Holder, World};
 use crate::crypto::FakeDigester;
 use std::sync::Arc;
 use vault_core::account::AccountState;
@@ -18,8 +18,8 @@ use vault_core::role::Role;
 
 /// A reservation returns the stored values on which the login is decided. Attempts on disabled accounts are not
 /// counted.
-pub async fn reservation_contains_login_facts(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn reservation_contains_login_facts(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let Reservation::Account(reserved) = world.reserve(&holder, world.network()).await else { panic!("it is free") };
     assert_eq!(reserved.signed, holder.signed);
@@ -46,8 +46,8 @@ pub async fn reservation_contains_login_facts(suite: &dyn AccountSubject) {
 
 /// Five attempts are free. Each further one requires a wait, which doubles each time. A reservation counts as an
 /// attempt. Rejected attempts are not counted.
-pub async fn lockout_doubles_after_five_attempts(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn lockout_doubles_after_five_attempts(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let network = world.network();
     for _ in 0..FREE_ATTEMPTS {
@@ -69,8 +69,8 @@ pub async fn lockout_doubles_after_five_attempts(suite: &dyn AccountSubject) {
 }
 
 /// Moving the clock back does not end a lockout.
-pub async fn clock_moved_back_ends_no_lockout(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn clock_moved_back_ends_no_lockout(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     exhaust(&world, &holder, world.network()).await;
     world.clock.advance_seconds(-7_200);
@@ -78,8 +78,8 @@ pub async fn clock_moved_back_ends_no_lockout(suite: &dyn AccountSubject) {
 }
 
 /// If fifty attempts run concurrently, exactly five are evaluated.
-pub async fn parallel_attempts_gain_nothing(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn parallel_attempts_gain_nothing(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let attempts = (0..50).map(|_| world.attempt(holder.address, world.network())).collect();
     let reservations = race_attempts(&world, attempts).await;
@@ -89,8 +89,8 @@ pub async fn parallel_attempts_gain_nothing(suite: &dyn AccountSubject) {
 
 /// Attempts on an unknown address are never delayed or locked out, however many there are, also under concurrency. An
 /// account with the same decoy is not affected.
-pub async fn unknown_addresses_are_never_locked_out(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn unknown_addresses_are_never_locked_out(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let attempt = unknown(&world);
     for _ in 0..CLOSING_ATTEMPTS {
@@ -107,8 +107,8 @@ pub async fn unknown_addresses_are_never_locked_out(suite: &dyn AccountSubject) 
 }
 
 /// A network counts as known to all accounts for exactly 90 days after any account has logged in from it.
-pub async fn known_networks_are_shared_by_processes(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn known_networks_are_shared_by_processes(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let (holder, colleague) = (world.holder(Role::Viewer).await, world.holder(Role::Viewer).await);
     let home = world.network();
     let is_known = async |network| world.store.network_is_known(network, world.now()).await.unwrap();
@@ -126,8 +126,8 @@ pub async fn known_networks_are_shared_by_processes(suite: &dyn AccountSubject) 
 }
 
 /// A new password or TOTP secret set by an operator ends waits and lockouts, as unlocking does.
-pub async fn reset_unlocks_buckets(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn reset_unlocks_buckets(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let home = world.network();
     let passcode = AccountChange::Passcode { seed: world.seed(), recovery_codes: Vec::new() };
     for change in [AccountChange::Password(world.password()), passcode] {
@@ -147,8 +147,8 @@ pub async fn reset_unlocks_buckets(suite: &dyn AccountSubject) {
 }
 
 /// An attempt on an account that is deleted concurrently is treated as one on an unknown address, not as damage.
-pub async fn account_deleted_during_attempts_is_unknown(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn account_deleted_during_attempts_is_unknown(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     for _ in 0..8 {
         let holder = world.holder(Role::Viewer).await;
         let deletion = world.change_account(&holder, holder.signed.version, AccountChange::Delete);
@@ -170,8 +170,8 @@ pub async fn account_deleted_during_attempts_is_unknown(suite: &dyn AccountSubje
 }
 
 /// Each network from which a login came has a separate throttle bucket; all other networks share one.
-pub async fn known_networks_have_separate_buckets(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn known_networks_have_separate_buckets(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let (home, office) = (world.network(), world.network());
     world.log_in_from(&holder, home).await;
@@ -187,8 +187,8 @@ pub async fn known_networks_have_separate_buckets(suite: &dyn AccountSubject) {
 }
 
 /// A network that is known for one account is not known for another.
-pub async fn known_networks_are_per_account(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn known_networks_are_per_account(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let (holder, colleague) = (world.holder(Role::Viewer).await, world.holder(Role::Viewer).await);
     let network = world.network();
     world.log_in_from(&colleague, network).await;
@@ -199,8 +199,8 @@ pub async fn known_networks_are_per_account(suite: &dyn AccountSubject) {
 
 /// A throttle bucket is locked after a hundred attempts, over any time; a login from a known network unlocks the shared
 /// one.
-pub async fn hundred_attempts_lock_bucket(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn hundred_attempts_lock_bucket(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let (home, strange) = (world.network(), world.network());
     world.log_in_from(&holder, home).await;
@@ -215,8 +215,8 @@ pub async fn hundred_attempts_lock_bucket(suite: &dyn AccountSubject) {
 }
 
 /// Only unlocking ends the lockout of a known network's throttle bucket.
-pub async fn unlocking_resets_lockouts_and_locked_buckets(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn unlocking_resets_lockouts_and_locked_buckets(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let (home, office) = (world.network(), world.network());
     world.log_in_from(&holder, home).await;
@@ -234,8 +234,8 @@ pub async fn unlocking_resets_lockouts_and_locked_buckets(suite: &dyn AccountSub
 
 /// A reservation returns the number of attempts that its throttle bucket has counted, up to a hundred. It creates no
 /// notice: whether the bucket stays locked is known only when the attempt is concluded.
-pub async fn reservation_returns_attempt_count(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn reservation_returns_attempt_count(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let (home, strange) = (world.network(), world.network());
     world.log_in_from(&holder, home).await;
@@ -254,8 +254,8 @@ pub async fn reservation_returns_attempt_count(suite: &dyn AccountSubject) {
 
 /// A login resets the throttle bucket of its attempt. If that belongs to a known network, a shared bucket that is not
 /// locked keeps its wait.
-pub async fn login_resets_only_its_bucket(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn login_resets_only_its_bucket(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let (home, strange) = (world.network(), world.network());
 
@@ -272,8 +272,8 @@ pub async fn login_resets_only_its_bucket(suite: &dyn AccountSubject) {
 }
 
 /// A network is known for 90 days after its latest login, and then uses the shared bucket.
-pub async fn known_network_expires_after_90_days(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn known_network_expires_after_90_days(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let home = world.network();
     world.log_in_from(&holder, home).await;
@@ -290,8 +290,8 @@ pub async fn known_network_expires_after_90_days(suite: &dyn AccountSubject) {
 }
 
 /// At most eight networks are known; the ninth replaces the one that has been unused for longest.
-pub async fn ninth_network_replaces_least_recently_used(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn ninth_network_replaces_least_recently_used(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let networks: Vec<_> = (0..=KNOWN_NETWORKS).map(|_| world.network()).collect();
     let (ninth, eight) = networks.split_last().unwrap();
@@ -306,8 +306,8 @@ pub async fn ninth_network_replaces_least_recently_used(suite: &dyn AccountSubje
 }
 
 /// Five concurrent attempts from a known network are evaluated.
-pub async fn parallel_attempts_from_known_network_gain_nothing(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn parallel_attempts_from_known_network_gain_nothing(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let home = world.network();
     world.log_in_from(&holder, home).await;
@@ -315,19 +315,19 @@ pub async fn parallel_attempts_from_known_network_gain_nothing(suite: &dyn Accou
     assert_eq!(count(&reservations, |reservation| matches!(reservation, Reservation::Account(_))), 5);
 }
 
-async fn is_counted(world: &Accounts<'_>, holder: &Holder, network: Digest) -> bool {
+async fn is_counted(world: &World<'_>, holder: &Holder, network: Digest) -> bool {
     matches!(world.reserve(holder, network).await, Reservation::Account(_))
 }
 
 /// Uses all free attempts of the network's throttle bucket.
-async fn exhaust(world: &Accounts<'_>, holder: &Holder, network: Digest) {
+async fn exhaust(world: &World<'_>, holder: &Holder, network: Digest) {
     for _ in 0..FREE_ATTEMPTS {
         assert!(is_counted(world, holder, network).await);
     }
 }
 
 /// Uses all attempts of the network's throttle bucket, each after the longest wait.
-async fn close(world: &Accounts<'_>, holder: &Holder, network: Digest) {
+async fn close(world: &World<'_>, holder: &Holder, network: Digest) {
     for _ in 0..CLOSING_ATTEMPTS {
         world.clock.advance_seconds(LONGEST_WAIT_SECONDS);
         assert!(is_counted(world, holder, network).await);
@@ -335,12 +335,12 @@ async fn close(world: &Accounts<'_>, holder: &Holder, network: Digest) {
 }
 
 /// Returns an attempt on an unknown address.
-fn unknown(world: &Accounts<'_>) -> ReserveAttempt {
+fn unknown(world: &World<'_>) -> ReserveAttempt {
     let nonexistent = address(&format!("{}@nowhere.example", world.ids.random()));
     world.attempt(nonexistent, world.network())
 }
 
-async fn race_attempts(world: &Accounts<'_>, attempts: Vec<ReserveAttempt>) -> Vec<Reservation> {
+async fn race_attempts(world: &World<'_>, attempts: Vec<ReserveAttempt>) -> Vec<Reservation> {
     race(attempts.into_iter().map(|attempt| {
         let store = Arc::clone(&world.store);
         async move { store.reserve_attempt(attempt).await.unwrap() }

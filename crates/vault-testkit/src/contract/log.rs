@@ -1,6 +1,6 @@
 //! Cases of [`AuditLog`](vault_core::port::AuditLog): entries without a change, and changes without an entry.
 
-use super::CredentialSubject;
+use super::ContractStore;
 use super::idempotency::keyed;
 use super::tools::namespace;
 use super::world::World;
@@ -10,8 +10,8 @@ use vault_core::id::{AccountId, ActivationId, AuditId, CredentialId, Integration
 use vault_core::port::{CredentialChange, IdGenerator};
 
 /// Entries of every kind of actor and subject are appended, with a note and without.
-pub async fn entries_are_appended(suite: &dyn CredentialSubject) {
-    let world = World::of_credentials(suite).await;
+pub async fn entries_are_appended(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let account = AccountId::from_uuid(world.ids.random());
     let session = SessionId::from_uuid(world.ids.random());
     let integration = IntegrationId::from_uuid(world.ids.random());
@@ -48,8 +48,8 @@ pub async fn entries_are_appended(suite: &dyn CredentialSubject) {
 }
 
 /// Entries outside every organization, and none at all, are no failure.
-pub async fn entries_may_lack_organization(suite: &dyn CredentialSubject) {
-    let world = World::of_credentials(suite).await;
+pub async fn entries_may_lack_organization(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let mut entry = world.audit(AuditAction::LoginThrottled);
     entry.record.organization = None;
     entry.record.subject = Subject::UnknownAddresses;
@@ -59,8 +59,8 @@ pub async fn entries_may_lack_organization(suite: &dyn CredentialSubject) {
 }
 
 /// Either all entries are appended or none: if the ID of one exists, the others are not appended either.
-pub async fn entries_are_appended_all_or_none(suite: &dyn CredentialSubject) {
-    let world = World::of_credentials(suite).await;
+pub async fn entries_are_appended_all_or_none(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let first = world.audit(AuditAction::CredentialShown);
     world.store.append(vec![first.clone()]).await.unwrap();
     let mut others: Vec<_> = (0..4).map(|_| world.audit(AuditAction::CredentialsListed)).collect();
@@ -72,8 +72,8 @@ pub async fn entries_are_appended_all_or_none(suite: &dyn CredentialSubject) {
 }
 
 /// Entries are listed only for their organization, whatever their age.
-pub async fn entries_belong_to_one_organization(suite: &dyn CredentialSubject) {
-    let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
+pub async fn entries_belong_to_one_organization(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     let entries = other.audit_length().await;
     let mut old = world.audit(AuditAction::CredentialShown);
     old.record.id = AuditId::from_uuid(world.ids.random());
@@ -85,8 +85,8 @@ pub async fn entries_belong_to_one_organization(suite: &dyn CredentialSubject) {
 
 /// A change of a credential or key fails without effect if its entry cannot be written because the entry's ID exists.
 /// Its idempotency key can be used again.
-pub async fn change_without_audit_entry_is_rolled_back(suite: &dyn CredentialSubject) {
-    let world = World::of_credentials(suite).await;
+pub async fn change_without_audit_entry_is_rolled_back(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let principal = world.embedder();
     let credential = world.saved(&principal).await;
     let read = world.versions(&principal, credential).await;

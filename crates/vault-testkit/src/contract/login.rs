@@ -1,10 +1,10 @@
 //! Cases of the last step of a login attempt:
 //! [`finish_attempt`](vault_core::port::LoginAttemptRepository::finish_attempt).
 
-use super::AccountSubject;
+use super::ContractStore;
 use super::account_change::regrant;
 use super::tools::{conclude, principal_of, proof_of, race};
-use super::world::{Accounts, Holder, Wanted, World};
+use super::world::{Holder, Wanted, World};
 use std::sync::Arc;
 use vault_core::account::AccountState;
 use vault_core::audit::AuditAction;
@@ -18,8 +18,8 @@ use vault_core::port::{
 use vault_core::role::Role;
 
 /// A login creates a working session, the time of the login and an audit record.
-pub async fn login_creates_session(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn login_creates_session(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     assert_eq!(world.read(&holder).await.logins.last_login_at, None);
     world.clock.advance_seconds(5);
@@ -32,15 +32,15 @@ pub async fn login_creates_session(suite: &dyn AccountSubject) {
 }
 
 /// A time step can be used for one login, even if attempts run concurrently.
-pub async fn step_is_spent_once_in_parallel(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn step_is_spent_once_in_parallel(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     spent_once(&world, &holder, world.fresh_step()).await;
 }
 
 /// A recovery code can be used for one login, even if attempts run concurrently.
-pub async fn recovery_code_is_spent_once_in_parallel(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn recovery_code_is_spent_once_in_parallel(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let [code, other, ..] = holder.recovery_codes[..] else { panic!("there are ten") };
     spent_once(&world, &holder, PasscodeProof::RecoveryCode(code)).await;
@@ -49,8 +49,8 @@ pub async fn recovery_code_is_spent_once_in_parallel(suite: &dyn AccountSubject)
 }
 
 /// After a time step was used, it and all earlier ones are rejected. A rejection changes nothing.
-pub async fn earlier_step_is_refused(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn earlier_step_is_refused(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let step = TimeStep::at(world.now());
     let at = |step| world.complete_login(&holder, world.network(), PasscodeProof::Step(step));
@@ -65,8 +65,8 @@ pub async fn earlier_step_is_refused(suite: &dyn AccountSubject) {
 }
 
 /// A recovery code that was never issued, or belongs to another account, is rejected.
-pub async fn only_own_recovery_codes_are_accepted(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn only_own_recovery_codes_are_accepted(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let (holder, colleague) = (world.holder(Role::Viewer).await, world.holder(Role::Viewer).await);
     for code in [world.recovery_code(), colleague.recovery_codes[0]] {
         let command = world.complete_login(&holder, world.network(), PasscodeProof::RecoveryCode(code));
@@ -77,8 +77,8 @@ pub async fn only_own_recovery_codes_are_accepted(suite: &dyn AccountSubject) {
 }
 
 /// A recovery code does not affect time steps, and works when they are disabled.
-pub async fn recovery_code_spends_no_step(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn recovery_code_spends_no_step(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let step = world.fresh_step();
     for proof in [PasscodeProof::RecoveryCode(holder.recovery_codes[0]), step] {
@@ -88,9 +88,9 @@ pub async fn recovery_code_spends_no_step(suite: &dyn AccountSubject) {
 
 /// If role, state, password, TOTP secret, account or organization changed since the reservation, the login is rejected
 /// and the passcode is not used up.
-pub async fn login_fails_after_concurrent_account_change(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
-    type Change = fn(&Accounts<'_>, &Holder) -> Wanted;
+pub async fn login_fails_after_concurrent_account_change(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    type Change = fn(&World<'_>, &Holder) -> Wanted;
     let changes: [Change; 6] = [
         |_, holder| regrant(holder, Role::Admin, AccountState::Active),
         |_, holder| regrant(holder, Role::Viewer, AccountState::Disabled),
@@ -121,8 +121,8 @@ pub async fn login_fails_after_concurrent_account_change(suite: &dyn AccountSubj
 }
 
 /// The same applies to changes of the organization.
-pub async fn login_fails_after_organization_is_disabled(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn login_fails_after_organization_is_disabled(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     world.set_state(OrganizationState::Disabled).await;
     refused(&world, login_by_code(&world, &holder), AttemptOutcome::Refused(LoginRefusal::Overtaken)).await;
@@ -138,8 +138,8 @@ pub async fn login_fails_after_organization_is_disabled(suite: &dyn AccountSubje
 }
 
 /// A rehash with new parameters is stored and does not count as a password change: a concurrent login completes.
-pub async fn rehash_is_no_password_change(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn rehash_is_no_password_change(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let other_login =
         world.complete_login(&holder, world.network(), PasscodeProof::RecoveryCode(holder.recovery_codes[0]));
@@ -156,8 +156,8 @@ pub async fn rehash_is_no_password_change(suite: &dyn AccountSubject) {
 }
 
 /// A rejected login stores no rehash.
-pub async fn refused_login_stores_no_verifier(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn refused_login_stores_no_verifier(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let unknown = PasscodeProof::RecoveryCode(world.recovery_code());
     let mut command = world.complete_login(&holder, world.network(), unknown);
@@ -169,8 +169,8 @@ pub async fn refused_login_stores_no_verifier(suite: &dyn AccountSubject) {
 
 /// Twenty wrong passcodes within a week, regardless of successes in between, disable time steps but not recovery codes,
 /// until the TOTP secret is replaced.
-pub async fn twenty_wrong_passcodes_disable_steps(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn twenty_wrong_passcodes_disable_steps(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let by_step = |holder: &Holder| world.complete_login(holder, world.network(), world.fresh_step());
     for _ in 1..WRONG_PASSCODES {
@@ -201,8 +201,8 @@ pub async fn twenty_wrong_passcodes_disable_steps(suite: &dyn AccountSubject) {
 }
 
 /// A correct but used time step is rejected and does not count as a wrong passcode; an unknown recovery code does.
-pub async fn spent_step_does_not_count_as_wrong(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn spent_step_does_not_count_as_wrong(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let step = world.fresh_step();
     completes(&world, world.complete_login(&holder, world.network(), step)).await;
@@ -219,8 +219,8 @@ pub async fn spent_step_does_not_count_as_wrong(suite: &dyn AccountSubject) {
 }
 
 /// One wrong passcode expires for each week since the latest one.
-pub async fn wrong_passcode_count_decreases_weekly(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn wrong_passcode_count_decreases_weekly(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let wrong = async || world.read(&holder).await.logins.wrong_passcodes;
     for _ in 0..3 {
@@ -238,8 +238,8 @@ pub async fn wrong_passcode_count_decreases_weekly(suite: &dyn AccountSubject) {
 
 /// The wrong passcode that disables the time steps is recorded once and the user is notified, regardless of concurrent
 /// or later ones.
-pub async fn twentieth_wrong_passcode_is_recorded(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn twentieth_wrong_passcode_is_recorded(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     for _ in 2..WRONG_PASSCODES {
         refuse(&world, &holder, true).await;
@@ -264,8 +264,8 @@ pub async fn twentieth_wrong_passcode_is_recorded(suite: &dyn AccountSubject) {
 
 /// The audit record of a lockout is written with that of the rejected attempt, if there is one, and with a notice to
 /// the user. Neither is written for a successful login.
-pub async fn locked_bucket_is_recorded(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn locked_bucket_is_recorded(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let mut refused = world.refuse(&holder, false);
     refused.refusal.bucket_locked = Some(world.audit(AuditAction::LoginLocked));
@@ -284,8 +284,8 @@ pub async fn locked_bucket_is_recorded(suite: &dyn AccountSubject) {
 
 /// A wrong password is rejected regardless of the passcode: no recovery code is used up, and no wrong passcode is
 /// counted.
-pub async fn wrong_password_spends_nothing(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn wrong_password_spends_nothing(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let recovery_code = Some(holder.recovery_codes[0]);
     let command = world.bring(&holder, world.network(), VerifiedFactors::WrongPassword { recovery_code });
@@ -296,8 +296,8 @@ pub async fn wrong_password_spends_nothing(suite: &dyn AccountSubject) {
 }
 
 /// Concurrent wrong passcodes are all counted.
-pub async fn parallel_wrong_passcodes_all_count(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn parallel_wrong_passcodes_all_count(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     race((0..WRONG_PASSCODES).map(|_| {
         let (store, command) = (Arc::clone(&world.store), world.refuse(&holder, true));
@@ -310,8 +310,8 @@ pub async fn parallel_wrong_passcodes_all_count(suite: &dyn AccountSubject) {
 }
 
 /// A refusal is recorded even if the account no longer exists.
-pub async fn refusal_outlives_its_account(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn refusal_outlives_its_account(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     world.change(&holder, AccountChange::Delete).await;
     refuse(&world, &holder, true).await;
@@ -319,17 +319,17 @@ pub async fn refusal_outlives_its_account(suite: &dyn AccountSubject) {
     assert_eq!(world.audited(AuditAction::LoginRefused).await, 2);
 }
 
-fn login_by_code(world: &Accounts<'_>, holder: &Holder) -> FinishAccountAttempt {
+fn login_by_code(world: &World<'_>, holder: &Holder) -> FinishAccountAttempt {
     world.complete_login(holder, world.network(), PasscodeProof::RecoveryCode(holder.recovery_codes[0]))
 }
 
-async fn refuse(world: &Accounts<'_>, holder: &Holder, wrong_passcode: bool) {
+async fn refuse(world: &World<'_>, holder: &Holder, wrong_passcode: bool) {
     let conclusion = world.conclude(world.refuse(holder, wrong_passcode)).await;
     assert!(matches!(conclusion, AttemptOutcome::Refused(_)), "{conclusion:?}");
 }
 
 /// Asserts that the login completes and its session works.
-async fn completes(world: &Accounts<'_>, command: FinishAccountAttempt) -> vault_core::principal::SessionPrincipal {
+async fn completes(world: &World<'_>, command: FinishAccountAttempt) -> vault_core::principal::SessionPrincipal {
     let principal = principal_of(&command);
     assert_eq!(world.conclude(command).await, AttemptOutcome::Completed);
     assert_eq!(world.acts(&principal).await, Ok(()));
@@ -338,7 +338,7 @@ async fn completes(world: &Accounts<'_>, command: FinishAccountAttempt) -> vault
 
 /// Asserts that the login has the result `conclusion` in one transaction that records the rejection, without a session
 /// or an audit record of a login.
-async fn refused(world: &Accounts<'_>, command: FinishAccountAttempt, conclusion: AttemptOutcome) {
+async fn refused(world: &World<'_>, command: FinishAccountAttempt, conclusion: AttemptOutcome) {
     let recorded = world.audited(AuditAction::LoginSucceeded).await;
     let entries = world.audit_length().await;
     let session = principal_of(&command);
@@ -349,7 +349,7 @@ async fn refused(world: &Accounts<'_>, command: FinishAccountAttempt, conclusion
 }
 
 /// Asserts that of sixteen concurrent logins with one passcode exactly one completes, and that later ones are rejected.
-async fn spent_once(world: &Accounts<'_>, holder: &Holder, proof: PasscodeProof) {
+async fn spent_once(world: &World<'_>, holder: &Holder, proof: PasscodeProof) {
     let logins: Vec<_> = (0..16).map(|_| world.complete_login(holder, world.network(), proof)).collect();
     let principals: Vec<_> = logins.iter().map(principal_of).collect();
     let outcomes = race(logins.into_iter().map(|command| {

@@ -4,7 +4,7 @@
 //! Commands are sent in batches and run concurrently within a batch. Their results must be those of the model in some
 //! order. A command that its client abandoned runs at some later time, or never.
 
-use super::CredentialSubject;
+use super::ContractStore;
 use super::tools::{race, request_digest, with};
 use super::world::World;
 use proptest::prelude::*;
@@ -23,8 +23,7 @@ use vault_core::credential::VersionList;
 use vault_core::id::{AccountId, CredentialId, KeyId};
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    ChangeCredential, CredentialChange, CredentialStore, IdGenerator, Idempotency, ListedRows, ReserveKeyUses,
-    StoreError,
+    ChangeCredential, CredentialChange, IdGenerator, Idempotency, ListedRows, ReserveKeyUses, StoreError,
 };
 use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
@@ -275,7 +274,7 @@ fn order(model: &Model, waiting: Vec<(Given, Option<Answer>)>, abandoned: Vec<Gi
 }
 
 /// Concurrent and abandoned commands have the same effect as the model in some order.
-pub async fn concurrent_clients_are_linearizable(suite: &dyn CredentialSubject) {
+pub async fn concurrent_clients_are_linearizable(suite: &dyn ContractStore) {
     // The runner is not asynchronous.
     tokio::task::block_in_place(|| check(SEQUENCES, |batches| Handle::current().block_on(play(suite, batches))));
 }
@@ -314,7 +313,7 @@ fn pasted(batches: &[Vec<Asked>]) -> String {
 /// # Errors
 ///
 /// No order of the commands explains their results.
-pub async fn play(suite: &dyn CredentialSubject, batches: &[Vec<Asked>]) -> Result<(), String> {
+pub async fn play(suite: &dyn ContractStore, batches: &[Vec<Asked>]) -> Result<(), String> {
     let mut clients = Clients::new(suite).await;
     let mut possible = vec![(Model::new(), Vec::new())];
     for batch in batches {
@@ -346,25 +345,24 @@ enum Raw {
 type Call = Pin<Box<dyn Future<Output = Result<Raw, StoreError>> + Send>>;
 
 struct Clients<'a> {
-    suite: &'a dyn CredentialSubject,
-    world: World<'a, dyn CredentialStore>,
+    world: World<'a>,
     users: [AccountId; 2],
     credentials: Vec<CredentialId>,
     keys: Vec<KeyId>,
 }
 
 impl<'a> Clients<'a> {
-    async fn new(suite: &'a dyn CredentialSubject) -> Self {
-        let world = World::of_credentials(suite).await;
+    async fn new(suite: &'a dyn ContractStore) -> Self {
+        let world = World::new(suite).await;
         let users = [(); 2].map(|()| AccountId::from_uuid(world.ids.random()));
-        Self { suite, users, keys: vec![world.key], credentials: Vec::new(), world }
+        Self { users, keys: vec![world.key], credentials: Vec::new(), world }
     }
 
     /// Sends all commands of a batch concurrently.
     async fn ask(&mut self, batch: &[Asked]) -> Result<Vec<(Given, Option<Answer>)>, String> {
         if let [(payload @ Act::SetOpen(open), _)] = batch {
             let state = if *open { OrganizationState::Active } else { OrganizationState::Disabled };
-            self.suite.set_state(self.world.organization, state).await;
+            self.world.set_state(state).await;
             return Ok(vec![(Given::Act(*payload, 0), Some(Answer::Yes))]);
         }
         let (mut given, mut calls) = (Vec::new(), Vec::new());
@@ -485,7 +483,7 @@ impl<'a> Clients<'a> {
     /// Returns how often each action of the model was recorded.
     async fn recorded(&self) -> Answer {
         let mut recorded = BTreeMap::new();
-        for action in self.suite.audit_actions(self.world.organization).await {
+        for action in self.world.audit_actions().await {
             if let Some(known) = RECORDED.into_iter().map(AuditAction::as_str).find(|known| *known == action) {
                 *recorded.entry(known).or_default() += 1;
             }

@@ -35,7 +35,7 @@ pub(super) async fn account_in<S: AccountStore + ?Sized>(
     }
 }
 
-impl<S: AccountStore + ?Sized> World<'_, S> {
+impl World<'_> {
     // Finding and listing
 
     pub(super) fn look_for(&self, principal: Principal, key: AccountKey) -> Find<AccountKey, Scope> {

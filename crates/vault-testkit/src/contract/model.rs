@@ -6,7 +6,7 @@ use super::members::account_in;
 use super::model_activators::{Activators, Pair};
 use super::tools::{address, evaluated, is_unknown_account, namespace, principal_of, with};
 use super::world::{Holder, Wanted, World};
-use super::{ContractStore, Store, Subject as _};
+use super::{ContractStore, Store};
 use crate::clock::ManualClock;
 use crate::crypto::FakeDigester;
 use crate::memory::MemoryStore;

@@ -1,6 +1,6 @@
 //! Cases of [`OrganizationRepository`](vault_core::port::OrganizationRepository).
 
-use super::OperatorSubject;
+use super::ContractStore;
 use super::tools::{name, race};
 use super::world::World;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use vault_core::organization::{Organization, OrganizationState};
 use vault_core::port::{CreateOrganization, DeleteOrganization, IdGenerator, SetOrganizationState};
 
 /// A name that differs in ASCII case only is the same name; the second creation changes nothing.
-pub async fn organization_name_is_unique_ignoring_case(suite: &dyn OperatorSubject) {
-    let world = World::of_operators(suite).await;
+pub async fn organization_name_is_unique_ignoring_case(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let command = another(&world, &world.name.as_str().to_ascii_uppercase());
     let refused = command.organization.id;
     assert!(!world.store.create_organization(command).await.unwrap());
@@ -24,8 +24,8 @@ pub async fn organization_name_is_unique_ignoring_case(suite: &dyn OperatorSubje
 }
 
 /// If several requests create an organization with the same name, exactly one succeeds.
-pub async fn parallel_creations_of_one_name_create_one(suite: &dyn OperatorSubject) {
-    let world = World::of_operators(suite).await;
+pub async fn parallel_creations_of_one_name_create_one(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let taken = format!("Parallel {}", world.ids.random());
     let commands: Vec<_> = (0..16).map(|_| another(&world, &taken)).collect();
     let ids: Vec<_> = commands.iter().map(|command| command.organization.id).collect();
@@ -42,8 +42,8 @@ pub async fn parallel_creations_of_one_name_create_one(suite: &dyn OperatorSubje
 }
 
 /// An organization is found as it was created, by id and by name without regard to ASCII case; others are not found.
-pub async fn organization_is_found_by_id_and_name(suite: &dyn OperatorSubject) {
-    let world = World::of_operators(suite).await;
+pub async fn organization_is_found_by_id_and_name(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let created = Organization {
         id: world.organization,
         name: world.name.clone(),
@@ -62,8 +62,8 @@ pub async fn organization_is_found_by_id_and_name(suite: &dyn OperatorSubject) {
 }
 
 /// Names may contain any printable characters; only ASCII letters are compared without case.
-pub async fn names_keep_their_spelling(suite: &dyn OperatorSubject) {
-    let world = World::of_operators(suite).await;
+pub async fn names_keep_their_spelling(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let lower = name(&format!("Größe “Ωmega” % _ \\ ' {}", world.ids.random()));
     let upper = name(&lower.as_str().replace('ö', "Ö"));
     for spelling in [&lower, &upper] {
@@ -74,8 +74,8 @@ pub async fn names_keep_their_spelling(suite: &dyn OperatorSubject) {
 }
 
 /// All organizations are listed by name.
-pub async fn organizations_are_listed_by_name(suite: &dyn OperatorSubject) {
-    let world = World::of_operators(suite).await;
+pub async fn organizations_are_listed_by_name(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let prefix = world.ids.random().to_string();
     let mut names: Vec<_> = ["b", "c", "a"].map(|suffix| format!("{prefix}-{suffix}")).into();
     for text in &names {
@@ -88,8 +88,8 @@ pub async fn organizations_are_listed_by_name(suite: &dyn OperatorSubject) {
 }
 
 /// An organization is disabled and enabled again; an unknown one is not affected.
-pub async fn organization_state_is_set(suite: &dyn OperatorSubject) {
-    let world = World::of_operators(suite).await;
+pub async fn organization_state_is_set(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     for state in [OrganizationState::Disabled, OrganizationState::Active] {
         world.set_state(state).await;
         assert_eq!(world.store.organization(world.organization).await.unwrap().unwrap().state, state);
@@ -105,8 +105,8 @@ pub async fn organization_state_is_set(suite: &dyn OperatorSubject) {
 }
 
 /// Of concurrent deletions of an organization exactly one succeeds.
-pub async fn parallel_deletions_delete_once(suite: &dyn OperatorSubject) {
-    let world = World::of_operators(suite).await;
+pub async fn parallel_deletions_delete_once(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let deleted = race((0..8).map(|_| {
         let (store, command) = (Arc::clone(&world.store), deletion(&world));
         async move { store.delete_organization(command).await.unwrap() }
@@ -116,12 +116,12 @@ pub async fn parallel_deletions_delete_once(suite: &dyn OperatorSubject) {
     assert_eq!(world.audited(AuditAction::OrganizationDeleted).await, 1);
 }
 
-pub(super) fn another<S: ?Sized>(world: &World<'_, S>, text: &str) -> CreateOrganization {
+pub(super) fn another(world: &World<'_>, text: &str) -> CreateOrganization {
     let id = OrganizationId::from_uuid(world.ids.ordered(world.now()));
     world.create_organization(id, KeyId::from_uuid(world.ids.random()), &name(text))
 }
 
-pub(super) fn deletion<S: ?Sized>(world: &World<'_, S>) -> DeleteOrganization {
+pub(super) fn deletion(world: &World<'_>) -> DeleteOrganization {
     let audit = world.audit(AuditAction::OrganizationDeleted);
     DeleteOrganization { organization: world.organization, audit }
 }

@@ -1,10 +1,10 @@
 //! Cases of [`OwnAccountRepository`](vault_core::port::OwnAccountRepository) and of the changes to the user's own
 //! account that [`finish_attempt`](vault_core::port::LoginAttemptRepository::finish_attempt) executes.
 
-use super::AccountSubject;
+use super::ContractStore;
 use super::account_change::regrant;
 use super::tools::{Settled, conclude, race};
-use super::world::{Accounts, Holder, Wanted, World};
+use super::world::{Holder, Wanted, World};
 use crate::crypto::FakeDigester;
 use std::sync::Arc;
 use vault_core::Command;
@@ -14,16 +14,15 @@ use vault_core::lockout::WRONG_PASSCODES;
 use vault_core::notice::NoticeCode;
 use vault_core::passcode::{CONFIRMATIONS, PENDING_SECONDS, PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, AccountStore, AttemptOutcome, ConfirmPasscode, FinishAccountAttempt, LoginRefusal, OwnChange,
-    Reservation,
+    AccountChange, AttemptOutcome, ConfirmPasscode, FinishAccountAttempt, LoginRefusal, OwnChange, Reservation,
 };
 use vault_core::principal::{Denial, Principal, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::sealed::SealedSeed;
 
 /// The user sees address, organization, the time of the passcode enrolment and the number of remaining recovery codes.
-pub async fn owner_reads_own_account(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn owner_reads_own_account(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let created = world.now();
     world.clock.advance_seconds(5);
@@ -43,8 +42,8 @@ pub async fn owner_reads_own_account(suite: &dyn AccountSubject) {
 }
 
 /// A session that is no longer valid sees nothing of its account and confirms nothing.
-pub async fn ended_session_cannot_read_account(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn ended_session_cannot_read_account(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let (session, other) = (world.log_in(&holder).await, world.log_in(&holder).await);
     let seed = pend(&world, &holder, &session).await;
@@ -62,8 +61,8 @@ pub async fn ended_session_cannot_read_account(suite: &dyn AccountSubject) {
 }
 
 /// A new password applies to the next login; all other sessions of the user end, and no other user's.
-pub async fn owner_replaces_the_password(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn owner_replaces_the_password(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let (holder, colleague) = (world.holder(Role::Editor).await, world.holder(Role::Editor).await);
     let sessions = [world.log_in(&holder).await, world.log_in(&holder).await, world.log_in(&colleague).await];
     let before = facts(&world, &holder).await;
@@ -94,8 +93,8 @@ pub async fn owner_replaces_the_password(suite: &dyn AccountSubject) {
 }
 
 /// All recovery codes are replaced; all other sessions of the user end.
-pub async fn owner_replaces_the_recovery_codes(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn owner_replaces_the_recovery_codes(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Editor).await;
     let sessions = [world.log_in(&holder).await, world.log_in(&holder).await];
     let codes: Vec<_> = (0..10).map(|_| world.recovery_code()).collect();
@@ -121,8 +120,8 @@ pub async fn owner_replaces_the_recovery_codes(suite: &dyn AccountSubject) {
 
 /// A new TOTP secret changes nothing until a session of its account confirms it. Then it replaces the old one: the
 /// confirming step is used up, wrong passcodes are reset and all other sessions end.
-pub async fn owner_replaces_the_seed(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn owner_replaces_the_seed(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Editor).await;
     let sessions = [world.log_in(&holder).await, world.log_in(&holder).await];
     let seed = pend(&world, &holder, &sessions[0]).await;
@@ -171,8 +170,8 @@ pub async fn owner_replaces_the_seed(suite: &dyn AccountSubject) {
 
 /// A pending TOTP secret is returned for at most five passcodes, concurrent or not, and for one hour; a newer one
 /// replaces it.
-pub async fn pending_seed_allows_five_attempts_within_an_hour(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn pending_seed_allows_five_attempts_within_an_hour(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Editor).await;
     let session = world.log_in_for(&holder, 3 * PENDING_SECONDS).await;
     assert_eq!(reserve(&world, &session).await, None, "none waits yet");
@@ -209,9 +208,9 @@ pub async fn pending_seed_allows_five_attempts_within_an_hour(suite: &dyn Accoun
 }
 
 /// Every change by an administrator except unlocking deletes a pending TOTP secret.
-pub async fn change_by_others_drops_pending_seed(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
-    type Change = fn(&Accounts<'_>, &Holder) -> Wanted;
+pub async fn change_by_others_drops_pending_seed(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    type Change = fn(&World<'_>, &Holder) -> Wanted;
     let changes: [(Change, bool); 4] = [
         (|_, _| AccountChange::Unlock.into(), true),
         (|_, holder| regrant(holder, Role::Editor, AccountState::Active), false),
@@ -233,8 +232,8 @@ pub async fn change_by_others_drops_pending_seed(suite: &dyn AccountSubject) {
 
 /// A re-authentication changes its own account, for a valid session of that account. Otherwise nothing is changed, the
 /// re-authentication is not used up, and the rejection is recorded.
-pub async fn re_authentication_requires_session_of_account(suite: &dyn AccountSubject) {
-    let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
+pub async fn re_authentication_requires_session_of_account(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     let (holder, colleague) = (world.holder(Role::Editor).await, world.holder(Role::Editor).await);
     let stranger = other.holder(Role::Editor).await;
     let ended = world.log_in(&holder).await;
@@ -269,8 +268,8 @@ pub async fn re_authentication_requires_session_of_account(suite: &dyn AccountSu
 
 /// A passcode or recovery code is used once, by a login or by a change. Re-authentication that is based on outdated
 /// values changes nothing.
-pub async fn passcode_is_spent_once_across_operations(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn passcode_is_spent_once_across_operations(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Editor).await;
     let session = world.log_in(&holder).await;
     let step = world.fresh_step();
@@ -304,8 +303,8 @@ pub async fn passcode_is_spent_once_across_operations(suite: &dyn AccountSubject
 
 /// A re-authentication for a change resets the throttle bucket of its attempt and makes its network known, as a login
 /// does.
-pub async fn re_authentication_resets_its_bucket(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn re_authentication_resets_its_bucket(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Editor).await;
     let session = world.log_in(&holder).await;
     let network = world.network();
@@ -322,8 +321,8 @@ pub async fn re_authentication_resets_its_bucket(suite: &dyn AccountSubject) {
 }
 
 /// The user is notified of changes of password and TOTP secret by an operator and of each used recovery code.
-pub async fn owner_gets_notice_of_changes_by_others(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn owner_gets_notice_of_changes_by_others(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Editor).await;
     let mut expected = Vec::new();
     let codes: Vec<_> = (0..4).map(|_| world.recovery_code()).collect();
@@ -358,23 +357,19 @@ pub async fn owner_gets_notice_of_changes_by_others(suite: &dyn AccountSubject) 
 }
 
 /// Creates a pending TOTP secret.
-pub(super) async fn pend<S: AccountStore + ?Sized>(
-    world: &World<'_, S>,
-    holder: &Holder,
-    principal: &SessionPrincipal,
-) -> SealedSeed {
+pub(super) async fn pend(world: &World<'_>, holder: &Holder, principal: &SessionPrincipal) -> SealedSeed {
     let seed = world.seed();
     let expires_at = world.now().plus_seconds(PENDING_SECONDS);
     world.proven(holder, principal, world.pending(holder, seed.clone(), expires_at)).await;
     seed
 }
 
-async fn reserve(world: &Accounts<'_>, principal: &SessionPrincipal) -> Option<SealedSeed> {
+async fn reserve(world: &World<'_>, principal: &SessionPrincipal) -> Option<SealedSeed> {
     world.store.reserve_confirmation(principal.clone(), world.now()).await.unwrap().map(|waiting| waiting.pending.seed)
 }
 
 fn confirm(
-    world: &Accounts<'_>,
+    world: &World<'_>,
     holder: &Holder,
     principal: &SessionPrincipal,
     seed: &SealedSeed,
@@ -388,14 +383,14 @@ fn confirm(
 }
 
 /// Creates a session with a recovery code.
-async fn by_code(world: &Accounts<'_>, holder: &Holder, code: vault_core::digest::Digest) -> SessionPrincipal {
+async fn by_code(world: &World<'_>, holder: &Holder, code: vault_core::digest::Digest) -> SessionPrincipal {
     let command = world.complete_login(holder, world.network(), PasscodeProof::RecoveryCode(code));
     let principal = super::tools::principal_of(&command);
     assert_eq!(world.conclude(command).await, AttemptOutcome::Completed);
     principal
 }
 
-async fn facts(world: &Accounts<'_>, holder: &Holder) -> vault_core::port::ReservedAccount {
+async fn facts(world: &World<'_>, holder: &Holder) -> vault_core::port::ReservedAccount {
     match world.reserve(holder, world.network()).await {
         Reservation::Account(reserved) => *reserved,
         other => panic!("the attempt is within the free ones, but: {other:?}"),
@@ -403,7 +398,7 @@ async fn facts(world: &Accounts<'_>, holder: &Holder) -> vault_core::port::Reser
 }
 
 /// Returns which of the sessions are valid.
-async fn live(world: &Accounts<'_>, sessions: &[SessionPrincipal]) -> Vec<bool> {
+async fn live(world: &World<'_>, sessions: &[SessionPrincipal]) -> Vec<bool> {
     let mut live = Vec::new();
     for session in sessions {
         live.push(world.acts(session).await.is_ok());

@@ -1,6 +1,6 @@
 //! Cases of [`PasscodeVerifier`] that fakes also pass.
 
-use super::crypto::PasscodeSubject;
+use super::crypto::CryptoSubject;
 use crate::clock::ManualClock;
 use secrecy::ExposeSecret as _;
 use std::collections::HashSet;
@@ -42,7 +42,7 @@ pub(super) fn refused(passcodes: &dyn PasscodeVerifier, account: AccountId, seed
 }
 
 /// Only the codes of the current and the previous time step are accepted, also after a restart.
-pub async fn current_and_previous_step_are_accepted<S: PasscodeSubject>(make: impl AsyncFn() -> S) {
+pub async fn current_and_previous_step_are_accepted<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let subject = make().await;
     let passcodes = subject.passcodes();
     let seed = new_seed(&*passcodes).sealed;
@@ -64,7 +64,7 @@ pub async fn current_and_previous_step_are_accepted<S: PasscodeSubject>(make: im
 }
 
 /// A recovery code of twenty digits is not accepted as a TOTP code.
-pub async fn recovery_code_is_not_time_based<S: PasscodeSubject>(make: impl AsyncFn() -> S) {
+pub async fn recovery_code_is_not_time_based<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let passcodes = make().await.passcodes();
     let seed = new_seed(&*passcodes).sealed;
     let twice = code(&*passcodes, &seed, TimeStep::at(NOW)).repeat(4)[..Passcode::RECOVERY_DIGITS].to_owned();
@@ -72,7 +72,7 @@ pub async fn recovery_code_is_not_time_based<S: PasscodeSubject>(make: impl Asyn
 }
 
 /// Each new TOTP secret has a unique id, secret and recovery codes.
-pub async fn every_seed_has_unique_passcodes<S: PasscodeSubject>(make: impl AsyncFn() -> S) {
+pub async fn every_seed_has_unique_passcodes<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let passcodes = make().await.passcodes();
     let seeds: Vec<_> = (0..4).map(|_| new_seed(&*passcodes)).collect();
     let codes = |seed: &NewSeed| {
@@ -88,7 +88,7 @@ pub async fn every_seed_has_unique_passcodes<S: PasscodeSubject>(make: impl Asyn
 }
 
 /// A TOTP secret can be unsealed only for its account and ID.
-pub async fn seed_opens_only_in_its_row<S: PasscodeSubject>(make: impl AsyncFn() -> S) {
+pub async fn seed_opens_only_in_its_row<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let passcodes = make().await.passcodes();
     let (seed, next) = (new_seed(&*passcodes).sealed, new_seed(&*passcodes).sealed);
     assert!(!refused(&*passcodes, ACCOUNT, &seed));
@@ -98,7 +98,7 @@ pub async fn seed_opens_only_in_its_row<S: PasscodeSubject>(make: impl AsyncFn()
 }
 
 /// A change of any byte or of the length is detected.
-pub async fn every_flipped_byte_of_a_seed_is_refused<S: PasscodeSubject>(make: impl AsyncFn() -> S) {
+pub async fn every_flipped_byte_of_a_seed_is_refused<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let passcodes = make().await.passcodes();
     let seed = new_seed(&*passcodes).sealed;
     let sound = seed.blob.as_bytes();
@@ -114,7 +114,7 @@ pub async fn every_flipped_byte_of_a_seed_is_refused<S: PasscodeSubject>(make: i
 
 /// An account has ten different recovery codes, found by the digest of account and digits, with or without hyphens;
 /// also with the TOTP secret that replaces the one they were created with.
-pub async fn ten_recovery_codes_are_found_by_digest<S: PasscodeSubject>(make: impl AsyncFn() -> S) {
+pub async fn ten_recovery_codes_are_found_by_digest<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let subject = make().await;
     let passcodes = subject.passcodes();
     let mut seen = HashSet::new();

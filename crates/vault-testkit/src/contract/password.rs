@@ -1,6 +1,6 @@
 //! Cases of [`PasswordHasher`] that fakes also pass.
 
-use super::crypto::PasswordSubject;
+use super::crypto::CryptoSubject;
 use vault_core::hash_slots::Requester;
 use vault_core::id::AccountId;
 use vault_core::port::{PasswordHasher, PasswordVerdict};
@@ -25,7 +25,7 @@ pub(super) async fn verify(
 }
 
 /// Every byte counts, and nothing is trimmed or normalized.
-pub async fn only_correct_password_verifies<S: PasswordSubject>(make: impl AsyncFn() -> S) {
+pub async fn only_correct_password_verifies<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let hasher = make().await.hasher();
     for password in ["correct horse", "correct horse ", "pass\0word", "\u{1f511}\u{1f511}", &"x".repeat(1024)] {
         let stored = hash(&*hasher, ACCOUNT, password).await;
@@ -50,7 +50,7 @@ pub async fn only_correct_password_verifies<S: PasswordSubject>(make: impl Async
 }
 
 /// Passwords are not truncated, neither after 72 bytes as by bcrypt nor later.
-pub async fn passwords_are_not_truncated<S: PasswordSubject>(make: impl AsyncFn() -> S) {
+pub async fn passwords_are_not_truncated<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let hasher = make().await.hasher();
     for length in [73, 129, 1024] {
         let password = "p".repeat(length);
@@ -61,7 +61,7 @@ pub async fn passwords_are_not_truncated<S: PasswordSubject>(make: impl AsyncFn(
 }
 
 /// No password is right for an unknown account or for an account without a password.
-pub async fn missing_password_rejects_every_password<S: PasswordSubject>(make: impl AsyncFn() -> S) {
+pub async fn missing_password_rejects_every_password<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let hasher = make().await.hasher();
     for of in [None, Some(ACCOUNT)] {
         for password in ["", "correct horse"] {
@@ -71,7 +71,7 @@ pub async fn missing_password_rejects_every_password<S: PasswordSubject>(make: i
 }
 
 /// A verifier that is copied to another account does not verify any password there.
-pub async fn row_copied_to_another_account_refuses_both_passwords<S: PasswordSubject>(make: impl AsyncFn() -> S) {
+pub async fn row_copied_to_another_account_refuses_both_passwords<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let hasher = make().await.hasher();
     let attackers = hash(&*hasher, ACCOUNT, "the attacker's").await;
     hash(&*hasher, ANOTHER, "the victim's").await;
@@ -82,7 +82,7 @@ pub async fn row_copied_to_another_account_refuses_both_passwords<S: PasswordSub
 }
 
 /// An earlier verifier of the account, stored next to the ID of the current password, permits no login.
-pub async fn verifier_is_bound_to_the_password<S: PasswordSubject>(make: impl AsyncFn() -> S) {
+pub async fn verifier_is_bound_to_the_password<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let hasher = make().await.hasher();
     let (earlier, now) =
         (hash(&*hasher, ACCOUNT, "an earlier password").await, hash(&*hasher, ACCOUNT, "the password").await);

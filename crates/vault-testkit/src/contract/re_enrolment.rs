@@ -1,9 +1,9 @@
 //! Cases of account re-enrolment: [`AccountChange::ReEnrol`] and the confirmation of its invitation.
 
-use super::AccountSubject;
+use super::ContractStore;
 use super::account_change::regrant;
 use super::tools::{Settled as _, principal_of, race};
-use super::world::{Accounts, Holder, World};
+use super::world::{Holder, World};
 use crate::crypto::FakeDigester;
 use std::sync::Arc;
 use vault_core::account::{Account, AccountState, ListedAccount};
@@ -20,8 +20,8 @@ use vault_core::{Command, ErrorKind, Refusal};
 
 /// Re-enrolment invalidates all secrets of the user. ID, address, role and login records remain, and the account is
 /// listed once. Its address remains in use.
-pub async fn re_enrolling_account_cannot_log_in(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn re_enrolling_account_cannot_log_in(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Editor).await;
     let login = world.complete_login(&holder, world.network(), PasscodeProof::RecoveryCode(holder.recovery_codes[0]));
     world.log_in(&holder).await;
@@ -58,8 +58,8 @@ pub async fn re_enrolling_account_cannot_log_in(suite: &dyn AccountSubject) {
 
 /// After confirmation the account is restored with the secrets of the draft. Nothing remains of the invitation, and the
 /// confirming passcode is used up.
-pub async fn re_enrolled_account_keeps_role_and_data(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn re_enrolled_account_keeps_role_and_data(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Editor).await;
     world.log_in(&holder).await;
     let before = world.read(&holder).await;
@@ -116,8 +116,8 @@ pub async fn re_enrolled_account_keeps_role_and_data(suite: &dyn AccountSubject)
 }
 
 /// A repeated re-enrolment invalidates the earlier code and everything drafted with it.
-pub async fn newest_re_enrolment_applies(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn newest_re_enrolment_applies(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let first = world.re_enrolling(&holder).await;
     world.drafted(&first).await;
@@ -133,8 +133,8 @@ pub async fn newest_re_enrolment_applies(suite: &dyn AccountSubject) {
 }
 
 /// After an expired re-enrolment the account stays without secrets until a new re-enrolment.
-pub async fn expired_re_enrolment_revives_nothing(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn expired_re_enrolment_revives_nothing(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     for _ in 0..2 {
         let invitation = world.re_enrolling(&holder).await;
@@ -156,8 +156,8 @@ pub async fn expired_re_enrolment_revives_nothing(suite: &dyn AccountSubject) {
 
 /// Role and state are those of the account at confirmation, not at the request: a confirmation based on other values
 /// changes nothing.
-pub async fn role_and_state_at_confirmation_apply(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn role_and_state_at_confirmation_apply(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     for state in [AccountState::ReEnrolling, AccountState::Disabled] {
         let holder = world.holder(Role::Admin).await;
         let invitation = world.re_enrolling(&holder).await;
@@ -178,8 +178,8 @@ pub async fn role_and_state_at_confirmation_apply(suite: &dyn AccountSubject) {
 }
 
 /// Deleting an account deletes its enrolment code, and its address is free.
-pub async fn deleted_account_is_not_re_enrolled(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn deleted_account_is_not_re_enrolled(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Admin).await;
     let invitation = world.re_enrolling(&holder).await;
     world.drafted(&invitation).await;
@@ -197,8 +197,8 @@ pub async fn deleted_account_is_not_re_enrolled(suite: &dyn AccountSubject) {
 }
 
 /// An invitation for a new account cannot re-enrol one, and one for re-enrolment cannot create one.
-pub async fn confirmation_creates_or_re_enrols_by_invitation(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn confirmation_creates_or_re_enrols_by_invitation(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let re_enrolment = world.re_enrolling(&holder).await;
     let (invitation, _) = world.invited(Role::Admin).await;
@@ -215,9 +215,9 @@ pub async fn confirmation_creates_or_re_enrols_by_invitation(suite: &dyn Account
 }
 
 /// Users of a disabled organization cannot re-enrol until it is enabled again.
-pub async fn disabled_organization_refuses_re_enrolment(suite: &dyn AccountSubject) {
+pub async fn disabled_organization_refuses_re_enrolment(suite: &dyn ContractStore) {
     use vault_core::organization::OrganizationState;
-    let world = World::of_accounts(suite).await;
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let invitation = world.re_enrolling(&holder).await;
     world.drafted(&invitation).await;
@@ -230,8 +230,8 @@ pub async fn disabled_organization_refuses_re_enrolment(suite: &dyn AccountSubje
 }
 
 /// An admin requires re-enrolment only of accounts in the admin's organization.
-pub async fn session_re_enrols_only_in_its_organization(suite: &dyn AccountSubject) {
-    let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
+pub async fn session_re_enrols_only_in_its_organization(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     let (admin, colleague) = (world.holder(Role::Admin).await, world.holder(Role::Admin).await);
     let stranger = other.holder(Role::Viewer).await;
     let session = world.log_in(&admin).await;
@@ -253,8 +253,8 @@ pub async fn session_re_enrols_only_in_its_organization(suite: &dyn AccountSubje
 }
 
 /// The user and every other admin of the organization are notified each time; only the newest notice is kept.
-pub async fn owner_and_admins_get_notice_of_re_enrolment(suite: &dyn AccountSubject) {
-    let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
+pub async fn owner_and_admins_get_notice_of_re_enrolment(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     let [first, second, disabled, target] = [
         world.holder(Role::Admin).await,
         world.holder(Role::Admin).await,
@@ -271,7 +271,7 @@ pub async fn owner_and_admins_get_notice_of_re_enrolment(suite: &dyn AccountSubj
     let at = world.now().as_millis();
 
     let about = |holder: &Holder| (NoticeCode::ColleagueReEnrolled(holder.signed.grant.account), at);
-    let reported = async |world: &Accounts<'_>, holder: &Holder| {
+    let reported = async |world: &World<'_>, holder: &Holder| {
         let mut notices = world.notices(&world.log_in(holder).await).await;
         notices.sort_by_key(|(code, _)| code.stored().into_owned());
         notices
@@ -290,8 +290,8 @@ pub async fn owner_and_admins_get_notice_of_re_enrolment(suite: &dyn AccountSubj
 }
 
 /// Of concurrent confirmations exactly one succeeds.
-pub async fn parallel_confirmations_re_enrol_once(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn parallel_confirmations_re_enrol_once(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Editor).await;
     let invitation = world.re_enrolling(&holder).await;
     world.drafted(&invitation).await;
@@ -308,8 +308,8 @@ pub async fn parallel_confirmations_re_enrol_once(suite: &dyn AccountSubject) {
 
 /// A role change, a deletion or another re-enrolment concurrent with a confirmation runs entirely before or after it:
 /// the first one finds the account unchanged, and no change is lost.
-pub async fn concurrent_change_survives_re_enrolment(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn concurrent_change_survives_re_enrolment(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     for round in 0..12 {
         let holder = world.holder(Role::Admin).await;
         let invitation = world.re_enrolling(&holder).await;
@@ -343,8 +343,8 @@ pub async fn concurrent_change_survives_re_enrolment(suite: &dyn AccountSubject)
 }
 
 /// A login concurrent with a re-enrolment is rejected, or its session has already ended when it returns.
-pub async fn concurrent_login_leaves_no_session_after_re_enrolment(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn concurrent_login_leaves_no_session_after_re_enrolment(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     for _ in 0..8 {
         let holder = world.holder(Role::Editor).await;
         let login = world.complete_login(&holder, world.network(), world.fresh_step());

@@ -1,6 +1,6 @@
 //! Cases of sealing that only real encryption passes.
 
-use super::crypto::SealingSubject;
+use super::crypto::CryptoSubject;
 use super::sealing::{Deployment, INFORMATION, LINK, METADATA, is_damaged};
 use vault_core::port::SealedContent;
 use vault_core::sealed::{Blob, SealedCredential, SealedMetadata};
@@ -10,7 +10,7 @@ const PARTS: [fn(&mut SealedCredential) -> &mut Blob; 3] =
     [|sealed| &mut sealed.data_key, |sealed| &mut sealed.data, |sealed| &mut sealed.information];
 
 /// Asserts that a sealed credential is rejected after `alter` changed one of its parts, for each part.
-async fn altered<S: SealingSubject>(make: impl AsyncFn() -> S, alter: impl Fn(&[u8]) -> Vec<Vec<u8>>) {
+async fn altered<S: CryptoSubject>(make: impl AsyncFn() -> S, alter: impl Fn(&[u8]) -> Vec<Vec<u8>>) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
     let (sealed, sealed_metadata) = (deployment.seal(place).await, deployment.seal_metadata(place).await);
@@ -41,7 +41,7 @@ async fn altered<S: SealingSubject>(make: impl AsyncFn() -> S, alter: impl Fn(&[
 }
 
 /// A change of any byte is detected when the blob is decrypted and when it is moved.
-pub async fn every_flipped_byte_is_refused<S: SealingSubject>(make: impl AsyncFn() -> S) {
+pub async fn every_flipped_byte_is_refused<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let flipped = |bytes: &[u8], place: usize| {
         let mut bytes = bytes.to_vec();
         bytes[place] ^= 0x10;
@@ -51,7 +51,7 @@ pub async fn every_flipped_byte_is_refused<S: SealingSubject>(make: impl AsyncFn
 }
 
 /// A truncated or extended blob cannot be decrypted.
-pub async fn every_other_length_is_refused<S: SealingSubject>(make: impl AsyncFn() -> S) {
+pub async fn every_other_length_is_refused<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     altered(make, |bytes| {
         let mut others: Vec<_> = (0..bytes.len()).map(|end| bytes[..end].to_vec()).collect();
         others.extend([[bytes, &[0]].concat(), [&[0], bytes].concat(), [bytes, bytes].concat()]);
@@ -61,7 +61,7 @@ pub async fn every_other_length_is_refused<S: SealingSubject>(make: impl AsyncFn
 }
 
 /// Two blobs of one value have only their length in common.
-pub async fn equal_data_has_different_ciphertexts<S: SealingSubject>(make: impl AsyncFn() -> S) {
+pub async fn equal_data_has_different_ciphertexts<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
     let (mut one, mut two) = (deployment.seal(place).await, deployment.seal(place).await);
@@ -77,7 +77,7 @@ pub async fn equal_data_has_different_ciphertexts<S: SealingSubject>(make: impl 
 }
 
 /// A blob contains no part of the plaintext.
-pub async fn sealed_data_contains_no_plaintext<S: SealingSubject>(make: impl AsyncFn() -> S) {
+pub async fn sealed_data_contains_no_plaintext<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
     let SealedCredential { data_key, data, information, .. } = deployment.seal(place).await;
@@ -92,7 +92,7 @@ pub async fn sealed_data_contains_no_plaintext<S: SealingSubject>(make: impl Asy
 }
 
 /// The rows cannot be decrypted without the keys of their instance.
-pub async fn keys_of_another_deployment_open_nothing<S: SealingSubject>(make: impl AsyncFn() -> S) {
+pub async fn keys_of_another_deployment_open_nothing<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
     let (sealed, sealed_metadata) = (deployment.seal(place).await, deployment.seal_metadata(place).await);

@@ -1,7 +1,7 @@
 //! Cases of [`Sealer`](vault_core::port::Sealer), [`InformationOpener`](vault_core::port::InformationOpener),
 //! [`Opener`](vault_core::port::Opener) and [`Rewrapper`](vault_core::port::Rewrapper) that fakes also pass.
 
-use super::crypto::{SealingPorts, SealingSubject};
+use super::crypto::{CryptoSubject, SealingPorts};
 use super::world::World;
 use crate::clock::ManualClock;
 use crate::memory::MemoryStore;
@@ -32,7 +32,7 @@ pub(super) struct Deployment<S> {
     pub(super) ports: SealingPorts,
 }
 
-impl<S: SealingSubject> Deployment<S> {
+impl<S: CryptoSubject> Deployment<S> {
     pub(super) async fn new(make: &impl AsyncFn() -> S) -> Self {
         let store = Arc::new(MemoryStore::new());
         let subject = make().await;
@@ -169,7 +169,7 @@ fn is_unknown<T>(result: Result<T, SealError>) -> bool {
 }
 
 /// Data, information and metadata are decrypted as they were sealed. Data of another type is rejected.
-pub async fn sealed_data_opens<S: SealingSubject>(make: impl AsyncFn() -> S) {
+pub async fn sealed_data_opens<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
     let (sealed, message) = (deployment.seal(place).await, deployment.seal_metadata(place).await);
@@ -183,7 +183,7 @@ pub async fn sealed_data_opens<S: SealingSubject>(make: impl AsyncFn() -> S) {
 }
 
 /// A credential is sealed under the requested key; an unknown key or one of another organization is rejected.
-pub async fn credential_is_sealed_under_the_key_that_is_named<S: SealingSubject>(make: impl AsyncFn() -> S) {
+pub async fn credential_is_sealed_under_the_key_that_is_named<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let (place, other) = (deployment.place().await, deployment.place().await);
     let first = deployment.active_key(place.organization).await;
@@ -203,7 +203,7 @@ pub async fn credential_is_sealed_under_the_key_that_is_named<S: SealingSubject>
 }
 
 /// A blob that is moved to another organization, credential, version, namespace or column cannot be decrypted.
-pub async fn credential_opens_only_in_its_row<S: SealingSubject>(make: impl AsyncFn() -> S) {
+pub async fn credential_opens_only_in_its_row<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let (place, strange) = (deployment.place().await, deployment.place().await);
     let (sealed, message) = (deployment.seal(place).await, deployment.seal_metadata(place).await);
@@ -240,7 +240,7 @@ pub async fn credential_opens_only_in_its_row<S: SealingSubject>(make: impl Asyn
 }
 
 /// A row of another organization cannot be decrypted, and does not prevent the decryption of others.
-pub async fn list_opens_only_for_one_organization<S: SealingSubject>(make: impl AsyncFn() -> S) {
+pub async fn list_opens_only_for_one_organization<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let places = [deployment.place().await, deployment.place().await];
     let sealed = [deployment.seal(places[0]).await, deployment.seal(places[1]).await];
@@ -258,7 +258,7 @@ pub async fn list_opens_only_for_one_organization<S: SealingSubject>(make: impl 
 }
 
 /// Rows under replaced keys are decrypted together with the others, in order.
-pub async fn list_may_use_several_keys<S: SealingSubject>(make: impl AsyncFn() -> S) {
+pub async fn list_may_use_several_keys<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
     let mut sealed = Vec::new();
@@ -280,7 +280,7 @@ pub async fn list_may_use_several_keys<S: SealingSubject>(make: impl AsyncFn() -
 }
 
 /// Fingerprints are equal exactly for equal data within an organization, also after a restart.
-pub async fn fingerprints_distinguish_data_within_organization<S: SealingSubject>(make: impl AsyncFn() -> S) {
+pub async fn fingerprints_distinguish_data_within_organization<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let [one, two] = [deployment.place().await.organization, deployment.place().await.organization];
     let of = async |deployment: &Deployment<S>, organization, data: &[u8]| -> Fingerprint {
@@ -298,7 +298,7 @@ pub async fn fingerprints_distinguish_data_within_organization<S: SealingSubject
 }
 
 /// An organization without keys can neither seal nor open.
-pub async fn organization_without_keys_neither_seals_nor_opens<S: SealingSubject>(make: impl AsyncFn() -> S) {
+pub async fn organization_without_keys_neither_seals_nor_opens<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
     let (sealed, key) = (deployment.seal(place).await, deployment.active_key(place.organization).await);
@@ -317,7 +317,7 @@ pub async fn organization_without_keys_neither_seals_nor_opens<S: SealingSubject
 }
 
 /// An organization gets one active key without uses; each new key has a unique id.
-pub async fn new_keys_have_unique_ids<S: SealingSubject>(make: impl AsyncFn() -> S) {
+pub async fn new_keys_have_unique_ids<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let (organization, now) = (deployment.place().await.organization, ManualClock::START);
     let name = OrganizationName::parse("Acme").unwrap();
@@ -336,7 +336,7 @@ pub async fn new_keys_have_unique_ids<S: SealingSubject>(make: impl AsyncFn() ->
 
 /// After the old key is destroyed, everything can be decrypted with only the new key. The data has the same bytes as
 /// before.
-pub async fn moved_data_opens_only_with_its_new_key<S: SealingSubject>(make: impl AsyncFn() -> S) {
+pub async fn moved_data_opens_only_with_its_new_key<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
     let (before, message) = (deployment.seal(place).await, deployment.seal_metadata(place).await);
@@ -366,7 +366,7 @@ pub async fn moved_data_opens_only_with_its_new_key<S: SealingSubject>(make: imp
 }
 
 /// A row that cannot be decrypted at its row key is not moved. Other rows are.
-pub async fn unopenable_data_is_not_resealed<S: SealingSubject>(make: impl AsyncFn() -> S) {
+pub async fn unopenable_data_is_not_resealed<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
     let (sealed, message) = (deployment.seal(place).await, deployment.seal_metadata(place).await);
@@ -385,7 +385,7 @@ pub async fn unopenable_data_is_not_resealed<S: SealingSubject>(make: impl Async
 }
 
 /// Neither errors nor debug output contain a part of a secret.
-pub async fn errors_contain_no_secret<S: SealingSubject>(make: impl AsyncFn() -> S) {
+pub async fn errors_contain_no_secret<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
     let sealed = deployment.seal(place).await;

@@ -1,11 +1,11 @@
 //! Cases of TOTP secrets that require encryption.
 
-use super::crypto::PasscodeSubject;
+use super::crypto::CryptoSubject;
 use super::passcode::{ACCOUNT, new_seed, refused};
 use secrecy::ExposeSecret as _;
 
 /// The sealed value does not contain the secret as text, as bytes or in hexadecimal digits.
-pub async fn sealed_seed_contains_no_plaintext<S: PasscodeSubject>(make: impl AsyncFn() -> S) {
+pub async fn sealed_seed_contains_no_plaintext<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let new = new_seed(&*make().await.passcodes());
     let secret = new.secret.secret.expose_secret();
     let bit = |index: usize| {
@@ -26,7 +26,7 @@ pub async fn sealed_seed_contains_no_plaintext<S: PasscodeSubject>(make: impl As
 }
 
 /// A row of another deployment has no valid codes.
-pub async fn seed_of_another_deployment_does_not_open<S: PasscodeSubject>(make: impl AsyncFn() -> S) {
+pub async fn seed_of_another_deployment_does_not_open<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let seed = new_seed(&*make().await.passcodes()).sealed;
     assert!(refused(&*make().await.passcodes(), ACCOUNT, &seed));
 }

@@ -1,6 +1,6 @@
 //! Cases of [`SessionRepository`](vault_core::port::SessionRepository).
 
-use super::AccountSubject;
+use super::ContractStore;
 use super::tools::{Settled, race};
 use super::world::{SESSION_SECONDS, World};
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use vault_core::role::Role;
 use vault_core::session::{NewSession, StoredSession};
 
 /// Of concurrent ends of a session exactly one succeeds.
-pub async fn session_ends_once_in_parallel(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn session_ends_once_in_parallel(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let (session, other) = (world.log_in(&holder).await, world.log_in(&holder).await);
     let answers = race((0..16).map(|_| {
@@ -28,8 +28,8 @@ pub async fn session_ends_once_in_parallel(suite: &dyn AccountSubject) {
 }
 
 /// A user's active sessions are listed newest first, as they were created, without those of others.
-pub async fn sessions_are_listed_to_their_owner(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn sessions_are_listed_to_their_owner(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let (holder, colleague) = (world.holder(Role::Viewer).await, world.holder(Role::Viewer).await);
     let dying = world.log_in(&holder).await;
     world.clock.advance_seconds(1);
@@ -58,8 +58,8 @@ pub async fn sessions_are_listed_to_their_owner(suite: &dyn AccountSubject) {
 }
 
 /// The latest use of a session is kept, regardless of the order of writes; a session that no longer exists is skipped.
-pub async fn latest_use_of_a_session_is_kept(suite: &dyn AccountSubject) {
-    let world = World::of_accounts(suite).await;
+pub async fn latest_use_of_a_session_is_kept(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let (session, ended) = (world.log_in(&holder).await, world.log_in(&holder).await);
     assert!(world.store.end_session(world.end_session(&ended)).await.unwrap());
@@ -76,8 +76,8 @@ pub async fn latest_use_of_a_session_is_kept(suite: &dyn AccountSubject) {
 
 /// A session ends another one of the same account, once; it finds no unknown or expired session and none of another
 /// account.
-pub async fn session_ends_another_of_its_account(suite: &dyn AccountSubject) {
-    let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
+pub async fn session_ends_another_of_its_account(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     let (holder, colleague) = (world.holder(Role::Viewer).await, world.holder(Role::Viewer).await);
     let expired = world.log_in(&holder).await;
     world.clock.advance_seconds(SESSION_SECONDS);

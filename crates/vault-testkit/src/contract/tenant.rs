@@ -1,6 +1,6 @@
 //! Cases of authorization on credentials: users of active organizations.
 
-use super::CredentialSubject;
+use super::ContractStore;
 use super::idempotency::keyed;
 use super::tools::Settled as _;
 use super::world::World;
@@ -11,21 +11,21 @@ use vault_core::principal::{Denial, EmbedderPrincipal, Principal};
 use vault_core::role::Role;
 
 /// A user of an embedding service needs no account and no session, only an active organization.
-pub async fn embedder_is_authorized_while_organization_is_active(suite: &dyn CredentialSubject) {
-    let world = World::of_credentials(suite).await;
+pub async fn embedder_is_authorized_while_organization_is_active(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let principal = world.embedder();
     let credential = world.saved(&principal).await;
     assert_eq!(world.listed(&principal).await, [credential]);
     assert_eq!(world.store.show_credential(world.show(&principal, credential)).await.unwrap().unwrap().id, credential);
 
-    suite.set_state(world.organization, OrganizationState::Disabled).await;
+    world.set_state(OrganizationState::Disabled).await;
     let closed = Denial::OrganizationDisabled;
     assert_eq!(world.store.save_credential(world.save(&principal)).await.settled(), Err(closed));
     assert_eq!(world.store.list_credentials(world.list(&principal)).await.settled().unwrap_err(), closed);
     assert_eq!(world.store.show_credential(world.show(&principal, credential)).await.settled().unwrap_err(), closed);
     assert_eq!(world.store.delete_credential(world.delete(&principal, credential)).await.settled(), Err(closed));
 
-    suite.set_state(world.organization, OrganizationState::Active).await;
+    world.set_state(OrganizationState::Active).await;
     assert_eq!(world.store.delete_credential(world.delete(&principal, credential)).await.settled(), Ok(true));
     let nowhere = Principal::Embedder(EmbedderPrincipal {
         organization: OrganizationId::from_uuid(world.ids.random()),
@@ -38,14 +38,14 @@ pub async fn embedder_is_authorized_while_organization_is_active(suite: &dyn Cre
 
 /// An unauthorized principal is denied before any other check: before replays, limits and keys, and regardless of
 /// whether the credential exists. Nothing is recorded.
-pub async fn closed_organization_is_denied_every_operation(suite: &dyn CredentialSubject) {
-    let world = World::of_credentials(suite).await;
+pub async fn closed_organization_is_denied_every_operation(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let principal = world.embedder();
     let first = keyed(&world, &principal, "key", "body");
     let id = first.payload.id;
     world.store.save_credential(first).await.unwrap();
     let read = world.versions(&principal, id).await;
-    suite.set_state(world.organization, OrganizationState::Disabled).await;
+    world.set_state(OrganizationState::Disabled).await;
     let entries = world.audit_length().await;
 
     let store = &world.store;
@@ -77,20 +77,20 @@ pub async fn closed_organization_is_denied_every_operation(suite: &dyn Credentia
     denied!(change_credential(world.change_version(&principal, &read, world.replacement(&read))));
 
     assert_eq!(world.audit_length().await, entries);
-    suite.set_state(world.organization, OrganizationState::Active).await;
+    world.set_state(OrganizationState::Active).await;
     assert_eq!(world.versions(&principal, id).await, read);
     assert_eq!(world.listed(&principal).await, [id]);
 }
 
 /// Only the audit log remains of a deleted organization, and no request is authorized in it.
-pub async fn deleted_organization_keeps_its_audit_log(suite: &dyn CredentialSubject) {
-    let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
+pub async fn deleted_organization_keeps_its_audit_log(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     let (principal, stranger) = (world.embedder(), other.embedder());
     world.replaced(&principal).await;
     world.store.save_credential(keyed(&world, &principal, "key", "body")).await.unwrap();
     let (kept, rows) = (other.saved(&stranger).await, suite.rows(other.organization).await);
     let entries = world.audit_length().await;
-    suite.delete_organization(world.organization).await;
+    world.delete_organization().await;
     assert_eq!(suite.rows(world.organization).await, Vec::<String>::new());
     assert!(world.audit_length().await >= entries);
     let answer = world.store.list_credentials(world.list(&principal)).await.settled();
@@ -100,8 +100,8 @@ pub async fn deleted_organization_keeps_its_audit_log(suite: &dyn CredentialSubj
 }
 
 /// A credential without activations has no uses, and no check is requested without an activation process.
-pub async fn uses_and_checks_require_activation_process(suite: &dyn CredentialSubject) {
-    let world = World::of_credentials(suite).await;
+pub async fn uses_and_checks_require_activation_process(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let principal = world.embedder();
     let id = world.saved(&principal).await;
     let nothing = CredentialId::from_uuid(world.ids.random());

@@ -1,6 +1,6 @@
 //! Cases of [`TokenIssuer`] that fakes also pass.
 
-use super::crypto::TokenSubject;
+use super::crypto::CryptoSubject;
 use crate::clock::ManualClock;
 use secrecy::ExposeSecret as _;
 use vault_core::id::{AccountId, InstanceId, OrganizationId, SessionId};
@@ -30,7 +30,7 @@ pub(super) fn issue(issuer: &dyn TokenIssuer, claims: &SessionClaims) -> String 
 }
 
 /// Returns a token of an editor, and its claims.
-async fn token<S: TokenSubject>(make: impl AsyncFn() -> S) -> (S, SessionClaims, String) {
+async fn token<S: CryptoSubject>(make: impl AsyncFn() -> S) -> (S, SessionClaims, String) {
     let subject = make().await;
     let claims = claims(subject.instance(), Role::Editor);
     let token = issue(&*subject.issuer(), &claims);
@@ -38,7 +38,7 @@ async fn token<S: TokenSubject>(make: impl AsyncFn() -> S) -> (S, SessionClaims,
 }
 
 /// A token has the claims with which it was issued, for every role, also after a restart.
-pub async fn issued_tokens_verify<S: TokenSubject>(make: impl AsyncFn() -> S) {
+pub async fn issued_tokens_verify<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let subject = make().await;
     for role in [Role::Viewer, Role::Editor, Role::Admin] {
         let claims = claims(subject.instance(), role);
@@ -48,7 +48,7 @@ pub async fn issued_tokens_verify<S: TokenSubject>(make: impl AsyncFn() -> S) {
 }
 
 /// A change of any bit is detected.
-pub async fn every_flipped_bit_is_refused<S: TokenSubject>(make: impl AsyncFn() -> S) {
+pub async fn every_flipped_bit_is_refused<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let (subject, _, token) = token(make).await;
     let issuer = subject.issuer();
     for place in 0..token.len() {
@@ -63,7 +63,7 @@ pub async fn every_flipped_bit_is_refused<S: TokenSubject>(make: impl AsyncFn() 
 }
 
 /// A truncated, extended or wrapped token is rejected.
-pub async fn other_lengths_are_refused<S: TokenSubject>(make: impl AsyncFn() -> S) {
+pub async fn other_lengths_are_refused<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let (subject, _, token) = token(make).await;
     let issuer = subject.issuer();
     for end in 0..token.len() {
@@ -78,7 +78,7 @@ pub async fn other_lengths_are_refused<S: TokenSubject>(make: impl AsyncFn() -> 
 }
 
 /// A token is valid until its expiry time, exclusive.
-pub async fn token_works_until_it_expires<S: TokenSubject>(make: impl AsyncFn() -> S) {
+pub async fn token_works_until_it_expires<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let (subject, claims, token) = token(make).await;
     let (issuer, end) = (subject.issuer(), claims.expires_at.as_millis());
     assert_eq!(issuer.verify(&token, Timestamp::from_millis(end - 1)), Ok(claims));
@@ -88,7 +88,7 @@ pub async fn token_works_until_it_expires<S: TokenSubject>(make: impl AsyncFn() 
 }
 
 /// A token from a few seconds in the future is accepted, because clocks may differ; a later one is rejected.
-pub async fn token_from_the_future_is_refused<S: TokenSubject>(make: impl AsyncFn() -> S) {
+pub async fn token_from_the_future_is_refused<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let (subject, _, token) = token(make).await;
     for early in [60, SECONDS, 365 * 86_400] {
         let refused = subject.issuer().verify(&token, NOW.plus_seconds(-early));
@@ -97,7 +97,7 @@ pub async fn token_from_the_future_is_refused<S: TokenSubject>(make: impl AsyncF
 }
 
 /// A token is invalid in another instance.
-pub async fn token_of_another_deployment_is_refused<S: TokenSubject>(make: impl AsyncFn() -> S) {
+pub async fn token_of_another_deployment_is_refused<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let (_, _, token) = token(&make).await;
     assert!(make().await.issuer().verify(&token, NOW).is_err());
 }

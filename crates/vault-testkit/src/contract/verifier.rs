@@ -1,6 +1,6 @@
 //! Cases of stored passwords that require hashing and encryption.
 
-use super::crypto::PasswordSubject;
+use super::crypto::CryptoSubject;
 use super::password::{ACCOUNT, ANOTHER, hash, verify};
 use vault_core::port::PasswordVerdict;
 use vault_core::sealed::{Blob, SealedPassword};
@@ -8,7 +8,7 @@ use vault_core::sealed::{Blob, SealedPassword};
 const PASSWORD: &str = "correct horse battery";
 
 /// A change of any byte or of the length is detected. Such a row accepts no login.
-pub async fn every_damaged_row_is_refused<S: PasswordSubject>(make: impl AsyncFn() -> S) {
+pub async fn every_damaged_row_is_refused<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let hasher = make().await.hasher();
     let stored = hash(&*hasher, ACCOUNT, PASSWORD).await;
     let sound = stored.blob.as_bytes();
@@ -26,7 +26,7 @@ pub async fn every_damaged_row_is_refused<S: PasswordSubject>(make: impl AsyncFn
 }
 
 /// The stored verifier contains no part of the password.
-pub async fn no_password_is_stored<S: PasswordSubject>(make: impl AsyncFn() -> S) {
+pub async fn no_password_is_stored<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let stored = hash(&*make().await.hasher(), ACCOUNT, PASSWORD).await;
     for piece in PASSWORD.as_bytes().windows(6) {
         assert!(!stored.blob.as_bytes().windows(6).any(|bytes| bytes == piece));
@@ -34,7 +34,7 @@ pub async fn no_password_is_stored<S: PasswordSubject>(make: impl AsyncFn() -> S
 }
 
 /// Equal passwords of two accounts, or of one account before and after a change, cannot be recognized.
-pub async fn equal_passwords_are_stored_differently<S: PasswordSubject>(make: impl AsyncFn() -> S) {
+pub async fn equal_passwords_are_stored_differently<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let hasher = make().await.hasher();
     let (one, two) = (hash(&*hasher, ACCOUNT, PASSWORD).await, hash(&*hasher, ACCOUNT, PASSWORD).await);
     let tail = |stored: &SealedPassword| stored.blob.as_bytes()[stored.blob.as_bytes().len() - 16..].to_vec();
@@ -43,7 +43,7 @@ pub async fn equal_passwords_are_stored_differently<S: PasswordSubject>(make: im
 }
 
 /// A verifier of another deployment accepts no password.
-pub async fn verifier_of_another_deployment_does_not_open<S: PasswordSubject>(make: impl AsyncFn() -> S) {
+pub async fn verifier_of_another_deployment_does_not_open<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let stored = hash(&*make().await.hasher(), ACCOUNT, PASSWORD).await;
     let verdict = verify(&*make().await.hasher(), Some(ACCOUNT), PASSWORD, Some(&stored)).await;
     assert!(matches!(verdict, PasswordVerdict::Damaged));

@@ -1,6 +1,6 @@
 //! Cases of the versions of a credential: replacing its data, staging, promoting and destroying.
 
-use super::CredentialSubject;
+use super::ContractStore;
 use super::tools::{Settled as _, blob, evaluated, race, request_digest, with};
 use super::world::World;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use vault_core::credential::Superseded;
 use vault_core::id::{CredentialId, KeyId, VersionId};
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    ChangeCredential, CredentialChange, CredentialStore, Find, IdGenerator as _, Idempotency, NewVersion,
-    PreviousVersion, StoredVersion, StoredVersions,
+    ChangeCredential, CredentialChange, Find, IdGenerator as _, Idempotency, NewVersion, PreviousVersion,
+    StoredVersion, StoredVersions,
 };
 use vault_core::principal::{Denial, Principal};
 use vault_core::sealed::SealedCredential;
@@ -20,7 +20,7 @@ use vault_core::{Command, Error, Refusal};
 /// Time for which these cases keep previous versions, in seconds.
 const KEPT_SECONDS: i64 = 1_000;
 
-impl<S: ?Sized> World<'_, S> {
+impl World<'_> {
     pub(super) fn sealed_version(&self, id: CredentialId, number: i64) -> SealedCredential {
         SealedCredential {
             key: self.key,
@@ -72,7 +72,7 @@ impl<S: ?Sized> World<'_, S> {
     }
 }
 
-impl<S: CredentialStore + ?Sized> World<'_, S> {
+impl World<'_> {
     pub(super) async fn versions(&self, principal: &Principal, id: CredentialId) -> StoredVersions {
         let versions = self.store.credential_versions(self.show(principal, id)).await.unwrap().expect("it exists");
         let for_change = self.store.versions_for_change(self.show(principal, id)).await.unwrap();
@@ -100,8 +100,8 @@ impl<S: CredentialStore + ?Sized> World<'_, S> {
 }
 
 /// A new version is current immediately, and the previous one is kept. ID, namespace and creation time are unchanged.
-pub async fn replaced_version_is_kept_with_new_one(suite: &dyn CredentialSubject) {
-    let world = World::of_credentials(suite).await;
+pub async fn replaced_version_is_kept_with_new_one(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let principal = world.embedder();
     let id = world.saved(&principal).await;
     let before = world.versions(&principal, id).await;
@@ -134,8 +134,8 @@ pub async fn replaced_version_is_kept_with_new_one(suite: &dyn CredentialSubject
 }
 
 /// A version is staged, superseded by another, and promoted. The promotion is undone by another promotion.
-pub async fn version_is_staged_promoted_and_withdrawn(suite: &dyn CredentialSubject) {
-    let world = World::of_credentials(suite).await;
+pub async fn version_is_staged_promoted_and_withdrawn(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let principal = world.embedder();
     let id = world.saved(&principal).await;
     let states = |read: &StoredVersions| {
@@ -170,8 +170,8 @@ pub async fn version_is_staged_promoted_and_withdrawn(suite: &dyn CredentialSubj
 }
 
 /// A version that is not kept is deleted in the transaction that supersedes it.
-pub async fn destroyed_version_is_deleted_immediately(suite: &dyn CredentialSubject) {
-    let world = World::of_credentials(suite).await;
+pub async fn destroyed_version_is_deleted_immediately(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let principal = world.embedder();
     let id = world.saved(&principal).await;
     let read = world.versions(&principal, id).await;
@@ -186,8 +186,8 @@ pub async fn destroyed_version_is_deleted_immediately(suite: &dyn CredentialSubj
 }
 
 /// A change based on an outdated revision is rejected without effect.
-pub async fn change_of_stale_revision_is_refused(suite: &dyn CredentialSubject) {
-    let world = World::of_credentials(suite).await;
+pub async fn change_of_stale_revision_is_refused(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let principal = world.embedder();
     let id = world.saved(&principal).await;
     let stale = world.versions(&principal, id).await;
@@ -212,8 +212,8 @@ pub async fn change_of_stale_revision_is_refused(suite: &dyn CredentialSubject) 
 }
 
 /// If several changes are based on the same revision, exactly one succeeds.
-pub async fn parallel_changes_of_one_revision_apply_once(suite: &dyn CredentialSubject) {
-    let world = World::of_credentials(suite).await;
+pub async fn parallel_changes_of_one_revision_apply_once(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let principal = world.embedder();
     let id = world.saved(&principal).await;
     let read = world.versions(&principal, id).await;
@@ -230,8 +230,8 @@ pub async fn parallel_changes_of_one_revision_apply_once(suite: &dyn CredentialS
 }
 
 /// A repeated request returns the same version number. A different request with the same idempotency key is rejected.
-pub async fn replacement_has_one_effect_per_idempotency_key(suite: &dyn CredentialSubject) {
-    let world = World::of_credentials(suite).await;
+pub async fn replacement_has_one_effect_per_idempotency_key(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let principal = world.embedder();
     let id = world.saved(&principal).await;
     let read = world.versions(&principal, id).await;
@@ -260,8 +260,8 @@ pub async fn replacement_has_one_effect_per_idempotency_key(suite: &dyn Credenti
 }
 
 /// An unauthorized principal, another organization and an inactive key cannot change versions.
-pub async fn versions_change_only_for_their_organization(suite: &dyn CredentialSubject) {
-    let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
+pub async fn versions_change_only_for_their_organization(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
     let principal = world.embedder();
     let id = world.saved(&principal).await;
     let read = world.versions(&principal, id).await;
@@ -276,18 +276,18 @@ pub async fn versions_change_only_for_their_organization(suite: &dyn CredentialS
     let command = world.change_version(&principal, &read, CredentialChange::Stage(inactive));
     assert_eq!(world.store.change_credential(command).await.decided(), Err(Refusal::Contended));
 
-    suite.set_state(world.organization, OrganizationState::Disabled).await;
+    world.set_state(OrganizationState::Disabled).await;
     let command = world.change_version(&principal, &read, world.replacement(&read));
     assert_eq!(world.store.change_credential(command).await.settled(), Err(Denial::OrganizationDisabled));
     let query = world.show(&principal, id);
     assert_eq!(world.store.credential_versions(query).await.settled(), Err(Denial::OrganizationDisabled));
-    suite.set_state(world.organization, OrganizationState::Active).await;
+    world.set_state(OrganizationState::Active).await;
     assert_eq!(world.versions(&principal, id).await, read);
 }
 
 /// Deleting a credential deletes all its versions.
-pub async fn deletion_removes_all_versions(suite: &dyn CredentialSubject) {
-    let world = World::of_credentials(suite).await;
+pub async fn deletion_removes_all_versions(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let principal = world.embedder();
     let rows = suite.rows(world.organization).await;
     let id = world.saved(&principal).await;
@@ -303,8 +303,8 @@ fn with_destroyed(version: NewVersion, destroyed: Vec<i64>) -> NewVersion {
 }
 
 /// A credential shows the version that was current before, until that is destroyed.
-pub async fn previous_version_is_shown_with_the_credential(suite: &dyn CredentialSubject) {
-    let world = World::of_credentials(suite).await;
+pub async fn previous_version_is_shown_with_the_credential(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let principal = world.embedder();
     let id = world.saved(&principal).await;
     let previous = async |number: Option<i64>, until: Timestamp| {

@@ -1,12 +1,10 @@
 //! Organization of a single case, and the commands that cases send.
 
+use super::organization::deletion;
 use super::tools::{
     Settled as _, address, blob, conclude, decoy, name, namespace, principal_of, random, request_digest, with,
 };
-use super::{
-    AccountSubject, ActivationSubject, ContractStore, CredentialSubject, IntegrationSubject, OperatorSubject,
-    Organizations, Store, Subject as Tested,
-};
+use super::{ContractStore, Store};
 use crate::clock::{ManualClock, SequentialIds};
 use crate::crypto::{FakeAuditSealer, FakeDigester};
 use std::sync::Arc;
@@ -24,10 +22,9 @@ use vault_core::id::{
 use vault_core::organization::{Organization, OrganizationName, OrganizationState};
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, AccountStore, ActivationStore, AttemptOutcome, AuditSealer, ChangeAccount, Clock, CreateAccount,
-    CreateOrganization, CredentialStore, DeleteCredential, EndSession, Find, FinishAccountAttempt, IdGenerator,
-    IntegrationStore, KeyedDigester, ListCredentials, OperatorStore, OrganizationRepository, ProofEffect,
-    RefusalRecords, ReplaceOrganizationKey, Reservation, ReserveAttempt, ReservedAccount, SaveCredential,
+    AccountChange, AttemptOutcome, AuditSealer, ChangeAccount, Clock, CreateAccount, CreateOrganization,
+    DeleteCredential, EndSession, Expired, Find, FinishAccountAttempt, IdGenerator, KeyedDigester, ListCredentials,
+    ProofEffect, RefusalRecords, ReplaceOrganizationKey, Reservation, ReserveAttempt, ReservedAccount, SaveCredential,
     SetOrganizationState, StoredMetadata, VerifiedFactors, VerifiedProof,
 };
 use vault_core::principal::{EmbedderPrincipal, Principal, SessionPrincipal};
@@ -43,10 +40,10 @@ pub(super) const SESSION_SECONDS: i64 = 3_600;
 /// Limit that no case reaches unintentionally.
 pub(super) const NO_LIMIT: i64 = 1_000_000;
 
-/// One organization with a separate clock, and the ports that a case needs. No other case shares any of it.
-pub(super) struct World<'a, S: ?Sized = dyn Store> {
-    suite: &'a dyn Tested,
-    pub(super) store: Arc<S>,
+/// One organization with a separate clock, and the ports. No other case shares any of it.
+pub(super) struct World<'a> {
+    suite: &'a dyn ContractStore,
+    pub(super) store: Arc<dyn Store>,
     pub(super) clock: ManualClock,
     pub(super) ids: Arc<SequentialIds>,
     pub(super) organization: OrganizationId,
@@ -103,46 +100,32 @@ impl<'a> World<'a> {
     }
 
     pub(super) async fn at(suite: &'a dyn ContractStore, now: Timestamp) -> Self {
-        Self::unmade(suite, suite.ports(), now).made().await
+        let (world, creation) = Self::prepare(suite, now);
+        assert!(world.store.create_organization(creation).await.unwrap(), "a new name is free");
+        world
     }
 
     /// Returns a world and the command that creates its organization.
     pub(super) fn prepare(suite: &'a dyn ContractStore, now: Timestamp) -> (Self, CreateOrganization) {
-        let world = Self::unmade(suite, suite.ports(), now);
+        let ids = Arc::new(SequentialIds::seeded(random()));
+        let organization = OrganizationId::from_uuid(ids.ordered(now));
+        let world = Self {
+            suite,
+            store: suite.ports(),
+            clock: ManualClock::at(now),
+            key: KeyId::from_uuid(ids.random()),
+            name: name(&format!("Org {organization}")),
+            ids,
+            organization,
+            steps: AtomicI64::new(0),
+        };
         let creation = world.create_organization(world.organization, world.key, &world.name);
         (world, creation)
     }
 
     /// Returns the world of an organization that was created elsewhere.
     pub(super) fn within(suite: &'a dyn ContractStore, organization: OrganizationId, now: Timestamp) -> Self {
-        Self { organization, ..Self::unmade(suite, suite.ports(), now) }
-    }
-}
-
-/// World with only the account ports.
-pub(super) type Accounts<'a> = World<'a, dyn AccountStore>;
-
-impl<'a> Accounts<'a> {
-    pub(super) async fn of_accounts(suite: &'a dyn AccountSubject) -> Self {
-        Self::unmade(suite, suite.accounts(), ManualClock::START).made().await
-    }
-}
-
-/// World with only the operator ports.
-pub(super) type Operators<'a> = World<'a, dyn OperatorStore>;
-
-impl<'a> Operators<'a> {
-    pub(super) async fn of_operators(suite: &'a dyn OperatorSubject) -> Self {
-        Self::unmade(suite, suite.operator(), ManualClock::START).made().await
-    }
-}
-
-impl<S: OrganizationRepository + ?Sized> World<'_, S> {
-    /// Creates the organization and returns the world.
-    async fn made(self) -> Self {
-        let creation = self.create_organization(self.organization, self.key, &self.name);
-        assert!(self.store.create_organization(creation).await.unwrap(), "a new name is free");
-        self
+        Self { organization, ..Self::prepare(suite, now).0 }
     }
 
     pub(super) async fn set_state(&self, state: OrganizationState) {
@@ -153,9 +136,13 @@ impl<S: OrganizationRepository + ?Sized> World<'_, S> {
         let command = SetOrganizationState { organization: self.organization, state, audit: self.audit(action) };
         assert!(self.store.set_organization_state(command).await.unwrap());
     }
-}
 
-impl<S: AccountStore + ?Sized> World<'_, S> {
+    /// Deletes the organization with all its data except the audit log.
+    pub(super) async fn delete_organization(&self) {
+        assert!(self.store.delete_organization(deletion(self)).await.unwrap());
+        while self.store.delete_expired(Expired::Erasures, self.now()).await.unwrap() > 0 {}
+    }
+
     // Accounts
 
     pub(super) fn new_holder(&self, role: Role) -> Holder {
@@ -329,49 +316,15 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         let payload = EndSession { session: principal.session };
         Command { principal: principal.clone().into(), now: self.now(), audit, payload }
     }
-}
 
-impl<'a> World<'a, dyn CredentialStore> {
-    pub(super) async fn of_credentials(suite: &'a dyn CredentialSubject) -> Self {
-        Self::unmade(suite, suite.credentials(), ManualClock::START).added_to(suite).await
-    }
-}
-
-/// World with only the integration ports.
-pub(super) type Integrations<'a> = World<'a, dyn IntegrationStore>;
-
-impl<'a> Integrations<'a> {
-    pub(super) async fn of_integrations(suite: &'a dyn IntegrationSubject) -> Self {
-        Self::unmade(suite, suite.integrations(), ManualClock::START).added_to(suite).await
-    }
-}
-
-impl<'a> World<'a, dyn ActivationStore> {
-    pub(super) async fn of_activations(suite: &'a dyn ActivationSubject) -> Self {
-        Self::unmade(suite, suite.activations(), ManualClock::START).added_to(suite).await
-    }
-}
-
-impl<'a, S: ?Sized> World<'a, S> {
-    fn unmade(suite: &'a dyn Tested, store: Arc<S>, now: Timestamp) -> Self {
-        let ids = Arc::new(SequentialIds::seeded(random()));
-        let organization = OrganizationId::from_uuid(ids.ordered(now));
-        Self {
-            suite,
-            store,
-            clock: ManualClock::at(now),
-            key: KeyId::from_uuid(ids.random()),
-            name: name(&format!("Org {organization}")),
-            ids,
-            organization,
-            steps: AtomicI64::new(0),
-        }
+    pub(super) async fn log_out(&self, session: &SessionPrincipal) {
+        assert!(self.store.end_session(self.end_session(session)).await.unwrap());
     }
 
-    /// Returns the world after the subject has added its organization.
-    async fn added_to<T: Organizations + ?Sized>(self, suite: &T) -> Self {
-        suite.add_organization(self.create_organization(self.organization, self.key, &self.name)).await;
-        self
+    /// Creates an account with this role and two sessions.
+    pub(super) async fn two_sessions(&self, role: Role) -> [SessionPrincipal; 2] {
+        let holder = self.holder(role).await;
+        [self.log_in(&holder).await, self.log_in(&holder).await]
     }
 
     pub(super) fn now(&self) -> Timestamp {
@@ -388,9 +341,14 @@ impl<'a, S: ?Sized> World<'a, S> {
         actions.iter().filter(|recorded| *recorded == action.as_str()).count()
     }
 
+    /// Returns the actions in the audit records of this organization.
+    pub(super) async fn audit_actions(&self) -> Vec<String> {
+        self.suite.audit_actions(self.organization).await
+    }
+
     /// Returns the number of audit records of this organization.
     pub(super) async fn audit_length(&self) -> usize {
-        self.suite.audit_actions(self.organization).await.len()
+        self.audit_actions().await.len()
     }
 
     pub(super) fn audit(&self, action: AuditAction) -> SealedAuditRecord {
@@ -508,9 +466,7 @@ impl<'a, S: ?Sized> World<'a, S> {
         let payload = DeleteCredential { organization: principal.organization().unwrap(), id, revision: None };
         self.command(principal, AuditAction::CredentialDeleted, payload)
     }
-}
 
-impl<S: CredentialStore + ?Sized> World<'_, S> {
     pub(super) async fn saved(&self, principal: &Principal) -> CredentialId {
         let command = self.save(principal);
         let id = command.payload.id;
