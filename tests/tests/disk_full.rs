@@ -1,7 +1,5 @@
 //! A full disk: writes fail and the server reports the reason, reads continue, and writes resume when there is space.
 
-#![allow(clippy::print_stderr, reason = "a test that cannot run prints the reason")]
-
 use rustix::process::getuid;
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,6 +9,7 @@ use std::time::{Duration, Instant};
 use vault_testkit::postgres::{Cluster, Options};
 use vault_tests::disk::{fill, mount};
 use vault_tests::samples::small;
+use vault_tests::skip;
 use vault_tests::{Answer, Database, Session, Vault};
 
 /// Set in the process with a separate mount namespace.
@@ -20,22 +19,22 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Runs the test with this name again in a separate mount namespace. Returns whether this is that process.
 fn has_own_mounts(test: &str) -> bool {
     if !getuid().is_root() {
-        eprintln!("SKIPPED: only root can mount a file system to fill");
-        return false;
+        skip!("only root can mount a file system to fill", false);
     }
     if std::env::var_os(WITHIN).is_some() {
         return true;
     }
     let may_mount = Command::new("unshare").args(["--mount", "--propagation", "private", "true"]).status();
     if !may_mount.is_ok_and(|status| status.success()) {
-        eprintln!("SKIPPED: this machine allows root no mount namespace");
-        return false;
+        skip!("this machine allows root no mount namespace", false);
     }
     // Mounts of a namespace are removed with its last process.
     let mut command = Command::new("unshare");
     command.args(["--mount", "--propagation", "private"]).arg(std::env::current_exe().unwrap());
     command.args(["--exact", &format!("disk_full::{test}"), "--nocapture"]).env(WITHIN, "1");
-    assert!(command.status().unwrap().success());
+    let output = command.output().unwrap();
+    let shown = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    assert!(output.status.success() && shown.contains("1 passed"), "{shown}");
     false
 }
 

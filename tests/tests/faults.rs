@@ -1,10 +1,9 @@
 //! The fault injection program, with a few rounds of each inexpensive fault. A seed determines the moments, and the
 //! assertions are independent of them.
 
-#![allow(clippy::print_stdout, reason = "a test that cannot run prints the reason")]
-
 use serde_json::Value;
 use std::process::Command;
+use vault_tests::skip;
 
 /// Injects a fault for this number of rounds. Any lost or wrong data fails the test.
 #[track_caller]
@@ -26,8 +25,7 @@ fn report(arguments: &[&str]) -> (Option<Value>, bool, String) {
     let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {stderr}"));
     let report = &report["reports"][0];
     if let Some(why) = report["figures"]["skipped"].as_str() {
-        println!("SKIPPED: {why}");
-        return (None, output.status.success(), stderr);
+        skip!(why, (None, output.status.success(), stderr));
     }
     (Some(report.clone()), output.status.success(), stderr)
 }

@@ -1,7 +1,5 @@
 //! No secret remains in the server's memory after its request (A72).
 
-#![allow(clippy::print_stderr, reason = "a test prints what it skips")]
-
 use rustix::process::geteuid;
 use serde_json::json;
 use std::fs::{self, File};
@@ -9,6 +7,7 @@ use std::os::unix::fs::FileExt as _;
 use vault_tests::canary::Canaries;
 use vault_tests::process::Server;
 use vault_tests::samples::small;
+use vault_tests::skip;
 use vault_tests::{Account, ActivationListener, Database, Integration, Session, Vault};
 
 /// Number of rounds of other requests, which reuse the memory of the secrets: stacks, buffers and argon2's memory.
@@ -40,8 +39,7 @@ fn search(server: &Server, canaries: &Canaries) -> (usize, Vec<String>) {
 #[test]
 fn a72_no_secret_stays_in_memory() {
     if !geteuid().is_root() {
-        eprintln!("SKIPPED: only root can read the memory of a process that is closed to debuggers");
-        return;
+        skip!("only root can read the memory of a process that is closed to debuggers");
     }
     let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     let mark = format!("{:x}", std::process::id());
@@ -98,8 +96,7 @@ fn a72_no_secret_stays_in_memory() {
 #[test]
 fn search_covers_memory() {
     if !geteuid().is_root() {
-        eprintln!("SKIPPED: only root can read the memory of a process that is closed to debuggers");
-        return;
+        skip!("only root can read the memory of a process that is closed to debuggers");
     }
     let vault = Vault::start(Database::Sqlite);
     let mut canaries = Canaries::new();

@@ -2,8 +2,6 @@
 //! its own user, a directory of root for its key, and on PostgreSQL a role without rights to the schema. They run in an overlay of this
 //! system, which only root can create.
 
-#![allow(clippy::print_stderr, reason = "a test prints what it skips")]
-
 use rustix::process::geteuid;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -11,6 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use vault_tests::binary;
+use vault_tests::skip;
 use vault_tests::terminal::Terminal;
 
 /// Pages whose commands run with the embedded database, in this order, after those that install the service.
@@ -258,8 +257,7 @@ impl Host {
     /// Runs the script.
     fn run(&mut self) {
         if !geteuid().is_root() {
-            eprintln!("SKIPPED: only root can create users and mount an overlay");
-            return;
+            skip!("only root can create users and mount an overlay");
         }
         self.prepare("systemctl stop orgvault\necho All commands ran");
         let directory = tempfile::tempdir().unwrap();

@@ -1,7 +1,5 @@
 //! Files for operators: systemd unit, container files, PostgreSQL grants, alerts and dashboard.
 
-#![allow(clippy::print_stderr, reason = "a test prints what it skips")]
-
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,6 +10,7 @@ use vault_testkit::stores::find_tool;
 use vault_tests::binary::{self, Run};
 use vault_tests::database::{SERVICE, grant, new_postgres};
 use vault_tests::process::free_address;
+use vault_tests::skip;
 use vault_tests::sql::Sql;
 use vault_tests::{Database, Vault};
 
@@ -39,9 +38,7 @@ fn unit_confines_the_service() {
             let output = [found.stdout, found.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
             assert!(found.status.success() && output.contains("Overall exposure level"), "{output}");
         }
-        Err(error) => {
-            eprintln!("SKIPPED: systemd-analyze cannot be run ({error}); install systemd to measure the unit")
-        }
+        Err(error) => skip!(format!("systemd-analyze cannot be run ({error}); install systemd to measure the unit")),
     }
 }
 

@@ -1,7 +1,6 @@
 //! Every statement on rows of an organization names the organization, and no transaction of an organization writes rows
 //! that are stored elsewhere. A distributed PostgreSQL therefore finds the rows on one node and commits them in one
-//! phase. A separate program would contain only this one test: the instrumentation applies to all connections of a
-//! process.
+//! phase.
 
 use crate::support;
 
@@ -87,6 +86,8 @@ fn names_the_organization(sql: &str, table: &str) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tenant_statements_filter_by_organization() {
+    let has_own_process = std::env::var_os("NEXTEST").is_some();
+    assert!(has_own_process, "the instrumentation applies to all tests of a process: run `cargo nextest run`");
     set_default_instrumentation(note).unwrap();
     let address = Cluster::shared().create_database();
     let store = patient_store(&address).await;
