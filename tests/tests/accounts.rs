@@ -44,66 +44,6 @@ fn member(admin: &Session, email: &str, role: &str) -> Account {
 }
 
 #[test]
-fn invitation_becomes_an_account() {
-    let mut vault = Vault::start(Database::Sqlite);
-    let (admin, client) = (vault.admin_session(), vault.client());
-    let invited = admin.invite("Grace@Example.COM", "editor").expect(201).json();
-    let code = text(&invited["enrolment_code"]).to_owned();
-    let listed = admin.accounts()["grace@example.com"].clone();
-    let expected = json!({
-        "id": invited["id"], "email": "grace@example.com", "role": "editor", "state": "invited",
-        "created_at": listed["created_at"], "locked": false, "invitation_expires_at": invited["expires_at"],
-    });
-    assert_eq!(listed, expected);
-    assert_eq!(text(&invited["expires_at"]).len(), "2026-11-20T12:00:00Z".len());
-    admin.invite("grace@example.com", "viewer").problem("conflict");
-
-    let first = enrol(&client, &invited);
-    vault.restart();
-    let (client, admin) = (vault.client(), admin.on(&vault.client()));
-    let drafted = enrol(&client, &invited);
-    assert_eq!(drafted["email"], "grace@example.com");
-    let first = Authenticator::new(text(&first["totp"]["secret"]));
-    client.confirm_enrolment(&code, &first.code(current_step())).problem("invalid-enrolment");
-    confirm(&client, &invited, &drafted);
-    for answer in [client.enrol(&code, PASSWORD), client.confirm_enrolment(&code, "000000")] {
-        answer.problem("invalid-enrolment");
-    }
-
-    let grace = Account::enrolled("Acme", &invited, &drafted, PASSWORD);
-    let session = grace.log_in(&client);
-    session.save(&small("a", 1));
-    let own = session.own_account();
-    assert_eq!((&own["id"], text(&own["email"])), (&invited["id"], "grace@example.com"));
-    assert_eq!((text(&own["role"]), text(&own["organization"])), ("editor", "Acme"));
-    assert_eq!(own["recovery_codes_left"], 9);
-    let notices: Vec<&str> = own["notices"].as_array().unwrap().iter().map(|notice| text(&notice["code"])).collect();
-    assert_eq!(notices, ["recovery-code-used"]);
-
-    let other = grace.log_in(&client);
-    let sessions = session.sessions();
-    assert_eq!(sessions.len(), 2);
-    let theirs = sessions.iter().find(|session| session["current"] == false).unwrap();
-    assert_eq!(text(&theirs["network"]), "127.0.0.0/24");
-    session.call("DELETE", &format!("/v1/account/sessions/{}", text(&theirs["id"]))).send().expect(204);
-    assert!(session.is_live() && !other.is_live());
-
-    let id = text(&invited["id"]);
-    assert_eq!(admin.accounts()["grace@example.com"]["state"], "active");
-    assert_eq!(admin.change_account(id, &json!({"role": "viewer"})).expect(200).json()["role"], "viewer");
-    assert!(!session.is_live(), "a change ends its sessions");
-    grace.log_in(&client).try_save(&small("a", 2)).problem("insufficient-role");
-    admin.change_account(id, &json!({"state": "disabled"})).expect(200);
-    client.log_in(&grace.sound_login()).problem("invalid-login");
-    admin.change_account(id, &json!({"state": "active"})).expect(200);
-    let session = grace.log_in(&client);
-    admin.call("DELETE", &format!("/v1/accounts/{id}")).send().expect(204);
-    assert!(!session.is_live());
-    client.log_in(&grace.sound_login()).problem("invalid-login");
-    assert!(!admin.accounts().contains_key("grace@example.com"));
-}
-
-#[test]
 fn operator_names_one_of_several_invitations() {
     let vault = Vault::init(Database::Sqlite);
     let email = ["--email", "shared@example.com"];
@@ -237,36 +177,6 @@ fn a45_new_secrets_revoke_other_sessions() {
     }
     assert!(answers.windows(2).all(|pair| pair[0] == pair[1]), "{answers:?}");
     assert!(session.is_live() && bystander.is_live());
-}
-
-#[test]
-fn a49_foreign_session_is_like_unknown_one() {
-    let vault = Vault::start(Database::Sqlite);
-    let client = vault.client();
-    let [acme, globex] = ["Acme", "Globex"].map(|name| vault.account(name, "admin").log_in(&client));
-    let colleague = vault.account("Acme", "viewer").log_in(&client);
-    let end = |id: &str| acme.call("DELETE", &format!("/v1/account/sessions/{id}")).send();
-    let expected = end("0193aaaa-0000-7000-8000-000000000000").problem("not-found").indistinct();
-    let own = acme.sessions()[0]["id"].clone();
-    for session in [&globex, &colleague] {
-        let id = session.sessions()[0]["id"].clone();
-        assert_eq!(end(text(&id)).indistinct(), expected);
-        assert!(session.is_live());
-    }
-    for id in ["x", "%", &text(&own).to_uppercase()] {
-        assert_eq!(end(id).indistinct(), expected, "{id}");
-    }
-    // The same for accounts.
-    let accounts = globex.accounts();
-    let theirs = text(&accounts.values().next().unwrap()["id"]);
-    let change = |id: &str| acme.change_account(id, &json!({"state": "disabled"}));
-    let delete = |id: &str| acme.call("DELETE", &format!("/v1/accounts/{id}")).send();
-    let unknown = "0193aaaa-0000-7000-8000-000000000000";
-    assert_eq!(change(theirs).indistinct(), change(unknown).problem("not-found").indistinct());
-    assert_eq!(delete(theirs).indistinct(), delete(unknown).problem("not-found").indistinct());
-    assert_eq!(globex.accounts(), accounts);
-    end(text(&own)).expect(204);
-    assert!(!acme.is_live());
 }
 
 #[test]

@@ -177,13 +177,3 @@ fn foreign_credential_is_like_unknown_one() {
     assert_eq!(globex.show(&theirs).expect(200).indistinct(), before);
     globex.matches(&theirs, &small("a", 1)).expect(200);
 }
-
-#[test]
-fn viewer_changes_nothing() {
-    let vault = Vault::start(Database::Sqlite);
-    let id = vault.admin_session().save(&small("a", 1));
-    let viewer = vault.account("Acme", "viewer").log_in(&vault.client());
-    let answers = asked(&viewer, &id);
-    assert!(answers.iter().all(|(status, ..)| *status == 403), "{answers:?}");
-    assert_eq!(asked(&viewer, "0193aaaa-0000-7000-8000-000000000000"), answers, "and learns nothing of ids");
-}

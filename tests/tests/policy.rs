@@ -8,6 +8,9 @@ use vault_tests::policy::{Caller, POLICY, Rule};
 use vault_tests::samples::small;
 use vault_tests::{Account, ActivationListener, Answer, Client, Database, Session, Vault};
 
+/// The ID of no object.
+const UNKNOWN: &str = "0193aaaa-0000-7000-8000-000000000000";
+
 #[test]
 fn table_contains_exactly_the_routes() {
     let compiled: BTreeSet<_> = routes().map(|route| (route.template, route.method)).collect();
@@ -42,6 +45,17 @@ fn every_route_responds_as_in_table() {
                 _ => answer.json()["code"].as_str().unwrap().to_owned(),
             };
             assert_eq!(found, expected, "{} {} by {caller:?}: {}", rule.method, rule.template, answer.text());
+            // A refusal does not reveal whether the object exists.
+            if rule.template.contains("/{id}") && matches!(expected, "not-found" | "insufficient-role") {
+                let unknown = stage.send(rule.method, &path_of(rule, UNKNOWN), caller, stage.body(rule));
+                assert_eq!(
+                    unknown.indistinct(),
+                    answer.indistinct(),
+                    "{} {} by {caller:?}",
+                    rule.method,
+                    rule.template
+                );
+            }
             if rule.method == "GET" {
                 let head = stage.send("HEAD", &stage.path(rule, caller), caller, None);
                 assert_eq!(head.status, answer.status, "HEAD {} by {caller:?}", rule.template);
@@ -49,6 +63,12 @@ fn every_route_responds_as_in_table() {
         }
     }
     stage.check_untouched();
+}
+
+/// Returns the path with the ID of an object.
+fn path_of(rule: &Rule, id: &str) -> String {
+    let path = rule.template.replace("{base}", "/v1").replace("{id}", id);
+    path.replace("{version}", "2").replace("{trust}", "7").replace("{delivery}", "7")
 }
 
 /// Returns a receiver to add.
@@ -215,7 +235,7 @@ impl Stage {
             }
             other => panic!("what does an id below {other} name?"),
         };
-        path.replace("{id}", &id).replace("{version}", "2").replace("{trust}", "7").replace("{delivery}", "7")
+        path_of(rule, &id)
     }
 
     /// Returns an integration to create.

@@ -47,74 +47,6 @@ fn notices(session: &Session) -> Vec<(String, Value)> {
 }
 
 #[test]
-fn user_without_phone_and_codes_re_enrols() {
-    let mut vault = Vault::start_with(Database::Sqlite, &["--log-level", "debug"]);
-    let client = vault.client();
-    let (admin, bystander) = (vault.account("Acme", "admin"), vault.account("Acme", "admin"));
-    let (admin, bystander) = (admin.log_in(&client), bystander.log_in(&client));
-    let grace = vault.account("Acme", "editor");
-    let session = grace.log_in(&client);
-    let credential = session.save(&small("a", 1));
-    let before = admin.accounts()[&grace.email].clone();
-
-    let answer = admin.re_enrol(&grace.id).expect(201);
-    let code = text(&answer.json()["enrolment_code"]).to_owned();
-    assert!(!session.is_live(), "immediately");
-    let listed = admin.accounts()[&grace.email].clone();
-    assert_eq!((text(&listed["state"]), &listed["role"]), ("re-enrolling", &before["role"]));
-    assert_eq!(listed["invitation_expires_at"], answer.json()["expires_at"]);
-    let wrong = client.log_in(&json!({"email": "unknown@example.com", "password": "x", "passcode": "123456"}));
-    let by_step = grace.authenticator.code(current_step());
-    for passcode in [grace.recovery_code(), by_step] {
-        let refused = client.log_in(&grace.login(&passcode)).problem("invalid-login");
-        assert_eq!(refused.indistinct(), wrong.indistinct(), "as for an unknown address");
-    }
-    vault.run(&["account", "passcode", "--email", &grace.email]).refused();
-    vault.run(&["account", "reset-passcode", "--email", &grace.email]).refused();
-    vault.run(&["account", "set-password", "--email", &grace.email]).refused();
-
-    vault.restart();
-    let client = vault.client();
-    let (admin, bystander, session) = (admin.on(&client), bystander.on(&client), session.on(&client));
-    let again = enrolled(&client, &grace, &code);
-    for dead in [client.enrol(&code, PASSWORD), client.confirm_enrolment(&code, "000000")] {
-        dead.problem("invalid-enrolment");
-    }
-    client.log_in(&grace.sound_login()).problem("invalid-login");
-    let mut after = admin.accounts()[&grace.email].clone();
-    assert_eq!(after["failed_logins"], 1, "with the previous password");
-    for counter in ["failed_logins", "last_failed_login_at"] {
-        after.as_object_mut().unwrap().remove(counter);
-    }
-    assert_eq!(after, before, "id, role, age and last login are what they were");
-    let renewed = again.log_in(&client);
-    assert_eq!(renewed.ids(), [credential]);
-    assert!(!session.is_live());
-    assert_eq!(notices(&renewed), [("re-enrolled".to_owned(), Value::Null)]);
-    for reported in [&admin, &bystander] {
-        assert_eq!(notices(reported), [("colleague-re-enrolled".to_owned(), json!(grace.id))]);
-    }
-    assert!(!vault.log().contains(&code) && !vault.log().contains(&again.secret), "secrets are not logged");
-}
-
-#[test]
-fn admin_unlocks_another_user() {
-    let vault = Vault::start(Database::Sqlite);
-    let (admin, client) = (vault.admin_session(), vault.client());
-    let grace = vault.account("Acme", "viewer");
-    for _ in 0..5 {
-        client
-            .log_in(&json!({"email": grace.email, "password": "wrong", "passcode": "123456"}))
-            .problem("invalid-login");
-    }
-    client.log_in(&grace.sound_login()).problem("invalid-login");
-    assert_eq!(admin.accounts()[&grace.email]["locked"], true);
-    admin.call("POST", &format!("/v1/accounts/{}/unlock", grace.id)).send().expect(204);
-    assert_eq!(admin.accounts()[&grace.email]["locked"], false);
-    grace.log_in(&client);
-}
-
-#[test]
 fn operator_re_enrols_the_last_admin() {
     let vault = Vault::start(Database::Sqlite);
     let client = vault.client();
@@ -133,30 +65,6 @@ fn operator_re_enrols_the_last_admin() {
     assert!(shown.contains("re-enrolling") && shown.contains("code until"), "{shown}");
     let session = enrolled(&client, &admin, &code).log_in(&client);
     assert_eq!(text(&session.own_account()["role"]), "admin");
-}
-
-#[test]
-fn a49_foreign_account_cannot_be_unlocked_or_re_enrolled() {
-    let vault = Vault::start(Database::Sqlite);
-    let client = vault.client();
-    let (admin, stranger) = (vault.account("Acme", "admin"), vault.account("Globex", "viewer"));
-    let (admin, strangers) = (admin.log_in(&client), stranger.log_in(&client));
-    for what in ["unlock", "re-enrol"] {
-        let ask = |id: &str| admin.call("POST", &format!("/v1/accounts/{id}/{what}")).send();
-        let unknown = ask("0193aaaa-0000-7000-8000-000000000000").problem("not-found");
-        for id in [&stranger.id, "x", &stranger.id.to_uppercase()] {
-            assert_eq!(ask(id).indistinct(), unknown.indistinct(), "{id}");
-        }
-    }
-    assert!(strangers.is_live());
-    for role in ["editor", "viewer"] {
-        let (person, colleague) = (vault.account("Acme", role), vault.account("Acme", "viewer"));
-        let session = person.log_in(&client);
-        for id in [&person.id, &colleague.id] {
-            session.re_enrol(id).problem("insufficient-role");
-        }
-        colleague.log_in(&client);
-    }
 }
 
 /// The account is disabled, enabled, demoted, promoted and re-enrolled. The old password, passcode and codes stay

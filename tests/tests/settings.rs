@@ -7,7 +7,7 @@ use vault_tests::binary::{self, Run};
 use vault_tests::integration::write_private;
 use vault_tests::process::Server;
 use vault_tests::samples::every_type;
-use vault_tests::{Database, Session, Vault};
+use vault_tests::{Database, Vault};
 
 #[test]
 fn wrong_usage_has_its_own_exit_status() {
@@ -139,25 +139,6 @@ fn paths_in_the_file_are_relative_to_the_file() {
         command.args(["org", "list", "--json", "--config", "etc/settings.toml"]).current_dir(vault.scratch("."));
         assert_eq!(Run::of(&mut command).done().json()[0]["name"], "Acme", "{text}");
     }
-}
-
-#[test]
-fn base_path_is_a_setting() {
-    let vault = Vault::start_with(Database::Sqlite, &["--base-path", "/vaults/v1"]);
-    let client = vault.client();
-    let account = vault.admin();
-    client.log_in(&account.sound_login()).problem("not-found");
-    let answer = client.request("POST", "/vaults/v1/login").json(&account.sound_login()).send().expect(200);
-    let session = Session::new(&client, &answer);
-    for sample in every_type() {
-        let saved = session.call("PATCH", "/vaults/v1/organization-vault").json(&sample.request).send().expect(201);
-        let location = saved.header("location").unwrap().to_owned();
-        assert!(location.starts_with("/vaults/v1/organization-vault/"), "{location}");
-        session.call("GET", &location).send().expect(200);
-    }
-    let page = session.call("GET", "/vaults/v1/organization-vault?limit=1").send().expect(200);
-    assert!(page.header("link").unwrap().starts_with("</vaults/v1/organization-vault?"));
-    assert_eq!(client.get("/livez").send().status, 200);
 }
 
 #[test]

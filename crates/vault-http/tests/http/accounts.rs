@@ -271,46 +271,6 @@ fn role_and_a_state_have_one_spelling() {
 }
 
 #[test]
-fn unknown_and_foreign_accounts_get_same_not_found() {
-    let world = World::start();
-    let token = world.token(Role::Admin);
-    let other = world.token_in("Other", Role::Admin);
-    let there = text(&list(&world, &other)[0]["id"]).to_owned();
-    let invited = text(&invite(&world, &other, "b@other.example", "viewer").json()["id"]).to_owned();
-    let own = text(&list(&world, &token)[0]["id"]).to_owned();
-    let before = list(&world, &other);
-    let mut answers = Vec::new();
-    for id in [
-        "0193aaaa-0000-7000-8000-000000000000",
-        "00000000-0000-0000-0000-000000000000",
-        &there,
-        &invited,
-        "x",
-        "%",
-        "*",
-        "..",
-        "%2e%2e%2f",
-        "{}",
-        "%00",
-        &own.to_uppercase(),
-        &format!("%7b{own}%7d"),
-        &own.replace('-', ""),
-        &"9".repeat(5 * 1024),
-    ] {
-        for response in [
-            change(&world, &token, id, &json!({"role": "viewer"})),
-            change(&world, &token, id, &json!({"state": "disabled"})),
-            delete(&world, &token, id),
-        ] {
-            assert_problem(&response, 404, "not-found", id);
-            answers.push((response.stable_headers(), response.text_without_id()));
-        }
-    }
-    assert!(answers.windows(2).all(|pair| pair[0] == pair[1]), "{answers:?}");
-    assert_eq!(list(&world, &other), before);
-}
-
-#[test]
 fn change_ends_the_accounts_sessions() {
     let world = World::start();
     let token = world.token(Role::Admin);

@@ -239,7 +239,7 @@ fn lists_are_filtered_by_labels_health_and_expiry() {
         }
         assert_eq!(found, all, "{query}");
     }
-    // A cursor is valid for one list.
+    // A cursor is valid for one list of one organization.
     let page = world.send(&format!("GET {VAULT}?label=team:data&limit=1"), &[&token], "");
     let link = page.header("link").unwrap();
     let cursor = link.split("cursor=").nth(1).unwrap().split('>').next().unwrap();
@@ -247,6 +247,9 @@ fn lists_are_filtered_by_labels_health_and_expiry() {
         let response = world.send(&format!("GET {VAULT}?{other}cursor={cursor}"), &[&token], "");
         assert_problem(&response, 422, "refused-value", other);
     }
+    let stranger = world.token_in("Other", Role::Viewer);
+    let response = world.send(&format!("GET {VAULT}?label=team:data&limit=1&cursor={cursor}"), &[&stranger], "");
+    assert_problem(&response, 422, "refused-value", "the cursor of another organization");
 }
 
 #[test]

@@ -350,24 +350,6 @@ fn replacement_may_be_checked_first() {
 }
 
 #[test]
-fn viewer_reads_versions_and_changes_none() {
-    let credential = Credential::saved();
-    credential.stage("b2");
-    let viewer = credential.world.token(Role::Viewer);
-    let send = |method: &str, below: &str, id: &str| {
-        credential.world.send(&format!("{method} {VAULT}/{id}{below}"), &[&viewer, JSON, "If-Match: nonsense"], "{")
-    };
-    assert_eq!(send("GET", "/versions", &credential.id).status, 200);
-    for (method, below) in [("POST", "/versions"), ("POST", "/promote"), ("DELETE", "/versions/2")] {
-        let refused = send(method, below, &credential.id);
-        assert_problem(&refused, 403, "insufficient-role", below);
-        let unknown = send(method, below, "0193aaaa-0000-7000-8000-000000000000");
-        assert_eq!(refused.text_without_id(), unknown.text_without_id(), "{below} discloses nothing about IDs");
-    }
-    assert_eq!(credential.versions().len(), 2);
-}
-
-#[test]
 fn damaged_version_is_distinguished_from_others() {
     let credential = Credential::saved();
     credential.stage("b2");

@@ -6,7 +6,7 @@ use vault_core::account::AccountState;
 use vault_core::audit::{Actor, AuditAction};
 use vault_core::invitation::INVITATION_SECONDS;
 use vault_core::role::Role;
-use vault_core::usecase::{AccountCommand, Invited, OrganizationCommand, OwnerProof};
+use vault_core::usecase::{Invited, OrganizationCommand, OwnerProof};
 use vault_core::{Error, Refusal};
 
 async fn invited(service: &Service, name: &str, role: Role) -> Invited {
@@ -102,37 +102,4 @@ async fn code_is_bound_to_its_invitation() {
     service.store.tamper_with_invitation(own.grant.account, |row| row.expires_at = row.created_at);
     let drafted = service.accounts.enrol(own.code.text(), PASSWORD.into()).await;
     assert!(matches!(drafted, Err(Error::Refused(Refusal::InvalidEnrolment))));
-}
-
-#[tokio::test]
-async fn newest_draft_applies() {
-    let service = Service::new().await;
-    let invited = invited(&service, "jane", Role::Viewer).await;
-    let nothing = service.accounts.confirm_enrolment(invited.code.text(), &"123456".into()).await;
-    assert!(matches!(nothing, Err(Error::Refused(Refusal::InvalidEnrolment))), "nothing is drafted yet");
-    let older = draft(&service, &invited).await;
-    let newer = draft(&service, &invited).await;
-    for wrong in [service.code(&older.secret), newer.recovery_codes[0].clone(), "".into()] {
-        let refused = service.accounts.confirm_enrolment(invited.code.text(), &wrong).await;
-        assert!(matches!(refused, Err(Error::Refused(Refusal::InvalidEnrolment))));
-    }
-    assert_eq!(service.audited(AuditAction::EnrolmentRefused), (3, Some(Actor::Unknown)));
-    confirm(&service, &invited, &newer).await.unwrap();
-    service.log_in(&newer).await;
-}
-
-/// If two organizations invite one address, the first confirmation gets it.
-#[tokio::test]
-async fn first_confirmation_gets_address() {
-    let service = Service::new().await;
-    let first = invited(&service, "jane", Role::Viewer).await;
-    let other = service.organization_named("Other").await;
-    let second = service.accounts.invite(&Service::OPERATOR, other, "jane@example.com", Role::Admin).await.unwrap();
-    let ambiguous = service.as_operator("jane@example.com", AccountCommand::Delete).await;
-    assert!(matches!(ambiguous, Err(Error::Refused(Refusal::SeveralInvitations(2)))));
-    let (late, early) = (draft(&service, &first).await, draft(&service, &second).await);
-    confirm(&service, &second, &early).await.unwrap();
-    let refused = confirm(&service, &first, &late).await;
-    assert!(matches!(refused, Err(Error::Refused(Refusal::AddressInUse))));
-    assert_eq!(service.log_in(&early).await.organization, other);
 }

@@ -90,29 +90,6 @@ async fn pending_passcode_allows_five_codes_within_an_hour() {
     assert!(matches!(late, Err(Error::Refused(Refusal::NothingPending))));
 }
 
-#[tokio::test]
-async fn owner_replaces_the_recovery_codes() {
-    let service = Service::new().await;
-    let (jane, session, other) = jane(&service).await;
-    let by_code = |code: usize| OwnerProof { passcode: jane.recovery_codes[code].clone(), ..service.proof(&jane) };
-    for used in 0..7 {
-        service.try_log_in("jane@example.com", by_code(used)).await.unwrap();
-    }
-    let own = service.accounts.own(&session).await.unwrap();
-    assert_eq!((own.recovery_codes_left, own.notices.len()), (3, 8));
-    let last = own.notices.last().unwrap();
-    assert_eq!((last.code, last.at), (NoticeCode::RecoveryCodesLow, None));
-
-    let codes = service.accounts.replace_recovery_codes(&session, by_code(7)).await.unwrap();
-    assert_eq!(codes.len(), 10);
-    assert_eq!([service.lives(&session).await, service.lives(&other).await], [true, false]);
-    let own = service.accounts.own(&session).await.unwrap();
-    assert_eq!((own.recovery_codes_left, own.notices.len()), (10, 8));
-    assert!(service.try_log_in("jane@example.com", by_code(8)).await.is_err());
-    let new = OwnerProof { passcode: codes[0].0.clone(), ..service.proof(&jane) };
-    service.try_log_in("jane@example.com", new).await.unwrap();
-}
-
 /// Re-authentications count towards the limits of logins.
 #[tokio::test]
 async fn re_authentication_counts_as_login() {

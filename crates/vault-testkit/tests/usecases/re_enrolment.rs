@@ -8,7 +8,7 @@ use vault_core::id::SeedId;
 use vault_core::invitation::INVITATION_SECONDS;
 use vault_core::notice::NoticeCode;
 use vault_core::port::{Event, LoginRefusal};
-use vault_core::principal::{Denial, SessionPrincipal};
+use vault_core::principal::SessionPrincipal;
 use vault_core::role::Role;
 use vault_core::usecase::{AccountCommand, OwnerProof};
 use vault_core::{Error, Refusal};
@@ -106,32 +106,6 @@ async fn admin_re_enrols_another_user() {
         let reported: Vec<_> = own.notices.iter().map(|notice| (notice.code, notice.at)).collect();
         assert_eq!(reported, [(NoticeCode::ColleagueReEnrolled(jane.account), Some(at))]);
     }
-}
-
-#[tokio::test]
-async fn only_admins_re_enrol_and_only_others() {
-    let service = Service::new().await;
-    let admin = service.person("Acme", "admin", Role::Admin).await;
-    let stranger = service.person("Other", "stranger", Role::Viewer).await;
-    let session = service.log_in(&admin).await;
-    let own = service.as_admin(&session, admin.account, AccountCommand::ReEnrol).await;
-    assert!(matches!(own, Err(Error::Refused(Refusal::OwnAccount))));
-    let elsewhere = service.as_admin(&session, stranger.account, AccountCommand::ReEnrol).await;
-    assert!(matches!(elsewhere, Err(Error::Refused(Refusal::NotFound))));
-    let invited = service.invites(&session, "new@example.com", Role::Viewer).await.unwrap();
-    let only = service.as_admin(&session, invited.grant.account, AccountCommand::ReEnrol).await;
-    assert!(matches!(only, Err(Error::Refused(Refusal::OnlyInvited))));
-    for role in [Role::Editor, Role::Viewer] {
-        let person = service.person("Acme", role.as_str(), role).await;
-        let session = service.log_in(&person).await;
-        for account in [admin.account, person.account] {
-            let refused = service.as_admin(&session, account, AccountCommand::ReEnrol).await;
-            assert!(matches!(refused, Err(Error::Denied(Denial::InsufficientRole))));
-        }
-    }
-    assert_eq!(service.audited(AuditAction::AccountReEnrolled).0, 0);
-    assert!(service.lives(&session).await);
-    service.log_in(&stranger).await;
 }
 
 /// An operator can require any user to enrol again, including an organization's only admin.
