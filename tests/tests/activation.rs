@@ -10,7 +10,6 @@ on_both_databases! {
     saved_data_is_returned_only_by_activation_listener,
     frozen_namespace_cannot_be_activated,
     rotated_token_works_for_requested_overlap,
-    more_than_a_hundred_credentials_are_refused,
 }
 
 /// Returns the credentials of the activation.
@@ -186,34 +185,6 @@ fn rotated_token_works_for_requested_overlap(database: Database) {
 }
 
 #[test]
-fn admins_administer_integrations_over_http() {
-    let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
-    let (session, client) = (vault.admin_session(), activation_listener.client());
-    session.save(&small("imports", 1));
-    let create = json!({"name": "import", "namespaces": ["imports"], "expires_at": "2999-01-01T00:00:00Z"});
-    let created = session.call("POST", "/v1/integrations").json(&create).send().expect(201).json();
-    session.call("POST", "/v1/integrations").json(&create).send().problem("conflict");
-    let first = Integration::of(&vault, "import", &created);
-    first.activate(&client, "imports").expect(201);
-
-    let listed = session.call("GET", "/v1/integrations").send().expect(200);
-    assert!(!listed.text().contains("ovi_"), "{}", listed.text());
-    assert_eq!(listed.json()[0]["name"], "import");
-
-    let rotate = format!("/v1/integrations/{}/rotate", first.id);
-    let rotated = session.call("POST", &rotate).json(&json!({"overlap": 0})).send().expect(200).json();
-    first.activate(&client, "imports").problem("invalid-token");
-    let second = Integration::of(&vault, "import", &rotated);
-    second.activate(&client, "imports").expect(201);
-
-    let other = vault.account("Other", "admin").log_in(&vault.client());
-    other.call("DELETE", &format!("/v1/integrations/{}", first.id)).send().problem("not-found");
-    session.call("DELETE", &format!("/v1/integrations/{}", first.id)).send().expect(204);
-    second.activate(&client, "imports").problem("invalid-token");
-    assert_eq!(session.call("GET", "/v1/integrations").send().expect(200).json(), json!([]));
-}
-
-#[test]
 fn listeners_serve_only_their_routes() {
     let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
     let account = vault.admin();
@@ -243,50 +214,6 @@ fn listeners_serve_only_their_routes() {
     client.request("POST", "/v1/login").json(&account.sound_login()).send().problem("not-found");
     client.get("/metrics").send().problem("not-found");
     client.get("/readyz").send().expect(200);
-}
-
-fn more_than_a_hundred_credentials_are_refused(database: Database) {
-    let (vault, activation_listener) = ActivationListener::open(database);
-    let (session, client) = (vault.admin_session(), activation_listener.client());
-    let ids: Vec<String> = (0..101).map(|number| session.save(&small("imports", number))).collect();
-    let integration = Integration::make(&vault, "import", &["imports"]);
-    integration.activate(&client, "imports").problem("namespace-too-large");
-    integration.check(&client, "imports", &[]).problem("namespace-too-large");
-    assert_eq!(integration.live(&client).len(), 0);
-    session.delete(&ids[50]).expect(204);
-    assert_eq!(credentials(&integration.activate(&client, "imports").expect(201).json()).len(), 100);
-}
-
-#[test]
-fn live_activations_are_limited_listed_and_ended() {
-    let (vault, activation_listener) =
-        ActivationListener::open_with(Database::Sqlite, &["--max-activations=3", "--activation-rate=0"]);
-    let (session, client) = (vault.admin_session(), activation_listener.client());
-    session.save(&small("imports", 1));
-    let integration = Integration::make(&vault, "import", &["imports"]);
-    let other = Integration::make(&vault, "another", &["imports"]);
-
-    // Exactly three of sixteen concurrent activations succeed.
-    let statuses: Vec<u16> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..16)
-            .map(|_| scope.spawn(|| integration.activate(&activation_listener.client(), "imports").status))
-            .collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-    });
-    assert_eq!(statuses.iter().filter(|&&status| status == 201).count(), 3, "{statuses:?}");
-    let live = integration.live(&client);
-    assert_eq!(live.len(), 3);
-    assert!(live.iter().all(|item| item.get("data").is_none() && item["namespace"] == "imports"), "{live:?}");
-
-    // Only own activations can be ended.
-    let path = format!("/v1/activations/{}", live[0]["id"].as_str().unwrap());
-    client.request("DELETE", &path).bearer(&other.token).send().problem("not-found");
-    client.request("DELETE", &path).bearer(&integration.token).send().expect(204);
-    client.request("DELETE", &path).bearer(&integration.token).send().problem("not-found");
-    assert_eq!(integration.live(&client).len(), 2);
-    integration.activate(&client, "imports").expect(201);
-    assert_ne!(integration.activate(&client, "imports").status, 201);
-    other.activate(&client, "imports").expect(201);
 }
 
 #[test]

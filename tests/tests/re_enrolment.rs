@@ -39,13 +39,6 @@ fn code_of(answer: Answer) -> String {
     text(&answer.expect(201).json()["enrolment_code"]).to_owned()
 }
 
-fn notices(session: &Session) -> Vec<(String, Value)> {
-    let own = session.own_account();
-    let notices = own["notices"].as_array().unwrap().iter();
-    let reported = notices.map(|notice| (text(&notice["code"]).to_owned(), notice["account"].clone()));
-    reported.filter(|(code, _)| code != "recovery-code-used").collect()
-}
-
 #[test]
 fn operator_re_enrols_the_last_admin() {
     let vault = Vault::start(Database::Sqlite);

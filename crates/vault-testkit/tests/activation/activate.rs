@@ -239,24 +239,6 @@ async fn no_credential_is_issued_without_audit_entry() {
 }
 
 #[tokio::test]
-async fn integration_ends_its_own_activations() {
-    let setting = Setting::new().await;
-    setting.saved(setting.acme, "imports", ROLE_S3).await;
-    let principal = setting.principal(&setting.integration("nightly", &["imports"]).await.token).await;
-    let neighbour = setting.principal(&setting.integration("hourly", &["imports"]).await.token).await;
-    let activated = setting.activated(&principal, "imports", VendMode::Short).await.unwrap();
-    let activations = setting.activations();
-    let not_found = |ended| matches!(ended, Err(Error::Refused(Refusal::NotFound)));
-    assert!(not_found(activations.end(&neighbour, activated.id).await));
-    assert_eq!(setting.live(&neighbour).await.unwrap(), []);
-    activations.end(&principal, activated.id).await.unwrap();
-    assert!(not_found(activations.end(&principal, activated.id).await));
-    let ended = setting.audited(AuditAction::ActivationEnded);
-    assert_eq!((ended.len(), ended[0].actor), (1, Actor::Integration(principal.integration)));
-    assert_eq!(setting.live(&principal).await.unwrap(), []);
-}
-
-#[tokio::test]
 async fn live_activations_are_listed_page_by_page() {
     let setting = Setting::new().await;
     setting.saved(setting.acme, "imports", PLAIN_S3).await;
