@@ -8,7 +8,6 @@ use std::path::Path;
 use vault_tests::binary::Run;
 use vault_tests::database::new_postgres;
 use vault_tests::samples::small;
-use vault_tests::skip;
 use vault_tests::{Account, ActivationListener, Client, Database, Integration, Vault, on_both_databases};
 
 on_both_databases! {
