@@ -138,12 +138,10 @@ fn credential_is_rotated_from_the_command_line() {
 
     let (first, second) = (machine.data(1), machine.data(2));
     let save = ["credential", "save", "--namespace", "a", "--type", "s3", "--data-file", &first];
-    let id = machine.json(&[&save[..], &["--idempotency-key", "k"]].concat())["id"].as_str().unwrap().to_owned();
-    let again = machine.run(&[&save[..], &["--json", "--idempotency-key", "k"]].concat()).done();
-    assert_eq!(again.json()["id"], *id);
+    let id = machine.json(&save)["id"].as_str().unwrap().to_owned();
     // A second credential makes the selection of jobs ambiguous.
-    assert!(again.stderr.contains(&format!("a already has a credential ({id}, s3)")), "{}", again.stderr);
     let refused = machine.run(&save).refused().stderr;
+    assert!(refused.contains(&format!("a already has a credential ({id}, s3)")), "{refused}");
     assert!(refused.contains("--allow-several") && refused.contains("--bucket"), "{refused}");
     let listed = machine.json(&["credential", "list", "--namespace", "a"]);
     assert_eq!((listed.as_array().unwrap().len(), &listed[0]["id"]), (1, &json!(id)));
@@ -159,7 +157,7 @@ fn credential_is_rotated_from_the_command_line() {
     let output = machine.run(&["credential", "promote", &id]).refused().stderr;
     assert!(output.contains("no staged version") && output.contains("--version"), "{output}");
     assert_eq!(machine.json(&["credential", "promote", &id, "--version", "1"])["version"], 1);
-    let versions = machine.json(&["credential", "versions", &id]);
+    let versions = machine.json(&["credential", "show", &id, "--versions"]);
     assert_eq!((&versions[0]["version"], &versions[1]["state"]), (&json!(1), &json!("previous")));
     assert_eq!(machine.json(&[&replace[..], &[&second]].concat()), json!({"id": id, "version": 3, "state": "current"}));
     // From standard input, as providers' tools write it.
@@ -168,29 +166,29 @@ fn credential_is_rotated_from_the_command_line() {
     assert!(Run::of(&mut piped).done().stdout.contains("version 4 of credential"));
 
     let shown = machine.run(&["credential", "show", &id]).done().stdout;
-    let table = machine.run(&["credential", "versions", &id]).done().stdout;
+    let table = machine.run(&["credential", "show", &id, "--versions"]).done().stdout;
     let list = machine.run(&["credential", "list"]).done().stdout;
     assert!(shown.contains("exports-1") && table.contains("current") && list.contains(&id), "{shown}{table}{list}");
     let secret = small("a", 1)["data"]["secret_access_key"].as_str().unwrap().to_owned();
     assert!(![&shown, &table, &list].iter().any(|text| text.contains(&secret)));
 
     // Its metadata and its uses.
-    let labelled = machine.json(&["credential", "label", &id, "team=data", "env=prod"]);
+    let labelled = machine.json(&["credential", "set", &id, "--label", "team=data", "--label", "env=prod"]);
     assert_eq!(labelled["labels"], json!({"team": "data", "env": "prod"}));
-    assert_eq!(machine.json(&["credential", "label", &id, "env-"])["labels"], json!({"team": "data"}));
-    let describe = ["credential", "describe", &id, "--description", "the nightly import", "--expires-at", "2031-01-31"];
+    assert_eq!(machine.json(&["credential", "set", &id, "--label", "env-"])["labels"], json!({"team": "data"}));
+    let describe = ["credential", "set", &id, "--description", "the nightly import", "--expires-at", "2031-01-31"];
     assert_eq!(machine.json(&describe)["description"], "the nightly import");
     assert_eq!(
         machine.json(&["credential", "list", "--label", "team=data", "--expires-before", "2032-01-01"])[0]["id"],
         *id
     );
     assert_eq!(machine.json(&["credential", "list", "--health", "failing"]), json!([]));
-    assert_eq!(machine.json(&["credential", "describe", &id, "--no-expires-at"]).get("expires_at"), None);
-    machine.run(&["credential", "describe", &id]).misused();
-    machine.run(&["credential", "label", &id, "team"]).misused();
-    assert_eq!(machine.json(&["credential", "match", &id, "--data-file", &first])["same"], true);
-    assert_eq!(machine.json(&["credential", "match", &id, "--data-file", &second])["same"], false);
-    assert_eq!(machine.json(&["credential", "uses", &id]), json!([]));
+    assert_eq!(machine.json(&["credential", "set", &id, "--no-expires-at"]).get("expires_at"), None);
+    machine.run(&["credential", "set", &id]).misused();
+    machine.run(&["credential", "set", &id, "--label", "team"]).misused();
+    assert_eq!(machine.json(&["credential", "find", &id, "--data-file", &first])["same"], true);
+    assert_eq!(machine.json(&["credential", "find", &id, "--data-file", &second])["same"], false);
+    assert_eq!(machine.json(&["credential", "show", &id, "--uses"]), json!([]));
     let dry = machine.json(&[&replace[..], &[&second, "--dry-run"]].concat());
     let changes = ["Changed: access_key_id from …0001 to …0002.", "Changed: bucket from exports-1 to exports-2."];
     assert_eq!(
@@ -368,7 +366,7 @@ fn terminal_prompts_for_missing_values_without_echo() {
         "region": "eu-central-1"
     });
     let file = machine.file("data.json", &secret.to_string());
-    assert_eq!(machine.json(&["credential", "match", id, "--data-file", &file])["same"], true);
+    assert_eq!(machine.json(&["credential", "find", id, "--data-file", &file])["same"], true);
 
     // A table fits the terminal's width, with complete IDs.
     let (status, table) = Terminal::start(machine.command(&["credential", "list"]), 80).end();
@@ -429,8 +427,7 @@ fn locations_are_kept_unless_given() {
     let id = machine.json(&save)["id"].as_str().unwrap().to_owned();
     let only = json!({"access_key_id": "AKIAQ3EGRIYLK0000001", "secret_access_key": "first"});
     let only = machine.file("only.json", &only.to_string());
-    assert_eq!(machine.json(&["credential", "match", &id, "--data-file", &only])["same"], true);
-    machine.run(&["credential", "match", &id, "--data-file", &only, "--complete"]).refused();
+    assert_eq!(machine.json(&["credential", "find", &id, "--data-file", &only])["same"], true);
 
     let key = json!({"access_key_id": "AKIAQ3EGRIYLK0000002", "secret_access_key": "second", "region": null, "bucket": "other"});
     let key = machine.file("key.json", &key.to_string());

@@ -97,14 +97,14 @@ fn keyless_credentials_are_issued_for_their_own_subject_only(database: Database)
         let save_one = [&["credential", "save", "--namespace", &namespace][..], &files].concat();
         let saved = desk.run(&save_one).done().stdout;
         let id = saved.split_whitespace().nth(2).unwrap().trim_end_matches('.').to_owned();
-        assert!(saved.contains(&format!("run `orgvault credential trust {id}`")), "{saved}");
+        assert!(saved.contains(&format!("run `orgvault credential show {id} --trust`")), "{saved}");
 
-        let trust = desk.run(&["credential", "trust", &id, "--json"]).done().json();
+        let trust = desk.run(&["credential", "show", &id, "--trust", "--json"]).done().json();
         assert_eq!(trust["issuer"], ISSUER);
         let subject = trust["subject"].as_str().unwrap();
         let steps = trust["steps"].to_string();
         assert!(steps.contains("nightly") && steps.contains(subject), "{steps}");
-        assert!(desk.run(&["credential", "trust", &id]).done().stdout.contains(subject));
+        assert!(desk.run(&["credential", "show", &id, "--trust"]).done().stdout.contains(subject));
 
         // The trust is closed, because the provider trusts no subject yet.
         assert_refused(&own, &client, &namespace, "trust-missing");

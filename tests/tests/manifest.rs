@@ -198,7 +198,7 @@ fn export_applied_elsewhere_is_identical() {
 
     // After manual changes, the plan shows them and `apply` reverts them.
     let id = desk.session.list()[0]["id"].as_str().unwrap().to_owned();
-    desk.run(&["credential", "label", &id, "team=other", "more=x"]).done();
+    desk.run(&["credential", "set", &id, "--label", "team=other", "--label", "more=x"]).done();
     desk.vault.run(&["integration", "disable", "--org", "Acme", "--name", "nightly"]).done();
     assert_eq!(
         desk.plan(&[]),
@@ -334,7 +334,7 @@ fn deleted_credentials_are_recreated_and_interrupted_replacements_continue() {
     // The data was replaced, and the run was interrupted before it recorded the version.
     write(2, "7sGh-second");
     desk.apply(&[]).done();
-    desk.run(&["credential", "label", &only(), "data-version=1"]).done();
+    desk.run(&["credential", "set", &only(), "--label", "data-version=1"]).done();
     write(2, "7sGh-third");
     desk.apply(&[]).done();
     assert!(desk.plan(&[]).is_empty());

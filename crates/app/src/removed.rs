@@ -2,14 +2,24 @@
 
 /// Removed commands and their replacements. An empty text is none.
 const COMMANDS: &[(&str, &str)] = &[
+    ("credential describe", "`credential set`"),
+    ("credential label", "`credential set --label`"),
+    ("credential match", "`credential find`"),
+    ("credential trust", "`credential show --trust`"),
+    ("credential uses", "`credential show --uses`"),
+    ("credential versions", "`credential show --versions`"),
     ("federation check", "`orgvault federation status`"),
     ("federation key confirm", "`orgvault federation key promote --now`"),
     ("federation rotate", "`orgvault federation key promote`, and `orgvault federation key remove` after a leak"),
 ];
 
 /// Removed flags and their replacements. A flag that other commands keep follows the name of its command.
-const FLAGS: &[(&str, &str)] =
-    &[("--new-root-key-file", "`--new-root-key`"), ("--new-root-key-source", "`--new-root-key`")];
+const FLAGS: &[(&str, &str)] = &[
+    ("--complete", "null as the value of each field to remove"),
+    ("--idempotency-key", ""),
+    ("--new-root-key-file", "`--new-root-key`"),
+    ("--new-root-key-source", "`--new-root-key`"),
+];
 
 /// Removed settings and their replacements, without the `--` of flags. They are also variables and keys of the file.
 const SETTINGS: &[(&str, &str)] = &[

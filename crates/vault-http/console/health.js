@@ -42,7 +42,7 @@ export function healthText(health) {
   if (!health.reason && health.checked_at) return 'Works.';
   const text = reasonText(health.reason);
   // A remedy is "what failed: what to do" or "What failed. What to do"; what failed is said already. The steps of the command are on the page too.
-  const remedy = (REMEDIES[health.reason ?? ''] ?? '').replace(/^.*?[:.] /, '').replace(/ that `orgvault credential trust( ID)?` prints/, ' under “Provider trust”');
+  const remedy = (REMEDIES[health.reason ?? ''] ?? '').replace(/^.*?[:.] /, '').replace(/ that `orgvault credential show( ID)? --trust` prints/, ' under “Provider trust”');
   return `${isUnreachable(health) ? 'Could not be checked' : 'Does not work'}: ${text}.${remedy && ` ${remedy.charAt(0).toUpperCase()}${remedy.slice(1)}`}`;
 }
 

@@ -43,10 +43,10 @@ export const REMEDIES = {
   "no-account": "The connection string does not contain the storage account's name, so no short-lived credential can be issued: save it with AccountName, or use vend prefer-short.",
   "too-many-buckets": "A short-lived credential cannot be limited to this number of buckets: save fewer buckets in one credential, or use vend prefer-short.",
   "lifetime": "The storage provider issues no short-lived credential for this lifetime: request a shorter one, or increase the role's maximum session duration.",
-  "trust-missing": "The provider does not accept this credential's subject. Apply the steps that `orgvault credential trust ID` prints.",
-  "trust-open": "The provider accepts the tokens of any organization. Restrict its trust to the subject that `orgvault credential trust` prints.",
+  "trust-missing": "The provider does not accept this credential's subject. Apply the steps that `orgvault credential show ID --trust` prints.",
+  "trust-open": "The provider accepts the tokens of any organization. Restrict its trust to the subject that `orgvault credential show --trust` prints.",
   "issuer-unreachable": "The provider cannot read this server's public keys. The operator can run `orgvault federation status`.",
-  "issuer-not-trusted": "The provider does not accept this server's issuer or audience. Apply the steps that `orgvault credential trust ID` prints.",
+  "issuer-not-trusted": "The provider does not accept this server's issuer or audience. Apply the steps that `orgvault credential show ID --trust` prints.",
   "federation-off": "This server has no federation issuer. The operator must set --federation-issuer.",
   "federation-not-ready": "This server has no current signing key. The operator can run `orgvault federation status`.",
 };

@@ -18,7 +18,7 @@ const PROMOTE_EXAMPLE: &str = "Example, the way back: orgvault credential promot
 
 const DESTROY_EXAMPLE: &str = "Example: orgvault credential destroy-version 0193… 1";
 
-const LABEL_EXAMPLE: &str = "Example: orgvault credential label 0193… team=data env-";
+const SET_EXAMPLE: &str = "Example: orgvault credential set 0193… --label team=data --label env- --expires-at 90d";
 
 #[derive(Args, Clone)]
 pub struct ProfileArg {
@@ -80,9 +80,6 @@ pub(crate) struct DataArgs {
     /// Check the data at the storage provider first, and save it only if the check passes
     #[arg(long)]
     pub(crate) verify: bool,
-    /// Idempotency key: repeating the request with the same key within 24 hours has no further effect
-    #[arg(long, value_name = "KEY")]
-    pub(crate) idempotency_key: Option<String>,
 }
 
 #[derive(Args)]
@@ -132,8 +129,13 @@ pub(crate) enum CredentialCommand {
         #[arg(long, value_name = "TIME")]
         expires_before: Option<Moment>,
     },
-    /// Show a credential without its secrets
-    Show(CredentialArg),
+    /// Show a credential without its secrets, or its versions, uses or provider trust
+    Show {
+        #[command(flatten)]
+        credential: CredentialArg,
+        #[command(flatten)]
+        part: PartArgs,
+    },
     /// Replace the data of a credential. Its ID and namespace stay the same, so jobs need no change
     ///
     /// The new data must have the same type. Locations that it omits, such as endpoint, bucket and region, keep their
@@ -156,25 +158,17 @@ pub(crate) enum CredentialCommand {
         /// Expiry time of the data: a date, a date and time (2027-01-31T12:00:00Z), or a duration from now (90d)
         #[arg(long, value_name = "TIME")]
         expires_at: Option<Moment>,
-        /// Treat the data as complete: keep no locations of the current version
-        #[arg(long)]
-        complete: bool,
         #[command(flatten)]
         asking: AskingArgs,
     },
-    /// Set and remove labels of a credential
-    #[command(after_help = LABEL_EXAMPLE)]
-    Label {
+    /// Change labels, description, expiry time or allowed forms of a credential
+    #[command(after_help = SET_EXAMPLE)]
+    Set {
         #[command(flatten)]
         credential: CredentialArg,
-        /// NAME=VALUE sets a label, NAME- removes it
-        #[arg(value_name = "LABEL", required = true, value_parser = label_change)]
+        /// NAME=VALUE sets a label, NAME- removes it; repeatable
+        #[arg(long = "label", value_name = "LABEL", value_parser = label_change)]
         labels: Vec<(String, Option<String>)>,
-    },
-    /// Change the description, the expiry time or the allowed forms of a credential
-    Describe {
-        #[command(flatten)]
-        credential: CredentialArg,
         #[command(flatten)]
         metadata: MetadataArgs,
         /// Remove the description
@@ -187,15 +181,12 @@ pub(crate) enum CredentialCommand {
     /// Compare the current data of a credential with a file. Limited to 10 requests per hour and credential
     ///
     /// Locations that the file omits are taken from the credential, as in `credential replace`.
-    Match {
+    Find {
         #[command(flatten)]
         credential: CredentialArg,
         /// Read the data, a JSON object, from FILE (mode 0600); - reads standard input [default: prompt for each field]
         #[arg(long, value_name = "FILE")]
         data_file: Option<PathBuf>,
-        /// Treat the data as complete: keep no locations of the current version
-        #[arg(long)]
-        complete: bool,
     },
     /// Check a version at its storage provider. Exits with status 1 if the check fails
     ///
@@ -206,16 +197,10 @@ pub(crate) enum CredentialCommand {
         /// Number of the version [default: the staged version, else the current one]
         #[arg(id = "number", long = "version", value_name = "NUMBER", value_parser = clap::value_parser!(i64).range(1..))]
         number: Option<i64>,
-        /// Do not wait for the result; `credential versions` shows it
+        /// Do not wait for the result; `credential show --versions` shows it
         #[arg(long)]
         no_wait: bool,
     },
-    /// Print what the provider of a keyless credential must trust, and how to configure it
-    Trust(CredentialArg),
-    /// List the activations of the last 30 days that issued a credential, newest first
-    Uses(CredentialArg),
-    /// List the versions of a credential, the current one first
-    Versions(CredentialArg),
     /// Promote a version of a credential: jobs get it at their next activation
     ///
     /// Asks for confirmation if the last check of this version failed.
@@ -249,6 +234,21 @@ pub(crate) enum CredentialCommand {
         #[command(flatten)]
         asking: AskingArgs,
     },
+}
+
+/// What to show of a credential.
+#[derive(Args)]
+#[group(multiple = false)]
+pub(crate) struct PartArgs {
+    /// List the versions, the current one first
+    #[arg(long)]
+    pub(crate) versions: bool,
+    /// List the activations of the last 30 days that issued the credential, newest first
+    #[arg(long)]
+    pub(crate) uses: bool,
+    /// Print what the provider of a keyless credential must trust, and how to configure it
+    #[arg(long)]
+    pub(crate) trust: bool,
 }
 
 /// The metadata of a credential.

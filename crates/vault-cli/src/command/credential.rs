@@ -1,7 +1,7 @@
 //! `orgvault credential …`
 
 use super::several;
-use crate::client::args::{AskingArgs, CredentialArgs, CredentialCommand, DataArgs, MetadataArgs};
+use crate::client::args::{AskingArgs, CredentialArg, CredentialArgs, CredentialCommand, DataArgs, MetadataArgs, PartArgs};
 use crate::client::data::{self, Data, Difference, printable};
 use crate::client::login::{Login, Profile, failure};
 use crate::failure::Failure;
@@ -50,41 +50,32 @@ fn carry_out(command: CredentialCommand, profile: &Profile, output: Output) -> R
             let expires_before = expires_before.map(moment);
             list(session, ListFilter { namespace, kind, labels, health, expires_before, page_size: None }, output)
         }
-        CredentialCommand::Show(credential) => show(session, &credential.id, output),
-        CredentialCommand::Replace { credential, data, stage, promote, expires_at, complete, asking } => {
-            let new = Replacing { data, becoming: Becoming::of(stage, promote), expires_at, complete };
+        CredentialCommand::Show { credential: CredentialArg { id }, part } => match part {
+            PartArgs { versions: true, .. } => versions(session, &id, output),
+            PartArgs { uses: true, .. } => uses(session, &id, output),
+            PartArgs { trust: true, .. } => trust(session, &id, output),
+            _ => show(session, &id, output),
+        },
+        CredentialCommand::Replace { credential, data, stage, promote, expires_at, asking } => {
+            let new = Replacing { data, becoming: Becoming::of(stage, promote), expires_at };
             replace(session, &credential.id, new, &asking, output)
         }
-        CredentialCommand::Label { credential, labels } => {
-            let labels = labels.into_iter().collect();
-            describe(
-                session,
-                &credential.id,
-                &DescribeRequest { labels: Some(labels), ..DescribeRequest::default() },
-                output,
-            )
-        }
-        CredentialCommand::Describe { credential, metadata, no_description, no_expires_at } => {
+        CredentialCommand::Set { credential, labels, metadata, no_description, no_expires_at } => {
             let request = DescribeRequest {
+                labels: (!labels.is_empty()).then(|| labels.into_iter().collect()),
                 description: metadata.description.map(Some).or(no_description.then_some(None)),
                 expires_at: metadata.expires_at.map(|at| Some(moment(at))).or(no_expires_at.then_some(None)),
                 vend: metadata.vend,
-                labels: None,
             };
             if request == DescribeRequest::default() {
-                return Err(Failure::usage("nothing to change: pass --description, --expires-at or --vend"));
+                return Err(Failure::usage("nothing to change: pass --label, --description, --expires-at or --vend"));
             }
             describe(session, &credential.id, &request, output)
         }
-        CredentialCommand::Match { credential, data_file, complete } => {
-            matches(session, &credential.id, data_file.as_deref(), complete, output)
-        }
+        CredentialCommand::Find { credential, data_file } => find(session, &credential.id, data_file.as_deref(), output),
         CredentialCommand::Check { credential, number, no_wait } => {
             return check(session, &credential.id, number, !no_wait, output);
         }
-        CredentialCommand::Trust(credential) => trust(session, &credential.id, output),
-        CredentialCommand::Uses(credential) => uses(session, &credential.id, output),
-        CredentialCommand::Versions(credential) => versions(session, &credential.id, output),
         CredentialCommand::Promote { credential, number, yes } => promote(session, &credential.id, number, yes, output),
         CredentialCommand::DestroyVersion { credential, number, yes } => {
             destroy_version(session, &credential.id, number, yes, output)
@@ -128,14 +119,19 @@ struct Replaced<'a> {
 
 /// Converts the error of a request. `doing` names the operation.
 fn reported<T>(doing: impl FnOnce() -> String, answer: Result<T, ClientError>) -> Result<T, Failure> {
-    answer.map_err(|error| failure(&doing(), &error))
+    answer.map_err(|error| match error.code() {
+        Some(ProblemCode::NotFound) => {
+            Failure::new(format!("cannot {}: no such credential or version; `orgvault credential list` shows all", doing()))
+        }
+        _ => failure(&doing(), &error),
+    })
 }
 
 impl DataArgs {
     /// Reads the data of a credential of the type that `kind` returns, and the options of the request.
     fn read(self, kind: impl FnOnce() -> Result<String, Failure>) -> Result<(Data, RequestOptions), Failure> {
-        let Self { data_file, verify, idempotency_key } = self;
-        Ok((data::read(data_file.as_deref(), kind)?, RequestOptions { verify, idempotency_key, if_match: None }))
+        let data = data::read(self.data_file.as_deref(), kind)?;
+        Ok((data, RequestOptions { verify: self.verify, ..RequestOptions::default() }))
     }
 }
 
@@ -163,9 +159,9 @@ fn sent<T>(
 }
 
 /// Copies the locations of the current version to `data`. Returns lines about the copied fields and other differences.
-fn compare(data: &mut Data, item: &CredentialItem, complete: bool) -> Vec<String> {
+fn compare(data: &mut Data, item: &CredentialItem) -> Vec<String> {
     let Some(before) = &item.information else { return Vec::new() };
-    let taken = if complete { Vec::new() } else { data.carry_over(&item.kind, before) };
+    let taken = data.carry_over(&item.kind, before);
     let mut lines = Vec::new();
     if !taken.is_empty() {
         lines.push(format!("Copied from version {}: {}.", item.version, taken.join(", ")));
@@ -190,11 +186,8 @@ fn save(
     let labels: Option<BTreeMap<String, String>> = (!labels.is_empty()).then(|| labels.into_iter().collect());
     let expires_at = metadata.expires_at.map(moment);
     if !allow_several {
-        // Repeated under its key, a request saves nothing.
-        match several::find(session, &of.namespace, 1)? {
-            Some(several) if options.idempotency_key.is_none() => several.confirm("Save another one?", output)?,
-            Some(several) => warn(&several.text),
-            None => {}
+        if let Some(several) = several::find(session, &of.namespace, 1)? {
+            several.confirm("Save another one?", output)?;
         }
     }
     let doing = || "save the credential".to_owned();
@@ -210,7 +203,7 @@ fn save(
     })?;
     let id = &saved.id;
     let text = match CredentialType::parse(&of.kind).is_some_and(CredentialType::is_keyless) {
-        true => format!("Saved credential {id}. To set up its provider trust, run `orgvault credential trust {id}`."),
+        true => format!("Saved credential {id}. To set up its provider trust, run `orgvault credential show {id} --trust`."),
         false => format!("Saved credential {id}."),
     };
     output.print(&saved, &text)
@@ -242,11 +235,10 @@ struct Replacing {
     data: DataArgs,
     becoming: Becoming,
     expires_at: Option<Moment>,
-    complete: bool,
 }
 
 fn replace(session: &Session, id: &str, new: Replacing, asking: &AskingArgs, output: Output) -> Result<(), Failure> {
-    let Replacing { data, becoming, expires_at, complete } = new;
+    let Replacing { data, becoming, expires_at } = new;
     let item = reported(|| format!("show credential {id}"), session.show(id))?;
     if asking.dry_run && data.data_file.is_none() {
         return dry_run(session, id, Vec::new(), output);
@@ -254,7 +246,7 @@ fn replace(session: &Session, id: &str, new: Replacing, asking: &AskingArgs, out
     let kind = item.kind.clone();
     let doing = || format!("replace the data of credential {id}");
     let (mut data, options) = data.read(|| Ok(kind))?;
-    let compared = compare(&mut data, &item, complete);
+    let compared = compare(&mut data, &item);
     if asking.dry_run {
         // The comparison validates the data like a replacement.
         let same = match session.matches(id, data.to_wire()?) {
@@ -285,9 +277,11 @@ fn replace(session: &Session, id: &str, new: Replacing, asking: &AskingArgs, out
         let doing = || format!("promote version {number} of credential {id}");
         let (item, tag) = reported(doing, session.show_tagged(id))?;
         if item.staged_version != Some(number) && item.version != number {
-            let message =
-                "another user staged a version in the meantime. List them with `orgvault credential versions`";
-            return Err(Failure::new(format!("cannot {}: {message}", doing())));
+            return Err(Failure::new(format!(
+                "cannot {}: another user staged a version in the meantime. List them with `orgvault credential show {id} \
+                 --versions`",
+                doing()
+            )));
         }
         reported(doing, session.promote(id, number, tag.as_deref()))?;
     }
@@ -398,17 +392,11 @@ fn describe(session: &Session, id: &str, request: &DescribeRequest, output: Outp
     output.print(&item, &described(&item))
 }
 
-fn matches(
-    session: &Session,
-    id: &str,
-    data_file: Option<&Path>,
-    complete: bool,
-    output: Output,
-) -> Result<(), Failure> {
+fn find(session: &Session, id: &str, data_file: Option<&Path>, output: Output) -> Result<(), Failure> {
     let item = reported(|| format!("show credential {id}"), session.show(id))?;
     let kind = item.kind.clone();
     let mut data = data::read(data_file, || Ok(kind))?;
-    let compared = compare(&mut data, &item, complete);
+    let compared = compare(&mut data, &item);
     for line in compared {
         let _ = writeln!(io::stderr(), "{line}"); // standard error may be closed
     }
@@ -429,7 +417,7 @@ fn check(session: &Session, id: &str, number: Option<i64>, wait: bool, output: O
     reported(doing, session.request_check(id, Some(number)))?;
     if !wait {
         let text =
-            format!("Requested a check of version {number}. `orgvault credential versions {id}` shows the result.");
+            format!("Requested a check of version {number}. `orgvault credential show {id} --versions` shows the result.");
         output.print(&json!({"id": id, "version": number, "health": Value::Null}), &text)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -443,7 +431,7 @@ fn check(session: &Session, id: &str, number: Option<i64>, wait: bool, output: O
             _ if began.elapsed() > CHECK_DEADLINE => {
                 let hint = "Is a process with the activation listener running? The result appears in";
                 return Err(Failure::new(format!(
-                    "cannot {}: no result within a minute. {hint} `orgvault credential versions {id}`",
+                    "cannot {}: no result within a minute. {hint} `orgvault credential show {id} --versions`",
                     doing()
                 )));
             }

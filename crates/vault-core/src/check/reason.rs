@@ -168,19 +168,19 @@ reasons! {
          increase the role's maximum session duration.";
     /// The provider does not accept the subject of a keyless credential.
     TrustMissing = "trust-missing",
-        "The provider does not accept this credential's subject. Apply the steps that `orgvault credential trust ID` \
+        "The provider does not accept this credential's subject. Apply the steps that `orgvault credential show ID --trust` \
          prints.";
     /// The provider accepts subjects that belong to no credential.
     TrustOpen = "trust-open",
         "The provider accepts the tokens of any organization. Restrict its trust to the subject that `orgvault \
-         credential trust` prints.";
+         credential show --trust` prints.";
     /// The provider cannot fetch the public keys of the federation issuer.
     IssuerUnreachable = "issuer-unreachable",
         "The provider cannot read this server's public keys. The operator can run `orgvault federation status`.";
     /// The provider does not accept the issuer or the audience of the token.
     IssuerNotTrusted = "issuer-not-trusted",
         "The provider does not accept this server's issuer or audience. Apply the steps that `orgvault credential \
-         trust ID` prints.";
+         show ID --trust` prints.";
     /// The setting for keyless credentials is absent.
     FederationOff = "federation-off",
         "This server has no federation issuer. The operator must set --federation-issuer.";
