@@ -208,10 +208,10 @@ fn a54_invited_user_may_do_nothing() {
     let unknown = client.log_in(&json!({"email": "unknown@example.com", "password": PASSWORD, "passcode": "000000"}));
     assert_eq!(client.log_in(&account.login("000000")).indistinct(), unknown.indistinct());
     // Enrolment is impossible while the organization is disabled.
-    vault.run(&["org", "disable", "Acme"]).done();
+    vault.run(&["org", "set", "--state", "disabled", "Acme"]).done();
     client.enrol(code, PASSWORD).problem("invalid-enrolment");
     client.confirm_enrolment(code, &account.authenticator.code(current_step())).problem("invalid-enrolment");
-    vault.run(&["org", "enable", "Acme"]).done();
+    vault.run(&["org", "set", "--state", "enabled", "Acme"]).done();
     confirm(&client, &invited, &drafted);
 }
 

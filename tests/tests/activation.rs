@@ -121,19 +121,19 @@ fn token_stops_working_with_its_integration() {
     let works = || integration.activate(&client, "imports").status;
     assert_eq!(works(), 201);
 
-    integration.administer(&vault, "disable", &[]).done();
+    integration.administer(&vault, "set", &["--state", "disabled"]).done();
     integration.activate(&client, "imports").problem("invalid-token");
-    integration.administer(&vault, "enable", &[]).done();
+    integration.administer(&vault, "set", &["--state", "enabled"]).done();
     assert_eq!(works(), 201);
 
-    vault.run(&["org", "disable", "Acme"]).done();
+    vault.run(&["org", "set", "--state", "disabled", "Acme"]).done();
     integration.activate(&client, "imports").problem("invalid-token");
-    vault.run(&["org", "enable", "Acme"]).done();
+    vault.run(&["org", "set", "--state", "enabled", "Acme"]).done();
     assert_eq!(works(), 201);
 
     integration.administer(&vault, "delete", &["--yes"]).done();
     integration.activate(&client, "imports").problem("invalid-token");
-    integration.administer(&vault, "enable", &[]).refused();
+    integration.administer(&vault, "set", &["--state", "enabled"]).refused();
 
     // Any other text.
     for token in ["", "ovi_", "ovi_0000000000000000000000000000000000000000000000000", &integration.token[..40]] {
@@ -153,10 +153,10 @@ fn reenabled_organization_keeps_tokens_but_no_sessions() {
     let works = || (integration.activate(&activation_listener.client(), "imports").status, session.is_live());
     assert_eq!(works(), (201, true));
 
-    let disabled = vault.run(&["org", "disable", "Acme"]).done().stdout;
+    let disabled = vault.run(&["org", "set", "--state", "disabled", "Acme"]).done().stdout;
     assert_eq!(works(), (401, false));
-    assert!(disabled.contains("After `orgvault org enable` the tokens work again; the sessions do not."), "{disabled}");
-    let enabled = vault.run(&["org", "enable", "Acme"]).done().stdout;
+    assert!(disabled.contains("With `--state enabled`, the tokens work again; the sessions do not."), "{disabled}");
+    let enabled = vault.run(&["org", "set", "--state", "enabled", "Acme"]).done().stdout;
     assert_eq!(works(), (201, false));
     assert!(enabled.contains("its integration tokens work again. Sessions stay ended."), "{enabled}");
     assert_eq!(account.log_in(&vault.client()).ids().len(), 1);
@@ -247,7 +247,7 @@ fn integration_planted_or_changed_by_sql_grants_nothing() {
     session.save(&small("secret", 1));
     let narrow = Integration::make(&vault, "narrow", &["imports"]);
     let disabled = Integration::make(&vault, "disabled", &["secret"]);
-    disabled.administer(&vault, "disable", &[]).done();
+    disabled.administer(&vault, "set", &["--state", "disabled"]).done();
     let column =
         |name: &str, of: &Integration| sql.value(&format!("SELECT {name} FROM integrations WHERE id = '{}'", of.id));
     let columns = sql.run("SELECT column_name FROM information_schema.columns WHERE table_name = 'integrations'");
@@ -263,7 +263,7 @@ fn integration_planted_or_changed_by_sql_grants_nothing() {
     sql.run(&format!("UPDATE integrations SET state = 'active' WHERE id = '{}'", disabled.id));
     disabled.activate(&client, "secret").problem("invalid-token");
     // A command does not re-sign such a row.
-    disabled.administer(&vault, "enable", &[]).refused();
+    disabled.administer(&vault, "set", &["--state", "enabled"]).refused();
     assert!(vault.metric("orgvault_integrity_failures_total") >= 2);
 }
 

@@ -118,7 +118,7 @@ fn no_activation_succeeds_after_acknowledged_revocation() {
     let replicas = Replicas::start(&["--max-activations=1000000"]);
     let vault = &replicas.vault;
     replicas.none_succeeds("disabled", "invalid-token", |integration| {
-        integration.administer(vault, "disable", &[]).done();
+        integration.administer(vault, "set", &["--state", "disabled"]).done();
     });
     replicas.none_succeeds("rotated", "invalid-token", |integration| {
         integration.administer(vault, "rotate", &["--overlap", "0"]).done();
@@ -140,7 +140,7 @@ fn no_activation_succeeds_after_acknowledged_revocation() {
     });
     vault.run(&["namespace", "thaw", "imports", "--org", "Acme"]).done();
     replicas.none_succeeds("of a closed organization", "invalid-token", |_| {
-        vault.run(&["org", "disable", "Acme"]).done();
+        vault.run(&["org", "set", "--state", "disabled", "Acme"]).done();
     });
 }
 

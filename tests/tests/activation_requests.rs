@@ -129,7 +129,7 @@ fn token_expires_at_stated_time() {
     };
     refused.problem("invalid-token");
     stage.client.get("/v1/activations").bearer(&over.token).send().problem("invalid-token");
-    over.administer(&stage.vault, "enable", &[]).done();
+    over.administer(&stage.vault, "set", &["--state", "enabled"]).done();
     over.activate(&stage.client, "b").problem("invalid-token");
 }
 

@@ -55,10 +55,10 @@ fn a01_refusals_get_same_response() {
         );
     }
     let disabled = vault.admin();
-    vault.run(&["account", "disable", "--email", &disabled.email]).done();
+    vault.run(&["account", "set", "--state", "disabled", "--email", &disabled.email]).done();
     refuse("disabled account", &disabled.sound_login());
     let closed = vault.account("Globex", "admin");
-    vault.run(&["org", "disable", "Globex"]).done();
+    vault.run(&["org", "set", "--state", "disabled", "Globex"]).done();
     refuse("disabled organization", &closed.sound_login());
     let deleted = vault.account("Initech", "admin");
     vault.run(&["account", "delete", "--yes", "--email", &deleted.email]).done();

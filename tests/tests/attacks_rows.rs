@@ -144,7 +144,7 @@ fn a63_disabled_account_cannot_log_in_after_sql_change() {
     let vault = Vault::start(Database::Postgres);
     let (client, sql) = (vault.client(), Sql::of(&vault));
     let account = vault.admin();
-    vault.run(&["account", "disable", "--email", &account.email]).done();
+    vault.run(&["account", "set", "--state", "disabled", "--email", &account.email]).done();
     sql.run("UPDATE accounts SET state = 'active'");
     client.log_in(&account.sound_login()).problem("invalid-login");
     let viewer = vault.account("Acme", "viewer");
@@ -152,9 +152,11 @@ fn a63_disabled_account_cannot_log_in_after_sql_change() {
     client.log_in(&viewer.sound_login()).problem("invalid-login");
     // An operator command does not sign planted rows.
     vault.run(&["account", "unlock", "--email", &viewer.email]);
-    for command in
-        [&["account", "set-role", "--role", "admin"][..], &["account", "enable"], &["account", "set-password"]]
-    {
+    for command in [
+        &["account", "set-role", "--role", "admin"][..],
+        &["account", "set", "--state", "enabled"],
+        &["account", "set-password"],
+    ] {
         vault.run(&[command, &["--email", &viewer.email]].concat()).refused();
     }
 }
@@ -187,8 +189,8 @@ fn a63_hidden_sessions_and_recovery_codes_stay_revoked() {
     let account = vault.account("Acme", "viewer");
     let session = account.log_in(&client);
     keep("sessions");
-    vault.run(&["account", "disable", "--email", &account.email]).done();
-    vault.run(&["account", "enable", "--email", &account.email]).done();
+    vault.run(&["account", "set", "--state", "disabled", "--email", &account.email]).done();
+    vault.run(&["account", "set", "--state", "enabled", "--email", &account.email]).done();
     restore_rows("sessions");
     assert!(!session.is_live());
     assert!(account.log_in(&client).is_live());
@@ -228,7 +230,7 @@ fn a63_swapped_names_are_refused() {
     ] {
         sql.run(statement);
         vault.run(&[&create[..], &["Acme"]].concat()).refused();
-        vault.run(&["org", "disable", "Globex"]).refused();
+        vault.run(&["org", "set", "--state", "disabled", "Globex"]).refused();
     }
     let doctor = vault.run(&["doctor", "--deep"]);
     assert!(doctor.status == Some(1) && doctor.stdout.contains("organizations"), "{doctor:?}");

@@ -208,19 +208,19 @@ fn a43_session_end_takes_effect_immediately(database: Database) {
         }
     };
     by(&[
-        &["account", "disable"],
+        &["account", "set", "--state", "disabled"],
         &["account", "re-enrol"],
         &["account", "delete", "--yes"],
         &["account", "set-role", "--role", "viewer"],
         &["account", "set-role", "--role", "editor"],
-        &["org", "disable"],
+        &["org", "set", "--state", "disabled"],
         &["org", "delete", "--yes"],
     ]);
     // A right that was removed and granted again does not make an old token valid.
     let account = vault.account("Org again", "admin");
     let before = account.log_in(&client);
-    for state in ["disable", "enable"] {
-        vault.run(&["account", state, "--email", &account.email]).done();
+    for state in ["disabled", "enabled"] {
+        vault.run(&["account", "set", "--state", state, "--email", &account.email]).done();
     }
     assert!(!before.is_live());
     assert!(account.log_in(&client).is_live());

@@ -64,8 +64,12 @@ fn every_command_prints_one_json_document(database: Database) {
     };
     assert_eq!(members(&vault.json(&["init"])), "data_dir database instance root_key_file");
     assert_eq!(vault.json(&["migrate"]), json!({"applied": []}));
-    for (command, state) in [("create", "active"), ("disable", "disabled"), ("enable", "active")] {
-        let organization = vault.json(&["org", command, "Acme"]);
+    for (command, state) in [
+        (&["create"][..], "active"),
+        (&["set", "--state", "disabled"], "disabled"),
+        (&["set", "--state", "enabled"], "active"),
+    ] {
+        let organization = vault.json(&[&["org"], command, &["Acme"]].concat());
         assert_eq!(members(&organization), "created_at id name state");
         assert_eq!((&organization["name"], &organization["state"]), (&json!("Acme"), &json!(state)));
     }
@@ -90,8 +94,8 @@ fn every_command_prints_one_json_document(database: Database) {
     let changed = "email id organization role state";
     for (command, expected) in [
         (&["set-role", "--role", "admin"][..], changed),
-        (&["disable"], changed),
-        (&["enable"], changed),
+        (&["set", "--state", "disabled"], changed),
+        (&["set", "--state", "enabled"], changed),
         (&["unlock"], "email found id organization role state"),
         (&["set-password"], "email id organization password role state"),
         (&["reset-passcode"], "email id organization recovery_codes role state totp"),
@@ -158,7 +162,7 @@ fn impossible_commands_are_refused_with_reason(database: Database) {
     vault.run(&["account", "delete", "--yes", "--email", "unknown@example.com"]).refused();
     vault.run(&["account", "set-role", "--role", "admin", "--email", "unknown@example.com"]).refused();
     for organization in ["Nowhere", "", " Acme", "Acme ", "Ac\nme"] {
-        vault.run(&["org", "disable", organization]).refused();
+        vault.run(&["org", "set", "--state", "disabled", organization]).refused();
         vault
             .run(&["account", "create", "--org", organization, "--email", "x@example.com", "--role", "admin"])
             .refused();
@@ -358,9 +362,9 @@ fn operators_change_accounts() {
     let by = |command: &[&str]| vault.json(&[&["account"], command, &["--email", &account.email]].concat());
     assert_eq!(by(&["set-role", "--role", "editor"])["role"], "editor");
     account.log_in(&client).save(&small("a", 1));
-    assert_eq!(by(&["disable"])["state"], "disabled");
+    assert_eq!(by(&["set", "--state", "disabled"])["state"], "disabled");
     client.log_in(&account.sound_login()).problem("invalid-login");
-    assert_eq!(by(&["enable"])["state"], "active");
+    assert_eq!(by(&["set", "--state", "enabled"])["state"], "active");
     account.log_in(&client);
     let shown = vault.json(&["account", "list"]);
     assert!(shown[0]["last_login_at"].as_str().is_some_and(|time| time.ends_with('Z')), "{shown}");

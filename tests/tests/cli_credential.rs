@@ -259,7 +259,7 @@ fn data_and_login_violations_omit_values() {
     assert_eq!(vault.admin_session().versions(&id).len(), 1);
 
     // A login that has ended.
-    vault.run(&["account", "disable", "--email", &account.email]).done();
+    vault.run(&["account", "set", "--state", "disabled", "--email", &account.email]).done();
     let output = machine.run(&["credential", "list"]).refused().stderr;
     assert!(output.contains("Run `orgvault login`"), "{output}");
     assert_eq!(machine.json(&["logout"])["ended"], false);

@@ -43,9 +43,12 @@ pub(crate) fn live(vault: &Vault, admin: &Session) -> (Account, String) {
     let colleague = vault.account("Acme", "viewer");
     vault.run(&["account", "set-role", "--email", &colleague.email, "--role", "editor"]).done();
     admin.invite("new@example.com", "viewer").expect(201);
-    for (command, more) in
-        [("create", &["--namespace", "imports"][..]), ("rotate", &[]), ("disable", &[]), ("enable", &[])]
-    {
+    for (command, more) in [
+        ("create", &["--namespace", "imports"][..]),
+        ("rotate", &[]),
+        ("set", &["--state", "disabled"]),
+        ("set", &["--state", "enabled"]),
+    ] {
         vault.run(&[&["integration", command, "--org", "Acme", "--name", "nightly"], more].concat()).done();
     }
     (colleague, kept)
@@ -104,7 +107,7 @@ fn restored_rows_are_detected() {
 
     // A disabled integration, then a deleted one.
     keep("integrations", &integration);
-    vault.run(&["integration", "disable", "--org", "Acme", "--name", "nightly"]).done();
+    vault.run(&["integration", "set", "--state", "disabled", "--org", "Acme", "--name", "nightly"]).done();
     put_back("integrations", &integration);
     finds(&vault, &integration, "differs from its state in audit entry");
     keep("integrations", &integration);
@@ -120,11 +123,11 @@ fn restored_rows_are_detected() {
     // The order of entries is uncertain within a short time.
     let until_order_is_certain = || std::thread::sleep(std::time::Duration::from_millis(4_100));
     until_order_is_certain();
-    vault.run(&["org", "disable", "Closed"]).done();
+    vault.run(&["org", "set", "--state", "disabled", "Closed"]).done();
     assert_eq!(findings(&vault), [""; 0]);
     sql.run(&format!("UPDATE organizations SET state = 'active' WHERE id = '{closed}'"));
     finds(&vault, &closed, "differs from its state in audit entry");
-    vault.run(&["org", "enable", "Closed"]).done();
+    vault.run(&["org", "set", "--state", "enabled", "Closed"]).done();
     vault.run(&["namespace", "freeze", "imports", "--org", "Acme"]).done();
     assert_eq!(findings(&vault), [""; 0]);
     sql.run("CREATE TABLE frozen AS SELECT * FROM frozen_namespaces; DELETE FROM frozen_namespaces");

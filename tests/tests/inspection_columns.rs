@@ -107,7 +107,7 @@ impl Filled {
         admin.describe(&self.credential, &json!({"labels": {"team": "other"}})).expect(200);
         admin.delete(&self.removed).expect(204);
         vault.client().enrol(&self.enrolment, PASSWORD).expect(200);
-        vault.run(&["integration", "disable", "--org", "Acme", "--name", "nightly"]).done();
+        vault.run(&["integration", "set", "--state", "disabled", "--org", "Acme", "--name", "nightly"]).done();
         vault.run(&["integration", "delete", "--org", "Acme", "--name", "hourly", "--yes"]).done();
         vault.run(&["issuer", "remove", "own"]).done();
         admin.call("DELETE", &format!("/v1/receivers/{}", self.receiver)).send().expect(204);

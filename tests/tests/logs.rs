@@ -27,7 +27,7 @@ fn refused_logins_and_lockouts_are_logged_with_their_reason() {
     let vault = Vault::start(Database::Sqlite);
     let client = vault.client();
     let (jane, joe) = (vault.admin(), vault.account("Acme", "viewer"));
-    vault.run(&["account", "disable", "--email", &joe.email]).done();
+    vault.run(&["account", "set", "--state", "disabled", "--email", &joe.email]).done();
     let wrong_password = json!({"email": jane.email, "password": "a wrong password", "passcode": "000000"});
     let unknown = json!({"email": "someone.unknown@example.net", "password": "a password", "passcode": "000000"});
     let no_address = json!({"email": "no address", "password": "a password", "passcode": "000000"});
@@ -108,7 +108,7 @@ fn actions_are_logged_with_actor() {
     assert_eq!(line["credentials"], format!("{id} 1 raw"));
     assert_eq!(line["subject"], format!("activation:{}", activated.json()["id"].as_str().unwrap()));
 
-    integration.administer(&vault, "disable", &[]).done();
+    integration.administer(&vault, "set", &["--state", "disabled"]).done();
     let refused = integration.activate(&client, "imports/nightly").problem("invalid-token");
     let line = line_of(&vault, "integration.refused", &refused);
     assert_eq!((&line["reason"], &line["integration"]), (&json!("disabled"), &json!(integration.id)));

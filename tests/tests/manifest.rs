@@ -199,7 +199,7 @@ fn export_applied_elsewhere_is_identical() {
     // After manual changes, the plan shows them and `apply` reverts them.
     let id = desk.session.list()[0]["id"].as_str().unwrap().to_owned();
     desk.run(&["credential", "set", &id, "--label", "team=other", "--label", "more=x"]).done();
-    desk.vault.run(&["integration", "disable", "--org", "Acme", "--name", "nightly"]).done();
+    desk.vault.run(&["integration", "set", "--state", "disabled", "--org", "Acme", "--name", "nightly"]).done();
     assert_eq!(
         desk.plan(&[]),
         [

@@ -102,7 +102,7 @@ impl Stage {
         let [logged_out, disabled, deleted] = [0; 3].map(|_| vault.admin());
         let tokens = [&logged_out, &disabled, &deleted].map(|account| account.log_in(&client));
         tokens[0].log_out().expect(204);
-        vault.run(&["account", "disable", "--email", &disabled.email]).done();
+        vault.run(&["account", "set", "--state", "disabled", "--email", &disabled.email]).done();
         vault.run(&["account", "delete", "--yes", "--email", &deleted.email]).done();
         let invited = sessions[2].invite("invited@example.com", "admin").expect(201);
         let invited = invited.json()["enrolment_code"].as_str().unwrap().to_owned();

@@ -210,12 +210,12 @@ fn nothing_is_saved_after_operator_change(database: Database) {
         let command: Vec<&str> = match change {
             "set-role" => vec!["account", "set-role", "--role", "viewer", "--email", &account.email],
             "delete" => vec!["account", "delete", "--yes", "--email", &account.email],
-            "org disable" => vec!["org", "disable", "Acme"],
+            "org disable" => vec!["org", "set", "--state", "disabled", "Acme"],
             _ => vec!["account", change, "--email", &account.email],
         };
         expected += save_until(&replicas, &session, || drop(vault.run(&command).done()));
         if change == "org disable" {
-            vault.run(&["org", "enable", "Acme"]).done();
+            vault.run(&["org", "set", "--state", "enabled", "Acme"]).done();
         }
         let found = watcher.log_in(&vault.client()).list().len();
         assert_eq!(found, expected, "{change}: exactly the acknowledged writes exist");

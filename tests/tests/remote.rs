@@ -166,7 +166,7 @@ const TABLE: &[&[&str]] = &[
     &["account", "show", "--email", "absent@example.com"],
     &["account", "show", "--email", "not an address"],
     &["account", "set-role", "--email", "new@example.com", "--role", "editor"],
-    &["account", "disable", "--email", "new@example.com"],
+    &["account", "set", "--state", "disabled", "--email", "new@example.com"],
     &["account", "re-enrol", "--email", "new@example.com"],
     &["account", "list", "--org"],
     &["account", "delete", "--email", "new@example.com"],
@@ -175,11 +175,11 @@ const TABLE: &[&[&str]] = &[
     &["account", "show", "--email", "editor.1@example.com"],
     &["account", "set-role", "--email", "editor.1@example.com", "--role", "viewer"],
     &["account", "unlock", "--email", "editor.1@example.com"],
-    &["account", "disable", "--email", "editor.1@example.com"],
-    &["account", "enable", "--email", "editor.1@example.com"],
-    &["account", "disable", "--email", "editor.1@example.com"],
+    &["account", "set", "--state", "disabled", "--email", "editor.1@example.com"],
+    &["account", "set", "--state", "enabled", "--email", "editor.1@example.com"],
+    &["account", "set", "--state", "disabled", "--email", "editor.1@example.com"],
     &["account", "re-enrol", "--email", "editor.1@example.com"],
-    &["account", "enable", "--email", "editor.1@example.com"],
+    &["account", "set", "--state", "enabled", "--email", "editor.1@example.com"],
     &["account", "re-enrol", "--email", "editor.1@example.com"],
     &["account", "show", "--email", "editor.1@example.com"],
     &["account", "unlock", "--email", "editor.1@example.com"],
@@ -225,9 +225,9 @@ const TABLE: &[&[&str]] = &[
     &["integration", "distrust", "--org", "--name", "nightly", "--trust", TRUST],
     &["integration", "rotate", "--org", "--name", "nightly"],
     &["integration", "rotate", "--org", "--name", "nightly", "--overlap", "0"],
-    &["integration", "disable", "--org", "--name", "nightly"],
+    &["integration", "set", "--state", "disabled", "--org", "--name", "nightly"],
     &["integration", "list", "--org"],
-    &["integration", "enable", "--org", "--name", "nightly"],
+    &["integration", "set", "--state", "enabled", "--org", "--name", "nightly"],
     &["integration", "delete", "--org", "--name", "nightly"],
     &["integration", "delete", "--org", "--name", "nightly", "--yes"],
     &["integration", "delete", "--org", "--name", "nightly", "--yes"],
@@ -440,7 +440,7 @@ fn roles_and_expired_logins_are_refused_with_the_next_step() {
     site.log_in("editor", &editor);
     let refused = site.at_home(&["account", "list", "--profile", "editor"]).refused().stderr;
     assert!(refused.contains("Ask an admin") && refused.contains("profile editor"), "{refused}");
-    site.vault.run(&["account", "disable", "--email", &site.admin.email]).done();
+    site.vault.run(&["account", "set", "--state", "disabled", "--email", &site.admin.email]).done();
     let refused = site.at_home(&["account", "list", "--profile", "work"]).refused().stderr;
     assert!(refused.contains("expired or was revoked") && refused.contains("login --profile work"), "{refused}");
 }

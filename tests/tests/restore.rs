@@ -132,10 +132,10 @@ fn rights_revoked_since_backup_stay_revoked() {
     vault.run(&["account", "set-password", "--email", &changed.email, "--password-file", text(&file)]).done();
     vault.run(&["account", "delete", "--email", "withdrawn@example.com", "--yes"]).done();
     let invited = session.invite("grace@example.com", "viewer").expect(201).json();
-    vault.run(&["org", "disable", "Closed"]).done();
+    vault.run(&["org", "set", "--state", "disabled", "Closed"]).done();
     vault.run(&["org", "delete", "Erased", "--yes"]).done();
     vault.run(&["org", "create", "Newer"]).done();
-    stopped.administer(&vault, "disable", &[]).done();
+    stopped.administer(&vault, "set", &["--state", "disabled"]).done();
     removed.administer(&vault, "delete", &["--yes"]).done();
     let newer = Integration::of(
         &vault,

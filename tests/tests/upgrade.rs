@@ -208,7 +208,7 @@ fn make(folders: &Path) -> PathBuf {
     let admin = create("Acme", "ada@example.com", "admin");
     let other_admin = create("Globex", "other@example.org", "admin");
     let disabled = create("Acme", "dan@example.com", "editor");
-    vault.run(&["account", "disable", "--email", "dan@example.com"]).done();
+    vault.run(&["account", "set", "--state", "disabled", "--email", "dan@example.com"]).done();
 
     let session = Account::new(&admin, Some(password)).log_in(&vault.client());
     let mut versioned = String::new();
@@ -232,7 +232,7 @@ fn make(folders: &Path) -> PathBuf {
         vault.json(&["integration", "create", "--org", "Acme", "--name", name, "--namespace", "imports/*", "frozen"])
     };
     let (integration, stopped) = (make("nightly"), make("stopped"));
-    vault.run(&["integration", "disable", "--org", "Acme", "--name", "stopped"]).done();
+    vault.run(&["integration", "set", "--state", "disabled", "--org", "Acme", "--name", "stopped"]).done();
     let nightly = Integration::of(&vault, "nightly", &integration);
     let activated: Value = (0..=every_type().len())
         .map(|number| {

@@ -95,9 +95,9 @@ fn workload_activates_without_a_stored_token(database: Database) {
     let entries = stage.vault.json(&["audit", "list", "--action", "namespace.activated"]).to_string();
     assert!(entries.contains(&format!("github {SUBJECT} jti=token-1")), "{entries}");
     // A disabled integration, or one without the trust, rejects the workload.
-    stage.vault.run(&["integration", "disable", "--org", "Acme", "--name", "etl"]).done();
+    stage.vault.run(&["integration", "set", "--state", "disabled", "--org", "Acme", "--name", "etl"]).done();
     assert_eq!(stage.activate(&token).status, 401);
-    stage.vault.run(&["integration", "enable", "--org", "Acme", "--name", "etl"]).done();
+    stage.vault.run(&["integration", "set", "--state", "enabled", "--org", "Acme", "--name", "etl"]).done();
     stage.activate(&token).expect(201);
     let shown = stage.vault.json(&["integration", "show", "--org", "Acme", "--name", "etl"]);
     let trust = shown["trusts"][0]["id"].as_str().unwrap();

@@ -443,10 +443,15 @@ pub(crate) enum OrgCommand {
     Create(Named),
     /// List organizations
     List,
-    /// Disable an organization: its accounts cannot log in, and its sessions and integration tokens are rejected
-    Disable(Named),
-    /// Enable a disabled organization: its accounts can log in, and its integration tokens are accepted again
-    Enable(Named),
+    /// Enable or disable an organization
+    ///
+    /// Accounts of a disabled organization cannot log in, and its sessions and integration tokens are rejected.
+    Set {
+        #[command(flatten)]
+        org: Named,
+        #[command(flatten)]
+        set: StateFlag,
+    },
     /// Delete an organization permanently, with its accounts, credentials and keys
     Delete {
         #[command(flatten)]
@@ -462,6 +467,21 @@ pub(crate) struct Named {
     /// Name of the organization
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
+}
+
+#[derive(Args)]
+pub(crate) struct StateFlag {
+    /// New state
+    #[arg(long)]
+    pub(crate) state: StateArg,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StateArg {
+    // Lists show the state as `active`.
+    #[value(alias = "active")]
+    Enabled,
+    Disabled,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -534,10 +554,13 @@ pub(crate) enum AccountCommand {
     },
     /// Show an account or invitation: state, lockout, failed logins, last login
     Show(AccountOrInvitation),
-    /// Disable an account: end its sessions and reject its logins
-    Disable(ByEmail),
-    /// Enable a disabled account
-    Enable(ByEmail),
+    /// Enable an account, or disable it: end its sessions and reject its logins
+    Set {
+        #[command(flatten)]
+        account: ByEmail,
+        #[command(flatten)]
+        set: StateFlag,
+    },
     /// Delete an account, or withdraw an invitation
     Delete {
         #[command(flatten)]
@@ -825,10 +848,13 @@ pub(crate) enum IntegrationCommand {
         #[command(flatten)]
         token: TokenOutput,
     },
-    /// Disable an integration: its tokens are rejected
-    Disable(NamedIntegration),
-    /// Enable a disabled integration: its tokens are accepted again
-    Enable(NamedIntegration),
+    /// Enable an integration, or disable it: its tokens are rejected
+    Set {
+        #[command(flatten)]
+        integration: NamedIntegration,
+        #[command(flatten)]
+        set: StateFlag,
+    },
     /// Delete an integration with its activations
     Delete {
         #[command(flatten)]
@@ -1121,7 +1147,7 @@ mod tests {
             let words = ["orgvault"].iter().chain(words).chain(&["--help"]);
             command().try_get_matches_from(words).map(|_| String::new()).unwrap_or_else(|help| help.to_string())
         };
-        for words in [&["org", "list"][..], &["migrate"], &["account", "disable"], &["integration", "rotate"]] {
+        for words in [&["org", "list"][..], &["migrate"], &["account", "set"], &["integration", "rotate"]] {
             let help = help(words);
             assert!(help.lines().count() <= 24 && !help.contains("--listen"), "{help}");
             assert!(help.contains("orgvault help settings"), "{help}");

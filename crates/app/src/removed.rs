@@ -2,6 +2,8 @@
 
 /// Removed commands and their replacements. An empty text is none.
 const COMMANDS: &[(&str, &str)] = &[
+    ("account disable", "`account set --state disabled`"),
+    ("account enable", "`account set --state enabled`"),
     ("credential describe", "`credential set`"),
     ("credential label", "`credential set --label`"),
     ("credential match", "`credential find`"),
@@ -11,6 +13,10 @@ const COMMANDS: &[(&str, &str)] = &[
     ("federation check", "`orgvault federation status`"),
     ("federation key confirm", "`orgvault federation key promote --now`"),
     ("federation rotate", "`orgvault federation key promote`, and `orgvault federation key remove` after a leak"),
+    ("integration disable", "`integration set --state disabled`"),
+    ("integration enable", "`integration set --state enabled`"),
+    ("org disable", "`org set --state disabled`"),
+    ("org enable", "`org set --state enabled`"),
 ];
 
 /// Removed flags and their replacements. A flag that other commands keep follows the name of its command.

@@ -3,7 +3,7 @@
 use super::invitation;
 use super::organization::{Organizations, organization_id};
 use super::target::{Remote, Target};
-use crate::cli::{AccountCommand as Asked, AccountOrInvitation, ByEmail, PasswordFile, RoleArg};
+use crate::cli::{AccountCommand as Asked, AccountOrInvitation, ByEmail, PasswordFile, RoleArg, StateArg, StateFlag};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use std::time::Duration;
@@ -194,12 +194,12 @@ pub(crate) async fn run(target: &Target<'_>, command: Asked, output: Output) -> 
         }
         Asked::List { org } => list(target, org.as_deref(), output).await,
         Asked::Show(account) => show(target, &account, output).await,
-        Asked::Disable(account) => {
+        Asked::Set { account, set: StateFlag { state: StateArg::Disabled } } => {
             let done = |found: &Found| format!("Disabled {} and ended its sessions.", found.account.email);
             let texts = Texts { doing: "disable", done };
             print_changed(target, &account.into(), AccountCommand::Disable, texts, output).await
         }
-        Asked::Enable(account) => {
+        Asked::Set { account, set: StateFlag { state: StateArg::Enabled } } => {
             let done = |found: &Found| match found.is(AccountState::ReEnrolling) {
                 true => format!("Enabled {}. The user must enrol again first.", found.account.email),
                 false => format!("Enabled {}.", found.account.email),

@@ -2,7 +2,7 @@
 
 use super::organization::{Organizations, organization_id};
 use super::target::{Remote, Target};
-use crate::cli::{IntegrationCommand as Asked, NamedIntegration, TokenOutput};
+use crate::cli::{IntegrationCommand as Asked, NamedIntegration, StateArg, TokenOutput};
 use secrecy::ExposeSecret;
 use serde::Serialize;
 use serde_json::Value;
@@ -133,13 +133,12 @@ pub(crate) async fn run(target: &Target<'_>, command: Asked, output: Output) -> 
             let done = format!("Issued a new token for {}. {old}", issued.name);
             print_token(target, issued, file, &done, output)
         }
-        Asked::Disable(integration) => {
-            let texts = ("disable", "Disabled", "Its tokens do not work.");
-            print_changed(target, &integration, Edit::Set(IntegrationState::Disabled), texts, output).await
-        }
-        Asked::Enable(integration) => {
-            let texts = ("enable", "Enabled", "Its tokens work again.");
-            print_changed(target, &integration, Edit::Set(IntegrationState::Active), texts, output).await
+        Asked::Set { integration, set } => {
+            let (state, texts) = match set.state {
+                StateArg::Disabled => (IntegrationState::Disabled, ("disable", "Disabled", "Its tokens do not work.")),
+                StateArg::Enabled => (IntegrationState::Active, ("enable", "Enabled", "Its tokens work again.")),
+            };
+            print_changed(target, &integration, Edit::Set(state), texts, output).await
         }
         Asked::Delete { integration, yes } => {
             if !yes {

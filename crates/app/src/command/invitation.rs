@@ -118,7 +118,7 @@ pub(super) async fn re_enrol(
     );
     enrolment.print(&done, &Links::of(target)?, output)?;
     if is_disabled {
-        warn(&format!("{email} is disabled. Enable it with `orgvault account enable --email {email}`"));
+        warn(&format!("{email} is disabled. Enable it with `orgvault account set --email {email} --state enabled`"));
     }
     if enrolment.role == Role::Admin.as_str()
         && !accounts(target, Some(organization)).await?.iter().any(|account| account.is_active_admin())

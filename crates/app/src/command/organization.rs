@@ -1,6 +1,6 @@
 //! `orgvault org …`
 
-use crate::cli::OrgCommand;
+use crate::cli::{OrgCommand, StateArg, StateFlag};
 use serde::Serialize;
 use vault_cli::failure::{Doing, Failure, NO_ORGANIZATION, refused};
 use vault_cli::output::{Output, table};
@@ -40,12 +40,12 @@ pub(crate) async fn run(vault: &OpenVault, command: OrgCommand, output: Output) 
             return output.print(&Shown::from(&organization), &text);
         }
         OrgCommand::List => return list(vault, output).await,
-        OrgCommand::Disable(org) => {
+        OrgCommand::Set { org, set: StateFlag { state: StateArg::Disabled } } => {
             let done = "Its sessions have ended, its accounts cannot log in, and its integration tokens do not work. \
-                        After `orgvault org enable` the tokens work again; the sessions do not.";
+                        With `--state enabled`, the tokens work again; the sessions do not.";
             (org.name, OrganizationCommand::Disable, ("disable", "Disabled"), done)
         }
-        OrgCommand::Enable(org) => {
+        OrgCommand::Set { org, set: StateFlag { state: StateArg::Enabled } } => {
             let done = "Its accounts can log in, and its integration tokens work again. Sessions stay ended.";
             (org.name, OrganizationCommand::Enable, ("enable", "Enabled"), done)
         }

@@ -1,7 +1,9 @@
 //! `orgvault credential …`
 
 use super::several;
-use crate::client::args::{AskingArgs, CredentialArg, CredentialArgs, CredentialCommand, DataArgs, MetadataArgs, PartArgs};
+use crate::client::args::{
+    AskingArgs, CredentialArg, CredentialArgs, CredentialCommand, DataArgs, MetadataArgs, PartArgs,
+};
 use crate::client::data::{self, Data, Difference, printable};
 use crate::client::login::{Login, Profile, failure};
 use crate::failure::Failure;
@@ -72,7 +74,9 @@ fn carry_out(command: CredentialCommand, profile: &Profile, output: Output) -> R
             }
             describe(session, &credential.id, &request, output)
         }
-        CredentialCommand::Find { credential, data_file } => find(session, &credential.id, data_file.as_deref(), output),
+        CredentialCommand::Find { credential, data_file } => {
+            find(session, &credential.id, data_file.as_deref(), output)
+        }
         CredentialCommand::Check { credential, number, no_wait } => {
             return check(session, &credential.id, number, !no_wait, output);
         }
@@ -120,9 +124,10 @@ struct Replaced<'a> {
 /// Converts the error of a request. `doing` names the operation.
 fn reported<T>(doing: impl FnOnce() -> String, answer: Result<T, ClientError>) -> Result<T, Failure> {
     answer.map_err(|error| match error.code() {
-        Some(ProblemCode::NotFound) => {
-            Failure::new(format!("cannot {}: no such credential or version; `orgvault credential list` shows all", doing()))
-        }
+        Some(ProblemCode::NotFound) => Failure::new(format!(
+            "cannot {}: no such credential or version; `orgvault credential list` shows all",
+            doing()
+        )),
         _ => failure(&doing(), &error),
     })
 }
@@ -203,7 +208,9 @@ fn save(
     })?;
     let id = &saved.id;
     let text = match CredentialType::parse(&of.kind).is_some_and(CredentialType::is_keyless) {
-        true => format!("Saved credential {id}. To set up its provider trust, run `orgvault credential show {id} --trust`."),
+        true => {
+            format!("Saved credential {id}. To set up its provider trust, run `orgvault credential show {id} --trust`.")
+        }
         false => format!("Saved credential {id}."),
     };
     output.print(&saved, &text)
@@ -416,8 +423,9 @@ fn check(session: &Session, id: &str, number: Option<i64>, wait: bool, output: O
     let before = checked(&reported(doing, session.versions(id))?, number);
     reported(doing, session.request_check(id, Some(number)))?;
     if !wait {
-        let text =
-            format!("Requested a check of version {number}. `orgvault credential show {id} --versions` shows the result.");
+        let text = format!(
+            "Requested a check of version {number}. `orgvault credential show {id} --versions` shows the result."
+        );
         output.print(&json!({"id": id, "version": number, "health": Value::Null}), &text)?;
         return Ok(ExitCode::SUCCESS);
     }
