@@ -25,10 +25,10 @@ fn mode(path: &Path) -> u32 {
 }
 
 /// Runs `orgvault exec` with a command that prints its credential.
-fn job(integration: &Integration, address: &str, flags: &[&str]) -> Run {
+fn job(integration: &Integration, address: &str, variables: &[(&str, String)]) -> Run {
     let mut command: Command = binary::command();
     command.env("ORGVAULT_ACTIVATION_URL", address).env("ORGVAULT_INTEGRATION_TOKEN_FILE", &integration.file);
-    command.args(["exec", "--wait", "0", "--namespace", "imports", "--static"]).args(flags);
+    command.args(["exec", "--wait", "0", "--namespace", "imports", "--static"]).envs(variables.iter().cloned());
     Run::of(command.args(["--", "sh", "-c", r#"printf %s "$AWS_ACCESS_KEY_ID""#]))
 }
 
@@ -206,19 +206,14 @@ fn mutual_tls_is_supported() {
     server.wait_until_ready_by(&public);
 
     let address = format!("https://{activation_listener}/v1");
-    let trust = ["--ca-file".to_owned(), certificate_file(&vault).to_str().unwrap().to_owned()];
+    let trust = [("ORGVAULT_ACTIVATION_CA_FILE", certificate_file(&vault).to_str().unwrap().to_owned())];
     let shown = |name: &str| {
         vec![
-            "--client-cert-file".to_owned(),
-            text(&format!("{name}.pem")),
-            "--client-key-file".to_owned(),
-            text(&format!("{name}.key")),
+            ("ORGVAULT_ACTIVATION_CLIENT_CERT_FILE", text(&format!("{name}.pem"))),
+            ("ORGVAULT_ACTIVATION_CLIENT_KEY_FILE", text(&format!("{name}.key"))),
         ]
     };
-    let run = |flags: &[Vec<String>]| {
-        let flags = flags.concat();
-        job(&integration, &address, &flags.iter().map(String::as_str).collect::<Vec<_>>())
-    };
+    let run = |variables: &[Vec<(&str, String)>]| job(&integration, &address, &variables.concat());
     assert_eq!(run(&[trust.to_vec(), shown("ours")]).done().stdout, FOUND);
     for refused in [run(&[trust.to_vec()]), run(&[trust.to_vec(), shown("theirs")]), run(&[shown("ours")])] {
         assert_eq!((refused.status, &*refused.stdout), (Some(125), ""), "{refused:?}");

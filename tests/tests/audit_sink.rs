@@ -65,7 +65,7 @@ fn file_gets_every_entry_in_order(database: Database) {
     let checkpoints: Vec<_> = delivered.iter().map(|line| line["checkpoint"].as_i64().unwrap()).collect();
     assert!(checkpoints.is_sorted(), "{checkpoints:?}");
     let (first, last) = (checkpoints[0], *checkpoints.last().unwrap());
-    let exported = lines(&vault.run(&["audit", "export"]).done().stdout);
+    let exported = lines(&vault.run(&["audit", "list", "--json-lines"]).done().stdout);
     let within = exported.iter().filter(|line| (first..=last).contains(&line["checkpoint"].as_i64().unwrap_or(-1)));
     let ids =
         |lines: &mut dyn Iterator<Item = &Value>| lines.map(|line| line["id"].to_string()).collect::<BTreeSet<_>>();

@@ -1,5 +1,6 @@
 //! Backups: taken while a server runs, consistent and private. Also what cannot be backed up or restored.
 
+use crate::upgrade::database_key;
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -252,7 +253,7 @@ fn unrestorable_backup_is_refused_without_change() {
 
     // The existing database cannot be decrypted. Its anchor belongs to another vault. Without the anchor, it may too.
     fs::write(twin.join("orgvault.db"), b"rubbish").unwrap();
-    let replace = [&["restore", text(&good), "--replace", "--older"], &there[..]].concat();
+    let replace = [&["restore", text(&good), "--replace"], &there[..]].concat();
     let output = vault.run(&replace).refused().stderr;
     assert!(output.contains("orgvault.anchor belongs to vault") && output.contains("Nothing was changed"), "{output}");
     fs::remove_file(twin.join("orgvault.anchor")).unwrap();
@@ -279,9 +280,7 @@ fn backup_with_a_newer_schema_is_refused() {
     fs::create_dir(&unpacked).unwrap();
     let tar = |arguments: &[&str]| Run::of(Command::new("tar").args(arguments).current_dir(&unpacked)).done();
     tar(&["--extract", "--file", text(&backup)]);
-    let key = vault.json(&["database", "key", "--yes"])["key"].as_str().unwrap().to_owned();
-    let digits: String = key.chars().filter(char::is_ascii_hexdigit).collect();
-    keyed(&unpacked.join("orgvault.db"), &digits)
+    keyed(&unpacked.join("orgvault.db"), &database_key(&vault))
         .execute("INSERT INTO schema_versions (version, applied_at) VALUES ('9999', 0)", ())
         .unwrap();
     let members = tar(&["--list", "--file", text(&backup)]).stdout;
@@ -291,7 +290,7 @@ fn backup_with_a_newer_schema_is_refused() {
     for word in ["9999", "newer", "Nothing was changed"] {
         assert!(output.contains(word), "{word}: {output}");
     }
-    vault.run(&["restore", text(&backup), "--replace", "--older"]).done();
+    vault.run(&["restore", text(&backup), "--replace"]).done();
 }
 
 #[test]
@@ -339,7 +338,6 @@ fn stolen_data_directory_is_useless_without_root_key() {
     for command in [
         &["org", "list"][..],
         &["account", "list"],
-        &["database", "key", "--yes"],
         &["backup", text(&file)],
         &["restore", text(&backup), "--replace"],
         &["account", "passcode", "--email", "canary@example.com"],
@@ -349,8 +347,6 @@ fn stolen_data_directory_is_useless_without_root_key() {
     }
     let other = Vault::init(Database::Sqlite);
     fs::copy(other.data_dir().join("root.key"), stolen.join("root.key")).unwrap();
-    for command in [&["org", "list"][..], &["database", "key", "--yes"]] {
-        let output = vault.run(&[command, &there[..]].concat()).refused().stderr;
-        assert!(output.contains("needs root key"), "{command:?}: {output}");
-    }
+    let output = vault.run(&[&["org", "list"], &there[..]].concat()).refused().stderr;
+    assert!(output.contains("needs root key"), "{output}");
 }

@@ -1,5 +1,6 @@
 //! No secret is readable anywhere: not in files, logs, responses or metrics, in any encoding (A72, A95).
 
+use crate::upgrade::database_key;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -257,9 +258,7 @@ fn a72_no_secret_remains_anywhere(database: Database) {
     let root_key = fs::read(vault.data_dir().join("root.key")).unwrap();
     canaries.add("the root key", &root_key);
     if database == Database::Sqlite {
-        let shown = vault.json(&["database", "key", "--yes"])["key"].as_str().unwrap().to_owned();
-        let digits: String = shown.chars().filter(char::is_ascii_hexdigit).collect();
-        canaries.add("the database key", hex::decode(&digits[..64]).unwrap());
+        canaries.add("the database key", hex::decode(database_key(&vault)).unwrap());
     }
 
     for answer in use_all(&session, &account, &secrets) {

@@ -115,15 +115,6 @@ fn every_command_prints_one_json_document(database: Database) {
     let listed = "attempts closed created_at email id locked organization passcode_disabled role state wrong_passcodes";
     assert_eq!(members(&accounts[0]), listed);
     assert_eq!(vault.json(&["account", "list", "--org", "acme"]), accounts, "names differ by more than case");
-    match database {
-        Database::Sqlite => {
-            let key = vault.json(&["database", "key", "--yes"]);
-            assert_eq!(members(&key), "database key");
-            let key = key["key"].as_str().unwrap();
-            assert!(key.starts_with("x'") && key.ends_with('\''), "as SQLCipher takes it: {key}");
-        }
-        Database::Postgres => drop(vault.run(&["database", "key", "--yes", "--json"]).refused()),
-    }
     assert_eq!(vault.json(&["org", "delete", "--yes", "Acme"])["name"], "Acme");
     assert_eq!(vault.json(&["org", "list"]), json!([]));
 }
@@ -193,9 +184,6 @@ fn impossible_commands_are_refused_with_reason(database: Database) {
     // A command with a confirmation does not continue without an answer.
     vault.run(&["org", "delete", "Acme"]).misused();
     vault.run(&["account", "delete", "--email", &account.email]).misused();
-    if database == Database::Sqlite {
-        vault.run(&["database", "key"]).misused();
-    }
     assert_eq!(vault.json(&["account", "list"]).as_array().unwrap().len(), 1);
 }
 
@@ -229,7 +217,6 @@ fn help_is_complete() {
         "account invite",
         "account passcode",
         "account re-enrol",
-        "database key",
         "completions",
         "login",
         "logout",
@@ -243,31 +230,9 @@ fn help_is_complete() {
     assert!(run(&["--version"]).starts_with("orgvault "));
 }
 
-/// Each command in the help has a manual page, and shell completion uses the same definitions.
+/// Shell completion uses the same definitions as the help.
 #[test]
-fn manual_pages_and_completions_match_definitions() {
-    let directory = tempfile::tempdir().unwrap();
-    let pages = directory.path().join("man");
-    let written = Run::of(binary::command().args(["man-pages", pages.to_str().unwrap(), "--json"])).done().json();
-    let read = |name: &str| fs::read_to_string(pages.join(name)).unwrap();
-    assert_eq!(written.as_array().unwrap().len(), fs::read_dir(&pages).unwrap().count());
-    let index = read("orgvault.1");
-    for name in ["quickstart", "account", "credential", "settings"] {
-        assert!(index.contains(&format!("orgvault\\-{name}(1)")), "{name}: {index}");
-    }
-    for (page, part) in [
-        ("orgvault-account-reset-passcode.1", "Replace the passcode secret"),
-        ("orgvault-settings.1", "activation\\-burst"),
-        ("orgvault-credential-save.1", "data\\-file"),
-        ("orgvault-serve.1", "adopt\\-anchor"),
-    ] {
-        assert!(read(page).contains(part), "{page}: {}", read(page));
-    }
-    assert!(
-        !written.to_string().contains("man-pages") && !index.contains("man\\-pages"),
-        "hidden commands have no page"
-    );
-
+fn completions_match_definitions() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = Run::of(binary::command().args(["completions", shell])).done().stdout;
         assert!(script.contains("ORGVAULT_COMPLETE") && script.contains("orgvault"), "{shell}: {script}");
@@ -288,7 +253,7 @@ fn manual_pages_and_completions_match_definitions() {
     assert!(complete("orgvault account reset").contains(&"reset-passcode".to_owned()));
     assert!(complete("orgvault serve --activation-ra").contains(&"--activation-rate".to_owned()));
     let offered = complete("orgvault m");
-    assert!(offered.contains(&"migrate".to_owned()) && !offered.contains(&"man-pages".to_owned()), "{offered:?}");
+    assert!(offered.contains(&"migrate".to_owned()) && !offered.contains(&"settings".to_owned()), "{offered:?}");
 }
 
 #[test]

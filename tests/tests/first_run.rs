@@ -158,7 +158,7 @@ fn relative_database_path_works_for_every_command() {
     assert_eq!(listed[0]["name"], "Acme");
     assert!(home.join("vault.db").exists() && home.join("root.key").exists());
     let server = Server::start(command(&["serve"]), &vault.scratch("output"), &vault.scratch("log"));
-    run(&["database", "key", "--yes"]);
+    run(&["key", "status"]);
     assert_eq!(server.stop(), Some(0));
 }
 

@@ -1,4 +1,4 @@
-//! `orgvault export`, `plan` and `apply`: configuration as code.
+//! `orgvault export` and `apply`: configuration as code.
 
 use serde_json::{Value, json};
 use std::fs;
@@ -87,7 +87,7 @@ impl Desk {
 
     /// Returns the changes that a plan of `etl.yaml` shows.
     fn plan(&self, more: &[&str]) -> Vec<String> {
-        let run = self.run(&[&["plan", "-f", "etl.yaml", "--json"], more].concat());
+        let run = self.run(&[&["apply", "--dry-run", "-f", "etl.yaml", "--json"], more].concat());
         let changes: Vec<String> = serde_json::from_value(run.json()["changes"].clone()).unwrap();
         assert_eq!(run.status, Some(if changes.is_empty() { 0 } else { 3 }), "{run:?}");
         changes
@@ -127,14 +127,19 @@ fn receivers_are_described() {
     };
     desk.write("etl.yaml", &document("[credential.failing, credential.expiring]", "    disabled: true\n"));
     assert!(
-        desk.run(&["plan", "-f", "etl.yaml"])
+        desk.run(&["apply", "--dry-run", "-f", "etl.yaml"])
             .refused()
             .stderr
             .contains("etl.yaml:4: url: cannot read receivers/hooks.example")
     );
     fs::create_dir(desk.path("receivers")).unwrap();
     desk.write("receivers/hooks.example", "https://other.example/7sGh");
-    assert!(desk.run(&["plan", "-f", "etl.yaml"]).refused().stderr.contains("url: is of https://other.example/…"));
+    assert!(
+        desk.run(&["apply", "--dry-run", "-f", "etl.yaml"])
+            .refused()
+            .stderr
+            .contains("url: is of https://other.example/…")
+    );
     desk.write("receivers/hooks.example", "https://hooks.example/7sGh");
     assert_eq!(desk.plan(&[]), ["+ receiver https://hooks.example/…: credential.failing, credential.expiring"]);
     let refused = desk.apply(&[]);
@@ -143,7 +148,7 @@ fn receivers_are_described() {
     desk.apply(&["--secrets-out", file.to_str().unwrap()]).done();
     assert!(fs::read_to_string(file).unwrap().contains("\"secret\":\"whsec_"));
     assert!(desk.plan(&[]).is_empty());
-    let exported = desk.run(&["export", "--set", "etl"]).done().stdout;
+    let exported = desk.run(&["export"]).done().stdout;
     let expected = "receivers:\n  - webhook: \"https://hooks.example/…\"\n    url: {file: \"receivers/hooks.example\"}\n    \
                     events: [\"credential.expiring\",\"credential.failing\"]\n    disabled: true\n";
     assert!(exported.contains(expected), "{exported}");
@@ -212,7 +217,7 @@ fn export_applied_elsewhere_is_identical() {
 
     // New data is sent only when its number increases.
     desk.write("etl.yaml", &document().replace("bucket: nightly", "bucket: other"));
-    let refused = desk.run(&["plan", "-f", "etl.yaml"]).refused();
+    let refused = desk.run(&["apply", "--dry-run", "-f", "etl.yaml"]).refused();
     assert!(
         refused.stderr.contains("bucket: differs from the stored value: increase data_version"),
         "{}",
@@ -226,12 +231,15 @@ fn export_applied_elsewhere_is_identical() {
     assert_eq!(desk.session.show(&id).expect(200).json()["information"]["bucket"], "other");
     desk.write("etl.yaml", &document());
     assert!(
-        desk.run(&["plan", "-f", "etl.yaml"]).refused().stderr.contains("data_version: is 1, and 2 was sent already")
+        desk.run(&["apply", "--dry-run", "-f", "etl.yaml"])
+            .refused()
+            .stderr
+            .contains("data_version: is 1, and 2 was sent already")
     );
 
     // In another organization with the same data files, the export has the same bytes.
     desk.session.save(&small("unnamed", 9));
-    let exported = desk.run(&["export", "--set", "etl"]).done();
+    let exported = desk.run(&["export"]).done();
     assert!(exported.stderr.contains("1 credential without the label name"), "{}", exported.stderr);
     let other = Desk::open(Database::Sqlite);
     other.issuer();
@@ -243,11 +251,11 @@ fn export_applied_elsewhere_is_identical() {
     }
     other.apply(&[]).done();
     assert!(other.plan(&[]).is_empty());
-    assert_eq!(other.run(&["export", "--set", "etl"]).done().stdout.trim_end(), text.trim_end());
+    assert_eq!(other.run(&["export"]).done().stdout.trim_end(), text.trim_end());
 }
 
 #[test]
-fn deletion_requires_request_and_count() {
+fn deletion_requires_request() {
     let desk = Desk::open(Database::Sqlite);
     desk.write("secrets/one", "7sGh-source");
     let credential = |n: usize| format!("  - {{namespace: imports/{n}, name: n, type: s3, data: {DATA}}}\n");
@@ -257,18 +265,14 @@ fn deletion_requires_request_and_count() {
     let foreign = desk.session.save(&small("imports/0", 1));
     desk.write("etl.yaml", &all(1));
     assert!(desk.plan(&[]).is_empty(), "undescribed objects are unchanged");
-    assert_eq!(desk.plan(&["--prune", "--set", "etl"]).len(), 12);
-    desk.run(&["plan", "-f", "etl.yaml", "--prune"]).misused();
-    desk.run(&["plan", "-f", "etl.yaml", "--prune", "--set", "other"]).misused();
-    let refused = desk.apply(&["--prune", "--set", "etl"]).refused();
-    assert!(refused.stderr.contains("12 objects would be deleted"), "{}", refused.stderr);
+    assert_eq!(desk.plan(&["--prune"]).len(), 12);
     assert_eq!(desk.session.list().len(), 14);
-    desk.apply(&["--prune", "--set", "etl", "--max-deletes", "12"]).done();
+    desk.apply(&["--prune"]).done();
     let left: Vec<Value> = desk.session.list();
     assert_eq!(left.len(), 2);
     assert!(left.iter().any(|item| item["id"] == *foreign), "of the set alone");
     desk.write("etl.yaml", "set: etl\ncredentials: []\n");
-    desk.run(&["plan", "-f", "etl.yaml", "--prune", "--set", "etl"]).misused();
+    desk.run(&["apply", "--dry-run", "-f", "etl.yaml", "--prune"]).misused();
 
     // Pruning deletes integrations of the set, and no others.
     desk.vault.run(&["integration", "create", "--org", "Acme", "--name", "by-hand", "--namespace", "a"]).done();
@@ -277,8 +281,8 @@ fn deletion_requires_request_and_count() {
     desk.apply(&[]).done();
     assert_eq!(desk.vault.json(&["integration", "list", "--org", "Acme"]).as_array().unwrap().len(), 3);
     desk.write("etl.yaml", &format!("set: etl\n{integrations}"));
-    assert_eq!(desk.plan(&["--prune", "--set", "etl"]), ["- integration two", "- credential imports/0 n"]);
-    desk.apply(&["--prune", "--set", "etl"]).done();
+    assert_eq!(desk.plan(&["--prune"]), ["- integration two", "- credential imports/0 n"]);
+    desk.apply(&["--prune"]).done();
     let left = desk.vault.json(&["integration", "list", "--org", "Acme"]);
     let names: Vec<&str> = left.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
     assert!(names.len() == 2 && names.contains(&"by-hand") && names.contains(&"one"), "{names:?}");
@@ -347,7 +351,7 @@ fn disabled_people_are_not_invited_and_their_invitations_are_withdrawn() {
     let desk = Desk::open(Database::Sqlite);
     let document = "set: etl\npeople:\n  - {email: ada@example.com, role: admin, disabled: true}\n";
     desk.write("etl.yaml", document);
-    let plan = desk.run(&["plan", "-f", "etl.yaml", "--json"]);
+    let plan = desk.run(&["apply", "--dry-run", "-f", "etl.yaml", "--json"]);
     assert_eq!((plan.status, &plan.json()["uninvited"]), (Some(0), &json!(["ada@example.com"])));
     assert!(plan.stderr.contains("ada@example.com is disabled and has no account"), "{plan:?}");
     desk.apply(&[]).done();

@@ -133,8 +133,7 @@ fn rotated_key_is_destroyed_and_everything_opens(database: Database) {
 
 /// Starts a rotation of the key of `Acme`.
 fn begin(vault: &Vault) -> Child {
-    let mut command =
-        vault.command(&["key", "rotate", "--organization", "Acme", "--workers", "1", "--log-format", "json"]);
+    let mut command = vault.command(&["key", "rotate", "--organization", "Acme", "--log-format", "json"]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
 }
 

@@ -303,7 +303,7 @@ fn only_trustworthy_issuer_is_added() {
     issuer.publish(&[&issuer.key]);
     add(&["--issuer", &url, "--require-claim", "/repository_id"]).done();
     assert!(add(&["--issuer", &url]).refused().stderr.contains("an issuer with this name already exists"));
-    let shown = vault.json(&["issuer", "show", "own"]);
+    let shown = vault.json(&["issuer", "list", "own"]);
     assert_eq!((&shown["keys"], &shown["required_claims"]), (&json!(1), &json!(["/repository_id"])));
     assert_eq!(shown["key_ids"], json!(["first"]));
     // Trusts in a shared issuer must contain its required claims.

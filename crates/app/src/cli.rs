@@ -7,13 +7,12 @@ use crate::usage;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::{ArgValueCandidates, Shell};
-use std::num::NonZero;
 use std::path::PathBuf;
-use vault_cli::activation::args::{ActivateArgs, ExecArgs, IdentityCommand};
-use vault_cli::client::args::{CredentialArgs, EnrolArgs, LoginArgs, ProfileArg};
+use vault_cli::activation::args::{ActivateArgs, ExecArgs, IdentityCommand, LISTENER_VARIABLES};
+use vault_cli::client::args::{CredentialArgs, EnrolArgs, LoginArgs, ProfileArg, SERVER_CA_FILE};
 use vault_cli::client::login::Profile;
 use vault_cli::command::import::ImportArgs;
-use vault_cli::command::manifest::{ApplyArgs, ExportArgs, PlanArgs};
+use vault_cli::command::manifest::{ApplyArgs, ExportArgs};
 use vault_cli::completion;
 use vault_cli::failure::Failure;
 use vault_cli::text::{Moment, seconds};
@@ -21,12 +20,12 @@ use vault_core::audit::AuditAction;
 use vault_core::id::{EventId, ReceiverId};
 use vault_embed::Database;
 
-/// A self-hosted vault for the storage credentials of batch integrations.
+/// A self-hosted vault for the storage credentials of batch jobs.
 #[derive(Parser)]
 #[command(
     name = "orgvault",
     version,
-    about = "A self-hosted vault for the storage credentials of batch integrations",
+    about = "A self-hosted vault for the storage credentials of batch jobs",
     max_term_width = 110,
     after_help = AFTER_HELP
 )]
@@ -64,7 +63,6 @@ const EXEC_EXAMPLE: &str = "Example: orgvault exec --namespace imports/nightly -
 pub(crate) fn command() -> clap::Command {
     let server = settings::server_flags;
     let only = |ids: &'static [&str]| server().into_iter().filter(|flag| ids.contains(&flag.get_id().as_str()));
-    let base_path = || only(&["base_path"]).map(|flag| flag.help_heading("Activation"));
     let hidden = |flag: Arg| flag.global(true).hide(true);
     let quickstart = server().into_iter().filter(|flag| flag.get_long() != Some("role"));
     Cli::command()
@@ -75,17 +73,59 @@ pub(crate) fn command() -> clap::Command {
             let printing = |command: clap::Command| command.args(only(&["public_url", "base_path"]));
             account.mut_subcommand("invite", printing).mut_subcommand("re-enrol", printing)
         })
-        .mut_subcommand("enrol", |command| command.args(base_path()))
-        .mut_subcommand("activate", |command| command.args(base_path()))
-        .mut_subcommand("exec", |command| command.args(base_path()))
         .mut_subcommand("settings", |command| {
             command.args(settings::vault_flags().into_iter().chain(server()).map(|setting| setting.hide(false)))
         })
         .mut_subcommands(hint)
+        .help_template(help_template())
+}
+
+/// Commands by purpose, for the help.
+const GROUPS: [(&str, &[&str]); 4] = [
+    ("Use the vault", &["login", "logout", "profiles", "enrol", "credential", "import"]),
+    ("Run jobs", &["exec", "activate", "identity"]),
+    (
+        "Manage an organization",
+        &["org", "account", "integration", "namespace", "receiver", "audit", "export", "apply", "issuer", "federation"],
+    ),
+    (
+        "Operate a server",
+        &[
+            "quickstart",
+            "init",
+            "serve",
+            "doctor",
+            "backup",
+            "restore",
+            "key",
+            "migrate",
+            "migrate-to",
+            "completions",
+            "help",
+        ],
+    ),
+];
+
+/// Returns the template of the program's help, with the commands in groups.
+fn help_template() -> String {
+    let mut all = Cli::command();
+    all.build();
+    let mut text = "{about}\n\n{usage-heading} {usage}\n".to_owned();
+    for (heading, names) in GROUPS {
+        text += &format!("\n{heading}:\n");
+        for name in names {
+            let about = all.find_subcommand(name).and_then(clap::Command::get_about).map(ToString::to_string);
+            let about = about.unwrap_or_default();
+            // The first sentence; the command's own help has the others.
+            let about = about.split_inclusive(". ").next().unwrap_or_default().trim_end_matches([' ', '.']);
+            text += &format!("  {name:<12} {about}\n");
+        }
+    }
+    text + "\nOptions:\n{options}{after-help}"
 }
 
 /// Commands that open no vault.
-const WITHOUT_VAULT: [&str; 15] = [
+const WITHOUT_VAULT: [&str; 13] = [
     "login",
     "enrol",
     "logout",
@@ -93,13 +133,11 @@ const WITHOUT_VAULT: [&str; 15] = [
     "credential",
     "import",
     "export",
-    "plan",
     "apply",
     "activate",
     "exec",
     "identity",
     "completions",
-    "man-pages",
     "settings",
 ];
 
@@ -119,7 +157,7 @@ fn hint(command: clap::Command) -> clap::Command {
 pub(crate) fn other_variables() -> Vec<String> {
     let command = Cli::command();
     let variables = command.get_subcommands().flat_map(clap::Command::get_arguments).filter_map(Arg::get_env);
-    let others = ["ORGVAULT_IDENTITY_TOKEN_FILE", "ORGVAULT_IDENTITY_TOKEN", settings::ADMIN].map(str::to_owned);
+    let others = LISTENER_VARIABLES.into_iter().chain([SERVER_CA_FILE, settings::ADMIN]).map(str::to_owned);
     variables.map(|name| name.to_string_lossy().into_owned()).chain(others).collect()
 }
 
@@ -205,9 +243,6 @@ pub(crate) enum Command {
     /// Show the vault's keys, or rotate them while the server runs
     #[command(subcommand)]
     Key(KeyCommand),
-    /// Manage the embedded database file
-    #[command(subcommand)]
-    Database(DatabaseCommand),
     /// Log in to a server's HTTP API, for `orgvault credential` and other commands with --profile
     ///
     /// Prompts for password and passcode. The access token is stored in your state directory ($XDG_STATE_HOME/orgvault,
@@ -236,15 +271,12 @@ pub(crate) enum Command {
     /// The document does not contain secrets, which the vault never returns. It refers to files for them. `orgvault
     /// apply` creates the same objects in another organization.
     Export(ExportArgs),
-    /// Show the changes that documents require. Exits with status 3 if there are changes
+    /// Apply configuration documents to the organization. With --dry-run, only show the changes
     ///
     /// Documents describe users, integrations, receivers and credentials (docs/operate/documents.md). Other objects are
-    /// not changed. The command validates all documents first and reports errors with file, line and field.
-    Plan(PlanArgs),
-    /// Apply configuration documents to the organization
-    ///
-    /// Makes the changes that `orgvault plan` shows, one after the other, after confirmation. If it is interrupted, run
-    /// it again. The data of a credential is sent when the credential is new, and when its data_version increases.
+    /// not changed. The command validates all documents first, reports errors with file, line and field, shows the
+    /// changes, and makes them one after the other, after confirmation. If it is interrupted, run it again. The data of a
+    /// credential is sent when the credential is new, and when its data_version increases.
     Apply(ApplyArgs),
     /// Activate a namespace and print its credentials in a tool's format
     ///
@@ -267,13 +299,6 @@ pub(crate) enum Command {
     Completions {
         /// Shell to complete
         shell: Shell,
-    },
-    /// Write the manual pages of all commands to a directory, for packages
-    #[command(hide = true)]
-    ManPages {
-        /// Target directory; created if it does not exist
-        #[arg(value_name = "DIRECTORY")]
-        directory: PathBuf,
     },
     /// Settings: flags, environment variables and keys of the settings file
     #[command(hide = true, about = ABOUT_SETTINGS, override_usage = "orgvault <COMMAND> [SETTINGS]")]
@@ -310,12 +335,10 @@ pub(crate) struct RestoreArgs {
     /// Backup file, or a directory whose newest backup is restored
     #[arg(required_unless_present = "after_external", conflicts_with = "after_external")]
     pub(crate) backup: Option<PathBuf>,
-    /// Replace the vault in the data directory. Its files are moved to another directory
+    /// Replace the vault in the data directory, also if it is newer than the backup. Its files are moved to another
+    /// directory
     #[arg(long, conflicts_with = "after_external")]
     pub(crate) replace: bool,
-    /// Accept a backup that is older than the anchor's checkpoint. Later changes are lost
-    #[arg(long, conflicts_with = "after_external")]
-    pub(crate) older: bool,
     /// Do not restore files. After another tool (pg_restore, a disk snapshot) has restored the database, revoke older
     /// tokens, sessions, recovery codes, passcodes, activations and enrolment codes
     #[arg(long)]
@@ -339,13 +362,11 @@ impl Command {
                 | Self::Credential(_)
                 | Self::Import(_)
                 | Self::Export(_)
-                | Self::Plan(_)
                 | Self::Apply(_)
                 | Self::Activate(_)
                 | Self::Exec(_)
                 | Self::Identity(_)
                 | Self::Completions { .. }
-                | Self::ManPages { .. }
         )
     }
 
@@ -608,24 +629,19 @@ pub(crate) enum AuditCommand {
     /// entries of the last second, or entries of commands without a running server. Among these, only modified entries
     /// are detected.
     Verify,
-    /// List entries, newest first
+    /// List entries, newest first, or write them as JSON Lines, oldest first
     List {
         #[command(flatten)]
         filter: AuditFilterArgs,
-        /// Maximum number of entries
-        #[arg(long, value_name = "N", default_value = "50")]
-        limit: usize,
-    },
-    /// Write entries as JSON Lines, oldest first
-    Export {
-        #[command(flatten)]
-        filter: AuditFilterArgs,
-        /// Maximum number of entries [default: all]
+        /// Maximum number of entries [default: 50; all with --json-lines]
         #[arg(long, value_name = "N")]
         limit: Option<usize>,
-        /// Write to FILE (mode 0600), which must not exist [default: -, standard output]
-        #[arg(long, value_name = "FILE")]
-        output: Option<PathBuf>,
+        /// Write entries as JSON Lines, oldest first
+        #[arg(long)]
+        json_lines: bool,
+        /// Write to FILE (mode 0600), which must not exist; - is standard output
+        #[arg(long, value_name = "FILE", default_value = "-", requires = "json_lines")]
+        output: PathBuf,
     },
 }
 
@@ -711,13 +727,6 @@ pub(crate) enum FederationKeyCommand {
 pub(crate) enum KeyCommand {
     /// Show the keys: IDs, age, usage of organization keys, and rows that still need retiring keys
     Status,
-    /// Destroy replaced keys of tokens, the audit log and receivers that are no longer needed
-    ///
-    /// `key rotate --instance` replaces these keys too. The old ones are needed for a while: an access token key until
-    /// the token's session has ended, an audit key until --keep-audit has removed all entries that it signed, and a
-    /// receiver key for a minute. `key status` shows the remaining rows. `key rotate --instance` also destroys unneeded
-    /// keys before it replaces keys.
-    Prune,
     /// Rotate keys while the server runs
     ///
     /// With --organization or --all, organizations get new keys. The command rewraps the data keys of their credentials
@@ -726,7 +735,8 @@ pub(crate) enum KeyCommand {
     ///
     /// With --instance, a new instance key wraps the keys of organizations. Password hashes and TOTP secrets are re-encrypted, and
     /// the MACs of accounts, invitations and integrations are recomputed. Access tokens, the audit log and receivers also get new
-    /// keys, and `key prune` destroys the previous ones. Logins, tokens and sessions stay valid.
+    /// keys. Logins, tokens and sessions stay valid. Keys that an earlier run replaced and that nothing needs any more are
+    /// destroyed first; `key status` shows what still needs the others.
     ///
     /// With --root, only the new root key then decrypts the vault. Running servers continue, and
     /// need the new root key at their next start. Existing backups need the old one.
@@ -746,26 +756,11 @@ pub(crate) struct RotateArgs {
     #[arg(long)]
     pub(crate) instance: bool,
     /// Replace the root key in --root-key by the one in --new-root-key
-    #[arg(long, requires = "new_root_key", conflicts_with = "workers")]
+    #[arg(long, requires = "new_root_key")]
     pub(crate) root: bool,
     /// New root key, in the format of --root-key; a missing file is created
     #[arg(long, value_name = "LOCATION", requires = "root", conflicts_with_all = ["organization", "all", "instance"])]
     pub(crate) new_root_key: Option<RootKeySource>,
-    /// Number of concurrent workers [default: number of processors]
-    #[arg(long, value_name = "NUMBER")]
-    pub(crate) workers: Option<NonZero<usize>>,
-}
-
-#[derive(Subcommand)]
-pub(crate) enum DatabaseCommand {
-    /// Print the key of the embedded database in SQLCipher's format, for forensics and repair
-    ///
-    /// This key decrypts the whole database file. Recorded in the audit log.
-    Key {
-        /// Skip the confirmation
-        #[arg(long)]
-        yes: bool,
-    },
 }
 
 #[derive(Args)]
@@ -897,13 +892,11 @@ pub(crate) enum IssuerCommand {
     /// Add an issuer and its keys
     #[command(after_help = ISSUER_EXAMPLE)]
     Add(AddIssuer),
-    /// List issuers
-    List,
-    /// Show an issuer: its keys, their fetch time and the last error
-    Show {
-        /// Name of the issuer
+    /// List issuers, or show one: its keys, their fetch time and the last error
+    List {
+        /// Only this issuer, in detail
         #[arg(value_name = "NAME")]
-        name: String,
+        name: Option<String>,
     },
     /// Remove an issuer: its tokens are then rejected
     Remove {
@@ -942,8 +935,6 @@ pub(crate) enum ReceiverCommand {
     },
     /// List receivers: state, last delivery and last error
     List,
-    /// List the events that receivers can get
-    Events,
     /// Change a receiver's events, or enable or disable it
     Change {
         /// ID of the receiver
@@ -983,15 +974,6 @@ pub(crate) enum ReceiverCommand {
         /// Maximum number of deliveries
         #[arg(long, value_name = "COUNT", default_value_t = 20, value_parser = settings::whole(1_usize, 1_000))]
         limit: usize,
-    },
-    /// Send an event to a receiver again
-    Resend {
-        /// ID of the receiver
-        #[arg(value_name = "ID")]
-        id: ReceiverId,
-        /// ID of the event
-        #[arg(value_name = "EVENT_ID")]
-        event: EventId,
     },
 }
 

@@ -1,4 +1,4 @@
-//! `orgvault`: a self-hosted vault for the storage credentials of batch integrations.
+//! `orgvault`: a self-hosted vault for the storage credentials of batch jobs.
 //!
 //! This crate is the composition root: it reads settings, creates the adapters, passes them to the use cases as ports,
 //! and runs one command. The program is a library with one function, so that it compiles while the libraries that it links are
@@ -22,7 +22,6 @@ mod flag_error;
 mod inspections;
 mod listeners;
 mod logging;
-mod manual;
 mod owner;
 mod parts;
 mod progress;
@@ -55,6 +54,11 @@ use vault_embed::OpenVault;
 #[global_allocator]
 static ALLOCATOR: zeroizing_alloc::ZeroAlloc<std::alloc::System> = zeroizing_alloc::ZeroAlloc(std::alloc::System);
 
+/// Returns the definition of the command line, for the manual pages.
+pub fn command() -> clap::Command {
+    cli::command()
+}
+
 /// Runs the command of this process's arguments. Returns its exit status.
 pub fn main() -> ExitCode {
     let started = child::become_command().and_then(|()| {
@@ -84,7 +88,6 @@ fn run(cli: Cli, flags: &ArgMatches) -> Result<ExitCode, Failure> {
     let mut cli = cli;
     match &mut cli.command {
         Command::Completions { shell } => return completions(*shell, output).map(|()| ExitCode::SUCCESS),
-        Command::ManPages { directory } => return manual::write(directory, output).map(|()| ExitCode::SUCCESS),
         Command::Settings => cli::print_settings(),
         Command::Activate(args) => {
             hardening::apply()?;
@@ -105,7 +108,6 @@ fn run(cli: Cli, flags: &ArgMatches) -> Result<ExitCode, Failure> {
         Command::Profiles => return vault_cli::command::login::list(output).map(|()| ExitCode::SUCCESS),
         Command::Import(args) => return vault_cli::command::import::run(args, output),
         Command::Export(args) => return vault_cli::command::manifest::export(&args, output),
-        Command::Plan(args) => return vault_cli::command::manifest::plan(&args, output),
         Command::Apply(args) => return vault_cli::command::manifest::apply(&args, output),
         Command::Identity(command) => {
             return vault_cli::command::identity::run(&command, output).map(|()| ExitCode::SUCCESS);
@@ -203,7 +205,6 @@ async fn on_vault(settings: &Settings, vault: &OpenVault, command: Command, outp
         Command::Issuer(command) => command::issuer::run(settings, vault, command, output).await,
         Command::Federation(command) => command::federation::run(settings, vault, command, output).await,
         Command::Key(command) => command::key::run(vault, command, output).await,
-        Command::Database(command) => command::database::run(settings, vault, command, output).await,
         command => manage(&Target::Database(settings, vault), command, output).await,
     }
 }

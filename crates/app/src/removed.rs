@@ -4,27 +4,48 @@
 const COMMANDS: &[(&str, &str)] = &[
     ("account disable", "`account set --state disabled`"),
     ("account enable", "`account set --state enabled`"),
+    ("audit export", "`audit list --json-lines`"),
     ("credential describe", "`credential set`"),
     ("credential label", "`credential set --label`"),
     ("credential match", "`credential find`"),
     ("credential trust", "`credential show --trust`"),
     ("credential uses", "`credential show --uses`"),
     ("credential versions", "`credential show --versions`"),
+    ("database", ""),
     ("federation check", "`orgvault federation status`"),
     ("federation key confirm", "`orgvault federation key promote --now`"),
     ("federation rotate", "`orgvault federation key promote`, and `orgvault federation key remove` after a leak"),
     ("integration disable", "`integration set --state disabled`"),
     ("integration enable", "`integration set --state enabled`"),
+    ("issuer show", "`issuer list NAME`"),
+    ("key prune", "`key rotate --instance`, which also destroys replaced keys"),
+    ("man-pages", ""),
     ("org disable", "`org set --state disabled`"),
     ("org enable", "`org set --state enabled`"),
+    ("plan", "`apply --dry-run`"),
+    ("receiver events", "`receiver add --help`"),
+    ("receiver resend", "the console"),
 ];
 
 /// Removed flags and their replacements. A flag that other commands keep follows the name of its command.
 const FLAGS: &[(&str, &str)] = &[
+    ("activate --base-path", "ORGVAULT_BASE_PATH"),
+    ("activate --ca-file", "ORGVAULT_ACTIVATION_CA_FILE"),
+    ("exec --base-path", "ORGVAULT_BASE_PATH"),
+    ("exec --ca-file", "ORGVAULT_ACTIVATION_CA_FILE"),
+    ("enrol --base-path", "ORGVAULT_BASE_PATH"),
+    ("--client-cert-file", "ORGVAULT_ACTIVATION_CLIENT_CERT_FILE"),
+    ("--client-key-file", "ORGVAULT_ACTIVATION_CLIENT_KEY_FILE"),
     ("--complete", "null as the value of each field to remove"),
     ("--idempotency-key", ""),
+    ("--integration-id", "ORGVAULT_INTEGRATION_ID"),
+    ("--max-deletes", "`apply --dry-run`"),
     ("--new-root-key-file", "`--new-root-key`"),
     ("--new-root-key-source", "`--new-root-key`"),
+    ("--older", "--replace"),
+    ("--server-ca-file", "ORGVAULT_SERVER_CA_FILE"),
+    ("--set", "the set of the documents"),
+    ("--workers", ""),
 ];
 
 /// Removed settings and their replacements, without the `--` of flags. They are also variables and keys of the file.

@@ -76,7 +76,7 @@ fn variables(setting: &Arg) -> [String; 2] {
     [sources::variable(name), sources::file_variable(name)]
 }
 
-/// Returns the base path for a client command, from its flag or the environment.
+/// Returns the base path for a client command, from the environment.
 pub(crate) fn client_base_path(flags: &ArgMatches) -> Result<BasePath, Failure> {
     let setting: Vec<Arg> = server_flags().into_iter().filter(|setting| setting.get_id() == "base_path").collect();
     let found = sources::resolve(&setting, innermost(flags), None)?;

@@ -99,7 +99,7 @@ pub use environment::LoggedEvents;
 pub use error::OpeningError;
 pub use migration::{MoveError, migrate_to};
 pub use opening::{Opening, OpeningWithOpener, create, open, open_or_create};
-pub use restore::{Accepted, Present, RestoreError, Restored, restore};
+pub use restore::{Present, RestoreError, Restored, restore};
 pub use root_key::RootKey;
 pub use root_rotation::{RootRotation, RootRotationError, RootState, RootStep};
 pub use vault::{Load, OpenVault, Ports, VaultFailure};

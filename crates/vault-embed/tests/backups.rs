@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
 use vault_embed::{
-    Accepted, BackupError, BackupTarget, Database, OpenVault, RestoreError, RootKey, backup, create, keep_newest,
+    BackupError, BackupTarget, Database, OpenVault, RestoreError, RootKey, backup, create, keep_newest,
     newest_scheduled, open, restore,
 };
 
@@ -47,13 +47,11 @@ impl<'a> Vault<'a> {
         dated
     }
 
-    async fn restore(&self, from: &Path, over: &Self, accepted: Accepted) -> Result<(), RestoreError> {
+    async fn restore(&self, from: &Path, over: &Self, replace: bool) -> Result<(), RestoreError> {
         let (database, anchor) = (Database::sqlite(over.path("db")), over.path("anchor"));
-        restore(from, self.root_key(), &database, &anchor, accepted, &mut |_| {}).await.map(|_| ())
+        restore(from, self.root_key(), &database, &anchor, replace, &mut |_| {}).await.map(|_| ())
     }
 }
-
-const ALL: Accepted = Accepted { replace: true, older: true };
 
 fn names(directory: &Path) -> BTreeSet<String> {
     directory.read_dir().unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
@@ -122,7 +120,7 @@ async fn pipe_is_refused_as_backup() {
     let vault = Vault::create(&place, "ours").await;
     let pipe = place.path().join("pipe");
     mkfifoat(CWD, &pipe, Mode::RUSR | Mode::WUSR).unwrap();
-    let restored = tokio::time::timeout(Duration::from_secs(60), vault.restore(&pipe, &vault, ALL)).await.unwrap();
+    let restored = tokio::time::timeout(Duration::from_secs(60), vault.restore(&pipe, &vault, true)).await.unwrap();
     assert!(matches!(restored, Err(RestoreError::Archive(_))), "{restored:?}");
 }
 
@@ -137,17 +135,17 @@ async fn another_vault_is_never_replaced() {
     let before = fs::read(other.path("db")).unwrap();
 
     // The other database needs another root key, so it cannot be opened.
-    let refused = ours.restore(&file, &other, ALL).await.unwrap_err();
+    let refused = ours.restore(&file, &other, true).await.unwrap_err();
     assert!(matches!(refused, RestoreError::ForeignAnchor { .. }), "{refused:?}");
     fs::remove_file(other.path("anchor")).unwrap();
-    let refused = ours.restore(&file, &other, ALL).await.unwrap_err();
+    let refused = ours.restore(&file, &other, true).await.unwrap_err();
     assert!(matches!(refused, RestoreError::Unknown { .. }), "{refused:?}");
     assert_eq!(fs::read(other.path("db")).unwrap(), before);
     assert!(!names(place.path()).iter().any(|name| name.contains("unfinished") || name.contains("restored")));
 
     // A damaged database of the same vault is replaced, because its anchor identifies the vault.
     fs::write(ours.path("db"), vec![7; 8192]).unwrap();
-    ours.restore(&file, &ours, ALL).await.unwrap();
+    ours.restore(&file, &ours, true).await.unwrap();
     let again = open(ours.root_key(), Database::sqlite(ours.path("db"))).without_maintenance().await.unwrap();
     again.close().await.unwrap();
 }

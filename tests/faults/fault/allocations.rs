@@ -234,7 +234,7 @@ impl Memory {
     }
 
     fn finish(mut self) -> Report {
-        let exported = self.rig.vault.run(&["audit", "export"]).done().stdout;
+        let exported = self.rig.vault.run(&["audit", "list", "--json-lines"]).done().stdout;
         match self.rig.listed() {
             Ok(listed) => self.rig.report.losses.extend(half_done(&listed, &exported)),
             Err(answer) => self.rig.report.losses.push(format!("the list cannot be read: {answer:?}")),

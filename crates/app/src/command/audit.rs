@@ -57,10 +57,10 @@ pub(crate) async fn run(target: &Target<'_>, command: AuditCommand, output: Outp
             let (settings, vault) = target.database("audit verify")?;
             verify(settings, vault, output).await
         }
-        AuditCommand::List { filter, limit } => reading::list(target, filter, limit, output).await,
-        AuditCommand::Export { filter, limit, output: file } => {
-            reading::export(target, filter, limit, file.as_deref()).await
+        AuditCommand::List { filter, limit, json_lines: true, output: file } => {
+            reading::export(target, filter, limit, &file).await
         }
+        AuditCommand::List { filter, limit, .. } => reading::list(target, filter, limit, output).await,
     }
 }
 

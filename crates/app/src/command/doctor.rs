@@ -229,7 +229,7 @@ async fn clock(vault: &OpenVault) -> Check {
 /// Checks whether the recorded delivery progress of the audit log was modified.
 async fn audit_sink(vault: &OpenVault) -> Check {
     let remedy = "The table audit_delivery was modified. A server with --audit-sink then delivers all stored entries \
-                  again. Find out who can write to the database, and compare the sink with `orgvault audit export`.";
+                  again. Find out who can write to the database, and compare the sink with `orgvault audit list --json-lines`.";
     match vault.operator().delivery_progress().await {
         Err(error) => {
             let found = format!("the delivery state of the audit log cannot be read: {error}");

@@ -45,8 +45,8 @@ struct Shown {
 pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, output: Output) -> Result<(), Failure> {
     match command {
         Asked::Add(add) => add_issuer(settings, vault, add, output).await,
-        Asked::List => list(vault, output).await,
-        Asked::Show { name } => {
+        Asked::List { name: None } => list(vault, output).await,
+        Asked::List { name: Some(name) } => {
             let name = parse_name(&name)?;
             let issuers = vault.operator().issuers().await?;
             let found = issuers.iter().find(|stored| stored.issuer.name == name);

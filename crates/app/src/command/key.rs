@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use vault_cli::failure::{Doing, Failure, NO_ORGANIZATION, refused};
-use vault_cli::output::{Output, table};
-use vault_cli::text::rfc3339;
+use vault_cli::output::{Output, note, table};
+use vault_cli::text::{counted, rfc3339};
 use vault_core::error::ErrorKind;
 use vault_core::id::KeyId;
 use vault_core::keyring::KeyringEntry;
@@ -83,12 +83,6 @@ struct ShownPurposeKey {
 }
 
 #[derive(Serialize)]
-struct Pruned {
-    destroyed: Vec<ShownPurposeKey>,
-    kept: Vec<ShownPurposeKey>,
-}
-
-#[derive(Serialize)]
 struct Rotated {
     #[serde(flatten)]
     subject: Subject,
@@ -117,8 +111,7 @@ struct Kept {
 pub(crate) async fn run(vault: &OpenVault, command: KeyCommand, output: Output) -> Result<(), Failure> {
     match command {
         KeyCommand::Status => status(vault, output).await,
-        KeyCommand::Prune => prune(vault, output).await,
-        KeyCommand::Rotate(args) if args.instance => rotate_instance(vault, &args, output).await,
+        KeyCommand::Rotate(args) if args.instance => rotate_instance(vault, output).await,
         KeyCommand::Rotate(args) => rotate(vault, args, output).await,
     }
 }
@@ -174,7 +167,7 @@ fn purpose_table(keys: &[ShownPurposeKey]) -> String {
         (None, _) => String::new(),
         (Some(rows), "token") => format!("{rows} sessions"),
         (Some(rows), "audit") => format!("{rows} entries"),
-        (Some(rows), "look-up") => format!("{rows} requests and deliveries, and rows that `key prune` moves"),
+        (Some(rows), "look-up") => format!("{rows} requests and deliveries, and rows that the next rotation rekeys"),
         (Some(rows), _) => format!("{rows} rows"),
     };
     let row = |key: &ShownPurposeKey| {
@@ -183,30 +176,18 @@ fn purpose_table(keys: &[ShownPurposeKey]) -> String {
     table(&["PURPOSE", "STATE", "KEY", "SINCE", "NEEDED BY"], &keys.iter().map(row).collect::<Vec<_>>())
 }
 
-/// Destroys replaced keys that no row needs. Before it destroys a lookup key, it moves all rows to the new one.
-async fn destroy_replaced(vault: &OpenVault) -> Result<Vec<KeyringEntry>, Failure> {
+/// Destroys replaced keys that no row needs, and removes retired signing keys. Before it destroys a lookup key, it moves
+/// all rows to the new one.
+async fn prune(vault: &OpenVault) -> Result<(), Failure> {
     let bar = progress::bar("{msg} {pos} rows {per_sec}")?;
     bar.set_message("moving digests to the new lookup key");
     let mut seen = |rows| bar.set_position(rows);
-    vault.keys().destroy_replaced(&mut seen).await.doing(|| "destroy replaced keys".to_owned())
-}
-
-async fn prune(vault: &OpenVault, output: Output) -> Result<(), Failure> {
-    let keys = vault.keys();
-    let destroyed = destroy_replaced(vault).await?;
-    let shown = |term| ShownPurposeKey::from(PurposeKeyOverview { term, rows: 0 });
-    let destroyed: Vec<_> = destroyed.into_iter().map(shown).collect();
-    let kept = keys.overview().await?.purposes.into_iter().filter(|key| key.term.state == KeyState::Retiring);
-    let pruned = Pruned { destroyed, kept: kept.map(ShownPurposeKey::from).collect() };
-    let text = match (pruned.destroyed.len(), pruned.kept.is_empty()) {
-        (0, true) => "No replaced key remains.".to_owned(),
-        (count, true) => format!("Destroyed {count} replaced keys. None remains."),
-        (count, false) => format!(
-            "Destroyed {count} replaced keys. Kept, because something needs them or they were replaced less than a minute ago:\n\n{}",
-            purpose_table(&pruned.kept)
-        ),
-    };
-    output.print(&pruned, &text)
+    let destroyed = vault.keys().destroy_replaced(&mut seen).await.doing(|| "destroy replaced keys".to_owned())?.len();
+    bar.finish_and_clear();
+    if destroyed > 0 {
+        note(&format!("destroyed {} that nothing needs", counted(destroyed as u64, "replaced key")));
+    }
+    Ok(())
 }
 
 impl From<PurposeKeyOverview> for ShownPurposeKey {
@@ -249,7 +230,6 @@ impl From<OrganizationKeyOverview> for ShownKeys {
 }
 
 async fn rotate(vault: &OpenVault, args: RotateArgs, output: Output) -> Result<(), Failure> {
-    let workers = args.workers.map_or_else(processors, NonZero::get);
     let organizations = match &args.organization {
         Some(name) => {
             let organization = vault.operator().organization(name).await;
@@ -263,7 +243,7 @@ async fn rotate(vault: &OpenVault, args: RotateArgs, output: Output) -> Result<(
         let started = begin(vault, organization).await;
         let subject = Subject::from(organization);
         let rotated_one = match started {
-            Ok(rotation) => carry_out(rotation, subject, workers).await,
+            Ok(rotation) => carry_out(rotation, subject).await,
             Err(stopped) => Err(stopped),
         };
         match rotated_one {
@@ -309,12 +289,11 @@ impl From<vault_core::Error> for Stopped {
     }
 }
 
-async fn rotate_instance(vault: &OpenVault, args: &RotateArgs, output: Output) -> Result<(), Failure> {
-    let workers = args.workers.map_or_else(processors, NonZero::get);
+async fn rotate_instance(vault: &OpenVault, output: Output) -> Result<(), Failure> {
     let subject = Subject::Instance { instance: vault.instance().to_string() };
-    destroy_replaced(vault).await?;
+    prune(vault).await?;
     let rotated = match vault.keys().rotate_instance().await {
-        Ok(rotation) => carry_out(Rotation::Instance(Box::new(rotation)), subject, workers).await,
+        Ok(rotation) => carry_out(Rotation::Instance(Box::new(rotation)), subject).await,
         Err(error) => Err(error.into()),
     };
     let rotated = match rotated {
@@ -396,12 +375,12 @@ async fn begin(vault: &OpenVault, organization: &Organization) -> Result<Rotatio
 }
 
 /// Moves all rows to the new key and destroys the old keys.
-async fn carry_out(rotation: Rotation, subject: Subject, workers: usize) -> Result<Rotated, Stopped> {
+async fn carry_out(rotation: Rotation, subject: Subject) -> Result<Rotated, Stopped> {
     let rotation = Arc::new(rotation);
     let progress = Arc::new(Progress::new(subject.name(), &rotation)?);
     let RotationEnd { destroyed, kept } = loop {
         let mut running = JoinSet::new();
-        for _ in 0..workers {
+        for _ in 0..std::thread::available_parallelism().map_or(1, NonZero::get) {
             running.spawn(work(Arc::clone(&rotation), Arc::clone(&progress)));
         }
         while let Some(worked) = running.join_next().await {
@@ -441,10 +420,6 @@ async fn work(rotation: Arc<Rotation>, progress: Arc<Progress>) -> Result<(), va
             Err(error) => return Err(error),
         }
     }
-}
-
-fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, NonZero::get)
 }
 
 /// The progress of a rotation: a bar on a terminal, otherwise a log line per tenth.

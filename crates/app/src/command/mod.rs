@@ -3,7 +3,6 @@
 pub(crate) mod account;
 pub(crate) mod audit;
 pub(crate) mod backup;
-pub(crate) mod database;
 pub(crate) mod doctor;
 pub(crate) mod federation;
 pub(crate) mod init;

@@ -18,7 +18,6 @@ use vault_http::items;
 
 const OPERATOR: Principal = Principal::Operator;
 const NO_RECEIVER: &str = "no receiver has this id; `orgvault receiver list` lists them";
-const NO_EVENT: &str = "no such event was delivered to this receiver; `orgvault receiver deliveries` lists them";
 /// Instructions for the owner of a new webhook.
 const SECRET_NOTE: &str = "It is shown this once. Libraries of Standard Webhooks verify messages with it.";
 
@@ -90,14 +89,6 @@ pub(crate) async fn run(target: &Target<'_>, command: Asked, output: Output) -> 
             let heading = ["ID", "KIND", "ADDRESS", "STATE", "LAST DELIVERED", "LAST ERROR"];
             output.print(&listed, &table(&heading, &rows))
         }
-        Asked::Events => {
-            let of_organization = matches!(target, Target::Server(_));
-            let events: Vec<_> = EventKinds::all(of_organization).iter().collect();
-            let rows: Vec<_> =
-                events.iter().map(|kind| vec![kind.as_str().to_owned(), kind.title().to_owned()]).collect();
-            let names: Vec<_> = events.iter().map(|kind| kind.as_str()).collect();
-            output.print(&names, &table(&["EVENT", "EVENTS"], &rows))
-        }
         Asked::Change { id, state, event } => {
             if state.is_none() && event.is_empty() {
                 return Err(Failure::usage("pass --state or --event"));
@@ -139,19 +130,6 @@ pub(crate) async fn run(target: &Target<'_>, command: Asked, output: Output) -> 
             let rows: Vec<_> = shown.iter().map(row).collect();
             let heading = ["EVENT ID", "EVENT", "AT", "STATE", "ATTEMPTS", "LAST ERROR"];
             output.print(&shown, &table(&heading, &rows))
-        }
-        Asked::Resend { id, event } => {
-            let resent = match target {
-                Target::Database(_, vault) => {
-                    let resent = vault.receivers().resend(&OPERATOR, id, event).await;
-                    resent.map(|delivery| items::delivery(&delivery)).map_err(|error| refused(error, NO_EVENT))
-                }
-                Target::Server(remote) => {
-                    remote.done(remote.session.resend(&id.to_string(), &event.to_string()), NO_EVENT)
-                }
-            };
-            let delivery = resent.doing(|| format!("send event {event} again"))?;
-            output.print(&delivery, &format!("Queued event {event} for receiver {id} again."))
         }
     }
 }

@@ -13,7 +13,7 @@ use vault_cli::failure::Failure;
 use vault_cli::output::Output;
 use vault_core::port::Settled;
 use vault_embed::{
-    Accepted, OpeningError, Present, Replayed, RestoreError, Restored, SinceCredential, SinceNamed, newest_backup,
+    OpeningError, Present, Replayed, RestoreError, Restored, SinceCredential, SinceNamed, newest_backup,
 };
 
 /// Maximum number of printed lines per kind. JSON output contains all.
@@ -112,8 +112,8 @@ pub(crate) async fn run(settings: &Settings, args: RestoreArgs, output: Output) 
     let root_key = root_key::load(settings).await?;
     let mut bar = Bar::new()?;
     let tell = &mut |progress| bar.tell(progress);
-    let (anchor, accepted) = (compose::anchor(settings), Accepted { replace: args.replace, older: args.older });
-    let restored = vault_embed::restore(&backup, root_key, &settings.database, &anchor, accepted, tell).await;
+    let anchor = compose::anchor(settings);
+    let restored = vault_embed::restore(&backup, root_key, &settings.database, &anchor, args.replace, tell).await;
     let restored = restored.map_err(|error| failure(settings, error))?;
     let document = Document::of(&backup, &restored);
     output.print(&document, &document.text(settings))
@@ -167,7 +167,7 @@ fn failure(settings: &Settings, error: RestoreError) -> Failure {
         RestoreError::Opening(error @ OpeningError::Lock(_)) => compose::failure(settings, error),
         RestoreError::Opening(error) => Failure::new(format!("{}. {UNCHANGED}", compose::failure(settings, error))),
         RestoreError::Older { .. } => Failure::new(format!(
-            "{}. To restore it and lose all later changes, pass --older. {UNCHANGED}",
+            "{}. To restore it and lose all later changes, pass --replace. {UNCHANGED}",
             Failure::from(error)
         )),
         RestoreError::Full(_) => Failure::new(format!(

@@ -3,9 +3,9 @@
 #![expect(missing_docs, reason = "clap would print a doc comment as the description of the command")]
 
 use super::choice::ChoiceArgs;
-use super::identity::TokenSource;
+use super::identity::{INTEGRATION, TokenSource};
 use super::names::named;
-use crate::client::args::ProfileArg;
+use crate::client::args::{ProfileArg, variable_path};
 use crate::client::login::{Login, Profile};
 use crate::failure::Failure;
 use crate::form::Form;
@@ -20,20 +20,23 @@ use vault_client::{ActivateRequest, ActivationAddress};
 use vault_core::activation::{ActivationTtl, Purpose, VendMode};
 use vault_core::check::StorageOperation;
 use vault_core::field::FieldError;
-use vault_core::id::IntegrationId;
 use vault_core::namespace::Namespace;
+
+/// Variables with the paths of the client certificate and its key.
+pub(crate) const CLIENT_CERT: &str = "ORGVAULT_ACTIVATION_CLIENT_CERT_FILE";
+pub(crate) const CLIENT_KEY: &str = "ORGVAULT_ACTIVATION_CLIENT_KEY_FILE";
 
 /// Environment variables of [`ListenerArgs`]. The started command does not inherit them, because it does not use the
 /// listener.
-pub(crate) const LISTENER_VARIABLES: [&str; 8] = [
+pub const LISTENER_VARIABLES: [&str; 8] = [
     "ORGVAULT_ACTIVATION_URL",
     "ORGVAULT_INTEGRATION_TOKEN_FILE",
     "ORGVAULT_IDENTITY_TOKEN_FILE",
     "ORGVAULT_IDENTITY_TOKEN",
-    "ORGVAULT_INTEGRATION_ID",
+    INTEGRATION,
     "ORGVAULT_ACTIVATION_CA_FILE",
-    "ORGVAULT_ACTIVATION_CLIENT_CERT_FILE",
-    "ORGVAULT_ACTIVATION_CLIENT_KEY_FILE",
+    CLIENT_CERT,
+    CLIENT_KEY,
 ];
 
 /// The activation listener and the token for it.
@@ -41,24 +44,23 @@ pub(crate) const LISTENER_VARIABLES: [&str; 8] = [
 #[command(next_help_heading = "Activation")]
 pub(crate) struct ListenerArgs {
     /// Activation listener: unix:/path/to/socket, or https://host:port/v1 [default: with neither this nor a token, the
-    /// listener and token that `orgvault quickstart` stored in your profile]
+    /// listener and token that `orgvault quickstart` stored in your profile]. For TLS, ORGVAULT_ACTIVATION_CA_FILE,
+    /// ORGVAULT_ACTIVATION_CLIENT_CERT_FILE and ORGVAULT_ACTIVATION_CLIENT_KEY_FILE name PEM files
     #[arg(long, env = "ORGVAULT_ACTIVATION_URL", value_name = "ADDRESS")]
     pub(crate) activation_url: Option<ActivationAddress>,
     /// Integration token file (mode 0600). Without one, the job authenticates with the identity token in
-    /// ORGVAULT_IDENTITY_TOKEN_FILE or ORGVAULT_IDENTITY_TOKEN, or with that of GitHub Actions
+    /// ORGVAULT_IDENTITY_TOKEN_FILE or ORGVAULT_IDENTITY_TOKEN, or with that of GitHub Actions for the
+    /// integration in ORGVAULT_INTEGRATION_ID
     #[arg(long, env = "ORGVAULT_INTEGRATION_TOKEN_FILE", value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// ID of the integration, for identity tokens that are issued on request (GitHub Actions)
-    #[arg(long, env = "ORGVAULT_INTEGRATION_ID", value_name = "ID")]
-    pub(crate) integration_id: Option<IntegrationId>,
     /// Additional CA certificates (PEM) for connections to the listener
-    #[arg(long, env = "ORGVAULT_ACTIVATION_CA_FILE", value_name = "FILE")]
+    #[arg(skip = variable_path("ORGVAULT_ACTIVATION_CA_FILE"))]
     pub(crate) ca_file: Option<PathBuf>,
     /// Client certificate chain (PEM, client certificate first)
-    #[arg(long, env = "ORGVAULT_ACTIVATION_CLIENT_CERT_FILE", value_name = "FILE", requires = "client_key_file")]
+    #[arg(skip = variable_path(CLIENT_CERT))]
     pub(crate) client_cert_file: Option<PathBuf>,
     /// Key of the client certificate (PEM without a passphrase, mode 0600)
-    #[arg(long, env = "ORGVAULT_ACTIVATION_CLIENT_KEY_FILE", value_name = "FILE", requires = "client_cert_file")]
+    #[arg(skip = variable_path(CLIENT_KEY))]
     pub(crate) client_key_file: Option<PathBuf>,
     /// Maximum time to retry the first activation while the listener is unreachable or responds with status 503
     /// [default: 30s]
@@ -75,7 +77,8 @@ impl ListenerArgs {
     /// Sets listener and token file from the user's profile, unless the command line or the environment contains one of
     /// them. A stored token is sent only to the listener that it was stored with.
     pub(crate) fn complete(&mut self) -> Result<(), Failure> {
-        let is_named = self.activation_url.is_some() || self.token_file.is_some() || self.integration_id.is_some();
+        let is_named =
+            self.activation_url.is_some() || self.token_file.is_some() || std::env::var_os(INTEGRATION).is_some();
         // A service without a home directory has no profiles.
         if is_named || TokenSource::from_environment().is_some() || !Profile::can_exist() {
             return Ok(());
@@ -228,10 +231,8 @@ pub enum IdentityCommand {
 
 #[derive(Args)]
 pub struct InspectIdentity {
-    /// File with the token [default: ORGVAULT_IDENTITY_TOKEN_FILE, ORGVAULT_IDENTITY_TOKEN, or that of GitHub Actions]
+    /// File with the token [default: ORGVAULT_IDENTITY_TOKEN_FILE, ORGVAULT_IDENTITY_TOKEN, or that of GitHub Actions
+    /// for the integration in ORGVAULT_INTEGRATION_ID]
     #[arg(long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
-    /// ID of the integration, for a token that is issued on request (GitHub Actions)
-    #[arg(long, env = "ORGVAULT_INTEGRATION_ID", value_name = "ID")]
-    pub(crate) integration_id: Option<IntegrationId>,
 }

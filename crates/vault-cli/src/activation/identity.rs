@@ -17,6 +17,8 @@ use vault_core::integration::IntegrationToken;
 
 const FILE: &str = "ORGVAULT_IDENTITY_TOKEN_FILE";
 const TOKEN: &str = "ORGVAULT_IDENTITY_TOKEN";
+/// Variable with the ID of the integration, for which GitHub Actions issues a token on request.
+pub(crate) const INTEGRATION: &str = "ORGVAULT_INTEGRATION_ID";
 const GITHUB_URL: &str = "ACTIONS_ID_TOKEN_REQUEST_URL";
 const GITHUB_TOKEN: &str = "ACTIONS_ID_TOKEN_REQUEST_TOKEN";
 /// Maximum size of a token file in bytes. Larger than any token, so that errors can describe the content.
@@ -64,15 +66,15 @@ impl TokenSource {
     }
 
     /// Returns the current token.
-    pub(crate) fn token(&self, integration: Option<IntegrationId>) -> Result<SecretString, Failure> {
+    pub(crate) fn token(&self) -> Result<SecretString, Failure> {
         match self {
             Self::Integration(path) => integration_token("--token-file", path),
-            Self::GitHub => match integration {
+            Self::GitHub => match integration_id()? {
                 Some(id) => {
                     Ok(github_identity_token(&variable(GITHUB_URL)?, &variable(GITHUB_TOKEN)?.into(), &audience(id))?)
                 }
                 None => Err(Failure::usage(
-                    "--integration-id is missing: GitHub Actions issues an identity token for one integration. \
+                    "ORGVAULT_INTEGRATION_ID is missing: GitHub Actions issues an identity token for one integration. \
                      `orgvault integration show` prints its id",
                 )),
             },
@@ -116,6 +118,15 @@ impl TokenSource {
             source => Some(format!("using the identity token {source}")),
         }
     }
+}
+
+/// Returns the ID of the integration in the environment.
+pub(crate) fn integration_id() -> Result<Option<IntegrationId>, Failure> {
+    let text = env::var(INTEGRATION).ok().filter(|text| !text.is_empty());
+    text.map(|text| {
+        text.parse().map_err(|_| Failure::usage(format!("{INTEGRATION}: must be the ID of an integration")))
+    })
+    .transpose()
 }
 
 impl fmt::Display for TokenSource {

@@ -1,6 +1,6 @@
 //! Client of the activation listener.
 
-use super::args::ListenerArgs;
+use super::args::{CLIENT_CERT, CLIENT_KEY, ListenerArgs};
 use super::identity::TokenSource;
 use crate::failure::Failure;
 use crate::output::note;
@@ -49,12 +49,16 @@ impl Listener {
         if let Some(base_path) = base_path {
             base_path.clone_into(&mut settings.base_path);
         }
-        if let (Some(chain), Some(key)) = (&args.client_cert_file, &args.client_key_file) {
-            let unreadable =
-                |error| Failure::new(format!("--client-cert-file: cannot read {}: {error}", chain.display()));
-            let chain = std::fs::read(chain).map_err(unreadable)?;
-            let key = secret_file::read("--client-key-file", key, MAX_KEY_FILE)?;
-            settings.identity = Some(ClientIdentity::from_pem(&chain, &key)?);
+        match (&args.client_cert_file, &args.client_key_file) {
+            (Some(chain), Some(key)) => {
+                let unreadable =
+                    |error| Failure::new(format!("{CLIENT_CERT}: cannot read {}: {error}", chain.display()));
+                let chain = std::fs::read(chain).map_err(unreadable)?;
+                let key = secret_file::read(CLIENT_KEY, key, MAX_KEY_FILE)?;
+                settings.identity = Some(ClientIdentity::from_pem(&chain, &key)?);
+            }
+            (None, None) => {}
+            _ => return Err(Failure::usage(format!("{CLIENT_CERT} and {CLIENT_KEY} must be set together"))),
         }
         let listener = Self { args: args.clone(), settings, address: args.address()?.clone(), source };
         listener.client()?;
@@ -74,7 +78,7 @@ impl Listener {
     /// Creates a client with the current token. Identity tokens expire after minutes, and the last request may be hours
     /// ago.
     fn client(&self) -> Result<ActivationClient, Failure> {
-        Ok(ActivationClient::new(&self.address, self.source.token(self.args.integration_id)?, &self.settings)?)
+        Ok(ActivationClient::new(&self.address, self.source.token()?, &self.settings)?)
     }
 
     /// Activates a namespace without retries.

@@ -20,6 +20,14 @@ const DESTROY_EXAMPLE: &str = "Example: orgvault credential destroy-version 0193
 
 const SET_EXAMPLE: &str = "Example: orgvault credential set 0193… --label team=data --label env- --expires-at 90d";
 
+/// Variable with the path of additional CA certificates for connections to the server.
+pub const SERVER_CA_FILE: &str = "ORGVAULT_SERVER_CA_FILE";
+
+/// Returns the path in an environment variable.
+pub(crate) fn variable_path(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from)
+}
+
 #[derive(Args, Clone)]
 pub struct ProfileArg {
     /// Profile that stores the login, for users of several servers or accounts
@@ -32,14 +40,15 @@ pub struct ProfileArg {
 pub struct LoginArgs {
     #[command(flatten)]
     pub(crate) profile: ProfileArg,
-    /// URL of the HTTP API [default: that of the profile's last login, else http://127.0.0.1:8080/v1]
+    /// URL of the HTTP API [default: that of the profile's last login, else http://127.0.0.1:8080/v1].
+    /// ORGVAULT_SERVER_CA_FILE names additional CA certificates (PEM)
     #[arg(long, env = "ORGVAULT_URL", value_name = "URL")]
     pub(crate) url: Option<String>,
     /// Allow an http URL of another host, which sends password and passcode unencrypted
     #[arg(long)]
     pub(crate) allow_http: bool,
     /// Additional CA certificates (PEM) for connections to the server; stored in the profile
-    #[arg(long = "server-ca-file", env = "ORGVAULT_SERVER_CA_FILE", value_name = "FILE")]
+    #[arg(skip = variable_path(SERVER_CA_FILE))]
     pub(crate) server_ca_file: Option<PathBuf>,
     /// E-mail address of your account [default: that of the profile's last login, else prompt]
     #[arg(long, value_name = "ADDRESS")]
@@ -61,7 +70,7 @@ pub struct EnrolArgs {
     #[arg(long)]
     pub(crate) allow_http: bool,
     /// Additional CA certificates (PEM) for connections to the server
-    #[arg(long = "server-ca-file", env = "ORGVAULT_SERVER_CA_FILE", value_name = "FILE")]
+    #[arg(skip = variable_path(SERVER_CA_FILE))]
     pub(crate) server_ca_file: Option<PathBuf>,
 }
 

@@ -1,7 +1,7 @@
 //! `orgvault identity inspect`: prints the claims of the available identity token, and a trust that matches it.
 
-use crate::activation::args::{IdentityCommand, InspectIdentity};
-use crate::activation::identity::{TokenSource, claims};
+use crate::activation::args::IdentityCommand;
+use crate::activation::identity::{TokenSource, claims, integration_id};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::text::rfc3339;
@@ -27,17 +27,16 @@ pub fn run(command: &IdentityCommand, output: Output) -> Result<(), Failure> {
             )
         })?,
     };
-    let claims = read(&source, args)?;
+    let claims = read(&source)?;
     let document = document(&claims);
     output.print(&document, &text(&source, &document))
 }
 
-fn read(source: &TokenSource, args: &InspectIdentity) -> Result<Value, Failure> {
+fn read(source: &TokenSource) -> Result<Value, Failure> {
     let token = match source {
         TokenSource::GitHub => {
             let variable = |name| std::env::var(name).unwrap_or_default();
-            let id = args.integration_id;
-            let audience = id.map_or_else(|| "urn:orgvault:integration:unknown".to_owned(), audience);
+            let audience = integration_id()?.map_or_else(|| "urn:orgvault:integration:unknown".to_owned(), audience);
             let bearer = variable("ACTIONS_ID_TOKEN_REQUEST_TOKEN").into();
             github_identity_token(&variable("ACTIONS_ID_TOKEN_REQUEST_URL"), &bearer, &audience)?
         }

@@ -1,4 +1,4 @@
-//! `orgvault export`, `plan` and `apply`: configuration as code, over HTTP with the login of an admin.
+//! `orgvault export` and `apply`: configuration as code, over HTTP with the login of an admin.
 
 use crate::client::args::ProfileArg;
 use crate::client::data::printable;
@@ -26,7 +26,7 @@ use vault_client::{
     Session, TrustRequest, WireJson,
 };
 
-/// Exit status of a plan with changes.
+/// Exit status of a dry run with changes.
 const DIFFERS: u8 = 3;
 /// The largest document that is read, in bytes.
 const MAX_DOCUMENT: usize = 4 * 1024 * 1024;
@@ -39,18 +39,6 @@ const SAVE_TRIES: usize = 100;
 pub struct ExportArgs {
     #[command(flatten)]
     profile: ProfileArg,
-    /// Name of the set in the document
-    #[arg(long, value_name = "NAME", default_value = "main")]
-    set: String,
-}
-
-#[expect(missing_docs, reason = "clap would print a doc comment as the description of the command")]
-#[derive(Args)]
-pub struct PlanArgs {
-    #[command(flatten)]
-    profile: ProfileArg,
-    #[command(flatten)]
-    documents: DocumentArgs,
 }
 
 #[expect(missing_docs, reason = "clap would print a doc comment as the description of the command")]
@@ -58,11 +46,15 @@ pub struct PlanArgs {
 pub struct ApplyArgs {
     #[command(flatten)]
     profile: ProfileArg,
-    #[command(flatten)]
-    documents: DocumentArgs,
-    /// Maximum number of objects that --prune may delete
-    #[arg(long, value_name = "N", default_value_t = 10)]
-    max_deletes: usize,
+    /// Document (YAML or JSON), or directory of documents; repeatable
+    #[arg(short = 'f', long = "file", value_name = "PATH", required = true)]
+    files: Vec<PathBuf>,
+    /// Delete credentials and integrations of the documents' set that the documents no longer contain
+    #[arg(long)]
+    prune: bool,
+    /// Only show the changes. Exits with status 3 if there are changes
+    #[arg(long, conflicts_with = "yes")]
+    dry_run: bool,
     /// New file (mode 0600) for tokens of integrations, signing secrets of webhooks and enrolment codes. Required if
     /// the documents create one of these
     #[arg(long, value_name = "FILE")]
@@ -72,24 +64,11 @@ pub struct ApplyArgs {
     yes: bool,
 }
 
-#[derive(Args)]
-struct DocumentArgs {
-    /// Document (YAML or JSON), or directory of documents; repeatable
-    #[arg(short = 'f', long = "file", value_name = "PATH", required = true)]
-    files: Vec<PathBuf>,
-    /// Delete credentials and integrations of the set that the documents no longer contain; requires --set
-    #[arg(long, requires = "set")]
-    prune: bool,
-    /// Set that the documents must declare
-    #[arg(long, value_name = "NAME")]
-    set: Option<String>,
-}
-
 /// Runs `orgvault export`.
 pub fn export(args: &ExportArgs, output: Output) -> Result<ExitCode, Failure> {
     let session = Login::read(&args.profile.profile)?.session()?;
     let (present, nameless) = read_present(&session, true)?;
-    let (mut text, omitted) = export::export(&args.set, &present);
+    let (mut text, omitted) = export::export(&present);
     let nameless_of = format!("{} without the label {NAME}", count(nameless.len(), "credential"));
     let omitted_of = format!("{} that documents cannot describe", count(omitted.len(), "object"));
     for (what, lines) in [(nameless_of, nameless), (omitted_of, omitted)] {
@@ -105,24 +84,14 @@ pub fn export(args: &ExportArgs, output: Output) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs `orgvault plan`.
-pub fn plan(args: &PlanArgs, output: Output) -> Result<ExitCode, Failure> {
-    let session = Login::read(&args.profile.profile)?.session()?;
-    let Planned { changes, uninvited, .. } = Planned::read(&session, &args.documents)?;
-    let document = json!({"changes": texts_of(&changes), "uninvited": uninvited});
-    output.print(&document, &text_of(&changes))?;
-    Ok(if changes.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(DIFFERS) })
-}
-
 /// Runs `orgvault apply`.
 pub fn apply(args: &ApplyArgs, output: Output) -> Result<ExitCode, Failure> {
     let session = Login::read(&args.profile.profile)?.session()?;
-    let Planned { manifest, changes, data, urls, .. } = Planned::read(&session, &args.documents)?;
-    let is_deletion = |change: &&Change| matches!(change, Change::Delete { .. } | Change::DeleteIntegration { .. });
-    let deletes = changes.iter().filter(is_deletion).count();
-    if deletes > args.max_deletes {
-        let deletes = count(deletes, "object");
-        return Err(Failure::new(format!("{deletes} would be deleted. If that is meant, pass a larger --max-deletes")));
+    let Planned { manifest, changes, uninvited, data, urls } = Planned::read(&session, args)?;
+    if args.dry_run {
+        let document = json!({"changes": texts_of(&changes), "uninvited": uninvited});
+        output.print(&document, &text_of(&changes))?;
+        return Ok(if changes.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(DIFFERS) });
     }
     let makes_secrets = changes.iter().find(|change| match change {
         Change::Invite { .. } => true,
@@ -195,14 +164,11 @@ struct Planned {
 
 impl Planned {
     /// Reads and validates everything before anything is changed.
-    fn read(session: &Session, args: &DocumentArgs) -> Result<Self, Failure> {
+    fn read(session: &Session, args: &ApplyArgs) -> Result<Self, Failure> {
         let manifest = document::read(&texts(&args.files)?).map_err(|violations| reported(&violations))?;
         let violations = validate(&manifest);
         if !violations.is_empty() {
             return Err(reported(&violations));
-        }
-        if let Some(set) = args.set.as_ref().filter(|set| **set != manifest.set) {
-            return Err(Failure::usage(format!("--set: the documents' set is {}, not {set}", manifest.set)));
         }
         if args.prune && manifest.credentials.is_empty() && manifest.integrations.is_empty() {
             let reason = "the documents describe nothing, so all of the set would be deleted";

@@ -17,8 +17,8 @@ fn quoted(text: &str) -> String {
 
 /// The document of a set, and the objects that no document can describe, each with the reason: with one of them, the
 /// document would be rejected as a whole.
-pub(crate) fn export(set: &str, present: &Present) -> (String, Vec<String>) {
-    let mut text = format!("set: {}\n", quoted(set));
+pub(crate) fn export(present: &Present) -> (String, Vec<String>) {
+    let mut text = "set: main\n".to_owned();
     let mut omitted = Vec::new();
     let mut people: Vec<_> = present.people.iter().collect();
     // Several invitations can be open for one address.

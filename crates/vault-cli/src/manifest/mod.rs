@@ -1,5 +1,5 @@
 //! Configuration as code: documents describe users, integrations, receivers and credentials. `export` writes the
-//! existing objects as a document, `plan` shows what documents would change, and `apply` changes it.
+//! existing objects as a document, `apply` makes the changes that documents require.
 
 pub(crate) mod beneath;
 pub(crate) mod document;

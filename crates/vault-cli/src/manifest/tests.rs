@@ -453,7 +453,7 @@ proptest! {
         let all = |from: &Present| plan(&manifest, from, false).expect("a plan");
         let mut first = settled(applied(&empty, "etl", &all(&empty)));
         first = applied(&first, "etl", &all(&first));
-        let (text, omitted) = export("etl", &first);
+        let (text, omitted) = export(&first);
         prop_assert_eq!(omitted, Vec::<String>::new());
         let read_back = read(&[("x".into(), text.clone())]).expect("a document");
         // Disabled people who have no account are not created.
@@ -463,13 +463,13 @@ proptest! {
         let again = |from: &Present| plan(&read_back, from, false).expect("a plan");
         let mut second = settled(applied(&empty, "etl", &again(&empty)));
         second = applied(&second, "etl", &again(&second));
-        prop_assert_eq!(export("etl", &second).0, text);
+        prop_assert_eq!(export(&second).0, text);
     }
 
     /// Whatever the organization contains, its export can be applied: each object is described or listed with the reason.
     #[test]
     fn every_export_applies_again_or_lists_the_objects_it_leaves_out(present in organizations()) {
-        let (text, omitted) = export("etl", &present);
+        let (text, omitted) = export(&present);
         let manifest = read(&[("x".into(), text.clone())]).map_err(|violations| TestCaseError::fail(format!("{violations:?}\n{text}")))?;
         prop_assert_eq!(validate(&manifest), []);
         let described = manifest.credentials.len() + manifest.receivers.len();

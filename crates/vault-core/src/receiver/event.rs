@@ -94,7 +94,7 @@ events! {
     FederationUnpublished = "federation.unpublished", Instance, "Storage providers cannot read the signing keys of this vault.",
         "Keyless credentials fail when the providers' caches expire. Run `orgvault federation status`, which shows the reason.";
     IssuerUnreachable = "issuer.unreachable", Instance, "The keys of an issuer of identity tokens cannot be fetched.",
-        "Cached keys are used for at most a day. `orgvault issuer list` shows the reason.";
+        "Cached keys are used for at most a day. `orgvault issuer list NAME` shows the reason.";
 }
 
 impl EventKind {

@@ -53,15 +53,6 @@ pub struct Restored {
     pub replaced: Option<PathBuf>,
 }
 
-/// Losses that a restore may cause.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Accepted {
-    /// The present files may be replaced: they are moved aside.
-    pub replace: bool,
-    /// Changes after the backup may be lost, although the anchor contains a later checkpoint.
-    pub older: bool,
-}
-
 /// The database that was in use before a restore.
 #[derive(Debug)]
 pub enum Present {
@@ -76,9 +67,9 @@ pub enum Present {
 /// Restores the embedded vault `database` from the file `backup`, with a new database key.
 ///
 /// Afterwards, the anchor in the file `anchor` refers to the restored database. A backup that is older than the anchor
-/// is refused unless `older` is accepted.
+/// is refused unless `replace` is set.
 ///
-/// The vault must not be served during the restore. Present files are refused unless their replacement is accepted.
+/// The vault must not be served during the restore. Present files are refused unless `replace` is set.
 /// They are then moved into a directory next to the database, and never deleted. Access tokens, sessions, recovery
 /// codes, activations and passcodes from before the restore are no longer valid. If the present database can be opened,
 /// its state of disabled organizations, accounts, integrations, frozen namespaces and invitations is applied. Accounts
@@ -94,7 +85,7 @@ pub async fn restore(
     root_key: RootKey,
     database: &Database,
     anchor: &Path,
-    accepted: Accepted,
+    replace: bool,
     progress: &mut (dyn FnMut(BackupProgress) + Send),
 ) -> Result<Restored, RestoreError> {
     let Kind::Sqlite(path) = &database.0 else { return Err(RestoreError::NotEmbedded) };
@@ -129,7 +120,7 @@ struct Run<'a> {
     /// Key of the database in the backup.
     key: DatabaseKey,
     anchor: &'a Path,
-    accepted: Accepted,
+    replace: bool,
 }
 
 impl Run<'_> {
@@ -139,7 +130,7 @@ impl Run<'_> {
             exchange::finish(self.path, crate::SystemClock.now())?;
         }
         let found = FoundFile::at(self.path, DatabaseKeyFile::next_to(self.path).path())?;
-        if (found.state != FileState::Missing || found.leftovers) && !self.accepted.replace {
+        if (found.state != FileState::Missing || found.leftovers) && !self.replace {
             return Err(RestoreError::Exists(self.path.to_owned()));
         }
         let staging = exchange::staging(self.path);
@@ -262,7 +253,7 @@ impl Run<'_> {
                 anchor: self.anchor.to_owned(),
             });
         }
-        if self.accepted.older {
+        if self.replace {
             return Ok(());
         }
         let operator = vault.operator();

@@ -1,4 +1,4 @@
-//! `orgvault audit list` and `audit export`.
+//! `orgvault audit list`.
 
 use super::super::account::accounts;
 use super::super::organization::organization_id;
@@ -24,6 +24,8 @@ use vault_core::usecase::AuditFilter;
 
 /// Page size of lists.
 const PAGE: usize = 1_000;
+/// Default number of entries in a table.
+const LISTED: usize = 50;
 /// Maximum time for sealing new entries before they are read, in milliseconds.
 const SEAL_MILLIS: i64 = 10_000;
 /// Maximum number of accounts of a database to load in order to show their addresses.
@@ -41,12 +43,12 @@ struct Question {
 pub(super) async fn list(
     target: &Target<'_>,
     args: AuditFilterArgs,
-    limit: usize,
+    limit: Option<usize>,
     output: Output,
 ) -> Result<(), Failure> {
     let question = question(target, args).await?;
     let mut entries = Vec::new();
-    read(target, &question, AuditOrder::NewestFirst, Some(limit), |entry| {
+    read(target, &question, AuditOrder::NewestFirst, Some(limit.unwrap_or(LISTED)), |entry| {
         entries.push(entry);
         Ok(())
     })
@@ -76,15 +78,16 @@ pub(super) async fn export(
     target: &Target<'_>,
     args: AuditFilterArgs,
     limit: Option<usize>,
-    file: Option<&Path>,
+    file: &Path,
 ) -> Result<(), Failure> {
-    let (question, file) = (question(target, args).await?, file.filter(|path| path.as_os_str() != "-"));
-    let writer: Box<dyn Write + Send> = match file {
-        Some(path) => {
-            let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-            Box::new(opened.map_err(|error| Failure::new(format!("cannot create {}: {error}", path.display())))?)
+    let question = question(target, args).await?;
+    let is_file = file != Path::new("-");
+    let writer: Box<dyn Write + Send> = match is_file {
+        true => {
+            let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
+            Box::new(opened.map_err(|error| Failure::new(format!("cannot create {}: {error}", file.display())))?)
         }
-        None => Box::new(io::stdout()),
+        false => Box::new(io::stdout()),
     };
     let mut writer = BufWriter::new(writer);
     let (mut written, mut reported) = (0_u64, Instant::now());
@@ -107,9 +110,9 @@ pub(super) async fn export(
         Err(ReadError::Source(failure)) => return Err(failure),
         Ok(()) => {}
     }
-    if let Some(path) = file {
+    if is_file {
         writer.into_inner().map_err(|error| Failure::new(error.to_string()))?;
-        std::fs::File::open(path)?.sync_all()?;
+        std::fs::File::open(file)?.sync_all()?;
     }
     let _ = writeln!(io::stderr(), "Exported {}.", counted(written, "entry")); // standard error may be closed
     Ok(())
