@@ -50,12 +50,12 @@ impl Doorman {
         self.attempts >= FREE_ATTEMPTS
     }
 
-    /// Renews the codes if few remain or the next attempt must wait, and unlocks the account.
+    /// Continues with another account if few codes remain or the next attempt must wait.
     pub(crate) fn refill(&mut self, vault: &Vault) {
         if self.codes.len() < 4 || self.must_wait() {
-            let printed = patiently(vault, &["account", "reset-passcode", "--email", &self.account.email, "--json"]);
-            self.account = self.account.with_new_passcode(&printed.json());
-            patiently(vault, &["account", "unlock", "--email", &self.account.email]);
+            let email = format!("after.{}@example.com", self.account.id);
+            let create = ["account", "create", "--org", "Acme", "--email", &email, "--role", "viewer", "--json"];
+            self.account = Account::new(&patiently(vault, &create).json(), None);
             self.take_codes();
             self.spent = None;
             self.live.clear();

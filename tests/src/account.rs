@@ -2,7 +2,7 @@
 
 use crate::answer::Answer;
 use crate::client::{Call, Client};
-use crate::passcode::Authenticator;
+use crate::passcode::{Authenticator, current_step};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
@@ -82,10 +82,15 @@ impl Account {
         json!({"password": self.password, "passcode": self.recovery_code()})
     }
 
-    /// Returns the account with the new passcode and recovery codes that a command printed.
+    /// Enrols again with the code that `account re-enrol` printed and the same password. The current passcode stays
+    /// unused.
     #[track_caller]
-    pub fn with_new_passcode(&self, printed: &Value) -> Self {
-        Self::new(printed, Some(&self.password))
+    pub fn enrolled_again(&self, printed: &Value, client: &Client) -> Self {
+        let code = printed["enrolment_code"].as_str().unwrap_or_else(|| panic!("{printed}"));
+        let drafted = client.enrol(code, &self.password).expect(200).json();
+        let account = Self::enrolled(&self.organization, &json!({"id": self.id}), &drafted, &self.password);
+        client.confirm_enrolment(code, &account.authenticator.code(current_step() - 1)).expect(204);
+        account
     }
 
     /// Logs in.

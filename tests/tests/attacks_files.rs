@@ -176,7 +176,7 @@ fn a74_files_are_closed_to_others(database: Database) {
     let server =
         Server::start(with_open_umask(&vault.serve_command()), &vault.scratch("output"), &vault.scratch("log"));
     run(&vault, &["account", "create", "--org", "Acme", "--email", "a@example.com", "--role", "admin"]);
-    run(&vault, &["account", "passcode", "--email", "a@example.com"]);
+    run(&vault, &["account", "re-enrol", "--email", "a@example.com"]);
     let served = check(&vault);
     if database == Database::Sqlite {
         let names: Vec<_> = served.iter().filter_map(|file| file.file_name()?.to_str()).collect();

@@ -137,8 +137,8 @@ fn a22_wrong_codes_disable_the_passcode() {
     assert_eq!(with_current_code(&account), 401, "disabled");
     log_in(&account.sound_login()).expect(200);
     assert_eq!(with_current_code(&account), 401, "a recovery code logs in, and does not bring the passcode back");
-    let reset = vault.json(&["account", "reset-passcode", "--email", &account.email]);
-    assert_eq!(with_current_code(&account.with_new_passcode(&reset)), 200, "until it is reset");
+    let again = vault.json(&["account", "re-enrol", "--email", &account.email]);
+    assert_eq!(with_current_code(&account.enrolled_again(&again, &client)), 200, "until the user has enrolled again");
 }
 
 #[test]
@@ -214,8 +214,8 @@ fn new_seed_replaces_the_old_one() {
     let client = vault.client();
     let old = vault.admin();
     let before = old.log_in(&client);
-    let reset = vault.json(&["account", "reset-passcode", "--email", &old.email]);
-    let new = old.with_new_passcode(&reset);
+    let again = vault.json(&["account", "re-enrol", "--email", &old.email]);
+    let new = old.enrolled_again(&again, &client);
     assert_ne!(new.secret, old.secret);
     assert!(!before.is_live(), "its sessions have ended");
     client.log_in(&old.sound_login()).problem("invalid-login");

@@ -155,7 +155,7 @@ fn a63_disabled_account_cannot_log_in_after_sql_change() {
     for command in [
         &["account", "set-role", "--role", "admin"][..],
         &["account", "set", "--state", "enabled"],
-        &["account", "set-password"],
+        &["account", "re-enrol"],
     ] {
         vault.run(&[command, &["--email", &viewer.email]].concat()).refused();
     }
@@ -201,12 +201,11 @@ fn a63_replaced_password_stays_replaced() {
     let vault = Vault::start(Database::Postgres);
     let (client, sql) = (vault.client(), Sql::of(&vault));
     let account = vault.admin();
-    client.log_in(&account.sound_login()).expect(200);
+    let session = account.log_in(&client);
     let earlier = sql.bytes("SELECT password FROM accounts");
-    let file = vault.password_file("another long sentence");
-    vault
-        .run(&["account", "set-password", "--email", &account.email, "--password-file", file.to_str().unwrap()])
-        .done();
+    let mut body = account.proof();
+    body["new_password"] = json!("another long sentence");
+    session.post_account("password", &body).expect(204);
     sql.run(&format!("UPDATE accounts SET password = '\\x{}'", hex::encode(earlier)));
     sql.run("UPDATE attempt_classes SET attempts = 0, latest = NULL");
     let refused = client.log_in(&account.sound_login()).status;

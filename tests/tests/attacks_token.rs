@@ -12,7 +12,6 @@ use vault_tests::{Client, Database, Session, Vault, on_both_databases};
 
 on_both_databases! {
     a43_session_end_takes_effect_immediately,
-    a45_new_secrets_revoke_every_session,
 }
 
 /// The decoded parts of `v4.local.<payload>.<footer>`.
@@ -224,29 +223,6 @@ fn a43_session_end_takes_effect_immediately(database: Database) {
     }
     assert!(!before.is_live());
     assert!(account.log_in(&client).is_live());
-}
-
-fn a45_new_secrets_revoke_every_session(database: Database) {
-    let vault = Vault::start(database);
-    let client = vault.client();
-    let bystander = vault.admin_session();
-    for command in ["set-password", "reset-passcode"] {
-        let account = vault.admin();
-        let sessions = [0; 3].map(|_| account.log_in(&client));
-        let printed = vault.json(&["account", command, "--email", &account.email]);
-        for session in sessions {
-            assert!(!session.is_live(), "{command}");
-        }
-        if command == "set-password" {
-            client.log_in(&account.sound_login()).problem("invalid-login");
-            let mut body = account.sound_login();
-            body["password"] = printed["password"].clone();
-            client.log_in(&body).expect(200);
-        } else {
-            account.with_new_passcode(&printed).log_in(&client);
-        }
-    }
-    assert!(bystander.is_live(), "another account's session");
 }
 
 #[test]

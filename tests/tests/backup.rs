@@ -340,7 +340,7 @@ fn stolen_data_directory_is_useless_without_root_key() {
         &["account", "list"],
         &["backup", text(&file)],
         &["restore", text(&backup), "--replace"],
-        &["account", "passcode", "--email", "canary@example.com"],
+        &["account", "re-enrol", "--email", "canary@example.com"],
     ] {
         let output = vault.run(&[command, &there[..]].concat()).refused().stderr;
         assert!(output.contains("root.key not found"), "{command:?}: {output}");

@@ -107,7 +107,7 @@ fn second_start_reports_ignored_options_and_next_steps(database: Database) {
     let directory = vault.data_dir();
     assert!(printed.contains(&format!("Serving the existing vault in {}", directory.display())), "{printed}");
     assert!(server.log_text().contains("ignored --org and --email"), "it lists ignored options");
-    let next = printed.lines().find(|line| line.contains("account set-password")).unwrap();
+    let next = printed.lines().find(|line| line.contains("account re-enrol")).unwrap();
     assert!(next.contains("first@example.com") && next.contains(directory.to_str().unwrap()), "{next}");
     assert_eq!(server.stop(), Some(0));
     let (server, printed) = quickstart(&vault, &[]);

@@ -296,7 +296,7 @@ fn repeated_quickstart_changes_nothing(database: Database) {
     assert_eq!(server.stop(), Some(0));
     assert!(vault.log().contains("ignored --org and --email"), "{}", vault.log());
     let (server, printed) = quickstart(&vault, &[]);
-    assert!(printed.contains("account set-password"), "{printed}");
+    assert!(printed.contains("account re-enrol"), "{printed}");
     for secret in [&account.password, &account.secret, &account.uri] {
         assert!(!printed.contains(secret.as_str()), "{printed}");
     }

@@ -204,11 +204,12 @@ fn nothing_is_saved_after_operator_change(database: Database) {
     let replicas = Replicas::of(&vault);
     let watcher = vault.account("Acme", "admin");
     let mut expected = 0;
-    for change in ["set-role", "disable", "set-password", "reset-passcode", "re-enrol", "delete", "org disable"] {
+    for change in ["set-role", "disable", "re-enrol", "delete", "org disable"] {
         let account = vault.account("Acme", "editor");
         let session = account.log_in(&vault.client());
         let command: Vec<&str> = match change {
             "set-role" => vec!["account", "set-role", "--role", "viewer", "--email", &account.email],
+            "disable" => vec!["account", "set", "--state", "disabled", "--email", &account.email],
             "delete" => vec!["account", "delete", "--yes", "--email", &account.email],
             "org disable" => vec!["org", "set", "--state", "disabled", "Acme"],
             _ => vec!["account", change, "--email", &account.email],

@@ -375,9 +375,6 @@ fn commands_without_an_http_operation_run_on_the_server_only() {
     let site = Site::new(Place::Server, Database::Sqlite);
     for command in [
         &["account", "create", "--org", "Acme", "--email", "a@example.com", "--role", "admin"][..],
-        &["account", "set-password", "--email", &site.admin.email],
-        &["account", "reset-passcode", "--email", &site.admin.email],
-        &["account", "passcode", "--email", &site.admin.email],
         &["audit", "verify"],
         &["org", "create", "Other"],
         &["org", "list"],

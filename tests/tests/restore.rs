@@ -41,9 +41,18 @@ fn backed_up(vault: &Vault, name: &str) -> PathBuf {
     file
 }
 
-/// Logs in with a new passcode after an operator has reset it, because recovery codes are invalid after a restore.
+/// Logs in after a new enrolment, because recovery codes are invalid after a restore.
 fn log_in_again(vault: &Vault, account: &Account, client: &Client) -> Session {
-    account.with_new_passcode(&vault.json(&["account", "reset-passcode", "--email", &account.email])).log_in(client)
+    account.enrolled_again(&vault.json(&["account", "re-enrol", "--email", &account.email]), client).log_in(client)
+}
+
+/// Waits for the next step, because codes up to that of the restore are invalid. Returns its code.
+fn next_code(account: &Account) -> String {
+    let step = current_step();
+    while current_step() == step {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    account.authenticator.code(step + 1)
 }
 
 #[test]
@@ -84,8 +93,7 @@ fn backup_works_on_another_host() {
     for spent in [step - 1, step] {
         client.log_in(&admin.login(&admin.authenticator.code(spent))).problem("invalid-login");
     }
-    let passcode = vault.run(&["account", "passcode", "--email", &admin.email, "--data-dir", text(&directory)]).done();
-    let session = Session::new(&client, &client.log_in(&admin.login(passcode.stdout.trim())).expect(200));
+    let session = Session::new(&client, &client.log_in(&admin.login(&next_code(&admin))).expect(200));
     for (id, shown) in saved.iter().zip(&shown) {
         let mut now = session.show(id).expect(200).json();
         now["last_activated_at"] = shown["last_activated_at"].clone();
@@ -128,8 +136,9 @@ fn rights_revoked_since_backup_stay_revoked() {
     session.change_account(&disabled.id, &json!({"state": "disabled"})).expect(200);
     session.change_account(&demoted.id, &json!({"role": "viewer"})).expect(200);
     vault.run(&["account", "delete", "--email", &gone.email, "--yes"]).done();
-    let file = vault.password_file("another rather long passphrase");
-    vault.run(&["account", "set-password", "--email", &changed.email, "--password-file", text(&file)]).done();
+    let mut body = changed.proof();
+    body["new_password"] = json!("another rather long passphrase");
+    changed.log_in(&vault.client()).post_account("password", &body).expect(204);
     vault.run(&["account", "delete", "--email", "withdrawn@example.com", "--yes"]).done();
     let invited = session.invite("grace@example.com", "viewer").expect(201).json();
     vault.run(&["org", "set", "--state", "disabled", "Closed"]).done();
@@ -177,14 +186,13 @@ fn rights_revoked_since_backup_stay_revoked() {
     assert!(organizations.matches("disabled").count() == 2, "Closed, and Erased: {organizations}");
 
     // The newer password is valid, and the older one is not.
-    let reset = vault.json(&["account", "reset-passcode", "--email", &changed.email]);
-    let with = |password: &str| Account::new(&reset, Some(password));
     let client = vault.client();
-    client.log_in(&with(&changed.password).sound_login()).problem("invalid-login");
-    with("another rather long passphrase").log_in(&client);
+    let mut login = changed.login(&next_code(&changed));
+    client.log_in(&login).problem("invalid-login");
+    login["password"] = json!("another rather long passphrase");
+    client.log_in(&login).expect(200);
     for stopped in [&disabled, &gone, &closed, &erased] {
-        let reset = vault.json(&["account", "reset-passcode", "--email", &stopped.email]);
-        client.log_in(&stopped.with_new_passcode(&reset).sound_login()).problem("invalid-login");
+        client.log_in(&stopped.login(&stopped.authenticator.code(current_step()))).problem("invalid-login");
     }
     let viewer = log_in_again(&vault, &demoted, &client);
     assert_eq!(viewer.try_save(&small("kept", 9)).status, 403, "demoted since");

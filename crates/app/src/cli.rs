@@ -17,7 +17,8 @@ use vault_cli::completion;
 use vault_cli::failure::Failure;
 use vault_cli::text::{Moment, seconds};
 use vault_core::audit::AuditAction;
-use vault_core::id::{EventId, ReceiverId};
+use vault_core::id::ReceiverId;
+use vault_core::receiver::EventKinds;
 use vault_embed::Database;
 
 /// A self-hosted vault for the storage credentials of batch jobs.
@@ -31,7 +32,8 @@ use vault_embed::Database;
 )]
 pub(crate) struct Cli {
     /// Print one JSON document on standard output, for scripts
-    #[arg(long, global = true)]
+    // After the flags of the command, and before --help.
+    #[arg(long, global = true, display_order = 998)]
     pub(crate) json: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -395,17 +397,10 @@ impl Command {
     /// Refuses a command that the HTTP API does not offer: it discloses secrets of an account, or reads more than one
     /// organization.
     pub(crate) fn require_api(&self) -> Result<(), Failure> {
-        const RE_ENROL: &str = ". An admin can run `orgvault account re-enrol` instead";
         let (command, instead) = match self {
-            Self::Account(Managed { command, .. }) => match command {
-                AccountCommand::Create { .. } => {
-                    ("account create", ". An admin can run `orgvault account invite` instead")
-                }
-                AccountCommand::ResetPasscode(_) => ("account reset-passcode", RE_ENROL),
-                AccountCommand::SetPassword { .. } => ("account set-password", RE_ENROL),
-                AccountCommand::Passcode(_) => ("account passcode", ""),
-                _ => return Ok(()),
-            },
+            Self::Account(Managed { command: AccountCommand::Create { .. }, .. }) => {
+                ("account create", ". An admin can run `orgvault account invite` instead")
+            }
             Self::Audit(Managed { command: AuditCommand::Verify, .. }) => ("audit verify", ""),
             _ => return Ok(()),
         };
@@ -556,7 +551,7 @@ pub(crate) enum AccountCommand {
     },
     /// Invite a user: print an enrolment code once, valid for 72 hours
     ///
-    /// The user opens the printed link or runs the printed commands, and chooses a password.
+    /// The user opens the printed link, or runs `orgvault enrol`, and chooses a password.
     Invite {
         /// Name of the organization, required without --profile
         #[arg(long, value_name = "NAME")]
@@ -590,15 +585,6 @@ pub(crate) enum AccountCommand {
         #[arg(long)]
         yes: bool,
     },
-    /// Replace the passcode secret and recovery codes of an account, and end its sessions
-    ResetPasscode(ByEmail),
-    /// Replace the password of an account, and end its sessions
-    SetPassword {
-        #[command(flatten)]
-        account: ByEmail,
-        #[command(flatten)]
-        password: PasswordFile,
-    },
     /// Change the role of an account, which ends its sessions, or of an invitation
     SetRole {
         #[command(flatten)]
@@ -615,10 +601,6 @@ pub(crate) enum AccountCommand {
     /// and destroys its password, passcode and recovery codes. Role, e-mail address and history stay unchanged. A
     /// second run prints another code and invalidates the previous one.
     ReEnrol(ByEmail),
-    /// Print the current passcode of an account. Waits for the next one if it was already used
-    ///
-    /// For hosts with access to the data directory and the root key. Recorded in the audit log.
-    Passcode(ByEmail),
 }
 
 #[derive(Subcommand)]
@@ -632,7 +614,7 @@ pub(crate) enum AuditCommand {
     /// List entries, newest first, or write them as JSON Lines, oldest first
     List {
         #[command(flatten)]
-        filter: AuditFilterArgs,
+        filter: Box<AuditFilterArgs>,
         /// Maximum number of entries [default: 50; all with --json-lines]
         #[arg(long, value_name = "N")]
         limit: Option<usize>,
@@ -923,9 +905,16 @@ pub(crate) struct ReceiverAddress {
     pub(crate) email: Option<String>,
 }
 
+/// Lists the events, for the help.
+fn events() -> String {
+    let [instance, organization] = [false, true].map(EventKinds::all);
+    format!("Events of the instance: {instance}.\n\nEvents of an organization, with --profile: {organization}.")
+}
+
 #[derive(Subcommand)]
 pub(crate) enum ReceiverCommand {
     /// Add a receiver. The signing secret of a webhook is printed once
+    #[command(after_help = events())]
     Add {
         #[command(flatten)]
         address: ReceiverAddress,
@@ -936,6 +925,7 @@ pub(crate) enum ReceiverCommand {
     /// List receivers: state, last delivery and last error
     List,
     /// Change a receiver's events, or enable or disable it
+    #[command(after_help = events())]
     Change {
         /// ID of the receiver
         #[arg(value_name = "ID")]
@@ -1115,6 +1105,18 @@ mod tests {
         }
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
         assert!(count > 100, "{count}");
+    }
+
+    #[test]
+    fn every_command_is_in_one_group() {
+        let all = Cli::command();
+        let shown = all.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name);
+        let grouped = GROUPS.iter().flat_map(|(_, names)| names.iter().copied());
+        let sorted = |mut names: Vec<&str>| {
+            names.sort_unstable();
+            names.join(" ")
+        };
+        assert_eq!(sorted(grouped.collect()), sorted(shown.chain(["help"]).collect()));
     }
 
     #[test]

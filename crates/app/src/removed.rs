@@ -4,6 +4,9 @@
 const COMMANDS: &[(&str, &str)] = &[
     ("account disable", "`account set --state disabled`"),
     ("account enable", "`account set --state enabled`"),
+    ("account passcode", "`account re-enrol`"),
+    ("account reset-passcode", "`account re-enrol`"),
+    ("account set-password", "`account re-enrol`"),
     ("audit export", "`audit list --json-lines`"),
     ("credential describe", "`credential set`"),
     ("credential label", "`credential set --label`"),

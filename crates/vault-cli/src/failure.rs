@@ -74,9 +74,6 @@ pub fn refused(error: vault_core::Error, object: &str) -> Failure {
         Error::Refused(refusal @ Refusal::OnlyInvited) => Failure::new(format!(
             "{refusal}. Change its role, or withdraw the invitation with `orgvault account delete`"
         )),
-        Error::Refused(refusal @ Refusal::AwaitsEnrolment) => Failure::new(format!(
-            "{refusal}. Lost or expired enrolment code? `orgvault account re-enrol` prints a new one"
-        )),
         Error::Refused(Refusal::SeveralInvitations(count)) => Failure::new(format!(
             "{count} organizations have invited this address: name one with --org; `orgvault account list` shows all"
         )),

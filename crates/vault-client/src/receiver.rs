@@ -43,12 +43,6 @@ impl Session {
         self.send(Method::GET, &format!("{}/deliveries?limit={limit}", below(RECEIVERS, id)))?.json()
     }
 
-    /// Queues an event for a receiver again.
-    pub fn resend(&self, id: &str, event: &str) -> Result<DeliveryItem, ClientError> {
-        let deliveries = [&below(RECEIVERS, id), "/deliveries"].concat();
-        self.send(Method::POST, &[&below(&deliveries, event), "/resend"].concat())?.json()
-    }
-
     /// Queues a test for a receiver.
     pub fn test_receiver(&self, id: &str) -> Result<DeliveryItem, ClientError> {
         self.send(Method::POST, &[&below(RECEIVERS, id), "/test"].concat())?.json()

@@ -178,8 +178,6 @@ actions! {
     AccountRoleChanged = "account.role-changed",
     /// An account's password was changed.
     AccountPasswordChanged = "account.password-changed",
-    /// The TOTP secret and recovery codes of an account were replaced.
-    AccountPasscodeReset = "account.passcode-reset",
     /// The password, TOTP secret and recovery codes of an account were deleted, and its user may enrol again.
     AccountReEnrolled = "account.re-enrolled",
     /// A user requested a new TOTP secret, but has not confirmed it yet.
@@ -192,10 +190,6 @@ actions! {
     AccountRecoveryCodesReplaced = "account.recovery-codes-replaced",
     /// The lockouts and locked throttle buckets of an account were cleared.
     AccountUnlocked = "account.unlocked",
-    /// An account's current passcode was printed.
-    AccountPasscodeRead = "account.passcode-read",
-    /// The embedded database's key was printed.
-    DatabaseKeyRead = "database.key-read",
     /// The whole database was copied, or compared with its copy.
     DatabaseCopied = "database.copied",
     /// A backup of the embedded database was started.

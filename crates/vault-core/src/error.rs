@@ -99,9 +99,6 @@ pub enum Refusal {
     /// The account has not accepted its invitation.
     #[error("the account has not accepted its invitation")]
     OnlyInvited,
-    /// The user of the account must enrol again first.
-    #[error("the user must enrol again first")]
-    AwaitsEnrolment,
     /// Users cannot re-enrol their own account.
     #[error("you cannot re-enrol your own account")]
     OwnAccount,
@@ -272,7 +269,6 @@ impl Refusal {
             | Self::IssuerTrusted(_)
             | Self::FederationKey(_)
             | Self::OnlyInvited
-            | Self::AwaitsEnrolment
             | Self::OwnAccount
             | Self::LastAdmin
             | Self::NamespaceTooLarge

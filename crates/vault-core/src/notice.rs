@@ -16,10 +16,6 @@ pub enum NoticeCode {
     LoginLocked,
     /// 20 passcodes were wrong, so time-based passcodes were disabled.
     PasscodeDisabled,
-    /// An operator set the password.
-    PasswordChangedByOperator,
-    /// An operator replaced the TOTP secret and the recovery codes.
-    PasscodeResetByOperator,
     /// An admin or operator deleted the secrets of the account, and its user had to enrol again.
     ReEnrolled,
     /// For admins: an admin or operator deleted the secrets of this account, whose user must enrol again.
@@ -35,22 +31,13 @@ pub enum NoticeCode {
 
 impl NoticeCode {
     /// All stored codes, except [`NoticeCode::ColleagueReEnrolled`].
-    pub const STORED: [Self; 6] = [
-        Self::LoginLocked,
-        Self::PasscodeDisabled,
-        Self::PasswordChangedByOperator,
-        Self::PasscodeResetByOperator,
-        Self::ReEnrolled,
-        Self::RecoveryCodeUsed,
-    ];
+    pub const STORED: [Self; 4] = [Self::LoginLocked, Self::PasscodeDisabled, Self::ReEnrolled, Self::RecoveryCodeUsed];
 
     /// Returns the name of the code on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::LoginLocked => "login-locked",
             Self::PasscodeDisabled => "passcode-disabled",
-            Self::PasswordChangedByOperator => "password-changed-by-operator",
-            Self::PasscodeResetByOperator => "passcode-reset-by-operator",
             Self::ReEnrolled => "re-enrolled",
             Self::ColleagueReEnrolled(_) => "colleague-re-enrolled",
             Self::RecoveryCodeUsed => "recovery-code-used",

@@ -222,7 +222,7 @@ async fn key_format_is_pinned() {
     for name in ["database-key.file", "database-key.file-while-rotating"] {
         std::fs::write(directory.path().join("orgvault.db.key"), vectors.bytes(name)).unwrap();
         let key = file.load(&root).unwrap();
-        assert_eq!(key.expose_hex().expose_secret(), hex::encode(vectors.bytes("database-key")));
+        assert_eq!(key.expose_bytes().as_slice(), vectors.bytes("database-key"));
     }
     open(&vectors, &root).await;
 }
@@ -307,7 +307,7 @@ async fn write() {
 
     let file_of_key = DatabaseKeyFile::next_to(&directory.path().join("orgvault.db"));
     let key = file_of_key.create(&root, &*entropy).unwrap();
-    vectors.put("database-key", hex::decode(key.expose_hex().expose_secret()).unwrap());
+    vectors.put("database-key", key.expose_bytes().as_slice());
     vectors.put("database-key.file", std::fs::read(directory.path().join("orgvault.db.key")).unwrap());
     let next = LoadedRootKey::generate(&other.path().join("root.key"), entropy.clone()).unwrap();
     file_of_key.begin_root_rotation(&root, &next).unwrap();

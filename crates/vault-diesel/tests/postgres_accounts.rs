@@ -349,9 +349,8 @@ async fn attempts_and_account_changes_do_not_deadlock() {
                 made(store.finish_attempt(FinishAttempt::Account(refused)).await);
             }
         };
-        let password = AccountChange::Password(SealedPassword { id: PASSWORD, blob: Blob::from_bytes(vec![2; 140]) });
         let unlock = by_operator(&here, world, target, AccountChange::Unlock).await;
-        let password = by_operator(&here, world, target, password).await;
+        let grant = by_operator(&here, world, target, AccountChange::Grant).await;
         let changed = join_all([
             async {
                 attempt(&here, strange).await;
@@ -364,7 +363,7 @@ async fn attempts_and_account_changes_do_not_deadlock() {
             }
             .boxed(),
             async { decided(here.change_account(unlock).await) }.boxed(),
-            async { decided(there.change_account(password).await) }.boxed(),
+            async { decided(there.change_account(grant).await) }.boxed(),
         ])
         .await;
         assert_eq!(changed.into_iter().filter(|changed| *changed).count(), 1);

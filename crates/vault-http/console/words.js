@@ -26,15 +26,15 @@ export const ACTIONS = {
   'account.created': 'created %', 'account.invited': 'invited %', 'invitation.address-in-use': 'could not invite a user: the address is in use', 'account.enrolment-refused': 'tried a wrong code to enrol as %',
   'account.enrolment-drafted': 'started to enrol as %', 'account.enrolled': 'enrolled as %', 'invitation.role-changed': 'changed the role in the invitation of %', 'invitation.deleted': 'withdrew the invitation of %',
   'account.disabled': 'disabled %', 'account.enabled': 'enabled %', 'account.deleted': 'deleted %', 'account.role-changed': 'changed the role of %', 'account.password-changed': 'changed the password of %',
-  'account.passcode-reset': 'replaced passcode and recovery codes of %', 'account.re-enrolled': 'reset the sign-in of %', 'account.passcode-drafted': 'requested a new authenticator for %', 'account.passcode-changed': 'changed the authenticator of %',
-  'account.passcode-change-refused': 'entered a wrong code for the new authenticator of %', 'account.recovery-codes-replaced': 'replaced the recovery codes of %', 'account.unlocked': 'unlocked %', 'account.passcode-read': 'printed the passcode of %',
+  'account.re-enrolled': 'reset the sign-in of %', 'account.passcode-drafted': 'requested a new authenticator for %', 'account.passcode-changed': 'changed the authenticator of %',
+  'account.passcode-change-refused': 'entered a wrong code for the new authenticator of %', 'account.recovery-codes-replaced': 'replaced the recovery codes of %', 'account.unlocked': 'unlocked %',
   'login.succeeded': 'signed in', 'login.refused': 'failed to sign in as %: wrong password, or the account is disabled', 'login.passcode-refused': 'failed to sign in as %: wrong passcode', 'login.throttled': 'failed to sign in as %: unknown address, lockout or disabled passcodes',
   'login.locked': 'locked % after too many failed sign-ins', 'login.passcode-disabled': 'disabled passcodes of % after too many wrong ones', 'session.logged-out': 'signed out', 'session.ended': 'ended a session of %',
   'audit.listed': 'read the audit log', 'audit.delivery-reset': 'restarted audit log delivery', 'audit.truncated': 'removed audit entries past their retention', 'row.state-recorded': 'recorded the state of %',
   'organization.created': 'created the organization', 'organization.disabled': 'disabled the organization', 'organization.enabled': 'enabled the organization', 'organization.deleted': 'deleted the organization',
   'organization.key-replaced': 'replaced the key of the organization', 'organization.key-destroyed': 'destroyed an old key of the organization', 'instance.created': 'created the instance', 'issuer.added': 'added an issuer of identity tokens', 'issuer.removed': 'removed an issuer of identity tokens', 'instance.root-key-replaced': 'replaced the root key',
   'federation.key-added': 'added a signing key of keyless storage access', 'federation.key-promoted': 'made a signing key the current one', 'federation.key-retired': 'retired a signing key', 'federation.key-removed': 'removed a signing key',
-  'instance.key-replaced': 'replaced the instance key', 'instance.key-destroyed': 'destroyed an old instance key', 'database.key-read': "printed the database's key", 'database.copied': 'copied the database',
+  'instance.key-replaced': 'replaced the instance key', 'instance.key-destroyed': 'destroyed an old instance key', 'database.copied': 'copied the database',
   'database.backed-up': 'backed up the database', 'database.restored': 'restored the database',
 };
 

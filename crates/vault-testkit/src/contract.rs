@@ -241,12 +241,9 @@ macro_rules! store_contract {
                 parallel_creations_of_one_address_create_one
                 account_requires_organization
                 accounts_are_listed_by_organization_newest_first
-                reading_a_passcode_is_recorded
             }
             account_change {
                 account_rights_are_replaced
-                password_is_replaced
-                passcode_is_replaced
                 account_is_deleted
                 every_change_but_unlocking_ends_sessions
                 restored_role_does_not_revive_sessions
@@ -315,7 +312,6 @@ macro_rules! store_contract {
                 parallel_attempts_from_known_network_gain_nothing
                 unknown_addresses_are_never_locked_out
                 known_networks_are_shared_by_processes
-                reset_unlocks_buckets
                 account_deleted_during_attempts_is_unknown
                 known_networks_have_separate_buckets
                 known_networks_are_per_account

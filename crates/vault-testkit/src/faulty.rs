@@ -160,7 +160,6 @@ ports! {
         find_account(query: Find<AccountKey, Scope>) -> Option<FoundAccount>;
         list_accounts(query: List<(OrganizationId, AccountId)>) -> Vec<ListedAccount>;
         change_account(command: Command<ChangeAccount>) -> ();
-        read_passcode(command: Command<ReadPasscode>) -> Option<StoredPasscode>;
     }
     ActivationRepository {
         find_integration_by_token(token: Digest) -> Option<FoundIntegration>;

@@ -563,10 +563,6 @@ pub(crate) enum VaultCommand {
     EndSession(usize),
     /// Sets an account's role and whether it is active.
     Grant(usize, Role, bool),
-    /// Replaces an account's password.
-    Password(usize),
-    /// Replaces an account's TOTP secret.
-    Passcode(usize),
     /// Requires re-enrolment of an account, and completes it immediately if the flag is set.
     ReEnrol(usize, bool),
     /// Unlocks an account.
@@ -634,8 +630,6 @@ pub(crate) fn vault_command() -> impl Strategy<Value = VaultCommand> {
         2 => (few(), few(), few()).prop_map(|(account, code, from)| Command::LogInByRecoveryCode(account, code, from)),
         2 => many().prop_map(Command::EndSession),
         1 => (few(), role(), proptest::bool::weighted(0.8)).prop_map(|(who, role, on)| Command::Grant(who, role, on)),
-        1 => few().prop_map(Command::Password),
-        1 => few().prop_map(Command::Passcode),
         1 => (few(), any::<bool>()).prop_map(|(account, confirmed)| Command::ReEnrol(account, confirmed)),
         1 => few().prop_map(Command::Unlock),
         1 => proptest::bool::weighted(0.8).prop_map(Command::SetOrganization),

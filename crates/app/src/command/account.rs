@@ -6,7 +6,6 @@ use super::target::{Remote, Target};
 use crate::cli::{AccountCommand as Asked, AccountOrInvitation, ByEmail, PasswordFile, RoleArg, StateArg, StateFlag};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
-use std::time::Duration;
 use vault_cli::failure::{Doing, Failure, NO_ACCOUNT, refused};
 use vault_cli::output::{Output, table};
 use vault_cli::secret_file;
@@ -16,11 +15,11 @@ use vault_core::account::{AccountState, ListedAccount};
 use vault_core::cursor::PageRequest;
 use vault_core::email::EmailAddress;
 use vault_core::lockout::WRONG_PASSCODES;
-use vault_core::passcode::{PasscodeSecret, RecoveryCode};
-use vault_core::password::{MAX_BYTES, generate_password};
+use vault_core::passcode::PasscodeSecret;
+use vault_core::password::MAX_BYTES;
 use vault_core::principal::{Principal, Scope};
 use vault_core::role::Role;
-use vault_core::usecase::{AccountCommand, AccountRef, CreateAccountRequest, CreatedAccount, CurrentPasscode};
+use vault_core::usecase::{AccountCommand, AccountRef, CreateAccountRequest, CreatedAccount};
 use vault_core::{Error, Refusal};
 use vault_embed::OpenVault;
 use vault_http::items;
@@ -101,12 +100,6 @@ struct ShownAccount {
     found: Option<ShownLock>,
     #[serde(skip_serializing_if = "Option::is_none")]
     invitation_expires_at: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    password: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    totp: Option<ShownTotp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    recovery_codes: Option<Vec<String>>,
 }
 
 /// The lockouts of an account in JSON output.
@@ -125,7 +118,7 @@ struct ShownLock {
     /// Set if logins are rejected until `account unlock`.
     closed: bool,
     wrong_passcodes: u32,
-    /// Set if time-based passcodes are rejected until `account reset-passcode`.
+    /// Set if time-based passcodes are rejected until the account enrols again.
     passcode_disabled: bool,
 }
 
@@ -176,7 +169,6 @@ impl Found {
 pub(super) struct Changed {
     /// The account after the change, or before its deletion. The results of logins are from before the change.
     pub(super) found: Found,
-    passcode: Option<(PasscodeSecret, Vec<RecoveryCode>)>,
     /// Enrolment code and its expiry.
     pub(super) enrolment: Option<(SecretString, String)>,
 }
@@ -229,24 +221,11 @@ pub(crate) async fn run(target: &Target<'_>, command: Asked, output: Output) -> 
         }
         Asked::ReEnrol(account) => invitation::re_enrol(target, &account.into(), output).await,
         Asked::Unlock(account) => unlock(target, &account.into(), output).await,
-        Asked::ResetPasscode(account) => {
-            let done = |found: &Found| {
-                let email = &found.account.email;
-                format!("Replaced the passcode secret and recovery codes of {email} and ended its sessions.")
-            };
-            let texts = Texts { doing: "replace the passcode of", done };
-            print_changed(target, &account.into(), AccountCommand::ResetPasscode, texts, output).await
-        }
-        Asked::SetPassword { account, password } => set_password(target, account.into(), &password, output).await,
         Asked::Create { org, account, role, password } => {
             let (_, vault) = target.database("account create")?;
             let password = password.read()?;
             let created = create(vault, org, account.email, role.into(), password).await?;
             output.print(&ShownCreated::from(&created), &created_text(&created)?)
-        }
-        Asked::Passcode(account) => {
-            let (_, vault) = target.database("account passcode")?;
-            passcode(vault, &account.email, output).await
         }
     }
 }
@@ -285,26 +264,10 @@ async fn print_changed(
     texts: Texts<impl FnOnce(&Found) -> String>,
     output: Output,
 ) -> Result<(), Failure> {
-    let (shown, text) = changed(target, address, command, texts).await?;
-    output.print(&shown, &text)
-}
-
-async fn changed(
-    target: &Target<'_>,
-    address: &AccountOrInvitation,
-    command: AccountCommand,
-    texts: Texts<impl FnOnce(&Found) -> String>,
-) -> Result<(ShownAccount, String), Failure> {
     let what = || format!("{} {}", texts.doing, address.address.email);
     let changed = change(target, address, command).await.doing(what)?;
-    let mut text = (texts.done)(&changed.found) + "\n";
-    let mut shown = shown(changed.found);
-    if let Some((passcode, codes)) = &changed.passcode {
-        text += &format!("Copy these now; they are not shown again:\n\n{}", passcode_sheet(passcode, codes)?);
-        shown.totp = Some(ShownTotp::from(passcode));
-        shown.recovery_codes = Some(codes.iter().map(|RecoveryCode(code)| reveal(code)).collect());
-    }
-    Ok((shown, text))
+    let text = (texts.done)(&changed.found);
+    output.print(&shown(changed.found), &text)
 }
 
 /// Changes an account or invitation.
@@ -319,25 +282,19 @@ pub(super) async fn change(
             let changed = vault.accounts().change(&Principal::Operator, account, command).await;
             let changed = changed.map_err(|error| refused(error, NO_ACCOUNT))?;
             let enrolment = changed.enrolment.map(|(code, until)| (code.text().clone(), rfc3339(until)));
-            Ok(Changed { found: found(vault, &changed.account).await?, passcode: changed.passcode, enrolment })
+            Ok(Changed { found: found(vault, &changed.account).await?, enrolment })
         }
         Target::Server(remote) => {
             let before = find_remote(target, remote, address)?;
             let state = before.state.clone();
             let (account, enrolment) = change_remote(remote, before, command).or_else(|error| {
-                // These responses have the same code.
-                let refusal = match AccountState::parse(&state) {
-                    _ if error.code() != Some(ProblemCode::Conflict) => None,
-                    Some(AccountState::Invited) => Some(Refusal::OnlyInvited),
-                    Some(AccountState::ReEnrolling) => Some(Refusal::AwaitsEnrolment),
-                    _ => None,
-                };
-                match refusal {
-                    Some(refusal) => Err(refused(Error::Refused(refusal), NO_ACCOUNT)),
-                    None => remote.done(Err(error), NO_ACCOUNT),
+                let is_invited = state == AccountState::Invited.as_str();
+                match error.code() == Some(ProblemCode::Conflict) && is_invited {
+                    true => Err(refused(Error::Refused(Refusal::OnlyInvited), NO_ACCOUNT)),
+                    false => remote.done(Err(error), NO_ACCOUNT),
                 }
             })?;
-            Ok(Changed { found: found_remote(remote, account), passcode: None, enrolment })
+            Ok(Changed { found: found_remote(remote, account), enrolment })
         }
     }
 }
@@ -373,35 +330,8 @@ fn change_remote(
             let enrolment = (enrolment.enrolment_code.into_secret(), enrolment.expires_at);
             return Ok((AccountItem { state, ..before }, Some(enrolment)));
         }
-        // Only operators may set or learn the secrets of an account. Refused before the login.
-        AccountCommand::SetPassword(_) | AccountCommand::ResetPasscode => {
-            return Err(ClientError::Request("admins cannot set the secrets of an account"));
-        }
     };
     Ok((account, None))
-}
-
-async fn set_password(
-    target: &Target<'_>,
-    address: AccountOrInvitation,
-    file: &PasswordFile,
-    output: Output,
-) -> Result<(), Failure> {
-    let (_, vault) = target.database("account set-password")?;
-    let given = file.read()?;
-    let generated = match given {
-        Some(_) => None,
-        None => Some(generate_password(&*vault.ports().entropy)?),
-    };
-    let Some(password) = given.or_else(|| generated.clone()) else { return Ok(()) };
-    let done = |found: &Found| format!("Replaced the password of {} and ended its sessions.", found.account.email);
-    let texts = Texts { doing: "replace the password of", done };
-    let (mut shown, mut text) = changed(target, &address, AccountCommand::SetPassword(password), texts).await?;
-    if let Some(password) = &generated {
-        text += &format!("Copy it now; it is not shown again:\n\n  password       {}\n", reveal(password));
-        shown.password = Some(reveal(password));
-    }
-    output.print(&shown, &text)
 }
 
 /// Unlocks an account. Prints the lockout that was removed, so that the operator notices if there was none.
@@ -428,7 +358,7 @@ async fn unlock(target: &Target<'_>, address: &AccountOrInvitation, output: Outp
 fn passcode_disabled(lock: &ShownLock, email: &str) -> String {
     format!(
         "Time-based passcodes are disabled after {} wrong ones. Recovery codes work; else run `orgvault account \
-         reset-passcode --email {email}`.\n",
+         re-enrol --email {email}`.\n",
         lock.wrong_passcodes
     )
 }
@@ -598,36 +528,6 @@ fn shown(found: Found) -> ShownAccount {
         lock: None,
         found: None,
         invitation_expires_at: None,
-        password: None,
-        totp: None,
-        recovery_codes: None,
-    }
-}
-
-#[derive(Serialize)]
-struct ShownPasscode<'a> {
-    passcode: &'a str,
-    expires_at: String,
-}
-
-async fn passcode(vault: &OpenVault, email: &str, output: Output) -> Result<(), Failure> {
-    let accounts = vault.accounts();
-    loop {
-        let read = accounts.read_passcode(email).await.map_err(|error| refused(error, NO_ACCOUNT));
-        match read.doing(|| format!("show the passcode of {email}"))? {
-            CurrentPasscode::Ready(code, until) => {
-                let code = code.expose_secret(); // the operator requested it
-                return output.print(&ShownPasscode { passcode: code, expires_at: rfc3339(until) }, code);
-            }
-            CurrentPasscode::SpentUntil(next) => {
-                let wait = next.millis_since(vault.ports().environment.now()).max(0);
-                tracing::info!(
-                    seconds = (wait + 999) / 1000,
-                    "the current passcode is used up; waiting for the next one"
-                );
-                tokio::time::sleep(Duration::from_millis(wait.unsigned_abs())).await;
-            }
-        }
     }
 }
 

@@ -58,9 +58,9 @@ pub(crate) async fn run(target: &Target<'_>, command: AuditCommand, output: Outp
             verify(settings, vault, output).await
         }
         AuditCommand::List { filter, limit, json_lines: true, output: file } => {
-            reading::export(target, filter, limit, &file).await
+            reading::export(target, *filter, limit, &file).await
         }
-        AuditCommand::List { filter, limit, .. } => reading::list(target, filter, limit, output).await,
+        AuditCommand::List { filter, limit, .. } => reading::list(target, *filter, limit, output).await,
     }
 }
 

@@ -184,8 +184,9 @@ async fn prune(vault: &OpenVault) -> Result<(), Failure> {
     let mut seen = |rows| bar.set_position(rows);
     let destroyed = vault.keys().destroy_replaced(&mut seen).await.doing(|| "destroy replaced keys".to_owned())?.len();
     bar.finish_and_clear();
-    if destroyed > 0 {
-        note(&format!("destroyed {} that nothing needs", counted(destroyed as u64, "replaced key")));
+    let count = u64::try_from(destroyed)?;
+    if count > 0 {
+        note(&format!("destroyed {} that nothing needs", counted(count, "replaced key")));
     }
     Ok(())
 }

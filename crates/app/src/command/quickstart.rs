@@ -355,7 +355,6 @@ fn created_text(
     let _ = writeln!(text, "  console        {console_url}");
     let _ = writeln!(text, "  e-mail         {}", shown.email);
     let _ = writeln!(text, "  password       {}", shown.password.as_deref().unwrap_or("as given"));
-    let _ = writeln!(text, "  passcode       {} {flags}", settings.command_line("account passcode"));
     if args.qr {
         let _ = write!(text, "\n{}", passcode_sheet(&account.passcode, &account.recovery_codes)?);
     } else {
@@ -427,9 +426,9 @@ async fn existing_text(
         (Some(only), None) => only.email.to_string(),
         _ => "ADDRESS".to_owned(),
     };
-    let (set_password, list) = (settings.command_line("account set-password"), settings.command_line("account list"));
+    let (re_enrol, list) = (settings.command_line("account re-enrol"), settings.command_line("account list"));
     text += &format!("Sign in on the command line: {} login --email {}\n", program(), quoted(&email));
-    text += &format!("Lost the password? {set_password} --email {}\n", quoted(&email));
+    text += &format!("Lost the password or the authenticator? {re_enrol} --email {}\n", quoted(&email));
     text += &format!("Other accounts: {list}\nStop the server with Ctrl-C.\n");
     Ok(text)
 }

@@ -12,7 +12,7 @@ use vault_core::Error;
 use vault_core::cursor::PageRequest;
 use vault_core::id::ReceiverId;
 use vault_core::principal::Principal;
-use vault_core::receiver::{Channel, EventKinds, MAX_ADDRESS_LENGTH, ReceiverState};
+use vault_core::receiver::{Channel, MAX_ADDRESS_LENGTH, ReceiverState};
 use vault_core::usecase::receivers::{AddReceiverRequest as Added, ReceiverEdit};
 use vault_http::items;
 

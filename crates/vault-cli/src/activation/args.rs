@@ -112,6 +112,7 @@ impl ListenerArgs {
 
 /// The activation to request.
 #[derive(Args)]
+#[command(next_help_heading = None::<&'static str>)]
 pub(crate) struct WantedArgs {
     /// Namespace to activate
     #[arg(long, value_name = "NAME", value_parser = namespace)]

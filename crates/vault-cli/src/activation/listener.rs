@@ -30,7 +30,6 @@ pub(crate) enum Renewed {
 
 /// The activation listener. Errors name the values of the command line.
 pub(crate) struct Listener {
-    args: ListenerArgs,
     settings: ActivationSettings,
     address: ActivationAddress,
     source: TokenSource,
@@ -60,7 +59,7 @@ impl Listener {
             (None, None) => {}
             _ => return Err(Failure::usage(format!("{CLIENT_CERT} and {CLIENT_KEY} must be set together"))),
         }
-        let listener = Self { args: args.clone(), settings, address: args.address()?.clone(), source };
+        let listener = Self { settings, address: args.address()?.clone(), source };
         listener.client()?;
         Ok(listener)
     }

@@ -7,7 +7,7 @@ use crate::client::args::{
 use crate::client::data::{self, Data, Difference, printable};
 use crate::client::login::{Login, Profile, failure};
 use crate::failure::Failure;
-use crate::output::{Output, table, warn};
+use crate::output::{Output, table};
 use crate::text::{Moment, rfc3339};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -190,10 +190,8 @@ fn save(
     let (mut data, options) = data.read(|| Ok(kind))?;
     let labels: Option<BTreeMap<String, String>> = (!labels.is_empty()).then(|| labels.into_iter().collect());
     let expires_at = metadata.expires_at.map(moment);
-    if !allow_several {
-        if let Some(several) = several::find(session, &of.namespace, 1)? {
-            several.confirm("Save another one?", output)?;
-        }
+    if !allow_several && let Some(several) = several::find(session, &of.namespace, 1)? {
+        several.confirm("Save another one?", output)?;
     }
     let doing = || "save the credential".to_owned();
     let saved = sent(&mut data, doing, |data| {

@@ -10,7 +10,6 @@ use crate::digest::{Digest, LookupDigests, RowMac};
 use crate::id::{AccountId, OrganizationId};
 use crate::invitation::StoredInvitation;
 use crate::notice::NoticeCode;
-use crate::passcode::TimeStep;
 use crate::principal::Scope;
 use crate::sealed::{SealedPassword, SealedSeed};
 use async_trait::async_trait;
@@ -58,16 +57,6 @@ pub struct CreateAccount {
 pub enum AccountChange {
     /// New role or state.
     Grant,
-    /// New password. Clears lockouts and locked buckets.
-    Password(SealedPassword),
-    /// New TOTP secret and recovery codes, enrolled now. Resets the count of wrong passcodes and clears lockouts and
-    /// locked buckets.
-    Passcode {
-        /// The sealed TOTP secret.
-        seed: SealedSeed,
-        /// Digests of the recovery codes, which replace the previous ones.
-        recovery_codes: Vec<Digest>,
-    },
     /// Deletes password, TOTP secret and recovery codes, resets the count of wrong passcodes, and clears lockouts and
     /// locked buckets. The user can enrol again with this invitation, which replaces any previous one.
     ReEnrol {
@@ -84,8 +73,6 @@ impl AccountChange {
     /// Returns the notice for the user of the account.
     pub const fn notice(&self) -> Option<NoticeCode> {
         match self {
-            Self::Password(_) => Some(NoticeCode::PasswordChangedByOperator),
-            Self::Passcode { .. } => Some(NoticeCode::PasscodeResetByOperator),
             Self::ReEnrol { .. } => Some(NoticeCode::ReEnrolled),
             Self::Grant | Self::Unlock | Self::Delete => None,
         }
@@ -101,7 +88,7 @@ impl AccountChange {
 
     /// Returns whether the change clears lockouts and locked buckets.
     pub const fn unlocks(&self) -> bool {
-        matches!(self, Self::Password(_) | Self::Passcode { .. } | Self::ReEnrol { .. } | Self::Unlock)
+        matches!(self, Self::ReEnrol { .. } | Self::Unlock)
     }
 }
 
@@ -126,24 +113,6 @@ impl ChangeAccount {
             _ => Some(&self.after.grant),
         }
     }
-}
-
-/// Reads the TOTP secret of an account, to print its current code.
-#[derive(Clone, Copy, Debug)]
-pub struct ReadPasscode {
-    /// The organization.
-    pub organization: OrganizationId,
-    /// The account.
-    pub account: AccountId,
-}
-
-/// A TOTP secret with the last time step that was used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredPasscode {
-    /// The sealed TOTP secret.
-    pub seed: SealedSeed,
-    /// Last used time step. Codes up to it are invalid.
-    pub last_step: TimeStep,
 }
 
 /// Port for accounts. Every method checks authorization in its own transaction and returns [`StoreError::Denied`] if
@@ -177,9 +146,6 @@ pub trait AccountRepository: Send + Sync {
     ///   according to [`takes_last_admin`](crate::account::takes_last_admin). The transaction counts the admins, so two
     ///   such changes cannot both succeed.
     async fn change_account(&self, command: Command<ChangeAccount>) -> Result<(), StoreError>;
-
-    /// Reads a TOTP secret. Records nothing if the account does not exist.
-    async fn read_passcode(&self, command: Command<ReadPasscode>) -> Result<Option<StoredPasscode>, StoreError>;
 }
 
 /// Ports that logins, invitations and the administration of accounts require of a store.

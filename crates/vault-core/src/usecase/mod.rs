@@ -17,7 +17,7 @@ pub mod vault;
 
 pub use accounts::{
     AccountCommand, AccountPorts, AccountRef, Accounts, ChangedAccount, CreateAccountRequest, CreatedAccount,
-    CurrentPasscode, DraftedEnrolment, Invited, LogInRequest, LoggedIn, OwnerProof, ShownOwnAccount,
+    DraftedEnrolment, Invited, LogInRequest, LoggedIn, OwnerProof, ShownOwnAccount,
 };
 pub use activations::Activations;
 pub(crate) use active_key::{sound_under_known_keys, under_active_key};

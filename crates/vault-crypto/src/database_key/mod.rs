@@ -13,7 +13,6 @@ use crate::durable;
 use crate::entropy::{random_key, random_key_id};
 use crate::key::SymmetricKey;
 use crate::root_key::LoadedRootKey;
-use secrecy::SecretString;
 use std::path::{Path, PathBuf};
 use vault_core::id::KeyId;
 use vault_core::port::Entropy;
@@ -28,20 +27,6 @@ impl DatabaseKey {
     /// Returns the bytes of the key, for the database adapter.
     pub fn expose_bytes(&self) -> Zeroizing<[u8; SymmetricKey::LENGTH]> {
         Zeroizing::new(*self.0.expose()) // passed to the database
-    }
-
-    /// Returns the key as 64 hexadecimal digits, for `PRAGMA key = "x'…'"`.
-    pub fn expose_hex(&self) -> SecretString {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        // Allocate the final size, because growing would leave copies of the secret in memory.
-        let mut text = Zeroizing::new(String::with_capacity(2 * SymmetricKey::LENGTH));
-        // The key is passed to the database.
-        for byte in self.0.expose() {
-            text.push(char::from(DIGITS[usize::from(byte >> 4)]));
-            text.push(char::from(DIGITS[usize::from(byte & 15)]));
-        }
-        // Copy it, so that the buffer is wiped here.
-        SecretString::from(text.as_str())
     }
 }
 

@@ -1,10 +1,9 @@
 use super::*;
 use crate::testing::{entropy, root};
-use secrecy::ExposeSecret as _;
 use std::os::unix::fs::MetadataExt as _;
 
 fn hex(key: &DatabaseKey) -> String {
-    key.expose_hex().expose_secret().to_owned()
+    hex::encode(*key.expose_bytes())
 }
 
 #[test]

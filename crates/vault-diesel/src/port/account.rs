@@ -13,8 +13,8 @@ use vault_core::id::{AccountId, OrganizationId};
 use vault_core::port::{
     AccountKey, AccountRepository, AttemptOutcome, ChangeAccount, ChangeInvitation, ConfirmEnrolment, ConfirmPasscode,
     CreateAccount, CreateInvitation, EndSession, Find, FinishAttempt, FoundAccount, InvitationRepository, List,
-    LoginAttemptRepository, OpenInvitation, OwnAccount, OwnAccountRepository, ReadPasscode, Reservation,
-    ReserveAttempt, SessionRepository, SessionUse, StoreError, StoredPasscode, WaitingSeed, WriteDraft,
+    LoginAttemptRepository, OpenInvitation, OwnAccount, OwnAccountRepository, Reservation, ReserveAttempt,
+    SessionRepository, SessionUse, StoreError, WaitingSeed, WriteDraft,
 };
 use vault_core::principal::{Scope, SessionPrincipal};
 use vault_core::session::StoredSession;
@@ -35,10 +35,6 @@ impl<D: Database> AccountRepository for DieselStore<D> {
     }
 
     async fn change_account(&self, command: Command<ChangeAccount>) -> Result<(), StoreError> {
-        self.run(command).await
-    }
-
-    async fn read_passcode(&self, command: Command<ReadPasscode>) -> Result<Option<StoredPasscode>, StoreError> {
         self.run(command).await
     }
 }

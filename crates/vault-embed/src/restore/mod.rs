@@ -104,7 +104,7 @@ pub async fn restore(
         let create = DirBuilder::new().recursive(true).mode(0o700).create(directory);
         create.map_err(|error| RestoreError::io(directory, error))?;
     }
-    let run = Run { path, archive, root, key, anchor, accepted };
+    let run = Run { path, archive, root, key, anchor, replace };
     let restored = run.locked(progress).await;
     if made && restored.is_err() {
         let _ = remove_file(with_suffix(path, ".lock")); // no other process can have used it

@@ -9,8 +9,7 @@ use vault_core::Refusal;
 use vault_core::account::{Account, AccountLogins, ListedAccount};
 use vault_core::audit::AuditAction;
 use vault_core::id::OrganizationId;
-use vault_core::passcode::{PasscodeProof, TimeStep};
-use vault_core::port::{IdGenerator, List, ReadPasscode};
+use vault_core::port::{IdGenerator, List};
 use vault_core::principal::{Principal, Scope};
 use vault_core::role::Role;
 
@@ -127,29 +126,4 @@ pub async fn accounts_are_listed_by_organization_newest_first(suite: &dyn Contra
         let ours = |listed: &&ListedAccount| listed.grant.organization == world.organization;
         assert_eq!(paged.iter().filter(ours).collect::<Vec<_>>(), whole.iter().filter(ours).collect::<Vec<_>>());
     }
-}
-
-/// Reading a TOTP secret is recorded; an account of another organization is not found.
-pub async fn reading_a_passcode_is_recorded(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
-    let holder = world.holder(Role::Admin).await;
-    let account = holder.signed.grant.account;
-    let read = async |organization| {
-        let payload = ReadPasscode { organization, account };
-        let command = world.by_operator(organization, AuditAction::AccountPasscodeRead, payload);
-        world.store.read_passcode(command).await.unwrap()
-    };
-
-    let stored = read(world.organization).await.unwrap();
-    assert_eq!(stored.seed, holder.seed);
-    assert!(stored.last_step < TimeStep::at(world.now()), "no step was used yet");
-    assert_eq!(world.audited(AuditAction::AccountPasscodeRead).await, 1);
-
-    assert_eq!(read(other.organization).await, None);
-    assert_eq!(other.audited(AuditAction::AccountPasscodeRead).await, 0);
-
-    let step = TimeStep(TimeStep::at(world.now()).0 + 1);
-    let login = world.complete_login(&holder, world.network(), PasscodeProof::Step(step));
-    world.conclude(login).await;
-    assert_eq!(read(world.organization).await.unwrap().last_step, step);
 }

@@ -125,27 +125,6 @@ pub async fn known_networks_are_shared_by_processes(suite: &dyn ContractStore) {
     assert!(!is_known(home).await);
 }
 
-/// A new password or TOTP secret set by an operator ends waits and lockouts, as unlocking does.
-pub async fn reset_unlocks_buckets(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
-    let home = world.network();
-    let passcode = AccountChange::Passcode { seed: world.seed(), recovery_codes: Vec::new() };
-    for change in [AccountChange::Password(world.password()), passcode] {
-        let holder = world.holder(Role::Viewer).await;
-        world.log_in_from(&holder, home).await;
-        close(&world, &holder, home).await;
-        exhaust(&world, &holder, world.network()).await;
-        let locked = world.read(&holder).await.logins;
-        assert!(locked.is_locked() && locked.attempts.closed && locked.attempts.waits_until.is_some());
-        assert_eq!(locked.attempts.attempts, CLOSING_ATTEMPTS);
-        world.change(&holder, change).await;
-        assert!(!world.read(&holder).await.logins.is_locked());
-        for network in [home, world.network()] {
-            assert!(is_counted(&world, &holder, network).await);
-        }
-    }
-}
-
 /// An attempt on an account that is deleted concurrently is treated as one on an unknown address, not as damage.
 pub async fn account_deleted_during_attempts_is_unknown(suite: &dyn ContractStore) {
     let world = World::new(suite).await;

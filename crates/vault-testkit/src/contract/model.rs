@@ -156,13 +156,6 @@ impl<'a> History<'a> {
                 let state = if active { AccountState::Active } else { AccountState::Disabled };
                 self.change(account, regrant(self.holder(account), role, state)).await?;
             }
-            VaultCommand::Password(account) => {
-                self.change(account, AccountChange::Password(self.world.password())).await?;
-            }
-            VaultCommand::Passcode(account) => {
-                let recovery_codes = (0..4).map(|_| self.world.recovery_code()).collect();
-                self.change(account, AccountChange::Passcode { seed: self.world.seed(), recovery_codes }).await?;
-            }
             VaultCommand::ReEnrol(account, confirmed) => self.re_enrol(account, confirmed).await?,
             VaultCommand::Unlock(account) => self.change(account, AccountChange::Unlock).await?,
             VaultCommand::SetOrganization(active) => self.set_organization(active).await?,
@@ -218,18 +211,13 @@ impl<'a> History<'a> {
     /// Changes an account with the version that both stores have.
     async fn change(&mut self, account: usize, wanted: impl Into<Wanted>) -> Result<(), Difference> {
         let index = account % self.holders.len();
-        let wanted = wanted.into();
         let holder = self.holders[index].clone();
-        let command = self.world.change_account(&holder, holder.signed.version, wanted.clone());
+        let command = self.world.change_account(&holder, holder.signed.version, wanted);
         let after = command.payload.after.clone();
         if decided!(self, change_account(command))?.is_err() {
             return Err("the account is not as it was left".to_owned());
         }
-        let holder = &mut self.holders[index];
-        holder.signed = after;
-        if let AccountChange::Passcode { seed, recovery_codes } = wanted.change {
-            (holder.seed, holder.recovery_codes) = (seed, recovery_codes);
-        }
+        self.holders[index].signed = after;
         Ok(())
     }
 

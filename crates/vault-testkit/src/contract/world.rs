@@ -212,8 +212,6 @@ impl<'a> World<'a> {
         let Wanted { change, grant } = wanted.into();
         let action = match &change {
             AccountChange::Grant => AuditAction::AccountRoleChanged,
-            AccountChange::Password(_) => AuditAction::AccountPasswordChanged,
-            AccountChange::Passcode { .. } => AuditAction::AccountPasscodeReset,
             AccountChange::ReEnrol { .. } => AuditAction::AccountReEnrolled,
             AccountChange::Unlock => AuditAction::AccountUnlocked,
             AccountChange::Delete => AuditAction::AccountDeleted,
@@ -221,8 +219,6 @@ impl<'a> World<'a> {
         let before = SignedAccount { version, ..holder.signed.clone() };
         let after = match (&change, grant) {
             (_, Some((role, state))) => before.with_grant(AccountRights { role, state, ..before.grant.clone() }),
-            (AccountChange::Password(password), None) => before.with_password(password.id),
-            (AccountChange::Passcode { seed, .. }, None) => before.with_seed(seed.id),
             (AccountChange::ReEnrol { .. }, None) => before.without_secrets(),
             _ => before,
         };

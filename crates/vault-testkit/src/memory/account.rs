@@ -11,8 +11,7 @@ use vault_core::digest::Digest;
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::notice::NoticeCode;
 use vault_core::port::{
-    AccountChange, AccountKey, AccountRepository, ChangeAccount, CreateAccount, Find, FoundAccount, List, ReadPasscode,
-    StoreError, StoredPasscode,
+    AccountChange, AccountKey, AccountRepository, ChangeAccount, CreateAccount, Find, FoundAccount, List, StoreError,
 };
 use vault_core::principal::{Denial, Principal, Scope};
 use vault_core::role::Action;
@@ -47,18 +46,6 @@ impl AccountRepository for MemoryStore {
 
     async fn change_account(&self, command: Command<ChangeAccount>) -> Result<(), StoreError> {
         Ok(self.carry_out(command, change)??)
-    }
-
-    async fn read_passcode(&self, command: Command<ReadPasscode>) -> Result<Option<StoredPasscode>, StoreError> {
-        self.carry_out(command, |state, principal, _, payload| {
-            let row = state
-                .account_in(payload.organization, payload.account)
-                .filter(|_| principal.reaches(payload.organization));
-            match row {
-                Some(row) => Decided::Done(Some(StoredPasscode { seed: row.seed.clone(), last_step: row.last_step })),
-                None => Decided::Refused(None),
-            }
-        })
     }
 }
 
@@ -157,8 +144,6 @@ fn change(state: &mut State, principal: &Principal, now: Timestamp, payload: Cha
     let (organization, account) = (payload.after.grant.organization, payload.after.grant.account);
     let others = state.other_active_admins(organization, account);
     let sealed = match &payload.change {
-        AccountChange::Password(password) => password.blob.key(),
-        AccountChange::Passcode { seed, .. } => seed.blob.key(),
         AccountChange::ReEnrol { invitation, .. } => Some(invitation.digest.key),
         AccountChange::Grant | AccountChange::Unlock | AccountChange::Delete => None,
     };
@@ -227,14 +212,6 @@ fn apply(state: &mut State, account: AccountId, payload: ChangeAccount, now: Tim
     }
     match payload.change {
         AccountChange::Grant | AccountChange::Unlock => {}
-        AccountChange::Password(password) => row.password = password,
-        AccountChange::Passcode { seed, recovery_codes } => {
-            row.seed = seed;
-            row.passcode_enrolled_at = now;
-            row.last_step = AccountRow::NO_STEP;
-            row.wrong_passcodes = Default::default();
-            row.recovery_codes = recovery_codes;
-        }
         AccountChange::ReEnrol { invitation } => {
             let blank = |secret: &Blob| Blob::from_bytes(vec![0; secret.as_bytes().len()]);
             row.password = SealedPassword { id: SignedAccount::NO_PASSWORD, blob: blank(&row.password.blob) };

@@ -1,9 +1,8 @@
 //! Administration of accounts by admins and operators.
 
-use super::service::{Service, exposed};
+use super::service::Service;
 use vault_core::account::AccountState;
 use vault_core::audit::{Actor, AuditAction, AuditChange, ChangedField};
-use vault_core::notice::NoticeCode;
 use vault_core::principal::Denial;
 use vault_core::role::Role;
 use vault_core::usecase::AccountCommand;
@@ -56,10 +55,6 @@ async fn only_admins_administer() {
         assert!(matches!(invited, Err(Error::Denied(Denial::InsufficientRole))));
     }
     let session = service.log_in(&admin).await;
-    for command in [AccountCommand::SetPassword("a new password".into()), AccountCommand::ResetPasscode] {
-        let refused = service.as_admin(&session, admin.account, command).await;
-        assert!(matches!(refused, Err(Error::Denied(Denial::InsufficientRole))), "an owner's and operators' matter");
-    }
     service.accounts.end_session(&session, session.session).await.unwrap();
     let ended = Denial::SessionEnded;
     let changed = service.as_admin(&session, admin.account, AccountCommand::Delete).await;
@@ -102,27 +97,6 @@ async fn damaged_account_is_not_resigned() {
     let signed = service.as_admin(&session, jane.account, AccountCommand::SetRole(Role::Editor)).await;
     assert!(matches!(signed, Err(Error::Refused(Refusal::Damaged { .. }))));
     assert!(service.saw_damage("accounts"));
-}
-
-#[tokio::test]
-async fn owner_gets_notice_of_operator_change() {
-    let service = Service::new().await;
-    let mut jane = service.person("Acme", "jane", Role::Viewer).await;
-    let first = service.log_in(&jane).await;
-    let password = "another long password";
-    service.as_operator("jane@example.com", AccountCommand::SetPassword(password.into())).await.unwrap();
-    assert!(!service.lives(&first).await);
-    service.clock.advance_seconds(60);
-    let reset = service.as_operator("jane@example.com", AccountCommand::ResetPasscode).await.unwrap();
-    jane.password = password.to_owned();
-    jane.secret = exposed(&reset.passcode.unwrap().0);
-    let session = service.log_in(&jane).await;
-    let own = service.accounts.own(&session).await.unwrap();
-    let codes: Vec<_> = own.notices.iter().map(|notice| notice.code).collect();
-    assert_eq!(codes, [NoticeCode::PasscodeResetByOperator, NoticeCode::PasswordChangedByOperator]);
-    assert!(own.notices.iter().all(|notice| notice.at.is_some()));
-    let listed = service.accounts.sessions(&session).await.unwrap();
-    assert!(matches!(&listed[..], [only] if only.session.id == session.session));
 }
 
 /// A change to the current value ends no session and is not recorded. Other changes are recorded with the old value.

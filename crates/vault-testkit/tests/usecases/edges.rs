@@ -4,12 +4,11 @@ use super::service::{PASSWORD, Service, network};
 use vault_core::audit::{Actor, AuditAction, Subject};
 use vault_core::field::FieldCode;
 use vault_core::lockout::FREE_ATTEMPTS;
-use vault_core::passcode::TimeStep;
 use vault_core::password::MAX_BYTES;
 use vault_core::port::{Event, LoginRefusal};
 use vault_core::principal::Denial;
 use vault_core::role::Role;
-use vault_core::usecase::{CreateAccountRequest, CurrentPasscode, LogInRequest, OwnerProof};
+use vault_core::usecase::{CreateAccountRequest, LogInRequest, OwnerProof};
 use vault_core::{Error, Refusal};
 
 /// A password of maximum length works. A longer one is rejected without hashing.
@@ -79,24 +78,6 @@ async fn account_with_used_address_costs_no_hash() {
     assert!(matches!(refused, Err(Error::Refused(Refusal::AddressTaken))), "{refused:?}");
     let work = service.work.take();
     assert!(!work.iter().any(|operation| operation.contains("hash")), "{work:?}");
-}
-
-/// An operator can read only a code that can still be used: the code of a used step is not shown.
-#[tokio::test]
-async fn operator_reads_only_codes_that_can_be_used() {
-    let service = Service::new().await;
-    let jane = service.person("Acme", "jane", Role::Viewer).await;
-    service.log_in(&jane).await;
-    let step = TimeStep::at(service.now());
-    let read = service.accounts.read_passcode("jane@example.com").await.unwrap();
-    assert!(matches!(read, CurrentPasscode::SpentUntil(next) if next == step.next().begins_at()));
-    service.clock.set(step.next().begins_at());
-    let read = service.accounts.read_passcode("jane@example.com").await.unwrap();
-    let CurrentPasscode::Ready(passcode, until) = read else { panic!("the code of the next step is unused") };
-    assert_eq!(until, step.next().next().begins_at());
-    let proof = OwnerProof { password: PASSWORD.into(), passcode, network: network() };
-    service.try_log_in("jane@example.com", proof).await.unwrap();
-    assert_eq!(service.audited(AuditAction::AccountPasscodeRead), (2, Some(Actor::Operator)));
 }
 
 #[tokio::test]

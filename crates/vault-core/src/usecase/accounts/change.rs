@@ -1,19 +1,15 @@
-//! Changes of an account: state, role, password, passcode, lockouts, re-enrolment and deletion.
+//! Changes of an account: state, role, lockouts, re-enrolment and deletion.
 
 use super::{AccountRef, Accounts};
 use crate::account::{Account, AccountRights, AccountState, ListedAccount, SignedAccount};
 use crate::audit::{Affected, AuditAction, AuditChange, ChangedField, RecordedRow, RowState, Subject};
 use crate::enrolment::EnrolmentCode;
 use crate::error::{Error, Refusal};
-use crate::hash_slots::Requester;
 use crate::invitation::{INVITATION_SECONDS, Invitation, StoredInvitation};
-use crate::passcode::{PasscodeSecret, RecoveryCode};
-use crate::password::check_new_password;
 use crate::port::{AccountChange, ChangeAccount, Event, FoundAccount};
-use crate::principal::{Denial, Principal};
+use crate::principal::Principal;
 use crate::role::{Action, Role};
 use crate::time::Timestamp;
-use secrecy::SecretString;
 
 /// Command for an account. Each except [`AccountCommand::Unlock`] ends its sessions, unless it changes nothing.
 pub enum AccountCommand {
@@ -23,10 +19,6 @@ pub enum AccountCommand {
     Enable,
     /// Sets the role.
     SetRole(Role),
-    /// Sets the password. Clears lockouts and locked buckets.
-    SetPassword(SecretString),
-    /// Replaces the TOTP secret and recovery codes. Clears lockouts and locked buckets.
-    ResetPasscode,
     /// Deletes password, TOTP secret and recovery codes, so that the user must enrol again, and clears lockouts and
     /// locked buckets. Role and state are unchanged. A repeated command replaces the enrolment code. Refused for the
     /// caller's own account, whose secrets its user replaces.
@@ -37,24 +29,11 @@ pub enum AccountCommand {
     Delete,
 }
 
-impl AccountCommand {
-    /// Returns whether admins of the organization may run the command, in addition to operators. Only its user and
-    /// operators may set or learn the secrets of an account.
-    pub const fn is_for_admins(&self) -> bool {
-        match self {
-            Self::Disable | Self::Enable | Self::SetRole(_) | Self::Delete | Self::ReEnrol | Self::Unlock => true,
-            Self::SetPassword(_) | Self::ResetPasscode => false,
-        }
-    }
-}
-
-/// A changed account, with the new secrets for its user, if any.
+/// A changed account, with the enrolment code for its user, if any.
 pub struct ChangedAccount {
     /// The account or invitation after the change, or before its deletion. The results of logins are from before
     /// the change.
     pub account: ListedAccount,
-    /// New TOTP secret and recovery codes, which are shown only once.
-    pub passcode: Option<(PasscodeSecret, Vec<RecoveryCode>)>,
     /// Enrolment code for re-enrolment with its expiry, which is shown only once.
     pub enrolment: Option<(EnrolmentCode, Timestamp)>,
 }
@@ -64,7 +43,6 @@ struct Decided {
     change: AccountChange,
     after: SignedAccount,
     action: AuditAction,
-    passcode: Option<(PasscodeSecret, Vec<RecoveryCode>)>,
     enrolment: Option<(EnrolmentCode, Timestamp)>,
 }
 
@@ -75,11 +53,9 @@ impl Accounts {
     /// # Errors
     /// - [`Refusal::NotFound`], [`Refusal::SeveralInvitations`] or [`Refusal::OnlyInvited`]: the account cannot be
     ///   found or has not been accepted.
-    /// - [`Refusal::AwaitsEnrolment`]: a new password or passcode for an account that must enrol again.
     /// - [`Refusal::OwnAccount`]: re-enrolment of the caller's own account.
     /// - [`Refusal::LastAdmin`], never for an operator: no active admin would remain.
     /// - [`Refusal::Damaged`] or [`Refusal::Contended`]: the row is damaged or was changed concurrently.
-    /// - A violation at `/password` if the password is invalid.
     pub async fn change(
         &self,
         principal: &Principal,
@@ -87,9 +63,6 @@ impl Accounts {
         command: AccountCommand,
     ) -> Result<ChangedAccount, Error> {
         principal.administers(Action::ManageAccounts)?;
-        if !matches!(principal, Principal::Operator) && !command.is_for_admins() {
-            return Err(Denial::InsufficientRole.into());
-        }
         for _ in self.environment.attempts() {
             let changed = match self.find(principal, account).await? {
                 FoundAccount::Account(account) => self.change_account(principal, *account, &command).await,
@@ -120,13 +93,12 @@ impl Accounts {
             self.report_damage("accounts", account);
             return Err(Refusal::Damaged { table: "accounts", id: account.to_string() }.into());
         }
-        let Decided { change, after, action, passcode, enrolment } =
-            self.decide(principal, &current.signed, command).await?;
+        let Decided { change, after, action, enrolment } = self.decide(principal, &current.signed, command)?;
         let mut listed = ListedAccount { grant: after.grant.clone(), ..current.listed() };
         listed.invitation_expires_at =
             enrolment.as_ref().map(|(_, expires_at)| *expires_at).or(listed.invitation_expires_at);
         if matches!(change, AccountChange::Grant) && after.grant == current.signed.grant {
-            return Ok(ChangedAccount { account: listed, passcode, enrolment });
+            return Ok(ChangedAccount { account: listed, enrolment });
         }
         let changes = changes(&current.signed.grant, &after.grant);
         let payload =
@@ -136,7 +108,7 @@ impl Accounts {
         let recorded = Event::recorded(&command.audit);
         self.store.change_account(command).await?;
         self.environment.emit(recorded);
-        Ok(ChangedAccount { account: listed, passcode, enrolment })
+        Ok(ChangedAccount { account: listed, enrolment })
     }
 
     /// Returns the account with the states of its rows after the change.
@@ -144,9 +116,7 @@ impl Accounts {
         let account = Subject::Account(payload.after.grant.account);
         let after = || payload.after.state(&*self.digester);
         match &payload.change {
-            AccountChange::Grant | AccountChange::Password(_) | AccountChange::Passcode { .. } => {
-                account.left(RecordedRow::Account, after())
-            }
+            AccountChange::Grant => account.left(RecordedRow::Account, after()),
             AccountChange::ReEnrol { invitation, .. } => account
                 .left(RecordedRow::Account, after())
                 .and(RecordedRow::Invitation, invitation.state(&*self.digester)),
@@ -157,7 +127,7 @@ impl Accounts {
         }
     }
 
-    async fn decide(
+    fn decide(
         &self,
         principal: &Principal,
         current: &SignedAccount,
@@ -168,16 +138,9 @@ impl Accounts {
             change: AccountChange::Grant,
             after: current.with_grant(grant),
             action,
-            passcode: None,
             enrolment: None,
         };
-        let untouched =
-            |change, action| Decided { change, after: current.clone(), action, passcode: None, enrolment: None };
-        if matches!(command, AccountCommand::SetPassword(_) | AccountCommand::ResetPasscode)
-            && current.awaits_enrolment()
-        {
-            return Err(Refusal::AwaitsEnrolment.into());
-        }
+        let untouched = |change, action| Decided { change, after: current.clone(), action, enrolment: None };
         Ok(match command {
             AccountCommand::Disable => regranted(
                 AccountRights { state: AccountState::Disabled, ..grant.clone() },
@@ -189,31 +152,6 @@ impl Accounts {
             ),
             AccountCommand::SetRole(role) => {
                 regranted(AccountRights { role: *role, ..grant.clone() }, AuditAction::AccountRoleChanged)
-            }
-            AccountCommand::SetPassword(password) => {
-                let organization = self.store.organization(grant.organization).await?;
-                let name = organization.as_ref().map_or("", |organization| organization.name.as_str());
-                check_new_password(password, &grant.email, name).map_err(|violation| violation.at("/password"))?;
-                let permit = self.hasher.permit(Requester::Trusted)?;
-                let sealed = self.hasher.hash(permit, grant.account, password.clone()).await?;
-                Decided {
-                    after: current.with_password(sealed.id),
-                    change: AccountChange::Password(sealed),
-                    action: AuditAction::AccountPasswordChanged,
-                    passcode: None,
-                    enrolment: None,
-                }
-            }
-            AccountCommand::ResetPasscode => {
-                let seed = self.passcodes.new_seed(grant.account, &grant.email)?;
-                let recovery = self.passcodes.new_recovery_codes(grant.account, &seed.sealed)?;
-                Decided {
-                    after: current.with_seed(seed.sealed.id),
-                    change: AccountChange::Passcode { seed: seed.sealed, recovery_codes: recovery.digests },
-                    action: AuditAction::AccountPasscodeReset,
-                    passcode: Some((seed.secret, recovery.codes)),
-                    enrolment: None,
-                }
             }
             AccountCommand::ReEnrol => self.decide_re_enrolment(principal, current)?,
             AccountCommand::Unlock => untouched(AccountChange::Unlock, AuditAction::AccountUnlocked),
@@ -235,7 +173,6 @@ impl Accounts {
             change: AccountChange::ReEnrol { invitation: Box::new(invitation) },
             after: current.without_secrets(),
             action: AuditAction::AccountReEnrolled,
-            passcode: None,
             enrolment: Some((code, expires_at)),
         })
     }

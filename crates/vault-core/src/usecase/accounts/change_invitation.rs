@@ -28,7 +28,7 @@ impl Accounts {
                 let changed = current.with_role(*role, &*self.digester);
                 let listed = changed.listed();
                 if changed.invitation.grant == current.invitation.grant {
-                    return Ok(ChangedAccount { account: listed, passcode: None, enrolment: None });
+                    return Ok(ChangedAccount { account: listed, enrolment: None });
                 }
                 (InvitationChange::Role(changed), AuditAction::InvitationChanged, listed)
             }
@@ -48,6 +48,6 @@ impl Accounts {
         let recorded = Event::recorded(&command.audit);
         self.store.change_invitation(command).await?;
         self.environment.emit(recorded);
-        Ok(ChangedAccount { account: changed, passcode: None, enrolment: None })
+        Ok(ChangedAccount { account: changed, enrolment: None })
     }
 }

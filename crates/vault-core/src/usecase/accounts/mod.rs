@@ -20,7 +20,6 @@ mod list;
 mod log_in;
 mod log_out;
 mod own;
-mod read_passcode;
 mod replace_passcode;
 mod replace_recovery_codes;
 mod sessions;
@@ -34,7 +33,6 @@ pub use find::AccountRef;
 pub use invite::Invited;
 pub use log_in::{LogInRequest, LoggedIn};
 pub use own::ShownOwnAccount;
-pub use read_passcode::CurrentPasscode;
 pub use show_invitation::ShownInvitation;
 
 use self::sessions::SessionUses;

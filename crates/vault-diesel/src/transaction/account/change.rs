@@ -89,8 +89,6 @@ async fn authorize(tx: &Tx<'_>, command: &Command<ChangeAccount>) -> Result<Opti
 /// The instance keys under which the change is sealed and signed.
 fn keys(payload: &ChangeAccount) -> impl Iterator<Item = KeyId> {
     let sealed = match &payload.change {
-        AccountChange::Password(password) => password.blob.key(),
-        AccountChange::Passcode { seed, .. } => seed.blob.key(),
         AccountChange::ReEnrol { invitation, .. } => Some(invitation.digest.key),
         AccountChange::Grant | AccountChange::Unlock | AccountChange::Delete => None,
     };
@@ -107,12 +105,6 @@ async fn apply(tx: &Tx<'_>, payload: &ChangeAccount, now: Timestamp) -> Result<(
     }
     match &payload.change {
         AccountChange::Grant | AccountChange::Unlock => {}
-        AccountChange::Password(password) => {
-            tx.execute(diesel::update(row).set(accounts::password.eq(password.blob.as_bytes()))).await?;
-        }
-        AccountChange::Passcode { seed, recovery_codes } => {
-            set_passcode(tx, grant, seed, recovery_codes, NO_STEP, now).await?;
-        }
         AccountChange::ReEnrol { invitation } => {
             // No secret remains that could become valid again. The lengths remain, so that a login reads as much as before.
             let (password, seed): (Vec<u8>, Vec<u8>) = tx.one(row.select((accounts::password, accounts::seed))).await?;

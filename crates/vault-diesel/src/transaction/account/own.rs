@@ -1,9 +1,7 @@
-//! The principal's own account, and TOTP secrets that are read or confirmed.
+//! The principal's own account, and TOTP secrets that are confirmed.
 
 use super::super::audit::AuditRecorder;
-use super::super::authorize::{
-    authorize_and_lock, authorize_and_lock_account, authorize_and_lock_session, authorize_session,
-};
+use super::super::authorize::{authorize_and_lock_account, authorize_and_lock_session, authorize_session};
 use super::super::instance_key::require_active;
 use super::super::login::sessions;
 use super::super::{Read, Transaction};
@@ -13,18 +11,14 @@ use super::row::{SignedRow, TABLE, account_of, sign};
 use super::{change, notices};
 use crate::db::Tx;
 use crate::failure::Failure;
-use crate::schema::{account_logins, accounts, organizations};
+use crate::schema::{accounts, organizations};
 use crate::stored::{CodeColumns, Column, StoredId as _};
-use diesel::{
-    BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, QueryDsl as _, SelectableHelper as _,
-};
+use diesel::{ExpressionMethods as _, JoinOnDsl as _, QueryDsl as _, SelectableHelper as _};
 use vault_core::Command;
-use vault_core::id::SeedId;
 use vault_core::organization::OrganizationName;
-use vault_core::passcode::{TimeStep, may_be_confirmed};
-use vault_core::port::{ConfirmPasscode, OwnAccount, ReadPasscode, StoredPasscode, WaitingSeed};
+use vault_core::passcode::may_be_confirmed;
+use vault_core::port::{ConfirmPasscode, OwnAccount, WaitingSeed};
 use vault_core::principal::{Denial, Principal, SessionPrincipal};
-use vault_core::sealed::{Blob, SealedSeed};
 use vault_core::time::Timestamp;
 
 /// The account of a session.
@@ -110,32 +104,5 @@ impl Transaction for Command<ConfirmPasscode> {
         sessions::end_others(tx, session).await?;
         audit.record(tx, &self.audit).await?;
         Ok(true)
-    }
-}
-
-impl Transaction for Command<ReadPasscode> {
-    /// The TOTP secret. `None` if the account does not exist.
-    type Outcome = Option<StoredPasscode>;
-
-    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<Option<StoredPasscode>, Failure> {
-        authorize_and_lock(tx, &self.principal, self.now).await?;
-        let ReadPasscode { organization, account } = self.payload;
-        if !self.principal.reaches(organization) {
-            return Ok(None);
-        }
-        let is_logins = account_logins::organization_id
-            .eq(accounts::organization_id)
-            .and(account_logins::account_id.eq(accounts::id));
-        let row = accounts::table
-            .inner_join(account_logins::table.on(is_logins))
-            .filter(accounts::organization_id.eq(organization.stored()))
-            .filter(accounts::id.eq(account.stored()))
-            .select((accounts::seed_id, accounts::seed, account_logins::last_step));
-        let row: Option<(Column<SeedId>, Column<Blob>, i64)> = tx.first(row).await?;
-        let Some((seed_id, seed, last_step)) = row else { return Ok(None) };
-        let seed =
-            SealedSeed { id: seed_id.decode(TABLE, &account, "seed_id")?, blob: seed.decode(TABLE, &account, "seed")? };
-        audit.record(tx, &self.audit).await?;
-        Ok(Some(StoredPasscode { seed, last_step: TimeStep(last_step) }))
     }
 }

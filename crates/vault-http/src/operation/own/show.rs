@@ -55,13 +55,7 @@ const fn detail(code: NoticeCode) -> &'static str {
         }
         NoticeCode::PasscodeDisabled => {
             "20 passcodes were wrong, so time-based passcodes are disabled; recovery codes still work. If they were not \
-             yours, someone knows your password: change it, and ask an operator to reset the passcode."
-        }
-        NoticeCode::PasswordChangedByOperator => {
-            "An operator set a new password. If you did not request this, ask your operator."
-        }
-        NoticeCode::PasscodeResetByOperator => {
-            "An operator replaced the passcode secret and the recovery codes. If you did not request this, ask your operator."
+             yours, someone knows your password: change it, and set up another authenticator with a recovery code."
         }
         NoticeCode::ReEnrolled => {
             "An admin or operator destroyed your password, passcode and recovery codes, and you enrolled again. If you did \
