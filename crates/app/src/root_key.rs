@@ -31,11 +31,7 @@ pub(crate) async fn load(settings: &Settings) -> Result<RootKey, Failure> {
     match &settings.root_key {
         // A root key at another path may be older than the vault. The one in the data directory is created together
         // with it.
-        RootKeySource::File(path)
-            if *path == settings.data_dir.join("root.key") && settings.files.opened_secret(path)?.is_none() =>
-        {
-            Ok(RootKey::file(path))
-        }
+        RootKeySource::File(path) if *path == settings.data_dir.join("root.key") => Ok(RootKey::file(path)),
         source => load_from(settings, "--root-key", source).await,
     }
 }
@@ -44,11 +40,7 @@ pub(crate) async fn load(settings: &Settings) -> Result<RootKey, Failure> {
 /// created together with the vault.
 pub(crate) async fn load_from(settings: &Settings, flag: &str, source: &RootKeySource) -> Result<RootKey, Failure> {
     match source {
-        // A file that root opened before this process switched to the vault's user.
-        RootKeySource::File(path) => match settings.files.opened_secret(path)? {
-            Some(file) => Ok(RootKey::opened(file)),
-            None => Ok(RootKey::provisioned_file(path)),
-        },
+        RootKeySource::File(path) => Ok(RootKey::provisioned_file(path)),
         RootKeySource::Credential(name) => {
             let path = source.file().ok_or_else(|| {
                 Failure::usage(format!(
@@ -57,12 +49,8 @@ pub(crate) async fn load_from(settings: &Settings, flag: &str, source: &RootKeyS
                      LoadCredentialEncrypted={name}:/FILE; for a command outside of it, pass {flag}=file:PATH"
                 ))
             })?;
-            let opened = match settings.files.opened_secret(&path)? {
-                Some(file) => Ok(file),
-                None => SecretFile::open(&path),
-            };
             let refused = |error| compose::failure(settings, OpeningError::RootKey(RootKeyError::from(error)));
-            Ok(RootKey::opened(opened.map_err(refused)?))
+            Ok(RootKey::opened(SecretFile::open(&path).map_err(refused)?))
         }
         RootKeySource::Command(words) => Ok(RootKey::loaded(output(flag, words).await?)),
     }
