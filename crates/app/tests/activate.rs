@@ -1,16 +1,12 @@
 //! `orgvault activate`, against a fake listener.
 
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs, unreachable_pub, reason = "a test fails by panicking")]
-
-mod support;
-
+use crate::support::{
+    ACTIVATION, ActivationListener, GCS_ID, Ran, S3_ID, SECRET, activation, gcs, problem, s3, write_private,
+};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
-use support::{
-    ACTIVATION, ActivationListener, GCS_ID, Ran, S3_ID, SECRET, activation, gcs, problem, s3, write_private,
-};
 
 const ACTIVATE: [&str; 3] = ["activate", "--namespace", "a/b"];
 

@@ -1,9 +1,8 @@
 //! `orgvault exec`, against a fake listener. Commands print a line when they run, so no test depends on timing.
 
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs, unreachable_pub, reason = "a test fails by panicking")]
-
-mod support;
-
+use crate::support::{
+    self, ACTIVATION, ActivationListener, GCS_ID, S3_ID, SECRET, activation, ending, gcs, problem, s3,
+};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
@@ -13,7 +12,6 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
-use support::{ACTIVATION, ActivationListener, GCS_ID, S3_ID, SECRET, activation, ending, gcs, problem, s3};
 use vault_testkit::stores::find_tool;
 
 fn pid(child: &Child) -> Pid {
