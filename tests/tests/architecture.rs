@@ -119,7 +119,7 @@ fn only_app_and_vault_embed_name_adapters() {
                 assert!(!shipped(&metadata, name).contains("actix-web"), "an embedder has a web framework of its own");
             }
             // The acceptance tests with their client, and the database on a simulated disk.
-            "vault-tests" | "vault-simulator" | "xtask" => {}
+            "vault-tests" | "vault-simulator" | "simulated-disk" | "xtask" => {}
             _ => {
                 for adapter in ADAPTERS {
                     assert!(!found.contains(adapter), "{name} names {adapter}");
@@ -131,12 +131,109 @@ fn only_app_and_vault_embed_name_adapters() {
     }
 }
 
+<<<<<<< HEAD
+||||||| parent of 763bb122 (simulator: move the disk to a crate of its own)
+#[test]
+fn each_technology_has_one_adapter() {
+    let metadata = metadata();
+    let rules: [(&[&str], &[&str]); 7] = [
+        (&DATABASES, &["vault-diesel", "vault-tests", "vault-simulator"]), // tests create older files
+        (&["object_store"], &["vault-storage"]),
+        (&CONNECTIONS, &["vault-storage", "vault-cli"]), // `exec` serves the tools of a command
+        (&["cryptoki"], &["vault-pkcs11"]),
+        (&["lettre", "syslog"], &["vault-notify"]),
+        (&["actix-web", "actix-http", "actix-server", "actix-service"], &["vault-http", "app"]),
+        (&["aes-gcm", "aes", "argon2", "pasetors", "hkdf", "hmac", "chacha20poly1305"], &["vault-crypto"]),
+    ];
+    for package in metadata.workspace_packages() {
+        let found = direct(package, &SHIPPED);
+        for (technologies, owners) in rules {
+            for technology in technologies.iter().filter(|_| !owners.contains(&package.name.as_str())) {
+                assert!(!found.contains(technology), "{} depends on {technology}", package.name);
+            }
+        }
+    }
+    let graph: Vec<&str> = metadata.packages.iter().map(|package| package.name.as_str()).collect();
+    for absent in ["h2", "openssl", "native-tls", "jsonwebtoken", "reqwest", "tonic"] {
+        assert!(!graph.contains(&absent), "{absent} is in the graph");
+    }
+    let providers = ["ring", "aws-lc-rs"].iter().filter(|provider| graph.contains(provider)).count();
+    assert_eq!(providers, 1, "one provider of TLS");
+}
+
+/// Returns the lines of a manifest's dependency sections.
+fn dependency_lines(manifest: &str) -> Vec<&str> {
+    let mut inside = false;
+    let mut lines = Vec::new();
+    for line in manifest.lines().map(str::trim) {
+        if let Some(section) = line.strip_prefix('[') {
+            inside = section.trim_end_matches(']').ends_with("dependencies");
+            assert!(!section.contains("dependencies."), "one line for each dependency: {line}");
+        } else if inside && !line.is_empty() && !line.starts_with('#') {
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+/// The test dependency of vault-core. A version would create a cyclic package dependency.
+const CIRCLE: &str = "vault-testkit = { path = \"../vault-testkit\" }";
+=======
+#[test]
+fn each_technology_has_one_adapter() {
+    let metadata = metadata();
+    let rules: [(&[&str], &[&str]); 7] = [
+        (&DATABASES, &["vault-diesel", "vault-tests", "vault-simulator", "simulated-disk"]), // tests create older files
+        (&["object_store"], &["vault-storage"]),
+        (&CONNECTIONS, &["vault-storage", "vault-cli"]), // `exec` serves the tools of a command
+        (&["cryptoki"], &["vault-pkcs11"]),
+        (&["lettre", "syslog"], &["vault-notify"]),
+        (&["actix-web", "actix-http", "actix-server", "actix-service"], &["vault-http", "app"]),
+        (&["aes-gcm", "aes", "argon2", "pasetors", "hkdf", "hmac", "chacha20poly1305"], &["vault-crypto"]),
+    ];
+    for package in metadata.workspace_packages() {
+        let found = direct(package, &SHIPPED);
+        for (technologies, owners) in rules {
+            for technology in technologies.iter().filter(|_| !owners.contains(&package.name.as_str())) {
+                assert!(!found.contains(technology), "{} depends on {technology}", package.name);
+            }
+        }
+    }
+    let graph: Vec<&str> = metadata.packages.iter().map(|package| package.name.as_str()).collect();
+    for absent in ["h2", "openssl", "native-tls", "jsonwebtoken", "reqwest", "tonic"] {
+        assert!(!graph.contains(&absent), "{absent} is in the graph");
+    }
+    let providers = ["ring", "aws-lc-rs"].iter().filter(|provider| graph.contains(provider)).count();
+    assert_eq!(providers, 1, "one provider of TLS");
+}
+
+/// Returns the lines of a manifest's dependency sections.
+fn dependency_lines(manifest: &str) -> Vec<&str> {
+    let mut inside = false;
+    let mut lines = Vec::new();
+    for line in manifest.lines().map(str::trim) {
+        if let Some(section) = line.strip_prefix('[') {
+            inside = section.trim_end_matches(']').ends_with("dependencies");
+            assert!(!section.contains("dependencies."), "one line for each dependency: {line}");
+        } else if inside && !line.is_empty() && !line.starts_with('#') {
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+/// The test dependency of vault-core. A version would create a cyclic package dependency.
+const CIRCLE: &str = "vault-testkit = { path = \"../vault-testkit\" }";
+>>>>>>> 763bb122 (simulator: move the disk to a crate of its own)
 /// Members that are not published libraries.
-const PROGRAMS: [&str; 5] = ["app", "vault-cli", "vault-tests", "vault-simulator", "xtask"];
+const PROGRAMS: [&str; 6] = ["app", "vault-cli", "vault-tests", "vault-simulator", "simulated-disk", "xtask"];
 
 /// Members with unsafe code and their files: one block in shipped code, and C callbacks in tests.
-const UNSAFE_MEMBERS: [(&str, &[&str]); 2] =
-    [("vault-crypto", &["huge_pages.rs"]), ("vault-simulator", &["failing_malloc.rs", "vfs.rs"])];
+const UNSAFE_MEMBERS: [(&str, &[&str]); 3] = [
+    ("vault-crypto", &["huge_pages.rs"]),
+    ("vault-simulator", &["failing_malloc.rs"]),
+    ("simulated-disk", &["vfs.rs"]),
+];
 
 /// Collects the Rust files under `directory`.
 fn sources(directory: &Path, found: &mut Vec<PathBuf>) {

@@ -1,13 +1,13 @@
 //! One seed: starts a store, writes and interrupts it, several times on the same disk.
 
-use crate::disk::{Disk, Failure, Lie};
 use crate::ledger::{Act, Ledger, Request};
 use crate::look::{self, KEY};
-use crate::random::Random;
-use crate::vfs::Mount;
 use crate::world::{self, NOW, ORGANIZATION};
 use futures_util::poll;
 use rusqlite::Connection;
+use simulated_disk::disk::{Disk, Failure, Lie};
+use simulated_disk::random::Random;
+use simulated_disk::vfs::Mount;
 use std::fmt;
 use std::future::Future;
 use std::ops::AddAssign;
@@ -135,7 +135,7 @@ impl<'a> Player<'a> {
             // checkpointed.
             let rounds = if self.random.below(6) == 0 { 60 } else { 6 };
             let calls = if is_new && life == 0 { 1_500 } else { 40 * rounds };
-            let stop = disk.calls() + 1 + self.random.next() % calls;
+            let stop = disk.calls() + 1 + self.random.draw() % calls;
             let stop = (self.random.below(10) > 0).then_some(stop);
             let Some(next) = self.live(disk, rounds, stop).await else { return };
             disk = next;
@@ -147,7 +147,7 @@ impl<'a> Player<'a> {
     /// Runs the store once, at most until the call `stop`. Returns the disk that it leaves, or `None` after an error.
     async fn live(&mut self, disk: Disk, rounds: u64, stop: Option<u64>) -> Option<Disk> {
         let (is_kill, lie) = (self.random.below(5) == 0, self.planted.lie);
-        let cuts: Vec<Random> = (0..=self.random.below(3)).map(|_| Random::of(self.random.next(), 5)).collect();
+        let cuts: Vec<Random> = (0..=self.random.below(3)).map(|_| Random::of(self.random.draw(), 5)).collect();
         let disk = Arc::new(disk);
         if let Some(stop) = stop {
             disk.stop_at(stop);
@@ -324,12 +324,12 @@ impl Session<'_, '_> {
     /// Returns a failure that starts within this number of calls or reads.
     fn failure(&mut self, calls: u64, reads: u64) -> Failure {
         let random = &mut self.player.random;
-        let long = if random.below(2) == 0 { 1 } else { 1 + random.next() % 30 };
-        let from = self.disk.calls() + 1 + random.next() % calls;
+        let long = if random.below(2) == 0 { 1 } else { 1 + random.draw() % 30 };
+        let from = self.disk.calls() + 1 + random.draw() % calls;
         match random.below(4) {
             0 => Failure::Full { numbers: (from, from + long) },
             1 => {
-                let from = self.disk.reads() + 1 + random.next() % reads;
+                let from = self.disk.reads() + 1 + random.draw() % reads;
                 Failure::Reads { numbers: (from, from + long) }
             }
             _ => Failure::Calls { numbers: (from, from + long), reread: random.below(2) == 0 },

@@ -1,6 +1,6 @@
 //! The organization whose credentials are saved, and its commands.
 
-use crate::random::Random;
+use simulated_disk::random::Random;
 use vault_core::Command;
 use vault_core::activation::VendRule;
 use vault_core::audit::{Actor, AuditAction, AuditRecord, Origin, SealedAuditRecord, Subject};
@@ -35,7 +35,7 @@ impl Parts {
     /// Returns the parts of a version. Some fill several pages.
     pub(crate) fn of(number: u64) -> Self {
         let mut random = Random::of(number, 3);
-        let mut bytes = |length: usize| -> Vec<u8> { (0..length).map(|_| random.next().to_le_bytes()[0]).collect() };
+        let mut bytes = |length: usize| -> Vec<u8> { (0..length).map(|_| random.draw().to_le_bytes()[0]).collect() };
         let data_key = bytes(78);
         let information = bytes(302);
         let length = if number.is_multiple_of(8) { 9_000 } else { 302 };
@@ -69,7 +69,7 @@ pub(crate) fn audit(number: u64) -> AuditId {
 /// Returns bytes that do not increase with `number`, so that rows are written to random pages.
 fn bytes(number: u64) -> [u8; 16] {
     let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&Random::of(number, 1).next().to_be_bytes());
+    bytes[..8].copy_from_slice(&Random::of(number, 1).draw().to_be_bytes());
     bytes[8..].copy_from_slice(&number.to_be_bytes());
     bytes
 }

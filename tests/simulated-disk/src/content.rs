@@ -90,7 +90,7 @@ impl Content {
                 left[range].copy_from_slice(&sector[..length]);
             } else if range.start >= self.kept.len() && fate.random.below(8) == 0 {
                 // An allocated block that was not written contains old data of another file.
-                left[range].fill_with(|| fate.random.next().to_le_bytes()[0]);
+                left[range].fill_with(|| fate.random.draw().to_le_bytes()[0]);
             }
         }
         left
@@ -128,7 +128,7 @@ impl Fate {
             0 => Rule::Nothing,
             1 => Rule::Everything,
             // Most batches need a few hundred calls.
-            2 | 3 => Rule::Until(last.saturating_sub(random.next() % 200)),
+            2 | 3 => Rule::Until(last.saturating_sub(random.draw() % 200)),
             4 => Rule::Each { newest: 98, oldest: 2 },
             5 => Rule::Each { newest: 2, oldest: 98 },
             6 => Rule::Each { newest: 90, oldest: 5 },

@@ -12,10 +12,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 /// A result code of SQLite.
-pub(crate) type Code = std::ffi::c_int;
+pub type Code = std::ffi::c_int;
 
 /// Suffix of the name of the write-ahead log.
-pub(crate) const LOG: &str = "-wal";
+pub const LOG: &str = "-wal";
 
 /// A planted fault of the disk, to check that the simulation finds it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,7 +35,8 @@ pub enum Lie {
 
 /// The way in which calls fail.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Failure {
+#[allow(missing_docs, reason = "the variants describe their fields")]
+pub enum Failure {
     /// Calls that write or sync, from the first number to before the second, fail with an I/O error. With `reread`, the
     /// data of a failed sync is also lost from the kernel's cache.
     Calls { numbers: (u64, u64), reread: bool },
@@ -52,7 +53,7 @@ impl Failure {
 }
 
 /// A disk.
-pub(crate) struct Disk {
+pub struct Disk {
     state: Mutex<State>,
     let_go: Condvar,
     reported: Notify,
@@ -92,7 +93,7 @@ struct File {
 }
 
 /// An open file.
-pub(crate) struct Handle {
+pub struct Handle {
     file: u64,
     number: u64,
     suffix: String,
@@ -102,7 +103,7 @@ pub(crate) struct Handle {
 
 impl Disk {
     /// Creates a disk with an empty database file.
-    pub(crate) fn empty(lie: Lie) -> Self {
+    pub fn empty(lie: Lie) -> Self {
         Self::of(lie, BTreeMap::from([(String::new(), Content::default())]))
     }
 
@@ -118,7 +119,7 @@ impl Disk {
     }
 
     /// Returns the disk as it is after a power cut at this moment.
-    pub(crate) fn cut(&self, random: Random) -> Self {
+    pub fn cut(&self, random: Random) -> Self {
         let state = self.state();
         let mut fate = Fate::of(random, state.calls);
         let mut names = state.kept_names.clone();
@@ -142,7 +143,7 @@ impl Disk {
 
     /// Returns the disk as the next process finds it if the current process is killed at this moment: everything that
     /// was written is present, synced or not. The new disk has the fault `lie`.
-    pub(crate) fn after_process(&self, lie: Lie) -> Self {
+    pub fn after_process(&self, lie: Lie) -> Self {
         let state = self.state();
         let file = |file: &File| File { content: file.content.clone(), ..File::default() };
         let next = State {
@@ -158,64 +159,64 @@ impl Disk {
     }
 
     /// Returns the number of calls that write, sync, create or delete.
-    pub(crate) fn calls(&self) -> u64 {
+    pub fn calls(&self) -> u64 {
         self.state().calls
     }
 
     /// Returns the number of syncs.
-    pub(crate) fn syncs(&self) -> u64 {
+    pub fn syncs(&self) -> u64 {
         self.state().syncs
     }
 
     /// Returns the number of calls that failed on purpose.
-    pub(crate) fn failed(&self) -> u64 {
+    pub fn failed(&self) -> u64 {
         self.state().failed
     }
 
     /// Returns the number of reads.
-    pub(crate) fn reads(&self) -> u64 {
+    pub fn reads(&self) -> u64 {
         self.state().reads
     }
 
     /// Sets the failure of the following calls.
-    pub(crate) fn fail(&self, failure: Option<Failure>) {
+    pub fn fail(&self, failure: Option<Failure>) {
         self.state().failure = failure;
     }
 
     /// Blocks the call of this number, so that the power can be cut at it.
-    pub(crate) fn stop_at(&self, call: u64) {
+    pub fn stop_at(&self, call: u64) {
         self.state().stop_at = Some(call);
     }
 
     /// Waits until a call is blocked.
-    pub(crate) async fn stopped(&self) {
+    pub async fn stopped(&self) {
         self.wait(|state| state.stopped).await;
     }
 
     /// Unblocks all calls.
-    pub(crate) fn resume(&self) {
+    pub fn resume(&self) {
         let mut state = self.state();
         (state.stopped, state.hold, state.stop_at, state.failure) = (false, false, None, None);
         self.let_go.notify_all();
     }
 
     /// Drops the content. Only connections that the store never closes after a failure of the disk may still use it.
-    pub(crate) fn discard(&self) {
+    pub fn discard(&self) {
         self.state().files.clear();
     }
 
     /// Blocks writers before they write a transaction.
-    pub(crate) fn hold(&self) {
+    pub fn hold(&self) {
         self.state().hold = true;
     }
 
     /// Waits until a writer is blocked.
-    pub(crate) async fn held(&self) {
+    pub async fn held(&self) {
         self.wait(|state| state.held).await;
     }
 
     /// Unblocks writers.
-    pub(crate) fn release(&self) {
+    pub fn release(&self) {
         self.state().hold = false;
         self.let_go.notify_all();
     }
@@ -252,7 +253,7 @@ impl Disk {
 /// Calls of SQLite.
 impl Disk {
     /// Opens the file with this suffix, or a file without a name.
-    pub(crate) fn open(&self, suffix: Option<&str>, create: bool, syncs_directory: bool) -> Result<Handle, Code> {
+    pub fn open(&self, suffix: Option<&str>, create: bool, syncs_directory: bool) -> Result<Handle, Code> {
         let mut state = self.state();
         state.last_number += 1;
         let number = state.last_number;
@@ -277,12 +278,12 @@ impl Disk {
     }
 
     /// Returns `true` if a file with this suffix exists.
-    pub(crate) fn exists(&self, suffix: &str) -> bool {
+    pub fn exists(&self, suffix: &str) -> bool {
         self.state().names.contains_key(suffix)
     }
 
     /// Deletes a name.
-    pub(crate) fn delete(&self, suffix: &str, sync_directory: bool) -> Result<(), Code> {
+    pub fn delete(&self, suffix: &str, sync_directory: bool) -> Result<(), Code> {
         let mut state = self.state();
         if state.names.remove(suffix).is_none() {
             return Err(ffi::SQLITE_IOERR_DELETE_NOENT);
@@ -298,7 +299,7 @@ impl Disk {
     }
 
     /// Reads bytes and returns their number.
-    pub(crate) fn read(&self, handle: &Handle, offset: usize, into: &mut [u8]) -> Result<usize, Code> {
+    pub fn read(&self, handle: &Handle, offset: usize, into: &mut [u8]) -> Result<usize, Code> {
         let mut state = self.state();
         state.reads += 1;
         if let Some(Failure::Reads { numbers }) = state.failure
@@ -315,7 +316,7 @@ impl Disk {
     }
 
     /// Writes bytes. A write that fails has written some of them.
-    pub(crate) fn write(&self, handle: &Handle, offset: usize, bytes: &[u8]) -> Result<(), Code> {
+    pub fn write(&self, handle: &Handle, offset: usize, bytes: &[u8]) -> Result<(), Code> {
         let mut state = self.state();
         state.calls += 1;
         let call = state.calls;
@@ -332,7 +333,7 @@ impl Disk {
     }
 
     /// Sets the size.
-    pub(crate) fn resize(&self, handle: &Handle, size: usize) -> Result<(), Code> {
+    pub fn resize(&self, handle: &Handle, size: usize) -> Result<(), Code> {
         let mut state = self.state();
         state.calls += 1;
         let call = state.calls;
@@ -348,7 +349,7 @@ impl Disk {
     }
 
     /// Syncs the file. A call that is blocked here has not synced yet.
-    pub(crate) fn sync(&self, handle: &mut Handle) -> Result<(), Code> {
+    pub fn sync(&self, handle: &mut Handle) -> Result<(), Code> {
         let mut state = self.state();
         state.calls += 1;
         state.syncs += 1;
@@ -375,29 +376,29 @@ impl Disk {
     }
 
     /// Returns the size.
-    pub(crate) fn size(&self, handle: &Handle) -> Result<usize, Code> {
+    pub fn size(&self, handle: &Handle) -> Result<usize, Code> {
         Ok(self.state().file(handle)?.content.seen().len())
     }
 
     /// Acquires a lock.
-    pub(crate) fn lock(&self, handle: &Handle, level: Code) -> Result<(), Code> {
+    pub fn lock(&self, handle: &Handle, level: Code) -> Result<(), Code> {
         let granted = self.state().file(handle)?.locks.lock(handle.number, level);
         if granted { Ok(()) } else { Err(ffi::SQLITE_BUSY) }
     }
 
     /// Downgrades a lock to `level`.
-    pub(crate) fn unlock(&self, handle: &Handle, level: Code) -> Result<(), Code> {
+    pub fn unlock(&self, handle: &Handle, level: Code) -> Result<(), Code> {
         self.state().file(handle)?.locks.unlock(handle.number, level);
         Ok(())
     }
 
     /// Returns `true` if a handle has a reserved lock.
-    pub(crate) fn is_reserved(&self, handle: &Handle) -> Result<bool, Code> {
+    pub fn is_reserved(&self, handle: &Handle) -> Result<bool, Code> {
         Ok(self.state().file(handle)?.locks.is_reserved())
     }
 
     /// Returns a region of shared memory.
-    pub(crate) fn map(
+    pub fn map(
         &self,
         handle: &Handle,
         index: usize,
@@ -408,7 +409,7 @@ impl Disk {
     }
 
     /// Acquires locks on shared memory.
-    pub(crate) fn lock_shared(&self, handle: &Handle, slots: Range<usize>, exclusive: bool) -> Result<(), Code> {
+    pub fn lock_shared(&self, handle: &Handle, slots: Range<usize>, exclusive: bool) -> Result<(), Code> {
         let mut state = self.state();
         // The first lock serializes write transactions.
         if exclusive && slots.start == 0 && state.hold {
@@ -424,19 +425,19 @@ impl Disk {
     }
 
     /// Releases locks on shared memory.
-    pub(crate) fn unlock_shared(&self, handle: &Handle, slots: Range<usize>) -> Result<(), Code> {
+    pub fn unlock_shared(&self, handle: &Handle, slots: Range<usize>) -> Result<(), Code> {
         self.state().file(handle)?.shared.unlock(handle.number, slots);
         Ok(())
     }
 
     /// Unmaps shared memory.
-    pub(crate) fn unmap(&self, handle: &Handle) -> Result<(), Code> {
+    pub fn unmap(&self, handle: &Handle) -> Result<(), Code> {
         self.state().file(handle)?.shared.unmap(handle.number);
         Ok(())
     }
 
     /// Returns the planted fault.
-    pub(crate) fn lie(&self) -> Lie {
+    pub fn lie(&self) -> Lie {
         self.lie
     }
 }

@@ -15,11 +15,11 @@ use std::sync::{Arc, Mutex, Once, PoisonError};
 static MOUNTED: Mutex<BTreeMap<String, Arc<Disk>>> = Mutex::new(BTreeMap::new());
 
 /// Mounts a disk at a path until it is dropped. Open files keep the disk.
-pub(crate) struct Mount(String);
+pub struct Mount(String);
 
 impl Mount {
     /// Mounts a disk. All databases of this process must be on mounted disks, because other paths cannot be opened.
-    pub(crate) fn new(path: &str, disk: Arc<Disk>) -> Self {
+    pub fn new(path: &str, disk: Arc<Disk>) -> Self {
         static REGISTERED: Once = Once::new();
         REGISTERED.call_once(register);
         MOUNTED.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), disk);
