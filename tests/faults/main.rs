@@ -6,37 +6,35 @@
 //! cargo run --release -p vault-tests --bin faults -- kill --rounds 1000
 //! ```
 //!
-//! - [`ledger`]: the possible states of a key after its acknowledged writes. [`crew`]: the clients, each the only
-//!   writer of its keys.
+//! - [`ledger`]: the possible states of a key after its acknowledged writes. [`workers`]: the clients, each the only
+//!   writer of its keys. [`login_client`]: one that logs in and out.
 //! - [`shared`]: clients that write the same credentials, and the check of their histories.
-//! - [`rig`]: a vault with its servers and its crew, and the checks of its data. [`report`]: the results. [`marks`]:
-//!   the branches that the service executed.
+//! - [`rig`]: a vault with its servers and its workers, and the checks of its data. [`report`]: the results.
+//!   [`branches`]: the branches that the service executed.
 //! - [`fault`]: the faults, with a file for each family. [`proxy`], [`network`]: networks that fail completely and in
 //!   part. [`image`]: a disk that fails. [`record`]: a disk that is recorded, and the disks that a power cut can leave.
 //!   [`cluster`]: two PostgreSQL servers, of which one follows the other.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a campaign ends where its rig fails")]
 
+mod branches;
 mod cluster;
-mod crew;
-mod doorman;
 mod fault;
 mod image;
 mod ledger;
 mod log;
-mod marks;
+mod login_client;
 mod network;
 mod options;
 mod proxy;
-mod random;
 mod record;
 mod report;
 mod rig;
 mod shared;
 mod worker;
+mod workers;
 
 use clap::Parser;
-use fault::Ground;
 use options::Options;
 use report::Report;
 use std::io::{Write, stderr, stdout};
@@ -54,9 +52,8 @@ fn main() -> ExitCode {
     let mut reports: Vec<Report> = Vec::new();
     for fault in options.faults() {
         for database in options.databases(fault) {
-            note(&format!("--- {}, {database:?}", fault.name()));
-            let ground = Ground { options: &options, database };
-            let report = fault.happen(&ground);
+            note(&format!("--- {}, {database:?}", fault.name));
+            let report = fault.happen(&options, database);
             note(&report.text());
             reports.push(report);
         }

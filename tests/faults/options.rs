@@ -1,7 +1,8 @@
 //! The options of the program.
 
-use crate::fault::Fault;
-use clap::{Parser, ValueEnum};
+use crate::fault::{FAULTS, Fault};
+use clap::Parser;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser as _};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use vault_tests::Database;
@@ -15,8 +16,8 @@ use vault_tests::options::{SharedOptions, directory};
 #[command(name = "faults", max_term_width = 110)]
 pub(crate) struct Options {
     /// Faults to cause; all if none is named
-    #[arg(value_enum)]
-    faults: Vec<Fault>,
+    #[arg(value_parser = fault())]
+    faults: Vec<&'static Fault>,
     /// Number of times to cause each fault; the default depends on the fault
     #[arg(long)]
     pub(crate) rounds: Option<NonZeroUsize>,
@@ -39,20 +40,25 @@ pub(crate) struct Options {
 
 impl Options {
     /// Returns the requested faults, or all.
-    pub(crate) fn faults(&self) -> Vec<Fault> {
-        if self.faults.is_empty() { Fault::value_variants().to_vec() } else { self.faults.clone() }
+    pub(crate) fn faults(&self) -> Vec<&'static Fault> {
+        if self.faults.is_empty() { FAULTS.iter().collect() } else { self.faults.clone() }
     }
 
     /// Returns the requested databases to which `fault` applies.
-    pub(crate) fn databases(&self, fault: Fault) -> Vec<Database> {
-        let asked = self.shared.database.iter().copied();
-        asked.filter(|database| fault.databases().contains(database)).collect()
+    pub(crate) fn databases(&self, fault: &Fault) -> Vec<Database> {
+        self.shared.database.iter().copied().filter(|database| fault.databases.contains(database)).collect()
     }
 
     /// Returns the number of rounds of a fault whose default is `usual`.
     pub(crate) fn rounds(&self, usual: usize) -> usize {
         self.rounds.map_or(usual, NonZeroUsize::get)
     }
+}
+
+fn fault() -> impl clap::builder::TypedValueParser<Value = &'static Fault> {
+    let names = FAULTS.iter().map(|fault| PossibleValue::new(fault.name).help(fault.about));
+    PossibleValuesParser::new(names)
+        .map(|name| FAULTS.iter().find(|fault| fault.name == name).expect("a possible value is a fault"))
 }
 
 fn file(text: &str) -> Result<PathBuf, &'static str> {

@@ -1,7 +1,7 @@
 //! A proxy between the service and PostgreSQL that simulates a network: it forwards, hangs, is slow, or loses the
 //! response to a COMMIT.
 
-use crate::random::Random;
+use simulated_disk::random::Random;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;

@@ -7,9 +7,9 @@
 
 use crate::image::{EXPORTED, Export, Mounted};
 use crate::ledger::{Outcome, Possible, State};
-use crate::random::Random;
 use crate::worker::Write;
 use serde_json::Value;
+use simulated_disk::random::Random;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

@@ -1,6 +1,7 @@
 //! The results of faults.
 
-use crate::crew::Tally;
+use crate::fault::Ground;
+use crate::workers::Tally;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -25,10 +26,22 @@ pub(crate) struct Report {
 }
 
 impl Report {
+    /// Creates an empty report.
+    pub(crate) fn new(ground: &Ground<'_>) -> Self {
+        Self {
+            fault: ground.name,
+            database: ground.database,
+            rounds: 0,
+            tally: Tally::default(),
+            losses: Vec::new(),
+            figures: Vec::new(),
+            log: String::new(),
+        }
+    }
+
     /// Creates the report of a fault that was skipped.
-    pub(crate) fn skipped(fault: &'static str, database: Database, why: &str) -> Self {
-        let figures = vec![("skipped".to_owned(), why.to_owned())];
-        Self { fault, database, rounds: 0, tally: Tally::default(), losses: Vec::new(), figures, log: String::new() }
+    pub(crate) fn skipped(ground: &Ground<'_>, why: &str) -> Self {
+        Self { figures: vec![("skipped".to_owned(), why.to_owned())], ..Self::new(ground) }
     }
 
     /// Returns `true` if nothing was lost or wrong.
@@ -54,10 +67,10 @@ impl Report {
     /// losses remain.
     pub(crate) fn count_lost(&mut self, when: &str) {
         let (lost, left): (Vec<_>, Vec<_>) = std::mem::take(&mut self.losses).into_iter().partition(|loss| {
-            ["crew/", "a session that", "a code that", ": 404: "].iter().any(|kind| loss.contains(kind))
+            ["worker/", "a session that", "a code that", ": 404: "].iter().any(|kind| loss.contains(kind))
         });
         self.losses = left;
-        let credential = |loss: &String| Some(loss.split("crew/").nth(1)?.split([':', '(']).next()?.to_owned());
+        let credential = |loss: &String| Some(loss.split("worker/").nth(1)?.split([':', '(']).next()?.to_owned());
         let credentials: BTreeSet<_> = lost.iter().filter_map(credential).collect();
         let logins = lost.iter().filter(|loss| loss.contains("a session that") || loss.contains("a code that")).count();
         let rounds: BTreeSet<_> = lost.iter().filter_map(|loss| loss.split(':').next()).collect();

@@ -1,15 +1,17 @@
-//! A vault with its servers and its crew, and the checks of its data.
+//! A vault with its servers and its workers, and the checks of its data.
 
-use crate::crew::{Crew, Tally};
-use crate::doorman::Doorman;
-use crate::fault::Ground;
+use crate::branches::{Branches, missed};
+use crate::fault::{Ground, Outcome};
+use crate::ledger;
 use crate::log::AckLog;
-use crate::marks::{Marks, missed};
+use crate::login_client::LoginClient;
 use crate::record::{Acknowledged, Cut, compare};
 use crate::report::Report;
 use crate::shared::{CLIENTS, Shared, Sharer};
 use crate::worker::Worker;
+use crate::workers::{Tally, Workers};
 use serde_json::Value;
+use simulated_disk::random::Random;
 use std::net::SocketAddr;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -17,15 +19,14 @@ use vault_testkit::postgres::Cluster;
 use vault_tests::process::{Server, free_address};
 use vault_tests::{ActivationListener, Answer, Client, Database, Integration, Vault, binary};
 
-/// Number of clients that write.
-const WORKERS: usize = 4;
 /// Maximum wait for any recovery.
 const LIMIT: Duration = Duration::from_secs(90);
 /// Time limit for the recovery of the service.
 const HEALED: Duration = Duration::from_secs(5);
 
 /// A vault that faults affect.
-pub(crate) struct Rig {
+pub(crate) struct Rig<'a> {
+    pub(crate) ground: Ground<'a>,
     pub(crate) vault: Vault,
     /// The URL of the database for its servers, if it differs from that for commands.
     url: Option<String>,
@@ -35,79 +36,80 @@ pub(crate) struct Rig {
     pub(crate) address: SocketAddr,
     activation_listener: ActivationListener,
     integration: Integration,
-    pub(crate) crew: Crew,
-    /// The token of the crew.
+    pub(crate) workers: Workers,
+    /// The token of the workers.
     token: String,
     pub(crate) log: AckLog,
     pub(crate) report: Report,
     /// The branches that its servers executed.
-    pub(crate) marks: Marks,
+    pub(crate) branches: Branches,
+    /// The generator for the moments of faults.
+    pub(crate) random: Random,
+    /// The fault of this round, which is added to its losses.
+    pub(crate) cause: String,
+    /// Times until servers were ready, and until the service worked again after a fault.
+    starts: Vec<Duration>,
+    healed: Vec<Duration>,
 }
 
-impl Rig {
+/// Returns a disturbance that only lets the workers work for this number of milliseconds.
+pub(crate) fn wait(milliseconds: u64) -> impl FnOnce() {
+    move || std::thread::sleep(Duration::from_millis(milliseconds))
+}
+
+impl<'a> Rig<'a> {
     /// Sets up a vault on the database and in the directory of `ground`.
-    pub(crate) fn new(fault: &'static str, ground: &Ground<'_>) -> Self {
-        Self::of(fault, ground, Vault::absent_in(&ground.options.shared.dir, ground.new_url()))
+    pub(crate) fn new(ground: &Ground<'a>) -> Self {
+        Self::of(ground, Vault::absent_in(&ground.options.shared.dir, ground.new_url()))
     }
 
     /// Sets up a vault on a PostgreSQL cluster that only this fault uses.
-    pub(crate) fn on(fault: &'static str, ground: &Ground<'_>, cluster: &Cluster) -> Self {
-        Self::of(fault, ground, Vault::absent_in(&ground.options.shared.dir, Some(cluster.create_database())))
+    pub(crate) fn on(ground: &Ground<'a>, cluster: &Cluster) -> Self {
+        Self::of(ground, Vault::absent_in(&ground.options.shared.dir, Some(cluster.create_database())))
     }
 
     /// Sets up `vault` and starts its server.
-    pub(crate) fn of(fault: &'static str, ground: &Ground<'_>, vault: Vault) -> Self {
-        Self::served(fault, ground, vault.set_up(), None)
+    pub(crate) fn of(ground: &Ground<'a>, vault: Vault) -> Self {
+        Self::served(ground, vault.set_up(), None)
     }
 
-    /// Sets up a vault whose servers use the database URL `url`.
-    pub(crate) fn through(fault: &'static str, ground: &Ground<'_>, vault: Vault, url: &str) -> Self {
-        Self::served(fault, ground, vault, Some(url.to_owned()))
-    }
-
-    /// Starts the server of a vault that is already set up.
-    pub(crate) fn served(fault: &'static str, ground: &Ground<'_>, vault: Vault, url: Option<String>) -> Self {
+    /// Starts the server of a vault that is already set up. Servers use the database at `url`, if it is given.
+    pub(crate) fn served(ground: &Ground<'a>, vault: Vault, url: Option<String>) -> Self {
         let (address, activation_listener) = (free_address(), ActivationListener { address: free_address() });
         let admin = vault.admin();
-        let doorman = Doorman::new(&vault);
-        let integration = Integration::make(&vault, "checker", &["crew/*"]);
-        let report = Report {
-            fault,
-            database: ground.database,
-            rounds: 0,
-            tally: Tally::default(),
-            losses: Vec::new(),
-            figures: Vec::new(),
-            log: String::new(),
-        };
-        let log = AckLog::new(&ground.options.log_dir, fault);
-        let crew = Crew { workers: Vec::new(), doorman, sharers: Vec::new(), shared: None, patience: None };
+        let logins = LoginClient::new(&vault);
+        let integration = Integration::make(&vault, "checker", &["worker/*"]);
         let mut rig = Self {
+            ground: *ground,
             vault,
             url,
             server: None,
             address,
             activation_listener,
             integration,
-            crew,
+            workers: Workers { writers: Vec::new(), logins, sharers: Vec::new(), shared: None, patience: None },
             token: String::new(),
-            log,
-            report,
-            marks: Marks::default(),
+            log: AckLog::new(&ground.options.log_dir, ground.name),
+            report: Report::new(ground),
+            branches: Branches::default(),
+            random: ground.random(),
+            cause: String::new(),
+            starts: Vec::new(),
+            healed: Vec::new(),
         };
         rig.serve();
         rig.token = admin.log_in(&rig.client()).token;
         let seed = ground.options.seed;
-        rig.crew.workers = (0..WORKERS).map(|number| Worker::new(seed, number, &rig.token)).collect();
+        rig.workers.writers = (0..4).map(|number| Worker::new(seed, number, &rig.token)).collect();
         rig
     }
 
     /// Adds clients that share credentials. The history of each credential is checked after each round.
-    pub(crate) fn share(mut self, ground: &Ground<'_>) -> Self {
-        let seed = ground.options.seed;
-        let integration = Integration::make(&self.vault, "sharer", &["crew/shared"]);
-        self.crew.sharers = (0..CLIENTS).map(|number| Sharer::new(seed, number)).collect();
-        self.crew.shared = Some(Shared::new(&self.token, integration, self.activation_listener.client()));
+    pub(crate) fn share(mut self) -> Self {
+        let seed = self.ground.options.seed;
+        let integration = Integration::make(&self.vault, "sharer", &["worker/shared"]);
+        self.workers.sharers = (0..CLIENTS).map(|number| Sharer::new(seed, number)).collect();
+        self.workers.shared = Some(Shared::new(&self.token, integration, self.activation_listener.client()));
         let client = self.client();
         self.share_again(&client);
         self
@@ -115,9 +117,37 @@ impl Rig {
 
     /// Creates new shared credentials.
     fn share_again(&mut self, client: &Client) {
-        if let Some(shared) = &mut self.crew.shared {
+        if let Some(shared) = &mut self.workers.shared {
             shared.begin(client, &mut self.report.losses);
-            self.crew.sharers.iter_mut().for_each(Sharer::begin);
+            self.workers.sharers.iter_mut().for_each(Sharer::begin);
+        }
+    }
+
+    /// Runs `round` as often as the options specify, or `usual` times, and checks the data after each run. Every hundredth
+    /// check decrypts everything.
+    pub(crate) fn rounds(&mut self, usual: usize, mut round: impl FnMut(&mut Self, usize)) {
+        for number in 0..self.ground.options.rounds(usual) {
+            let before = self.report.losses.len();
+            round(self, number);
+            self.check();
+            let cause = std::mem::take(&mut self.cause);
+            self.report.losses[before..].iter_mut().for_each(|loss| loss.push_str(&cause));
+            if number % 100 == 99 {
+                self.check_deeply();
+            }
+        }
+    }
+
+    /// Reports a loss.
+    pub(crate) fn lose(&mut self, loss: impl Into<String>) {
+        self.report.losses.push(loss.into());
+    }
+
+    /// Reports how often a fault had its effect. Without any effect, nothing was tested.
+    pub(crate) fn tested(&mut self, what: &str, count: usize) {
+        self.report.figure(what, count);
+        if count == 0 {
+            self.lose(format!("{what}: 0, so nothing was tested"));
         }
     }
 
@@ -140,18 +170,26 @@ impl Rig {
         command
     }
 
-    /// Starts the server and returns the time until it is ready.
-    pub(crate) fn serve(&mut self) -> Duration {
-        self.serve_by(None)
+    /// Starts the server.
+    pub(crate) fn serve(&mut self) {
+        self.serve_by(None);
     }
 
-    /// Starts the server through another program and returns the time until it is ready.
-    pub(crate) fn serve_by(&mut self, program: Option<Command>) -> Duration {
+    /// Starts the server through another program.
+    pub(crate) fn serve_by(&mut self, program: Option<Command>) {
         let started = Instant::now();
         let mut server = self.spawn_by(program);
         server.wait_until_ready();
         self.server = Some(server);
-        started.elapsed()
+        self.starts.push(started.elapsed());
+    }
+
+    /// Starts the server. Returns `false` if it exits instead of becoming ready.
+    pub(crate) fn try_serve(&mut self) -> bool {
+        let mut server = self.spawn_by(None);
+        let is_ready = starts(&mut server);
+        self.server = is_ready.then_some(server);
+        is_ready
     }
 
     /// Starts the server through another program, without a wait.
@@ -178,19 +216,34 @@ impl Rig {
         self.server.take().expect("its server runs").kill();
     }
 
+    /// Stops the server, which may have exited.
+    pub(crate) fn stop(&mut self) {
+        self.server.take().expect("its server runs").stop();
+    }
+
+    /// Returns `false` if the server has exited.
+    pub(crate) fn is_alive(&mut self) -> bool {
+        self.server.as_mut().expect("its server was started").is_alive()
+    }
+
+    /// Returns the addresses of `others` and of the first server.
+    pub(crate) fn and_addresses_of(&self, others: &[Server]) -> Vec<SocketAddr> {
+        others.iter().map(|server| server.address).chain([self.address]).collect()
+    }
+
     pub(crate) fn client(&self) -> Client {
         Client::new(self.address)
     }
 
-    /// Runs the crew on the server while `disturbance` runs.
+    /// Runs the workers on the server while `disturbance` runs.
     pub(crate) fn work<T>(&mut self, disturbance: impl FnOnce() -> T) -> T {
         let address = self.address;
         self.work_on(&[address], disturbance)
     }
 
-    /// Runs the crew on `servers` while `disturbance` runs.
+    /// Runs the workers on `servers` while `disturbance` runs.
     pub(crate) fn work_on<T>(&mut self, servers: &[SocketAddr], disturbance: impl FnOnce() -> T) -> T {
-        let (outcome, mut tally) = self.crew.work(servers, &self.log, disturbance);
+        let (outcome, mut tally) = self.workers.work(servers, &self.log, disturbance);
         let round = self.report.rounds;
         self.report
             .losses
@@ -199,7 +252,7 @@ impl Rig {
         outcome
     }
 
-    /// Runs the crew while `disturbance` can take the server.
+    /// Runs the workers while `disturbance` can take the server.
     pub(crate) fn work_while<T>(&mut self, disturbance: impl FnOnce(&mut Option<Server>) -> T) -> T {
         let mut server = self.server.take();
         let outcome = self.work(|| disturbance(&mut server));
@@ -209,14 +262,14 @@ impl Rig {
 
     /// Requests an activation of the first client's namespace.
     pub(crate) fn try_activation(&self) -> Result<Answer, String> {
-        let body = serde_json::json!({"namespace": self.crew.workers[0].namespace()});
+        let body = serde_json::json!({"namespace": self.workers.writers[0].namespace()});
         let client = self.activation_listener.client();
         let call = client.request("POST", "/v1/activations").bearer(&self.integration.token).json(&body);
         call.try_send().map_err(|error| error.to_string())
     }
 
-    /// Waits until the server responds to a list request, and returns the time.
-    pub(crate) fn wait_until_it_answers(&mut self) -> Duration {
+    /// Waits until the server responds to a list request.
+    pub(crate) fn wait_until_it_answers(&mut self) {
         let (started, client) = (Instant::now(), self.client());
         loop {
             if let Some(server) = &mut self.server {
@@ -224,7 +277,7 @@ impl Rig {
             }
             let answer = client.get("/v1/organization-vault").bearer(&self.token).try_send();
             if answer.is_ok_and(|answer| answer.status == 200) {
-                return started.elapsed();
+                return;
             }
             assert!(started.elapsed() < LIMIT, "no answer: {}", self.vault.log());
             std::thread::sleep(Duration::from_millis(5));
@@ -236,51 +289,42 @@ impl Rig {
         self.list(&self.client()).is_ok()
     }
 
-    /// Attempts a write. Returns `true` if it is acknowledged, and the counts.
-    pub(crate) fn try_write(&mut self) -> (bool, Tally) {
+    /// Attempts a write. Returns `true` if it is acknowledged.
+    pub(crate) fn try_write(&mut self) -> bool {
         let client = self.client();
         let mut tally = Tally::default();
-        let outcome = self.crew.workers[0].write(&client, &self.log, &mut tally);
-        let done = outcome == crate::ledger::Outcome::Done;
+        let outcome = self.workers.writers[0].write(&client, &self.log, &mut tally);
         self.report.losses.append(&mut tally.wrong);
-        self.report.tally.add(tally.clone());
-        (done, tally)
+        self.report.tally.add(tally);
+        outcome == ledger::Outcome::Done
     }
 
-    /// Waits until a write is acknowledged, and returns the time.
-    pub(crate) fn wait_until_it_writes(&mut self) -> Duration {
+    /// Waits until a write is acknowledged.
+    pub(crate) fn wait_until_it_writes(&mut self) {
         let started = Instant::now();
-        while !self.try_write().0 {
+        while !self.try_write() {
             assert!(started.elapsed() < LIMIT, "nothing can be written: {}", self.vault.log());
             std::thread::sleep(Duration::from_millis(20));
         }
-        started.elapsed()
     }
 
-    /// Waits until the service reads and writes again, and returns the time. A recovery that takes too long is reported
-    /// as a loss.
-    pub(crate) fn heal(&mut self) -> Duration {
-        let started = Instant::now();
-        self.wait_until_it_answers();
-        self.wait_until_it_writes();
-        let healed = started.elapsed();
-        if healed > HEALED {
-            self.report.losses.push(format!("the service needed {healed:?} to work again"));
-        }
-        healed
+    /// Waits until the service reads and writes again. A recovery that takes too long is reported as a loss.
+    pub(crate) fn heal(&mut self) {
+        self.heal_at(self.address);
     }
 
-    /// Waits for the recovery of the server at `address`, as [`Self::heal`] does.
-    pub(crate) fn heal_at(&mut self, address: SocketAddr) -> Duration {
+    /// Waits for the recovery of the server at `address`.
+    pub(crate) fn heal_at(&mut self, address: SocketAddr) {
         let own = std::mem::replace(&mut self.address, address);
         let started = Instant::now();
+        self.wait_until_it_answers();
         self.wait_until_it_writes();
         self.address = own;
         let healed = started.elapsed();
         if healed > HEALED {
-            self.report.losses.push(format!("the server at {address} needed {healed:?} to work again"));
+            self.lose(format!("the server at {address} needed {healed:?} to work again"));
         }
-        healed
+        self.healed.push(healed);
     }
 
     /// Returns all credentials, as its server lists them.
@@ -317,20 +361,20 @@ impl Rig {
         let before = self.report.losses.len();
         match self.list(client) {
             Ok(listed) => {
-                for worker in &mut self.crew.workers {
+                for worker in &mut self.workers.writers {
                     worker.check(client, &listed, &mut self.report.losses);
                 }
             }
             Err(answer) => self.report.losses.push(format!("the list cannot be read: {answer:?}")),
         }
-        if let Some(shared) = &mut self.crew.shared {
+        if let Some(shared) = &mut self.workers.shared {
             shared.evaluate(client, &self.log, &mut self.report.losses);
         }
         self.share_again(client);
-        self.crew.doorman.check(client, &mut self.report.losses);
-        self.crew.doorman.refill(&self.vault);
+        self.workers.logins.check(client, &mut self.report.losses);
+        self.workers.logins.refill(&self.vault);
         if let Some(server) = &self.server {
-            self.marks.read(server);
+            self.branches.read(server);
         }
         let round = self.report.rounds;
         for loss in &mut self.report.losses[before..] {
@@ -344,7 +388,7 @@ impl Rig {
     /// data.
     pub(crate) fn check_deeply(&mut self) {
         let client = self.activation_listener.client();
-        for worker in &self.crew.workers {
+        for worker in &self.workers.writers {
             let expected = worker.expected();
             if expected.is_empty() {
                 continue;
@@ -408,17 +452,21 @@ impl Rig {
         self.kill();
     }
 
-    /// Reads everything. Returns `true` if all requests succeeded.
-    ///
-    /// # Errors
-    /// If the data differs from the saved data.
-    pub(crate) fn reads_rightly(&self) -> Result<bool, String> {
+    /// Reads everything. Returns `true` if all requests succeeded. Data that differs from the saved data is reported.
+    pub(crate) fn reads_rightly(&mut self) -> bool {
+        self.try_to_read().unwrap_or_else(|wrong| {
+            self.lose(wrong);
+            false
+        })
+    }
+
+    fn try_to_read(&self) -> Result<bool, String> {
         let mut all = true;
         let client = self.client();
         let listed = client.get("/v1/organization-vault?limit=100").bearer(&self.token).try_send();
         let listed = listed.ok().filter(|answer| answer.status == 200).map(|answer| answer.json());
         all &= listed.is_some();
-        for worker in &self.crew.workers {
+        for worker in &self.workers.writers {
             let expected = worker.expected();
             for item in listed.iter().flat_map(|listed| listed.as_array().expect("an array")) {
                 let Some(data) = item["id"].as_str().and_then(|id| expected.get(id)) else { continue };
@@ -451,20 +499,22 @@ impl Rig {
     }
 
     /// Makes the last checks and returns the report.
-    pub(crate) fn finish(mut self) -> Report {
+    pub(crate) fn finish(mut self) -> Outcome {
         self.check_deeply();
-        if let Some(shared) = &self.crew.shared {
+        self.report.times("from start to ready", std::mem::take(&mut self.starts));
+        self.report.times("from the end of the fault to the next write", std::mem::take(&mut self.healed));
+        if let Some(shared) = &self.workers.shared {
             let (histories, operations) = shared.evaluated;
             self.report.figure("histories of shared credentials", format!("{histories}, {operations} operations"));
         }
         if let Some(server) = self.server.take() {
-            self.marks.read(&server);
+            self.branches.read(&server);
             let status = server.stop();
             if status != Some(0) {
                 self.report.losses.push(format!("the server ended with {status:?}: {}", self.vault.log()));
             }
         }
-        let passed = self.marks.passed();
+        let passed = self.branches.passed();
         if !passed.is_empty() {
             let all: Vec<_> = passed.iter().map(|(mark, count)| format!("{mark} {count}")).collect();
             self.report.figure("branches", all.join(", "));
@@ -476,8 +526,15 @@ impl Rig {
             let _ = std::fs::copy(self.vault.scratch("log"), self.log.with_extension("server"));
         }
         self.report.log = self.log.seal();
-        self.report
+        Ok(self.report)
     }
+}
+
+/// Waits until a server is ready or has exited. Returns `true` if it is ready.
+pub(crate) fn starts(server: &mut Server) -> bool {
+    let is_ready = server.becomes_ready(LIMIT);
+    assert!(is_ready || !server.is_alive(), "the server neither starts nor ends: {}", server.log_text());
+    is_ready
 }
 
 /// Returns `true` if an activation contains all saved values.

@@ -1,10 +1,10 @@
 //! A client that is the only writer of its keys.
 
-use crate::crew::Tally;
 use crate::ledger::{Outcome, Possible, State};
 use crate::log::AckLog;
-use crate::random::Random;
+use crate::workers::Tally;
 use serde_json::{Value, json};
+use simulated_disk::random::Random;
 use std::collections::HashMap;
 use std::time::Instant;
 use vault_tests::samples::small;
@@ -72,7 +72,7 @@ impl Worker {
     pub(crate) fn new(seed: u64, number: usize, token: &str) -> Self {
         let random = Random::of(seed, number as u64 + 1);
         Self {
-            namespace: format!("crew/{number}"),
+            namespace: format!("worker/{number}"),
             token: token.to_owned(),
             random,
             keys: Vec::new(),

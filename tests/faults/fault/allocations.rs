@@ -1,12 +1,11 @@
 //! Each allocation of the service for a request fails once: those of Rust, of SQLite and of the cipher library. The
 //! service is started with the library `failing_malloc` (`tests/simulator/examples`), which makes them fail.
 
-use super::Ground;
-use crate::crew::Tally;
-use crate::ledger::Outcome;
-use crate::report::Report;
+use super::{Ground, Outcome, possible};
+use crate::ledger::Outcome as Written;
 use crate::rig::Rig;
 use crate::worker::Act;
+use crate::workers::Tally;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,7 +15,6 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-const NAME: &str = "failed-allocations";
 /// Time limit for an aborting service to exit after its client has seen the connection close.
 const ENDING: Duration = Duration::from_secs(10);
 /// Maximum number of credentials before a request.
@@ -39,12 +37,10 @@ enum What {
 const ALL: [What; 5] = [What::Save, What::Replace, What::Delete, What::Activation, What::Login];
 
 /// Each allocation of each kind of request fails. With `--rounds`, a random selection of them.
-pub(super) fn fail(ground: &Ground<'_>) -> Report {
+pub(super) fn fail(ground: &Ground<'_>) -> Outcome {
     let library = library();
-    if !library.is_file() {
-        let why = format!("{} is not there: cargo build -p vault-simulator --examples", library.display());
-        return Report::skipped(NAME, ground.database, &why);
-    }
+    let why = || format!("{} is not there: cargo build -p vault-simulator --examples", library.display());
+    possible((!library.is_file()).then(why))?;
     let mut random = ground.random();
     let mut memory = Memory::new(ground, library);
     match ground.options.rounds {
@@ -76,8 +72,8 @@ fn library() -> PathBuf {
 }
 
 /// A service with failing allocations.
-struct Memory {
-    rig: Rig,
+struct Memory<'a> {
+    rig: Rig<'a>,
     library: PathBuf,
     /// The file through which this program and the library communicate.
     words: PathBuf,
@@ -91,10 +87,10 @@ struct Memory {
     may_abort: bool,
 }
 
-impl Memory {
-    fn new(ground: &Ground<'_>, library: PathBuf) -> Self {
-        let mut rig = Rig::new(NAME, ground);
-        rig.server.take().expect("its server runs").stop();
+impl<'a> Memory<'a> {
+    fn new(ground: &Ground<'a>, library: PathBuf) -> Self {
+        let mut rig = Rig::new(ground);
+        rig.stop();
         let words = rig.vault.scratch("failing-malloc");
         File::create(&words).and_then(|file| file.set_len(4_096)).expect("a file of words");
         let mut memory =
@@ -137,18 +133,16 @@ impl Memory {
         let unanswered = tally.statuses.contains_key(&0);
         let ended = self.ended(unanswered);
         let is_late = !hit && self.may_abort && matches!(ended, Some(Ok(())));
-        if outcome == Outcome::Refused && !is_late {
+        if outcome == Written::Refused && !is_late {
             tally.wrong.push(format!("{what:?} was refused"));
         }
         match outcome {
-            Outcome::Done => self.acknowledged += 1,
-            Outcome::Refused | Outcome::Indeterminate => self.refused += 1,
+            Written::Done => self.acknowledged += 1,
+            Written::Refused | Written::Indeterminate => self.refused += 1,
         }
-        let wrong = std::mem::take(&mut tally.wrong);
-        self.rig
-            .report
-            .losses
-            .extend(wrong.into_iter().map(|wrong| format!("{what:?} at allocation {place}: {wrong}")));
+        for wrong in std::mem::take(&mut tally.wrong) {
+            self.rig.lose(format!("{what:?} at allocation {place}: {wrong}"));
+        }
         self.rig.report.tally.add(tally);
         self.may_abort = hit && ended.is_none();
         if hit {
@@ -158,15 +152,12 @@ impl Memory {
         }
         match ended {
             None if unanswered => {
-                self.rig
-                    .report
-                    .losses
-                    .push(format!("{what:?} at allocation {place}: no answer, and the service continues"));
+                self.rig.lose(format!("{what:?} at allocation {place}: no answer, and the service continues"));
             }
             None => {}
             Some(Ok(())) if hit || is_late => self.serve(),
             Some(how) => {
-                self.rig.report.losses.push(format!("{what:?} at allocation {place}: the service ended, {how:?}"));
+                self.rig.lose(format!("{what:?} at allocation {place}: the service ended, {how:?}"));
                 self.serve();
             }
         }
@@ -199,9 +190,9 @@ impl Memory {
         let client = self.rig.client();
         let mut tally = Tally::default();
         if what == What::Login {
-            self.rig.crew.doorman.refill(&self.rig.vault);
+            self.rig.workers.logins.refill(&self.rig.vault);
         } else {
-            let worker = &mut self.rig.crew.workers[0];
+            let worker = &mut self.rig.workers.writers[0];
             worker.clear(MOST, &client, &self.rig.log, &mut tally);
             if worker.expected().is_empty() {
                 worker.make(Act::Save, &client, &self.rig.log, &mut tally);
@@ -211,7 +202,7 @@ impl Memory {
         self.rig.report.tally.add(tally);
     }
 
-    fn request(&mut self, what: What) -> (Outcome, Tally) {
+    fn request(&mut self, what: What) -> (Written, Tally) {
         let client = self.rig.client();
         let mut tally = Tally::default();
         let act = match what {
@@ -219,7 +210,7 @@ impl Memory {
             What::Replace => Act::Replace,
             What::Delete => Act::Delete,
             What::Login => {
-                let outcome = self.rig.crew.doorman.come_and_go(&client, &self.rig.log, &mut tally);
+                let outcome = self.rig.workers.logins.log_in_and_out(&client, &self.rig.log, &mut tally);
                 return (outcome, tally);
             }
             What::Activation => {
@@ -229,15 +220,15 @@ impl Memory {
                 return (outcome, tally);
             }
         };
-        let outcome = self.rig.crew.workers[0].make(act, &client, &self.rig.log, &mut tally);
+        let outcome = self.rig.workers.writers[0].make(act, &client, &self.rig.log, &mut tally);
         (outcome.expect("there is a credential"), tally)
     }
 
-    fn finish(mut self) -> Report {
+    fn finish(mut self) -> Outcome {
         let exported = self.rig.vault.run(&["audit", "list", "--json-lines"]).done().stdout;
         match self.rig.listed() {
             Ok(listed) => self.rig.report.losses.extend(half_done(&listed, &exported)),
-            Err(answer) => self.rig.report.losses.push(format!("the list cannot be read: {answer:?}")),
+            Err(answer) => self.rig.lose(format!("the list cannot be read: {answer:?}")),
         }
         for (what, (hit, ended)) in std::mem::take(&mut self.hit) {
             let figure = format!("{hit}, the service ended at {ended}");

@@ -1,16 +1,16 @@
 //! The service is killed at each of its system calls that change files, or the call fails. Both use `strace`.
 
-use super::Ground;
-use crate::ledger::Outcome;
+use super::{Ground, Outcome, possible};
+use crate::ledger::Outcome as Written;
 use crate::report::Report;
-use crate::rig::Rig;
+use crate::rig::{Rig, starts};
+use crate::workers::Tally;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use vault_tests::earlier::Earlier;
-use vault_tests::process::Server;
 use vault_tests::{Database, Vault, binary};
 
 /// System calls that change files.
@@ -29,32 +29,40 @@ enum Injection {
 }
 
 /// Kills the service, and commands with many changes, at each of their system calls.
-pub(super) fn killed(ground: &Ground<'_>) -> Report {
-    let mut report = each_call("kill-at-syscalls", ground, &WRITING, Injection::Kill, &[0, WRITES], |_, _| {});
-    if report.rounds > 0 {
-        first_start(ground, &mut report);
-        rotation(ground, &mut report);
-        migration(ground, &mut report);
+pub(super) fn killed(ground: &Ground<'_>) -> Outcome {
+    let mut report = each_call(ground, &WRITING, Injection::Kill, &[0, WRITES], |_, _| {})?;
+    let directory = &ground.options.shared.dir;
+    let fresh = || Vault::absent_in(directory, None);
+    command(ground, &mut report, "first start", &["init"], fresh);
+    let made = || {
+        let vault = fresh().set_up();
+        vault.organization("Acme");
+        vault
+    };
+    command(ground, &mut report, "key rotation", &["key", "rotate", "--organization", "Acme"], made);
+    for earlier in Earlier::all() {
+        let made = || earlier.restored_in(directory, Database::Sqlite).vault;
+        command(ground, &mut report, "migration", &["migrate"], made);
     }
-    report
+    Ok(report)
 }
 
 /// Each sync fails once. The affected write is not acknowledged, and a server with a failed commit exits.
-pub(super) fn failed_syncs(ground: &Ground<'_>) -> Report {
+pub(super) fn failed_syncs(ground: &Ground<'_>) -> Outcome {
     let mut ended = 0_usize;
-    let mut report = each_call("failed-syncs", ground, &SYNCING, Injection::Fail("EIO"), &[WRITES], |run, losses| {
+    let mut report = each_call(ground, &SYNCING, Injection::Fail("EIO"), &[WRITES], |run, losses| {
         ended += usize::from(run.ended);
         if run.ended && run.indeterminate == 0 && run.acknowledged == WRITES {
             losses.push("a server ended, and every write was acknowledged".to_owned());
         }
-    });
+    })?;
     report.figure("servers that stopped", ended);
-    report
+    Ok(report)
 }
 
 /// Each write to a file fails once because the disk is full. The server continues to run.
-pub(super) fn full(ground: &Ground<'_>) -> Report {
-    each_call("full-at-syscalls", ground, &["pwrite64"], Injection::Fail("ENOSPC"), &[WRITES], |run, losses| {
+pub(super) fn full(ground: &Ground<'_>) -> Outcome {
+    each_call(ground, &["pwrite64"], Injection::Fail("ENOSPC"), &[WRITES], |run, losses| {
         if run.ready && run.ended {
             losses.push("a server ended for want of space".to_owned());
         }
@@ -76,26 +84,23 @@ struct Run {
 
 /// Runs `scenarios`. Each one is a start, a login, this number of writes, and a stop.
 fn each_call(
-    name: &'static str,
     ground: &Ground<'_>,
     calls: &[&str],
     injection: Injection,
     scenarios: &[usize],
     mut evaluate: impl FnMut(&Run, &mut Vec<String>),
-) -> Report {
-    if let Some(why) = cannot_trace() {
-        return Report::skipped(name, ground.database, &why);
-    }
-    let mut rig = Rig::new(name, ground);
-    rig.server.take().expect("its server runs").stop();
+) -> Outcome {
+    possible(cannot_trace())?;
+    let mut rig = Rig::new(ground);
+    rig.stop();
     let mut places: BTreeMap<(usize, &str), usize> = BTreeMap::new();
     let mut random = ground.random();
-    let mut step = |rig: &mut Rig, writes: usize, call: &str, place: usize| {
+    let mut step = |rig: &mut Rig<'_>, writes: usize, call: &str, place: usize| {
         let run = run(rig, writes, call, place, injection);
         evaluate(&run, &mut rig.report.losses);
         rig.serve();
         rig.check();
-        rig.server.take().expect("its server runs").stop();
+        rig.stop();
         run.happened
     };
     match ground.options.rounds {
@@ -133,20 +138,20 @@ fn each_call(
 }
 
 /// Starts the server, logs in, makes the writes and stops the server, with the effect on the call at `place`.
-fn run(rig: &mut Rig, writes: usize, call: &str, place: usize, injection: Injection) -> Run {
+fn run(rig: &mut Rig<'_>, writes: usize, call: &str, place: usize, injection: Injection) -> Run {
     let trace = rig.vault.scratch("trace");
     let mut run = Run::default();
     let mut server = rig.spawn_by(Some(strace(&trace, call, place, injection)));
-    if wait(&mut server) {
+    if starts(&mut server) {
         run.ready = true;
         let client = rig.client();
-        let mut tally = crate::crew::Tally::default();
-        rig.crew.doorman.come_and_go(&client, &rig.log, &mut tally);
+        let mut tally = Tally::default();
+        rig.workers.logins.log_in_and_out(&client, &rig.log, &mut tally);
         for _ in 0..writes {
-            match rig.crew.workers[0].write(&client, &rig.log, &mut tally) {
-                Outcome::Done => run.acknowledged += 1,
-                Outcome::Refused => {}
-                Outcome::Indeterminate => run.indeterminate += 1,
+            match rig.workers.writers[0].write(&client, &rig.log, &mut tally) {
+                Written::Done => run.acknowledged += 1,
+                Written::Refused => {}
+                Written::Indeterminate => run.indeterminate += 1,
             }
         }
         rig.report.losses.append(&mut tally.wrong);
@@ -179,51 +184,8 @@ fn was_done(trace: &Path, id: u32) -> bool {
     }
 }
 
-/// Waits until a server is ready or has exited. Returns `true` if it is ready.
-pub(super) fn wait(server: &mut Server) -> bool {
-    let is_ready = server.becomes_ready(LIMIT);
-    assert!(is_ready || !server.is_alive(), "the server neither starts nor ends: {}", server.log_text());
-    is_ready
-}
-
-/// Kills the first start of a vault at each of its calls, and repeats the start.
-fn first_start(ground: &Ground<'_>, report: &mut Report) {
-    let make = |vault: &Vault| vault.run(&["init"]);
-    let fresh = || Vault::absent_in(&ground.options.shared.dir, None);
-    let places = command(ground, report, "first start", &["init"], fresh, make);
-    report.figure("places of a first start", places);
-}
-
-/// Kills the rotation of an organization key at each of its calls, and repeats the rotation.
-fn rotation(ground: &Ground<'_>, report: &mut Report) {
-    let again = |vault: &Vault| vault.run(&["key", "rotate", "--organization", "Acme"]);
-    let made = || {
-        let vault = Vault::absent_in(&ground.options.shared.dir, None).set_up();
-        vault.organization("Acme");
-        vault
-    };
-    let places = command(ground, report, "rotation", &["key", "rotate", "--organization", "Acme"], made, again);
-    report.figure("places of a key rotation", places);
-}
-
-/// Kills the upgrade of a vault of an earlier version at each of its calls, and repeats the upgrade.
-fn migration(ground: &Ground<'_>, report: &mut Report) {
-    let again = |vault: &Vault| vault.run(&["migrate"]);
-    for earlier in Earlier::all() {
-        let made = || earlier.restored_in(&ground.options.shared.dir, Database::Sqlite).vault;
-        let places = command(ground, report, "migration", &["migrate"], made, again);
-        report.figure("places of a migration", places);
-    }
-}
-
-fn command(
-    ground: &Ground<'_>,
-    report: &mut Report,
-    what: &str,
-    arguments: &[&str],
-    make: impl Fn() -> Vault,
-    again: impl Fn(&Vault) -> binary::Run,
-) -> usize {
+/// Kills a command at each of its calls, and repeats it.
+fn command(ground: &Ground<'_>, report: &mut Report, what: &str, arguments: &[&str], make: impl Fn() -> Vault) {
     let mut random = ground.random();
     let mut places = 0;
     for call in WRITING {
@@ -244,7 +206,7 @@ fn command(
             if ended.success() {
                 report.losses.push(format!("{what}: killed at {call} {place}, and succeeded"));
             }
-            let second = again(&vault);
+            let second = vault.run(arguments);
             let doctor = vault.run(&["doctor", "--deep"]);
             // A start that was killed after its last change is rejected as already done.
             let is_done = what == "first start" && second.stderr.contains("already exists");
@@ -257,7 +219,7 @@ fn command(
             }
         }
     }
-    places
+    report.figure(&format!("places of a {what}"), places);
 }
 
 /// Returns the reason why system calls cannot be traced on this host.

@@ -3,12 +3,12 @@
 
 mod history;
 
-use crate::crew::Tally;
 use crate::ledger::Outcome;
 use crate::log::AckLog;
-use crate::random::Random;
+use crate::workers::Tally;
 use history::{Operation, Request, Response, is_explained};
 use serde_json::{Value, json};
+use simulated_disk::random::Random;
 use std::fmt::Write as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -26,7 +26,7 @@ const MOST: usize = 60;
 const MAX_INDETERMINATE: usize = 6;
 /// Maximum pause of a client between two operations.
 const LONGEST_PAUSE: Duration = Duration::from_millis(400);
-const NAMESPACE: &str = "crew/shared";
+const NAMESPACE: &str = "worker/shared";
 const VAULT: &str = "/v1/organization-vault";
 
 /// The credentials of the current round and their histories.

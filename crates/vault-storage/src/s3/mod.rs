@@ -7,7 +7,6 @@ mod reason;
 mod session;
 mod web_identity;
 
-
 use self::objects::Bucket;
 use self::place::address_of;
 use crate::federation::Signing;

@@ -1,8 +1,8 @@
 //! The clients and the responses to their requests.
 
-use crate::doorman::Doorman;
 use crate::ledger::Outcome;
 use crate::log::AckLog;
+use crate::login_client::LoginClient;
 use crate::shared::{Shared, Sharer};
 use crate::worker::Worker;
 use std::collections::BTreeMap;
@@ -91,9 +91,9 @@ impl Tally {
 }
 
 /// All clients of a vault.
-pub(crate) struct Crew {
-    pub(crate) workers: Vec<Worker>,
-    pub(crate) doorman: Doorman,
+pub(crate) struct Workers {
+    pub(crate) writers: Vec<Worker>,
+    pub(crate) logins: LoginClient,
     /// The clients that share credentials, in faults that use them.
     pub(crate) sharers: Vec<Sharer>,
     pub(crate) shared: Option<Shared>,
@@ -110,7 +110,7 @@ impl Drop for Stop<'_> {
     }
 }
 
-impl Crew {
+impl Workers {
     /// Runs the clients on `servers` while `disturbance` runs.
     pub(crate) fn work<T>(
         &mut self,
@@ -118,10 +118,10 @@ impl Crew {
         log: &AckLog,
         disturbance: impl FnOnce() -> T,
     ) -> (T, Tally) {
-        let (stop, last, patience) = (AtomicBool::new(false), self.workers.len(), self.patience);
+        let (stop, last, patience) = (AtomicBool::new(false), self.writers.len(), self.patience);
         thread::scope(|scope| {
             let mut clients = Vec::new();
-            for (number, worker) in self.workers.iter_mut().enumerate() {
+            for (number, worker) in self.writers.iter_mut().enumerate() {
                 let mut turn = Turn::new(servers, number, patience);
                 let stop = &stop;
                 clients.push(scope.spawn(move || {
@@ -144,11 +144,11 @@ impl Crew {
                     }));
                 }
             }
-            let (doorman, mut turn, stopped) = (&mut self.doorman, Turn::new(servers, last, patience), &stop);
+            let (logins, mut turn, stopped) = (&mut self.logins, Turn::new(servers, last, patience), &stop);
             clients.push(scope.spawn(move || {
                 let mut tally = Tally::default();
-                while !stopped.load(Ordering::Relaxed) && doorman.has_codes() {
-                    turn.took(doorman.come_and_go(turn.client(), log, &mut tally));
+                while !stopped.load(Ordering::Relaxed) && logins.has_codes() {
+                    turn.took(logins.log_in_and_out(turn.client(), log, &mut tally));
                 }
                 tally
             }));

@@ -16,18 +16,18 @@ const METRICS: [&str; 5] = [
 
 /// Counts of the branches that servers executed.
 #[derive(Default)]
-pub(crate) struct Marks {
+pub(crate) struct Branches {
     /// The last counts of each server, by the address of its admin listener, which is unique.
     of: HashMap<SocketAddr, BTreeMap<String, u64>>,
 }
 
-impl Marks {
+impl Branches {
     /// Reads the metrics of a server, if it responds. Later counts require another call.
     pub(crate) fn read(&mut self, server: &Server) {
         let Ok(answer) = server.admin_client().get("/metrics").try_send() else { return };
-        let is_mark = |name: &str| METRICS.iter().any(|metric| name.split('{').next() == Some(*metric));
+        let is_branch = |name: &str| METRICS.iter().any(|metric| name.split('{').next() == Some(*metric));
         let page = answer.text();
-        let samples = page.lines().filter_map(|line| line.rsplit_once(' ')).filter(|(name, _)| is_mark(name));
+        let samples = page.lines().filter_map(|line| line.rsplit_once(' ')).filter(|(name, _)| is_branch(name));
         let read: BTreeMap<_, _> =
             samples.filter_map(|(name, count)| Some((name.to_owned(), count.parse().ok()?))).collect();
         if !read.is_empty() {
@@ -45,7 +45,7 @@ impl Marks {
     }
 }
 
-/// Returns the name of a mark in reports: the metric without the common prefix and suffix, and the value of its label.
+/// Returns the name of a branch in reports: the metric without the common prefix and suffix, and the value of its label.
 fn short(name: &str) -> String {
     let name = name.trim_start_matches("orgvault_").trim_end_matches('}');
     let (metric, label) = name.split_once('{').unwrap_or((name, ""));
@@ -54,8 +54,8 @@ fn short(name: &str) -> String {
     format!("{metric} {label}").trim_end().to_owned()
 }
 
-/// Returns the marks that a campaign of a fault must reach, each with the minimum number of rounds. At the measured
-/// rate, the probability that a campaign of this length misses the mark by chance is less than one in a million: the
+/// Returns the branches that a campaign of a fault must reach, each with the minimum number of rounds. At the measured
+/// rate, the probability that a campaign of this length misses the branch by chance is less than one in a million: the
 /// rate times the rounds is at least 14.
 pub(crate) fn expected(fault: &str) -> &'static [(&'static str, usize)] {
     match fault {
@@ -70,11 +70,13 @@ pub(crate) fn expected(fault: &str) -> &'static [(&'static str, usize)] {
     }
 }
 
-/// Returns a message for each mark that a campaign of this length should have reached and did not.
+/// Returns a message for each branch that a campaign of this length should have reached and did not.
 pub(crate) fn missed(fault: &str, rounds: usize, passed: &BTreeMap<String, u64>) -> Vec<String> {
-    let due = expected(fault).iter().filter(|(mark, within)| rounds >= *within && !passed.contains_key(*mark));
-    due.map(|(mark, _)| format!("{rounds} rounds never reached what counts `{mark}`, so they do not show that branch"))
-        .collect()
+    let due = expected(fault).iter().filter(|(branch, within)| rounds >= *within && !passed.contains_key(*branch));
+    due.map(|(branch, _)| {
+        format!("{rounds} rounds never reached what counts `{branch}`, so they do not show that branch")
+    })
+    .collect()
 }
 
 #[cfg(test)]
@@ -82,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_have_short_names() {
+    fn branches_have_short_names() {
         assert_eq!(short("orgvault_retries_total{reason=\"key-replaced\"}"), "retries key-replaced");
         assert_eq!(short("orgvault_commits_indeterminate_total"), "commits_indeterminate");
         let waits = "orgvault_store_connection_wait_seconds_count{outcome=\"timed-out\"}";

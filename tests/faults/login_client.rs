@@ -1,9 +1,9 @@
 //! A client that logs in and out: a passcode or recovery code works once, and a session that was logged out stays
 //! invalid.
 
-use crate::crew::Tally;
 use crate::ledger::Outcome;
 use crate::log::AckLog;
+use crate::workers::Tally;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 use vault_tests::binary::Run;
@@ -15,7 +15,7 @@ const FREE_ATTEMPTS: u32 = 5;
 /// Maximum number of tries of a command.
 const PATIENCE: usize = 40;
 
-pub(crate) struct Doorman {
+pub(crate) struct LoginClient {
     account: Account,
     /// Unused recovery codes. `None` represents the current passcode.
     codes: VecDeque<Option<String>>,
@@ -30,14 +30,14 @@ pub(crate) struct Doorman {
     attempts: u32,
 }
 
-impl Doorman {
+impl LoginClient {
     /// Creates a client with a separate account.
     pub(crate) fn new(vault: &Vault) -> Self {
         let account = vault.account("Acme", "viewer");
         let (codes, live, ended) = (VecDeque::new(), Vec::new(), Vec::new());
-        let mut doorman = Self { account, codes, spent: None, live, ended, attempts: 0 };
-        doorman.take_codes();
-        doorman
+        let mut client = Self { account, codes, spent: None, live, ended, attempts: 0 };
+        client.take_codes();
+        client
     }
 
     fn take_codes(&mut self) {
@@ -69,7 +69,7 @@ impl Doorman {
     }
 
     /// Logs in and, in most cases, out again.
-    pub(crate) fn come_and_go(&mut self, client: &Client, log: &AckLog, tally: &mut Tally) -> Outcome {
+    pub(crate) fn log_in_and_out(&mut self, client: &Client, log: &AckLog, tally: &mut Tally) -> Outcome {
         if self.must_wait() {
             return Outcome::Refused;
         }

@@ -1,68 +1,56 @@
 //! Nodes of a distributed PostgreSQL (Citus) are killed.
 
-use super::Ground;
 use super::server::{end_all, finish};
-use crate::report::Report;
+use super::{Ground, Outcome, possible};
 use crate::rig::Rig;
 use rustix::process::Signal;
 use std::collections::BTreeSet;
+use std::thread;
 use std::time::{Duration, Instant};
 use vault_testkit::postgres::{Cluster, Options};
 
 const WORKERS: usize = 2;
 /// Time limit for completing prepared transactions.
 const LIMIT: Duration = Duration::from_secs(60);
-const POSTMASTER: &str = "SELECT split_part(pg_read_file('postmaster.pid'), chr(10), 1)";
 /// Lists transactions between their two phases.
 const PREPARED: &str = "SELECT gid FROM pg_prepared_xacts";
 
 /// The coordinator and each worker are killed in turn, stay stopped for a while, and are started again.
-pub(super) fn killed(ground: &Ground<'_>) -> Report {
-    if !Cluster::can_have_workers() {
-        let missing = "the extension Citus is not installed: tests/citus builds it from its source";
-        return Report::skipped("nodes", ground.database, missing);
-    }
+pub(super) fn killed(ground: &Ground<'_>) -> Outcome {
+    let missing = || "the extension Citus is not installed: tests/citus builds it from its source".to_owned();
+    possible((!Cluster::can_have_workers()).then(missing))?;
     let cluster = Cluster::start(Options { workers: WORKERS, ..Options::default() });
-    let mut rig = Rig::on("nodes", ground, &cluster);
+    let mut rig = Rig::on(ground, &cluster);
     let url = rig.vault.url().to_owned();
-    let mut random = ground.random();
-    let (mut healed, mut left) = (Vec::new(), 0);
-    for round in 0..ground.options.rounds(30) {
-        let (delay, away) = (random.millis(20, 1_000), random.millis(1, 3_000));
+    let mut left = 0;
+    rig.rounds(30, |rig, round| {
+        let (delay, away) = (rig.random.millis(20, 1_000), rig.random.millis(1, 3_000));
         let node = round % (WORKERS + 1);
-        let postmaster: i32 = match node {
-            0 => cluster.execute(&url, POSTMASTER),
-            worker => cluster.execute_on_worker(worker, &url, POSTMASTER),
-        }
-        .parse()
-        .unwrap();
+        let postmaster = i32::try_from(cluster.postmasters()[node]).unwrap();
         rig.work(|| {
-            std::thread::sleep(delay);
+            thread::sleep(delay);
             end_all(postmaster, Signal::KILL);
-            std::thread::sleep(away);
+            thread::sleep(away);
             match node {
                 0 => cluster.resume(),
                 worker => cluster.resume_worker(worker),
             }
             // Time for requests after the node runs again.
-            std::thread::sleep(Duration::from_millis(200));
+            thread::sleep(Duration::from_millis(200));
         });
         left += prepared_names(&cluster, &url).len();
-        healed.push(rig.heal());
-        rig.check();
-    }
-    rig.report.times("from the node's start to the next write", healed);
+        rig.heal();
+    });
     // The coordinator recovers transactions automatically once a minute. Maintenance also runs transactions.
     let started = Instant::now();
-    let names = || prepared_names(&cluster, &url);
-    let mut still = names();
+    let mut still = prepared_names(&cluster, &url);
     while !still.is_empty() && started.elapsed() < LIMIT {
         cluster.execute(&url, "SELECT recover_prepared_transactions()");
-        let now = names();
+        let now = prepared_names(&cluster, &url);
         still.retain(|name| now.contains(name));
     }
     if !still.is_empty() {
-        rig.report.losses.push(format!("transactions wait between their two phases and are not finished: {still:?}"));
+        rig.lose(format!("transactions wait between their two phases and are not finished: {still:?}"));
     }
     rig.report.figure("transactions left between their two phases, and finished", left);
     finish(rig)
