@@ -189,7 +189,7 @@ fn rotations(vault: &Vault, new_root: Option<PathBuf>) -> Vec<Rotation> {
     let of = |arguments: &[&str]| vault.owner_command(&[&["key", "rotate"], arguments].concat());
     let mut rotations = vec![(of(&["--organization", "Acme"]), None), (of(&["--instance"]), None)];
     if let Some(new) = new_root {
-        let command = of(&["--root", "--new-root-key-file", new.to_str().unwrap()]);
+        let command = of(&["--root", "--new-root-key", new.to_str().unwrap()]);
         rotations.push((command, Some([new, vault.data_dir().join("root.key")])));
     }
     rotations
