@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use vault_crypto::{DatabaseKeyFile, OsEntropy, RootKeyFile};
+use vault_crypto::{DatabaseKeyFile, LoadedRootKey, OsEntropy};
 use vault_tests::binary::Run;
 use vault_tests::database::new_postgres;
 use vault_tests::earlier::{DATABASE_KEY, Earlier, ROOT_KEY, folders, keyed};
@@ -143,10 +143,9 @@ fn replicas_continue_after_additive_migration() {
 
 /// Returns the key of a vault's database file in hexadecimal.
 pub(crate) fn database_key(vault: &Vault) -> String {
-    let root = RootKeyFile::load(&vault.data_dir().join("root.key"), Arc::new(OsEntropy)).unwrap();
+    let root = LoadedRootKey::load(&vault.data_dir().join("root.key"), Arc::new(OsEntropy)).unwrap();
     let file = DatabaseKeyFile::next_to(&vault.data_dir().join("orgvault.db"));
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    hex::encode(runtime.block_on(file.load(&root)).unwrap().expose_bytes().as_slice())
+    hex::encode(file.load(&root).unwrap().expose_bytes().as_slice())
 }
 
 /// Returns the list of credentials, without fields that a new version may add.
