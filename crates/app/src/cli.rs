@@ -235,8 +235,7 @@ pub(crate) enum Command {
     /// Manage the signing keys of keyless storage access
     #[command(subcommand)]
     Federation(FederationCommand),
-    /// Manage receivers, which get notifications by webhook or e-mail: those of the instance, or with --profile those
-    /// of your organization
+    /// Manage receivers, which get notifications by webhook or e-mail. Without --profile, those of the instance
     Receiver(Managed<ReceiverCommand>),
     /// Freeze a namespace, so that its credentials are not issued, or thaw it
     Namespace(Managed<NamespaceCommand>),

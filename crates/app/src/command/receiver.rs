@@ -234,7 +234,7 @@ fn read(address: ReceiverAddress) -> Result<(Channel, String), Failure> {
             let flag = "--url-file";
             let bytes = secret_file::read(flag, &path, MAX_ADDRESS_LENGTH + 2)?;
             let text = std::str::from_utf8(&bytes).map(|text| text.trim().to_owned());
-            let text = text.map_err(|_| Failure::new(format!("{flag}: {} contains no text", path.display())))?;
+            let text = text.map_err(|_| Failure::new(format!("{flag}: {} is not valid UTF-8 text", path.display())))?;
             Ok((Channel::Webhook, text))
         }
         _ => Err(Failure::usage("pass --url, --url-file or --email")),
