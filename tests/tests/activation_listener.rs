@@ -63,7 +63,7 @@ fn socket_is_open_to_its_group_and_removed_at_exit() {
     assert!(path.exists());
     assert_eq!(job(&integration, &address, &[]).status, Some(125));
     vault.serve();
-    assert_eq!((mode(&path), job(&integration, &address, &[]).done().stdout.as_str()), (0o600, FOUND));
+    assert_eq!((mode(&path), job(&integration, &address, &[]).done().stdout.as_str()), (0o660, FOUND));
 }
 
 #[test]

@@ -158,7 +158,7 @@ fn a28_foreign_socket_and_profile_grant_nothing() {
     let desk = Desk::new(Database::Sqlite);
     let (_server, _) = desk.quickstart(&[]);
     let directory = desk.vault.data_dir();
-    assert_eq!((mode(&directory), mode(&directory.join("activation.sock"))), (0o700, 0o600));
+    assert_eq!((mode(&directory), mode(&directory.join("activation.sock"))), (0o700, 0o660));
     for token in ["", "Authorization: Bearer ovi_guessed\r\n"] {
         let mut socket = UnixStream::connect(directory.join("activation.sock")).unwrap();
         let head = format!("GET /v1/activations HTTP/1.1\r\nHost: localhost\r\n{token}Connection: close\r\n\r\n");
