@@ -9,7 +9,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use vault_api::{Problem, ProblemCode};
-use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
+use vault_core::credential::{CredentialData, CredentialType};
 use vault_core::json::{Limits, parse};
 use vault_http::Route;
 
@@ -100,7 +100,7 @@ pub(crate) fn check(document: &Value) {
     for kind in CredentialType::ALL {
         let example = schemas::example(kind).to_string();
         let node = parse(example.as_bytes(), Limits::default()).unwrap().root;
-        let parsed = CredentialData::parse(kind, node, "/data", DataPolicy::default());
+        let parsed = CredentialData::parse(kind, node, "/data");
         assert!(parsed.is_ok(), "{example}: {parsed:?}");
     }
 }
