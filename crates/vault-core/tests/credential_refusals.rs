@@ -197,12 +197,20 @@ proptest! {
             s3(members).parse()
         };
         let right = format!("https://{store}{port}{base}");
-        for wrong in [
+        let in_host = [
             format!("https://{bucket}.{store}{port}{base}{slash}"),
             format!("HTTPS://{}.{store}{port}{base}{slash}", bucket.to_uppercase()),
+        ];
+        let in_path = [
             format!("https://{store}{port}{base}/{bucket}{slash}"),
             format!("https://{store}{port}{base}/{bucket}/in{slash}"),
-        ] {
+        ];
+        // With the bucket in the path, the host is the storage's own.
+        let (accepted, refused) = if path_style == Some(true) { (&in_host[..], &[][..]) } else { (&[][..], &in_host[..]) };
+        for right in accepted {
+            prop_assert!(read(right.clone()).is_ok(), "{}", right);
+        }
+        for wrong in refused.iter().chain(&in_path) {
             let errors = read(wrong.clone()).unwrap_err();
             prop_assert_eq!(codes(&errors), [("/data/endpoint".to_owned(), FieldCode::NotAllowed)], "{}", wrong);
             prop_assert!(errors[0].detail.ends_with(&format!(": use {right}")), "{}", errors[0].detail);

@@ -275,7 +275,7 @@ fn audience_follows_from_the_recipient() {
         ("https://sts-fips.us-gov-west-1.amazonaws.com", "sts.amazonaws.com"),
         ("https://vpce-0a1b-2c.sts.eu-central-1.vpce.amazonaws.com", "sts.amazonaws.com"),
         ("https://sts.cn-north-1.amazonaws.com.cn", "sts.amazonaws.com.cn"),
-        ("https://store.example.com:9000/sts", "https://store.example.com:9000"),
+        ("https://store.example.com:9000", "https://store.example.com:9000"),
         ("https://b\u{fc}cher.example", "https://xn--bcher-kva.example"),
         ("https://[2001:db8::1]:9000", "https://[2001:db8::1]:9000"),
         // Of customers: a load balancer, an API, and a bucket with the name sts.
@@ -288,7 +288,14 @@ fn audience_follows_from_the_recipient() {
     ] {
         assert_eq!(FederationAudience::of_sts(url).unwrap().as_str(), audience, "{url}");
     }
-    for url in ["http://sts.amazonaws.com", "ftp://store.example", "sts.amazonaws.com", ""] {
+    // A path would send the token to another application of the same origin.
+    for url in [
+        "https://store.example.com:9000/sts",
+        "http://sts.amazonaws.com",
+        "ftp://store.example",
+        "sts.amazonaws.com",
+        "",
+    ] {
         assert_eq!(FederationAudience::of_sts(url), None, "{url}");
     }
     let of = |kind, data: &Value| parsed(kind, data).unwrap().trust_target().unwrap();
