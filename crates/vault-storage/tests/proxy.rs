@@ -240,7 +240,7 @@ async fn proxy_that_refuses_is_reported_without_its_credentials() {
     let egress = egress(&proxy.url(), &authority, &[]);
     let failure = IssuerClient::new(&egress).fetch(&issuer("https://store.test", &authority)).await.unwrap_err();
     let shown = format!("{failure} {failure:?} {egress:?}");
-    assert!(shown.contains("proxy-credentials") && shown.contains(&proxy.url()), "{shown}");
+    assert!(shown.contains("refuses its credentials") && shown.contains(&proxy.url()), "{shown}");
     assert!(!shown.contains("pr0xy") && !shown.contains(&STANDARD.encode(CREDENTIALS)), "{shown}");
 }
 
