@@ -210,9 +210,8 @@ operations! {
         takes::<TrustRequest>(|| json!({"issuer": "github", "claims": {"/sub": "repo:acme/etl:ref:refs/heads/main"}}))
         => 201 One(one::<TrustItem>()), [NotFound Conflict];
     "delete-trust", "Integrations", "Remove a trust from an integration", Admin, [], none() => 204 Nothing, [NotFound];
-    "list-integration-usage", "Integrations", "Count activations and denied requests of integrations within the last 30
-        days", Admin,
-        ["since"],
+    "list-integration-usage", "Integrations",
+        "Count activations and denied requests of integrations within the last 30 days", Admin, ["since"],
         none() => 200 List(one::<IntegrationUsageItem>()), [];
     "list-issuers", "Integrations", "List the issuers of identity tokens that integrations may trust", Admin, [],
         none() => 200 List(one::<IssuerItem>()), [];
@@ -245,9 +244,8 @@ operations! {
     "delete-integration", "Integrations", "Delete an integration", Admin, [], none() => 204 Nothing, [NotFound];
     "list-namespaces", "Namespaces", "List namespaces", Member, ["limit", "cursor"],
         none() => 200 Page(one::<NamespaceItem>()), [];
-    "show-namespace-usage", "Namespaces", "Count activations and denied requests of namespaces within the last 30
-        days", Admin,
-        ["since", "integration"],
+    "show-namespace-usage", "Namespaces",
+        "Count activations and denied requests of namespaces within the last 30 days", Admin, ["since", "integration"],
         none() => 200 One(one::<NamespaceUsage>()), [];
     "freeze-namespace", "Namespaces", "Freeze a namespace: stop its activations immediately", Admin, [],
         takes::<NamespaceRequest>(|| json!({"namespace": "imports/nightly"}))
