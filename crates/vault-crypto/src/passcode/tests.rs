@@ -39,6 +39,37 @@ fn steps(verifier: &TotpVerifier, seed: &SealedSeed, code: &str, now: Timestamp)
     verifier.matching_step(account(1), seed, &digits(code), now).unwrap().map(|step| step.0)
 }
 
+/// RFC 6238 appendix B, the six rows of SHA-1, with the adapter's code: the last six of eight digits.
+#[test]
+fn rfc_6238_sha_1() {
+    let rows = [
+        (59, "94287082"),
+        (1_111_111_109, "07081804"),
+        (1_111_111_111, "14050471"),
+        (1_234_567_890, "89005924"),
+        (2_000_000_000, "69279037"),
+        (20_000_000_000, "65353130"),
+    ];
+    let verifier = verifier();
+    let seed = sealed(&verifier, RFC_SEED);
+    for (seconds, code) in rows {
+        let step = TimeStep(seconds / 30);
+        assert_eq!(verifier.code_at(account(1), &seed, step).unwrap().expose_secret(), &code[2..]);
+        assert_eq!(steps(&verifier, &seed, &code[2..], at(seconds)), Some(step.0));
+    }
+}
+
+#[test]
+fn displayed_secret_yields_passcodes_of_seed() {
+    let shown = |secret: &str| PasscodeSecret { secret: secret.into(), uri: "".into() };
+    let secret = base32::encode(RFC_SEED);
+    let code = passcode_of(&shown(&secret), TimeStep(59 / 30)).unwrap();
+    assert_eq!(code.expose_secret(), "287082");
+    for wrong in ["", "no base32!", "MZXW6"] {
+        assert!(passcode_of(&shown(wrong), TimeStep(1)).is_none(), "{wrong}");
+    }
+}
+
 /// RFC 4226 appendix D.
 #[test]
 fn rfc_4226() {
