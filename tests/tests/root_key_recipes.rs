@@ -1,7 +1,5 @@
 //! The recipes in `docs/operate/root-key.md`, as printed.
 
-#![allow(clippy::print_stderr, reason = "a test prints what it skips")]
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rustix::process::geteuid;
@@ -11,6 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use vault_testkit::stores::{Moto, Scripted, find_tool};
 use vault_tests::binary::Run;
+use vault_tests::skip;
 use vault_tests::{Database, Vault, binary};
 
 /// Recipes that do not run here, and why.
@@ -146,8 +145,7 @@ fn pkcs11_token() {
 #[test]
 fn systemd_credential() {
     if !geteuid().is_root() {
-        eprintln!("SKIPPED: only root can encrypt credentials of the host");
-        return;
+        skip!("only root can encrypt credentials of the host");
     }
     let vault = Vault::absent(Database::Sqlite);
     let [key, unit] = recipe(SYSTEMD, &vault);
