@@ -1626,7 +1626,7 @@ fn overview_lists_what_expires_first() {
     stage.visit("#/account");
     browser.see("Recovery codes left");
     stage.visit("#/overview");
-    browser.see("Not known: health of 1 credential (checks are off), expiry of 1 credential.");
+    browser.see("Not known: health of 1 credential, expiry of 1 credential.");
     session.delete(&session.ids()[0]).expect(204);
     for number in 0..8 {
         request = samples::small(
