@@ -149,7 +149,8 @@ fn compose_file_confines_service_and_uses_documented_files() {
     let settings = Run::of(binary::command().args(["help", "settings"])).done().stdout;
     for name in service["environment"].as_object().unwrap().keys() {
         let flag = name.strip_prefix("ORGVAULT_").unwrap().to_lowercase().replace('_', "-");
-        assert!(settings.contains(&format!("--{flag} ")), "{name}");
+        let of_file = flag.strip_suffix("-file").unwrap_or(&flag);
+        assert!([&*flag, of_file].iter().any(|flag| settings.contains(&format!("--{flag} "))), "{name}");
     }
 }
 

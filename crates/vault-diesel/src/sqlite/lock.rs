@@ -131,8 +131,8 @@ fn take(path: &Path, command: &str) -> Result<ServerLock, LockFailure> {
     }
     file.set_len(0)?;
     file.rewind()?;
-    writeln!(file, "{command} (process {})", std::process::id())?;
-    file.flush()?;
+    // One write: a process that is killed between two would leave a file that the next one rejects.
+    file.write_all(format!("{command} (process {})\n", std::process::id()).as_bytes())?;
     Ok(ServerLock { _file: file })
 }
 
