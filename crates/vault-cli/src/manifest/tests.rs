@@ -462,8 +462,8 @@ proptest! {
         active.set = "main".to_owned(); // an export names its own set
         prop_assert_eq!(bare(read_back.clone()), bare(active));
         let again = |from: &Present| plan(&read_back, from, false).expect("a plan");
-        let mut second = settled(applied(&empty, "etl", &again(&empty)));
-        second = applied(&second, "etl", &again(&second));
+        let mut second = settled(applied(&empty, "main", &again(&empty)));
+        second = applied(&second, "main", &again(&second));
         prop_assert_eq!(export(&second).0, text);
     }
 
