@@ -13,7 +13,7 @@
 //! - [`script`]: servers and clients in Python, for both.
 //! - [`machine`]: the environment of a measurement.
 //! - [`options`]: command-line options of the load and fault programs.
-//! - [`disk`]: a small file system, and filling it. [`skip`]: tests that cannot run on this machine.
+//! - [`disk`]: a small file system, and filling it. [`mod@skip`]: tests that cannot run on this machine.
 //! - [`earlier`]: vaults of earlier versions.
 //! - [`database`]: runs a test on both databases. [`sql`]: access to the rows on PostgreSQL.
 

@@ -49,10 +49,8 @@ fn welch(a: &Samples, b: &Samples) -> f64 {
 fn verifier() -> TotpVerifier {
     let directory = tempfile::tempdir().unwrap();
     let root = LoadedRootKey::generate(&directory.path().join("root.key"), Arc::new(OsEntropy)).unwrap();
-    let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();
     let made = Keyring::create(&root, Arc::new(OsEntropy), InstanceId::from_bytes([1; 16]), Timestamp::from_millis(0));
-    let keyring = runtime.block_on(made).unwrap().keyring;
-    keyring.passcodes()
+    made.unwrap().keyring.passcodes()
 }
 
 fn digits(text: &str) -> Digits {
