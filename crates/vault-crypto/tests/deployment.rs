@@ -51,7 +51,7 @@ impl Deployment {
             _directory: directory,
         };
         let (now, id) = (deployment.clock.now(), InstanceId::from_bytes([1; 16]));
-        let created = Keyring::create(&*deployment.root, Arc::new(OsEntropy), id, now).unwrap();
+        let created = Keyring::create(&deployment.root, Arc::new(OsEntropy), id, now).unwrap();
         let environment = deployment.environment(&created.keyring);
         let audit = environment.record(now, None, Actor::Operator, AuditAction::InstanceCreated, Subject::Instance);
         let command = CreateInstance { instance: created.instance, keys: created.keys, audit };
@@ -73,7 +73,7 @@ impl Deployment {
         let store = &self.store;
         let record = store.instance().await.unwrap().unwrap();
         let (retiring, keys) = (store.retiring_instance_keys().await.unwrap(), store.instance_keys().await.unwrap());
-        Keyring::open(&*self.root, Arc::new(OsEntropy), &record, &retiring, &keys).unwrap()
+        Keyring::open(&self.root, Arc::new(OsEntropy), &record, &retiring, &keys).unwrap()
     }
 
     pub(crate) async fn start(&self) -> Process {
