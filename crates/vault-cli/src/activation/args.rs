@@ -26,7 +26,7 @@ use vault_core::namespace::Namespace;
 pub(crate) const CLIENT_CERT: &str = "ORGVAULT_ACTIVATION_CLIENT_CERT_FILE";
 pub(crate) const CLIENT_KEY: &str = "ORGVAULT_ACTIVATION_CLIENT_KEY_FILE";
 
-/// Environment variables of [`ListenerArgs`]. The started command does not inherit them, because it does not use the
+/// Environment variables of `ListenerArgs`. The started command does not inherit them, because it does not use the
 /// listener.
 pub const LISTENER_VARIABLES: [&str; 8] = [
     "ORGVAULT_ACTIVATION_URL",
