@@ -1,5 +1,5 @@
 //! The owner rule: a data directory and a settings file are used only if they belong to this process's user or to root,
-//! and nobody else can write to them. The check is on the opened file or the directory behind symbolic links. A user who
+//! and no other user can write to them. The check is on the opened file or the directory behind symbolic links. A user who
 //! can replace a directory on the path can only replace it with one to which the same rule applies.
 
 use rustix::process::{getegid, geteuid};

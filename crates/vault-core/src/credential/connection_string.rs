@@ -254,7 +254,7 @@ fn check(text: &str) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Checks that a shared access signature can be the query of an address as it is: base64 and times contain no percent
+/// Checks that a shared access signature can be the query of an address unchanged: base64 and times contain no percent
 /// sign, and a plus sign would be a space.
 fn check_signature(query: &str) -> Result<(), Violation> {
     let malformed = |detail| Err(Violation::new(FieldCode::Malformed, detail));
